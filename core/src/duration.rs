@@ -1,0 +1,130 @@
+//! Lengths of time, from their text.
+
+use jiff::SignedDuration;
+use sluice_crds::Duration;
+
+/// What to write where a duration is wanted.
+pub const REMEDY: &str = "write a duration such as 90m or 1h30m; the units are h, m, s and ms";
+
+/// The length that `text` stands for: numbers with units, added up, as Go's `time.ParseDuration`
+/// has it without signs and without the units below a millisecond.
+///
+/// # Errors
+/// What is wrong with the text, without the remedy: see [`REMEDY`].
+pub fn parse(text: &Duration) -> Result<SignedDuration, String> {
+    let wrong = || format!("`{text}` is not a duration");
+    if text.0.len() > 32 {
+        return Err(format!("`{text}` is longer than 32 characters"));
+    }
+    let mut rest = text.0.as_str();
+    let mut total = SignedDuration::ZERO;
+    if rest.is_empty() {
+        return Err("the duration is empty".to_owned());
+    }
+    while !rest.is_empty() {
+        let digits = rest
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .ok_or_else(wrong)?;
+        let (number, after) = rest.split_at(digits);
+        let letters = after
+            .find(|c: char| !c.is_ascii_alphabetic())
+            .unwrap_or(after.len());
+        let (unit, after) = after.split_at(letters);
+        let nanos_per_unit: i128 = match unit {
+            "h" => 3_600_000_000_000,
+            "m" => 60_000_000_000,
+            "s" => 1_000_000_000,
+            "ms" => 1_000_000,
+            _ => return Err(format!("`{text}` has the unknown unit `{unit}`")),
+        };
+        let nanos = nanos(number, nanos_per_unit).ok_or_else(wrong)?;
+        let part = SignedDuration::try_from_nanos_i128(nanos).ok_or_else(wrong)?;
+        total = total
+            .checked_add(part)
+            .ok_or_else(|| format!("`{text}` is too long"))?;
+        rest = after;
+    }
+    Ok(total)
+}
+
+/// A decimal number of units, in nanoseconds; finer digits than a nanosecond are dropped.
+fn nanos(number: &str, per_unit: i128) -> Option<i128> {
+    let (whole, fraction) = match number.split_once('.') {
+        Some((whole, fraction)) if !fraction.is_empty() => (whole, fraction),
+        Some(_) => return None,
+        None => (number, ""),
+    };
+    let mut total = whole
+        .parse::<u64>()
+        .ok()
+        .map(i128::from)?
+        .checked_mul(per_unit)?;
+    let mut scale = per_unit;
+    for digit in fraction.chars() {
+        scale /= 10;
+        total += i128::from(digit.to_digit(10)?) * scale;
+    }
+    Some(total)
+}
+
+/// A duration as people write it: `1h30m`, `45s`.
+pub fn text(duration: SignedDuration) -> String {
+    let mut seconds = duration.as_secs();
+    let mut out = String::new();
+    for (unit, length) in [("h", 3600), ("m", 60)] {
+        if seconds >= length {
+            out.push_str(&format!("{}{unit}", seconds / length));
+            seconds %= length;
+        }
+    }
+    let millis = duration.subsec_millis();
+    if millis != 0 {
+        out.push_str(&format!("{}ms", seconds * 1000 + i64::from(millis)));
+    } else if seconds != 0 || out.is_empty() {
+        out.push_str(&format!("{seconds}s"));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("8h", 28_800_000)]
+    #[case("1h30m", 5_400_000)]
+    #[case("1.5h", 5_400_000)]
+    #[case("90m", 5_400_000)]
+    #[case("250ms", 250)]
+    #[case("0s", 0)]
+    fn durations_are_read_as_go_reads_them(#[case] written: &str, #[case] millis: i128) {
+        assert_eq!(parse(&written.into()).unwrap().as_millis(), millis);
+    }
+
+    #[rstest]
+    #[case("")]
+    #[case("2a")]
+    #[case("1000days")]
+    #[case("8")]
+    #[case("h")]
+    #[case("-1h")]
+    #[case("1.h")]
+    #[case("1..5h")]
+    #[case("99999999999999999999h")]
+    #[case("1h 30m")]
+    fn what_is_no_duration_is_refused(#[case] written: &str) {
+        assert!(parse(&written.into()).is_err());
+    }
+
+    #[rstest]
+    #[case("8h", "8h")]
+    #[case("90m", "1h30m")]
+    #[case("61s", "1m1s")]
+    #[case("1500ms", "1500ms")]
+    #[case("0s", "0s")]
+    fn durations_are_written_as_people_write_them(#[case] written: &str, #[case] text_: &str) {
+        assert_eq!(text(parse(&written.into()).unwrap()), text_);
+    }
+}

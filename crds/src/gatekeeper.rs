@@ -1,0 +1,187 @@
+//! `Gatekeeper`: one rule that admits a change or does not. Many gates may name the same one.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::values::{Duration, Setting, State, Transition};
+
+mod manual;
+mod schedule;
+
+pub use manual::Manual;
+pub use schedule::{Calendar, CertificateReference, ConfigMapKeyReference, Schedule, Window};
+
+/// One rule, of exactly one kind.
+#[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "sluice.dev",
+    version = "v1alpha1",
+    kind = "Gatekeeper",
+    plural = "gatekeepers",
+    shortname = "gk",
+    category = "sluice",
+    namespaced,
+    status = "GatekeeperStatus",
+    derive = "PartialEq",
+    doc = "A Gatekeeper is one rule that admits a change or does not: a schedule of windows, or a switch. Gates name the gatekeepers that keep them.",
+    validation = Rule::new("size(self.metadata.name) <= 63")
+        .message("metadata.name: at most 63 characters, so that it fits a label")
+        .field_path(".metadata.name"),
+    printcolumn(name = "State", type_ = "string", json_path = ".status.state"),
+    printcolumn(name = "Reason", type_ = "string", json_path = ".status.reason"),
+    printcolumn(
+        name = "Until",
+        type_ = "string",
+        json_path = ".status.upcoming[0].at",
+        description = "When the state changes next, as far as it is known"
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = ".status.message",
+        priority = 1
+    )
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("[has(self.schedule), has(self.manual)].filter(given, given).size() == 1")
+        .message("a Gatekeeper has exactly one kind; write one of schedule, manual")
+)]
+pub struct GatekeeperSpec {
+    /// What the verdict is while evidence cannot be had (a calendar that is missing or does not
+    /// answer). It covers nothing else.
+    #[serde(default)]
+    pub on_error: Setting,
+
+    /// Stop this rule. It admits nothing until it is resumed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub suspend: bool,
+
+    /// Admits inside an `open` window, or where there are none, and in no `closed` window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Schedule>,
+
+    /// Admits while its state is `open`: the switch that lives in Git.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manual: Option<Manual>,
+}
+
+/// The kinds of gatekeeper. Whoever treats one treats them all: a `match` on this has no
+/// wildcard, so a new kind does not compile until every floor knows it.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind<'a> {
+    /// Windows in time.
+    Schedule(&'a Schedule),
+    /// A switch.
+    Manual(&'a Manual),
+}
+
+/// A Gatekeeper's spec named none of the kinds, or more than one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotOneKind;
+
+impl GatekeeperSpec {
+    /// The one kind that this spec is of.
+    ///
+    /// # Errors
+    /// [`NotOneKind`] where admission let through what it should refuse: none, or several.
+    pub fn kind(&self) -> Result<Kind<'_>, NotOneKind> {
+        let Self {
+            on_error: _,
+            suspend: _,
+            schedule,
+            manual,
+        } = self;
+        match (schedule, manual) {
+            (Some(schedule), None) => Ok(Kind::Schedule(schedule)),
+            (None, Some(manual)) => Ok(Kind::Manual(manual)),
+            (None, None) | (Some(_), Some(_)) => Err(NotOneKind),
+        }
+    }
+}
+
+/// What a gatekeeper says: the part that a gate repeats in its own status.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VerdictStatus {
+    /// Open: it admits. Closed: it does not.
+    pub state: State,
+    /// Why, in one word of a fixed vocabulary.
+    pub reason: String,
+    /// Why, in a sentence.
+    pub message: String,
+    /// Until when this holds. Past it the verdict counts as closed. None: until a spec changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub valid_until: Option<Time>,
+}
+
+/// What the controller last made of a gatekeeper.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GatekeeperStatus {
+    /// The generation of the spec that this status speaks of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+
+    /// The verdict. None before the first one.
+    #[serde(default, flatten, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<VerdictStatus>,
+
+    /// The next real changes of the verdict that are known ahead: at most 8, within 90 days.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub upcoming: Vec<Transition>,
+
+    /// When the verdict was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_at: Option<Time>,
+
+    /// What the verdict was made from, besides spec and clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<EvidenceStatus>,
+
+    /// The last value of `reconcile.fluxcd.io/requestedAt` that was answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_handled_reconcile_at: Option<String>,
+
+    /// `Ready`: the rule can be judged. `Reconciling`: its evidence is awaited. `Stalled`: the
+    /// spec, or what it names, has to change first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend(
+        "x-kubernetes-list-type" = "map",
+        "x-kubernetes-list-map-keys" = ["type"]
+    ))]
+    pub conditions: Vec<Condition>,
+}
+
+/// Evidence that a verdict was made from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EvidenceStatus {
+    /// The calendars of a schedule, in the order of its windows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calendars: Vec<CalendarStatus>,
+}
+
+/// A calendar as it was read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CalendarStatus {
+    /// The window that it belongs to.
+    pub window: String,
+    /// How many events it holds. None: it could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<i64>,
+    /// The first 12 hexadecimal digits of the SHA-256 of its text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// What is wrong with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+fn default_interval() -> Duration {
+    Duration::from("1h")
+}

@@ -1,0 +1,51 @@
+//! The API of Sluice, group `sluice.dev`: one file a kind.
+//!
+//! What comes in: nothing. What goes out: the Rust types of every spec and status, and their
+//! CustomResourceDefinitions with the rules (CEL) that refuse mistakes at admission.
+//! Meaning lives one floor up, in `sluice-core`: here a cron expression is still a string.
+
+pub mod gate;
+pub mod gatekeeper;
+mod values;
+
+pub use gate::{Gate, GateSpec, GateStatus};
+pub use gatekeeper::{Gatekeeper, GatekeeperSpec, GatekeeperStatus};
+pub use values::{Duration, Require, Setting, State, Transition};
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+
+/// The API group of every kind.
+pub const GROUP: &str = "sluice.dev";
+
+/// Every CustomResourceDefinition of this API, in the order of the house: a kind after those it
+/// names.
+pub fn all() -> Vec<CustomResourceDefinition> {
+    vec![Gatekeeper::crd(), Gate::crd()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The API server refuses a schema that is not structural; `crd()` panics on one.
+    #[test]
+    fn every_kind_has_a_schema_and_a_status() {
+        for crd in all() {
+            let version = &crd.spec.versions[0];
+            assert!(
+                version.schema.is_some(),
+                "{:?} has no schema",
+                crd.metadata.name
+            );
+            assert!(
+                version
+                    .subresources
+                    .as_ref()
+                    .is_some_and(|sub| sub.status.is_some()),
+                "{:?} has no status",
+                crd.metadata.name
+            );
+        }
+    }
+}
