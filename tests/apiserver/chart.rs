@@ -1,0 +1,110 @@
+//! The chart on a real API server: that it is accepted whole, that its pod may run where pods are
+//! restricted, and that its rights are enough and no more.
+//!
+//! Its policies and roles are cluster-wide and have fixed names, so these tests have control
+//! planes of their own, whatever the shared server is.
+
+mod installation;
+mod options;
+mod pod;
+mod rights;
+mod values;
+
+pub use installation::{CONTROLLER, installed};
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{Api, ResourceExt};
+use sluice_tests::apply;
+use sluice_tests::helm::{Helm, Release, chart};
+use sluice_tests::progress::Stderr;
+
+/// What an installation with default values consists of.
+#[test]
+fn the_default_values_render_what_is_needed() -> Result<()> {
+    let helm = Helm::ensure(&Stderr::new())?;
+    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+    for document in helm.template(&Release::default())? {
+        let types = document.object.types.context("an object without a kind")?;
+        *kinds.entry(types.kind).or_default() += 1;
+    }
+    let expected = [
+        ("ClusterRole", 4),
+        ("ClusterRoleBinding", 1),
+        ("CustomResourceDefinition", 2),
+        ("Deployment", 1),
+        ("NetworkPolicy", 1),
+        ("Role", 1),
+        ("RoleBinding", 1),
+        ("Service", 1),
+        ("ServiceAccount", 1),
+        ("ValidatingAdmissionPolicy", 2),
+        ("ValidatingAdmissionPolicyBinding", 2),
+    ];
+    let expected = expected.map(|(kind, count)| (kind.to_owned(), count));
+    assert_eq!(kinds, BTreeMap::from(expected));
+    Ok(())
+}
+
+/// `cargo xtask generate` writes them; this says that it has been run.
+#[test]
+fn the_chart_carries_the_api_of_this_version() -> Result<()> {
+    let helm = Helm::ensure(&Stderr::new())?;
+    let documents = helm.template(&Release::default())?;
+    for expected in sluice_crds::all() {
+        let name = expected.name_any();
+        let found = documents
+            .iter()
+            .find(|document| document.object.name_any() == name)
+            .with_context(|| format!("the chart has no {name}"))?;
+        let found: CustomResourceDefinition = found.object.clone().try_parse()?;
+        assert_eq!(found.spec, expected.spec, "{name}: run cargo xtask generate");
+        let kept = found.annotations().get("helm.sh/resource-policy");
+        assert_eq!(kept.map(String::as_str), Some("keep"), "{name}");
+    }
+    // Helm would install what lies there besides, and never upgrade it.
+    assert!(!chart().join("crds").exists());
+    Ok(())
+}
+
+#[test]
+fn the_plain_policies_are_those_of_the_default_installation() -> Result<()> {
+    let plain = apply::read(&chart().join("policies"))?;
+    let rendered = Helm::ensure(&Stderr::new())?.template(&Release::default())?;
+    assert_eq!(plain.len(), 4);
+    for plain in plain {
+        let same = rendered.iter().find(|rendered| {
+            rendered.object.types == plain.object.types
+                && rendered.object.metadata.name == plain.object.metadata.name
+        });
+        let same = same.with_context(|| format!("{} is not rendered", plain.object.name_any()))?;
+        assert_eq!(normalized(&same.object.data), normalized(&plain.object.data));
+    }
+    Ok(())
+}
+
+/// Without the quotes that tell a list in CEL from one in JSON.
+fn normalized(data: &serde_json::Value) -> String {
+    data.to_string().replace("\\\"", "'")
+}
+
+/// The API server checks the expressions against the schema of the kinds that they judge.
+#[tokio::test]
+async fn the_policies_have_no_warnings() -> Result<()> {
+    let client = installed().await?.client().await?;
+    let policies: Api<ValidatingAdmissionPolicy> = Api::all(client);
+    for name in ["sluice-gate-overrides", "sluice-status-writers"] {
+        let deadline = std::time::Duration::from_secs(30);
+        let warnings = sluice_tests::poll(deadline, "the policy to be checked", async || {
+            let status = policies.get(name).await?.status;
+            let checked = status.and_then(|status| status.type_checking);
+            let checked = checked.context("not checked yet")?;
+            Ok::<_, anyhow::Error>(checked.expression_warnings.unwrap_or_default())
+        });
+        assert_eq!(warnings.await?, [], "{name}");
+    }
+    Ok(())
+}

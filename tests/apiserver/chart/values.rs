@@ -1,0 +1,116 @@
+//! Values: what is refused, and what they turn into.
+
+use anyhow::{Context, Result};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::rbac::v1::{ClusterRole, Role};
+use kube::ResourceExt;
+use serde_json::{Value, json};
+use sluice_tests::apply::Document;
+use sluice_tests::helm::{Helm, Release};
+use sluice_tests::progress::Stderr;
+
+fn render(values: Value) -> Result<Vec<Document>> {
+    let release = Release {
+        values,
+        ..Release::default()
+    };
+    Helm::ensure(&Stderr::new())?.template(&release)
+}
+
+fn find<K: serde::de::DeserializeOwned>(documents: &[Document], kind: &str) -> Result<K> {
+    let of_kind = |document: &&Document| {
+        let types = document.object.types.as_ref();
+        types.is_some_and(|types| types.kind == kind)
+            && document.object.name_any() == "gate-controller"
+    };
+    let found = documents.iter().find(of_kind).with_context(|| format!("no {kind}"))?;
+    Ok(serde_json::from_value(serde_json::to_value(&found.object)?)?)
+}
+
+fn arguments(values: Value) -> Result<Vec<String>> {
+    let deployment: Deployment = find(&render(values)?, "Deployment")?;
+    let pod = deployment.spec.and_then(|spec| spec.template.spec).context("no pod")?;
+    Ok(pod.containers[0].args.clone().unwrap_or_default())
+}
+
+#[test]
+fn mistakes_are_refused_with_the_path() -> Result<()> {
+    for (values, expected) in [
+        (json!({"replica": 2}), "'replica' not allowed"),
+        (json!({"controller": {"logLevel": "loud"}}), "/controller/logLevel"),
+        (json!({"controller": {"egressAllow": ["10.0.0.1"]}}), "/controller/egressAllow/0"),
+        (json!({"controller": {"minRetryDelay": "soon"}}), "/controller/minRetryDelay"),
+        (json!({"policies": {"extraStatusWriters": "me"}}), "/policies/extraStatusWriters"),
+        (json!({"calendars": {"certSecrets": [{"namespace": "a"}]}}), "/calendars/certSecrets/0"),
+        (json!({"image": {"digest": "sha256:1"}}), "/image/digest"),
+        (
+            json!({"replicas": 2, "controller": {"leaderElection": false}}),
+            "set controller.leaderElection to true, or replicas to 1",
+        ),
+        (json!({"serviceAccount": {"create": false}}), "serviceAccount.name: must name"),
+    ] {
+        let error = render(values.clone()).err().with_context(|| format!("{values} was let through"))?;
+        assert!(error.to_string().contains(expected), "{values}: {error}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_default_flags() -> Result<()> {
+    let expected = [
+        "--metrics-addr=:8080",
+        "--health-addr=:9440",
+        "--log-encoding=json",
+        "--log-level=info",
+        "--watch-all-namespaces=true",
+        "--enable-leader-election",
+    ];
+    assert_eq!(arguments(json!({}))?, expected);
+    Ok(())
+}
+
+#[test]
+fn a_digest_beats_the_tag() -> Result<()> {
+    let digest = format!("sha256:{}", "0123456789abcdef".repeat(4));
+    let image = json!({"repository": "example.com/gate", "tag": "1", "digest": digest});
+    let deployment: Deployment = find(&render(json!({ "image": image }))?, "Deployment")?;
+    let pod = deployment.spec.and_then(|spec| spec.template.spec).context("no pod")?;
+    let expected = format!("example.com/gate@{digest}");
+    assert_eq!(pod.containers[0].image, Some(expected));
+    Ok(())
+}
+
+/// A controller that watches one namespace has rights in no other.
+#[test]
+fn one_namespace_watched_is_one_namespace_granted() -> Result<()> {
+    let documents = render(json!({"controller": {"watchAllNamespaces": false}}))?;
+    let everywhere: ClusterRole = find(&documents, "ClusterRole")?;
+    let here: Role = find(&documents, "Role")?;
+    let groups = |rules: Option<Vec<k8s_openapi::api::rbac::v1::PolicyRule>>| -> Vec<String> {
+        let rules = rules.into_iter().flatten();
+        rules.filter_map(|rule| rule.api_groups).flatten().collect()
+    };
+    assert_eq!(groups(everywhere.rules), ["admissionregistration.k8s.io"]);
+    let here = groups(here.rules);
+    for group in ["coordination.k8s.io", "sluice.dev", "", "events.k8s.io"] {
+        assert!(here.iter().any(|found| found == group), "{group:?} is missing in {here:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_switched_off_is_not_rendered() -> Result<()> {
+    let off = json!({
+        "policies": {"install": false},
+        "crds": {"install": false},
+        "rbac": {"create": false, "aggregate": false},
+        "metrics": {"service": {"enabled": false}},
+        "networkPolicy": {"enabled": false},
+    });
+    let kinds: Vec<_> = render(off)?
+        .into_iter()
+        .filter_map(|document| Some(document.object.types?.kind))
+        .collect();
+    assert_eq!(kinds, ["ServiceAccount", "Deployment"]);
+    Ok(())
+}

@@ -1,0 +1,5 @@
+//! Tests of Sluice on the real API server: one module a subject.
+
+#![cfg(test)]
+
+mod server;

@@ -1,0 +1,157 @@
+//! A cluster to work on, whoever runs it.
+//!
+//! What comes in: a kubeconfig. What goes out: clients, as the file's own user or as another.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use tempfile::TempPath;
+
+/// A cluster, known by its kubeconfig.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    kubeconfig: PathBuf,
+    /// Where files for single users go.
+    scratch: PathBuf,
+}
+
+impl Cluster {
+    /// The cluster of the current context in `kubeconfig`: a path, or a list of paths as in the
+    /// environment variable `KUBECONFIG`.
+    #[must_use]
+    pub fn at(kubeconfig: impl Into<PathBuf>) -> Self {
+        Self::with_scratch(kubeconfig.into(), env::temp_dir())
+    }
+
+    pub(crate) fn with_scratch(kubeconfig: PathBuf, scratch: PathBuf) -> Self {
+        Self {
+            kubeconfig,
+            scratch,
+        }
+    }
+
+    /// The path that it was made with.
+    #[must_use]
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// A new client as the current user of the kubeconfig.
+    ///
+    /// Its connections live on the calling runtime and die with it: every `#[tokio::test]` has a
+    /// runtime of its own, so every test asks for a client of its own.
+    ///
+    /// # Errors
+    ///
+    /// If the kubeconfig cannot be read or used.
+    pub async fn client(&self) -> Result<Client> {
+        connect(self.read()?).await
+    }
+
+    /// A new client that acts as `user`: through the context of that name if the kubeconfig has
+    /// one, else by impersonation, without groups.
+    ///
+    /// # Errors
+    ///
+    /// If the kubeconfig cannot be read or used.
+    pub async fn client_for(&self, user: &str) -> Result<Client> {
+        connect(self.read_for(user)?).await
+    }
+
+    /// A kubeconfig file with which programs act as `user`, as [`Self::client_for`] does. It is
+    /// deleted on drop.
+    ///
+    /// # Errors
+    ///
+    /// If the kubeconfig cannot be read, or the file cannot be written.
+    pub fn kubeconfig_for(&self, user: &str) -> Result<TempPath> {
+        let text = serde_saphyr::to_string(&self.read_for(user)?)?;
+        let file = tempfile::Builder::new()
+            .prefix("sluice-kubeconfig-")
+            .tempfile_in(&self.scratch)?;
+        std::fs::write(file.path(), text)?;
+        Ok(file.into_temp_path())
+    }
+
+    fn read(&self) -> Result<Kubeconfig> {
+        let files = env::split_paths(&self.kubeconfig).filter(|path| !path.as_os_str().is_empty());
+        files
+            .map(Kubeconfig::read_from)
+            .try_fold(Kubeconfig::default(), |merged, next| merged.merge(next?))
+            .with_context(|| format!("cannot use the kubeconfig {}", self.kubeconfig.display()))
+    }
+
+    fn read_for(&self, user: &str) -> Result<Kubeconfig> {
+        let config = self.read()?;
+        act_as(config, user)
+            .with_context(|| format!("cannot use the kubeconfig {}", self.kubeconfig.display()))
+    }
+}
+
+/// Makes `user` the one who speaks.
+fn act_as(mut config: Kubeconfig, user: &str) -> Result<Kubeconfig> {
+    if config.contexts.iter().any(|context| context.name == user) {
+        config.current_context = Some(user.to_owned());
+        return Ok(config);
+    }
+    let current = config.current_context.as_deref();
+    let context = config
+        .contexts
+        .iter()
+        .find(|named| Some(named.name.as_str()) == current);
+    let speaker = context
+        .and_then(|named| named.context.as_ref()?.user.clone())
+        .context("it has no current context with a user")?;
+    let credentials = config
+        .auth_infos
+        .iter_mut()
+        .find(|named| named.name == speaker);
+    let credentials = credentials
+        .and_then(|named| named.auth_info.as_mut())
+        .with_context(|| format!("it has no user {speaker:?}"))?;
+    credentials.impersonate = Some(user.to_owned());
+    Ok(config)
+}
+
+async fn connect(kubeconfig: Kubeconfig) -> Result<Client> {
+    let options = KubeConfigOptions::default();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+    Ok(Client::try_from(config)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONFIG: &str = "
+current-context: here
+clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]
+users: [{name: root, user: {token: secret}}, {name: alice, user: {token: other}}]
+contexts:
+- {name: here, context: {cluster: c, user: root}}
+- {name: alice, context: {cluster: c, user: alice}}
+";
+
+    #[test]
+    fn a_user_with_a_context_speaks_for_themselves() {
+        let config = act_as(Kubeconfig::from_yaml(CONFIG).unwrap(), "alice").unwrap();
+        assert_eq!(config.current_context.as_deref(), Some("alice"));
+    }
+
+    #[test]
+    fn any_other_user_is_impersonated() {
+        let config = act_as(Kubeconfig::from_yaml(CONFIG).unwrap(), "bob").unwrap();
+        let root = config.auth_infos[0].auth_info.as_ref().unwrap();
+        assert_eq!(root.impersonate.as_deref(), Some("bob"));
+        assert_eq!(config.current_context.as_deref(), Some("here"));
+    }
+
+    #[test]
+    fn a_kubeconfig_without_a_current_context_says_so() {
+        let error = act_as(Kubeconfig::default(), "bob").unwrap_err();
+        assert!(error.to_string().contains("no current context"));
+    }
+}

@@ -1,0 +1,215 @@
+//! What a control plane is asked to be.
+//!
+//! What comes in: the caller's wishes. What goes out: the flags of the servers.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+
+/// How a [`super::ControlPlane`] is started. The default has no users but `admin`, and no
+/// controllers.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Users besides `admin`.
+    pub users: Vec<User>,
+    /// The controllers that kube-controller-manager runs, by name; `*` for its own choice. If
+    /// there are none it is not started, and a deleted namespace stays `Terminating`.
+    pub controllers: Vec<String>,
+    /// How long the API server keeps Events; its own default (1 h) if none.
+    pub event_ttl: Option<Duration>,
+    /// More flags of kube-apiserver, as `--min-request-timeout=1`.
+    pub api_server_flags: Vec<String>,
+}
+
+impl Options {
+    /// The controllers that clean up and that cost little: no workloads run.
+    #[must_use]
+    pub fn with_housekeeping(mut self) -> Self {
+        const HOUSEKEEPING: [&str; 5] = [
+            "garbage-collector-controller",
+            "namespace-controller",
+            "root-ca-certificate-publisher-controller",
+            "serviceaccount-controller",
+            "validatingadmissionpolicy-status-controller",
+        ];
+        self.controllers.extend(HOUSEKEEPING.map(str::to_owned));
+        self
+    }
+
+    /// Adds users without groups, by name. RBAC grants them nothing until somebody does.
+    #[must_use]
+    pub fn with_users(mut self, names: &[&str]) -> Self {
+        self.users.extend(names.iter().copied().map(User::new));
+        self
+    }
+}
+
+/// Somebody who may talk to the API server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The user's name, which is also the name of the context in the kubeconfig.
+    pub name: String,
+    /// The bearer token. The server listens on loopback and lives for minutes: it need not be
+    /// a secret.
+    pub token: String,
+    /// Groups, besides `system:authenticated`.
+    pub groups: Vec<String>,
+}
+
+impl User {
+    /// A user without groups.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            token: format!("token-of-{name}"),
+            groups: Vec::new(),
+        }
+    }
+
+    /// May do everything.
+    pub(super) fn admin() -> Self {
+        Self {
+            groups: vec!["system:masters".to_owned()],
+            ..Self::new("admin")
+        }
+    }
+}
+
+/// The text of a token file: `token,name,uid,"group,group"`.
+pub(super) fn token_file(users: &[User]) -> Result<String> {
+    let mut text = String::new();
+    for (index, user) in users.iter().enumerate() {
+        let groups = user.groups.join(",");
+        for part in [&user.name, &user.token] {
+            ensure!(
+                !part.is_empty() && !part.contains([',', '"', '\n', '\r']),
+                "user {:?}: name and token must not be empty, nor hold commas, quotes or line ends",
+                user.name,
+            );
+        }
+        ensure!(
+            !groups.contains(['"', '\n', '\r']),
+            "user {:?}: groups must not hold quotes or line ends",
+            user.name,
+        );
+        ensure!(
+            users[..index].iter().all(|other| other.name != user.name),
+            "user {:?} is there twice",
+            user.name,
+        );
+        text.push_str(&format!(
+            "{},{},{},\"{groups}\"\n",
+            user.token, user.name, user.name
+        ));
+    }
+    Ok(text)
+}
+
+/// The flags of etcd. It listens on sockets in `folder`: a port of it could be taken by another.
+pub(super) fn etcd_flags(folder: &Path) -> Vec<String> {
+    vec![
+        format!("--data-dir={}", folder.join("etcd").display()),
+        format!("--listen-client-urls={}", etcd_url(folder)),
+        // A name, not a path, is asked for here: a socket in the working directory.
+        "--listen-peer-urls=unix://etcd-peer:1".to_owned(),
+        // Never used, but a listen address without one is refused.
+        "--advertise-client-urls=http://localhost:2379".to_owned(),
+        "--unsafe-no-fsync".to_owned(),
+        "--log-level=warn".to_owned(),
+    ]
+}
+
+fn etcd_url(folder: &Path) -> String {
+    format!("unix://{}", folder.join("etcd.sock").display())
+}
+
+/// Where the API server keeps the certificate and the key that it makes for itself.
+pub(super) const CERTIFICATE: &str = "certificates/apiserver.crt";
+const KEY: &str = "certificates/apiserver.key";
+/// The file of the users' tokens.
+pub(super) const TOKENS: &str = "tokens.csv";
+
+/// The flags of kube-apiserver.
+pub(super) fn api_server_flags(folder: &Path, port: u16, options: &Options) -> Vec<String> {
+    let key = folder.join(KEY);
+    let mut flags = vec![
+        format!("--etcd-servers={}", etcd_url(folder)),
+        "--bind-address=127.0.0.1".to_owned(),
+        format!("--secure-port={port}"),
+        // Else it looks for the machine's address in the routes, and fails without a network.
+        "--advertise-address=127.0.0.1".to_owned(),
+        // Nor is there anything to announce to pods.
+        "--endpoint-reconciler-type=none".to_owned(),
+        format!("--cert-dir={}", folder.join("certificates").display()),
+        // The key is made before it is read as the key of service accounts: one serves both.
+        format!("--service-account-key-file={}", key.display()),
+        format!("--service-account-signing-key-file={}", key.display()),
+        "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+        "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
+        format!("--token-auth-file={}", folder.join(TOKENS).display()),
+        "--authorization-mode=RBAC".to_owned(),
+    ];
+    if let Some(ttl) = options.event_ttl {
+        flags.push(format!("--event-ttl={}s", ttl.as_secs()));
+    }
+    flags.extend_from_slice(&options.api_server_flags);
+    flags
+}
+
+/// The flags of kube-controller-manager.
+pub(super) fn controller_manager_flags(
+    folder: &Path,
+    kubeconfig: &Path,
+    options: &Options,
+) -> Vec<String> {
+    vec![
+        format!("--kubeconfig={}", kubeconfig.display()),
+        format!("--controllers={}", options.controllers.join(",")),
+        format!("--root-ca-file={}", folder.join(CERTIFICATE).display()),
+        format!(
+            "--service-account-private-key-file={}",
+            folder.join(KEY).display()
+        ),
+        "--leader-elect=false".to_owned(),
+        // Nobody asks it anything.
+        "--secure-port=0".to_owned(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_become_lines_of_the_token_file() {
+        let groups = vec!["dev".to_owned(), "on call".to_owned()];
+        let users = [
+            User {
+                groups,
+                ..User::new("alice")
+            },
+            User::new("bob"),
+        ];
+        assert_eq!(
+            token_file(&users).unwrap(),
+            "token-of-alice,alice,alice,\"dev,on call\"\ntoken-of-bob,bob,bob,\"\"\n"
+        );
+    }
+
+    #[test]
+    fn users_that_would_break_the_file_are_refused() {
+        for users in [
+            vec![User::new("al,ice")],
+            vec![User::new("")],
+            vec![User {
+                groups: vec!["\"".to_owned()],
+                ..User::new("alice")
+            }],
+            vec![User::new("alice"), User::new("alice")],
+        ] {
+            assert!(token_file(&users).is_err(), "{users:?}");
+        }
+    }
+}

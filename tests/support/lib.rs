@@ -1,0 +1,35 @@
+//! What tests, demo and chores share: a control plane of one's own, and the means to work on it.
+//!
+//! What comes in: the pinned sources in `control-plane/`, or a kubeconfig of the user's own
+//! cluster. What goes out: an API server that is ready, clients for it, namespaces that are
+//! deleted after use, a way to apply YAML, and a way to wait for a condition.
+//!
+//! A test reads:
+//!
+//! ```no_run
+//! # async fn test() -> anyhow::Result<()> {
+//! use sluice_tests::{Namespace, shared};
+//!
+//! let cluster = shared().await?;
+//! let client = cluster.client().await?;
+//! let namespace = Namespace::create(cluster, "forced").await?;
+//! # Ok(()) }
+//! ```
+
+pub mod apply;
+pub mod cache;
+pub mod cluster;
+pub mod control_plane;
+mod namespace;
+mod poll;
+pub mod programs;
+pub mod progress;
+mod shared;
+pub mod tools;
+
+pub use apply::Applier;
+pub use cluster::Cluster;
+pub use control_plane::{Binaries, ControlPlane, Options, User};
+pub use namespace::Namespace;
+pub use poll::poll;
+pub use shared::{KUBECONFIG_VARIABLE, USERS, shared};

@@ -1,0 +1,68 @@
+//! One server for all tests of a process.
+//!
+//! What comes in: the environment. What goes out: a [`Cluster`] with our CRDs, started by whoever
+//! asks first, and gone with the process.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow};
+use tokio::sync::OnceCell;
+
+use crate::apply::Applier;
+use crate::cluster::Cluster;
+use crate::control_plane::{Binaries, ControlPlane, Options};
+use crate::progress::Stderr;
+
+/// Names a kubeconfig: the tests run on that cluster and start none.
+pub const KUBECONFIG_VARIABLE: &str = "SLUICE_TEST_KUBECONFIG";
+
+/// The users of the shared server besides `admin`. They have no rights until a test grants some.
+pub const USERS: [&str; 2] = ["alice", "bob"];
+
+struct Shared {
+    cluster: Cluster,
+    /// Held for as long as the process lives. A static is never dropped; the servers end because
+    /// their supervisors see us go.
+    _plane: Option<ControlPlane>,
+}
+
+/// The server that all tests of this process share, with the CRDs of `crds/yaml` established.
+///
+/// # Errors
+///
+/// If it cannot be started. Whoever asks later gets the same error without another try.
+pub async fn shared() -> Result<&'static Cluster> {
+    static SHARED: OnceCell<Result<Shared, String>> = OnceCell::const_new();
+    let start = async || open().await.map_err(|error| format!("{error:#}"));
+    match SHARED.get_or_init(start).await {
+        Ok(shared) => Ok(&shared.cluster),
+        Err(error) => Err(anyhow!("no server to test on: {error}")),
+    }
+}
+
+async fn open() -> Result<Shared> {
+    let shared = match env::var_os(KUBECONFIG_VARIABLE).filter(|path| !path.is_empty()) {
+        Some(kubeconfig) => Shared {
+            cluster: Cluster::at(PathBuf::from(kubeconfig)),
+            _plane: None,
+        },
+        None => start().await?,
+    };
+    let crds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crds/yaml");
+    if crds.is_dir() {
+        let client = shared.cluster.client().await?;
+        Applier::new(client).path(&crds).await?;
+    }
+    Ok(shared)
+}
+
+async fn start() -> Result<Shared> {
+    let binaries = Binaries::ensure(&Stderr::new())?;
+    let options = Options::default().with_users(&USERS).with_housekeeping();
+    let plane = ControlPlane::start(&binaries, options).await?;
+    Ok(Shared {
+        cluster: plane.cluster().clone(),
+        _plane: Some(plane),
+    })
+}

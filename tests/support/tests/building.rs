@@ -1,0 +1,74 @@
+//! Building without the Go that is needed, and building at the same time.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// Runs the holder of a control plane with an empty cache and nothing but `go` on its PATH.
+fn hold_with(go: Option<&str>) -> (Output, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let bin = folder.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    if let Some(script) = go {
+        write_program(&bin.join("go"), script);
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_hold-control-plane"))
+        .env("PATH", &bin)
+        .env("SLUICE_CACHE", folder.path().join("cache"))
+        .env("RUST_BACKTRACE", "1")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    (output, folder)
+}
+
+fn write_program(path: &Path, script: &str) {
+    fs::write(path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// What a failed run said, which must be all it did.
+fn complaint(run: (Output, TempDir)) -> String {
+    let (output, folder) = run;
+    assert!(!output.status.success());
+    assert!(output.stdout.is_empty());
+    assert!(
+        !folder.path().join("cache").exists(),
+        "a refusal must write nothing"
+    );
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn without_go_one_line_says_what_to_install() {
+    assert_eq!(
+        complaint(hold_with(None)),
+        "error: Go 1.26.0 or newer is needed to build what tests and demo run, and there is no \
+         go on PATH: install Go 1.26.0 or newer\n"
+    );
+}
+
+#[test]
+fn with_too_old_a_go_one_line_says_what_to_install() {
+    assert_eq!(
+        complaint(hold_with(Some("echo go1.24.3"))),
+        "error: Go 1.26.0 or newer is needed to build what tests and demo run, and the go on \
+         PATH is 1.24.3: install Go 1.26.0 or newer\n"
+    );
+}
+
+#[test]
+fn a_failed_build_shows_what_go_said() {
+    let go = "[ \"$1\" = env ] && echo go1.26.8 && exit\necho k8s.io/api\n\
+              echo 'no space left on device' >&2\nexit 1";
+    let (output, _folder) = hold_with(Some(go));
+    assert!(!output.status.success());
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        text.ends_with("error: go build failed:\nno space left on device\n"),
+        "{text}"
+    );
+}

@@ -1,0 +1,286 @@
+//! The Go toolchain that builds the servers.
+//!
+//! What comes in: the `PATH`, and a folder with a `go.mod`. What goes out: programs built from
+//! what `go.mod` and `go.sum` pin, or one line that says what to install.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::progress::{Progress, human};
+
+/// What we read from a `go.mod`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Module {
+    /// The least version of Go, from the `go` line.
+    pub(super) go: String,
+    /// The packages of the `tool` lines.
+    tools: Vec<String>,
+    /// The version of `k8s.io/kubernetes`, as `v1.36.1`, if it is required.
+    kubernetes: Option<String>,
+}
+
+impl Module {
+    /// Reads `go.mod` in `folder`.
+    pub(super) fn read(folder: &Path) -> Result<Self> {
+        let path = folder.join("go.mod");
+        let text =
+            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        Self::parse(&text).with_context(|| format!("cannot use {}", path.display()))
+    }
+
+    fn parse(text: &str) -> Result<Self> {
+        let lines = || text.lines().map(str::trim);
+        let after = |word: &'static str| lines().filter_map(move |line| line.strip_prefix(word));
+        let block = lines()
+            .skip_while(|line| *line != "tool (")
+            .skip(1)
+            .take_while(|line| *line != ")");
+        let single = after("tool ").filter(|rest| *rest != "(");
+        let tools: Vec<_> = block.chain(single).map(str::to_owned).collect();
+        ensure!(!tools.is_empty(), "it lists no tool");
+        let kubernetes = after("k8s.io/kubernetes ").find_map(|rest| rest.split(' ').next());
+        Ok(Self {
+            go: after("go ").next().context("it has no go line")?.to_owned(),
+            tools,
+            kubernetes: kubernetes.map(str::to_owned),
+        })
+    }
+
+    /// The files that the tools become.
+    pub(super) fn programs(&self) -> impl Iterator<Item = &str> {
+        self.tools.iter().map(|package| program(package))
+    }
+
+    /// For people: `etcd, kube-apiserver v1.36.1`.
+    pub(super) fn summary(&self) -> String {
+        let names = self.programs().map(|name| match name {
+            "server" => "etcd",
+            other => other,
+        });
+        let names = names.collect::<Vec<_>>().join(", ");
+        let version = self.kubernetes.iter().map(|version| format!(" {version}"));
+        names + &version.collect::<String>()
+    }
+
+    fn linker_flags(&self) -> String {
+        // Without its version the API server gives an answer that clients choke on.
+        let version = self
+            .kubernetes
+            .iter()
+            .map(|version| format!(" -X k8s.io/component-base/version.gitVersion={version}"));
+        format!("-s -w{}", version.collect::<String>())
+    }
+}
+
+/// The name that `go build` gives a program: the last part of the package's path, unless that is
+/// a major version.
+fn program(package: &str) -> &str {
+    let mut parts = package.rsplit('/');
+    let last = parts.next().unwrap_or(package);
+    let is_version = last
+        .strip_prefix('v')
+        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()));
+    if is_version {
+        parts.next().unwrap_or(last)
+    } else {
+        last
+    }
+}
+
+/// Makes sure that a `go` of at least version `needed` is on the `PATH`.
+pub(super) fn check(needed: &str) -> Result<()> {
+    let found = Command::new("go")
+        .args(["env", "GOVERSION"])
+        .env("GOTOOLCHAIN", "local")
+        // Not in a module: its go line must not make the command fail.
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .output();
+    let Ok(output) = found else {
+        bail!(
+            "Go {needed} or newer is needed to build what tests and demo run, and there is no go \
+             on PATH: install Go {needed} or newer"
+        );
+    };
+    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    ensure!(
+        !is_older(&version, needed),
+        "Go {needed} or newer is needed to build what tests and demo run, and the go on PATH is \
+         {}: install Go {needed} or newer",
+        version.trim_start_matches("go"),
+    );
+    Ok(())
+}
+
+/// Whether `found`, as `go1.25.3`, is older than `needed`, as `1.26.0`. A version that is no
+/// release, as `devel go1.27-…`, is taken for new enough: `go build` has the last word.
+fn is_older(found: &str, needed: &str) -> bool {
+    let Some(found) = found.strip_prefix("go") else {
+        return false;
+    };
+    numbers(found) < numbers(needed)
+}
+
+/// `1.26rc1` is `[1, 26, 0]`.
+fn numbers(version: &str) -> [u32; 3] {
+    let mut parts = [0; 3];
+    for (part, text) in parts.iter_mut().zip(version.split('.')) {
+        let digits = text
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len());
+        *part = text[..digits].parse().unwrap_or(0);
+    }
+    parts
+}
+
+/// Builds all tools of `module` in `folder` into the folder `target`, in one call: the packages
+/// that they share are then compiled once.
+pub(super) fn build(
+    module: &Module,
+    folder: &Path,
+    target: &Path,
+    progress: &dyn Progress,
+) -> Result<()> {
+    let mut child = Command::new("go")
+        .args(["build", "-v", "-mod=readonly", "-trimpath", "-ldflags"])
+        .arg(module.linker_flags())
+        .arg("-o")
+        .arg(target)
+        .args(&module.tools)
+        .current_dir(folder)
+        .env("GOTOOLCHAIN", "local")
+        .env("GOWORK", "off")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("cannot start go build")?;
+    let stderr = child.stderr.take().context("go build has no output")?;
+    let report = follow(&lines_of(stderr), progress);
+    let status = child.wait().context("go build cannot be waited for")?;
+    ensure!(status.success(), "go build failed:\n{report}");
+    Ok(())
+}
+
+/// The lines of `reader`, read on a thread of their own so that time can be shown meanwhile.
+fn lines_of(reader: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        for line in BufReader::new(reader).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+/// Shows how far a build is until its output ends. Returns what it said last, for an error.
+fn follow(lines: &Receiver<String>, progress: &dyn Progress) -> String {
+    const TICK: Duration = Duration::from_millis(500);
+    let start = Instant::now();
+    let mut seen = Seen::default();
+    loop {
+        match lines.recv_timeout(TICK) {
+            Ok(line) => seen.take(line),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        let elapsed = human(start.elapsed());
+        progress.update(&format!("{elapsed}: {}", seen.summary()));
+    }
+    Vec::from(seen.last).join("\n")
+}
+
+/// What a build has said so far.
+#[derive(Default)]
+struct Seen {
+    downloads: u32,
+    packages: u32,
+    last: VecDeque<String>,
+}
+
+impl Seen {
+    /// How many lines an error shows.
+    const KEPT: usize = 12;
+
+    fn take(&mut self, line: String) {
+        if line.starts_with("go: downloading ") {
+            self.downloads += 1;
+        } else if !line.contains([' ', ':']) {
+            self.packages += 1;
+        }
+        if self.last.len() == Self::KEPT {
+            self.last.pop_front();
+        }
+        self.last.push_back(line);
+    }
+
+    fn summary(&self) -> String {
+        let latest = self.last.back().map_or("", String::as_str);
+        match (self.downloads, self.packages) {
+            (0, 0) => "looking at what is built already".to_owned(),
+            (downloads, 0) => format!("{downloads} modules downloaded"),
+            (_, packages) => format!("{packages} packages compiled, {latest}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_compare_by_number() {
+        assert!(is_older("go1.25.9", "1.26.0"));
+        assert!(is_older("go1.9", "1.26.0"));
+        assert!(is_older("go1.26.0", "1.26.1"));
+        assert!(!is_older("go1.26.0", "1.26.0"));
+        assert!(!is_older("go1.26", "1.26.0"));
+        assert!(!is_older("go1.26rc2", "1.26.0"));
+        assert!(!is_older("go1.27.1", "1.26.3"));
+        assert!(!is_older("devel go1.28-abcdef", "1.26.0"));
+    }
+
+    #[test]
+    fn a_module_says_what_to_build() {
+        let text = "module m\n\ngo 1.26.0\n\ntool (\n\ta/server/v3\n\tc/kube-apiserver\n)\n\nrequire (\n\
+                    \tk8s.io/kubernetes v1.36.1 // indirect\n)\n";
+        let module = Module::parse(text).unwrap();
+        assert_eq!(module.go, "1.26.0");
+        assert_eq!(module.tools, ["a/server/v3", "c/kube-apiserver"]);
+        assert_eq!(
+            module.programs().collect::<Vec<_>>(),
+            ["server", "kube-apiserver"]
+        );
+        assert_eq!(module.summary(), "etcd, kube-apiserver v1.36.1");
+        assert!(module.linker_flags().ends_with("gitVersion=v1.36.1"));
+        assert!(Module::parse("module m\ngo 1.26.0\n").is_err());
+    }
+
+    #[test]
+    fn one_tool_needs_no_block() {
+        let text = "module m\n\ngo 1.26.0\n\ntool helm.sh/helm/v4/cmd/helm\n";
+        let module = Module::parse(text).unwrap();
+        assert_eq!(module.programs().collect::<Vec<_>>(), ["helm"]);
+        assert_eq!(module.linker_flags(), "-s -w");
+    }
+
+    #[test]
+    fn a_build_is_summed_up() {
+        let mut seen = Seen::default();
+        assert_eq!(seen.summary(), "looking at what is built already");
+        seen.take("go: downloading k8s.io/api v0.36.1".to_owned());
+        assert_eq!(seen.summary(), "1 modules downloaded");
+        seen.take("k8s.io/api/core/v1".to_owned());
+        assert_eq!(seen.summary(), "1 packages compiled, k8s.io/api/core/v1");
+    }
+}
