@@ -1,1 +1,212 @@
+//! Calendars: iCalendar (RFC 5545), as far as it says when something is on.
+//!
+//! What comes in: the text of a calendar, and the zone for the times in it that name none. What
+//! goes out: the times that its events cover, each half open, `[DTSTART, DTEND)`.
+//!
+//! Read are the VEVENTs with their time zones, durations, recurrences (RRULE, RDATE, EXDATE) and
+//! changed or cancelled instances (RECURRENCE-ID, STATUS). Everything else is passed over:
+//! - TRANSP, because the feeds of public holidays mark their all-day events as transparent, and
+//!   whoever names such a feed here means that its events count;
+//! - VTIMEZONE, except to learn which known zone it stands for: zone data come with the binary,
+//!   so that all replicas agree;
+//! - VTODO, VJOURNAL, VFREEBUSY and VALARM, which are no events.
+//!
+//! The work is bounded on any input: by [`MAX_TEXT`], [`MAX_EVENTS`], [`MAX_OCCURRENCES`], and by
+//! a count of the steps that recurrences take.
 
+mod draft;
+mod event;
+mod expand;
+mod parts;
+mod read;
+mod recur;
+#[cfg(test)]
+mod tests;
+mod values;
+mod zones;
+
+use jiff::tz::TimeZone;
+use sha2::{Digest, Sha256};
+
+use crate::Refusal;
+use crate::span::Span;
+use event::Event;
+use expand::Steps;
+use zones::Zones;
+
+/// How long the text of a calendar may be, in bytes: 1 MiB.
+pub const MAX_TEXT: usize = 1 << 20;
+/// How long one line that matters may be once unfolded, in bytes.
+pub const MAX_LINE: usize = 64 << 10;
+/// How many VEVENTs a calendar may have.
+pub const MAX_EVENTS: usize = 2_000;
+/// How long one occurrence may be, in days.
+pub const MAX_DAYS: i64 = 366;
+/// How many occurrences one question may have for an answer.
+pub const MAX_OCCURRENCES: usize = 20_000;
+/// How long a summary may be, in characters.
+const MAX_SUMMARY: usize = 80;
+
+/// A calendar, read once and ready to be asked for the times its events cover.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calendar {
+    digest: String,
+    events: Vec<Event>,
+}
+
+/// A time that an event covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Occurrence {
+    /// From when until when.
+    pub span: Span,
+    /// Which event, for [`Calendar::summary`].
+    pub event: u16,
+}
+
+/// Why a calendar cannot be read, or cannot answer.
+#[derive(thiserror::Error, Clone, Debug, PartialEq, Eq)]
+pub enum CalendarError {
+    /// The text is longer than [`MAX_TEXT`].
+    #[error(
+        "the calendar has {bytes} bytes, more than {MAX_TEXT}; leave out past events, or split it"
+    )]
+    TooLong {
+        /// How long it is.
+        bytes: usize,
+    },
+    /// The text is something else.
+    #[error(
+        "the text does not begin with BEGIN:VCALENDAR; give the text of an iCalendar (.ics) file"
+    )]
+    NotACalendar,
+    /// There is no VEVENT in it.
+    #[error("the calendar has no events; write at least one VEVENT, or remove the calendar")]
+    NoEvents,
+    /// There are more than [`MAX_EVENTS`].
+    #[error("the calendar has more than {MAX_EVENTS} events; leave out past events, or split it")]
+    TooManyEvents,
+    /// A line cannot be read.
+    #[error("line {line}: {problem}; {remedy}")]
+    Line {
+        /// Which line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: String,
+        /// What to write instead.
+        remedy: String,
+    },
+    /// An event cannot be understood.
+    #[error("event {event}: {refusal}")]
+    Event {
+        /// Its summary and UID, or else its line.
+        event: String,
+        /// The property, what is wrong with it, and what to write instead.
+        refusal: Refusal,
+    },
+    /// There are more than [`MAX_OCCURRENCES`] between two instants.
+    #[error(
+        "the events recur more than {MAX_OCCURRENCES} times from {from} to {until}; write fewer, longer events, or split the calendar", 
+        from = within.start,
+        until = within.end,
+    )]
+    TooManyOccurrences {
+        /// The time asked for.
+        within: Span,
+    },
+    /// The recurrences take more steps than is reasonable, mostly without finding anything.
+    #[error(
+        "the recurrences take more than {} steps to follow; write simpler RRULEs, UNTIL instead of a high COUNT, or split the calendar",
+        expand::MAX_STEPS
+    )]
+    TooManySteps,
+}
+
+impl Calendar {
+    /// Reads a calendar. Floating times and all-day events are in `zone`.
+    ///
+    /// # Errors
+    /// What cannot be read or understood, where it stands, and what to write instead. One bad
+    /// event refuses the calendar: nobody is to believe in a holiday that was passed over.
+    pub fn parse(text: &str, zone: &TimeZone) -> Result<Self, CalendarError> {
+        if text.len() > MAX_TEXT {
+            return Err(CalendarError::TooLong { bytes: text.len() });
+        }
+        let written = read::read(text)?;
+        let zones = Zones::new(zone, &written.zones);
+        Ok(Self {
+            digest: digest(text),
+            events: event::events(&written.events, &zones)?,
+        })
+    }
+
+    /// How many events there are. Cancelled ones do not count; an instance of a series that was
+    /// changed counts as an event of its own.
+    pub fn events(&self) -> usize {
+        self.events.len()
+    }
+
+    /// The first 12 hexadecimal digits of the SHA-256 of the text.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// What the event is called: at most 80 characters, none of them a control character. None
+    /// if it has no name, or if there is no such event.
+    pub fn summary(&self, event: u16) -> Option<&str> {
+        self.events.get(usize::from(event))?.summary.as_deref()
+    }
+
+    /// The times events cover that overlap `within`, in full, ascending by start. They may
+    /// overlap each other.
+    ///
+    /// # Errors
+    /// More than [`MAX_OCCURRENCES`], or recurrences that take too many steps to follow.
+    pub fn occurrences(&self, within: Span) -> Result<Vec<Occurrence>, CalendarError> {
+        let mut found = Vec::new();
+        let mut steps = Steps::new();
+        for (event, number) in self.events.iter().zip(0_u16..) {
+            event.visit(within, &mut steps, |span| {
+                found.push(Occurrence {
+                    span,
+                    event: number,
+                });
+                if found.len() > MAX_OCCURRENCES {
+                    return Err(CalendarError::TooManyOccurrences { within });
+                }
+                Ok(())
+            })?;
+        }
+        found.sort_unstable();
+        // A time that is written twice, by RRULE and RDATE, is one time.
+        found.dedup();
+        Ok(found)
+    }
+}
+
+fn digest(text: &str) -> String {
+    let mut digits = String::with_capacity(12);
+    for byte in Sha256::digest(text.as_bytes()).iter().take(6) {
+        digits.push_str(&format!("{byte:02x}"));
+    }
+    digits
+}
+
+/// Text from a calendar as it may appear in messages and on terminals: one line, without control
+/// characters or marks that turn the direction of writing, at most `max` characters.
+fn clean(text: &str, max: usize) -> String {
+    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let plain: String = text
+        .chars()
+        .filter(|&c| !turns(c))
+        // Longer than `max`, so that what is cut can be told from what fits.
+        .take(4 * max)
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    let line = plain.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= max {
+        return line;
+    }
+    let mut cut: String = line.chars().take(max - 1).collect();
+    cut.push('…');
+    cut
+}

@@ -1,0 +1,246 @@
+//! From the properties of one VEVENT to its times, before it is known which instances of it
+//! other VEVENTs replace.
+
+use jiff::Timestamp;
+
+use super::clean;
+use super::read::{Property, WrittenEvent};
+use super::recur::Rule;
+use super::values::{self, Length, When};
+use super::zones::Zones;
+use crate::Refusal;
+use crate::span::Span;
+
+/// A VEVENT by itself.
+pub(super) struct Draft {
+    pub uid: Option<String>,
+    pub summary: Option<String>,
+    /// The start of the instance that this one replaces (RECURRENCE-ID).
+    pub replaces: Option<When>,
+    /// None if it is cancelled.
+    pub times: Option<Times>,
+}
+
+/// When an event is on.
+pub(super) struct Times {
+    pub start: When,
+    pub length: Length,
+    /// What is written as such: the first instance, then those of RDATE.
+    pub dates: Vec<(When, Span)>,
+    pub rule: Option<Rule>,
+    /// The starts of instances that are left out (EXDATE).
+    pub without: Vec<When>,
+}
+
+impl Draft {
+    /// Understands a VEVENT. Of a cancelled one, only what it cancels.
+    ///
+    /// # Errors
+    /// The event's name, and what is wrong with it.
+    pub fn read(event: &WrittenEvent, zones: &Zones) -> Result<Self, (String, Refusal)> {
+        Self::understand(event, zones).map_err(|refusal| (label(event), refusal))
+    }
+
+    fn understand(event: &WrittenEvent, zones: &Zones) -> Result<Self, Refusal> {
+        let text = |name| event.all(name).next().map(|p| p.value.as_str());
+        let cancelled = text("STATUS").is_some_and(|s| s.eq_ignore_ascii_case("CANCELLED"));
+        let replaces = replaces(event, zones)?;
+        let times = match cancelled {
+            true => None,
+            false => Some(Times::read(event, zones, replaces.is_some())?),
+        };
+        Ok(Self {
+            uid: text("UID").filter(|uid| !uid.is_empty()).map(str::to_owned),
+            summary: text("SUMMARY")
+                .map(|summary| clean(summary, super::MAX_SUMMARY))
+                .filter(|summary| !summary.is_empty()),
+            replaces,
+            times,
+        })
+    }
+}
+
+/// `` `Christmas` (UID 4711) ``, or as much of that as there is.
+fn label(event: &WrittenEvent) -> String {
+    let text = |name| {
+        let value = event.all(name).next().map(|p| clean(&p.value, 60));
+        value.filter(|value| !value.is_empty())
+    };
+    match (text("SUMMARY"), text("UID")) {
+        (Some(summary), Some(uid)) => format!("`{summary}` (UID {uid})"),
+        (Some(summary), None) => format!("`{summary}`"),
+        (None, Some(uid)) => format!("with UID {uid}"),
+        (None, None) => format!("in line {}", event.line),
+    }
+}
+
+fn replaces(event: &WrittenEvent, zones: &Zones) -> Result<Option<When>, Refusal> {
+    let refused = |problem: &str, remedy: &str| Refusal::new("RECURRENCE-ID", problem, remedy);
+    let Some(id) = event.one("RECURRENCE-ID")? else {
+        return Ok(None);
+    };
+    if event.all("UID").all(|uid| uid.value.is_empty()) {
+        return Err(refused(
+            "the event has no UID to tell of which series it is",
+            "write the UID of the series",
+        ));
+    }
+    if id.ranges {
+        return Err(refused(
+            "RANGE, which changes all later instances, is not read",
+            "end the series with UNTIL, and write a second one",
+        ));
+    }
+    values::when(id, zones).map(Some)
+}
+
+impl Times {
+    fn read(event: &WrittenEvent, zones: &Zones, replaces: bool) -> Result<Self, Refusal> {
+        let written = event
+            .one("DTSTART")?
+            .ok_or_else(|| Refusal::new("DTSTART", "is missing", values::REMEDY))?;
+        let start = values::when(written, zones)?;
+        let (length, end) = length(event, &start, zones)?;
+        let first = span("DTSTART", &start, end)?;
+        let mut dates = vec![(start.clone(), first)];
+        for property in event.all("RDATE") {
+            for item in property.value.split(',') {
+                dates.push(extra(property, item, &start, length, zones)?);
+            }
+        }
+        let mut without = Vec::new();
+        for property in event.all("EXDATE") {
+            for item in property.value.split(',') {
+                without.push(values::moment(property, item, zones)?);
+            }
+        }
+        let rule = rule(event, &start)?;
+        if replaces && rule.is_some() {
+            return Err(Refusal::new(
+                "RRULE",
+                "an event with a RECURRENCE-ID is one instance, and cannot recur",
+                "leave out RRULE, or RECURRENCE-ID",
+            ));
+        }
+        Ok(Self {
+            start,
+            length,
+            dates,
+            rule,
+            without,
+        })
+    }
+}
+
+/// How long the event lasts, and the end of its first instance.
+fn length(
+    event: &WrittenEvent,
+    start: &When,
+    zones: &Zones,
+) -> Result<(Length, Option<Timestamp>), Refusal> {
+    let length = match (event.one("DTEND")?, event.one("DURATION")?) {
+        (Some(_), Some(_)) => {
+            return Err(Refusal::new(
+                "DURATION",
+                "is written beside DTEND",
+                "write one of the two",
+            ));
+        }
+        (Some(end), None) => return until(end, start, zones),
+        (None, Some(duration)) => values::duration("DURATION", &duration.value)?,
+        (None, None) if start.all_day => Length::ONE_DAY,
+        (None, None) => Length::NONE,
+    };
+    Ok((length, length.after(start)))
+}
+
+/// The length of an event with DTEND.
+fn until(
+    property: &Property,
+    start: &When,
+    zones: &Zones,
+) -> Result<(Length, Option<Timestamp>), Refusal> {
+    let end = values::when(property, zones)?;
+    let refused = |problem: &str, remedy: &str| Refusal::new("DTEND", problem, remedy);
+    match (start.all_day, end.all_day) {
+        (true, false) => {
+            return Err(refused("is a time, and DTSTART is a date", "write a date"));
+        }
+        (false, true) => {
+            return Err(refused("is a date, and DTSTART is a time", "write a time"));
+        }
+        // Strictly nothing; but who writes a day that ends on that day means the day.
+        (true, true) if start.wall == end.wall => {
+            return Ok((Length::ONE_DAY, Length::ONE_DAY.after(start)));
+        }
+        _ => {}
+    }
+    let length = values::between(start, &end)
+        .ok_or_else(|| refused("is before DTSTART", "write a later time"))?;
+    Ok((length.checked("DTEND")?, end.instant()))
+}
+
+fn span(property: &'static str, start: &When, end: Option<Timestamp>) -> Result<Span, Refusal> {
+    match (start.instant(), end) {
+        (Some(start), Some(end)) => Ok(Span { start, end }),
+        _ => Err(Refusal::new(
+            property,
+            "is too far from today",
+            "write a year before 9999",
+        )),
+    }
+}
+
+/// One instance of RDATE: a date, a time, or a period with an end of its own.
+fn extra(
+    property: &Property,
+    item: &str,
+    first: &When,
+    length: Length,
+    zones: &Zones,
+) -> Result<(When, Span), Refusal> {
+    let refused = |problem: &str, remedy: &str| Refusal::new("RDATE", problem, remedy);
+    let (from, to) = match item.split_once('/') {
+        Some((from, to)) => (from, Some(to.trim())),
+        None => (item, None),
+    };
+    let start = values::moment(property, from, zones)?;
+    let end = match to {
+        None if start.all_day != first.all_day => {
+            return Err(refused(
+                "is a date and DTSTART a time, or the other way round",
+                "write both as dates, or both as times",
+            ));
+        }
+        None => length.after(&start),
+        Some(to) if to.starts_with(['P', 'p', '+', '-']) => {
+            values::duration("RDATE", to)?.after(&start)
+        }
+        Some(to) => {
+            let end = values::moment(property, to, zones)?;
+            let length = values::between(&start, &end).ok_or_else(|| {
+                refused(
+                    "has a period that ends before it starts",
+                    "write a later end",
+                )
+            })?;
+            length.checked("RDATE")?;
+            end.instant()
+        }
+    };
+    let span = span("RDATE", &start, end)?;
+    Ok((start, span))
+}
+
+fn rule(event: &WrittenEvent, start: &When) -> Result<Option<Rule>, Refusal> {
+    if event.all("EXRULE").next().is_some() {
+        // Passed over, it would cover times that its author left out.
+        return Err(Refusal::new(
+            "EXRULE",
+            "is not part of iCalendar since 2009, and is not read",
+            "write the dates to leave out as EXDATE",
+        ));
+    }
+    let rule = event.one("RRULE")?;
+    rule.map(|rule| Rule::parse(&rule.value, start)).transpose()
+}

@@ -1,0 +1,224 @@
+//! The parts of an RRULE, each read from its text: `FREQ=WEEKLY;BYDAY=MO,FR` and so on.
+
+use jiff::civil::{DateTime, Time, Weekday};
+use jiff::tz::Offset;
+
+use super::clean;
+use super::recur::{Frequency, number};
+use super::values::{self, When};
+use crate::Refusal;
+
+pub(super) fn refused(problem: impl Into<String>, remedy: impl Into<String>) -> Refusal {
+    Refusal::new("RRULE", problem, remedy)
+}
+
+/// The parts of a rule, by name in upper case.
+pub(super) struct Parts(Vec<(String, String)>);
+
+const NAMES: [&str; 14] = [
+    "FREQ",
+    "UNTIL",
+    "COUNT",
+    "INTERVAL",
+    "WKST",
+    "BYMONTH",
+    "BYWEEKNO",
+    "BYYEARDAY",
+    "BYMONTHDAY",
+    "BYDAY",
+    "BYHOUR",
+    "BYMINUTE",
+    "BYSECOND",
+    "BYSETPOS",
+];
+
+impl Parts {
+    pub fn of(text: &str) -> Result<Self, Refusal> {
+        let mut parts: Vec<(String, String)> = Vec::new();
+        for part in text.split(';').map(str::trim).filter(|p| !p.is_empty()) {
+            let shown = clean(part, 40);
+            let Some((name, value)) = part.split_once('=') else {
+                return Err(refused(
+                    format!("`{shown}` is not of the form NAME=VALUE"),
+                    "write a rule such as FREQ=WEEKLY;BYDAY=MO,FR",
+                ));
+            };
+            let name = name.trim().to_ascii_uppercase();
+            if !NAMES.contains(&name.as_str()) {
+                return Err(refused(
+                    format!("`{shown}` is not known"),
+                    format!("leave it out; known are {}", NAMES.join(", ")),
+                ));
+            }
+            if parts.iter().any(|(other, _)| *other == name) {
+                return Err(refused(
+                    format!("{name} is written more than once"),
+                    "write one list, with commas",
+                ));
+            }
+            parts.push((name, value.trim().to_ascii_uppercase()));
+        }
+        Ok(Self(parts))
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(other, _)| other == name)?;
+        Some(&found.1)
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    pub fn list_other_than_positions(&self) -> bool {
+        let list = |name: &str| name.starts_with("BY") && name != "BYSETPOS";
+        self.0.iter().any(|(name, _)| list(name))
+    }
+
+    pub fn frequency(&self) -> Result<Frequency, Refusal> {
+        match self.get("FREQ") {
+            Some("YEARLY") => Ok(Frequency::Yearly),
+            Some("MONTHLY") => Ok(Frequency::Monthly),
+            Some("WEEKLY") => Ok(Frequency::Weekly),
+            Some("DAILY") => Ok(Frequency::Daily),
+            Some("HOURLY") => Ok(Frequency::Hourly),
+            Some(often @ ("MINUTELY" | "SECONDLY")) => Err(refused(
+                format!("FREQ={often} recurs too often"),
+                "write FREQ=HOURLY or DAILY with a longer event, or a window with cron",
+            )),
+            Some(other) => Err(refused(
+                format!("FREQ={} is not known", clean(other, 40)),
+                "write YEARLY, MONTHLY, WEEKLY, DAILY or HOURLY",
+            )),
+            None => Err(refused(
+                "FREQ is missing",
+                "write a rule such as FREQ=WEEKLY;BYDAY=MO,FR",
+            )),
+        }
+    }
+
+    /// A whole number from 1 to `most`.
+    pub fn number(&self, name: &str, most: u32) -> Result<Option<u32>, Refusal> {
+        let Some(text) = self.get(name) else {
+            return Ok(None);
+        };
+        match text.parse() {
+            Ok(number) if (1..=most).contains(&number) => Ok(Some(number)),
+            _ => Err(refused(
+                format!("{name}={} is out of range", clean(text, 40)),
+                format!("write a number from 1 to {most}"),
+            )),
+        }
+    }
+
+    /// Whole numbers from `least` to `most`, and if `backwards` their negatives.
+    pub fn list(
+        &self,
+        name: &str,
+        least: i16,
+        most: i16,
+        backwards: bool,
+    ) -> Result<Vec<i16>, Refusal> {
+        let Some(text) = self.get(name) else {
+            return Ok(Vec::new());
+        };
+        let range = least..=most;
+        let mut numbers = Vec::new();
+        for item in text.split(',').map(str::trim) {
+            let number = item.strip_prefix('+').unwrap_or(item).parse::<i16>().ok();
+            let fits =
+                |n: &i16| range.contains(n) || backwards && range.contains(&n.saturating_neg());
+            let Some(number) = number.filter(fits) else {
+                let signs = if backwards {
+                    ", or the same with a minus"
+                } else {
+                    ""
+                };
+                return Err(refused(
+                    format!("{name} has `{}`", clean(item, 40)),
+                    format!("write numbers from {least} to {most}{signs}"),
+                ));
+            };
+            numbers.push(number);
+        }
+        numbers.sort_unstable();
+        numbers.dedup();
+        Ok(numbers)
+    }
+
+    pub fn week_start(&self) -> Result<Weekday, Refusal> {
+        let Some(text) = self.get("WKST") else {
+            return Ok(Weekday::Monday);
+        };
+        weekday(text).ok_or_else(|| {
+            refused(
+                format!("WKST={} is not a day of the week", clean(text, 40)),
+                "write MO, TU, WE, TH, FR, SA or SU",
+            )
+        })
+    }
+
+    pub fn week_days(&self) -> Result<Vec<(i16, i16)>, Refusal> {
+        let Some(text) = self.get("BYDAY") else {
+            return Ok(Vec::new());
+        };
+        let mut days = Vec::new();
+        for item in text.split(',').map(str::trim) {
+            days.push(numbered(item).ok_or_else(|| {
+                refused(
+                    format!("BYDAY has `{}`", clean(item, 40)),
+                    "write days such as MO, 2TU (the second Tuesday) or -1FR (the last Friday)",
+                )
+            })?);
+        }
+        days.sort_unstable();
+        days.dedup();
+        Ok(days)
+    }
+
+    /// The last wall-clock time that UNTIL admits: of a date, that whole day; of an instant, what
+    /// the clocks of the event show then.
+    pub fn until(&self, first: &When) -> Result<Option<DateTime>, Refusal> {
+        let Some(text) = self.get("UNTIL") else {
+            return Ok(None);
+        };
+        let wrong = || {
+            refused(
+                format!("UNTIL={} is not a date or time", clean(text, 40)),
+                "write a date such as 20261231, or a time in UTC such as 20261231T235959Z",
+            )
+        };
+        let until = values::written(text).ok_or_else(wrong)?;
+        let wall = until.date.to_datetime(until.time.unwrap_or(Time::MAX));
+        if !until.utc {
+            return Ok(Some(wall));
+        }
+        // The last instants of the year 9999 cannot be had: who writes them means no end.
+        let instant = Offset::UTC.to_timestamp(wall).ok();
+        Ok(instant.map(|instant| first.zone.to_datetime(instant)))
+    }
+}
+
+fn weekday(text: &str) -> Option<Weekday> {
+    Some(match text {
+        "MO" => Weekday::Monday,
+        "TU" => Weekday::Tuesday,
+        "WE" => Weekday::Wednesday,
+        "TH" => Weekday::Thursday,
+        "FR" => Weekday::Friday,
+        "SA" => Weekday::Saturday,
+        "SU" => Weekday::Sunday,
+        _ => return None,
+    })
+}
+
+/// `FR`, `2TU`, `-1FR`.
+fn numbered(text: &str) -> Option<(i16, i16)> {
+    let (nth, day) = text.split_at_checked(text.len().checked_sub(2)?)?;
+    let day = number(weekday(day)?);
+    if nth.is_empty() {
+        return Some((day, 0));
+    }
+    let nth: i16 = nth.strip_prefix('+').unwrap_or(nth).parse().ok()?;
+    ((-53..=53).contains(&nth) && nth != 0).then_some((day, nth))
+}
