@@ -1,7 +1,6 @@
 //! Building without the Go that is needed, and building at the same time.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -25,9 +24,16 @@ fn hold_with(go: Option<&str>) -> (Output, TempDir) {
     (output, folder)
 }
 
+/// Written by a process of its own: were it ours, a program that another test starts just then
+/// could inherit the open file, and a file that is open for writing cannot be run.
 fn write_program(path: &Path, script: &str) {
-    fs::write(path, format!("#!/bin/sh\n{script}\n")).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    let status = Command::new("sh")
+        .args(["-c", "echo \"$1\" >\"$2\" && chmod +x \"$2\"", "sh"])
+        .arg(format!("#!/bin/sh\n{script}"))
+        .arg(path)
+        .status()
+        .unwrap();
+    assert!(status.success());
 }
 
 /// What a failed run said, which must be all it did.

@@ -1,0 +1,254 @@
+//! `cargo xtask cluster up|down|kubeconfig`: a local control plane that outlives the command.
+//!
+//! What comes in: a subcommand. What goes out: a process that holds the control plane, and a
+//! file in the cache that says where it is. The process holds a lock for as long as it lives: a
+//! file that was left by one that was killed deceives nobody.
+
+use std::fs::{self, File, TryLockError};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Subcommand;
+use serde::{Deserialize, Serialize};
+use sluice_tests::progress::Stderr;
+use sluice_tests::{Binaries, ControlPlane, Options, USERS, cache, poll};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Longer than the control plane's own deadline, so that its error is the one that is shown.
+const UP_DEADLINE: Duration = Duration::from_secs(120);
+
+const DOWN_DEADLINE: Duration = Duration::from_secs(20);
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Starts it and prints the path of its kubeconfig.
+    Up {
+        /// Hold it until Ctrl-C instead of leaving it behind.
+        #[arg(long)]
+        foreground: bool,
+    },
+    /// Stops it and removes everything.
+    Down,
+    /// Prints the path of its kubeconfig: export KUBECONFIG=$(cargo xtask cluster kubeconfig).
+    Kubeconfig,
+}
+
+/// A control plane that runs.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Running {
+    /// Of the process that holds it.
+    pid: u32,
+    kubeconfig: PathBuf,
+}
+
+pub(crate) async fn run(command: Command) -> Result<()> {
+    let place = Place {
+        folder: cache::folder()?.join("cluster"),
+    };
+    match command {
+        Command::Up { foreground } => up(&place, foreground).await,
+        Command::Down => down(&place).await,
+        Command::Kubeconfig => {
+            let running = place.running()?;
+            let running = running.context("no local control plane runs: cargo xtask cluster up")?;
+            println!("{}", running.kubeconfig.display());
+            Ok(())
+        }
+    }
+}
+
+/// Where the state is kept.
+struct Place {
+    folder: PathBuf,
+}
+
+impl Place {
+    fn state(&self) -> PathBuf {
+        self.folder.join("state.json")
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.join("log")
+    }
+
+    fn lock_file(&self) -> Result<File> {
+        fs::create_dir_all(&self.folder)?;
+        let path = self.folder.join("lock");
+        File::create(&path).with_context(|| format!("cannot create {}", path.display()))
+    }
+
+    /// The control plane that runs, once it is ready.
+    fn running(&self) -> Result<Option<Running>> {
+        let Ok(text) = fs::read_to_string(self.state()) else {
+            return Ok(None);
+        };
+        match self.lock_file()?.try_lock_shared() {
+            // Nobody holds it: the file is left over.
+            Ok(()) => Ok(None),
+            Err(TryLockError::WouldBlock) => Ok(Some(serde_json::from_str(&text)?)),
+            Err(TryLockError::Error(error)) => Err(error.into()),
+        }
+    }
+
+    /// Written whole or not at all: others may be reading.
+    fn record(&self, running: &Running) -> Result<()> {
+        let unfinished = self.folder.join("state.unfinished");
+        fs::write(&unfinished, serde_json::to_string_pretty(running)?)?;
+        fs::rename(unfinished, self.state())?;
+        Ok(())
+    }
+
+    /// Removes the state, ours or left over. Called by the holder of the lock alone.
+    fn forget(&self) {
+        // What is not there is removed well enough.
+        let _ = fs::remove_file(self.state());
+    }
+}
+
+async fn up(place: &Place, foreground: bool) -> Result<()> {
+    if let Some(running) = place.running()? {
+        eprintln!("It runs already. Stop it with: cargo xtask cluster down");
+        println!("{}", running.kubeconfig.display());
+        return Ok(());
+    }
+    // Here, where progress is seen, and not in the process that nobody watches.
+    let binaries = Binaries::ensure(&Stderr::new())?;
+    if foreground {
+        return hold(place, &binaries).await;
+    }
+    let mut child = detach(place)?;
+    let running = poll(UP_DEADLINE, "the control plane", async || {
+        if let Some(status) = child.try_wait()? {
+            // Ended: there is nothing to wait for, so this is the answer.
+            return Ok(Err(status));
+        }
+        let running = place.running()?.context("it is not ready yet")?;
+        ensure!(running.pid == child.id(), "another process was there first");
+        Ok::<_, anyhow::Error>(Ok(running))
+    })
+    .await?;
+    match running {
+        Ok(running) => {
+            eprintln!(
+                "It runs until: cargo xtask cluster down\n\
+                 Use it with:   export KUBECONFIG=$(cargo xtask cluster kubeconfig)"
+            );
+            println!("{}", running.kubeconfig.display());
+            Ok(())
+        }
+        Err(status) => {
+            let log = fs::read_to_string(place.log()).unwrap_or_default();
+            bail!("the control plane ended with {status}:\n{log}")
+        }
+    }
+}
+
+/// Starts ourselves once more, to hold the control plane when this process is gone.
+fn detach(place: &Place) -> Result<Child> {
+    fs::create_dir_all(&place.folder)?;
+    let log = File::create(place.log())?;
+    std::process::Command::new(std::env::current_exe()?)
+        .args(["cluster", "up", "--foreground"])
+        .current_dir("/")
+        // Ctrl-C at this terminal later on is not meant for it.
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .spawn()
+        .context("cannot start the process that holds the control plane")
+}
+
+/// Holds a control plane until we are told to end.
+async fn hold(place: &Place, binaries: &Binaries) -> Result<()> {
+    let lock = place.lock_file()?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => bail!("another process is starting or stopping it"),
+        Err(TryLockError::Error(error)) => return Err(error.into()),
+    }
+    place.forget();
+    // From here on they end us in order, and not at once.
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    let told = async {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    };
+    let options = Options::default().with_users(&USERS).with_housekeeping();
+    let serve = async {
+        let plane = ControlPlane::start(binaries, options).await?;
+        place.record(&Running {
+            pid: std::process::id(),
+            kubeconfig: plane.kubeconfig().to_owned(),
+        })?;
+        eprintln!("It runs until Ctrl-C. Its kubeconfig:");
+        println!("{}", plane.kubeconfig().display());
+        std::future::pending::<Result<()>>().await
+    };
+    let ended = tokio::select! {
+        () = told => Ok(()),
+        result = serve => result,
+    };
+    place.forget();
+    ended
+}
+
+async fn down(place: &Place) -> Result<()> {
+    let Some(running) = place.running()? else {
+        eprintln!("No local control plane runs.");
+        return Ok(());
+    };
+    let pid = running.pid.to_string();
+    let status = std::process::Command::new("kill").arg(&pid).status();
+    ensure!(
+        status.context("cannot start kill")?.success(),
+        "cannot stop process {pid}"
+    );
+    poll(DOWN_DEADLINE, "the control plane to stop", async || {
+        let folder = running.kubeconfig.parent().unwrap_or(&running.kubeconfig);
+        ensure!(!folder.exists(), "{} is still there", folder.display());
+        ensure!(
+            place.lock_file()?.try_lock_shared().is_ok(),
+            "process {pid} still runs"
+        );
+        Ok(())
+    })
+    .await?;
+    eprintln!("Stopped and removed.");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_state_whose_process_lives_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place {
+            folder: folder.path().join("cluster"),
+        };
+        assert_eq!(place.running().unwrap(), None);
+
+        let lock = place.lock_file().unwrap();
+        lock.lock().unwrap();
+        assert_eq!(place.running().unwrap(), None, "it is starting");
+        let state = || Running {
+            pid: 7,
+            kubeconfig: "/k".into(),
+        };
+        place.record(&state()).unwrap();
+        assert_eq!(place.running().unwrap(), Some(state()));
+
+        drop(lock);
+        assert_eq!(place.running().unwrap(), None, "it was killed");
+    }
+}

@@ -1,0 +1,61 @@
+//! `cargo xtask test`: all tests, against one real API server and the released programs.
+//!
+//! What comes in: arguments for `cargo test`. What goes out: its output, and a table of steps.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::Args;
+use sluice_tests::programs::Program;
+use sluice_tests::{KUBECONFIG_VARIABLE, Options, USERS};
+
+use crate::cargo;
+use crate::server::{Open, Server};
+use crate::steps::Steps;
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    server: Server,
+    /// Passed on to `cargo test --workspace`.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+/// Runs the tests. Those that need a server of their own start it themselves.
+pub(crate) async fn run(arguments: Arguments) -> Result<()> {
+    let mut steps = Steps::default();
+    if let Some((programs, open)) = prepare(&mut steps, &arguments.server).await {
+        let tests = async || {
+            let result = test(&programs, open.cluster.kubeconfig(), &arguments.arguments);
+            result.map(|()| ((), None))
+        };
+        steps.run("cargo test", tests).await;
+        steps
+            .run("stop the server", async || Ok((drop(open), None)))
+            .await;
+    }
+    steps.finish()
+}
+
+/// What the tests need: the folder of the released programs, and a server.
+async fn prepare(steps: &mut Steps, server: &Server) -> Option<(PathBuf, Open)> {
+    let names = Program::ALL.map(Program::name);
+    let build = async || Ok((cargo::build_release(&names)?, None));
+    let programs = steps.run("build the programs", build).await?;
+    let options = Options::default().with_users(&USERS).with_housekeeping();
+    let start = async || Ok((server.open(options).await?, None));
+    let open = steps.run("start the server", start).await?;
+    Some((programs, open))
+}
+
+fn test(programs: &Path, kubeconfig: &Path, arguments: &[OsString]) -> Result<()> {
+    let mut command = cargo::cargo();
+    command.args(["test", "--workspace"]).args(arguments);
+    command.env(KUBECONFIG_VARIABLE, kubeconfig);
+    for program in Program::ALL {
+        command.env(program.variable(), programs.join(program.name()));
+    }
+    cargo::run(&mut command)
+}
