@@ -1,1 +1,184 @@
+//! Cron expressions of five fields, as the minutes of the days that they name.
+//!
+//! `croner` reads them (OCPS 1.4: `L`, `W`, `#`, names; day of month and day of week together mean
+//! either; 0 and 7 are Sunday). It is asked only about civil dates: what a change of the clocks
+//! does to a window is decided in [`crate::window`], in one place.
 
+use croner::parser::{CronParser, Seconds, Year};
+use croner::{CronComponent, Weekday};
+use jiff::ToSpan;
+use jiff::civil::{Date, date};
+
+/// What to write where a cron expression is wanted.
+pub const REMEDY: &str =
+    "write five fields: minute, hour, day of month, month, day of week, such as `0 9 * * MON-FRI`";
+
+const NICKNAMES: [&str; 7] = [
+    "@yearly",
+    "@annually",
+    "@monthly",
+    "@weekly",
+    "@daily",
+    "@midnight",
+    "@hourly",
+];
+
+/// The years in which an occurrence is looked for before an expression is called unsatisfiable:
+/// the Gregorian calendar repeats after 400.
+const CYCLE: (Date, i32) = (date(2000, 1, 1), 400);
+
+/// A cron expression that occurs.
+#[derive(Clone, Debug)]
+pub struct Cron {
+    cron: croner::Cron,
+    /// The minutes of a matching day that match, 0 to 1439, ascending; at least one.
+    minutes: Vec<u16>,
+}
+
+impl Cron {
+    /// Reads an expression.
+    ///
+    /// # Errors
+    /// What is wrong with it, without the remedy: see [`REMEDY`].
+    pub fn parse(text: &str) -> Result<Self, String> {
+        refuse_foreign_forms(text)?;
+        let mut cron = CronParser::builder()
+            .seconds(Seconds::Disallowed)
+            .year(Year::Disallowed)
+            .build()
+            .parse(text)
+            .map_err(|error| format!("`{text}` is not a cron expression: {}", plain(&error)))?;
+        // croner keeps 5,000 bytes for the years, of which five fields name none; a controller
+        // holds thousands of these.
+        cron.pattern.years = CronComponent::new(1, 1, 0, 0);
+        let minutes = minutes(&cron);
+        let parsed = Self { cron, minutes };
+        if parsed.occurs() {
+            Ok(parsed)
+        } else {
+            Err(format!("`{text}` never occurs: no date matches it"))
+        }
+    }
+
+    /// The minutes of every matching day that match, 0 to 1439, ascending.
+    pub fn minutes(&self) -> &[u16] {
+        &self.minutes
+    }
+
+    /// Whether it matches on that day.
+    pub fn matches(&self, day: Date) -> bool {
+        let (year, month, of_month) = (
+            i32::from(day.year()),
+            day.month().unsigned_abs(),
+            day.day().unsigned_abs(),
+        );
+        let weekday = Weekday::from_days_from_sunday(
+            day.weekday().to_sunday_zero_offset().unsigned_abs().into(),
+        );
+        let pattern = &self.cron.pattern;
+        matches!(pattern.month_match(month.into()), Ok(true))
+            && matches!(
+                pattern.day_match(year, month.into(), of_month.into(), weekday),
+                Ok(true)
+            )
+    }
+
+    fn occurs(&self) -> bool {
+        let (first, years) = CYCLE;
+        !self.minutes.is_empty()
+            && first
+                .series(1.day())
+                .take_while(|day| i32::from(day.year()) < i32::from(first.year()) + years)
+                .any(|day| self.matches(day))
+    }
+}
+
+/// Refuses what other schedulers write in the same place, naming what to do instead.
+fn refuse_foreign_forms(text: &str) -> Result<(), String> {
+    if text.to_ascii_uppercase().contains("TZ=") {
+        return Err(format!(
+            "`{text}` names a time zone inside the expression, which belongs in timeZone"
+        ));
+    }
+    if text.contains('@') {
+        return if NICKNAMES.contains(&text.trim().to_ascii_lowercase().as_str()) {
+            Ok(())
+        } else {
+            Err(format!("`{text}` is not one of {}", NICKNAMES.join(", ")))
+        };
+    }
+    match text.split_whitespace().count() {
+        5 => Ok(()),
+        0 => Err("the expression is empty".to_owned()),
+        1 => Err(format!("`{text}` has 1 field, not five")),
+        fields => Err(format!("`{text}` has {fields} fields, not five")),
+    }
+}
+
+/// The library's own words, as part of a sentence.
+fn plain(error: &croner::errors::CronError) -> String {
+    let text = error.to_string();
+    text.trim_end_matches('.').to_owned()
+}
+
+fn minutes(cron: &croner::Cron) -> Vec<u16> {
+    let pattern = &cron.pattern;
+    (0..1440u16)
+        .filter(|minute| {
+            matches!(pattern.hour_match(u32::from(minute / 60)), Ok(true))
+                && matches!(pattern.minute_match(u32::from(minute % 60)), Ok(true))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::weekdays("0 9 * * MON-FRI", "2026-11-20", true)]
+    #[case::not_at_the_weekend("0 9 * * MON-FRI", "2026-11-21", false)]
+    #[case::sunday_is_0("0 9 * * 0", "2026-11-22", true)]
+    #[case::sunday_is_7("0 9 * * 7", "2026-11-22", true)]
+    #[case::third_saturday("0 9 * * SAT#3", "2026-11-21", true)]
+    #[case::last_friday("0 9 * * 5L", "2026-11-27", true)]
+    #[case::last_day("0 9 L * *", "2026-11-30", true)]
+    #[case::either_day_of_month("0 0 13 * FRI", "2026-12-13", true)]
+    #[case::or_day_of_week("0 0 13 * FRI", "2026-12-11", true)]
+    #[case::leap_day("0 0 29 2 *", "2028-02-29", true)]
+    #[case::nickname("@daily", "2026-11-20", true)]
+    #[case::lower_case("0 9 * * mon-fri", "2026-11-20", true)]
+    fn days_match(#[case] cron: &str, #[case] day: &str, #[case] expected: bool) {
+        assert_eq!(
+            Cron::parse(cron).unwrap().matches(day.parse().unwrap()),
+            expected
+        );
+    }
+
+    #[rstest]
+    #[case::too_few("* * *", "3 fields")]
+    #[case::seconds("0 0 9 * * 1", "6 fields")]
+    #[case::empty(" ", "empty")]
+    #[case::never("0 0 30 2 *", "never occurs")]
+    #[case::backwards("0 0 * * tue-mon", "not a cron expression")]
+    #[case::zone_inside("TZ=UTC 0 9 * * *", "timeZone")]
+    #[case::cron_zone_inside("CRON_TZ=Europe/London 0 9 * * *", "timeZone")]
+    #[case::every("@every 1h", "not one of")]
+    #[case::reboot("@reboot", "not one of")]
+    #[case::out_of_range("61 * * * *", "not a cron expression")]
+    #[case::hour_out_of_range("0 24 * * *", "not a cron expression")]
+    #[case::nonsense("a b c d e", "not a cron expression")]
+    #[case::zero_step("*/0 * * * *", "not a cron expression")]
+    fn what_is_no_cron_is_refused(#[case] cron: &str, #[case] problem: &str) {
+        let error = Cron::parse(cron).unwrap_err();
+        assert!(error.contains(problem), "{error}");
+    }
+
+    #[test]
+    fn minutes_are_those_of_a_matching_day() {
+        let cron = Cron::parse("0,30 9-10 * * *").unwrap();
+        assert_eq!(cron.minutes(), [540, 570, 600, 630]);
+    }
+}

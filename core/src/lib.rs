@@ -5,10 +5,25 @@
 //! same answer, in the controller, in `kubectl gate simulate`, and a year later in an audit.
 
 pub mod calendar;
+pub mod clock;
+pub mod condition;
 pub mod cron;
 pub mod duration;
+pub mod gate;
+pub mod gatekeeper;
+pub mod lint;
+pub mod manual;
 pub mod refusal;
+pub mod report;
+pub mod schedule;
+pub mod simulate;
 pub mod span;
+pub mod timeline;
+pub mod verdict;
+pub mod window;
+pub mod words;
 pub mod zone;
 
+pub use clock::Now;
 pub use refusal::{Refusal, Refusals};
+pub use verdict::{Reason, Verdict};

@@ -1,6 +1,6 @@
 //! Stretches of time, half open: `[start, end)`.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 /// From `start`, itself inside, to `end`, itself outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,6 +20,15 @@ impl Span {
     /// Whether any instant lies inside.
     pub fn is_empty(&self) -> bool {
         self.start >= self.end
+    }
+
+    /// The same without its last part.
+    #[must_use]
+    pub fn shortened(&self, by: SignedDuration) -> Span {
+        Span {
+            start: self.start,
+            end: self.end.saturating_sub(by).unwrap_or(self.start),
+        }
     }
 
     /// The part of this span inside `other`, if any.

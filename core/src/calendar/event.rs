@@ -1,6 +1,6 @@
 //! Events with all that is known about them, and the times that they cover.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -69,15 +69,15 @@ pub(super) fn events(written: &[WrittenEvent], zones: &Zones) -> Result<Vec<Even
         drafts.push(draft.map_err(|(event, refusal)| CalendarError::Event { event, refusal })?);
     }
     let mut replaced: HashMap<String, Vec<When>> = HashMap::new();
-    let (mut alive, mut cancelled) = (HashSet::new(), HashSet::new());
+    // Of each series, whether it is on. One that is written twice is, unless both are cancelled.
+    let mut alive: HashMap<String, bool> = HashMap::new();
     for draft in &drafts {
         let Some(uid) = draft.uid.clone() else {
             continue;
         };
-        match (&draft.replaces, &draft.times) {
-            (Some(start), _) => replaced.entry(uid).or_default().push(start.clone()),
-            (None, Some(_)) => drop(alive.insert(uid)),
-            (None, None) => drop(cancelled.insert(uid)),
+        match &draft.replaces {
+            Some(start) => replaced.entry(uid).or_default().push(start.clone()),
+            None => *alive.entry(uid).or_default() |= draft.times.is_some(),
         }
     }
     let mut steps = Steps::new();
@@ -87,7 +87,7 @@ pub(super) fn events(written: &[WrittenEvent], zones: &Zones) -> Result<Vec<Even
         let uid = draft.uid.unwrap_or_default();
         let replaced = match draft.replaces {
             // With its series, an instance is cancelled too.
-            Some(_) if cancelled.contains(&uid) && !alive.contains(&uid) => continue,
+            Some(_) if alive.get(&uid) == Some(&false) => continue,
             Some(_) => &[],
             None => replaced.get(&uid).map_or(&[][..], Vec::as_slice),
         };

@@ -136,10 +136,10 @@ impl Reader {
                 });
             }
             ("VCALENDAR" | "VEVENT", _) | (_, None) => {
-                let place = inside.unwrap_or("no component");
+                let (name, place) = (clean(&name, 40), clean(inside.unwrap_or("nothing"), 40));
                 return Err(wrong(
                     line,
-                    format!("BEGIN:{name} stands inside of {}", clean(place, 40)),
+                    format!("BEGIN:{name} stands inside of {place}"),
                     "end the component before it, and write events directly in a VCALENDAR",
                 ));
             }

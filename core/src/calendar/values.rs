@@ -73,7 +73,7 @@ impl Length {
         self.end(&start.zone, start.wall, start.instant()?)
     }
 
-    /// The length in days, with a part of a day for a whole one, without regard to changes of the clocks.
+    /// How many days it lasts at most, without regard to changes of the clocks.
     pub fn days(self) -> i64 {
         self.nominal().as_secs() / 86_400 + 1
     }

@@ -1,0 +1,239 @@
+//! Gates: may a change go out now, and why?
+//!
+//! What comes in: the Gate, the gatekeepers it names, an instant. What goes out: an [`Answer`] for
+//! whoever must decide at once, and a [`Report`] for the status. Both come from the same fold, in
+//! this order: a force in effect, a suspension, the default of a gate without gatekeepers, the
+//! verdicts of its gatekeepers.
+
+use jiff::Timestamp;
+use sluice_crds::gate::GatekeeperReference;
+use sluice_crds::{Gate, Require, State};
+
+use crate::clock::Now;
+use crate::duration;
+use crate::gatekeeper::Keeper;
+use crate::refusal::{Refusal, Refusals};
+use crate::verdict::{Opinion, Reason};
+
+mod fold;
+pub mod force;
+mod outlook;
+mod report;
+mod words;
+
+pub use force::{Force, Forces, Identity};
+pub use outlook::upcoming;
+pub use report::{Report, report};
+
+/// The most gatekeepers of one gate.
+const MOST_GATEKEEPERS: usize = 32;
+
+/// A gatekeeper that a gate names, as far as it can be seen.
+#[derive(Clone, Copy, Debug)]
+pub enum Sight<'a> {
+    /// There is none of that name.
+    Missing,
+    /// It lives in another namespace, and such references are off.
+    Forbidden,
+    /// There is one, but the API server holds something that this version cannot read.
+    Unreadable(&'a str),
+    /// Here it is.
+    Seen(&'a Keeper),
+}
+
+/// A gate and everything that it names.
+#[derive(Clone, Debug)]
+pub struct View<'a> {
+    /// The gate.
+    pub gate: &'a Gate,
+    /// Its gatekeepers, in the order of its spec.
+    pub keepers: Vec<Sight<'a>>,
+    /// Whether the author of an annotation is known to be who it says.
+    pub identity: Identity,
+}
+
+impl<'a> View<'a> {
+    /// The gate, with each gatekeeper that it names looked up by `seek`.
+    pub fn new(
+        gate: &'a Gate,
+        identity: Identity,
+        seek: impl FnMut(&GatekeeperReference) -> Sight<'a>,
+    ) -> Self {
+        Self {
+            gate,
+            keepers: gate.spec.gatekeepers.iter().map(seek).collect(),
+            identity,
+        }
+    }
+
+    fn require(&self) -> Require {
+        self.gate.spec.require
+    }
+}
+
+/// Whether a gate is open, without words: cheap to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Open or closed.
+    pub state: State,
+    /// Why.
+    pub reason: Reason,
+    /// The place in the spec of the gatekeeper that decided. None: no gatekeeper did.
+    pub decided_by: Option<usize>,
+}
+
+/// Whether the gate is open at `now`.
+pub fn answer(view: &View<'_>, now: Now) -> Answer {
+    let forces = force::read(view.gate, view.identity, now.at);
+    answer_with(view, &forces, now)
+}
+
+/// The same, with the annotations read already.
+fn answer_with(view: &View<'_>, forces: &Forces, now: Now) -> Answer {
+    let undisputed = |state, reason| Answer {
+        state,
+        reason,
+        decided_by: None,
+    };
+    if let Some(force) = forces.in_effect(now.at) {
+        return undisputed(force.state.into(), Reason::Forced);
+    }
+    if check(view.gate).is_err() {
+        return undisputed(State::Closed, Reason::InvalidSpec);
+    }
+    if view.gate.spec.suspend {
+        return undisputed(State::Closed, Reason::Suspended);
+    }
+    if view.keepers.is_empty() {
+        return undisputed(view.gate.spec.default.into(), Reason::Default);
+    }
+    fold::fold(view.require(), &opinions(view, now))
+}
+
+/// What each gatekeeper says at `now`.
+fn opinions(view: &View<'_>, now: Now) -> Vec<Opinion> {
+    let opinion = |sight: &Sight<'_>| match sight {
+        Sight::Missing => Opinion::closed(Reason::Missing),
+        Sight::Forbidden => Opinion::closed(Reason::CrossNamespaceRef),
+        Sight::Unreadable(_) => Opinion::closed(Reason::InvalidSpec),
+        Sight::Seen(keeper) => keeper.opinion(now),
+    };
+    view.keepers.iter().map(opinion).collect()
+}
+
+/// The earliest instant after `now` at which anything that a gate's report says may change by
+/// time. None: nothing does.
+fn until(view: &View<'_>, forces: &Forces, now: Now) -> Option<Timestamp> {
+    let verdicts = opinions(view, now)
+        .into_iter()
+        .filter_map(|opinion| opinion.until);
+    verdicts
+        .chain(forces.ends())
+        .filter(|at| *at > now.at)
+        .min()
+}
+
+/// Everything that is wrong with a gate's spec, whether or not admission would have refused it.
+///
+/// # Errors
+/// The mistakes.
+pub fn check(gate: &Gate) -> Result<Terms, Refusals> {
+    let spec = &gate.spec;
+    let mut mistakes = Vec::new();
+    let mut length = |text, field: &str| match duration::parse(text) {
+        Ok(length) if length.is_positive() => length,
+        Ok(_) => {
+            mistakes.push(Refusal::new(
+                field,
+                format!("`{text}` is no time at all"),
+                duration::REMEDY,
+            ));
+            jiff::SignedDuration::ZERO
+        }
+        Err(problem) => {
+            mistakes.push(Refusal::new(field, problem, duration::REMEDY));
+            jiff::SignedDuration::ZERO
+        }
+    };
+    let window = length(&spec.window, "spec.window");
+    let max_override = length(&spec.max_override, "spec.maxOverride");
+    if mistakes.is_empty() {
+        check_lengths(window, max_override, &mut mistakes);
+    }
+    check_gatekeepers(gate, &mut mistakes);
+    Refusals::unless_empty(
+        mistakes,
+        Terms {
+            window,
+            max_override,
+        },
+    )
+}
+
+fn check_lengths(
+    window: jiff::SignedDuration,
+    max_override: jiff::SignedDuration,
+    mistakes: &mut Vec<Refusal>,
+) {
+    if max_override > jiff::SignedDuration::from_hours(366 * 24) {
+        mistakes.push(Refusal::new(
+            "spec.maxOverride",
+            "it is longer than 8784h (366 days)",
+            "write a shorter duration, or a manual gatekeeper",
+        ));
+    }
+    if window > max_override {
+        mistakes.push(Refusal::new(
+            "spec.window",
+            "it is longer than maxOverride",
+            "shorten window or raise maxOverride",
+        ));
+    }
+}
+
+fn check_gatekeepers(gate: &Gate, mistakes: &mut Vec<Refusal>) {
+    let listed = &gate.spec.gatekeepers;
+    if listed.len() > MOST_GATEKEEPERS {
+        mistakes.push(Refusal::new(
+            "spec.gatekeepers",
+            format!(
+                "{} gatekeepers are more than {MOST_GATEKEEPERS}",
+                listed.len()
+            ),
+            "keep the gate by fewer",
+        ));
+        return;
+    }
+    if !listed.is_empty() && gate.spec.default == sluice_crds::Setting::Open {
+        mistakes.push(Refusal::new(
+            "spec.default",
+            "only a gate without gatekeepers has a default",
+            "remove default or the gatekeepers",
+        ));
+    }
+    for (n, reference) in listed.iter().enumerate() {
+        if reference.name.is_empty() {
+            mistakes.push(Refusal::new(
+                format!("spec.gatekeepers[{n}].name"),
+                "it is empty",
+                "write the name of a Gatekeeper",
+            ));
+        }
+        if listed[..n].contains(reference) {
+            mistakes.push(Refusal::new(
+                format!("spec.gatekeepers[{n}]"),
+                format!("`{}` is listed twice", reference.name),
+                "list each gatekeeper once",
+            ));
+        }
+    }
+}
+
+/// The lengths of time that a gate's spec sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// How long a force lasts that has no end of its own.
+    pub window: jiff::SignedDuration,
+    /// The longest a force may last.
+    pub max_override: jiff::SignedDuration,
+}

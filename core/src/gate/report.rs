@@ -1,0 +1,170 @@
+//! What to write into a gate's status, and when to look again.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use sluice_crds::gate::{GatekeeperVerdict, Override};
+use sluice_crds::{GateStatus, State};
+
+use super::{Answer, Force, View, answer_with, force, outlook, until, words};
+use crate::clock::Now;
+use crate::condition::{self, OPENED, READY, STALLED, Wanted};
+use crate::report::{self, time, whole_second};
+use crate::verdict::{Reason, Verdict, transition};
+
+/// What a gate's objects should say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// The answer that it reports.
+    pub answer: Answer,
+    /// The status.
+    pub status: GateStatus,
+    /// Whether it differs from what the object says in anything that is worth a write.
+    pub changed: bool,
+    /// Force annotations to complete and co-own. None: they are complete.
+    pub completion: Option<BTreeMap<String, String>>,
+    /// When to look again, if nothing happens before. None: when something changes.
+    pub wake: Option<Timestamp>,
+}
+
+/// What the status of a gate should say at `now`.
+pub fn report(view: &View<'_>, now: Now) -> Report {
+    let gate = view.gate;
+    let before = gate.status.clone().unwrap_or_default();
+    let forces = force::read(gate, view.identity, now.at);
+    let answer = answer_with(view, &forces, now);
+    let verdicts = words::verdicts(view, now);
+    let message = words::explain(view, &forces, &answer, &verdicts, now);
+    let upcoming = outlook::upcoming(view, &forces, now);
+    let next = upcoming.first().map(|change| change.0);
+    let conditions = conditions(&answer, &message, &verdicts);
+    let mut status = GateStatus {
+        observed_generation: gate.metadata.generation,
+        state: Some(answer.state),
+        reason: Some(answer.reason.as_str().to_owned()),
+        verdicts: told(view, &verdicts),
+        r#override: forces.in_effect(now.at).map(effective),
+        upcoming: upcoming.into_iter().map(transition).collect(),
+        since: Some(time(since(&before, answer.state, now))),
+        last_handled_reconcile_at: report::requested_at(&gate.metadata)
+            .or_else(|| before.last_handled_reconcile_at.clone()),
+        conditions: settle(
+            conditions,
+            &before.conditions,
+            gate.metadata.generation,
+            now,
+        ),
+        message: Some(message),
+    };
+    let changed = differs(&before, &status);
+    if !changed {
+        status = before;
+    }
+    let wake = report::wake(until(view, &forces, now), next, now.at);
+    Report {
+        answer,
+        status,
+        changed,
+        completion: forces.completion,
+        wake,
+    }
+}
+
+fn settle(
+    wanted: Vec<Wanted>,
+    before: &[Condition],
+    generation: Option<i64>,
+    now: Now,
+) -> Vec<Condition> {
+    condition::settle(wanted, before, generation, whole_second(now.at))
+}
+
+/// Whether a status says anything else, the far end of the outlook apart: that is refreshed when
+/// there is something to write.
+fn differs(before: &GateStatus, after: &GateStatus) -> bool {
+    let comparable = |status: &GateStatus| {
+        let mut status = status.clone();
+        status.upcoming.truncate(1);
+        status
+    };
+    comparable(before) != comparable(after)
+}
+
+/// Since when the gate has been in `state`: as it was told ahead where it was, for a controller
+/// that was down meanwhile.
+fn since(before: &GateStatus, state: State, now: Now) -> Timestamp {
+    match (&before.since, before.state) {
+        (Some(since), Some(same)) if same == state => since.0,
+        _ => {
+            let mut told = before
+                .upcoming
+                .iter()
+                .filter(|change| change.at.0 <= now.at);
+            let last = told.next_back().filter(|change| change.state == state);
+            last.map_or_else(|| now.at, |change| change.at.0)
+        }
+    }
+}
+
+fn told(view: &View<'_>, verdicts: &[Verdict]) -> Vec<GatekeeperVerdict> {
+    let told = |(place, verdict): (usize, &Verdict)| GatekeeperVerdict {
+        gatekeeper: words::name(view, place),
+        verdict: verdict.status(),
+    };
+    verdicts.iter().enumerate().map(told).collect()
+}
+
+fn effective(force: &Force) -> Override {
+    Override {
+        state: force.state,
+        by: force.by.clone(),
+        reason: force.reason.clone(),
+        since: time(force.since),
+        until: time(force.until),
+    }
+}
+
+fn conditions(answer: &Answer, message: &str, verdicts: &[Verdict]) -> Vec<Wanted> {
+    let want = |type_, holds, reason: &str| Wanted {
+        type_,
+        holds,
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+    };
+    let opened = want(OPENED, answer.state == State::Open, answer.reason.as_str());
+    let own_spec = answer.decided_by.is_none();
+    match (answer.reason, trouble(verdicts)) {
+        (Reason::InvalidSpec, _) if own_spec => vec![
+            want(READY, false, answer.reason.as_str()),
+            opened,
+            want(STALLED, true, answer.reason.as_str()),
+        ],
+        (Reason::Forced, _) | (_, None) => vec![want(READY, true, answer.reason.as_str()), opened],
+        (_, Some(trouble)) => vec![want(READY, false, trouble), opened],
+    }
+}
+
+/// The reason of the first gatekeeper that could not be judged as it should be.
+fn trouble(verdicts: &[Verdict]) -> Option<&str> {
+    const TROUBLES: [Reason; 9] = [
+        Reason::Missing,
+        Reason::CrossNamespaceRef,
+        Reason::Suspended,
+        Reason::InvalidSpec,
+        Reason::NotObserved,
+        Reason::EvidenceUnavailable,
+        Reason::EvidenceBroken,
+        Reason::Expired,
+        Reason::ClockSkew,
+    ];
+    let in_trouble = |verdict: &&Verdict| {
+        TROUBLES
+            .iter()
+            .any(|trouble| trouble.as_str() == verdict.reason)
+    };
+    verdicts
+        .iter()
+        .find(in_trouble)
+        .map(|verdict| verdict.reason.as_str())
+}

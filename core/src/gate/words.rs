@@ -1,0 +1,116 @@
+//! Why a gate is open or closed, in a sentence.
+
+use std::fmt::Write;
+
+use sluice_crds::{Require, State};
+
+use super::{Answer, Forces, Sight, View, fold, opinions};
+use crate::clock::Now;
+use crate::verdict::{Opinion, Reason, Verdict};
+use crate::words;
+
+/// How many gatekeepers a message names before it only counts them.
+const NAMED: usize = 3;
+
+/// What gatekeeper `place` of the gate is called: its name, with its namespace where that is
+/// another.
+pub(super) fn name(view: &View<'_>, place: usize) -> String {
+    let reference = &view.gate.spec.gatekeepers[place];
+    match &reference.namespace {
+        Some(namespace) if Some(namespace) != view.gate.metadata.namespace.as_ref() => {
+            format!("{namespace}/{}", reference.name)
+        }
+        _ => reference.name.clone(),
+    }
+}
+
+/// What each gatekeeper says at `now`, in words.
+pub(super) fn verdicts(view: &View<'_>, now: Now) -> Vec<Verdict> {
+    let verdict = |sight: &Sight<'_>| match sight {
+        Sight::Missing => Verdict::new(
+            Opinion::closed(Reason::Missing),
+            "there is no such gatekeeper".to_owned(),
+        ),
+        Sight::Forbidden => Verdict::new(
+            Opinion::closed(Reason::CrossNamespaceRef),
+            "it is in another namespace, which --no-cross-namespace-refs forbids".to_owned(),
+        ),
+        Sight::Unreadable(why) => Verdict::new(
+            Opinion::closed(Reason::InvalidSpec),
+            format!("it cannot be read: {why}"),
+        ),
+        Sight::Seen(keeper) => keeper.verdict(now),
+    };
+    view.keepers.iter().map(verdict).collect()
+}
+
+/// Why the gate is what `answer` says: who decided, what was seen, until when.
+pub(super) fn explain(
+    view: &View<'_>,
+    forces: &Forces,
+    answer: &Answer,
+    verdicts: &[Verdict],
+    now: Now,
+) -> String {
+    let mut message = match answer.reason {
+        Reason::Forced => forced(forces, now),
+        Reason::Suspended if answer.decided_by.is_none() => "the gate is suspended".to_owned(),
+        Reason::InvalidSpec if answer.decided_by.is_none() => match super::check(view.gate) {
+            Err(refusals) => format!("the spec is refused: {refusals}"),
+            Ok(_) => "the spec is refused".to_owned(),
+        },
+        Reason::Default => {
+            format!(
+                "{} by default: no gatekeeper keeps the gate",
+                view.gate.spec.default
+            )
+        }
+        _ => deciders(view, answer.state, verdicts, now),
+    };
+    for complaint in &forces.complaints {
+        // Writing to a String does not fail.
+        let _ = write!(message, ". {complaint}");
+    }
+    message
+}
+
+fn forced(forces: &Forces, now: Now) -> String {
+    let Some(force) = forces.in_effect(now.at) else {
+        return "forced".to_owned();
+    };
+    format!(
+        "forced {} by {} until {}: {}",
+        force.state,
+        force.by,
+        words::instant_utc(force.until),
+        force.reason
+    )
+}
+
+/// What those say who made the gate what it is.
+fn deciders(view: &View<'_>, state: State, verdicts: &[Verdict], now: Now) -> String {
+    let require = view.require();
+    let decides = |opinion: &Opinion| {
+        let admits = fold::admits(require, opinion);
+        admits == (state == State::Open)
+    };
+    let places: Vec<usize> = opinions(view, now)
+        .iter()
+        .enumerate()
+        .filter_map(|(place, opinion)| decides(opinion).then_some(place))
+        .collect();
+    let said = |&place: &usize| format!("{}: {}", name(view, place), verdicts[place].message);
+    let mut message = places
+        .iter()
+        .take(NAMED)
+        .map(said)
+        .collect::<Vec<_>>()
+        .join("; ");
+    if places.len() > NAMED {
+        let _ = write!(message, "; and {} more", places.len() - NAMED);
+    }
+    match (require, state, verdicts.len()) {
+        (Require::OneOf, State::Closed, 2..) => format!("none admits: {message}"),
+        _ => message,
+    }
+}

@@ -1,0 +1,325 @@
+//! Gatekeepers: from a spec and what was observed to a verdict at an instant.
+//!
+//! What comes in: the object, its evidence, an instant. What goes out: an [`Opinion`] in a few
+//! nanoseconds, a [`Verdict`] with its words, and the status to report. The `match`es on
+//! [`Kind`](sluice_crds::gatekeeper::Kind) have no wildcard: a new kind does not compile until it
+//! is judged here.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use sluice_crds::gatekeeper::{Kind, VerdictStatus};
+use sluice_crds::{Gatekeeper, GatekeeperSpec, Setting, State};
+
+use crate::clock::{Now, Trust};
+use crate::manual;
+use crate::refusal::{Refusal, Refusals};
+use crate::schedule::{self, Fault, HORIZON, Reading, Schedule, UPCOMING};
+use crate::timeline::{Cause, Moment, Timeline};
+use crate::verdict::{Opinion, Reason, Verdict};
+use crate::words;
+
+mod report;
+
+pub use report::{Report, report};
+
+/// What a gatekeeper was judged from, besides its spec and the clock.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Evidence {
+    /// What came of reading a schedule's calendars, in the order of [`Schedule::calendars`].
+    /// Empty where it names none, or where nobody has looked yet.
+    pub calendars: Vec<Reading>,
+}
+
+/// A gatekeeper, ready to be asked.
+#[derive(Clone, Debug)]
+pub struct Keeper {
+    object: Arc<Gatekeeper>,
+    evidence: Evidence,
+    rule: Arc<Result<Rule, Refusals>>,
+}
+
+/// What a spec comes to.
+#[derive(Clone, Debug)]
+enum Rule {
+    Schedule {
+        schedule: Box<Schedule>,
+        timeline: Result<Timeline, Fault>,
+    },
+    Manual,
+}
+
+/// Everything that is wrong with a spec, whether or not admission would have refused it.
+///
+/// # Errors
+/// The mistakes.
+pub fn check(spec: &GatekeeperSpec) -> Result<(), Refusals> {
+    match kind(spec)? {
+        Kind::Schedule(spec) => Schedule::read(spec, "spec.schedule").map(|_| ()),
+        Kind::Manual(_) => Ok(()),
+    }
+}
+
+fn kind(spec: &GatekeeperSpec) -> Result<Kind<'_>, Refusals> {
+    spec.kind().map_err(|_| {
+        Refusals::from(Refusal::new(
+            "spec",
+            "a Gatekeeper has exactly one kind",
+            "write one of schedule, manual",
+        ))
+    })
+}
+
+impl Keeper {
+    /// Makes a gatekeeper ready to be asked about `from` and the time after it. It answers for
+    /// any instant; those that it was not made ready for cost more.
+    pub fn new(object: Arc<Gatekeeper>, evidence: Evidence, from: Timestamp) -> Self {
+        let rule = kind(&object.spec).and_then(|kind| match kind {
+            Kind::Schedule(spec) => {
+                let schedule = Box::new(Schedule::read(spec, "spec.schedule")?);
+                let timeline = schedule.timeline(&evidence.calendars, from);
+                Ok(Rule::Schedule { schedule, timeline })
+            }
+            Kind::Manual(_) => Ok(Rule::Manual),
+        });
+        Self {
+            object,
+            evidence,
+            rule: Arc::new(rule),
+        }
+    }
+
+    /// The same for an object with the same spec, whose metadata or status has changed.
+    #[must_use]
+    pub fn with_object(&self, object: Arc<Gatekeeper>) -> Self {
+        Self {
+            object,
+            ..self.clone()
+        }
+    }
+
+    /// The object that it was made from.
+    pub fn object(&self) -> &Arc<Gatekeeper> {
+        &self.object
+    }
+
+    /// The evidence that it was made from.
+    pub fn evidence(&self) -> &Evidence {
+        &self.evidence
+    }
+
+    /// What is wrong with its spec, if anything is.
+    pub fn refusals(&self) -> Option<&Refusals> {
+        self.rule.as_ref().as_ref().err()
+    }
+
+    /// Whether `at` is among the instants that it was made ready for. If not: make it anew.
+    pub fn reaches(&self, at: Timestamp) -> bool {
+        match self.rule.as_ref() {
+            Ok(Rule::Schedule {
+                timeline: Ok(timeline),
+                ..
+            }) => timeline.at(at).is_some(),
+            Ok(
+                Rule::Schedule {
+                    timeline: Err(_), ..
+                }
+                | Rule::Manual,
+            )
+            | Err(_) => true,
+        }
+    }
+
+    /// What it says at `now`, without words.
+    pub fn opinion(&self, now: Now) -> Opinion {
+        if self.object.spec.suspend {
+            return Opinion::closed(Reason::Suspended);
+        }
+        match self.rule.as_ref() {
+            Err(_) => Opinion::closed(Reason::InvalidSpec),
+            Ok(Rule::Manual) => match &self.object.spec.manual {
+                Some(spec) => self.by_time(manual::opinion(spec, now.at), now),
+                None => Opinion::closed(Reason::InvalidSpec),
+            },
+            Ok(Rule::Schedule { schedule, timeline }) => {
+                self.scheduled(schedule, timeline.as_ref(), now)
+            }
+        }
+    }
+
+    /// What it says at `now`.
+    pub fn verdict(&self, now: Now) -> Verdict {
+        let opinion = self.opinion(now);
+        match (opinion.reason, self.reported(now)) {
+            (Reason::Reported, Some(reported)) => Verdict::from(reported),
+            _ => Verdict::new(opinion, self.explain(&opinion, now)),
+        }
+    }
+
+    /// Its next changes of state after `now` that are known ahead: at most [`UPCOMING`], within
+    /// [`HORIZON`].
+    pub fn upcoming(&self, now: Now) -> Vec<(Timestamp, State)> {
+        let horizon = now.at.saturating_add(HORIZON).unwrap_or(Timestamp::MAX);
+        let mut changes: Vec<(Timestamp, State)> = Vec::new();
+        let mut at = now.at;
+        while let Some(next) = self.opinion(now.moved_to(at)).next {
+            if changes.len() == UPCOMING || next > horizon {
+                break;
+            }
+            changes.push((next, self.opinion(now.moved_to(next)).state));
+            at = next;
+        }
+        changes
+    }
+
+    fn scheduled(
+        &self,
+        schedule: &Schedule,
+        timeline: Result<&Timeline, &Fault>,
+        now: Now,
+    ) -> Opinion {
+        let good_until = self.good_until();
+        if good_until.is_some_and(|good_until| good_until <= now.at) {
+            return Opinion::closed(Reason::Expired);
+        }
+        match timeline {
+            Err(fault) => self.in_want_of_a_calendar(fault, now),
+            Ok(timeline) => {
+                let Some(moment) = self.moment(schedule, timeline, now.at) else {
+                    return Opinion::closed(Reason::EvidenceBroken);
+                };
+                let until = [moment.until, good_until].into_iter().flatten().min();
+                let reason = match moment.cause {
+                    Cause::Inside(_) => Reason::InsideWindow,
+                    Cause::Unbounded => Reason::NoClosedWindow,
+                    Cause::ClosedBy(_) => Reason::ClosedWindow,
+                    Cause::LastStart(_) => Reason::LastStart,
+                    Cause::Outside => Reason::OutsideWindow,
+                };
+                let opinion = Opinion {
+                    state: moment.cause.state(),
+                    reason,
+                    until,
+                    next: moment.next,
+                };
+                self.by_time(opinion, now)
+            }
+        }
+    }
+
+    /// The moment at `at`, from the timeline at hand, or from one made for the occasion.
+    fn moment(&self, schedule: &Schedule, at_hand: &Timeline, at: Timestamp) -> Option<Moment> {
+        at_hand
+            .at(at)
+            .or_else(|| schedule.timeline(&self.evidence.calendars, at).ok()?.at(at))
+    }
+
+    /// Nothing is open by time alone while the clock cannot be relied on.
+    fn by_time(&self, opinion: Opinion, now: Now) -> Opinion {
+        match (now.trust, opinion.state) {
+            (Trust::Lost(_), State::Open) => Opinion::closed(Reason::ClockSkew),
+            (Trust::Good | Trust::Drifting(_), _) | (Trust::Lost(_), State::Closed) => opinion,
+        }
+    }
+
+    fn in_want_of_a_calendar(&self, fault: &Fault, now: Now) -> Opinion {
+        match fault {
+            Fault::Unread { .. } => match self.reported(now) {
+                Some(reported) => {
+                    let until = reported.valid_until.as_ref().map(|until| until.0);
+                    Opinion {
+                        state: reported.state,
+                        reason: Reason::Reported,
+                        until,
+                        next: None,
+                    }
+                }
+                None => Opinion::closed(Reason::NotObserved),
+            },
+            Fault::Unavailable { .. } => Opinion {
+                state: self.object.spec.on_error.into(),
+                ..Opinion::closed(Reason::EvidenceUnavailable)
+            },
+            Fault::Broken { .. } => Opinion::closed(Reason::EvidenceBroken),
+        }
+    }
+
+    /// The verdict that its status reports, if it is about this very spec and still holds: what
+    /// is known of evidence where nobody has looked, after a restart or in a tool.
+    fn reported(&self, now: Now) -> Option<&VerdictStatus> {
+        let status = self.object.status.as_ref()?;
+        let verdict = status.verdict.as_ref()?;
+        (status.observed_generation == self.object.metadata.generation
+            && verdict
+                .valid_until
+                .as_ref()
+                .is_none_or(|until| now.at < until.0))
+        .then_some(verdict)
+    }
+
+    /// Until when everything that was read may be relied on.
+    fn good_until(&self) -> Option<Timestamp> {
+        let ends = self
+            .evidence
+            .calendars
+            .iter()
+            .filter_map(|reading| match reading {
+                Reading::Read { good_until, .. } => *good_until,
+                Reading::Unavailable(_) | Reading::Broken(_) => None,
+            });
+        ends.min()
+    }
+
+    fn explain(&self, opinion: &Opinion, now: Now) -> String {
+        match opinion.reason {
+            Reason::Suspended => "it is suspended".to_owned(),
+            Reason::ClockSkew => skew(now.trust),
+            Reason::Expired => match self.good_until() {
+                Some(end) => format!(
+                    "what it was judged from ran out {}",
+                    words::instant_utc(end)
+                ),
+                None => "what it was judged from has run out".to_owned(),
+            },
+            _ => match self.rule.as_ref() {
+                Err(refusals) => format!("its spec is refused: {refusals}"),
+                Ok(Rule::Manual) => match &self.object.spec.manual {
+                    Some(spec) => manual::explain(spec, opinion),
+                    None => "it has no kind".to_owned(),
+                },
+                Ok(Rule::Schedule { schedule, timeline }) => {
+                    self.explain_schedule(schedule, timeline.as_ref(), now)
+                }
+            },
+        }
+    }
+
+    fn explain_schedule(
+        &self,
+        schedule: &Schedule,
+        timeline: Result<&Timeline, &Fault>,
+        now: Now,
+    ) -> String {
+        match timeline {
+            Ok(timeline) => match self.moment(schedule, timeline, now.at) {
+                Some(moment) => schedule::explain(schedule, &self.evidence.calendars, &moment),
+                None => "its calendars hold too much to be listed".to_owned(),
+            },
+            Err(fault @ Fault::Unavailable { .. }) => match self.object.spec.on_error {
+                Setting::Open => format!("{fault}; open, as onError says"),
+                Setting::Closed => fault.to_string(),
+            },
+            Err(fault @ (Fault::Unread { .. } | Fault::Broken { .. })) => fault.to_string(),
+        }
+    }
+}
+
+fn skew(trust: Trust) -> String {
+    match trust {
+        Trust::Good => "the clock is right again".to_owned(),
+        Trust::Drifting(by) | Trust::Lost(by) => format!(
+            "the clock differs by {}s from the API server's, so nothing is open by time alone",
+            by.as_secs()
+        ),
+    }
+}

@@ -1,0 +1,127 @@
+//! What to write into a gatekeeper's status, and when to look again.
+
+use jiff::Timestamp;
+use sluice_crds::GatekeeperStatus;
+use sluice_crds::gatekeeper::{CalendarStatus, EvidenceStatus};
+
+use super::{Keeper, Rule};
+use crate::clock::Now;
+use crate::condition::{self, READY, RECONCILING, STALLED, Wanted};
+use crate::report::{self, time, whole_second};
+use crate::schedule::{Reading, Schedule};
+use crate::verdict::{Reason, Verdict, transition};
+
+/// What a gatekeeper's status should say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// The status.
+    pub status: GatekeeperStatus,
+    /// Whether it differs from what the object says in anything that is worth a write.
+    pub changed: bool,
+    /// When to look again, if nothing happens before. None: when something changes.
+    pub wake: Option<Timestamp>,
+}
+
+/// What the status of `keeper` should say at `now`.
+pub fn report(keeper: &Keeper, now: Now) -> Report {
+    let object = keeper.object();
+    let before = object.status.clone().unwrap_or_default();
+    let opinion = keeper.opinion(now);
+    let verdict = keeper.verdict(now);
+    let upcoming: Vec<_> = keeper.upcoming(now).into_iter().map(transition).collect();
+    let generation = object.metadata.generation;
+    let mut status = GatekeeperStatus {
+        observed_generation: generation,
+        upcoming,
+        observed_at: Some(time(now.at)),
+        evidence: evidence(keeper),
+        last_handled_reconcile_at: report::requested_at(&object.metadata)
+            .or_else(|| before.last_handled_reconcile_at.clone()),
+        conditions: condition::settle(
+            conditions(opinion.reason, &verdict),
+            &before.conditions,
+            generation,
+            whole_second(now.at),
+        ),
+        verdict: Some(verdict.status()),
+    };
+    let changed = differs(&before, &status);
+    if !changed {
+        status = before;
+    }
+    let wake = report::wake(opinion.until, opinion.next, now.at);
+    Report {
+        status,
+        changed,
+        wake,
+    }
+}
+
+/// Whether a status says anything else, the instant of the look and the far end of the outlook
+/// apart: those are refreshed when there is something to write.
+fn differs(before: &GatekeeperStatus, after: &GatekeeperStatus) -> bool {
+    let comparable = |status: &GatekeeperStatus| {
+        let mut status = status.clone();
+        status.observed_at = None;
+        status.upcoming.truncate(1);
+        status
+    };
+    comparable(before) != comparable(after)
+}
+
+fn conditions(reason: Reason, verdict: &Verdict) -> Vec<Wanted> {
+    let want = |type_, holds| Wanted {
+        type_,
+        holds,
+        reason: reason.as_str().to_owned(),
+        message: verdict.message.clone(),
+    };
+    match reason {
+        Reason::InvalidSpec | Reason::EvidenceBroken => {
+            vec![want(READY, false), want(STALLED, true)]
+        }
+        Reason::NotObserved => vec![want(READY, false), want(RECONCILING, true)],
+        Reason::EvidenceUnavailable | Reason::Expired | Reason::ClockSkew => {
+            vec![want(READY, false)]
+        }
+        _ => vec![want(READY, true)],
+    }
+}
+
+fn evidence(keeper: &Keeper) -> Option<EvidenceStatus> {
+    let Ok(Rule::Schedule { schedule, .. }) = keeper.rule.as_ref() else {
+        return None;
+    };
+    let calendars = calendars(schedule, &keeper.evidence().calendars);
+    (!calendars.is_empty()).then_some(EvidenceStatus { calendars })
+}
+
+fn calendars(schedule: &Schedule, readings: &[Reading]) -> Vec<CalendarStatus> {
+    let status = |((window, _), reading): ((&str, _), &Reading)| {
+        let said = CalendarStatus {
+            window: window.to_owned(),
+            events: None,
+            digest: None,
+            error: None,
+        };
+        match reading {
+            Reading::Read {
+                calendar,
+                good_until: _,
+            } => CalendarStatus {
+                events: i64::try_from(calendar.events()).ok(),
+                digest: Some(calendar.digest().to_owned()),
+                ..said
+            },
+            Reading::Unavailable(why) => CalendarStatus {
+                error: Some(why.clone()),
+                ..said
+            },
+            Reading::Broken(error) => CalendarStatus {
+                error: Some(error.to_string()),
+                ..said
+            },
+        }
+    };
+    schedule.calendars().zip(readings).map(status).collect()
+}

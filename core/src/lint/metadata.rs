@@ -1,0 +1,209 @@
+//! Metadata, which the API server checks by itself: names, labels, annotations.
+
+use serde_json::{Map, Value};
+
+use super::schema;
+use crate::refusal::Refusal;
+
+/// The most characters of a name that is to fit a label, as our kinds' have to.
+pub(super) const LABEL_LENGTH: usize = 63;
+/// The most characters of any other name.
+pub(super) const NAME_LENGTH: usize = 253;
+/// The most bytes of all annotations together.
+const ANNOTATIONS_LENGTH: usize = 256 << 10;
+
+/// The fields that people write.
+const WRITTEN: [&str; 5] = ["annotations", "generateName", "labels", "name", "namespace"];
+/// The fields that the API server writes, which are in what `kubectl get -o yaml` prints.
+const SERVED: [&str; 10] = [
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generation",
+    "managedFields",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+/// What is wrong with an object's metadata, whose name may have `longest` characters.
+pub(super) fn check(object: &Value, longest: usize) -> Vec<Refusal> {
+    let mut mistakes = Vec::new();
+    match object.get("metadata") {
+        Some(Value::Object(fields)) => {
+            name(fields, longest, &mut mistakes);
+            for name in fields.keys() {
+                let known = WRITTEN.iter().chain(&SERVED).copied();
+                if !known.clone().any(|known| known == name) {
+                    let remedy = schema::in_place_of(name, known);
+                    let field = format!("metadata.{name}");
+                    mistakes.push(Refusal::new(field, "there is no such field", remedy));
+                }
+            }
+            texts(fields, "labels", &mut mistakes);
+            texts(fields, "annotations", &mut mistakes);
+        }
+        None | Some(Value::Null) => {
+            mistakes.push(Refusal::new(
+                "metadata",
+                "it is missing",
+                "write metadata: {name: …}",
+            ));
+        }
+        Some(_) => mistakes.push(Refusal::new(
+            "metadata",
+            "it is no object",
+            "write an object of fields, with name",
+        )),
+    }
+    mistakes
+}
+
+/// Takes out what no decision is made from, and which another version of the API server may
+/// write in a way that is not known here.
+pub(super) fn keep_what_matters(object: &mut Value) {
+    if let Some(Value::Object(fields)) = object.get_mut("metadata") {
+        fields.retain(|name, value| {
+            let matters = WRITTEN.contains(&name.as_str()) || name == "generation";
+            matters && !value.is_null()
+        });
+    }
+}
+
+fn name(fields: &Map<String, Value>, longest: usize, mistakes: &mut Vec<Refusal>) {
+    let given = |field| fields.get(field).filter(|value| !value.is_null());
+    match (given("name"), given("generateName")) {
+        (None, None) => {
+            mistakes.push(Refusal::new(
+                "metadata.name",
+                "it is missing",
+                "write a name",
+            ));
+        }
+        (Some(Value::String(name)), _) => subdomain("metadata.name", name, longest, mistakes),
+        (None, Some(Value::String(name))) => {
+            // The API server completes and, where it must, cuts it.
+            subdomain(
+                "metadata.generateName",
+                &format!("{name}x"),
+                longest + 1,
+                mistakes,
+            );
+        }
+        (Some(other), _) => not_text("metadata.name", other, mistakes),
+        (None, Some(other)) => not_text("metadata.generateName", other, mistakes),
+    }
+    match given("namespace") {
+        None => {}
+        Some(Value::String(name)) => {
+            let before = mistakes.len();
+            subdomain("metadata.namespace", name, LABEL_LENGTH, mistakes);
+            if mistakes.len() == before && name.contains('.') {
+                let problem = format!("`{name}` has a dot");
+                mistakes.push(Refusal::new(
+                    "metadata.namespace",
+                    problem,
+                    "write - instead",
+                ));
+            }
+        }
+        Some(other) => not_text("metadata.namespace", other, mistakes),
+    }
+}
+
+/// A name as DNS has subdomains (RFC 1123).
+fn subdomain(field: &str, name: &str, longest: usize, mistakes: &mut Vec<Refusal>) {
+    let is_end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let is_label = |label: &str| {
+        label.starts_with(is_end)
+            && label.ends_with(is_end)
+            && label.chars().all(|c| is_end(c) || c == '-')
+    };
+    if name.chars().count() > longest {
+        let problem = format!("`{name}` has more than {longest} characters");
+        mistakes.push(Refusal::new(field, problem, "write a shorter name"));
+    } else if !name.split('.').all(is_label) {
+        mistakes.push(Refusal::new(
+            field,
+            format!("`{name}` is no name of an object"),
+            "write lower-case letters, digits, - and ., with a letter or digit at both ends",
+        ));
+    }
+}
+
+fn not_text(field: &str, value: &Value, mistakes: &mut Vec<Refusal>) {
+    let problem = format!("`{value}` is no text");
+    let remedy = if value.is_object() || value.is_array() {
+        "write text"
+    } else {
+        "put it in quotes"
+    };
+    mistakes.push(Refusal::new(field, problem, remedy));
+}
+
+/// Labels and annotations: names with text.
+fn texts(fields: &Map<String, Value>, list: &str, mistakes: &mut Vec<Refusal>) {
+    let entries = match fields.get(list) {
+        None | Some(Value::Null) => return,
+        Some(Value::Object(entries)) => entries,
+        Some(_) => {
+            let field = format!("metadata.{list}");
+            mistakes.push(Refusal::new(
+                field,
+                "it is no object",
+                "write names with values",
+            ));
+            return;
+        }
+    };
+    for (key, value) in entries {
+        let field = format!("metadata.{list}[{key}]");
+        if !is_qualified(key) {
+            let remedy = "write letters, digits, -, _ and ., perhaps after a domain and a /";
+            mistakes.push(Refusal::new(&field, "its name is not allowed", remedy));
+        }
+        match value {
+            Value::String(text) if list == "labels" && !is_label_value(text) => {
+                let remedy = "write at most 63 letters, digits, -, _ and .";
+                mistakes.push(Refusal::new(
+                    &field,
+                    format!("`{text}` is no label"),
+                    remedy,
+                ));
+            }
+            Value::String(_) => {}
+            other => not_text(&field, other, mistakes),
+        }
+    }
+    let text = |(key, value): (&String, &Value)| key.len() + value.as_str().map_or(0, str::len);
+    if list == "annotations" && entries.iter().map(text).sum::<usize>() > ANNOTATIONS_LENGTH {
+        let problem = "they are longer than 256 KiB";
+        mistakes.push(Refusal::new("metadata.annotations", problem, "write less"));
+    }
+}
+
+fn is_qualified(key: &str) -> bool {
+    let (prefix, name) = match key.split_once('/') {
+        Some((prefix, name)) => (Some(prefix), name),
+        None => (None, key),
+    };
+    let is_domain = |prefix: &str| {
+        let mut found = Vec::new();
+        subdomain("", &prefix.to_ascii_lowercase(), NAME_LENGTH, &mut found);
+        found.is_empty()
+    };
+    !name.is_empty() && is_label_value(name) && prefix.is_none_or(is_domain)
+}
+
+fn is_label_value(text: &str) -> bool {
+    let is_end = |c: char| c.is_ascii_alphanumeric();
+    text.is_empty()
+        || (text.len() <= LABEL_LENGTH
+            && text.starts_with(is_end)
+            && text.ends_with(is_end)
+            && text
+                .chars()
+                .all(|c| is_end(c) || matches!(c, '-' | '_' | '.')))
+}

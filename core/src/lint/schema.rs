@@ -1,0 +1,296 @@
+//! Values against the schema of their kind, as the API server checks them with strict validation
+//! of fields.
+
+use jiff::Timestamp;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+use regex::bytes::RegexBuilder;
+use serde_json::Value;
+
+use crate::refusal::Refusal;
+
+/// The schema of a kind of ours, without its status.
+pub(super) fn of_kind(kind: &str) -> JSONSchemaProps {
+    let definition = sluice_crds::all()
+        .into_iter()
+        .find(|crd| crd.spec.names.kind == kind);
+    let version = definition.and_then(|crd| crd.spec.versions.into_iter().next());
+    let schema = version.and_then(|version| version.schema?.open_api_v3_schema);
+    let mut schema = schema.unwrap_or_default();
+    schema.properties.get_or_insert_default().remove("status");
+    with_type(schema)
+}
+
+/// As much of the schema of ConfigMaps as they can be wrong in.
+pub(super) fn of_config_maps() -> JSONSchemaProps {
+    let of_type = |name: &str| JSONSchemaProps {
+        type_: Some(name.to_owned()),
+        nullable: Some(true),
+        ..JSONSchemaProps::default()
+    };
+    let texts = || JSONSchemaProps {
+        additional_properties: Some(JSONSchemaPropsOrBool::Schema(Box::new(of_type("string")))),
+        ..of_type("object")
+    };
+    let properties = [
+        ("data".to_owned(), texts()),
+        ("binaryData".to_owned(), texts()),
+        ("immutable".to_owned(), of_type("boolean")),
+    ];
+    with_type(JSONSchemaProps {
+        properties: Some(properties.into()),
+        ..of_type("object")
+    })
+}
+
+/// Every object has these; `metadata` is checked by itself.
+fn with_type(mut schema: JSONSchemaProps) -> JSONSchemaProps {
+    let properties = schema.properties.get_or_insert_default();
+    for field in ["apiVersion", "kind", "metadata"] {
+        properties.insert(field.to_owned(), JSONSchemaProps::default());
+    }
+    schema
+}
+
+/// Adds what is wrong with `value`, and takes out the nulls that count as absent.
+pub(super) fn check(schema: &JSONSchemaProps, value: &mut Value, mistakes: &mut Vec<Refusal>) {
+    Walk { mistakes }.value(schema, value, "");
+}
+
+struct Walk<'a> {
+    mistakes: &'a mut Vec<Refusal>,
+}
+
+impl Walk<'_> {
+    fn refuse(&mut self, field: &str, problem: impl Into<String>, remedy: impl Into<String>) {
+        self.mistakes.push(Refusal::new(field, problem, remedy));
+    }
+
+    fn value(&mut self, schema: &JSONSchemaProps, value: &mut Value, path: &str) {
+        let Some(wanted) = schema.type_.as_deref() else {
+            return;
+        };
+        match (wanted, value) {
+            ("object", Value::Object(fields)) => self.object(schema, fields, path),
+            ("array", Value::Array(items)) => self.array(schema, items, path),
+            ("string", Value::String(text)) => self.string(schema, text, path),
+            ("boolean", Value::Bool(_)) | ("number", Value::Number(_)) => {}
+            ("integer", Value::Number(number)) if number.is_i64() || number.is_u64() => {}
+            (_, value) => {
+                let remedy = match (wanted, &*value) {
+                    ("string", Value::Bool(_) | Value::Number(_)) => "put it in quotes".to_owned(),
+                    ("array", Value::Object(_)) => {
+                        "write a list: put `- ` before the first field".to_owned()
+                    }
+                    _ => format!("write {}", called(wanted)),
+                };
+                let problem = format!(
+                    "it is {}, where {} belongs",
+                    describe(value),
+                    called(wanted)
+                );
+                self.refuse(path, problem, remedy);
+            }
+        }
+    }
+
+    fn object(
+        &mut self,
+        schema: &JSONSchemaProps,
+        fields: &mut serde_json::Map<String, Value>,
+        path: &str,
+    ) {
+        let none = Default::default();
+        let properties = schema.properties.as_ref().unwrap_or(&none);
+        fields.retain(|name, value| {
+            !(value.is_null() && properties.get(name).is_some_and(may_be_null))
+        });
+        for name in schema.required.iter().flatten() {
+            if !fields.contains_key(name) {
+                let remedy = match properties
+                    .get(name)
+                    .and_then(|known| known.type_.as_deref())
+                {
+                    Some(wanted) => format!("write {name}: {}", called(wanted)),
+                    None => format!("write {name}"),
+                };
+                self.refuse(&join(path, name), "it is missing", remedy);
+            }
+        }
+        for (name, value) in fields {
+            let path = join(path, name);
+            match (properties.get(name), &schema.additional_properties) {
+                (Some(known), _) => self.value(known, value, &path),
+                (None, Some(JSONSchemaPropsOrBool::Schema(any))) => self.value(any, value, &path),
+                (None, Some(JSONSchemaPropsOrBool::Bool(true))) => {}
+                (None, Some(JSONSchemaPropsOrBool::Bool(false)) | None) => {
+                    let remedy = in_place_of(name, properties.keys().map(String::as_str));
+                    self.refuse(&path, "there is no such field", remedy);
+                }
+            }
+        }
+    }
+
+    fn array(&mut self, schema: &JSONSchemaProps, items: &mut [Value], path: &str) {
+        let count = i64::try_from(items.len()).unwrap_or(i64::MAX);
+        if let Some(most) = schema.max_items.filter(|most| count > *most) {
+            self.refuse(
+                path,
+                format!("{count} items are more than {most}"),
+                "write fewer",
+            );
+        }
+        if let Some(least) = schema.min_items.filter(|least| count < *least) {
+            self.refuse(
+                path,
+                format!("{count} items are fewer than {least}"),
+                "write more",
+            );
+        }
+        if let Some(JSONSchemaPropsOrArray::Schema(each)) = &schema.items {
+            for (n, item) in items.iter_mut().enumerate() {
+                self.value(each, item, &format!("{path}[{n}]"));
+            }
+        }
+    }
+
+    fn string(&mut self, schema: &JSONSchemaProps, text: &str, path: &str) {
+        let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+        let allowed = || {
+            schema
+                .enum_
+                .iter()
+                .flatten()
+                .filter_map(|JSON(value)| value.as_str())
+        };
+        if schema.enum_.is_some() && !allowed().any(|allowed| allowed == text) {
+            let known = allowed().collect::<Vec<_>>().join(" or ");
+            self.refuse(
+                path,
+                format!("`{text}` is not one of its values"),
+                format!("write {known}"),
+            );
+        } else if schema.min_length.is_some_and(|least| length < least) {
+            let problem = if length == 0 {
+                "it is empty".to_owned()
+            } else {
+                format!("`{text}` is too short")
+            };
+            self.refuse(path, problem, "write something, or remove the field");
+        } else if let Some(most) = schema.max_length.filter(|most| length > *most) {
+            let problem = format!("it has {length} characters, more than {most}");
+            self.refuse(path, problem, "write less");
+        } else if let Some(pattern) = schema.pattern.as_ref().filter(|it| !matches(it, text)) {
+            self.refuse(
+                path,
+                format!("`{text}` is not of the form it should have"),
+                form(pattern),
+            );
+        } else if schema.format.as_deref() == Some("date-time") && !is_instant(text) {
+            let remedy = "write RFC 3339, such as 2026-11-20T18:00:00Z";
+            self.refuse(path, format!("`{text}` is no instant"), remedy);
+        }
+    }
+}
+
+/// Absent, or replaced by its default, where it is null.
+fn may_be_null(schema: &JSONSchemaProps) -> bool {
+    schema.nullable == Some(true) || schema.default.is_some()
+}
+
+fn join(path: &str, name: &str) -> String {
+    match (path, name.contains(['.', '/'])) {
+        ("", _) => name.to_owned(),
+        (_, true) => format!("{path}[{name}]"),
+        (_, false) => format!("{path}.{name}"),
+    }
+}
+
+fn called(wanted: &str) -> &'static str {
+    match wanted {
+        "object" => "an object of fields",
+        "array" => "a list",
+        "string" => "text",
+        "boolean" => "true or false",
+        "integer" => "a whole number",
+        _ => "a number",
+    }
+}
+
+fn describe(value: &Value) -> String {
+    match value {
+        Value::Null => "nothing (null)".to_owned(),
+        Value::Bool(given) => format!("the boolean {given}"),
+        Value::Number(given) => format!("the number {given}"),
+        Value::String(_) => "text".to_owned(),
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+    }
+}
+
+/// Which of the known fields was meant.
+pub(super) fn in_place_of<'a>(
+    written: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> String {
+    let folded = |name: &str| name.to_ascii_lowercase().replace(['-', '_'], "");
+    let near = |name: &&str| distance(&folded(name), &folded(written)) <= 2;
+    let mut candidates: Vec<&str> = known.clone().filter(near).collect();
+    candidates.sort_by_key(|name| distance(&folded(name), &folded(written)));
+    match candidates.first() {
+        Some(meant) => format!("write {meant}, or remove it"),
+        None => {
+            let known: Vec<&str> = known.collect();
+            format!("remove it; the fields here are {}", known.join(", "))
+        }
+    }
+}
+
+/// How many letters have to be changed, added or removed (Levenshtein).
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in other.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(row[j + 1] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+/// As Go's `regexp` finds it: bytes, not Unicode classes. A pattern that cannot be read, which
+/// the API server would not have stored, refuses nothing.
+fn matches(pattern: &str, text: &str) -> bool {
+    RegexBuilder::new(pattern)
+        .unicode(false)
+        .build()
+        .is_ok_and(|pattern| pattern.is_match(text.as_bytes()))
+}
+
+/// What a pattern asks for, in words where it is one of ours.
+fn form(pattern: &str) -> String {
+    match pattern {
+        r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" => {
+            "write lower-case letters, digits and -, with a letter or digit at both ends".to_owned()
+        }
+        r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$" => {
+            "write lower-case letters, digits, - and ., with a letter or digit at both ends"
+                .to_owned()
+        }
+        r"^https://[^\s@]+$" => {
+            "write an address that starts with https:// and holds no user name".to_owned()
+        }
+        other => format!("write text that matches {other}"),
+    }
+}
+
+/// An instant that both the API server (`strfmt.IsDateTime`) and the controller can read.
+fn is_instant(text: &str) -> bool {
+    const FORM: &str = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?([Zz]|[-+][0-9]{2}:[0-9]{2})$";
+    matches(FORM, text) && text.parse::<Timestamp>().is_ok()
+}

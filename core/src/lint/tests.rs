@@ -1,0 +1,485 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rstest::rstest;
+
+use super::*;
+use crate::simulate::{Key, World};
+
+fn yaml(text: &str) -> Value {
+    serde_saphyr::from_str(text).unwrap()
+}
+
+fn with_spec(kind: &str, spec: &str) -> Value {
+    let head = format!("apiVersion: sluice.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: a}}\n");
+    yaml(&format!("{head}spec: {spec}\n"))
+}
+
+fn told(value: &Value) -> Vec<String> {
+    read(value)
+        .mistakes
+        .iter()
+        .map(ToString::to_string)
+        .collect()
+}
+
+#[rstest]
+#[case::gate(
+    "Gate",
+    "{gatekeepers: [{name: office-hours}, {name: office-hours, namespace: b}]}"
+)]
+#[case::defaults_for_null("Gate", "{window: null, gatekeepers: [{name: a, namespace: null}]}")]
+#[case::manual(
+    "Gatekeeper",
+    "{manual: {state: open, until: '2026-11-20T18:00:00+01:00'}}"
+)]
+#[case::cron(
+    "Gatekeeper",
+    "{schedule: {open: [{cron: 0 9 * * 1-5, duration: 8h}]}}"
+)]
+fn what_is_right_is_let_through(#[case] kind: &str, #[case] spec: &str) {
+    let read = read(&with_spec(kind, spec));
+    assert!(read.mistakes.is_empty(), "{:?}", read.mistakes);
+    assert!(read.object.is_some());
+}
+
+#[rstest]
+#[case(
+    "Gate",
+    "{gatekeeper: []}",
+    "spec.gatekeeper: there is no such field; write gatekeepers, or remove it"
+)]
+#[case(
+    "Gate",
+    "{frequency: 1}",
+    "spec.frequency: there is no such field; remove it; the fields here are "
+)]
+#[case(
+    "Gate",
+    "{gatekeepers: {name: a}}",
+    "spec.gatekeepers: it is an object, where a list belongs; write a list"
+)]
+#[case(
+    "Gate",
+    "{gatekeepers: [a]}",
+    "spec.gatekeepers[0]: it is text, where an object of fields belongs; write an object of fields"
+)]
+#[case(
+    "Gate",
+    "{gatekeepers: [{}]}",
+    "spec.gatekeepers[0].name: it is missing; write name: text"
+)]
+#[case(
+    "Gate",
+    "{gatekeepers: [{name: Office}]}",
+    "spec.gatekeepers[0].name: `Office` is not of the form it should have; write lower-case letters"
+)]
+#[case(
+    "Gate",
+    "{require: any}",
+    "spec.require: `any` is not one of its values; write all or oneOf"
+)]
+#[case(
+    "Gate",
+    "{default: true}",
+    "spec.default: it is the boolean true, where text belongs; put it in quotes"
+)]
+#[case(
+    "Gate",
+    "{suspend: 'yes'}",
+    "spec.suspend: it is text, where true or false belongs; write true or false"
+)]
+#[case(
+    "Gate",
+    "{suspend: null}",
+    "spec.suspend: it is nothing (null), where true or false belongs"
+)]
+#[case(
+    "Gate",
+    "{window: 60}",
+    "spec.window: it is the number 60, where text belongs; put it in quotes"
+)]
+#[case("Gate", "{window: 1 hour}", "spec.window: `1 hour`")]
+#[case("Gatekeeper", "{manual: {}}", "spec.manual.state: it is missing")]
+#[case(
+    "Gatekeeper",
+    "{manual: {state: open, until: '2026-11-20'}}",
+    "spec.manual.until: `2026-11-20` is no instant; write RFC 3339"
+)]
+#[case(
+    "Gatekeeper",
+    "{manual: {state: open, reason: ''}}",
+    "spec.manual.reason: it is empty"
+)]
+#[case(
+    "Gatekeeper",
+    "{schedule: {open: [{cron: '* * *'}]}}",
+    "spec.schedule.open[0].cron: `* * *` has 3 fields, not five; write five fields"
+)]
+#[case(
+    "Gatekeeper",
+    "{schedule: {timezone: Europe/London, open: [{cron: '* * * * *'}]}}",
+    "spec.schedule.timezone: there is no such field; write timeZone, or remove it"
+)]
+#[case(
+    "Gatekeeper",
+    "{schedule: {timeZone: Mars, open: [{cron: '* * * * *'}]}}",
+    "spec.schedule.timeZone: there is no time zone `Mars`"
+)]
+fn mistakes_are_told_with_field_and_remedy(
+    #[case] kind: &str,
+    #[case] spec: &str,
+    #[case] expected: &str,
+) {
+    let told = told(&with_spec(kind, spec));
+    assert!(
+        told.iter().any(|told| told.starts_with(expected)),
+        "{told:#?}"
+    );
+}
+
+#[rstest]
+#[case::spec(
+    "apiVersion: sluice.dev/v1alpha1\nkind: Gate\nmetadata: {name: a}",
+    "spec: it is missing"
+)]
+#[case::no_name(
+    "apiVersion: sluice.dev/v1alpha1\nkind: Gate\nmetadata: {}\nspec: {}",
+    "metadata.name: it is missing; write a name"
+)]
+#[case::bad_name(
+    "apiVersion: sluice.dev/v1alpha1\nkind: Gate\nmetadata: {name: A_b}\nspec: {}",
+    "metadata.name: `A_b` is no name"
+)]
+#[case::name_is_a_word(
+    "apiVersion: sluice.dev/v1alpha1\nkind: Gate\nmetadata: {name: true}\nspec: {}",
+    "metadata.name: `true` is no text; put it in quotes"
+)]
+#[case::long_name(
+    "apiVersion: sluice.dev/v1alpha1\nkind: Gate\nmetadata: {name: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}\nspec: {}",
+    "more than 63 characters"
+)]
+#[case::kind(
+    "apiVersion: sluice.dev/v1alpha1\nkind: Gates\nmetadata: {name: a}",
+    "kind: sluice.dev/v1alpha1 has no kind `Gates`; write Gate or Gatekeeper"
+)]
+#[case::version(
+    "apiVersion: sluice.dev/v1\nkind: Gate\nmetadata: {name: a}",
+    "apiVersion: sluice.dev has no version `v1`; write sluice.dev/v1alpha1"
+)]
+#[case::no_kind("apiVersion: v1", "kind: it is missing")]
+#[case::annotation(
+    "apiVersion: sluice.dev/v1alpha1\nkind: Gate\nmetadata: {name: a, annotations: {a/b: 1}}\nspec: {}",
+    "metadata.annotations[a/b]: `1` is no text; put it in quotes"
+)]
+#[case::label(
+    "apiVersion: sluice.dev/v1alpha1\nkind: Gate\nmetadata: {name: a, labels: {a: b c}}\nspec: {}",
+    "metadata.labels[a]: `b c` is no label"
+)]
+#[case::metadata(
+    "apiVersion: sluice.dev/v1alpha1\nkind: Gate\nmetadata: {name: a, lables: {}}\nspec: {}",
+    "metadata.lables: there is no such field; write labels, or remove it"
+)]
+#[case::top_level(
+    "apiVersion: sluice.dev/v1alpha1\nkind: Gate\nmetadata: {name: a}\nspec: {}\nspecs: {}",
+    "specs: there is no such field; write spec, or remove it"
+)]
+#[case::data(
+    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: 1}",
+    "data.a: it is the number 1, where text belongs; put it in quotes"
+)]
+fn objects_are_checked_beyond_their_spec(#[case] text: &str, #[case] expected: &str) {
+    let told = told(&yaml(text));
+    assert!(told.iter().any(|told| told.contains(expected)), "{told:#?}");
+}
+
+#[test]
+fn what_the_api_server_writes_is_let_through() {
+    let served = yaml(
+        "{apiVersion: sluice.dev/v1alpha1, kind: Gate, spec: {}, status: {anything: 1}, metadata: \
+         {name: a, uid: b, resourceVersion: '1', generation: 3, managedFields: [{manager: c}], \
+         creationTimestamp: '2026-11-20T18:00:00Z'}}",
+    );
+    let Read {
+        object: Some(Object::Gate(gate)),
+        mistakes,
+    } = read(&served)
+    else {
+        panic!()
+    };
+    assert_eq!(mistakes, []);
+    assert_eq!((gate.metadata.generation, gate.status), (Some(3), None));
+}
+
+#[test]
+fn other_kinds_are_passed_over() {
+    let other = read(&yaml(
+        "{apiVersion: apps/v1, kind: Deployment, metadata: {}, spec: 1}",
+    ));
+    assert!(matches!(other, Read { object: Some(Object::Other), mistakes } if mistakes.is_empty()));
+    let namesake = read(&yaml(
+        "{apiVersion: gates.example.com/v1, kind: Gate, spec: 1}",
+    ));
+    assert!(matches!(namesake.object, Some(Object::Other)));
+}
+
+fn forced(annotations: &str) -> Vec<String> {
+    let text = format!(
+        "{{apiVersion: sluice.dev/v1alpha1, kind: Gate, spec: {{maxOverride: 24h}}, \
+         metadata: {{name: a, annotations: {{{annotations}}}}}}}"
+    );
+    told(&yaml(&text))
+}
+
+#[rstest]
+#[case::complete("sluice.dev/force: open, sluice.dev/force-by: a, sluice.dev/force-reason: b")]
+#[case::with_an_end(
+    "sluice.dev/force: open, sluice.dev/force-by: a, sluice.dev/force-reason: b, sluice.dev/force-until: '1999-01-01T00:00:00Z'"
+)]
+#[case::requested(
+    "open.gate.fluxcd.io/requestedAt: '1999-01-01T00:00:00Z', close.gate.fluxcd.io/requestedAt: '2040-01-01T00:00:00Z'"
+)]
+fn a_force_may_be_long_past_or_far_ahead(#[case] annotations: &str) {
+    assert_eq!(forced(annotations), [""; 0]);
+}
+
+#[rstest]
+#[case(
+    "sluice.dev/force: opened, sluice.dev/force-by: a, sluice.dev/force-reason: b",
+    "force]: `opened` is no state; write open or closed"
+)]
+#[case(
+    "sluice.dev/force: open, sluice.dev/force-by: a",
+    "force-reason]: it is missing"
+)]
+#[case(
+    "sluice.dev/force: open, sluice.dev/force-reason: a",
+    "force-by]: it is missing"
+)]
+#[case(
+    "sluice.dev/force-until: '2026-11-20T18:00:00Z'",
+    "force-until]: it does nothing without sluice.dev/force"
+)]
+#[case(
+    "sluice.dev/force: open, sluice.dev/force-by: a, sluice.dev/force-reason: b, sluice.dev/force-until: tomorrow",
+    "`tomorrow` is no instant"
+)]
+#[case("open.gate.fluxcd.io/requestedAt: now", "`now` is no instant")]
+fn a_force_that_never_counts_is_refused(#[case] annotations: &str, #[case] expected: &str) {
+    let told = forced(annotations);
+    assert!(told.iter().any(|told| told.contains(expected)), "{told:#?}");
+}
+
+/// Every rule (CEL) of the definitions with an object that breaks it.
+const BROKEN: &[(&str, &str, &str)] = &[
+    ("a Gatekeeper has exactly one kind", "Gatekeeper", "{}"),
+    (
+        "a schedule without windows",
+        "Gatekeeper",
+        "{schedule: {timeZone: UTC}}",
+    ),
+    (
+        "closed: lastStart belongs",
+        "Gatekeeper",
+        "{schedule: {closed: [{cron: '* * * * *', duration: 1h, lastStart: 1m}]}}",
+    ),
+    (
+        "open: a window has the name of",
+        "Gatekeeper",
+        "{schedule: {open: [{name: a, cron: '* * * * *'}], closed: [{name: a, cron: '* * * * *'}]}}",
+    ),
+    (
+        "open: two windows have",
+        "Gatekeeper",
+        "{schedule: {open: [{name: a, cron: '* * * * *'}, {name: a, cron: '0 * * * *'}]}}",
+    ),
+    (
+        "closed: two windows have",
+        "Gatekeeper",
+        "{schedule: {closed: [{name: a, cron: '* * * * *'}, {name: a, cron: '0 * * * *'}]}}",
+    ),
+    (
+        "a window is given in exactly one way",
+        "Gatekeeper",
+        "{schedule: {open: [{name: a}]}}",
+    ),
+    (
+        "from and until belong",
+        "Gatekeeper",
+        "{schedule: {open: [{from: '2026-12-19T00:00:00'}]}}",
+    ),
+    (
+        "until: must be later",
+        "Gatekeeper",
+        "{schedule: {open: [{from: '2026-12-19T00:00:00', until: '2026-12-19T00:00:00'}]}}",
+    ),
+    (
+        "duration: belongs to cron",
+        "Gatekeeper",
+        "{schedule: {open: [{from: '2026-12-19T00:00:00', until: '2026-12-20T00:00:00', duration: 1h}]}}",
+    ),
+    (
+        "duration: must be longer",
+        "Gatekeeper",
+        "{schedule: {open: [{cron: '* * * * *', duration: 0s}]}}",
+    ),
+    (
+        "lastStart: a cron without",
+        "Gatekeeper",
+        "{schedule: {open: [{cron: '* * * * *', lastStart: 1m}]}}",
+    ),
+    (
+        "lastStart: must be longer",
+        "Gatekeeper",
+        "{schedule: {open: [{cron: '* * * * *', duration: 1h, lastStart: 1h}]}}",
+    ),
+    (
+        "a calendar is read from",
+        "Gatekeeper",
+        "{schedule: {open: [{calendar: {interval: 1h}}]}}",
+    ),
+    (
+        "certSecretRef: belongs",
+        "Gatekeeper",
+        "{schedule: {open: [{calendar: {configMapRef: {name: a, key: b}, certSecretRef: {name: a}}}]}}",
+    ),
+    (
+        "interval: must be",
+        "Gatekeeper",
+        "{schedule: {open: [{calendar: {url: 'https://a', interval: 1s}}]}}",
+    ),
+    (
+        "gatekeepers: a gatekeeper is listed twice",
+        "Gate",
+        "{gatekeepers: [{name: a}, {name: a}]}",
+    ),
+    ("window: must be longer", "Gate", "{window: 0s}"),
+    (
+        "maxOverride: must be longer",
+        "Gate",
+        "{maxOverride: 10000h}",
+    ),
+    ("window: must not be longer", "Gate", "{window: 25h}"),
+    (
+        "default: only a gate",
+        "Gate",
+        "{default: open, gatekeepers: [{name: a}]}",
+    ),
+];
+
+/// A rule about the object as a whole, with a case of its own above.
+const OF_NAMES: &str = "metadata.name: at most 63 characters";
+
+fn rules(schema: &JSONSchemaProps, found: &mut Vec<String>) {
+    for rule in schema.x_kubernetes_validations.iter().flatten() {
+        found.extend(rule.message.clone());
+    }
+    for property in schema.properties.iter().flatten() {
+        rules(property.1, found);
+    }
+    use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaPropsOrArray;
+    if let Some(JSONSchemaPropsOrArray::Schema(each)) = &schema.items {
+        rules(each, found);
+    }
+}
+
+#[test]
+fn every_rule_of_the_definitions_has_a_counterpart() {
+    let mut found = Vec::new();
+    rules(&SCHEMAS.gate, &mut found);
+    rules(&SCHEMAS.gatekeeper, &mut found);
+    assert!(found.len() >= BROKEN.len());
+    for rule in found.iter().filter(|rule| !rule.starts_with(OF_NAMES)) {
+        let broken = BROKEN
+            .iter()
+            .find(|(message, ..)| rule.starts_with(message));
+        let (_, kind, spec) = broken.unwrap_or_else(|| panic!("no case breaks the rule: {rule}"));
+        assert_ne!(told(&with_spec(kind, spec)), [""; 0], "{rule}: {spec}");
+    }
+}
+
+fn world(objects: &str) -> World {
+    let mut world = World::default();
+    let values: Vec<Value> = serde_saphyr::from_multiple(objects).unwrap();
+    for value in values {
+        let Read { object, mistakes } = read(&value);
+        assert_eq!(mistakes, []);
+        match object.unwrap() {
+            Object::Gate(gate) => {
+                world.gates.insert(Key::of(&gate.metadata), *gate);
+            }
+            Object::Gatekeeper(keeper) => {
+                world
+                    .gatekeepers
+                    .insert(Key::of(&keeper.metadata), Arc::new(*keeper));
+            }
+            Object::ConfigMap(map) => {
+                world.config_maps.insert(Key::of(&map.metadata), Some(*map));
+            }
+            Object::Other => {}
+        }
+    }
+    world
+}
+
+fn remarked(objects: &str) -> BTreeMap<String, bool> {
+    let now = "2026-11-20T12:00:00Z".parse().unwrap();
+    let remarks = remarks(&world(objects), now).into_iter();
+    remarks
+        .map(|remark| (remark.what.to_string(), remark.refused))
+        .collect()
+}
+
+const GATE: &str = "
+apiVersion: sluice.dev/v1alpha1
+kind: Gate
+metadata: {name: production}
+spec: {gatekeepers: [{name: holidays}]}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Gatekeeper
+metadata: {name: holidays}
+";
+
+#[rstest]
+#[case::missing_gatekeeper(
+    "apiVersion: sluice.dev/v1alpha1\nkind: Gate\nmetadata: {name: a}\nspec: {gatekeepers: [{name: b}]}",
+    "there is no Gatekeeper default/b in these files",
+    false
+)]
+#[case::missing_calendar(
+    &format!("{GATE}spec: {{schedule: {{closed: [{{calendar: {{configMapRef: {{name: a, key: b}}}}}}]}}}}"),
+    "there is no ConfigMap default/a in these files", false
+)]
+#[case::broken_calendar(
+    &format!("{GATE}spec: {{schedule: {{closed: [{{calendar: {{configMapRef: {{name: a, key: b}}}}}}]}}}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{b: nonsense}}"),
+    "data[b]: the text does not begin with BEGIN:VCALENDAR; give the text", true
+)]
+#[case::never_open(
+    &format!("{GATE}spec: {{schedule: {{open: [{{from: '2020-01-01T00:00:00', until: '2020-01-02T00:00:00'}}]}}}}"),
+    "the gate does not open within 90 days", false
+)]
+#[case::force_has_ended(
+    "{apiVersion: sluice.dev/v1alpha1, kind: Gate, metadata: {name: a, annotations: {sluice.dev/force: open, sluice.dev/force-by: a, sluice.dev/force-reason: b, sluice.dev/force-until: '1999-01-01T00:00:00Z'}}, spec: {}}",
+    "has passed",
+    false
+)]
+fn objects_are_seen_beside_each_other(
+    #[case] objects: &str,
+    #[case] expected: &str,
+    #[case] refused: bool,
+) {
+    let told = remarked(objects);
+    let found = told.iter().find(|(what, _)| what.contains(expected));
+    assert_eq!(
+        found.map(|(_, refused)| *refused),
+        Some(refused),
+        "{told:#?}"
+    );
+}
+
+#[test]
+fn a_gate_that_opens_is_not_remarked_on() {
+    let open = format!("{GATE}spec: {{schedule: {{open: [{{cron: 0 0 1 1 *, duration: 1h}}]}}}}");
+    assert_eq!(remarked(&open), BTreeMap::new());
+}

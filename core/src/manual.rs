@@ -1,0 +1,47 @@
+//! `manual`: a switch, with an end if it is given one.
+
+use jiff::Timestamp;
+use sluice_crds::gatekeeper::Manual;
+use sluice_crds::{Setting, State};
+
+use crate::verdict::{Opinion, Reason};
+use crate::words;
+
+/// Where the switch stands at `now`: as it was thrown, and after `until` the other way.
+pub(crate) fn opinion(spec: &Manual, now: Timestamp) -> Opinion {
+    let thrown = State::from(spec.state);
+    let until = spec.until.as_ref().map(|until| until.0);
+    let ended = until.is_some_and(|until| until <= now);
+    let state = match (thrown, ended) {
+        (state, false) => state,
+        (State::Open, true) => State::Closed,
+        (State::Closed, true) => State::Open,
+    };
+    let next = until.filter(|_| !ended);
+    Opinion {
+        state,
+        reason: Reason::Manual,
+        until: next,
+        next,
+    }
+}
+
+/// Where the switch stands, in a sentence.
+pub(crate) fn explain(spec: &Manual, opinion: &Opinion) -> String {
+    let thrown = match spec.state {
+        Setting::Open => "switched open",
+        Setting::Closed => "switched closed",
+    };
+    let why = spec
+        .reason
+        .as_ref()
+        .map(|reason| format!(" ({reason})"))
+        .unwrap_or_default();
+    match (&spec.until, opinion.next) {
+        (Some(until), Some(_)) => format!("{thrown}{why} until {}", words::instant_utc(until.0)),
+        (Some(until), None) => {
+            format!("{thrown}{why}, which ended {}", words::instant_utc(until.0))
+        }
+        (None, _) => format!("{thrown}{why}"),
+    }
+}

@@ -1,0 +1,42 @@
+//! What the reports of all kinds share.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+
+use crate::schedule::HORIZON;
+
+/// The annotation by which Flux's users ask for a look: its value is answered in
+/// `status.lastHandledReconcileAt`.
+pub const REQUESTED_AT: &str = "reconcile.fluxcd.io/requestedAt";
+
+/// The value of [`REQUESTED_AT`], if any.
+pub(crate) fn requested_at(metadata: &ObjectMeta) -> Option<String> {
+    metadata.annotations.as_ref()?.get(REQUESTED_AT).cloned()
+}
+
+/// As statuses have instants: in whole seconds, so that what was written reads as it was meant.
+pub(crate) fn time(at: Timestamp) -> Time {
+    Time(whole_second(at))
+}
+
+/// The second that `at` is in.
+pub(crate) fn whole_second(at: Timestamp) -> Timestamp {
+    Timestamp::from_second(at.as_second()).unwrap_or(at)
+}
+
+/// When to look again: when what is said runs out, and when the next change, told ahead by a
+/// horizon, comes into view.
+pub(crate) fn wake(
+    until: Option<Timestamp>,
+    next: Option<Timestamp>,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let into_view = next
+        .and_then(|next| next.checked_sub(HORIZON).ok())
+        .filter(|into_view| *into_view > now);
+    [until, next, into_view]
+        .into_iter()
+        .flatten()
+        .filter(|at| *at > now)
+        .min()
+}

@@ -1,0 +1,176 @@
+//! One gate with everything that it names, ready to be asked about one instant after another.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use sluice_crds::gate::annotations::{RFC_CLOSE, RFC_OPEN};
+use sluice_crds::gate::{GatekeeperVerdict, Override};
+use sluice_crds::{Gate, State, Transition};
+
+use super::{Key, World};
+use crate::clock::Now;
+use crate::gate::{self, Answer, Identity, Sight, View, force};
+use crate::gatekeeper::Keeper;
+
+/// A gate with everything that it names.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    gate: Gate,
+    keepers: Vec<Option<Keeper>>,
+    identity: Identity,
+}
+
+/// What is decided about a gate at an instant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// The gate.
+    pub gate: Key,
+    /// The instant.
+    pub at: Timestamp,
+    /// Open or closed.
+    pub state: State,
+    /// Why, in one word of a fixed vocabulary.
+    pub reason: String,
+    /// Why, in a sentence.
+    pub message: String,
+    /// The gatekeeper that decided. None: no gatekeeper did.
+    pub decided_by: Option<String>,
+    /// What each gatekeeper says, in the order of the spec.
+    pub verdicts: Vec<GatekeeperVerdict>,
+    /// The force in effect, if any.
+    pub r#override: Option<Override>,
+    /// What is wrong with the annotations that force the gate.
+    pub complaints: Vec<crate::Refusal>,
+    /// The next real changes that are known ahead: at most 8, within 90 days.
+    pub upcoming: Vec<Transition>,
+    /// When anything of this may change by time. None: nothing does.
+    pub wake: Option<Timestamp>,
+}
+
+impl Scene {
+    /// The gate of that name, seen from `from` on: an annotation that forces it without having
+    /// been seen before is taken to be seen then.
+    ///
+    /// None: there is no such gate.
+    pub fn new(world: &World, gate: &Key, identity: Identity, from: Timestamp) -> Option<Self> {
+        let mut gate = world.gate(gate)?;
+        complete(&mut gate, identity, from);
+        let keeper = |reference| {
+            let object = world.gatekeepers.get(&Key::named_by(&gate, reference))?;
+            Some(Keeper::new(object.clone(), world.evidence(object), from))
+        };
+        let keepers = gate.spec.gatekeepers.iter().map(keeper).collect();
+        Some(Self {
+            gate,
+            keepers,
+            identity,
+        })
+    }
+
+    /// The gate.
+    pub fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// Its gatekeepers, in the order of its spec. None: there is none of that name.
+    pub fn keepers(&self) -> impl Iterator<Item = Option<&Keeper>> {
+        self.keepers.iter().map(Option::as_ref)
+    }
+
+    /// What is decided at `now`.
+    pub fn decide(&mut self, now: Now) -> Decision {
+        self.make_ready(now.at, Readiness::Ahead);
+        let report = gate::report(&self.view(), now);
+        let decided_by = report
+            .answer
+            .decided_by
+            .and_then(|place| Some(report.status.verdicts.get(place)?.gatekeeper.clone()));
+        Decision {
+            gate: Key::of(&self.gate.metadata),
+            at: now.at,
+            state: report.answer.state,
+            reason: report.answer.reason.as_str().to_owned(),
+            message: report.status.message.unwrap_or_default(),
+            decided_by,
+            verdicts: report.status.verdicts,
+            r#override: report.status.r#override,
+            complaints: force::read(&self.gate, self.identity, now.at).complaints,
+            upcoming: report.status.upcoming,
+            wake: report.wake,
+        }
+    }
+
+    /// Whether the gate is open at `now`.
+    pub(super) fn answer(&mut self, now: Now) -> Answer {
+        self.make_ready(now.at, Readiness::There);
+        gate::answer(&self.view(), now)
+    }
+
+    /// The earliest instant after `now` at which the answer, or the cause of it, may change.
+    pub(super) fn boundary(&self, now: Now) -> Option<Timestamp> {
+        let keepers = self
+            .keepers()
+            .flatten()
+            .filter_map(|keeper| keeper.opinion(now).until);
+        let forces = force::read(&self.gate, self.identity, now.at);
+        let end = forces.in_effect(now.at).map(|force| force.until);
+        keepers
+            .chain(end)
+            .chain(self.requests())
+            .filter(|at| *at > now.at)
+            .min()
+    }
+
+    /// When the requests of the gating RFC take effect, which may lie a little ahead.
+    fn requests(&self) -> impl Iterator<Item = Timestamp> {
+        let annotations = self.gate.metadata.annotations.as_ref();
+        let instant = move |name| annotations?.get(name)?.parse::<Timestamp>().ok();
+        [RFC_OPEN, RFC_CLOSE].into_iter().filter_map(instant)
+    }
+
+    pub(super) fn forced(&self, at: Timestamp) -> Option<force::Force> {
+        force::read(&self.gate, self.identity, at)
+            .in_effect(at)
+            .cloned()
+    }
+
+    fn view(&self) -> View<'_> {
+        let sight = |keeper: Option<_>| keeper.map_or(Sight::Missing, Sight::Seen);
+        let keepers = self.keepers().map(sight).collect();
+        View {
+            gate: &self.gate,
+            keepers,
+            identity: self.identity,
+        }
+    }
+
+    /// Gatekeepers answer quickly for the next few changes only: moves them along.
+    fn make_ready(&mut self, at: Timestamp, readiness: Readiness) {
+        for keeper in self.keepers.iter_mut().flatten() {
+            let moved = || Keeper::new(keeper.object().clone(), keeper.evidence().clone(), at);
+            match readiness {
+                Readiness::There if keeper.reaches(at) => {}
+                Readiness::There | Readiness::Ahead => *keeper = moved(),
+            }
+        }
+    }
+}
+
+/// What a gatekeeper is made ready for.
+#[derive(Clone, Copy)]
+enum Readiness {
+    /// To answer for the instant.
+    There,
+    /// To tell the next changes too.
+    Ahead,
+}
+
+/// Writes into the annotations what the controller would write on seeing them at `from`.
+fn complete(gate: &mut Gate, identity: Identity, from: Timestamp) {
+    if let Some(completion) = force::read(gate, identity, from).completion {
+        gate.metadata
+            .annotations
+            .get_or_insert_with(BTreeMap::new)
+            .extend(completion);
+    }
+}

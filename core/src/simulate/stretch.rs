@@ -1,0 +1,213 @@
+//! How long a gate stays as it is, and because of what.
+
+use jiff::Timestamp;
+use sluice_crds::{Require, State};
+
+use super::Scene;
+use crate::clock::Now;
+use crate::gate::Answer;
+use crate::gatekeeper::Keeper;
+use crate::schedule::{self, Schedule};
+use crate::span::Span;
+use crate::timeline::{Moment, Timeline};
+use crate::verdict::Reason;
+
+/// How many instants are examined for one answer. Windows that open and close every minute fill
+/// a good three months.
+const MOST_LOOKS: usize = 150_000;
+
+/// A stretch of time in which a gate is in one state because of the same causes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// From when until when.
+    pub span: Span,
+    /// Open or closed, and why.
+    pub answer: Answer,
+    /// What makes it so, each a short sentence: `office-hours: outside every open window`.
+    pub causes: Vec<String>,
+    /// Whether it counts as closed only because nobody here can tell.
+    pub unknown: bool,
+}
+
+impl Stretch {
+    /// Whether somebody forces the gate.
+    pub fn is_forced(&self) -> bool {
+        self.answer.reason == Reason::Forced
+    }
+}
+
+/// The stretches of some time, ascending, without gaps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stretches {
+    /// The stretches.
+    pub list: Vec<Stretch>,
+    /// Where the time asked for is longer than could be looked through: the last instant known.
+    pub cut_off: Option<Timestamp>,
+}
+
+impl Stretches {
+    /// The stretches at whose start the state changes, the first one included.
+    pub fn changes(&self) -> impl Iterator<Item = &Stretch> {
+        let before = std::iter::once(None).chain(self.list.iter().map(|s| Some(s.answer.state)));
+        self.list
+            .iter()
+            .zip(before)
+            .filter(|(stretch, before)| Some(stretch.answer.state) != *before)
+            .map(|(stretch, _)| stretch)
+    }
+}
+
+impl Scene {
+    /// How the gate stands from `span.start` until `span.end`.
+    pub fn stretches(&mut self, span: Span) -> Stretches {
+        let told: Vec<Option<Told>> = self
+            .keepers()
+            .map(|keeper| keeper.map(|keeper| Told::new(keeper, span)))
+            .collect();
+        let mut list: Vec<Stretch> = Vec::new();
+        let mut at = span.start;
+        for _ in 0..MOST_LOOKS {
+            if at >= span.end {
+                return Stretches {
+                    list,
+                    cut_off: None,
+                };
+            }
+            let now = Now::given(at);
+            let answer = self.answer(now);
+            let (causes, unknown) = self.causes(&told, answer, now);
+            let end = self.boundary(now).map_or(span.end, |end| end.min(span.end));
+            match list.last_mut() {
+                Some(last) if (last.answer, &last.causes) == (answer, &causes) => {
+                    last.span.end = end;
+                }
+                _ => {
+                    let span = Span { start: at, end };
+                    list.push(Stretch {
+                        span,
+                        answer,
+                        causes,
+                        unknown,
+                    });
+                }
+            }
+            at = end;
+        }
+        Stretches {
+            list,
+            cut_off: Some(at),
+        }
+    }
+
+    /// What makes the gate what it is, and whether that is only a want of knowledge.
+    fn causes(&self, told: &[Option<Told>], answer: Answer, now: Now) -> (Vec<String>, bool) {
+        if let Some(force) = self.forced(now.at) {
+            let cause = format!("forced {} by {}: {}", force.state, force.by, force.reason);
+            return (vec![cause], false);
+        }
+        if answer.decided_by.is_none() {
+            let cause = match answer.reason {
+                Reason::Default => format!("{} by default", self.gate().spec.default),
+                Reason::Suspended => "the gate is suspended".to_owned(),
+                _ => "the spec of the gate is refused".to_owned(),
+            };
+            return (vec![cause], false);
+        }
+        let spec = &self.gate().spec;
+        let said: Vec<(String, Said)> = (spec.gatekeepers.iter())
+            .zip(self.keepers().zip(told))
+            .map(|(reference, (keeper, told))| {
+                let said = match (keeper, told) {
+                    (Some(keeper), Some(told)) => told.cause(keeper, spec.require, now),
+                    (None, _) | (_, None) => Said::missing(),
+                };
+                (reference.name.clone(), said)
+            })
+            .filter(|(_, said)| said.state == answer.state)
+            .collect();
+        let unknown = match spec.require {
+            Require::All => said.iter().all(|(_, said)| said.unknown),
+            Require::OneOf => said.iter().any(|(_, said)| said.unknown),
+        };
+        (
+            said.into_iter()
+                .map(|(name, said)| format!("{name}: {}", said.what))
+                .collect(),
+            unknown,
+        )
+    }
+}
+
+/// What a gatekeeper has to say for itself.
+struct Said {
+    /// What it makes of the gate.
+    state: State,
+    what: String,
+    unknown: bool,
+}
+
+impl Said {
+    fn missing() -> Self {
+        let what = "there is no such gatekeeper".to_owned();
+        Self {
+            state: State::Closed,
+            what,
+            unknown: false,
+        }
+    }
+}
+
+/// A gatekeeper's own words, without the instants that would make each day's different.
+struct Told {
+    schedule: Option<(Schedule, Timeline)>,
+}
+
+impl Told {
+    fn new(keeper: &Keeper, span: Span) -> Self {
+        let spec = keeper.object().spec.schedule.as_ref();
+        let schedule = spec.and_then(|spec| {
+            let schedule = Schedule::read(spec, "spec.schedule").ok()?;
+            let timeline = schedule
+                .timeline_within(&keeper.evidence().calendars, span)
+                .ok()?;
+            Some((schedule, timeline))
+        });
+        Self { schedule }
+    }
+
+    fn cause(&self, keeper: &Keeper, require: Require, now: Now) -> Said {
+        let opinion = keeper.opinion(now);
+        let by_window = matches!(
+            opinion.reason,
+            Reason::InsideWindow
+                | Reason::NoClosedWindow
+                | Reason::ClosedWindow
+                | Reason::LastStart
+                | Reason::OutsideWindow
+        );
+        let words =
+            self.schedule
+                .as_ref()
+                .filter(|_| by_window)
+                .and_then(|(schedule, timeline)| {
+                    let timeless = Moment {
+                        until: None,
+                        next: None,
+                        ..timeline.at(now.at)?
+                    };
+                    let words =
+                        schedule::explain(schedule, &keeper.evidence().calendars, &timeless);
+                    words
+                        .strip_suffix(", with no change ahead")
+                        .map(str::to_owned)
+                });
+        // Open for want of evidence opens no gate of which one gatekeeper would be enough.
+        let admits = opinion.state == State::Open
+            && (require == Require::All || opinion.reason != Reason::EvidenceUnavailable);
+        Said {
+            state: if admits { State::Open } else { State::Closed },
+            what: words.unwrap_or_else(|| keeper.verdict(now).message),
+            unknown: matches!(opinion.reason, Reason::NotObserved | Reason::Expired),
+        }
+    }
+}

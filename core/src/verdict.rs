@@ -1,0 +1,166 @@
+//! What a gatekeeper says of an instant, and the words for why.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use sluice_crds::gatekeeper::VerdictStatus;
+use sluice_crds::{State, Transition};
+
+use crate::report::time;
+
+/// Why something is open or closed: the one vocabulary of statuses, events, metrics and logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// Inside an open window.
+    InsideWindow,
+    /// No closed window covers the instant, and there are no open ones.
+    NoClosedWindow,
+    /// Inside a closed window.
+    ClosedWindow,
+    /// Too late to start in the open window.
+    LastStart,
+    /// In no open window.
+    OutsideWindow,
+    /// A switch stands so.
+    Manual,
+    /// A gate without gatekeepers, in its default state.
+    Default,
+    /// Somebody forces the gate.
+    Forced,
+    /// Every gatekeeper admits.
+    AllAdmit,
+    /// The object is suspended.
+    Suspended,
+    /// The spec is refused.
+    InvalidSpec,
+    /// The gatekeeper does not exist.
+    Missing,
+    /// The gatekeeper lives in a namespace that may not be named.
+    CrossNamespaceRef,
+    /// Evidence has not been observed yet.
+    NotObserved,
+    /// Evidence has not been observed yet, but the status reports a verdict that still holds.
+    Reported,
+    /// Several gatekeepers of which one would be enough, and none admits.
+    NoneAdmits,
+    /// Evidence cannot be had.
+    EvidenceUnavailable,
+    /// Evidence was had and makes no sense.
+    EvidenceBroken,
+    /// The verdict has run out.
+    Expired,
+    /// The clock cannot be relied on.
+    ClockSkew,
+}
+
+impl Reason {
+    /// The word, as statuses have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Reason::InsideWindow => "InsideWindow",
+            Reason::NoClosedWindow => "NoClosedWindow",
+            Reason::ClosedWindow => "ClosedWindow",
+            Reason::LastStart => "LastStart",
+            Reason::OutsideWindow => "OutsideWindow",
+            Reason::Manual => "Manual",
+            Reason::Default => "Default",
+            Reason::Forced => "Forced",
+            Reason::AllAdmit => "AllAdmit",
+            Reason::Suspended => "Suspended",
+            Reason::InvalidSpec => "InvalidSpec",
+            Reason::Missing => "GatekeeperMissing",
+            Reason::CrossNamespaceRef => "CrossNamespaceRef",
+            Reason::NotObserved => "NotObserved",
+            Reason::Reported => "Reported",
+            Reason::NoneAdmits => "NoneAdmits",
+            Reason::EvidenceUnavailable => "EvidenceUnavailable",
+            Reason::EvidenceBroken => "EvidenceBroken",
+            Reason::Expired => "Expired",
+            Reason::ClockSkew => "ClockSkew",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What a gatekeeper says of an instant, without words: cheap to make, nothing allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opinion {
+    /// Open: it admits.
+    pub state: State,
+    /// Why.
+    pub reason: Reason,
+    /// When state or reason changes. None: when a spec does.
+    pub until: Option<Timestamp>,
+    /// When the state changes. None: not by time.
+    pub next: Option<Timestamp>,
+}
+
+impl Opinion {
+    /// Closed until something other than time changes.
+    pub(crate) fn closed(reason: Reason) -> Self {
+        Self {
+            state: State::Closed,
+            reason,
+            until: None,
+            next: None,
+        }
+    }
+}
+
+/// An opinion with its words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Open: it admits.
+    pub state: State,
+    /// Why, in one word; from a status of another version perhaps one that is not known here.
+    pub reason: String,
+    /// Why, in a sentence.
+    pub message: String,
+    /// Until when this holds. None: until a spec changes.
+    pub valid_until: Option<Timestamp>,
+}
+
+impl Verdict {
+    pub(crate) fn new(opinion: Opinion, message: String) -> Self {
+        Self {
+            state: opinion.state,
+            reason: opinion.reason.as_str().to_owned(),
+            message,
+            valid_until: opinion.until,
+        }
+    }
+
+    /// As a status has it.
+    pub fn status(&self) -> VerdictStatus {
+        VerdictStatus {
+            state: self.state,
+            reason: self.reason.clone(),
+            message: self.message.clone(),
+            valid_until: self.valid_until.map(time),
+        }
+    }
+}
+
+impl From<&VerdictStatus> for Verdict {
+    fn from(status: &VerdictStatus) -> Self {
+        Self {
+            state: status.state,
+            reason: status.reason.clone(),
+            message: status.message.clone(),
+            valid_until: status.valid_until.as_ref().map(|until| until.0),
+        }
+    }
+}
+
+/// A change of state, as statuses have it.
+pub(crate) fn transition((at, state): (Timestamp, State)) -> Transition {
+    Transition {
+        at: time(at),
+        state,
+    }
+}

@@ -1,0 +1,140 @@
+//! Laws that hold whatever the windows are.
+
+use jiff::{SignedDuration, Timestamp};
+use proptest::prelude::*;
+use sluice_core::span::Span;
+
+use crate::cases::{Case, days_away, more_closed, schedule, several};
+use crate::{ask, config, is_open, scanner};
+
+const INSTANT: SignedDuration = SignedDuration::from_nanos(1);
+
+fn read(case: &Case) -> Result<sluice_core::schedule::Schedule, TestCaseError> {
+    case.schedule()
+        .ok_or_else(|| TestCaseError::reject("never occurs"))
+}
+
+/// The instants at `permille` of the way from `from` to `to`, itself outside.
+fn between(from: Timestamp, to: Timestamp, permille: i32) -> Timestamp {
+    let part = to.duration_since(from).as_nanos() * i128::from(permille) / 1000;
+    from + SignedDuration::from_nanos_i128(part)
+}
+
+proptest! {
+    #![proptest_config(config(250))]
+
+    #[test]
+    fn nothing_changes_before_next_and_everything_at_it(
+        case in several(),
+        permille in 0..1000i32,
+    ) {
+        let schedule = read(&case)?;
+        let now = ask(&schedule, case.at);
+        let end = now.next.unwrap_or(case.at + SignedDuration::from_hours(10_000));
+        for still in [between(case.at, end, permille), end - INSTANT] {
+            prop_assert_eq!(is_open(&ask(&schedule, still)), is_open(&now), "at {}", still);
+            prop_assert_eq!(ask(&schedule, still).next, now.next, "at {}", still);
+        }
+        if let Some(next) = now.next {
+            prop_assert!(next > case.at);
+            prop_assert_ne!(is_open(&ask(&schedule, next)), is_open(&now), "at {}", next);
+        }
+    }
+
+    #[test]
+    fn the_cause_holds_until_and_no_longer(case in several(), permille in 0..1000i32) {
+        let schedule = read(&case)?;
+        let now = ask(&schedule, case.at);
+        if let Some(until) = now.until {
+            prop_assert!(case.at < until && now.next.is_none_or(|next| until <= next));
+            for still in [between(case.at, until, permille), until - INSTANT] {
+                prop_assert_eq!(ask(&schedule, still).cause, now.cause, "at {}", still);
+            }
+            prop_assert_ne!(ask(&schedule, until).cause, now.cause, "at {}", until);
+        } else {
+            prop_assert_eq!(now.next, None);
+        }
+    }
+
+    #[test]
+    fn windows_of_one_list_are_a_union_and_closed_ones_win(case in several()) {
+        let schedule_of_all = read(&case)?;
+        let alone = |n: usize, list: &[crate::cases::Window], as_open: bool| {
+            let one = std::slice::from_ref(&list[n]);
+            let (open, closed): (&[_], &[_]) = if as_open { (one, &[]) } else { (&[], one) };
+            is_open(&ask(&schedule(case.zone, open, closed).unwrap(), case.at))
+        };
+        let in_open = (0..case.open.len()).any(|n| alone(n, &case.open, true));
+        let in_closed = (0..case.closed.len()).any(|n| !alone(n, &case.closed, false));
+        let admits = (in_open || case.open.is_empty()) && !in_closed;
+        prop_assert_eq!(is_open(&ask(&schedule_of_all, case.at)), admits);
+    }
+
+    #[test]
+    fn a_further_closed_window_never_opens(case in several(), more in more_closed()) {
+        let before = read(&case)?;
+        let closed: Vec<_> = case.closed.iter().chain(&more).cloned().collect();
+        let Some(after) = schedule(case.zone, &case.open, &closed) else {
+            return Err(TestCaseError::reject("never occurs"));
+        };
+        let (before, after) = (ask(&before, case.at), ask(&after, case.at));
+        prop_assert!(is_open(&before) || !is_open(&after));
+    }
+
+    #[test]
+    fn the_answer_is_the_same_whenever_it_was_prepared(
+        case in several(),
+        earlier in days_away(20),
+    ) {
+        let schedule = read(&case)?;
+        let prepared = schedule.timeline(&[], case.at - earlier.abs()).unwrap();
+        let Some(moment) = prepared.at(case.at) else { return Ok(()) };
+        let fresh = ask(&schedule, case.at);
+        prop_assert_eq!((moment.cause, moment.until), (fresh.cause, fresh.until));
+        // The last change that a timeline knows is its end.
+        prop_assert_eq!(moment.next, fresh.next);
+    }
+
+    #[test]
+    fn a_stretch_says_what_its_instants_say(case in several(), away in days_away(8)) {
+        let schedule = read(&case)?;
+        let from = case.at - SignedDuration::from_hours(24);
+        let span = Span { start: from, end: case.at + SignedDuration::from_hours(9 * 24) };
+        let stretch = schedule.timeline_within(&[], span).unwrap();
+        let at = case.at + away.abs();
+        let (said, asked) = (stretch.at(at).unwrap(), ask(&schedule, at));
+        prop_assert_eq!(said.cause, asked.cause);
+        let clipped = |change: Option<Timestamp>| change.filter(|change| *change < span.end);
+        prop_assert_eq!(clipped(said.until), clipped(asked.until));
+        prop_assert_eq!(clipped(said.next), clipped(asked.next));
+        // Listed one by one, the changes are those that asking again and again finds.
+        let mut changes = stretch.changes();
+        let mut moment = ask(&schedule, from);
+        while let Some(next) = clipped(moment.next) {
+            moment = ask(&schedule, next);
+            prop_assert_eq!(changes.next(), Some((next, moment.cause.state())));
+        }
+        prop_assert_eq!(changes.next(), None);
+    }
+
+    #[test]
+    fn a_cron_without_a_duration_is_a_predicate_of_every_minute(mut case in several()) {
+        case.open.truncate(1);
+        case.closed.clear();
+        prop_assume!(!case.open.is_empty());
+        case.open[0].duration = None;
+        case.open[0].last_start = None;
+        let schedule = read(&case)?;
+        let first = case.at.as_second().div_euclid(60);
+        let wall = scanner::Wall::new(&case.zone(), first, first + 1440);
+        let day = Span { start: case.at, end: case.at + SignedDuration::from_hours(24) };
+        let timeline = schedule.timeline_within(&[], day).unwrap();
+        for (minute, inside) in (first + 1..).zip(wall.inside(&case.open[0]).into_iter().skip(1)) {
+            let at = Timestamp::from_second(minute * 60).unwrap();
+            let moment = timeline.at(at).unwrap();
+            prop_assert_eq!(is_open(&moment), inside, "at {}", at);
+            let last = timeline.at(at + SignedDuration::from_secs(60) - INSTANT);
+            prop_assert!(last.is_none_or(|last| is_open(&last) == inside), "before the end of {}", at);
+        }
+    }
+}

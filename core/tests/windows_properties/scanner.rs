@@ -1,0 +1,125 @@
+//! An oracle that knows no shortcut: it looks at the wall clock minute by minute.
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::{Offset, TimeZone};
+
+use crate::cases::{Case, Window};
+
+const DAY: i64 = 1440;
+/// How far ahead of the instant the scanner looks, in minutes.
+pub const AHEAD: i64 = 3 * DAY;
+
+/// Whether the schedule of `case` is open in each minute from that of `case.at` on, for
+/// [`AHEAD`] minutes.
+pub fn open(case: &Case) -> Vec<bool> {
+    let longest = case
+        .open
+        .iter()
+        .chain(&case.closed)
+        .filter_map(|window| window.duration)
+        .max();
+    let first = case.at.as_second().div_euclid(60);
+    // A day more, so that what was shown before is known where clocks are turned back.
+    let wall = Wall::new(
+        &case.zone(),
+        first - longest.unwrap_or(0) - 2 * DAY,
+        first + AHEAD,
+    );
+    let inside = |windows: &[Window]| {
+        let mut any = vec![false; usize::try_from(AHEAD).unwrap()];
+        for window in windows {
+            let scanned = wall.inside(window);
+            let asked = scanned.iter().rev().take(any.len()).rev();
+            any.iter_mut().zip(asked).for_each(|(any, one)| *any |= one);
+        }
+        any
+    };
+    let (open, closed) = (inside(&case.open), inside(&case.closed));
+    let bounded = !case.open.is_empty();
+    open.into_iter()
+        .zip(closed)
+        .map(|(open, closed)| (open || !bounded) && !closed)
+        .collect()
+}
+
+/// What the clock on the wall reads, minute by minute, in minutes since 1970-01-01T00:00.
+pub struct Wall {
+    readings: Vec<i64>,
+}
+
+impl Wall {
+    /// From the minute `first` of the epoch to `last`, itself outside. Every zone is off by whole
+    /// minutes since 1972.
+    pub fn new(zone: &TimeZone, first: i64, last: i64) -> Self {
+        let reading = |minute: i64| {
+            let offset = zone.to_offset(Timestamp::from_second(minute * 60).unwrap());
+            minute + i64::from(offset.seconds()) / 60
+        };
+        Self {
+            readings: (first..last).map(reading).collect(),
+        }
+    }
+
+    /// Whether each minute is inside `window`.
+    pub fn inside(&self, window: &Window) -> Vec<bool> {
+        match window.duration {
+            None => {
+                let mut days = Days::default();
+                self.readings
+                    .iter()
+                    .map(|&reading| days.matches(window, reading))
+                    .collect()
+            }
+            Some(duration) => self.from_starts(window, duration - window.last_start.unwrap_or(0)),
+        }
+    }
+
+    /// The clock shows each reading once: one that is shown again was shown before, and one that
+    /// is skipped is shown, as it were, together with the first reading after it.
+    fn from_starts(&self, window: &Window, lasts: i64) -> Vec<bool> {
+        let mut days = Days::default();
+        let mut shown = self.readings[0] - 1;
+        let mut left = 0;
+        let mut inside = Vec::with_capacity(self.readings.len());
+        for &reading in &self.readings {
+            if (shown + 1..=reading).any(|reading| days.matches(window, reading)) {
+                left = lasts;
+            }
+            shown = shown.max(reading);
+            inside.push(left > 0);
+            left -= 1;
+        }
+        inside
+    }
+}
+
+/// Remembers the day it was last asked about.
+#[derive(Default)]
+struct Days {
+    last: Option<(i64, bool)>,
+}
+
+impl Days {
+    fn matches(&mut self, window: &Window, reading: i64) -> bool {
+        if !window.expression.matches_minute(reading.rem_euclid(DAY)) {
+            return false;
+        }
+        let day = reading.div_euclid(DAY);
+        match self.last {
+            Some((last, matches)) if last == day => matches,
+            _ => {
+                let matches = window.expression.matches_day(date(day));
+                self.last = Some((day, matches));
+                matches
+            }
+        }
+    }
+}
+
+/// The date that is `day` days after 1970-01-01.
+fn date(day: i64) -> Date {
+    Offset::UTC
+        .to_datetime(Timestamp::from_second(day * 86_400).unwrap())
+        .date()
+}
