@@ -1,0 +1,183 @@
+//! What the API server holds of one kind, kept up to date by a watch.
+//!
+//! kube's own shared stores can wedge and do not tell which objects a re-list no longer has; and
+//! one object that this version cannot read would hide all the others. So: kube's watcher, and a
+//! map.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Debug;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use futures::StreamExt;
+use kube::core::DeserializeGuard;
+use kube::runtime::watcher::{self, Event};
+use kube::runtime::{WatchStreamExt, watcher::Config};
+use kube::{Api, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+
+use crate::failure;
+use crate::key::ObjectKey;
+
+/// The annotation in which `kubectl apply` keeps a copy of the whole object.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// An object as it was seen.
+#[derive(Debug)]
+pub enum Seen<K> {
+    /// Here it is.
+    Object(Arc<K>),
+    /// The API server holds something that this version cannot read: why.
+    Unreadable(Arc<str>),
+}
+
+impl<K> Clone for Seen<K> {
+    fn clone(&self) -> Self {
+        match self {
+            Seen::Object(object) => Seen::Object(Arc::clone(object)),
+            Seen::Unreadable(why) => Seen::Unreadable(Arc::clone(why)),
+        }
+    }
+}
+
+/// All objects of one kind.
+#[derive(Debug)]
+pub struct Cache<K> {
+    objects: RwLock<HashMap<ObjectKey, Seen<K>>>,
+    synced: watch::Sender<bool>,
+}
+
+impl<K> Default for Cache<K> {
+    fn default() -> Self {
+        Self {
+            objects: RwLock::default(),
+            synced: watch::Sender::new(false),
+        }
+    }
+}
+
+impl<K> Cache<K> {
+    /// The object of that name.
+    pub fn get(&self, key: &ObjectKey) -> Option<Seen<K>> {
+        self.read().get(key).cloned()
+    }
+
+    /// The names of all objects.
+    pub fn keys(&self) -> Vec<ObjectKey> {
+        self.read().keys().cloned().collect()
+    }
+
+    /// All objects that can be read.
+    pub fn objects(&self) -> Vec<Arc<K>> {
+        let readable = |seen: &Seen<K>| match seen {
+            Seen::Object(object) => Some(Arc::clone(object)),
+            Seen::Unreadable(_) => None,
+        };
+        self.read().values().filter_map(readable).collect()
+    }
+
+    /// Whether everything has been listed once.
+    pub fn is_synced(&self) -> bool {
+        *self.synced.borrow()
+    }
+
+    /// Waits until everything has been listed once.
+    pub async fn synced(&self) {
+        // The sender lives as long as `self`.
+        let _ = self.synced.subscribe().wait_for(|synced| *synced).await;
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, HashMap<ObjectKey, Seen<K>>> {
+        self.objects.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, HashMap<ObjectKey, Seen<K>>> {
+        self.objects.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K> Cache<K>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    /// Keeps the cache up to date for as long as it is polled, and tells of every object that has
+    /// come, changed or gone.
+    pub async fn follow(
+        &self,
+        api: Api<DeserializeGuard<K>>,
+        config: Config,
+        changed: impl Fn(&ObjectKey, Option<&Seen<K>>),
+    ) {
+        let mut events = Box::pin(watcher::watcher(api, config).default_backoff());
+        let mut listed: Vec<(ObjectKey, Seen<K>)> = Vec::new();
+        let mut troubled = false;
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(event) => {
+                    if std::mem::take(&mut troubled) {
+                        tracing::info!(kind = %K::kind(&()), "watching again");
+                    }
+                    self.take_in(event, &mut listed, &changed);
+                }
+                Err(error) => {
+                    // The watcher tries again by itself, with a growing delay.
+                    let why =
+                        failure::of_watch(&error, K::plural(&()).as_ref(), K::group(&()).as_ref());
+                    tracing::error!(kind = %K::kind(&()), "{why}");
+                    troubled = true;
+                }
+            }
+        }
+    }
+
+    fn take_in(
+        &self,
+        event: Event<DeserializeGuard<K>>,
+        listed: &mut Vec<(ObjectKey, Seen<K>)>,
+        changed: &impl Fn(&ObjectKey, Option<&Seen<K>>),
+    ) {
+        match event {
+            Event::Init => listed.clear(),
+            Event::InitApply(object) => listed.push(seen(object)),
+            Event::InitDone => {
+                let fresh: HashMap<_, _> = std::mem::take(listed).into_iter().collect();
+                let names: HashSet<ObjectKey> = fresh.keys().cloned().collect();
+                let before = std::mem::replace(&mut *self.write(), fresh);
+                self.synced.send_replace(true);
+                for gone in before.keys().filter(|key| !names.contains(key)) {
+                    changed(gone, None);
+                }
+                for key in &names {
+                    changed(key, self.get(key).as_ref());
+                }
+            }
+            Event::Apply(object) => {
+                let (key, object) = seen(object);
+                self.write().insert(key.clone(), object.clone());
+                changed(&key, Some(&object));
+            }
+            Event::Delete(object) => {
+                let (key, _) = seen(object);
+                self.write().remove(&key);
+                changed(&key, None);
+            }
+        }
+    }
+}
+
+/// An object without what nobody here reads and much of its memory is.
+fn seen<K: Resource<DynamicType = ()>>(object: DeserializeGuard<K>) -> (ObjectKey, Seen<K>) {
+    let key = ObjectKey {
+        namespace: object.meta().namespace.clone().unwrap_or_default(),
+        name: object.meta().name.clone().unwrap_or_default(),
+    };
+    let seen = match object.0 {
+        Ok(mut object) => {
+            object.meta_mut().managed_fields = None;
+            object.annotations_mut().remove(LAST_APPLIED);
+            Seen::Object(Arc::new(object))
+        }
+        Err(invalid) => Seen::Unreadable(invalid.error.into()),
+    };
+    (key, seen)
+}

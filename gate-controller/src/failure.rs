@@ -1,0 +1,58 @@
+//! What went wrong with the API server, in words that say what to do.
+
+use kube::core::Status;
+use kube::runtime::watcher;
+
+/// What a failed watch means.
+pub fn of_watch(error: &watcher::Error, plural: &str, group: &str) -> String {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => {
+            of_status(status, "list and watch", plural, group)
+        }
+        watcher::Error::WatchError(status) => of_status(status, "watch", plural, group),
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => format!("cannot watch {plural}: {error}"),
+        watcher::Error::NoResourceVersion => {
+            format!("cannot watch {plural}: the API server does not support it")
+        }
+    }
+}
+
+/// What a failed request means.
+pub fn of_request(error: &kube::Error, verb: &str, plural: &str, group: &str) -> String {
+    match error {
+        kube::Error::Api(status) => of_status(status, verb, plural, group),
+        other => format!("cannot {verb} {plural}: {other}"),
+    }
+}
+
+fn of_status(status: &Status, verb: &str, plural: &str, group: &str) -> String {
+    match status.code {
+        403 => format!(
+            "cannot {verb} {plural}: no right to; grant the verbs {verb} on {plural} in group \
+             `{group}` ({})",
+            status.message
+        ),
+        404 if verb.contains("list") => not_installed(plural, group),
+        _ => format!("cannot {verb} {plural}: {}", status.message),
+    }
+}
+
+fn not_installed(plural: &str, group: &str) -> String {
+    format!(
+        "the CustomResourceDefinition {plural}.{group} is not installed; install the chart's CRDs. \
+         Waiting for it"
+    )
+}
+
+/// Whether the object that was written to is gone, or is another one of the same name.
+pub fn is_gone(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404 || is_other_object(status))
+}
+
+/// The uid that a write names is a precondition: another object of the same name is a conflict.
+fn is_other_object(status: &Status) -> bool {
+    status.code == 409 && status.message.contains("uid")
+}

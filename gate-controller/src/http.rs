@@ -1,0 +1,70 @@
+//! What is served: metrics, and whether the process is alive and ready.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+/// Metrics, at `/metrics`.
+pub fn metrics(registry: Registry) -> Router {
+    async fn show(State(registry): State<Arc<Registry>>) -> Response {
+        let mut text = String::new();
+        match encode(&mut text, &registry) {
+            Ok(()) => {
+                let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+                ([(header::CONTENT_TYPE, kind)], text).into_response()
+            }
+            Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        }
+    }
+    Router::new()
+        .route("/metrics", get(show))
+        .with_state(Arc::new(registry))
+}
+
+/// Whether the process is alive (`/healthz`: it answers) and ready (`/readyz`: every cache has
+/// synced).
+pub fn health(ready: impl Fn() -> Result<(), String> + Clone + Send + Sync + 'static) -> Router {
+    let readiness = move || {
+        let ready = ready.clone();
+        async move {
+            match ready() {
+                Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
+                Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
+            }
+        }
+    };
+    Router::new()
+        .route("/healthz", get(async || "ok\n"))
+        .route("/readyz", get(readiness))
+}
+
+/// Starts to serve at `address`, until `shutdown`. Says where it listens: port 0 is any that is
+/// free.
+///
+/// # Errors
+/// The address cannot be listened at.
+pub async fn serve(
+    address: SocketAddr,
+    router: Router,
+    shutdown: CancellationToken,
+) -> std::io::Result<SocketAddr> {
+    let listener = TcpListener::bind(address).await?;
+    let bound = listener.local_addr()?;
+    tokio::spawn(async move {
+        let served = axum::serve(listener, router)
+            .with_graceful_shutdown(async move { shutdown.cancelled().await });
+        if let Err(error) = served.await {
+            tracing::error!(%error, "serving ended");
+        }
+    });
+    Ok(bound)
+}

@@ -1,0 +1,28 @@
+//! The controller: the only writer to a cluster.
+//!
+//! Watches fill the caches ([`cache`], [`world`]); whatever changes, or comes due by the clock,
+//! goes into the queue ([`queue`]); workers take an object at a time, gather, decide and apply
+//! ([`reconcile`]). [`controller`] puts it together; `main.rs` is flags and signals.
+
+pub mod cache;
+pub mod clock;
+pub mod controller;
+pub mod events;
+pub mod evidence;
+mod failure;
+pub mod http;
+pub mod identity;
+pub mod key;
+pub mod lease;
+pub mod metrics;
+pub mod queue;
+pub mod reconcile;
+pub mod settings;
+pub mod shard;
+pub mod skew;
+pub mod telemetry;
+mod worker;
+pub mod world;
+
+pub use controller::{Controller, start};
+pub use settings::Settings;

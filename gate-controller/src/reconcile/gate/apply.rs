@@ -1,0 +1,144 @@
+//! Carries out what was decided about a gate: its status, its annotations, and the news.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Resource};
+use serde_json::json;
+use sluice_core::gate::{Answer, Report};
+use sluice_crds::{Gate, State};
+
+use super::Before;
+use crate::events::Told;
+use crate::key::{ObjectKey, Work};
+use crate::metrics::{KindLabels, TransitionLabels};
+use crate::reconcile::{Context, status};
+
+/// Who owns the status.
+const STATUS_MANAGER: &str = "gate-controller-gates";
+/// Who completes the annotations of a force, so that it does not end with the manager that began
+/// it: Flux strips what only `kubectl` owns.
+const FORCE_MANAGER: &str = "gate-controller-force";
+
+pub(super) async fn apply(
+    context: &Context,
+    key: &ObjectKey,
+    gate: &Gate,
+    report: Report,
+    at: Timestamp,
+) -> Result<(), kube::Error> {
+    let before = Before::of(gate);
+    let news = before.differs(&report);
+    let Report {
+        answer,
+        status,
+        changed,
+        completion,
+        wake: _,
+    } = report;
+    if changed {
+        let uid = gate.metadata.uid.as_ref();
+        let requests =
+            status::write::<Gate, _>(&context.client, key, uid, STATUS_MANAGER, &status).await?;
+        (0..requests).for_each(|_| context.wrote("Gate"));
+        let version = gate.metadata.resource_version.clone();
+        context
+            .written
+            .note(Work::Gate(key.clone()), version, &status);
+    }
+    if let Some(annotations) = completion {
+        complete(context, key, &annotations).await?;
+    }
+    if news {
+        let message = status.message.as_deref().unwrap_or_default();
+        let next = status.upcoming.first().map(|change| change.at.0);
+        tell(context, key, gate, &answer, message, next);
+        measure(context, &before, answer.state, at);
+    }
+    Ok(())
+}
+
+async fn complete(
+    context: &Context,
+    key: &ObjectKey,
+    annotations: &BTreeMap<String, String>,
+) -> Result<(), kube::Error> {
+    let gates: Api<Gate> = Api::namespaced(context.client.clone(), &key.namespace);
+    let patch = json!({
+        "apiVersion": Gate::api_version(&()),
+        "kind": Gate::kind(&()),
+        "metadata": { "name": key.name, "annotations": annotations },
+    });
+    let force = PatchParams::apply(FORCE_MANAGER).force();
+    gates
+        .patch_metadata(&key.name, &force, &Patch::Apply(&patch))
+        .await?;
+    context.wrote("Gate");
+    Ok(())
+}
+
+/// One line for the log, and an event: the news is the same.
+fn tell(
+    context: &Context,
+    key: &ObjectKey,
+    gate: &Gate,
+    answer: &Answer,
+    message: &str,
+    next: Option<Timestamp>,
+) {
+    let decided_by = answer
+        .decided_by
+        .and_then(|place| gate.spec.gatekeepers.get(place));
+    let was = gate.status.as_ref().and_then(|status| status.state);
+    tracing::info!(
+        target: "decision",
+        kind = "Gate",
+        namespace = %key.namespace,
+        name = %key.name,
+        state = %answer.state,
+        was = was.map(tracing::field::display),
+        reason = %answer.reason,
+        decided_by = decided_by.map(|gatekeeper| gatekeeper.name.as_str()),
+        next = next.map(tracing::field::display),
+        "{message}"
+    );
+    context.events.tell(Told {
+        about: gate.object_ref(&()),
+        warning: false,
+        reason: match answer.state {
+            State::Open => "Opened".to_owned(),
+            State::Closed => "Closed".to_owned(),
+        },
+        action: "Decide",
+        note: message.to_owned(),
+    });
+}
+
+fn measure(context: &Context, before: &Before<'_>, state: State, decided: Timestamp) {
+    if before.state == Some(state) {
+        return;
+    }
+    let label = match state {
+        State::Open => "Open",
+        State::Closed => "Closed",
+    };
+    let transition = TransitionLabels {
+        kind: "Gate",
+        state: label,
+    };
+    context
+        .counters
+        .transitions
+        .get_or_create(&transition)
+        .inc();
+    if let Some(foretold) = before.foretold.filter(|foretold| *foretold <= decided) {
+        let delay = context.clock.now().duration_since(foretold).as_secs_f64();
+        let kind = KindLabels { kind: "Gate" };
+        context
+            .counters
+            .transition_delay
+            .get_or_create(&kind)
+            .observe(delay);
+    }
+}

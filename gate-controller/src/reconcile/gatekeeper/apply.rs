@@ -1,0 +1,72 @@
+//! Carries out what was decided about a gatekeeper: its status, and bad news.
+
+use kube::Resource;
+use sluice_core::condition::STALLED;
+use sluice_core::gatekeeper::{Keeper, Report};
+use sluice_crds::{Gatekeeper, GatekeeperStatus};
+
+use crate::events::Told;
+use crate::key::{ObjectKey, Work};
+use crate::reconcile::{Context, status};
+
+/// Who owns the status.
+const STATUS_MANAGER: &str = "gate-controller-gatekeepers";
+
+pub(super) async fn apply(
+    context: &Context,
+    key: &ObjectKey,
+    keeper: &Keeper,
+    report: Report,
+) -> Result<(), kube::Error> {
+    let Report {
+        status,
+        changed,
+        wake: _,
+    } = report;
+    if !changed {
+        return Ok(());
+    }
+    let object = keeper.object();
+    let uid = object.metadata.uid.as_ref();
+    let requests =
+        status::write::<Gatekeeper, _>(&context.client, key, uid, STATUS_MANAGER, &status).await?;
+    (0..requests).for_each(|_| context.wrote("Gatekeeper"));
+    let version = object.metadata.resource_version.clone();
+    context
+        .written
+        .note(Work::Gatekeeper(key.clone()), version, &status);
+    tell(context, key, object, &status);
+    Ok(())
+}
+
+/// A gatekeeper's changes are its gates' news; only that it stalls is its own.
+fn tell(context: &Context, key: &ObjectKey, object: &Gatekeeper, status: &GatekeeperStatus) {
+    let Some(verdict) = &status.verdict else {
+        return;
+    };
+    tracing::debug!(
+        target: "decision",
+        kind = "Gatekeeper",
+        namespace = %key.namespace,
+        name = %key.name,
+        state = %verdict.state,
+        reason = %verdict.reason,
+        "{}",
+        verdict.message
+    );
+    let stalled = |status: &GatekeeperStatus| {
+        status
+            .conditions
+            .iter()
+            .any(|condition| condition.type_ == STALLED)
+    };
+    if stalled(status) && !object.status.as_ref().is_some_and(stalled) {
+        context.events.tell(Told {
+            about: object.object_ref(&()),
+            warning: true,
+            reason: verdict.reason.clone(),
+            action: "Judge",
+            note: verdict.message.clone(),
+        });
+    }
+}

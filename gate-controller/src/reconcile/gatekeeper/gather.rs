@@ -1,0 +1,30 @@
+//! Everything that a gatekeeper's verdict needs, from the caches.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use sluice_core::gatekeeper::Keeper;
+use sluice_crds::Gatekeeper;
+
+use crate::cache::Seen;
+use crate::key::{ObjectKey, Work};
+use crate::reconcile::Context;
+
+/// The gatekeeper, ready to be asked, with the status that was last written onto it. None: it is
+/// gone, or this version cannot read it; then it admits nothing, and there is nothing to write.
+pub(super) fn gather(context: &Context, key: &ObjectKey, at: Timestamp) -> Option<Arc<Keeper>> {
+    let Seen::Object(cached) = context.world.gatekeepers.get(key)? else {
+        return None;
+    };
+    let keeper = context.world.keeper(&cached, at);
+    let version = cached.metadata.resource_version.as_ref();
+    let Some(status) = context
+        .written
+        .onto(&Work::Gatekeeper(key.clone()), version)
+    else {
+        return Some(keeper);
+    };
+    let mut object = Gatekeeper::clone(&cached);
+    object.status = Some(status);
+    Some(Arc::new(keeper.with_object(Arc::new(object))))
+}

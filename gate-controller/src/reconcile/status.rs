@@ -1,0 +1,101 @@
+//! Writing a status: one server-side apply, by a field manager of the kind's own.
+
+use std::fmt::Debug;
+
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use crate::key::ObjectKey;
+
+/// Makes `status` the status of the object, whatever others have written there. `uid` makes sure
+/// that it is still the same object. Says how many requests it took.
+pub(super) async fn write<K, S>(
+    client: &Client,
+    key: &ObjectKey,
+    uid: Option<&String>,
+    manager: &str,
+    status: &S,
+) -> Result<u32, kube::Error>
+where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Serialize,
+    S: Serialize,
+{
+    let api: Api<K> = Api::namespaced(client.clone(), &key.namespace);
+    let wanted = serde_json::to_value(status).map_err(kube::Error::SerdeError)?;
+    let patch = json!({
+        "apiVersion": K::api_version(&()),
+        "kind": K::kind(&()),
+        "metadata": { "name": key.name, "uid": uid },
+        "status": wanted,
+    });
+    let force = PatchParams::apply(manager).force();
+    let written = api
+        .patch_status(&key.name, &force, &Patch::Apply(&patch))
+        .await?;
+    let is = serde_json::to_value(&written).map_err(kube::Error::SerdeError)?;
+    // An apply leaves what others own. Only the controller writes here: take it away.
+    match foreign(&wanted, is.get("status").unwrap_or(&Value::Null)) {
+        None => Ok(1),
+        Some(mend) => {
+            let mend = json!({ "metadata": { "uid": uid }, "status": mend });
+            let params = PatchParams {
+                field_manager: Some(manager.to_owned()),
+                ..PatchParams::default()
+            };
+            api.patch_status(&key.name, &params, &Patch::Merge(&mend))
+                .await?;
+            Ok(2)
+        }
+    }
+}
+
+/// The merge patch that takes away what `is` has beyond `wanted`. None: nothing.
+fn foreign(wanted: &Value, is: &Value) -> Option<Value> {
+    let (Value::Object(wanted), Value::Object(is)) = (wanted, is) else {
+        return None;
+    };
+    let mut mend = Map::new();
+    for (name, value) in is {
+        match (wanted.get(name), value) {
+            (None, _) => {
+                mend.insert(name.clone(), Value::Null);
+            }
+            (Some(Value::Object(_)), Value::Object(_)) => {
+                if let Some(inner) = foreign(&wanted[name], value) {
+                    mend.insert(name.clone(), inner);
+                }
+            }
+            (Some(wanted), value) if wanted != value => {
+                mend.insert(name.clone(), wanted.clone());
+            }
+            (Some(_), _) => {}
+        }
+    }
+    (!mend.is_empty()).then_some(Value::Object(mend))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_others_wrote_is_taken_away() {
+        let wanted = json!({ "state": "Open", "override": { "by": "alice" }, "conditions": [1] });
+        assert_eq!(foreign(&wanted, &wanted), None);
+        let is = json!({
+            "state": "Open",
+            "override": { "by": "alice", "more": 1 },
+            "conditions": [1, 2],
+            "report": "mine",
+        });
+        let mend = json!({ "override": { "more": null }, "conditions": [1], "report": null });
+        assert_eq!(foreign(&wanted, &is), Some(mend));
+    }
+}

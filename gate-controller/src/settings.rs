@@ -1,0 +1,180 @@
+//! The flags: Flux's where Flux has them, with Flux's defaults.
+
+use std::time::Duration;
+
+use clap::{Parser, ValueEnum};
+use ipnet::IpNet;
+
+/// Decides when changes may go out.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "gate-controller", version)]
+pub struct Settings {
+    /// Where metrics are served.
+    #[arg(long, default_value = ":8080", value_name = "ADDRESS")]
+    pub metrics_addr: Address,
+
+    /// Where health and readiness are served.
+    #[arg(long, default_value = ":9440", value_name = "ADDRESS")]
+    pub health_addr: Address,
+
+    /// How many objects are looked at, and written, at once.
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub concurrent: u16,
+
+    /// Log as JSON, or as lines for people.
+    #[arg(long, value_enum, default_value_t)]
+    pub log_encoding: LogEncoding,
+
+    /// The least important message that is logged.
+    #[arg(long, value_enum, default_value_t)]
+    pub log_level: LogLevel,
+
+    /// Watch objects in all namespaces, or only in the one this controller runs in.
+    #[arg(long, default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub watch_all_namespaces: bool,
+
+    /// Write only to objects with these labels: one shard, as
+    /// `sharding.fluxcd.io/key=shard1`. Everything is read all the same.
+    #[arg(long, value_name = "SELECTOR")]
+    pub watch_label_selector: Option<String>,
+
+    /// Refuse gates that name gatekeepers in another namespace.
+    #[arg(long, default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub no_cross_namespace_refs: bool,
+
+    /// Write only while holding a Lease, so that several replicas may run.
+    #[arg(long, default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub enable_leader_election: bool,
+
+    /// How long others wait for a leader that has fallen silent.
+    #[arg(long, default_value = "35s", value_parser = duration)]
+    pub leader_election_lease_duration: Duration,
+
+    /// How long a leader tries to renew its Lease before it stops writing.
+    #[arg(long, default_value = "30s", value_parser = duration)]
+    pub leader_election_renew_deadline: Duration,
+
+    /// How long between two tries.
+    #[arg(long, default_value = "5s", value_parser = duration)]
+    pub leader_election_retry_period: Duration,
+
+    /// The first delay after a failure.
+    #[arg(long, default_value = "750ms", value_parser = duration)]
+    pub min_retry_delay: Duration,
+
+    /// The longest delay after failures.
+    #[arg(long, default_value = "15m", value_parser = duration)]
+    pub max_retry_delay: Duration,
+
+    /// An address range that calendars may be read from although it is refused by default
+    /// (loopback, link-local, the API server's own). May be given several times.
+    #[arg(long, value_name = "CIDR")]
+    pub egress_allow: Vec<IpNet>,
+
+    /// Let forces count although no admission policy makes sure who they are by.
+    #[arg(long, default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub trust_unverified_identity: bool,
+
+    /// The namespace this controller runs in.
+    #[arg(
+        long,
+        env = "RUNTIME_NAMESPACE",
+        default_value = "sluice-system",
+        hide = true
+    )]
+    pub runtime_namespace: String,
+
+    /// The name of this replica.
+    #[arg(long, env = "POD_NAME", default_value = "gate-controller", hide = true)]
+    pub pod_name: String,
+}
+
+/// How messages are logged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogEncoding {
+    /// One JSON object a line.
+    #[default]
+    Json,
+    /// One line for people.
+    Console,
+}
+
+/// How important a message is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogLevel {
+    /// Every step.
+    Trace,
+    /// What one looks for when something is wrong.
+    Debug,
+    /// What happens.
+    #[default]
+    Info,
+    /// What goes wrong.
+    Error,
+}
+
+/// An address to listen at. As in Go, `:8080` means that port on every interface. `0` means
+/// nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address(pub Option<std::net::SocketAddr>);
+
+impl std::str::FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "0" || text.is_empty() {
+            return Ok(Self(None));
+        }
+        let full = if text.starts_with(':') {
+            format!("0.0.0.0{text}")
+        } else {
+            text.to_owned()
+        };
+        let address = full.parse().map_err(|_| {
+            format!("`{text}` is not an address; write one such as :8080 or 127.0.0.1:8080, or 0 for none")
+        })?;
+        Ok(Self(Some(address)))
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let length = sluice_core::duration::parse(&text.into())
+        .map_err(|problem| format!("{problem}; {}", sluice_core::duration::REMEDY))?;
+    Duration::try_from(length).map_err(|_| format!("`{text}` is negative"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_written_as_flux_writes_them() {
+        let settings = Settings::try_parse_from([
+            "gate-controller",
+            "--metrics-addr=127.0.0.1:0",
+            "--health-addr=0",
+            "--watch-all-namespaces=false",
+            "--enable-leader-election",
+            "--min-retry-delay=1s",
+            "--egress-allow=127.0.0.0/8",
+        ])
+        .unwrap();
+        assert_eq!(
+            settings.metrics_addr.0,
+            Some("127.0.0.1:0".parse().unwrap())
+        );
+        assert_eq!(settings.health_addr.0, None);
+        assert!(!settings.watch_all_namespaces && settings.enable_leader_election);
+        assert_eq!(settings.min_retry_delay, Duration::from_secs(1));
+        assert_eq!(settings.egress_allow.len(), 1);
+    }
+
+    #[test]
+    fn a_bare_port_means_every_interface() {
+        assert_eq!(
+            ":8080".parse::<Address>().unwrap().0,
+            Some("0.0.0.0:8080".parse().unwrap())
+        );
+        assert!("8080".parse::<Address>().is_err());
+    }
+}

@@ -1,0 +1,135 @@
+//! Shards: several controllers split the writing, never the reading.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kube::core::{Expression, Selector, SelectorExt};
+
+/// The objects that this controller writes to, by their labels.
+#[derive(Clone, Debug, Default)]
+pub struct Shard(Selector);
+
+impl Shard {
+    /// The shard of a label selector as `kubectl -l` takes it; of none, everything.
+    ///
+    /// # Errors
+    /// What is wrong with the selector.
+    pub fn parse(selector: Option<&str>) -> Result<Self, String> {
+        let terms = selector.map(split).unwrap_or_default();
+        let expressions: Result<Vec<Expression>, String> =
+            terms.into_iter().map(expression).collect();
+        Ok(Self(Selector::from_iter(expressions?)))
+    }
+
+    /// Whether an object with these labels is this controller's to write.
+    pub fn holds(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.0.matches(labels)
+    }
+}
+
+/// The terms of a selector: between commas, except those inside parentheses.
+fn split(selector: &str) -> Vec<&str> {
+    let mut depth = 0;
+    let between = |c: char| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        c == ',' && depth == 0
+    };
+    selector.split(between).map(str::trim).collect()
+}
+
+fn expression(term: &str) -> Result<Expression, String> {
+    let wrong = || {
+        format!(
+            "`{term}` is not a label requirement; write key=value, key!=value, key, !key, or key in (a, b)"
+        )
+    };
+    let pair = |(key, value): (&str, &str)| (key.trim().to_owned(), value.trim().to_owned());
+    let parsed = if let Some(key) = term.strip_prefix('!') {
+        Expression::DoesNotExist(key.trim().to_owned())
+    } else if let Some((key, values)) = term.split_once(" notin ") {
+        Expression::NotIn(key.trim().to_owned(), set(values).ok_or_else(wrong)?)
+    } else if let Some((key, values)) = term.split_once(" in ") {
+        Expression::In(key.trim().to_owned(), set(values).ok_or_else(wrong)?)
+    } else if let Some((key, value)) = term.split_once("!=").map(pair) {
+        Expression::NotEqual(key, value)
+    } else if let Some((key, value)) = term
+        .split_once("==")
+        .or_else(|| term.split_once('='))
+        .map(pair)
+    {
+        Expression::Equal(key, value)
+    } else {
+        Expression::Exists(term.to_owned())
+    };
+    let key = match &parsed {
+        Expression::In(key, _)
+        | Expression::NotIn(key, _)
+        | Expression::Equal(key, _)
+        | Expression::NotEqual(key, _)
+        | Expression::Exists(key)
+        | Expression::DoesNotExist(key) => key,
+    };
+    if key.is_empty() || key.contains(char::is_whitespace) {
+        Err(wrong())
+    } else {
+        Ok(parsed)
+    }
+}
+
+fn set(values: &str) -> Option<BTreeSet<String>> {
+    let inside = values.trim().strip_prefix('(')?.strip_suffix(')')?;
+    Some(
+        inside
+            .split(',')
+            .map(|value| value.trim().to_owned())
+            .collect(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn labels(key: Option<&str>) -> BTreeMap<String, String> {
+        key.map(|value| ("sharding.fluxcd.io/key".to_owned(), value.to_owned()))
+            .into_iter()
+            .collect()
+    }
+
+    #[rstest]
+    #[case("sharding.fluxcd.io/key=shard1", Some("shard1"), true)]
+    #[case("sharding.fluxcd.io/key=shard1", Some("shard2"), false)]
+    #[case("sharding.fluxcd.io/key=shard1", None, false)]
+    #[case("!sharding.fluxcd.io/key", None, true)]
+    #[case("!sharding.fluxcd.io/key", Some("shard1"), false)]
+    #[case("sharding.fluxcd.io/key in (shard1, shard2)", Some("shard2"), true)]
+    #[case("sharding.fluxcd.io/key notin (shard1,shard2)", Some("shard3"), true)]
+    #[case(
+        "sharding.fluxcd.io/key, sharding.fluxcd.io/key!=shard1",
+        Some("shard1"),
+        false
+    )]
+    fn a_shard_holds_what_its_selector_selects(
+        #[case] selector: &str,
+        #[case] label: Option<&str>,
+        #[case] holds: bool,
+    ) {
+        assert_eq!(
+            Shard::parse(Some(selector)).unwrap().holds(&labels(label)),
+            holds
+        );
+    }
+
+    #[test]
+    fn without_a_selector_everything_is_ours_and_nonsense_is_refused() {
+        assert!(Shard::parse(None).unwrap().holds(&labels(None)));
+        for nonsense in ["", "a b", "=x", "a in b", "!"] {
+            assert!(Shard::parse(Some(nonsense)).is_err(), "{nonsense}");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The log.
+
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::settings::{LogEncoding, LogLevel, Settings};
+
+/// Has everything logged as the flags say, to standard error as Flux does.
+pub fn start(settings: &Settings) {
+    let level = match settings.log_level {
+        LogLevel::Trace => LevelFilter::TRACE,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Error => LevelFilter::ERROR,
+    };
+    // What libraries say below a warning is of use to those who ask for everything.
+    let libraries = match settings.log_level {
+        LogLevel::Trace => LevelFilter::TRACE,
+        LogLevel::Debug | LogLevel::Info => LevelFilter::WARN,
+        LogLevel::Error => LevelFilter::ERROR,
+    };
+    let filter = tracing_subscriber::filter::Targets::new()
+        .with_default(libraries)
+        .with_target("gate_controller", level)
+        .with_target("sluice_gatekeepers", level)
+        .with_target("decision", level);
+    let registry = tracing_subscriber::registry().with(filter);
+    match settings.log_encoding {
+        LogEncoding::Json => {
+            let json = fmt::layer()
+                .json()
+                .flatten_event(true)
+                .with_current_span(false);
+            registry.with(json.with_writer(std::io::stderr)).init();
+        }
+        LogEncoding::Console => registry
+            .with(fmt::layer().with_writer(std::io::stderr))
+            .init(),
+    }
+}

@@ -1,0 +1,199 @@
+//! Workers: they take what is due, look at it, and say when to look again.
+
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures::FutureExt;
+use jiff::SignedDuration;
+use tokio_util::sync::CancellationToken;
+
+use crate::failure;
+use crate::key::Work;
+use crate::lease::Leadership;
+use crate::metrics::{KindLabels, ObjectLabels};
+use crate::queue::{Shared, Urgency};
+use crate::reconcile::{self, Context, Outcome};
+
+/// How long one look may take: longer than any request should, shorter than a leadership lasts
+/// after its last renewal.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long to wait after failures.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Retry {
+    /// After the first.
+    pub(crate) first: Duration,
+    /// After many.
+    pub(crate) longest: Duration,
+}
+
+impl Retry {
+    fn delay(self, failures: u32) -> Duration {
+        let doublings = failures.saturating_sub(1).min(20);
+        self.first.saturating_mul(1 << doublings).min(self.longest)
+    }
+}
+
+/// What workers share.
+pub(crate) struct Workers {
+    pub(crate) context: Context,
+    pub(crate) queue: Arc<Shared<Work>>,
+    pub(crate) retry: Retry,
+    pub(crate) failures: Mutex<HashMap<Work, u32>>,
+}
+
+/// Why a look came to nothing.
+enum Failure {
+    Refused(kube::Error),
+    Silent,
+    Panicked,
+}
+
+impl Workers {
+    /// Works until `shutdown`, while this replica leads.
+    pub(crate) async fn work(
+        self: Arc<Self>,
+        mut leadership: Leadership,
+        shutdown: CancellationToken,
+    ) {
+        loop {
+            let next = async {
+                leadership.led().await;
+                self.queue.next(self.context.clock.as_ref()).await
+            };
+            let work = tokio::select! {
+                biased;
+                () = shutdown.cancelled() => return,
+                work = next => work,
+            };
+            if leadership.leads() {
+                self.look(&work).await;
+            } else {
+                self.again(&work, self.context.clock.now());
+            }
+            self.queue.done(&work);
+        }
+    }
+
+    async fn look(&self, work: &Work) {
+        let began = Instant::now();
+        let look = AssertUnwindSafe(reconcile::look(&self.context, work)).catch_unwind();
+        let outcome = match tokio::time::timeout(PATIENCE, look).await {
+            Ok(Ok(Ok(outcome))) => Ok(outcome),
+            Ok(Ok(Err(error))) => Err(Failure::Refused(error)),
+            Ok(Err(_)) => Err(Failure::Panicked),
+            Err(_) => Err(Failure::Silent),
+        };
+        let labels = labels(work);
+        match outcome {
+            Ok(outcome) => {
+                self.succeeded(work, outcome, &labels, began);
+            }
+            Err(Failure::Refused(error)) if failure::is_gone(&error) => {
+                self.forgive(work);
+            }
+            Err(failure) => self.failed(work, &failure),
+        }
+    }
+
+    fn succeeded(&self, work: &Work, outcome: Outcome, labels: &ObjectLabels, began: Instant) {
+        self.forgive(work);
+        match outcome {
+            Outcome::Wake(at) => {
+                let histogram = self.context.counters.reconciles.get_or_create(labels);
+                histogram.observe(began.elapsed().as_secs_f64());
+                if let Some(at) = at {
+                    self.again(work, at);
+                }
+            }
+            Outcome::Gone => self.context.counters.forget(labels),
+            Outcome::NotOurs => {}
+        }
+    }
+
+    fn failed(&self, work: &Work, failure: &Failure) {
+        let failures = {
+            let mut all = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+            let failures = all.entry(work.clone()).or_default();
+            *failures = failures.saturating_add(1);
+            *failures
+        };
+        let kind = work.kind();
+        self.context
+            .counters
+            .failures
+            .get_or_create(&KindLabels { kind })
+            .inc();
+        let delay = self.retry.delay(failures);
+        let why = match failure {
+            Failure::Refused(error) => {
+                failure::of_request(error, "patch", plural(work), sluice_crds::GROUP)
+            }
+            Failure::Silent => format!("the API server did not answer within {PATIENCE:?}"),
+            Failure::Panicked => "a defect of the controller; please report it".to_owned(),
+        };
+        let key = work.key();
+        tracing::error!(
+            kind,
+            namespace = %key.namespace,
+            name = %key.name,
+            failures,
+            "{why}; next try in {delay:?}"
+        );
+        let delay = SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
+        let now = self.context.clock.now();
+        self.again(work, now.saturating_add(delay).unwrap_or(now));
+    }
+
+    fn forgive(&self, work: &Work) {
+        self.failures
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(work);
+    }
+
+    fn again(&self, work: &Work, at: jiff::Timestamp) {
+        self.queue.push(work.clone(), urgency(work), at);
+    }
+}
+
+/// How urgent a look is that nobody in particular asked for.
+pub(crate) fn urgency(work: &Work) -> Urgency {
+    match work {
+        Work::Gate(_) => Urgency::Gate,
+        Work::Gatekeeper(_) => Urgency::Report,
+    }
+}
+
+fn labels(work: &Work) -> ObjectLabels {
+    let key = work.key();
+    ObjectLabels {
+        kind: work.kind(),
+        name: key.name.clone(),
+        namespace: key.namespace.clone(),
+    }
+}
+
+fn plural(work: &Work) -> &'static str {
+    match work {
+        Work::Gate(_) => "gates and gates/status",
+        Work::Gatekeeper(_) => "gatekeepers/status",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_double_up_to_the_longest() {
+        let retry = Retry {
+            first: Duration::from_millis(750),
+            longest: Duration::from_secs(900),
+        };
+        let delays: Vec<u128> = [1, 2, 3, 30].map(|n| retry.delay(n).as_millis()).to_vec();
+        assert_eq!(delays, [750, 1500, 3000, 900_000]);
+    }
+}
