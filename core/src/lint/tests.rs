@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaPropsOrArray;
 use rstest::rstest;
 
 use super::*;
@@ -377,7 +378,6 @@ fn rules(schema: &JSONSchemaProps, found: &mut Vec<String>) {
     for property in schema.properties.iter().flatten() {
         rules(property.1, found);
     }
-    use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaPropsOrArray;
     if let Some(JSONSchemaPropsOrArray::Schema(each)) = &schema.items {
         rules(each, found);
     }
