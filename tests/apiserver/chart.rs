@@ -4,6 +4,7 @@
 //! Its policies and roles are cluster-wide and have fixed names, so these tests have control
 //! planes of their own, whatever the shared server is.
 
+mod controller;
 mod installation;
 mod options;
 mod pod;
@@ -61,7 +62,10 @@ fn the_chart_carries_the_api_of_this_version() -> Result<()> {
             .find(|document| document.object.name_any() == name)
             .with_context(|| format!("the chart has no {name}"))?;
         let found: CustomResourceDefinition = found.object.clone().try_parse()?;
-        assert_eq!(found.spec, expected.spec, "{name}: run cargo xtask generate");
+        assert_eq!(
+            found.spec, expected.spec,
+            "{name}: run cargo xtask generate"
+        );
         let kept = found.annotations().get("helm.sh/resource-policy");
         assert_eq!(kept.map(String::as_str), Some("keep"), "{name}");
     }
@@ -81,7 +85,10 @@ fn the_plain_policies_are_those_of_the_default_installation() -> Result<()> {
                 && rendered.object.metadata.name == plain.object.metadata.name
         });
         let same = same.with_context(|| format!("{} is not rendered", plain.object.name_any()))?;
-        assert_eq!(normalized(&same.object.data), normalized(&plain.object.data));
+        assert_eq!(
+            normalized(&same.object.data),
+            normalized(&plain.object.data)
+        );
     }
     Ok(())
 }

@@ -2,4 +2,6 @@
 
 #![cfg(test)]
 
+mod chart;
+mod policies;
 mod server;

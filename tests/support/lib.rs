@@ -20,6 +20,7 @@ pub mod apply;
 pub mod cache;
 pub mod cluster;
 pub mod control_plane;
+pub mod helm;
 mod namespace;
 mod poll;
 pub mod programs;

@@ -30,7 +30,9 @@ pub async fn installed() -> Result<&'static Cluster> {
     static INSTALLED: OnceCell<Result<ControlPlane, String>> = OnceCell::const_new();
     let start = async || {
         let started = start(&Release::default(), "").await;
-        started.map(|(plane, _)| plane).map_err(|error| format!("{error:#}"))
+        started
+            .map(|(plane, _)| plane)
+            .map_err(|error| format!("{error:#}"))
     };
     match INSTALLED.get_or_init(start).await {
         Ok(plane) => Ok(plane.cluster()),
@@ -48,8 +50,12 @@ pub async fn start(release: &Release, before: &str) -> Result<(ControlPlane, Vec
     let progress = Stderr::new();
     let helm = Helm::ensure(&progress)?;
     let binaries = Binaries::ensure(&progress)?;
-    let mut options = Options::default().with_users(&["alice", "bob"]).with_housekeeping();
-    options.controllers.push("clusterrole-aggregation-controller".to_owned());
+    let mut options = Options::default()
+        .with_users(&["alice", "bob"])
+        .with_housekeeping();
+    options
+        .controllers
+        .push("clusterrole-aggregation-controller".to_owned());
     let plane = ControlPlane::start(&binaries, options).await?;
     let client = plane.client().await?;
     create_restricted_namespace(&client, &release.namespace).await?;
@@ -89,10 +95,17 @@ async fn wait_until_policies_judge(client: &Client, namespace: &str) -> Result<(
     };
     poll(DEADLINE, "the policies to judge", async || {
         let force = json!({"metadata": {"annotations": {"sluice.dev/force": "ajar"}}});
-        let forced = gates.patch("probe", &parameters, &Patch::Merge(force)).await;
+        let forced = gates
+            .patch("probe", &parameters, &Patch::Merge(force))
+            .await;
         let status = json!({"status": {"reason": "Probe"}});
-        let reported = gates.patch_status("probe", &parameters, &Patch::Merge(status)).await;
-        ensure!(forced.is_err() && reported.is_err(), "{forced:?}, {reported:?}");
+        let reported = gates
+            .patch_status("probe", &parameters, &Patch::Merge(status))
+            .await;
+        ensure!(
+            forced.is_err() && reported.is_err(),
+            "{forced:?}, {reported:?}"
+        );
         Ok(())
     })
     .await?;
@@ -106,7 +119,10 @@ async fn wait_until_roles_are_aggregated(client: &Client) -> Result<()> {
     for name in ["view", "edit", "admin"] {
         poll(DEADLINE, "the roles to be aggregated", async || {
             let rules = roles.get(name).await?.rules.unwrap_or_default();
-            let groups = rules.iter().filter_map(|rule| rule.api_groups.as_ref()).flatten();
+            let groups = rules
+                .iter()
+                .filter_map(|rule| rule.api_groups.as_ref())
+                .flatten();
             let found = groups.filter(|group| *group == sluice_crds::GROUP).count();
             let expected = if name == "view" { 1 } else { 2 };
             ensure!(found >= expected, "{name} has {found} rules of ours");

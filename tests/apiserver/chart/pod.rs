@@ -12,8 +12,7 @@ async fn template() -> Result<PodSpec> {
     let client = installed().await?.client().await?;
     let deployments: Api<Deployment> = Api::namespaced(client, "sluice-system");
     let deployment = deployments.get("gate-controller").await?;
-    let template = deployment.spec.context("no spec")?.template;
-    template.spec.context("no pod spec")
+    deployment.spec.template.spec.context("no pod spec")
 }
 
 /// Asks the API server whether the pod may run, without running it.
@@ -43,9 +42,19 @@ async fn it_may_run_where_pods_are_restricted() -> Result<()> {
     // The check is alive: the same pod with one wish more is refused.
     let mut greedy = spec;
     let context = greedy.containers[0].security_context.as_mut();
-    context.context("no security context")?.allow_privilege_escalation = Some(true);
-    let refused = admit(greedy).await?.err().context("a greedy pod was admitted")?;
-    assert!(refused.to_string().contains("violates PodSecurity \"restricted"), "{refused}");
+    context
+        .context("no security context")?
+        .allow_privilege_escalation = Some(true);
+    let refused = admit(greedy)
+        .await?
+        .err()
+        .context("a greedy pod was admitted")?;
+    assert!(
+        refused
+            .to_string()
+            .contains("violates PodSecurity \"restricted"),
+        "{refused}"
+    );
     Ok(())
 }
 
@@ -54,16 +63,25 @@ async fn it_may_run_where_pods_are_restricted() -> Result<()> {
 async fn it_writes_nothing_and_is_a_known_user() -> Result<()> {
     let spec = template().await?;
     let context = spec.security_context.context("no security context")?;
-    assert_eq!((context.run_as_user, context.run_as_group), (Some(65532), Some(65532)));
+    assert_eq!(
+        (context.run_as_user, context.run_as_group),
+        (Some(65532), Some(65532))
+    );
     let [container] = &spec.containers[..] else {
         anyhow::bail!("more than one container");
     };
-    let context = container.security_context.as_ref().context("no security context")?;
+    let context = container
+        .security_context
+        .as_ref()
+        .context("no security context")?;
     assert_eq!(context.read_only_root_filesystem, Some(true));
-    let dropped = context.capabilities.as_ref().and_then(|own| own.drop.clone());
+    let dropped = context
+        .capabilities
+        .as_ref()
+        .and_then(|own| own.drop.clone());
     assert_eq!(dropped, Some(vec!["ALL".to_owned()]));
     assert_eq!(spec.volumes.unwrap_or_default(), []);
-    assert_eq!(spec.host_network.unwrap_or_default(), false);
+    assert!(!spec.host_network.unwrap_or_default());
     assert_eq!(spec.automount_service_account_token, Some(true));
     Ok(())
 }
@@ -74,18 +92,36 @@ async fn it_is_probed_measured_and_told_where_it_runs() -> Result<()> {
     let container = &spec.containers[0];
     let mut ports: Vec<_> = container.ports.iter().flatten().collect();
     ports.sort_by_key(|port| port.container_port);
-    let ports: Vec<_> = ports.iter().map(|port| (port.name.as_deref(), port.container_port)).collect();
+    let ports: Vec<_> = ports
+        .iter()
+        .map(|port| (port.name.as_deref(), port.container_port))
+        .collect();
     assert_eq!(ports, [(Some("http-prom"), 8080), (Some("healthz"), 9440)]);
-    assert_eq!(probed(container), [Some("/healthz".to_owned()), Some("/readyz".to_owned())]);
-    let fields: Vec<_> = container.env.iter().flatten().filter_map(|variable| {
+    assert_eq!(
+        probed(container),
+        [Some("/healthz".to_owned()), Some("/readyz".to_owned())]
+    );
+    let fields = container.env.iter().flatten().filter_map(|variable| {
         let source = variable.value_from.as_ref()?.field_ref.as_ref()?;
         Some((variable.name.as_str(), source.field_path.as_str()))
     });
     let fields: Vec<_> = fields.collect();
-    assert_eq!(fields, [("RUNTIME_NAMESPACE", "metadata.namespace"), ("POD_NAME", "metadata.name")]);
-    let limits = container.resources.as_ref().and_then(|resources| resources.limits.as_ref());
+    assert_eq!(
+        fields,
+        [
+            ("RUNTIME_NAMESPACE", "metadata.namespace"),
+            ("POD_NAME", "metadata.name")
+        ]
+    );
+    let limits = container
+        .resources
+        .as_ref()
+        .and_then(|resources| resources.limits.as_ref());
     assert!(limits.is_some_and(|limits| limits.contains_key("memory")));
-    assert_eq!(spec.topology_spread_constraints.map(|rules| rules.len()), Some(1));
+    assert_eq!(
+        spec.topology_spread_constraints.map(|rules| rules.len()),
+        Some(1)
+    );
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! Values: what is refused, and what they turn into.
 
+use std::process::Command;
+
 use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::rbac::v1::{ClusterRole, Role};
@@ -7,7 +9,10 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 use sluice_tests::apply::Document;
 use sluice_tests::helm::{Helm, Release};
+use sluice_tests::programs::Program;
 use sluice_tests::progress::Stderr;
+
+use super::options::every_option;
 
 fn render(values: Value) -> Result<Vec<Document>> {
     let release = Release {
@@ -23,13 +28,18 @@ fn find<K: serde::de::DeserializeOwned>(documents: &[Document], kind: &str) -> R
         types.is_some_and(|types| types.kind == kind)
             && document.object.name_any() == "gate-controller"
     };
-    let found = documents.iter().find(of_kind).with_context(|| format!("no {kind}"))?;
-    Ok(serde_json::from_value(serde_json::to_value(&found.object)?)?)
+    let found = documents
+        .iter()
+        .find(of_kind)
+        .with_context(|| format!("no {kind}"))?;
+    Ok(serde_json::from_value(serde_json::to_value(
+        &found.object,
+    )?)?)
 }
 
 fn arguments(values: Value) -> Result<Vec<String>> {
     let deployment: Deployment = find(&render(values)?, "Deployment")?;
-    let pod = deployment.spec.and_then(|spec| spec.template.spec).context("no pod")?;
+    let pod = deployment.spec.template.spec.context("no pod")?;
     Ok(pod.containers[0].args.clone().unwrap_or_default())
 }
 
@@ -37,19 +47,39 @@ fn arguments(values: Value) -> Result<Vec<String>> {
 fn mistakes_are_refused_with_the_path() -> Result<()> {
     for (values, expected) in [
         (json!({"replica": 2}), "'replica' not allowed"),
-        (json!({"controller": {"logLevel": "loud"}}), "/controller/logLevel"),
-        (json!({"controller": {"egressAllow": ["10.0.0.1"]}}), "/controller/egressAllow/0"),
-        (json!({"controller": {"minRetryDelay": "soon"}}), "/controller/minRetryDelay"),
-        (json!({"policies": {"extraStatusWriters": "me"}}), "/policies/extraStatusWriters"),
-        (json!({"calendars": {"certSecrets": [{"namespace": "a"}]}}), "/calendars/certSecrets/0"),
+        (
+            json!({"controller": {"logLevel": "loud"}}),
+            "/controller/logLevel",
+        ),
+        (
+            json!({"controller": {"egressAllow": ["10.0.0.1"]}}),
+            "/controller/egressAllow/0",
+        ),
+        (
+            json!({"controller": {"minRetryDelay": "soon"}}),
+            "/controller/minRetryDelay",
+        ),
+        (
+            json!({"policies": {"extraStatusWriters": "me"}}),
+            "/policies/extraStatusWriters",
+        ),
+        (
+            json!({"calendars": {"certSecrets": [{"namespace": "a"}]}}),
+            "/calendars/certSecrets/0",
+        ),
         (json!({"image": {"digest": "sha256:1"}}), "/image/digest"),
         (
             json!({"replicas": 2, "controller": {"leaderElection": false}}),
             "set controller.leaderElection to true, or replicas to 1",
         ),
-        (json!({"serviceAccount": {"create": false}}), "serviceAccount.name: must name"),
+        (
+            json!({"serviceAccount": {"create": false}}),
+            "serviceAccount.name: must name",
+        ),
     ] {
-        let error = render(values.clone()).err().with_context(|| format!("{values} was let through"))?;
+        let error = render(values.clone())
+            .err()
+            .with_context(|| format!("{values} was let through"))?;
         assert!(error.to_string().contains(expected), "{values}: {error}");
     }
     Ok(())
@@ -69,12 +99,32 @@ fn the_default_flags() -> Result<()> {
     Ok(())
 }
 
+/// The program itself reads them. `--help` comes last: it is reached if all else is understood.
+#[test]
+fn the_controller_understands_the_flags() -> Result<()> {
+    let program = Program::GateController.path()?;
+    let understood = |arguments: Vec<String>| {
+        let output = Command::new(&program)
+            .args(arguments)
+            .arg("--help")
+            .output()?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        Ok::<_, anyhow::Error>((output.status.success(), said))
+    };
+    for values in [json!({}), every_option()] {
+        assert_eq!(understood(arguments(values)?)?, (true, String::new()));
+    }
+    let typo = json!({"controller": {"extraArgs": ["--concurent=8"]}});
+    assert!(!understood(arguments(typo)?)?.0);
+    Ok(())
+}
+
 #[test]
 fn a_digest_beats_the_tag() -> Result<()> {
     let digest = format!("sha256:{}", "0123456789abcdef".repeat(4));
     let image = json!({"repository": "example.com/gate", "tag": "1", "digest": digest});
     let deployment: Deployment = find(&render(json!({ "image": image }))?, "Deployment")?;
-    let pod = deployment.spec.and_then(|spec| spec.template.spec).context("no pod")?;
+    let pod = deployment.spec.template.spec.context("no pod")?;
     let expected = format!("example.com/gate@{digest}");
     assert_eq!(pod.containers[0].image, Some(expected));
     Ok(())
@@ -93,7 +143,10 @@ fn one_namespace_watched_is_one_namespace_granted() -> Result<()> {
     assert_eq!(groups(everywhere.rules), ["admissionregistration.k8s.io"]);
     let here = groups(here.rules);
     for group in ["coordination.k8s.io", "sluice.dev", "", "events.k8s.io"] {
-        assert!(here.iter().any(|found| found == group), "{group:?} is missing in {here:?}");
+        assert!(
+            here.iter().any(|found| found == group),
+            "{group:?} is missing in {here:?}"
+        );
     }
     Ok(())
 }

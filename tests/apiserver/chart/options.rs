@@ -1,0 +1,201 @@
+//! The chart with every option on, on a server of its own.
+
+use anyhow::{Context, Result};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use sluice_crds::{Gate, GateSpec};
+use sluice_tests::helm::Release;
+use sluice_tests::{Cluster, poll};
+
+use super::installation::start;
+
+/// What has to be there before: the Prometheus operator's kind, as much of it as is needed to
+/// store one, and the namespace that has a calendar's certificates.
+const BEFORE: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: podmonitors.monitoring.coreos.com}
+spec:
+  group: monitoring.coreos.com
+  scope: Namespaced
+  names: {kind: PodMonitor, plural: podmonitors, singular: podmonitor}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: team}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: calendar-ca, namespace: team}
+stringData: {ca.crt: nobody}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: other, namespace: team}
+stringData: {password: secret}
+";
+
+/// A name that would break a template that pastes it into an expression.
+const ODD_NAME: &str = "o'hara \"<\\>\"";
+
+/// Every value that differs from its default.
+pub fn every_option() -> Value {
+    json!({
+        "replicas": 2,
+        "image": {"repository": "example.com/gate-controller", "tag": "1.2.3",
+            "pullPolicy": "Always", "pullSecrets": [{"name": "pull"}]},
+        "controller": {
+            "logEncoding": "console", "logLevel": "debug", "concurrent": 8,
+            "watchLabelSelector": "sharding.fluxcd.io/key in (a, b)", "crossNamespaceRefs": false,
+            "minRetryDelay": "1s", "maxRetryDelay": "1h30m",
+            "egressAllow": ["10.0.0.0/8", "fd00::/8"], "trustUnverifiedIdentity": true,
+        },
+        "extraEnv": [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}],
+        "controllerUsernames": ["demo", ODD_NAME],
+        "policies": {"extraStatusWriters": ["backup"]},
+        "serviceAccount": {"name": "sluice", "annotations": {"example.com/a": "b"}},
+        "calendars": {"certSecrets": [{"namespace": "team", "names": ["calendar-ca"]}]},
+        "metrics": {"service": {"port": 9090},
+            "podMonitor": {"enabled": true, "scrapeTimeout": "5s", "labels": {"release": "prometheus"}}},
+        "networkPolicy": {
+            "metricsFrom": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}],
+            "apiServer": {"ports": [6443], "cidrs": ["10.0.0.1/32"]},
+            "extraEgress": [{"ports": [{"port": 3128, "protocol": "TCP"}]}],
+        },
+        "podDisruptionBudget": {"enabled": true},
+        "topologySpread": {"whenUnsatisfiable": "DoNotSchedule"},
+        "priorityClassName": "system-cluster-critical",
+        "podLabels": {"team": "platform"},
+        "podAnnotations": {"example.com/a": "b"},
+        "nodeSelector": {"disk": "fast"},
+        "tolerations": [{"operator": "Exists"}],
+        "affinity": {"nodeAffinity": {}},
+    })
+}
+
+#[tokio::test]
+async fn every_option_is_accepted_and_means_what_it_says() -> Result<()> {
+    let release = Release {
+        name: "second".to_owned(),
+        namespace: "sluice-two".to_owned(),
+        values: every_option(),
+    };
+    let (plane, applied) = start(&release, BEFORE).await?;
+    let cluster = plane.cluster();
+    the_flags_are_given(&applied)?;
+    only_the_named_secret_can_be_read(cluster).await?;
+    named_users_count_as_the_controller(cluster).await
+}
+
+fn the_flags_are_given(applied: &[DynamicObject]) -> Result<()> {
+    let has_kind = |object: &&DynamicObject, kind| {
+        object
+            .types
+            .as_ref()
+            .is_some_and(|types| types.kind == kind)
+    };
+    for kind in ["PodMonitor", "PodDisruptionBudget", "NetworkPolicy"] {
+        applied
+            .iter()
+            .find(|object| has_kind(object, kind))
+            .context(kind)?;
+    }
+    let found = applied.iter().find(|object| has_kind(object, "Deployment"));
+    let deployment: Deployment = found.context("no Deployment")?.clone().try_parse()?;
+    let pod = deployment.spec.template.spec.context("no pod")?;
+    let expected = [
+        "--metrics-addr=:8080",
+        "--health-addr=:9440",
+        "--log-encoding=console",
+        "--log-level=debug",
+        "--watch-all-namespaces=true",
+        "--watch-label-selector=sharding.fluxcd.io/key in (a, b)",
+        "--no-cross-namespace-refs",
+        "--enable-leader-election",
+        "--concurrent=8",
+        "--min-retry-delay=1s",
+        "--max-retry-delay=1h30m",
+        "--egress-allow=10.0.0.0/8",
+        "--egress-allow=fd00::/8",
+        "--trust-unverified-identity",
+    ];
+    assert_eq!(
+        pod.containers[0].args.as_deref(),
+        Some(&expected.map(str::to_owned)[..])
+    );
+    Ok(())
+}
+
+async fn only_the_named_secret_can_be_read(cluster: &Cluster) -> Result<()> {
+    let client = cluster
+        .client_for("system:serviceaccount:sluice-two:sluice")
+        .await?;
+    let secrets: Api<Secret> = Api::namespaced(client, "team");
+    secrets.get("calendar-ca").await?;
+    assert!(secrets.get("other").await.is_err());
+    assert!(secrets.list(&ListParams::default()).await.is_err());
+    Ok(())
+}
+
+async fn named_users_count_as_the_controller(cluster: &Cluster) -> Result<()> {
+    let admin: Api<Gate> = Api::namespaced(cluster.client().await?, "team");
+    let gate = Gate::new("production", GateSpec::default());
+    admin.create(&PostParams::default(), &gate).await?;
+    let seen = |at: &str| json!({"metadata": {"annotations": {"sluice.dev/force-seen": at}}});
+    let report = json!({"status": {"state": "Closed"}});
+    let patch = PatchParams::default();
+    for user in ["demo", ODD_NAME] {
+        let gates: Api<Gate> = Api::namespaced(cluster.client_for(user).await?, "team");
+        gates
+            .patch("production", &patch, &Patch::Merge(seen(user)))
+            .await?;
+        gates
+            .patch_status("production", &patch, &Patch::Merge(&report))
+            .await?;
+    }
+    // A writer of status has no rights from the chart, and is not the controller.
+    let mut backup = cluster.client_for("backup").await?;
+    let gates: Api<Gate> = Api::namespaced(backup.clone(), "team");
+    assert!(
+        gates
+            .patch_status("production", &patch, &Patch::Merge(&report))
+            .await
+            .is_err()
+    );
+    grant_everything(cluster, "backup").await?;
+    backup = cluster.client_for("backup").await?;
+    let gates: Api<Gate> = Api::namespaced(backup, "team");
+    let deadline = std::time::Duration::from_secs(10);
+    poll(deadline, "the binding to be in effect", async || {
+        gates
+            .patch_status("production", &patch, &Patch::Merge(&report))
+            .await
+    })
+    .await?;
+    let refused = gates
+        .patch("production", &patch, &Patch::Merge(seen("backup")))
+        .await;
+    assert!(refused.is_err());
+    Ok(())
+}
+
+async fn grant_everything(cluster: &Cluster, user: &str) -> Result<()> {
+    let yaml = format!(
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\n\
+         metadata: {{name: {user}}}\n\
+         roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}}\n\
+         subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {user}}}]\n"
+    );
+    sluice_tests::Applier::new(cluster.client().await?)
+        .text(&yaml)
+        .await?;
+    Ok(())
+}

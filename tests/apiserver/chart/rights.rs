@@ -1,0 +1,340 @@
+//! Rights: the controller's are enough for every call that it makes, and are no more; people's
+//! leave out `override`.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use futures::TryStreamExt;
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
+use k8s_openapi::api::authorization::v1::{
+    SelfSubjectRulesReview, SelfSubjectRulesReviewSpec, SubjectRulesReviewStatus,
+};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::api::rbac::v1::RoleBinding;
+use kube::api::{
+    DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
+};
+use kube::{Api, Client};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use sluice_crds::{Gate, Gatekeeper};
+use sluice_tests::{Namespace, poll};
+
+use super::{CONTROLLER, installed};
+
+/// Until a binding is in effect.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+fn object<K: DeserializeOwned>(value: Value) -> Result<K> {
+    Ok(serde_json::from_value(value)?)
+}
+
+fn merge(value: Value) -> Patch<Value> {
+    Patch::Merge(value)
+}
+
+async fn create_gate_and_gatekeeper(client: &Client, namespace: &str) -> Result<()> {
+    let gates: Api<Gate> = Api::namespaced(client.clone(), namespace);
+    let gatekeepers: Api<Gatekeeper> = Api::namespaced(client.clone(), namespace);
+    let create = PostParams::default();
+    let gate = json!({"metadata": {"name": "production"}, "spec": {}});
+    gates
+        .create(&create, &object(with_types("Gate", gate))?)
+        .await?;
+    let switch = json!({"metadata": {"name": "switch"}, "spec": {"manual": {"state": "open"}}});
+    gatekeepers
+        .create(&create, &object(with_types("Gatekeeper", switch))?)
+        .await?;
+    Ok(())
+}
+
+fn with_types(kind: &str, mut value: Value) -> Value {
+    value["apiVersion"] = "sluice.dev/v1alpha1".into();
+    value["kind"] = kind.into();
+    value
+}
+
+#[tokio::test]
+async fn the_controller_may_read_what_it_decides_from() -> Result<()> {
+    async fn read<K>(client: &Client) -> Result<()>
+    where
+        K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+    {
+        let api: Api<K> = Api::all(client.clone());
+        api.list(&ListParams::default()).await?;
+        let second = WatchParams::default().timeout(1);
+        let events: Vec<_> = api.watch(&second, "0").await?.try_collect().await?;
+        for event in events {
+            ensure!(!matches!(event, WatchEvent::Error(_)), "{event:?}");
+        }
+        Ok(())
+    }
+    let client = installed().await?.client_for(CONTROLLER).await?;
+    tokio::try_join!(
+        read::<Gate>(&client),
+        read::<Gatekeeper>(&client),
+        read::<ConfigMap>(&client),
+        read::<ValidatingAdmissionPolicy>(&client),
+        read::<ValidatingAdmissionPolicyBinding>(&client),
+    )?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_controller_may_write_status_and_complete_a_force() -> Result<()> {
+    let cluster = installed().await?;
+    let namespace = Namespace::create(cluster, "rights").await?;
+    create_gate_and_gatekeeper(&cluster.client().await?, namespace.name()).await?;
+    let client = cluster.client_for(CONTROLLER).await?;
+    let gates: Api<Gate> = Api::namespaced(client.clone(), namespace.name());
+    let gatekeepers: Api<Gatekeeper> = Api::namespaced(client, namespace.name());
+    let apply = PatchParams::apply("gate-controller").force();
+
+    let status = json!({"status": {"state": "Closed", "reason": "Default", "message": "closed"}});
+    let report = Patch::Apply(with_types("Gate", status.clone()));
+    gates.patch_status("production", &apply, &report).await?;
+    let report = Patch::Apply(with_types("Gatekeeper", status));
+    gatekeepers.patch_status("switch", &apply, &report).await?;
+
+    let complete = json!({"metadata": {"annotations": {"sluice.dev/force-seen": "now"}}});
+    let complete = Patch::Apply(with_types("Gate", complete));
+    gates.patch("production", &apply, &complete).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_controller_may_tell_and_take_the_lead() -> Result<()> {
+    let cluster = installed().await?;
+    let namespace = Namespace::create(cluster, "events").await?;
+    let client = cluster.client_for(CONTROLLER).await?;
+
+    let events: Api<Event> = Api::namespaced(client.clone(), namespace.name());
+    let event = json!({
+        "metadata": {"generateName": "production-"},
+        "eventTime": "2026-11-21T10:00:00.000000Z",
+        "reportingController": "gate-controller", "reportingInstance": "pod",
+        "action": "Decide", "reason": "Closed", "type": "Normal",
+        "regarding": {"apiVersion": "sluice.dev/v1alpha1", "kind": "Gate", "name": "production",
+            "namespace": namespace.name()},
+    });
+    let event = events
+        .create(&PostParams::default(), &object(event)?)
+        .await?;
+    let name = event.metadata.name.context("the event has no name")?;
+    let again = json!({"series": {"count": 2, "lastObservedTime": "2026-11-21T10:00:01.000000Z"}});
+    events
+        .patch(&name, &PatchParams::default(), &merge(again))
+        .await?;
+
+    let leases: Api<Lease> = Api::namespaced(client, "sluice-system");
+    let lease = json!({"metadata": {"name": "rights"}, "spec": {"holderIdentity": "one"}});
+    let mut lease: Lease = leases
+        .create(&PostParams::default(), &object(lease)?)
+        .await?;
+    lease.spec.get_or_insert_default().holder_identity = Some("two".to_owned());
+    leases
+        .replace("rights", &PostParams::default(), &lease)
+        .await?;
+    let three = json!({"spec": {"holderIdentity": "three"}});
+    leases
+        .patch("rights", &PatchParams::default(), &merge(three))
+        .await?;
+    let spec = leases.get("rights").await?.spec.context("no spec")?;
+    assert_eq!(spec.holder_identity.as_deref(), Some("three"));
+    Ok(())
+}
+
+/// Every right, one a line, as `group/resource verb`. Those of any authenticated user are left
+/// out: they ask who they are and what they may.
+async fn rights(user: &str, namespace: &str) -> Result<BTreeSet<String>> {
+    let client = installed().await?.client_for(user).await?;
+    let reviews: Api<SelfSubjectRulesReview> = Api::all(client);
+    let review = SelfSubjectRulesReview {
+        spec: SelfSubjectRulesReviewSpec {
+            namespace: Some(namespace.to_owned()),
+        },
+        ..SelfSubjectRulesReview::default()
+    };
+    let answer = reviews.create(&PostParams::default(), &review).await?;
+    let SubjectRulesReviewStatus {
+        incomplete,
+        resource_rules,
+        ..
+    } = answer.status.context("no answer")?;
+    ensure!(!incomplete, "the answer is incomplete");
+    let mut rights = BTreeSet::new();
+    for rule in resource_rules {
+        assert_eq!(rule.resource_names.unwrap_or_default(), [""; 0]);
+        for group in rule.api_groups.iter().flatten() {
+            for resource in rule.resources.iter().flatten() {
+                let own = ["authentication.k8s.io", "authorization.k8s.io"];
+                if own.contains(&group.as_str()) && resource.starts_with("self") {
+                    continue;
+                }
+                let verbs = rule.verbs.iter();
+                rights.extend(verbs.map(|verb| format!("{group}/{resource} {verb}")));
+            }
+        }
+    }
+    Ok(rights)
+}
+
+fn lines(lists: &[(&str, &[&str])]) -> BTreeSet<String> {
+    lists
+        .iter()
+        .flat_map(|(what, verbs)| verbs.iter().map(move |verb| format!("{what} {verb}")))
+        .collect()
+}
+
+const READ: &[&str] = &["get", "list", "watch"];
+
+#[tokio::test]
+async fn the_controller_has_no_other_right() -> Result<()> {
+    const POLICIES: &str = "admissionregistration.k8s.io/validatingadmissionpolicies";
+    const BINDINGS: &str = "admissionregistration.k8s.io/validatingadmissionpolicybindings";
+    let mut expected = lines(&[
+        ("sluice.dev/gates", READ),
+        ("sluice.dev/gates", &["patch", "override"]),
+        ("sluice.dev/gatekeepers", READ),
+        ("sluice.dev/gates/status", &["patch", "update"]),
+        ("sluice.dev/gatekeepers/status", &["patch", "update"]),
+        ("/configmaps", READ),
+        ("events.k8s.io/events", &["create", "patch"]),
+        (POLICIES, READ),
+        (BINDINGS, READ),
+    ]);
+    assert_eq!(rights(CONTROLLER, "default").await?, expected);
+    let lease = ["get", "create", "update", "patch"];
+    expected.extend(lines(&[("coordination.k8s.io/leases", &lease)]));
+    assert_eq!(rights(CONTROLLER, "sluice-system").await?, expected);
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_the_controller_must_not_do_is_forbidden() -> Result<()> {
+    fn forbidden<T>(what: &str, answer: kube::Result<T>) {
+        let error = answer
+            .err()
+            .unwrap_or_else(|| panic!("{what} was let through"));
+        assert!(error.to_string().contains("cannot"), "{what}: {error}");
+    }
+    let cluster = installed().await?;
+    let namespace = Namespace::create(cluster, "denied").await?;
+    create_gate_and_gatekeeper(&cluster.client().await?, namespace.name()).await?;
+    let client = cluster.client_for(CONTROLLER).await?;
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace.name());
+    forbidden("get a Secret", secrets.get("any").await);
+    forbidden("list Secrets", secrets.list(&ListParams::default()).await);
+    let gates: Api<Gate> = Api::namespaced(client.clone(), namespace.name());
+    forbidden(
+        "delete a gate",
+        gates.delete("production", &DeleteParams::default()).await,
+    );
+    let gatekeepers: Api<Gatekeeper> = Api::namespaced(client.clone(), namespace.name());
+    let open = merge(json!({"spec": {"manual": {"state": "closed"}}}));
+    let patch = PatchParams::default();
+    forbidden(
+        "throw a switch",
+        gatekeepers.patch("switch", &patch, &open).await,
+    );
+    let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
+    let lax = merge(json!({"spec": {"failurePolicy": "Ignore"}}));
+    forbidden(
+        "weaken a policy",
+        policies.patch("sluice-gate-overrides", &patch, &lax).await,
+    );
+    let leases: Api<Lease> = Api::namespaced(client, namespace.name());
+    forbidden("read another's Lease", leases.get("any").await);
+    Ok(())
+}
+
+/// Binds `user` to a ClusterRole in `namespace`, and waits until that is in effect: until they
+/// have a right on gates.
+async fn bind(namespace: &Namespace, user: &str, role: &str) -> Result<()> {
+    let client = installed().await?.client().await?;
+    let bindings: Api<RoleBinding> = Api::namespaced(client, namespace.name());
+    bindings
+        .create(&PostParams::default(), &binding(user, role)?)
+        .await?;
+    poll(DEADLINE, "the binding to be in effect", async || {
+        let rights = rights(user, namespace.name()).await?;
+        let found = rights
+            .iter()
+            .any(|right| right.starts_with("sluice.dev/gates "));
+        ensure!(found, "{rights:?}");
+        Ok(())
+    })
+    .await
+}
+
+fn binding(user: &str, role: &str) -> Result<RoleBinding> {
+    object(json!({
+        "metadata": {"generateName": "test-"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+    }))
+}
+
+/// What a user with `role` may do with our kinds.
+async fn rights_of(role: &str) -> Result<BTreeSet<String>> {
+    let cluster = installed().await?;
+    let namespace = Namespace::create(cluster, role).await?;
+    let user = format!("{role}-user");
+    bind(&namespace, &user, role).await?;
+    let mut rights = rights(&user, namespace.name()).await?;
+    rights.retain(|right| right.starts_with("sluice.dev/"));
+    Ok(rights)
+}
+
+/// The cluster's own roles have taken up ours, and `override` is in none of them.
+#[tokio::test]
+async fn the_clusters_own_roles_view_and_edit_but_do_not_force() -> Result<()> {
+    const WRITE: &[&str] = &["create", "update", "patch", "delete", "deletecollection"];
+    let view = lines(&[
+        ("sluice.dev/gates", READ),
+        ("sluice.dev/gates/status", READ),
+        ("sluice.dev/gatekeepers", READ),
+        ("sluice.dev/gatekeepers/status", READ),
+    ]);
+    let mut edit = lines(&[
+        ("sluice.dev/gates", WRITE),
+        ("sluice.dev/gatekeepers", WRITE),
+    ]);
+    edit.extend(view.clone());
+    assert_eq!(rights_of("view").await?, view);
+    assert_eq!(rights_of("edit").await?, edit);
+    assert_eq!(rights_of("admin").await?, edit);
+    let force = lines(&[("sluice.dev/gates", &["get", "override", "patch"])]);
+    assert_eq!(rights_of("sluice-gate-override").await?, force);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_admin_of_a_namespace_cannot_grant_override() -> Result<()> {
+    let cluster = installed().await?;
+    let namespace = Namespace::create(cluster, "grants").await?;
+    bind(&namespace, "alice", "admin").await?;
+    let alice = cluster.client_for("alice").await?;
+    let bindings: Api<RoleBinding> = Api::namespaced(alice, namespace.name());
+    let create = PostParams::default();
+    bindings
+        .create(&create, &binding("bob", "sluice-edit")?)
+        .await?;
+    let refused = bindings
+        .create(&create, &binding("alice", "sluice-gate-override")?)
+        .await;
+    let error = refused
+        .err()
+        .context("alice granted herself override")?
+        .to_string();
+    assert!(
+        error.contains("attempting to grant RBAC permissions not currently held"),
+        "{error}"
+    );
+    Ok(())
+}

@@ -1,0 +1,204 @@
+//! A namespace with a gate in it, and people with rights.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt};
+use serde_json::{Map, Value, json};
+use sluice_crds::{Gate, GateSpec};
+use sluice_tests::{Applier, Cluster, Namespace, poll};
+
+pub use crate::chart::{CONTROLLER, installed};
+
+/// Until a binding is in effect.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// The gate of every scene.
+pub const GATE: &str = "production";
+
+/// All that makes a force.
+pub const KEYS: [&str; 7] = [
+    "sluice.dev/force",
+    "sluice.dev/force-until",
+    "sluice.dev/force-reason",
+    "sluice.dev/force-by",
+    "sluice.dev/force-seen",
+    "open.gate.fluxcd.io/requestedAt",
+    "close.gate.fluxcd.io/requestedAt",
+];
+
+/// A gate in a namespace of its own.
+pub struct Scene {
+    cluster: &'static Cluster,
+    namespace: Namespace,
+}
+
+/// Annotations to set, and with `null` to remove.
+pub type Annotations = Map<String, Value>;
+
+impl Scene {
+    /// With a gate that nobody forces.
+    pub async fn new() -> Result<Self> {
+        let cluster = installed().await?;
+        let namespace = Namespace::create(cluster, "policies").await?;
+        let scene = Self { cluster, namespace };
+        scene
+            .grant(&["editor", "carol", "dave"], "sluice-edit")
+            .await?;
+        scene
+            .grant(&["carol", "dave"], "sluice-gate-override")
+            .await?;
+        for (user, verb) in [
+            ("editor", "patch"),
+            ("carol", "override"),
+            ("dave", "override"),
+        ] {
+            scene.wait_until_may(user, verb).await?;
+        }
+        let gate = Gate::new(GATE, GateSpec::default());
+        scene
+            .gates("admin")
+            .await?
+            .create(&PostParams::default(), &gate)
+            .await?;
+        Ok(scene)
+    }
+
+    /// With a gate that carol has forced open.
+    pub async fn forced() -> Result<Self> {
+        let scene = Self::new().await?;
+        scene.annotate("carol", &force("carol")).await??;
+        Ok(scene)
+    }
+
+    /// The gates as `user` sees them.
+    pub async fn gates(&self, user: &str) -> Result<Api<Gate>> {
+        let client = self.cluster.client_for(user).await?;
+        Ok(Api::namespaced(client, self.namespace.name()))
+    }
+
+    /// The API server, as whoever may do everything.
+    pub fn cluster(&self) -> &Cluster {
+        self.cluster
+    }
+
+    /// The namespace's name.
+    pub fn namespace(&self) -> &str {
+        self.namespace.name()
+    }
+
+    /// Changes annotations of the gate as `user`.
+    pub async fn annotate(
+        &self,
+        user: &str,
+        annotations: &Annotations,
+    ) -> Result<kube::Result<Gate>> {
+        let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
+        let gates = self.gates(user).await?;
+        Ok(gates.patch(GATE, &PatchParams::default(), &patch).await)
+    }
+
+    /// The force annotations that the gate has now.
+    pub async fn force(&self) -> Result<Annotations> {
+        let gate = self.gates("admin").await?.get(GATE).await?;
+        let annotations = gate.annotations().iter();
+        let forced = annotations.filter(|(key, _)| KEYS.contains(&key.as_str()));
+        Ok(forced
+            .map(|(key, value)| (key.clone(), Value::from(value.as_str())))
+            .collect())
+    }
+
+    /// Binds users to a ClusterRole in this namespace.
+    pub async fn grant(&self, users: &[&str], role: &str) -> Result<()> {
+        let subjects = users.iter().map(
+            |user| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}),
+        );
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": role},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role
+            },
+            "subjects": subjects.collect::<Vec<_>>(),
+        });
+        let applier = Applier::new(self.cluster.client().await?).in_namespace(self.namespace());
+        applier.text(&binding.to_string()).await?;
+        Ok(())
+    }
+
+    /// Waits until `user` may do `verb` on gates here.
+    pub async fn wait_until_may(&self, user: &str, verb: &str) -> Result<()> {
+        let reviews: Api<SelfSubjectAccessReview> = Api::all(self.cluster.client_for(user).await?);
+        let question = SelfSubjectAccessReview {
+            spec: SelfSubjectAccessReviewSpec {
+                resource_attributes: Some(ResourceAttributes {
+                    namespace: Some(self.namespace().to_owned()),
+                    group: Some(sluice_crds::GROUP.to_owned()),
+                    resource: Some("gates".to_owned()),
+                    verb: Some(verb.to_owned()),
+                    ..ResourceAttributes::default()
+                }),
+                ..SelfSubjectAccessReviewSpec::default()
+            },
+            ..SelfSubjectAccessReview::default()
+        };
+        poll(DEADLINE, "the binding to be in effect", async || {
+            let answer = reviews.create(&PostParams::default(), &question).await?;
+            ensure!(
+                answer.status.is_some_and(|status| status.allowed),
+                "{user} may not {verb}"
+            );
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// Annotations from pairs.
+pub fn annotations<const N: usize>(pairs: [(&str, &str); N]) -> Annotations {
+    pairs
+        .map(|(key, value)| (key.to_owned(), Value::from(value)))
+        .into_iter()
+        .collect()
+}
+
+/// A force that says all it must.
+pub fn force(by: &str) -> Annotations {
+    annotations([
+        ("sluice.dev/force", "open"),
+        ("sluice.dev/force-reason", "hotfix 4711"),
+        ("sluice.dev/force-by", by),
+    ])
+}
+
+/// The end of every force.
+pub fn nothing() -> Annotations {
+    KEYS.map(|key| (key.to_owned(), Value::Null))
+        .into_iter()
+        .collect()
+}
+
+/// Checks that the policy `sluice-gate-overrides` refused with a message that holds `expected`.
+pub fn refused<T: std::fmt::Debug>(answer: kube::Result<T>, expected: &str) -> Result<()> {
+    refused_by("sluice-gate-overrides", answer, expected)
+}
+
+/// Checks that `policy` refused with a message that holds `expected`.
+pub fn refused_by<T: std::fmt::Debug>(
+    policy: &str,
+    answer: kube::Result<T>,
+    expected: &str,
+) -> Result<()> {
+    let error = answer.err().context("it was let through")?.to_string();
+    let prefix = format!("ValidatingAdmissionPolicy '{policy}'");
+    ensure!(
+        error.contains(&prefix) && error.contains(expected),
+        "not {expected:?}: {error}"
+    );
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! Who writes status.
+
+use anyhow::Result;
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::json;
+use sluice_crds::{Gate, Gatekeeper};
+
+use super::scene::{CONTROLLER, GATE, Scene, annotations, refused_by};
+
+/// Everybody else is refused, whatever their rights: these users may do everything.
+#[tokio::test]
+async fn the_controller_alone_writes_status() -> Result<()> {
+    let scene = Scene::new().await?;
+    scene.grant(&["editor"], "cluster-admin").await?;
+    scene.wait_until_may("editor", "override").await?;
+    let switch = json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "Gatekeeper",
+        "metadata": {"name": "switch"}, "spec": {"manual": {"state": "closed"}},
+    });
+    let admin = scene.cluster().client().await?;
+    let gatekeepers: Api<Gatekeeper> = Api::namespaced(admin, scene.namespace());
+    let switch: Gatekeeper = serde_json::from_value(switch)?;
+    gatekeepers.create(&PostParams::default(), &switch).await?;
+
+    let lie = Patch::Merge(json!({"status": {"state": "Open", "reason": "Me", "message": "go"}}));
+    let parameters = PatchParams::default();
+    for user in ["editor", "admin"] {
+        let expected = format!(
+            "status: is written by the controller alone, and \"{user}\" is not it; change spec, \
+             or force the gate by its annotations"
+        );
+        let gates = scene.gates(user).await?;
+        let answer = gates.patch_status(GATE, &parameters, &lie).await;
+        refused_by("sluice-status-writers", answer, &expected)?;
+        let client = scene.cluster().client_for(user).await?;
+        let gatekeepers: Api<Gatekeeper> = Api::namespaced(client, scene.namespace());
+        let answer = gatekeepers.patch_status("switch", &parameters, &lie).await;
+        refused_by("sluice-status-writers", answer, &expected)?;
+    }
+    let gates = scene.gates(CONTROLLER).await?;
+    gates.patch_status(GATE, &parameters, &lie).await?;
+    Ok(())
+}
+
+/// The API server takes nothing but status from a write to status, and no status from any other:
+/// the policies rest on it.
+#[tokio::test]
+async fn nothing_comes_in_by_the_wrong_door() -> Result<()> {
+    let scene = Scene::new().await?;
+    let both = Patch::Merge(json!({
+        "metadata": {"annotations": {"sluice.dev/force": "open"}},
+        "status": {"state": "Open"},
+    }));
+    let parameters = PatchParams::default();
+    scene
+        .gates(CONTROLLER)
+        .await?
+        .patch_status(GATE, &parameters, &both)
+        .await?;
+    assert_eq!(scene.force().await?, annotations([]));
+
+    let more = Patch::Merge(json!({"spec": {"window": "2h"}, "status": {"state": "Closed"}}));
+    let gate: Gate = scene
+        .gates("editor")
+        .await?
+        .patch(GATE, &parameters, &more)
+        .await?;
+    assert_eq!(
+        gate.status.and_then(|status| status.state),
+        Some(sluice_crds::State::Open)
+    );
+    Ok(())
+}
