@@ -15,6 +15,7 @@ use crate::clock::{Now, Trust};
 use crate::manual;
 use crate::refusal::{Refusal, Refusals};
 use crate::schedule::{self, Fault, HORIZON, Reading, Schedule, UPCOMING};
+use crate::span::Span;
 use crate::timeline::{Cause, Moment, Timeline};
 use crate::verdict::{Opinion, Reason, Verdict};
 use crate::words;
@@ -74,10 +75,28 @@ impl Keeper {
     /// Makes a gatekeeper ready to be asked about `from` and the time after it. It answers for
     /// any instant; those that it was not made ready for cost more.
     pub fn new(object: Arc<Gatekeeper>, evidence: Evidence, from: Timestamp) -> Self {
+        Self::ready(object, evidence, |schedule, readings| {
+            schedule.timeline(readings, from)
+        })
+    }
+
+    /// The same for every instant of `span`, which holds as many changes as it may: for whoever
+    /// walks through them all.
+    pub fn through(object: Arc<Gatekeeper>, evidence: Evidence, span: Span) -> Self {
+        Self::ready(object, evidence, |schedule, readings| {
+            schedule.timeline_within(readings, span)
+        })
+    }
+
+    fn ready(
+        object: Arc<Gatekeeper>,
+        evidence: Evidence,
+        timeline: impl FnOnce(&Schedule, &[Reading]) -> Result<Timeline, Fault>,
+    ) -> Self {
         let rule = kind(&object.spec).and_then(|kind| match kind {
             Kind::Schedule(spec) => {
                 let schedule = Box::new(Schedule::read(spec, "spec.schedule")?);
-                let timeline = schedule.timeline(&evidence.calendars, from);
+                let timeline = timeline(&schedule, &evidence.calendars);
                 Ok(Rule::Schedule { schedule, timeline })
             }
             Kind::Manual(_) => Ok(Rule::Manual),

@@ -11,6 +11,7 @@ use super::{Key, World};
 use crate::clock::Now;
 use crate::gate::{self, Answer, Identity, Sight, View, force};
 use crate::gatekeeper::Keeper;
+use crate::span::Span;
 
 /// A gate with everything that it names.
 #[derive(Clone, Debug)]
@@ -79,7 +80,9 @@ impl Scene {
 
     /// What is decided at `now`.
     pub fn decide(&mut self, now: Now) -> Decision {
-        self.make_ready(now.at, Readiness::Ahead);
+        for keeper in self.keepers.iter_mut().flatten() {
+            *keeper = Keeper::new(keeper.object().clone(), keeper.evidence().clone(), now.at);
+        }
         let report = gate::report(&self.view(), now);
         let decided_by = report
             .answer
@@ -101,8 +104,7 @@ impl Scene {
     }
 
     /// Whether the gate is open at `now`.
-    pub(super) fn answer(&mut self, now: Now) -> Answer {
-        self.make_ready(now.at, Readiness::There);
+    pub(super) fn answer(&self, now: Now) -> Answer {
         gate::answer(&self.view(), now)
     }
 
@@ -144,25 +146,12 @@ impl Scene {
         }
     }
 
-    /// Gatekeepers answer quickly for the next few changes only: moves them along.
-    fn make_ready(&mut self, at: Timestamp, readiness: Readiness) {
+    /// Gatekeepers answer quickly for what they are made ready for: moves them along.
+    pub(super) fn make_ready_for(&mut self, span: Span) {
         for keeper in self.keepers.iter_mut().flatten() {
-            let moved = || Keeper::new(keeper.object().clone(), keeper.evidence().clone(), at);
-            match readiness {
-                Readiness::There if keeper.reaches(at) => {}
-                Readiness::There | Readiness::Ahead => *keeper = moved(),
-            }
+            *keeper = Keeper::through(keeper.object().clone(), keeper.evidence().clone(), span);
         }
     }
-}
-
-/// What a gatekeeper is made ready for.
-#[derive(Clone, Copy)]
-enum Readiness {
-    /// To answer for the instant.
-    There,
-    /// To tell the next changes too.
-    Ahead,
 }
 
 /// Writes into the annotations what the controller would write on seeing them at `from`.

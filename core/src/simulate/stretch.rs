@@ -1,6 +1,6 @@
 //! How long a gate stays as it is, and because of what.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use sluice_crds::{Require, State};
 
 use super::Scene;
@@ -12,9 +12,11 @@ use crate::span::Span;
 use crate::timeline::{Moment, Timeline};
 use crate::verdict::Reason;
 
-/// How many instants are examined for one answer: office hours for almost 40 years, or a good week of
+/// How many instants are examined for one answer: office hours for centuries, or seven weeks of
 /// windows that open and close every minute.
-const MOST_LOOKS: usize = 20_000;
+const MOST_LOOKS: usize = 150_000;
+/// How much time is looked through at once: what a schedule holds of it is held in memory.
+const STEP: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 /// A stretch of time in which a gate is in one state because of the same causes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,24 +66,43 @@ impl Scene {
     }
 
     /// The same, examining at most so many instants.
-    pub(super) fn stretches_in(&mut self, span: Span, looks: usize) -> Stretches {
-        let told: Vec<Option<Told>> = self
-            .keepers()
-            .map(|keeper| keeper.map(|keeper| Told::new(keeper, span)))
-            .collect();
-        let mut list: Vec<Stretch> = Vec::new();
+    pub(super) fn stretches_in(&mut self, span: Span, mut looks: usize) -> Stretches {
+        let mut list = Vec::new();
         let mut at = span.start;
-        for _ in 0..looks {
-            if at >= span.end {
+        while at < span.end {
+            let end = at
+                .saturating_add(STEP)
+                .unwrap_or(Timestamp::MAX)
+                .min(span.end);
+            let step = Span { start: at, end };
+            at = self.walk(step, &mut looks, &mut list);
+            if at < end {
                 return Stretches {
                     list,
-                    cut_off: None,
+                    cut_off: Some(at),
                 };
             }
+        }
+        Stretches {
+            list,
+            cut_off: None,
+        }
+    }
+
+    /// Adds the stretches of `step`, and returns how far it came.
+    fn walk(&mut self, step: Span, looks: &mut usize, list: &mut Vec<Stretch>) -> Timestamp {
+        self.make_ready_for(step);
+        let told: Vec<Option<Told>> = self
+            .keepers()
+            .map(|keeper| keeper.map(|keeper| Told::new(keeper, step)))
+            .collect();
+        let mut at = step.start;
+        while at < step.end && *looks > 0 {
+            *looks -= 1;
             let now = Now::given(at);
             let answer = self.answer(now);
             let (causes, unknown) = self.causes(&told, answer, now);
-            let end = self.boundary(now).map_or(span.end, |end| end.min(span.end));
+            let end = self.boundary(now).map_or(step.end, |end| end.min(step.end));
             match list.last_mut() {
                 Some(last) if (last.answer, &last.causes) == (answer, &causes) => {
                     last.span.end = end;
@@ -98,10 +119,7 @@ impl Scene {
             }
             at = end;
         }
-        Stretches {
-            list,
-            cut_off: Some(at),
-        }
+        at
     }
 
     /// What makes the gate what it is, and whether that is only a want of knowledge.
