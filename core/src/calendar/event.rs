@@ -178,7 +178,7 @@ impl Series {
         let to = day(within.end).saturating_add(ahead);
         self.rule.visit(from, to, steps, |wall| {
             if let Some(start) = zone::resolve(&self.zone, wall)
-                && let Some(end) = self.length.end(&self.zone, wall, start)
+                && let Some(end) = self.length.end(&self.zone, wall)
                 && !self.without.contain(wall.date(), start)
             {
                 each(Span { start, end })?;

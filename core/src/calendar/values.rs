@@ -55,22 +55,19 @@ impl Length {
         then: SignedDuration::ZERO,
     };
 
-    /// The end of what begins at `start`, which is `instant`.
-    pub fn end(self, zone: &TimeZone, start: DateTime, instant: Timestamp) -> Option<Timestamp> {
-        match self {
-            Self::Wall(length) => zone::resolve(zone, start.checked_add(length).ok()?),
-            Self::Nominal { days: 0, then } => instant.checked_add(then).ok(),
-            Self::Nominal { days, then } => {
-                let length = SignedDuration::from_hours(24 * days);
-                let whole_days = zone::resolve(zone, start.checked_add(length).ok()?)?;
-                whole_days.checked_add(then).ok()
-            }
-        }
+    /// The end of what begins at `start`; None beyond the years that instants have.
+    pub fn end(self, zone: &TimeZone, start: DateTime) -> Option<Timestamp> {
+        let (wall, then) = match self {
+            Self::Wall(length) => (length, SignedDuration::ZERO),
+            Self::Nominal { days, then } => (SignedDuration::from_hours(24 * days), then),
+        };
+        let resolved = zone::resolve(zone, start.checked_add(wall).ok()?)?;
+        resolved.checked_add(then).ok()
     }
 
-    /// The end of what begins at `start`; None beyond the years that instants have.
+    /// The same of what is written.
     pub fn after(self, start: &When) -> Option<Timestamp> {
-        self.end(&start.zone, start.wall, start.instant()?)
+        self.end(&start.zone, start.wall)
     }
 
     /// How many days it lasts at most, without regard to changes of the clocks.
