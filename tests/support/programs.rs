@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result, anyhow, ensure};
+use serde_json::Value;
 
 /// A program of this workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,19 +63,28 @@ impl Program {
 
 fn build(program: Program) -> Result<PathBuf> {
     let name = program.name();
-    let status = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["build", "--quiet", "--package", name])
+    let output = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args([
+            "build",
+            "--quiet",
+            "--message-format=json",
+            "--package",
+            name,
+        ])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .stdin(Stdio::null())
-        .status()
+        .stderr(Stdio::inherit())
+        .output()
         .context("cannot start cargo")?;
-    ensure!(status.success(), "cargo build --package {name} failed");
-    // We are <target>/debug/deps/<test>: the programs lie two folders up, with ours or without.
-    let ourselves = env::current_exe()?;
-    let target = ourselves
-        .ancestors()
-        .find(|folder| folder.join(".fingerprint").is_dir())
-        .and_then(|profile| profile.parent())
-        .context("this program lies in no target folder of cargo")?;
-    Ok(target.join("debug").join(name))
+    ensure!(
+        output.status.success(),
+        "cargo build --package {name} failed"
+    );
+    let messages = String::from_utf8_lossy(&output.stdout);
+    let executable = messages.lines().find_map(|line| {
+        let message: Value = serde_json::from_str(line).ok()?;
+        let ours = message["target"]["name"] == name;
+        ours.then(|| message["executable"].as_str().map(PathBuf::from))?
+    });
+    executable.with_context(|| format!("cargo build made no program {name}"))
 }

@@ -2,6 +2,7 @@
 //!
 //! What comes in: the caller's wishes. What goes out: the flags of the servers.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::Path;
 use std::time::Duration;
 
@@ -50,20 +51,19 @@ impl Options {
 pub struct User {
     /// The user's name, which is also the name of the context in the kubeconfig.
     pub name: String,
-    /// The bearer token. The server listens on loopback and lives for minutes: it need not be
-    /// a secret.
+    /// The bearer token. A secret: other users of this machine can reach loopback too.
     pub token: String,
     /// Groups, besides `system:authenticated`.
     pub groups: Vec<String>,
 }
 
 impl User {
-    /// A user without groups.
+    /// A user without groups, with a token that nobody can guess.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
-            token: format!("token-of-{name}"),
+            token: format!("{:016x}{:016x}", random(), random()),
             groups: Vec::new(),
         }
     }
@@ -75,6 +75,12 @@ impl User {
             ..Self::new("admin")
         }
     }
+}
+
+/// 64 bits from the keys that the system gave the standard library for its hash maps: enough for
+/// the token of a server on loopback, and no reason for another dependency.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 /// The text of a token file: `token,name,uid,"group,group"`.
@@ -184,18 +190,23 @@ mod tests {
 
     #[test]
     fn users_become_lines_of_the_token_file() {
-        let groups = vec!["dev".to_owned(), "on call".to_owned()];
-        let users = [
-            User {
-                groups,
-                ..User::new("alice")
-            },
-            User::new("bob"),
-        ];
+        let user = |name: &str, groups: &[&str]| User {
+            name: name.to_owned(),
+            token: format!("secret-of-{name}"),
+            groups: groups.iter().copied().map(str::to_owned).collect(),
+        };
+        let users = [user("alice", &["dev", "on call"]), user("bob", &[])];
         assert_eq!(
             token_file(&users).unwrap(),
-            "token-of-alice,alice,alice,\"dev,on call\"\ntoken-of-bob,bob,bob,\"\"\n"
+            "secret-of-alice,alice,alice,\"dev,on call\"\nsecret-of-bob,bob,bob,\"\"\n"
         );
+    }
+
+    #[test]
+    fn tokens_differ() {
+        let (one, two) = (User::new("alice").token, User::new("alice").token);
+        assert_ne!(one, two);
+        assert_eq!(one.len(), 32);
     }
 
     #[test]

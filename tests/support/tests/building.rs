@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use sluice_tests::programs::Program;
 use tempfile::TempDir;
 
 /// Runs the holder of a control plane with an empty cache and nothing but `go` on its PATH.
@@ -77,4 +78,11 @@ fn a_failed_build_shows_what_go_said() {
         text.ends_with("error: go build failed:\nno space left on device\n"),
         "{text}"
     );
+}
+
+#[test]
+fn our_own_programs_are_built_or_found() {
+    let path = Program::KubectlGate.path().unwrap();
+    assert!(path.is_file(), "{}", path.display());
+    assert_eq!(path.file_stem().unwrap(), "kubectl-gate");
 }
