@@ -1,43 +1,212 @@
-//! Being written: the shape that controller.rs and world.rs use. Keep these signatures.
+//! Evidence: what gatekeepers are judged from besides spec and clock, gathered in the background.
+//!
+//! What comes in: gatekeepers as they are seen, and their going. What goes out: an
+//! [`EvidenceStore`] that decisions read without waiting, and a call for each gatekeeper whose
+//! evidence has changed. Each gatekeeper that needs evidence has a task of its own, so that a slow
+//! address delays nobody else; how many requests there are at once is limited below, in
+//! `sluice_gatekeepers::egress`.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::env;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use anyhow::Context;
 use ipnet::IpNet;
 use kube::Client;
-use sluice_core::gatekeeper::Evidence;
+use sluice_core::report::REQUESTED_AT;
 use sluice_crds::Gatekeeper;
+use sluice_gatekeepers::egress::Rules;
+use sluice_gatekeepers::{Clients, Egress, needs_evidence};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
 
 use crate::clock::Clock;
 use crate::key::ObjectKey;
 
-/// What was observed.
-#[derive(Default)]
-pub struct EvidenceStore {}
+mod observer;
+mod store;
+#[cfg(test)]
+mod tests;
+mod users;
 
-impl EvidenceStore {
-    /// What was observed for a gatekeeper.
-    pub fn get(&self, _key: &ObjectKey) -> Evidence {
-        Evidence::default()
+pub use store::EvidenceStore;
+
+use observer::Observer;
+use users::Users;
+
+/// Where a pod finds the address of the API server.
+const API_SERVER: &str = "KUBERNETES_SERVICE_HOST";
+
+/// Has evidence gathered for every gatekeeper that needs it. With its last clone, that ends.
+#[derive(Clone)]
+pub struct Tracker(Arc<Inner>);
+
+struct Inner {
+    shared: Arc<Shared>,
+    observers: Mutex<HashMap<ObjectKey, Tracked>>,
+    next_id: AtomicU64,
+    _background: [Task; 2],
+}
+
+/// What the observers share.
+struct Shared {
+    clients: Clients,
+    clock: Arc<dyn Clock>,
+    store: Arc<EvidenceStore>,
+    changed: Box<dyn Fn(&ObjectKey) + Send + Sync>,
+    users: Arc<Users>,
+}
+
+/// A gatekeeper that is observed.
+struct Tracked {
+    uid: Option<String>,
+    objects: watch::Sender<Arc<Gatekeeper>>,
+    task: Task,
+}
+
+/// A task that ends with its owner.
+struct Task(AbortHandle);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
-/// One task per gatekeeper that needs evidence.
-#[derive(Clone)]
-pub struct Tracker {}
-
 impl Tracker {
-    /// `changed` is called with the key of each gatekeeper whose evidence has changed.
+    /// Reads ConfigMaps and Secrets with `client`, and whatever is outside the cluster under the
+    /// rules of egress, which `egress_allow` opens. `changed` is called with the key of each
+    /// gatekeeper whose evidence in `store` has changed.
+    ///
+    /// # Errors
+    /// The TLS library refuses its own defaults.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
     pub fn new(
-        _client: Client,
-        _egress_allow: &[IpNet],
-        _clock: Arc<dyn Clock>,
-        _store: Arc<EvidenceStore>,
-        _changed: impl Fn(&ObjectKey) + Send + Sync + 'static,
+        client: Client,
+        egress_allow: &[IpNet],
+        clock: Arc<dyn Clock>,
+        store: Arc<EvidenceStore>,
+        changed: impl Fn(&ObjectKey) + Send + Sync + 'static,
     ) -> anyhow::Result<Self> {
-        Ok(Self {})
+        let api_server = env::var(API_SERVER).into_iter().collect();
+        let rules = Rules {
+            allow: egress_allow.to_vec(),
+            api_server,
+        };
+        let egress = Egress::new(rules).context("cannot set up the way out of the cluster")?;
+        Ok(Self::with(
+            Clients::new(client, egress),
+            clock,
+            store,
+            changed,
+        ))
     }
-    /// Observe for this object, if it needs evidence. Idempotent.
-    pub fn track(&self, _object: &Arc<Gatekeeper>) {}
-    /// It is gone.
-    pub fn forget(&self, _key: &ObjectKey) {}
+
+    /// The same, with clients that are there already.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn with(
+        clients: Clients,
+        clock: Arc<dyn Clock>,
+        store: Arc<EvidenceStore>,
+        changed: impl Fn(&ObjectKey) + Send + Sync + 'static,
+    ) -> Self {
+        let users = Arc::new(Users::default());
+        let maps = clients.config_maps.clone();
+        let waking = users::wake_on_changes(Arc::clone(&users), maps.changes());
+        let releasing = users::release(Arc::clone(&users), maps, Arc::clone(&clock));
+        let background =
+            [tokio::spawn(waking), tokio::spawn(releasing)].map(|task| Task(task.abort_handle()));
+        let changed = Box::new(changed);
+        Self(Arc::new(Inner {
+            shared: Arc::new(Shared {
+                clients,
+                clock,
+                store,
+                changed,
+                users,
+            }),
+            observers: Mutex::default(),
+            next_id: AtomicU64::new(0),
+            _background: background,
+        }))
+    }
+
+    /// Observe for this object from now on, if it needs evidence. A look is taken when its spec
+    /// or its `reconcile.fluxcd.io/requestedAt` is another one than before; else this does
+    /// nothing.
+    pub fn track(&self, object: &Arc<Gatekeeper>) {
+        let key = ObjectKey::of(object.as_ref());
+        if !needs_evidence(&object.spec) {
+            return self.forget(&key);
+        }
+        let mut observers = self.observers();
+        match observers.get(&key) {
+            Some(tracked) if tracked.observes(object) => tracked.tell(object),
+            Some(_) | None => {
+                let tracked = self.observe(&key, object);
+                observers.insert(key, tracked);
+            }
+        }
+    }
+
+    /// It is gone, or nothing is to be observed for it any more.
+    pub fn forget(&self, key: &ObjectKey) {
+        if self.observers().remove(key).is_some() {
+            self.0.shared.store.remove(key);
+        }
+    }
+
+    fn observe(&self, key: &ObjectKey, object: &Arc<Gatekeeper>) -> Tracked {
+        let id = self.0.next_id.fetch_add(1, Ordering::Relaxed);
+        self.0.shared.store.begin(key, id, object);
+        let (objects, seen) = watch::channel(Arc::clone(object));
+        let observer = Observer::new(Arc::clone(&self.0.shared), id, key.clone(), seen);
+        let task = Task(tokio::spawn(observer.run()).abort_handle());
+        Tracked {
+            uid: object.metadata.uid.clone(),
+            objects,
+            task,
+        }
+    }
+
+    /// A panic while it was locked leaves the map whole.
+    fn observers(&self) -> MutexGuard<'_, HashMap<ObjectKey, Tracked>> {
+        self.0
+            .observers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tracked {
+    /// Whether it is this very object that is observed, and somebody still does.
+    fn observes(&self, object: &Gatekeeper) -> bool {
+        self.uid == object.metadata.uid && !self.task.0.is_finished()
+    }
+
+    fn tell(&self, object: &Arc<Gatekeeper>) {
+        self.objects.send_if_modified(|known| {
+            let same = known.metadata.generation == object.metadata.generation
+                && requested_at(known) == requested_at(object);
+            if !same {
+                *known = Arc::clone(object);
+            }
+            !same
+        });
+    }
+}
+
+/// When somebody last asked for a look.
+fn requested_at(object: &Gatekeeper) -> Option<&str> {
+    object
+        .metadata
+        .annotations
+        .as_ref()?
+        .get(REQUESTED_AT)
+        .map(String::as_str)
 }

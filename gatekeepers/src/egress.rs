@@ -1,0 +1,210 @@
+//! The one way out of the cluster, for everything that evidence is read from elsewhere.
+//!
+//! What comes in: an https address, and authorities to trust besides the public ones. What goes
+//! out: the body of a reply with status 200, or an [`EgressError`] that tells the outcome and
+//! never the reply.
+//!
+//! Whoever may write a Gatekeeper may name an address, and must not reach with the controller's
+//! hands what they cannot reach themselves: hence the [`address`] rules, checked on the addresses
+//! that are connected to, after the name was resolved. Redirects are not followed, and no proxy is
+//! taken from the environment: it would resolve names itself, behind the back of the rules.
+//! The authorities are Mozilla's, compiled in: an image without a single file works, and all
+//! replicas trust the same ones.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use reqwest::{StatusCode, Url};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+pub mod address;
+mod names;
+mod outcome;
+#[cfg(test)]
+pub(crate) mod test_server;
+#[cfg(test)]
+mod tests;
+mod trust;
+
+pub use address::{Class, Rules};
+pub use names::{Names, SystemNames};
+pub use outcome::EgressError;
+
+use names::Guard;
+
+/// What one request may take, and how many there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// From the first look-up of the name to the last byte of the body.
+    pub time: Duration,
+    /// The length of the body, in bytes.
+    pub body: usize,
+    /// Requests at once.
+    pub in_flight: usize,
+    /// Requests at once to one host.
+    pub per_host: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            time: Duration::from_secs(10),
+            body: 1 << 20,
+            in_flight: 64,
+            per_host: 4,
+        }
+    }
+}
+
+/// The way out. Clones share its limits.
+#[derive(Clone)]
+pub struct Egress(Arc<Inner>);
+
+struct Inner {
+    guard: Guard,
+    limits: Limits,
+    /// For whoever names no authorities of their own.
+    client: reqwest::Client,
+    in_flight: Arc<Semaphore>,
+    hosts: Mutex<HashMap<String, Weak<Semaphore>>>,
+}
+
+impl Egress {
+    /// A way out under `rules`, with the usual limits and the system's look-up of names.
+    ///
+    /// # Errors
+    /// [`EgressError::Setup`]: the TLS library refuses its own defaults.
+    pub fn new(rules: Rules) -> Result<Self, EgressError> {
+        Self::with(rules, Limits::default(), Arc::new(SystemNames))
+    }
+
+    /// A way out with other limits and another look-up of names.
+    ///
+    /// # Errors
+    /// As [`Egress::new`].
+    pub fn with(rules: Rules, limits: Limits, names: Arc<dyn Names>) -> Result<Self, EgressError> {
+        let guard = Guard::new(rules, names);
+        let client = client(&guard, None)?;
+        let in_flight = Arc::new(Semaphore::new(limits.in_flight));
+        Ok(Self(Arc::new(Inner {
+            guard,
+            limits,
+            client,
+            in_flight,
+            hosts: Mutex::default(),
+        })))
+    }
+
+    /// The body of the reply to a GET of `url`. `authorities` are certificates in PEM, trusted
+    /// besides the public authorities.
+    ///
+    /// The wait for a turn, where too many others ask at once, does not count against the limit
+    /// of time.
+    ///
+    /// # Errors
+    /// Anything but a reply with status 200, in time and not too long, from an address that the
+    /// rules allow.
+    pub async fn get(&self, url: &str, authorities: Option<&[u8]>) -> Result<Vec<u8>, EgressError> {
+        let url = checked(url)?;
+        let client = match authorities {
+            None => self.0.client.clone(),
+            Some(pem) => client(&self.0.guard, Some(pem))?,
+        };
+        let host = url.host_str().unwrap_or_default();
+        let _turn = self.turn(host).await;
+        let time = self.0.limits.time;
+        let fetched = tokio::time::timeout(time, self.fetch(&client, url)).await;
+        fetched.unwrap_or(Err(EgressError::TimedOut(time)))
+    }
+
+    async fn fetch(&self, client: &reqwest::Client, url: Url) -> Result<Vec<u8>, EgressError> {
+        let most = self.0.limits.body;
+        let outcome = |error: reqwest::Error| outcome::of(&error);
+        // A literal address is connected to without a look-up, and so without the guard.
+        let literal = url
+            .host_str()
+            .map(|host| host.trim_matches(['[', ']']).parse());
+        if let Some(Ok(address)) = literal {
+            self.0.guard.check(address).await?;
+        }
+        let mut response = client.get(url).send().await.map_err(outcome)?;
+        if response.status() != StatusCode::OK {
+            return Err(EgressError::Status(response.status().as_u16()));
+        }
+        if response
+            .content_length()
+            .is_some_and(|told| told > most as u64)
+        {
+            return Err(EgressError::TooLong(most));
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(outcome)? {
+            if body.len() + chunk.len() > most {
+                return Err(EgressError::TooLong(most));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body)
+    }
+
+    /// Waits for a turn: first among those who ask the same host, so that the many who wait for a
+    /// slow one take no turn from the others.
+    async fn turn(&self, host: &str) -> [Option<OwnedSemaphorePermit>; 2] {
+        let host = self.host(host);
+        // Neither is ever closed; if it were, there would be no limit to keep.
+        let one = host.acquire_owned().await.ok();
+        let two = Arc::clone(&self.0.in_flight).acquire_owned().await.ok();
+        [one, two]
+    }
+
+    fn host(&self, name: &str) -> Arc<Semaphore> {
+        let mut hosts = self.0.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(host) = hosts.get(name).and_then(Weak::upgrade) {
+            return host;
+        }
+        hosts.retain(|_, host| host.strong_count() > 0);
+        let host = Arc::new(Semaphore::new(self.0.limits.per_host));
+        hosts.insert(name.to_owned(), Arc::downgrade(&host));
+        host
+    }
+}
+
+/// What a message may say of an address: its host. The rest may be as good as a password.
+pub fn shown(url: &str) -> String {
+    match Url::parse(url) {
+        Ok(url) => format!("https://{}", url.host_str().unwrap_or_default()),
+        Err(_) => "the address".to_owned(),
+    }
+}
+
+fn checked(url: &str) -> Result<Url, EgressError> {
+    let url = Url::parse(url).map_err(|_| EgressError::NotHttps)?;
+    if url.scheme() != "https" || url.host_str().is_none() {
+        return Err(EgressError::NotHttps);
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(EgressError::NamesAUser);
+    }
+    Ok(url)
+}
+
+/// A client that keeps no connection: whoever reads once a minute or less has no use for it.
+fn client(guard: &Guard, authorities: Option<&[u8]>) -> Result<reqwest::Client, EgressError> {
+    reqwest::Client::builder()
+        .user_agent(concat!(
+            "sluice-gate-controller/",
+            env!("CARGO_PKG_VERSION")
+        ))
+        .tls_backend_preconfigured(trust::config(authorities)?)
+        .https_only(true)
+        .http1_only()
+        .redirect(reqwest::redirect::Policy::none())
+        .referer(false)
+        .retry(reqwest::retry::never())
+        .no_proxy()
+        .dns_resolver(guard.clone())
+        .pool_max_idle_per_host(0)
+        .build()
+        .map_err(|_| EgressError::Setup)
+}

@@ -1,0 +1,135 @@
+//! What came of a request, in words that fit a status: outcomes, never replies.
+
+use std::error::Error;
+use std::io;
+use std::time::Duration;
+
+use rustls::CertificateError;
+
+use super::address::Class;
+
+/// Why nothing was read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EgressError {
+    /// The address is something else.
+    #[error("it is not an https address; write one that starts with https://")]
+    NotHttps,
+    /// The address holds credentials, which do not belong into a spec.
+    #[error("it names a user; remove what stands before @")]
+    NamesAUser,
+    /// The name or the address leads where nobody is to be led.
+    #[error("refused: it is {0}; the controller's flag --egress-allow opens it")]
+    Refused(Class),
+    /// The name has no address.
+    #[error("its name cannot be resolved")]
+    Unresolved,
+    /// The API server's name has no address, so that it cannot be told from others.
+    #[error(
+        "refused: the API server's own name cannot be resolved, so that it cannot be ruled out"
+    )]
+    ApiServerUnresolved,
+    /// Nobody listens there.
+    #[error("connection refused")]
+    ConnectionRefused,
+    /// It could not be connected to for another reason.
+    #[error("it cannot be connected to")]
+    NoConnection,
+    /// The certificate has run out, or is not valid yet.
+    #[error("its certificate has expired or is not valid yet")]
+    CertificateExpired,
+    /// The certificate is somebody else's.
+    #[error("its certificate is for another name")]
+    CertificateForAnother,
+    /// Nobody vouches for the certificate.
+    #[error(
+        "its certificate is not trusted; name a Secret with the authority's certificate in certSecretRef"
+    )]
+    CertificateNotTrusted,
+    /// TLS failed for another reason.
+    #[error("it does not agree on TLS")]
+    Tls,
+    /// It took too long.
+    #[error("timed out after {}s", .0.as_secs_f64())]
+    TimedOut(Duration),
+    /// The reply's status is not 200.
+    #[error("status {code}{remark}", code = .0, remark = remark(*.0))]
+    Status(u16),
+    /// The reply is longer than so many bytes.
+    #[error("the reply is longer than {}", size(*.0))]
+    TooLong(usize),
+    /// The reply ended before its end, or is no HTTP.
+    #[error("the reply broke off or is not HTTP")]
+    Broken,
+    /// The authorities are no certificates.
+    #[error("`ca.crt` holds no certificate; write certificates in PEM")]
+    NoCertificate,
+    /// The TLS library refuses its own defaults.
+    #[error("TLS cannot be set up")]
+    Setup,
+}
+
+fn remark(status: u16) -> &'static str {
+    match status {
+        300..=399 => "; redirects are not followed, write the address that they lead to",
+        _ => "",
+    }
+}
+
+fn size(bytes: usize) -> String {
+    if bytes > 0 && bytes.is_multiple_of(1 << 20) {
+        format!("{} MiB", bytes >> 20)
+    } else {
+        format!("{bytes} bytes")
+    }
+}
+
+/// What `error` comes to. That it took too long is not told here: the one limit of time is kept
+/// around the whole request.
+pub(super) fn of(error: &reqwest::Error) -> EgressError {
+    if let Some(own) = find::<EgressError>(error) {
+        return own.clone();
+    }
+    if let Some(tls) = find::<rustls::Error>(error) {
+        return of_tls(tls);
+    }
+    match find::<io::Error>(error).map(io::Error::kind) {
+        Some(io::ErrorKind::ConnectionRefused) => EgressError::ConnectionRefused,
+        _ if error.is_connect() => EgressError::NoConnection,
+        _ => EgressError::Broken,
+    }
+}
+
+fn of_tls(error: &rustls::Error) -> EgressError {
+    match error {
+        rustls::Error::InvalidCertificate(error) => match error {
+            CertificateError::Expired
+            | CertificateError::ExpiredContext { .. }
+            | CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. } => EgressError::CertificateExpired,
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                EgressError::CertificateForAnother
+            }
+            _ => EgressError::CertificateNotTrusted,
+        },
+        _ => EgressError::Tls,
+    }
+}
+
+/// The first `T` among an error and its causes. An `io::Error` that wraps another error does not
+/// give it as its cause, but the cause of that.
+fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        next = match error
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref)
+        {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        };
+    }
+    None
+}

@@ -1,0 +1,104 @@
+//! Where nobody is led to, whichever way the address is written.
+
+use rstest::rstest;
+
+use super::*;
+
+/// Each class by the addresses in the table of [`address`]; here: that both ways to an address go
+/// through that table, whatever the address is written as.
+#[rstest]
+#[case("127.0.0.1", Class::Loopback)]
+#[case("127.1", Class::Loopback)]
+#[case("0x7f000001", Class::Loopback)]
+#[case("2130706433", Class::Loopback)]
+#[case("[::1]", Class::Loopback)]
+#[case("[::ffff:127.0.0.1]", Class::Loopback)]
+#[case("0.0.0.0", Class::Unspecified)]
+#[case("[::]", Class::Unspecified)]
+#[case("169.254.169.254", Class::LinkLocal)]
+#[case("[fe80::1]", Class::LinkLocal)]
+#[case("[::ffff:169.254.169.254]", Class::LinkLocal)]
+#[case("[fd00:ec2::254]", Class::Metadata)]
+#[case("224.0.0.1", Class::Multicast)]
+#[case("255.255.255.255", Class::Broadcast)]
+#[case("10.96.0.1", Class::ApiServer)]
+#[case("[::ffff:10.96.0.1]", Class::ApiServer)]
+#[tokio::test]
+async fn a_refused_literal_is_not_connected_to(#[case] host: &str, #[case] class: Class) {
+    let egress = egress(rules(&[], &["10.96.0.1"]), Fixed::default());
+    let outcome = egress.get(&format!("https://{host}/"), None).await;
+    assert_eq!(outcome, Err(EgressError::Refused(class)));
+}
+
+#[rstest]
+#[case("127.0.0.1", Class::Loopback)]
+#[case("::1", Class::Loopback)]
+#[case("::ffff:127.0.0.1", Class::Loopback)]
+#[case("0.0.0.0", Class::Unspecified)]
+#[case("::", Class::Unspecified)]
+#[case("169.254.169.254", Class::LinkLocal)]
+#[case("fe80::1", Class::LinkLocal)]
+#[case("::ffff:169.254.169.254", Class::LinkLocal)]
+#[case("fd00:ec2::254", Class::Metadata)]
+#[case("224.0.0.1", Class::Multicast)]
+#[case("255.255.255.255", Class::Broadcast)]
+#[case("10.96.0.1", Class::ApiServer)]
+#[tokio::test]
+async fn a_name_for_a_refused_address_is_not_connected_to(
+    #[case] address: &str,
+    #[case] class: Class,
+) {
+    let egress = egress(rules(&[], &["10.96.0.1"]), Fixed::one(HOST, &[address]));
+    let outcome = egress.get(&format!("https://{HOST}/"), None).await;
+    assert_eq!(outcome, Err(EgressError::Refused(class)));
+}
+
+#[tokio::test]
+async fn the_api_server_is_refused_by_the_addresses_of_its_name() {
+    let mut names = Fixed::one(HOST, &["10.1.2.3"]);
+    names
+        .0
+        .insert("api.internal", vec!["10.1.2.3".parse().unwrap()]);
+    let egress = egress(rules(&[], &["api.internal"]), names);
+    for url in [
+        format!("https://{HOST}/"),
+        "https://api.internal/".to_owned(),
+    ] {
+        let outcome = egress.get(&url, None).await;
+        assert_eq!(
+            outcome,
+            Err(EgressError::Refused(Class::ApiServer)),
+            "{url}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_read_while_the_api_server_cannot_be_told_apart() {
+    let egress = egress(
+        rules(&[], &["api.internal"]),
+        Fixed::one(HOST, &["10.1.2.3"]),
+    );
+    let outcome = egress.get(&format!("https://{HOST}/"), None).await;
+    assert_eq!(outcome, Err(EgressError::ApiServerUnresolved));
+}
+
+/// The server listens on loopback, so that only the rules can be in the way.
+#[tokio::test]
+async fn a_server_on_a_refused_address_sees_nobody() {
+    let server = served(Reply::ok("secret")).await;
+    let egress = egress(rules(&[], &[]), Fixed::one(HOST, &["127.0.0.1"]));
+    assert_eq!(
+        read(&egress, &server).await,
+        Err(EgressError::Refused(Class::Loopback))
+    );
+    assert_eq!(server.requests(), 0);
+}
+
+#[tokio::test]
+async fn of_several_addresses_the_allowed_ones_are_used() {
+    let server = served(Reply::ok("text")).await;
+    let names = Fixed::one(HOST, &["169.254.169.254", "127.0.0.1"]);
+    let egress = egress(rules(&["127.0.0.0/8"], &[]), names);
+    assert_eq!(read(&egress, &server).await.unwrap(), b"text");
+}

@@ -1,0 +1,156 @@
+//! Evidence: what gatekeepers are judged from, besides their spec and the clock.
+//!
+//! What comes in: a Gatekeeper, clients that only read, what was observed before, an instant.
+//! What goes out: an [`Observation`], whose evidence `sluice_core::gatekeeper` judges. One file a
+//! kind of gatekeeper; nothing is decided here, and nothing is written.
+//!
+//! What leaves the cluster leaves it through [`egress`], and nowhere else.
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+use sluice_core::gatekeeper::Evidence;
+use sluice_crds::gatekeeper::{Kind, NotOneKind};
+use sluice_crds::{Gatekeeper, GatekeeperSpec};
+
+pub mod config_maps;
+pub mod egress;
+#[cfg(test)]
+mod fake_api;
+mod schedule;
+mod secrets;
+
+pub use config_maps::{ConfigMapKey, ConfigMaps};
+pub use egress::Egress;
+
+/// What evidence is gathered with. Cheap to clone: clones share their watches and limits.
+#[derive(Clone)]
+pub struct Clients {
+    /// The ConfigMaps of the cluster.
+    pub config_maps: ConfigMaps,
+    /// The way out of the cluster.
+    pub egress: Egress,
+    kubernetes: kube::Client,
+    reader: schedule::Reader,
+}
+
+impl Clients {
+    /// Clients that see what `kubernetes` may see, and leave the cluster through `egress`.
+    pub fn new(kubernetes: kube::Client, egress: Egress) -> Self {
+        Self {
+            config_maps: ConfigMaps::new(kubernetes.clone()),
+            egress,
+            kubernetes,
+            reader: schedule::Reader::default(),
+        }
+    }
+}
+
+/// What was observed for one gatekeeper.
+#[derive(Clone, Debug, Default)]
+pub struct Observation {
+    /// What to judge it from.
+    pub evidence: Evidence,
+    /// When to observe again, if nothing changes before. None: only on a change.
+    pub again: Option<Timestamp>,
+    calendars: Vec<schedule::Seen>,
+}
+
+impl Observation {
+    /// The evidence for `object` as far as it was observed already, for this spec or for an
+    /// earlier one. None if some of it was not.
+    pub fn evidence_for(&self, object: &Gatekeeper) -> Option<Evidence> {
+        match object.spec.kind() {
+            Ok(Kind::Schedule(spec)) => {
+                let calendars = schedule::known(spec, &self.calendars)?;
+                Some(Evidence { calendars })
+            }
+            Ok(Kind::Manual(_)) | Err(NotOneKind) => Some(Evidence::default()),
+        }
+    }
+
+    /// The same, but with everything due that is otherwise read at intervals: somebody asked for
+    /// a look.
+    #[must_use]
+    pub fn made_due(mut self) -> Self {
+        for calendar in &mut self.calendars {
+            calendar.make_due();
+        }
+        self
+    }
+}
+
+/// Whether there is anything to observe for a gatekeeper with this spec.
+pub fn needs_evidence(spec: &GatekeeperSpec) -> bool {
+    if spec.suspend {
+        return false;
+    }
+    match spec.kind() {
+        Ok(Kind::Schedule(spec)) => schedule::needs_evidence(spec),
+        Ok(Kind::Manual(_)) | Err(NotOneKind) => false,
+    }
+}
+
+/// The ConfigMaps that a gatekeeper is judged from: a change of one is a reason to observe anew.
+pub fn sources(object: &Gatekeeper) -> Vec<ConfigMapKey> {
+    match object.spec.kind() {
+        Ok(Kind::Schedule(spec)) => schedule::sources(spec, &namespace(object)),
+        Ok(Kind::Manual(_)) | Err(NotOneKind) => Vec::new(),
+    }
+}
+
+/// Gathers the evidence of `object` at `now`. What is not due yet is taken from `last`; what
+/// reads as it did before is not read twice.
+pub async fn observe(
+    object: &Gatekeeper,
+    clients: &Clients,
+    last: &Observation,
+    now: Timestamp,
+) -> Observation {
+    match object.spec.kind() {
+        Ok(Kind::Schedule(spec)) => {
+            let seen = schedule::observe(object, spec, clients, &last.calendars, now).await;
+            Observation {
+                evidence: Evidence {
+                    calendars: seen.iter().map(|seen| seen.reading.clone()).collect(),
+                },
+                again: seen.iter().filter_map(schedule::Seen::again).min(),
+                calendars: seen,
+            }
+        }
+        Ok(Kind::Manual(_)) | Err(NotOneKind) => Observation::default(),
+    }
+}
+
+fn namespace(object: &Gatekeeper) -> String {
+    object.namespace().unwrap_or_default()
+}
+
+/// Whether an object may have this name (a DNS subdomain, RFC 1123). What may not cannot exist,
+/// and is not to get into a path or a selector.
+fn is_object_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    let at_an_end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    (1..=253).contains(&name.len())
+        && name.chars().all(allowed)
+        && name.starts_with(at_an_end)
+        && name.ends_with(at_an_end)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("holidays", true)]
+    #[case("uk.2026-27", true)]
+    #[case("", false)]
+    #[case("..", false)]
+    #[case("a/../../nodes", false)]
+    #[case("a,metadata.name!=b", false)]
+    #[case("A", false)]
+    fn names_are_checked_before_they_are_used(#[case] name: &str, #[case] allowed: bool) {
+        assert_eq!(is_object_name(name), allowed);
+    }
+}

@@ -1,0 +1,173 @@
+//! Evidence for `schedule`: its calendars.
+//!
+//! What comes in: the spec, and each calendar as it was last seen. What goes out: each calendar as
+//! it is seen now, in the order in which `sluice_core::schedule` asks for them. A ConfigMap is
+//! read when it changes ([`config_map`]), an address at its interval ([`address`]); both texts are
+//! parsed by one [`Reader`].
+
+use futures::future::join_all;
+use jiff::Timestamp;
+use kube::ResourceExt;
+use sluice_core::schedule::{Reading, Schedule};
+use sluice_crds::Gatekeeper;
+use sluice_crds::gatekeeper::{self as api, Calendar};
+
+use crate::{Clients, ConfigMapKey, namespace};
+
+mod address;
+mod config_map;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use address::Rereads;
+pub(crate) use text::Reader;
+use text::{Text, Zone};
+
+/// A calendar as it was last seen.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    source: Calendar,
+    zone: String,
+    /// What to judge from.
+    pub(crate) reading: Reading,
+    /// The last text that was had, whatever came of it.
+    text: Option<Text>,
+    /// Of an address: when it is read again.
+    rereads: Option<Rereads>,
+}
+
+impl Seen {
+    /// When to look again, if nothing changes before.
+    pub(crate) fn again(&self) -> Option<Timestamp> {
+        self.rereads
+            .as_ref()
+            .map(|rereads| rereads.again(&self.reading))
+    }
+
+    /// An address is read at the next look, whatever its interval says.
+    pub(crate) fn make_due(&mut self) {
+        if let Some(rereads) = &mut self.rereads {
+            rereads.make_due();
+        }
+    }
+}
+
+/// Whether there are calendars among the windows.
+pub(crate) fn needs_evidence(spec: &api::Schedule) -> bool {
+    calendars(spec).next().is_some()
+}
+
+/// The ConfigMaps that the calendars are in.
+pub(crate) fn sources(spec: &api::Schedule, namespace: &str) -> Vec<ConfigMapKey> {
+    let named = calendars(spec).filter_map(|calendar| calendar.config_map_ref.as_ref());
+    let key = |name: &str| ConfigMapKey {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    };
+    let mut keys: Vec<_> = named.map(|reference| key(&reference.name)).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+fn calendars(spec: &api::Schedule) -> impl Iterator<Item = &Calendar> {
+    spec.open
+        .iter()
+        .chain(&spec.closed)
+        .filter_map(|window| window.calendar.as_ref())
+}
+
+/// The readings of the calendars of `spec`, if all of them are among what was seen. A spec that is
+/// refused has none.
+pub(crate) fn known(spec: &api::Schedule, last: &[Seen]) -> Option<Vec<Reading>> {
+    let Ok(schedule) = Schedule::read(spec, "spec.schedule") else {
+        return Some(Vec::new());
+    };
+    let zone = schedule.zone_name();
+    let reading = |source| Some(find(last, source, zone)?.reading.clone());
+    schedule
+        .calendars()
+        .map(|(_, source)| reading(source))
+        .collect()
+}
+
+/// What was seen of a calendar is found by its source, not by its place: a window that is added
+/// above it changes nothing.
+fn find<'a>(last: &'a [Seen], source: &Calendar, zone: &str) -> Option<&'a Seen> {
+    last.iter()
+        .find(|seen| seen.source == *source && seen.zone == zone)
+}
+
+/// The calendars as they are seen at `now`. A spec that is refused has none.
+pub(crate) async fn observe(
+    object: &Gatekeeper,
+    spec: &api::Schedule,
+    clients: &Clients,
+    last: &[Seen],
+    now: Timestamp,
+) -> Vec<Seen> {
+    let Ok(schedule) = Schedule::read(spec, "spec.schedule") else {
+        return Vec::new();
+    };
+    let look = Look {
+        namespace: namespace(object),
+        name: object.name_any(),
+        uid: object.uid().unwrap_or_default(),
+        zone: Zone {
+            zone: schedule.zone().clone(),
+            name: schedule.zone_name().to_owned(),
+        },
+        clients,
+        now,
+    };
+    join_all(
+        schedule
+            .calendars()
+            .map(|(_, source)| look.at(source, last)),
+    )
+    .await
+}
+
+/// What a look at a calendar is taken with.
+struct Look<'a> {
+    namespace: String,
+    name: String,
+    uid: String,
+    zone: Zone,
+    clients: &'a Clients,
+    now: Timestamp,
+}
+
+impl Look<'_> {
+    async fn at(&self, source: &Calendar, last: &[Seen]) -> Seen {
+        let last = find(last, source, &self.zone.name);
+        match (&source.config_map_ref, &source.url) {
+            (Some(reference), _) => self.at_config_map(source, reference, last).await,
+            (None, Some(url)) => self.at_address(source, url, last).await,
+            // The spec was refused before.
+            (None, None) => self.seen(
+                source,
+                Reading::Unavailable("it has no source".to_owned()),
+                None,
+                None,
+            ),
+        }
+    }
+
+    fn seen(
+        &self,
+        source: &Calendar,
+        reading: Reading,
+        text: Option<Text>,
+        rereads: Option<Rereads>,
+    ) -> Seen {
+        Seen {
+            source: source.clone(),
+            zone: self.zone.name.clone(),
+            reading,
+            text,
+            rereads,
+        }
+    }
+}

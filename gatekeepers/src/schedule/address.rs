@@ -1,0 +1,217 @@
+//! Calendars at https addresses: read again at their interval, good for three.
+//!
+//! When to read again, and what a failure means, is [`Rereads`]: a pure rule over instants.
+
+use jiff::{SignedDuration, Timestamp};
+use sha2::{Digest as _, Sha256};
+use sluice_core::duration;
+use sluice_core::schedule::Reading;
+use sluice_crds::gatekeeper::Calendar;
+
+use super::text::Text;
+use super::{Look, Seen};
+use crate::{egress, secrets};
+
+/// The wait after the first failure; each further one doubles it, up to the interval.
+const RETRY: SignedDuration = SignedDuration::from_mins(1);
+/// What was read stays good for so many intervals.
+const GOOD_FOR: i32 = 3;
+/// The interval of a calendar whose own cannot be read, which the schedule refuses.
+const DEFAULT: SignedDuration = SignedDuration::from_hours(1);
+/// By how many thousandths the interval is drawn out or shortened at most, so that those who
+/// began together do not stay together.
+const JITTER: u64 = 100;
+
+/// When an address is read again, and what is wrong with it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Rereads {
+    due: Due,
+    /// In a row.
+    failures: u32,
+    /// What to judge from once the last good reading has run out.
+    problem: Option<Reading>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Due {
+    AtOnce,
+    At(Timestamp),
+}
+
+impl Rereads {
+    /// When to look again: to read, or to say that what was read has run out.
+    pub(super) fn again(&self, reading: &Reading) -> Timestamp {
+        let Due::At(due) = self.due else {
+            return Timestamp::MIN;
+        };
+        match (&self.problem, good_until(reading)) {
+            (Some(_), Some(end)) => due.min(end),
+            (_, _) => due,
+        }
+    }
+
+    pub(super) fn make_due(&mut self) {
+        self.due = Due::AtOnce;
+    }
+
+    /// Whether to read at `now`. What is due later than it can be is due: the clock was set back.
+    fn is_due(&self, now: Timestamp, cadence: &Cadence) -> bool {
+        match self.due {
+            Due::AtOnce => true,
+            Due::At(due) => due <= now || due > later(now, cadence.interval * 2),
+        }
+    }
+}
+
+/// How often an address is read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Cadence {
+    interval: SignedDuration,
+    /// The same, a little longer or shorter.
+    next: SignedDuration,
+}
+
+impl Cadence {
+    /// The interval of `source`, with a jitter that is always the same for the same object.
+    fn of(source: &Calendar, uid: &str) -> Self {
+        let interval = duration::parse(&source.interval).unwrap_or(DEFAULT);
+        let mut hash = Sha256::new();
+        hash.update(uid);
+        hash.update(source.url.as_deref().unwrap_or_default());
+        let [a, b, c, d, ..] = <[u8; 32]>::from(hash.finalize());
+        let drawn = u64::from(u32::from_be_bytes([a, b, c, d])) % (2 * JITTER + 1);
+        let thousandths = i32::try_from(1000 - JITTER + drawn).unwrap_or(1000);
+        let next = interval
+            .checked_mul(thousandths)
+            .map_or(interval, |scaled| scaled / 1000);
+        Self { interval, next }
+    }
+
+    fn retry(&self, failures: u32) -> SignedDuration {
+        let doubled = 2_i32.checked_pow(failures.saturating_sub(1));
+        let wait = doubled.and_then(|times| RETRY.checked_mul(times));
+        wait.map_or(self.interval, |wait| wait.min(self.interval))
+    }
+}
+
+/// What to judge from after an attempt at `now`, and when the next one is due. A failure leaves
+/// what was read before, for as long as that is good.
+fn after(
+    attempt: Result<&Text, String>,
+    last: Option<&Seen>,
+    cadence: &Cadence,
+    now: Timestamp,
+) -> (Reading, Rereads) {
+    let fresh = attempt.map(|text| text.reading(Some(later(now, cadence.interval * GOOD_FOR))));
+    let problem = match fresh {
+        Ok(reading @ Reading::Read { .. }) => {
+            let due = Due::At(later(now, cadence.next));
+            return (
+                reading,
+                Rereads {
+                    due,
+                    failures: 0,
+                    problem: None,
+                },
+            );
+        }
+        Ok(reading) => reading,
+        Err(why) => Reading::Unavailable(why),
+    };
+    let before = last
+        .and_then(|last| last.rereads.as_ref())
+        .map_or(0, |before| before.failures);
+    let failures = before.saturating_add(1);
+    let due = Due::At(later(now, cadence.retry(failures)));
+    let reading = match last.filter(|last| holds(&last.reading, now)) {
+        Some(last) => last.reading.clone(),
+        None => problem.clone(),
+    };
+    (
+        reading,
+        Rereads {
+            due,
+            failures,
+            problem: Some(problem),
+        },
+    )
+}
+
+/// What to judge from at `now` when it is not yet time to read again.
+fn meanwhile(last: &Seen, now: Timestamp) -> Reading {
+    match last
+        .rereads
+        .as_ref()
+        .and_then(|rereads| rereads.problem.as_ref())
+    {
+        Some(problem) if !holds(&last.reading, now) => problem.clone(),
+        Some(_) | None => last.reading.clone(),
+    }
+}
+
+fn good_until(reading: &Reading) -> Option<Timestamp> {
+    match reading {
+        Reading::Read { good_until, .. } => *good_until,
+        Reading::Unavailable(_) | Reading::Broken(_) => None,
+    }
+}
+
+fn holds(reading: &Reading, now: Timestamp) -> bool {
+    good_until(reading).is_some_and(|end| now < end)
+}
+
+fn later(now: Timestamp, by: SignedDuration) -> Timestamp {
+    now.saturating_add(by).unwrap_or(Timestamp::MAX)
+}
+
+impl Look<'_> {
+    pub(super) async fn at_address(
+        &self,
+        source: &Calendar,
+        url: &str,
+        last: Option<&Seen>,
+    ) -> Seen {
+        let cadence = Cadence::of(source, &self.uid);
+        if let Some(last) = last
+            && let Some(rereads) = &last.rereads
+            && !rereads.is_due(self.now, &cadence)
+        {
+            return Seen {
+                reading: meanwhile(last, self.now),
+                ..last.clone()
+            };
+        }
+        let known = last.and_then(|last| last.text.as_ref());
+        let attempt = match self.fetch(source, url).await {
+            Ok(bytes) => Ok(self.clients.reader.read(&bytes, &self.zone, known).await),
+            Err(why) => {
+                let (namespace, name) = (&self.namespace, &self.name);
+                tracing::warn!(namespace, name, why, "a calendar cannot be read");
+                Err(why)
+            }
+        };
+        let (reading, rereads) = after(
+            attempt.as_ref().map_err(Clone::clone),
+            last,
+            &cadence,
+            self.now,
+        );
+        let text = attempt.ok().or_else(|| known.cloned());
+        self.seen(source, reading, text, Some(rereads))
+    }
+
+    async fn fetch(&self, source: &Calendar, url: &str) -> Result<Vec<u8>, String> {
+        let authorities = match &source.cert_secret_ref {
+            Some(reference) => {
+                let (client, name) = (&self.clients.kubernetes, &reference.name);
+                Some(secrets::authorities(client, &self.namespace, name).await?)
+            }
+            None => None,
+        };
+        let reply = self.clients.egress.get(url, authorities.as_deref()).await;
+        reply.map_err(|error| format!("{}: {error}", egress::shown(url)))
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;
