@@ -173,7 +173,7 @@ async fn named_users_count_as_the_controller(cluster: &Cluster) -> Result<()> {
     grant_everything(cluster, "backup").await?;
     backup = cluster.client_for("backup").await?;
     let gates: Api<Gate> = Api::namespaced(backup, "team");
-    let deadline = std::time::Duration::from_secs(10);
+    let deadline = std::time::Duration::from_secs(30);
     poll(deadline, "the binding to be in effect", async || {
         gates
             .patch_status("production", &patch, &Patch::Merge(&report))

@@ -28,7 +28,7 @@ use sluice_tests::{Namespace, poll};
 use super::{CONTROLLER, installed};
 
 /// Until a binding is in effect.
-const DEADLINE: Duration = Duration::from_secs(10);
+const DEADLINE: Duration = Duration::from_secs(30);
 
 fn object<K: DeserializeOwned>(value: Value) -> Result<K> {
     Ok(serde_json::from_value(value)?)

@@ -15,7 +15,7 @@ use sluice_tests::{Applier, Cluster, Namespace, poll};
 pub use crate::chart::{CONTROLLER, installed};
 
 /// Until a binding is in effect.
-const DEADLINE: Duration = Duration::from_secs(10);
+const DEADLINE: Duration = Duration::from_secs(30);
 
 /// The gate of every scene.
 pub const GATE: &str = "production";
