@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
@@ -114,7 +114,8 @@ impl Applier {
         let api = self.api(object).await?;
         let parameters = PatchParams::apply(&self.manager).force();
         let name = object.name_any();
-        let stored = api.patch(&name, &parameters, &Patch::Apply(object)).await?;
+        let stored = api.patch(&name, &parameters, &Patch::Apply(object)).await;
+        let stored = stored.map_err(in_few_words)?;
         if kind(object) == "CustomResourceDefinition" {
             self.wait_until_established(&name).await?;
         }
@@ -160,6 +161,14 @@ impl Applier {
             },
         )
         .await
+    }
+}
+
+/// What the API server said, without the whole status that it came in.
+fn in_few_words(error: kube::Error) -> anyhow::Error {
+    match error {
+        kube::Error::Api(status) => anyhow!("{}", status.message),
+        other => other.into(),
     }
 }
 

@@ -49,7 +49,7 @@ async fn open() -> Result<Shared> {
         },
         None => start().await?,
     };
-    let crds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crds/yaml");
+    let crds = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("crds/yaml");
     if crds.is_dir() {
         let client = shared.cluster.client().await?;
         Applier::new(client).path(&crds).await?;

@@ -1,9 +1,12 @@
 //! Building without the Go that is needed, and building at the same time.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
+use sluice_tests::poll;
 use sluice_tests::programs::Program;
 use tempfile::TempDir;
 
@@ -85,4 +88,59 @@ fn our_own_programs_are_built_or_found() {
     let path = Program::KubectlGate.path().unwrap();
     assert!(path.is_file(), "{}", path.display());
     assert_eq!(path.file_stem().unwrap(), "kubectl-gate");
+}
+
+/// Stands in for Go: counts the builds, and ends one when the test says so.
+const SLOW_GO: &str = r#"
+PATH=/usr/bin:/bin
+[ "$1" = env ] && echo go1.26.8 && exit
+folder=${0%/bin/go}
+echo built >>"$folder/builds"
+while [ ! -e "$folder/go-on" ]; do sleep 0.05; done
+while [ "$1" != -o ]; do shift; done
+touch "$2/server" "$2/kube-apiserver" "$2/kube-controller-manager"
+"#;
+
+#[tokio::test]
+async fn of_two_at_once_one_builds_and_the_other_waits() {
+    let folder = tempfile::tempdir().unwrap();
+    let (bin, builds) = (folder.path().join("bin"), folder.path().join("builds"));
+    fs::create_dir(&bin).unwrap();
+    write_program(&bin.join("go"), SLOW_GO);
+    let start = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hold-control-plane"));
+        command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+        command.env("SLUICE_CACHE", folder.path().join("cache"));
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let one = start();
+    poll(Duration::from_secs(20), "the build", async || {
+        fs::metadata(&builds)
+    })
+    .await
+    .unwrap();
+    let mut two = start();
+    let mut line = String::new();
+    BufReader::new(two.stderr.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    assert_eq!(
+        line,
+        "Another process is building what is needed: waiting for it.\n"
+    );
+
+    fs::write(folder.path().join("go-on"), "").unwrap();
+    let said = String::from_utf8(one.wait_with_output().unwrap().stderr).unwrap();
+    assert!(
+        said.contains("Built etcd, kube-apiserver, kube-controller-manager v1.36.1"),
+        "{said}"
+    );
+    two.wait().unwrap();
+    assert_eq!(fs::read_to_string(&builds).unwrap(), "built\n");
+    let cache = fs::read_dir(folder.path().join("cache/control-plane")).unwrap();
+    assert_eq!(cache.count(), 2, "the programs and the lock");
 }

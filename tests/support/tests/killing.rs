@@ -48,6 +48,16 @@ fn processes(place: &Place) -> Vec<String> {
 
 #[tokio::test]
 async fn a_killed_holder_leaves_no_server_and_no_folder() {
+    nothing_is_left_after("-KILL").await;
+}
+
+#[tokio::test]
+async fn an_interrupted_holder_leaves_no_server_and_no_folder() {
+    nothing_is_left_after("-INT").await;
+}
+
+/// The holder handles no signal: no destructor runs, whichever ends it.
+async fn nothing_is_left_after(signal: &str) {
     let (mut child, place) = hold();
     assert!(place.folder.join("kubeconfig").exists());
     // Three servers, each with a supervisor and a watcher, and the sweeper.
@@ -59,9 +69,14 @@ async fn a_killed_holder_leaves_no_server_and_no_folder() {
     .await
     .unwrap();
 
-    // On Unix this is SIGKILL: no destructor runs.
-    child.kill().unwrap();
-    child.wait().unwrap();
+    let mut kill = Command::new("kill");
+    assert!(
+        kill.args([signal, &child.id().to_string()])
+            .status()
+            .unwrap()
+            .success()
+    );
+    assert_eq!(child.wait().unwrap().code(), None, "ended by itself");
 
     poll(DEADLINE, "everything to be gone", async || {
         let left = processes(&place);

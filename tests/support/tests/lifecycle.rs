@@ -1,6 +1,6 @@
 //! Starting, stopping, and what the servers can do in between.
 
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
@@ -100,6 +100,34 @@ async fn users_act_with_their_own_name_and_groups() {
     let api: Api<NamespaceObject> = Api::all(plane.client_for("alice").await.unwrap());
     let refused = api.list(&ListParams::default()).await.unwrap_err();
     assert!(matches!(refused, kube::Error::Api(status) if status.is_forbidden()));
+}
+
+#[tokio::test]
+async fn a_test_that_panics_leaves_nothing() {
+    let plane = start(Options::default()).await;
+    let (folder, port) = (plane.folder(), plane.port());
+    let test = tokio::spawn(async move {
+        let _held = plane;
+        panic!("as a failed assertion does");
+    });
+    assert!(test.await.unwrap_err().is_panic());
+    assert!(!folder.exists());
+    assert!(!listens(port));
+}
+
+#[tokio::test]
+async fn a_port_that_somebody_took_is_not_waited_for() {
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let binaries = Binaries::ensure(&Stderr::new()).unwrap();
+    let options = Options {
+        // The last one counts: every attempt gets the taken port.
+        api_server_flags: vec![format!("--secure-port={port}")],
+        ..Options::default()
+    };
+    let error = ControlPlane::start(&binaries, options).await.err().unwrap();
+    let expected = "other processes took every free port that kube-apiserver was given, 5 times";
+    assert_eq!(error.to_string(), expected);
 }
 
 #[tokio::test]
