@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
+use sluice_tests::programs::Program;
 
 /// The folder of the workspace.
 pub(crate) fn root() -> &'static Path {
@@ -95,6 +96,14 @@ pub(crate) struct Dependency {
 pub(crate) fn metadata() -> Result<Metadata> {
     let text = output(cargo().args(["metadata", "--format-version", "1", "--no-deps"]))?;
     serde_json::from_str(&text).context("cannot read what cargo metadata wrote")
+}
+
+/// The released program: the file that its environment variable names, else built now.
+pub(crate) fn released(program: Program) -> Result<PathBuf> {
+    match env::var_os(program.variable()).filter(|path| !path.is_empty()) {
+        Some(path) => Ok(path.into()),
+        None => Ok(build_release(&[program.name()])?.join(program.name())),
+    }
 }
 
 /// Builds programs of ours for release. Returns the folder that they lie in.

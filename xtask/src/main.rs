@@ -9,9 +9,11 @@
     reason = "a chore talks to the person at the terminal"
 )]
 
+mod bench;
 mod cargo;
 mod ci;
 mod cluster;
+mod demo;
 mod deny;
 mod docs;
 mod floors;
@@ -38,6 +40,11 @@ enum Chore {
     /// A local control plane to play with, outside of any test.
     #[command(subcommand)]
     Cluster(cluster::Command),
+    /// The main job on a real API server, told as a story on one screen.
+    Demo(demo::Arguments),
+    /// Measures, with ratios in one run.
+    #[command(subcommand)]
+    Bench(bench::Command),
     /// All tests, against one real API server.
     Test(test::Arguments),
     /// All checks: format, lints, generated files, floors, dependencies, docs.
@@ -66,6 +73,8 @@ async fn main() -> ExitCode {
 async fn run(chore: Chore) -> Result<()> {
     match chore {
         Chore::Cluster(command) => cluster::run(command).await,
+        Chore::Demo(arguments) => demo::run(arguments).await,
+        Chore::Bench(command) => bench::run(command).await,
         Chore::Test(arguments) => test::run(arguments).await,
         Chore::Ci => ci::run().await,
         Chore::Generate(arguments) => generate::run(&arguments),

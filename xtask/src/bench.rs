@@ -1,0 +1,31 @@
+//! `cargo xtask bench`: figures with ratios in one run.
+//!
+//! What comes in: how large. What goes out: tables in Markdown, for `docs/reference/benchmarks.md`.
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::cargo;
+
+mod scale;
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// "Open now, and when does it change": criterion, beside the `cron` crate.
+    Windows,
+    /// Many gates that change at one instant, on a real API server.
+    Scale(scale::Arguments),
+}
+
+pub(crate) async fn run(command: Command) -> Result<()> {
+    match command {
+        Command::Windows => cargo::run(cargo::cargo().args([
+            "bench",
+            "--package",
+            "sluice-core",
+            "--bench",
+            "windows",
+        ])),
+        Command::Scale(arguments) => scale::run(arguments).await,
+    }
+}

@@ -1,0 +1,217 @@
+//! A herd: N gates with N gatekeepers that all open at one instant.
+//!
+//! In one run: the raw patch rate of the server, by a bare client with as many connections; the
+//! controller's writes, their delays, its memory and CPU; what it writes while idle; how long a
+//! restart takes; how long a decision takes at the instant; and a person who forces a gate in the
+//! midst of it all.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use jiff::Timestamp;
+use kube::Client;
+use sluice_tests::programs::Program;
+use sluice_tests::progress::{Progress, Stderr};
+use sluice_tests::{Applier, Options};
+
+use crate::cargo;
+use crate::server::Server;
+
+mod decisions;
+mod herd;
+mod process;
+mod raw;
+mod seen;
+
+/// Where the herd lives.
+const NAMESPACE: &str = "sluice-scale";
+/// How many requests are in flight: the controller's default.
+const CONNECTIONS: usize = 16;
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    server: Server,
+    /// How many gates, and as many gatekeepers.
+    #[arg(long, default_value_t = 1_000)]
+    gates: usize,
+    /// How long the controller is watched while nothing changes, in seconds.
+    #[arg(long, default_value_t = 60)]
+    idle: u64,
+}
+
+pub(crate) async fn run(arguments: Arguments) -> Result<()> {
+    let progress = Stderr::new();
+    let program = cargo::released(Program::GateController)?;
+    let open = arguments.server.open(Options::default()).await?;
+    let client = open.cluster.client().await?;
+    prepare(&client).await?;
+    let n = arguments.gates;
+    let instant = instant(n, arguments.idle)?;
+    progress.say(&format!(
+        "{n} gates and {n} gatekeepers, all of which open at {instant}"
+    ));
+    herd::create(&client, n, instant).await?;
+    let raw = raw::patch_rate(&client, n.min(2_000)).await?;
+    progress.say(&format!(
+        "the bare client patches {raw:.0} statuses a second"
+    ));
+
+    let kubeconfig = open.cluster.kubeconfig().to_owned();
+    let start = || process::Controller::start(&program, &kubeconfig);
+    let controller = start()?;
+    let took = controller.settled(2 * n).await?;
+    progress.say(&format!(
+        "every status was written {took:.1?} after the start"
+    ));
+    let idle = idle(&controller, Duration::from_secs(arguments.idle)).await?;
+    progress.say(&format!("{idle} writes in {} s of idling", arguments.idle));
+    drop(controller);
+
+    let controller = start()?;
+    let restart = controller.settled(2 * n).await?;
+    progress.say(&format!(
+        "right {restart:.2?} after a restart, {} writes",
+        controller.writes().await?
+    ));
+    let standby = decisions::Standby::start(&client).await?;
+    let before = controller.usage()?;
+    let watch = seen::Seen::start(&client);
+    let decisions = standby.decide_all_at(instant).await?;
+    let forced = herd::force_in_the_midst(&client, instant).await?;
+    let delays = watch.delays(n, instant).await?;
+    let after = controller.usage()?;
+    let writes = controller.writes().await?;
+    print!(
+        "{}",
+        Table {
+            n,
+            raw,
+            idle,
+            restart,
+            decisions,
+            forced,
+            delays,
+            before,
+            after,
+            writes
+        }
+    );
+    Ok(())
+}
+
+/// When everything opens: late enough for everything to have been created and written before.
+#[allow(clippy::disallowed_methods, reason = "a benchmark on the real clock")]
+fn instant(n: usize, idle: u64) -> Result<Timestamp> {
+    let creating = n / 150;
+    let seconds = i64::try_from(creating)? + i64::try_from(idle)? + 60;
+    Ok(Timestamp::from_second(
+        Timestamp::now().as_second() + seconds,
+    )?)
+}
+
+async fn prepare(client: &Client) -> Result<()> {
+    let applier = Applier::new(client.clone());
+    applier
+        .path(&cargo::root().join("crds/yaml"))
+        .await
+        .context("cannot install the CRDs")?;
+    let namespace = format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {NAMESPACE}}}\n");
+    applier.text(&namespace).await?;
+    Ok(())
+}
+
+/// Writes while nothing changes.
+#[allow(clippy::disallowed_methods, reason = "a benchmark on the real clock")]
+async fn idle(controller: &process::Controller, length: Duration) -> Result<u64> {
+    let before = controller.writes().await?;
+    tokio::time::sleep(length).await;
+    Ok(controller.writes().await? - before)
+}
+
+struct Table {
+    n: usize,
+    raw: f64,
+    idle: u64,
+    restart: Duration,
+    decisions: decisions::Decisions,
+    forced: Duration,
+    delays: seen::Delays,
+    before: process::Usage,
+    after: process::Usage,
+    writes: u64,
+}
+
+impl std::fmt::Display for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            n,
+            raw,
+            idle,
+            restart,
+            decisions,
+            forced,
+            delays,
+            before,
+            after,
+            writes,
+        } = self;
+        let rate = delays.rate();
+        writeln!(f, "\n| {n} gates, {n} gatekeepers | |\n|---|---|")?;
+        writeln!(
+            f,
+            "| raw patch rate of the server, {CONNECTIONS} connections | {raw:.0}/s |"
+        )?;
+        writeln!(f, "| writes at the instant | {writes} |")?;
+        writeln!(
+            f,
+            "| statuses a second | {rate:.0}/s, {:.0} % of raw |",
+            100.0 * rate / raw
+        )?;
+        for (what, of) in [
+            ("gates", &delays.gates),
+            ("gatekeepers", &delays.gatekeepers),
+        ] {
+            writeln!(
+                f,
+                "| status of {what}: p50, p99, last | {:.2} s, {:.2} s, {:.2} s |",
+                of.at(0.5),
+                of.at(0.99),
+                of.at(1.0)
+            )?;
+        }
+        writeln!(
+            f,
+            "| a decision at the instant: p50, p99 | {:.1} µs, {:.1} µs |",
+            decisions.p50 * 1e6,
+            decisions.p99 * 1e6
+        )?;
+        writeln!(
+            f,
+            "| all {n} decisions right after | {:.1} ms |",
+            decisions.all * 1e3
+        )?;
+        writeln!(
+            f,
+            "| a gate forced in the midst, until its status | {:.0} ms |",
+            forced.as_secs_f64() * 1e3
+        )?;
+        writeln!(
+            f,
+            "| resident: before, after, highest | {} MiB, {} MiB, {} MiB |",
+            before.resident, after.resident, after.highest
+        )?;
+        writeln!(
+            f,
+            "| CPU of the controller for the change | {:.1} s |",
+            after.cpu - before.cpu
+        )?;
+        writeln!(f, "| writes in the idle time | {idle} |")?;
+        writeln!(
+            f,
+            "| restart until right | {:.2} s |",
+            restart.as_secs_f64()
+        )
+    }
+}

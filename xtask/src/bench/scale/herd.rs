@@ -1,0 +1,102 @@
+//! The gates and gatekeepers of the herd, and the person in the midst of it.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use futures::{StreamExt, TryStreamExt};
+use jiff::{SignedDuration, Timestamp};
+use kube::api::{Patch, PatchParams, PostParams, WatchParams};
+use kube::core::WatchEvent;
+use kube::{Api, Client};
+use serde_json::json;
+use sluice_crds::gate::GatekeeperReference;
+use sluice_crds::gatekeeper::{Schedule, Window};
+use sluice_crds::{Gate, GateSpec, Gatekeeper, GatekeeperSpec};
+
+use super::{CONNECTIONS, NAMESPACE};
+
+/// The one that is forced.
+const FORCED: &str = "gate-000000";
+
+/// Gates `gate-000000` and on, each kept by a gatekeeper of its own that opens at `instant`.
+pub(super) async fn create(client: &Client, n: usize, instant: Timestamp) -> Result<()> {
+    let gatekeepers: Api<Gatekeeper> = Api::namespaced(client.clone(), NAMESPACE);
+    let gates: Api<Gate> = Api::namespaced(client.clone(), NAMESPACE);
+    let local = |at: Timestamp| at.strftime("%Y-%m-%dT%H:%M:%S").to_string();
+    let window = Window {
+        name: Some("herd".to_owned()),
+        from: Some(local(instant)),
+        until: Some(local(instant.checked_add(SignedDuration::from_hours(24))?)),
+        ..Window::default()
+    };
+    futures::stream::iter(0..n)
+        .map(async |place| {
+            let schedule = Schedule {
+                time_zone: "UTC".to_owned(),
+                open: vec![window.clone()],
+                closed: Vec::new(),
+            };
+            let spec = GatekeeperSpec {
+                schedule: Some(schedule),
+                ..GatekeeperSpec::default()
+            };
+            let keeper = Gatekeeper::new(&format!("keeper-{place:06}"), spec);
+            let reference = GatekeeperReference {
+                name: format!("keeper-{place:06}"),
+                namespace: None,
+            };
+            let spec = GateSpec {
+                gatekeepers: vec![reference],
+                ..GateSpec::default()
+            };
+            let gate = Gate::new(&format!("gate-{place:06}"), spec);
+            let params = PostParams::default();
+            gatekeepers.create(&params, &keeper).await?;
+            gates.create(&params, &gate).await
+        })
+        .buffer_unordered(CONNECTIONS)
+        .try_for_each(async |_| Ok(()))
+        .await
+        .context("cannot create the herd")
+}
+
+/// Forces a gate while the herd is being written. How long it took until its status said so.
+#[allow(clippy::disallowed_methods, reason = "a benchmark on the real clock")]
+pub(super) async fn force_in_the_midst(client: &Client, instant: Timestamp) -> Result<Duration> {
+    let gates: Api<Gate> = Api::namespaced(client.clone(), NAMESPACE);
+    let midst = instant.checked_add(SignedDuration::from_millis(300))?;
+    let left = midst.duration_since(Timestamp::now());
+    tokio::time::sleep(Duration::try_from(left).unwrap_or_default()).await;
+    let version = gates
+        .get(FORCED)
+        .await?
+        .metadata
+        .resource_version
+        .unwrap_or_default();
+    let only = WatchParams::default()
+        .fields(&format!("metadata.name={FORCED}"))
+        .timeout(60);
+    let mut changes = gates.watch(&only, &version).await?.boxed();
+    let annotations = json!({
+        "sluice.dev/force": "closed",
+        "sluice.dev/force-by": "admin",
+        "sluice.dev/force-reason": "in the midst of the herd",
+    });
+    let patch = json!({ "metadata": { "annotations": annotations } });
+    let began = Instant::now();
+    gates
+        .patch(FORCED, &PatchParams::default(), &Patch::Merge(&patch))
+        .await?;
+    while let Some(change) = changes.try_next().await? {
+        let WatchEvent::Modified(gate) = change else {
+            continue;
+        };
+        if gate
+            .status
+            .is_some_and(|status| status.r#override.is_some())
+        {
+            return Ok(began.elapsed());
+        }
+    }
+    anyhow::bail!("the force was not seen within a minute")
+}

@@ -1,0 +1,179 @@
+//! The story: a table, a freeze, a force, a window, a calendar.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use futures::{StreamExt, TryStreamExt};
+use jiff::Timestamp;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, ResourceExt};
+use sluice_crds::{Gate, State};
+use sluice_tests::poll;
+
+use super::screen::Screen;
+use super::stage::Stage;
+use super::{NAMESPACE, kubectl_gate};
+
+/// How long anything may take that comes about at once.
+const SOON: Duration = Duration::from_secs(20);
+/// How long the force of the story lasts.
+const FORCE: &str = "10s";
+
+pub(super) async fn tell(screen: &Screen, stage: &Stage) -> Result<()> {
+    let gates: Api<Gate> = Api::namespaced(stage.client.clone(), NAMESPACE);
+    decided(&gates).await?;
+    screen.scene("Gates, their state, why, and until when");
+    show(screen, stage, &["get"]).await?;
+    screen.scene("Office hours, but no deploys on Fridays");
+    show(screen, stage, &["why", "production"]).await?;
+    force(screen, stage, &gates).await?;
+    screen.scene("The coming week");
+    show(
+        screen,
+        stage,
+        &["calendar", "production", "payroll", "--days", "7"],
+    )
+    .await?;
+    window(screen, &gates).await
+}
+
+/// Waits for the first decisions.
+async fn decided(gates: &Api<Gate>) -> Result<()> {
+    poll(SOON, "every gate to be decided", async || {
+        let all = gates.list(&kube::api::ListParams::default()).await?;
+        let decided = |gate: &Gate| {
+            gate.status
+                .as_ref()
+                .is_some_and(|status| status.state.is_some())
+        };
+        ensure!(
+            !all.items.is_empty() && all.items.iter().all(decided),
+            "some are not"
+        );
+        Ok::<_, anyhow::Error>(())
+    })
+    .await
+}
+
+async fn show(screen: &Screen, stage: &Stage, arguments: &[&str]) -> Result<()> {
+    screen.command("alice", &format!("kubectl gate {}", arguments.join(" ")));
+    let said = kubectl_gate(stage, "alice", arguments).await?;
+    screen.quote(&said.text);
+    ensure!(said.success, "kubectl gate {} failed", arguments.join(" "));
+    Ok(())
+}
+
+/// A force that is refused to one, granted to another, and runs out.
+async fn force(screen: &Screen, stage: &Stage, gates: &Api<Gate>) -> Result<()> {
+    screen.scene("Forcing a gate needs a right of its own, a name, a reason and an end");
+    // Whatever day it is: force the gate to the state that it is not in.
+    let before = state(&gates.get("production").await?)?;
+    let (verb, forced) = match before {
+        State::Closed => ("open", State::Open),
+        State::Open => ("close", State::Closed),
+    };
+    let arguments = [
+        verb,
+        "production",
+        "--for",
+        FORCE,
+        "--reason",
+        "hotfix 4711",
+    ];
+    for (who, granted) in [("alice", false), ("bob", true)] {
+        screen.command(
+            who,
+            &format!("kubectl gate {verb} production --for {FORCE} --reason 'hotfix 4711'"),
+        );
+        let said = kubectl_gate(stage, who, &arguments).await?;
+        screen.quote(&said.text);
+        ensure!(
+            said.success == granted,
+            "{who} should have been {}",
+            if granted { "granted" } else { "refused" }
+        );
+    }
+    let is = async |wanted: State| {
+        poll(SOON, &format!("production to be {wanted}"), async || {
+            let gate = gates.get("production").await?;
+            ensure!(state(&gate)? == wanted, "it is {}", state(&gate)?);
+            Ok::<_, anyhow::Error>(gate)
+        })
+        .await
+    };
+    let gate = is(forced).await?;
+    screen.happened(message(&gate));
+    let gate = is(before).await?;
+    screen.happened("the force has run out");
+    screen.happened(message(&gate));
+    Ok(())
+}
+
+/// A window that opens and closes, each change with its delay.
+async fn window(screen: &Screen, gates: &Api<Gate>) -> Result<()> {
+    screen.scene("A maintenance window, half of every minute (the next two changes)");
+    let config = watcher::Config::default().fields("metadata.name=maintenance");
+    let mut changes = watcher(gates.clone(), config)
+        .default_backoff()
+        .applied_objects()
+        .boxed();
+    let first = next(&mut changes).await?;
+    screen.fact(message(&first));
+    let mut was = first;
+    for _ in 0..2 {
+        let due = upcoming(&was).context("the window has no next change")?;
+        screen.waiting(&format!("waiting for {due}"));
+        let gate = loop {
+            let gate = next(&mut changes).await?;
+            if state(&gate)? != state(&was)? {
+                break gate;
+            }
+        };
+        let late = now().duration_since(due);
+        screen.waited();
+        screen.happened(&format!(
+            "{} at {due}, in the status {} ms later: {}",
+            state(&gate)?,
+            late.as_millis(),
+            message(&gate)
+        ));
+        was = gate;
+    }
+    Ok(())
+}
+
+async fn next<S>(changes: &mut S) -> Result<Gate>
+where
+    S: futures::Stream<Item = Result<Gate, watcher::Error>> + Unpin,
+{
+    let change = tokio::time::timeout(Duration::from_secs(90), changes.try_next()).await;
+    change
+        .context("the maintenance window did not change")??
+        .context("the watch ended")
+}
+
+fn state(gate: &Gate) -> Result<State> {
+    match gate.status.as_ref().and_then(|status| status.state) {
+        Some(state) => Ok(state),
+        None => bail!("gate {} has not been decided", gate.name_any()),
+    }
+}
+
+fn message(gate: &Gate) -> &str {
+    gate.status
+        .as_ref()
+        .and_then(|status| status.message.as_deref())
+        .unwrap_or_default()
+}
+
+fn upcoming(gate: &Gate) -> Option<Timestamp> {
+    Some(gate.status.as_ref()?.upcoming.first()?.at.0)
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the demo measures how late a change is seen"
+)]
+fn now() -> Timestamp {
+    Timestamp::now()
+}
