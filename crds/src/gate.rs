@@ -41,8 +41,7 @@ pub mod annotations {
     derive = "PartialEq",
     doc = "A Gate says whether a change may go out now, and why. Its gatekeepers toggle it; people can force it.",
     validation = Rule::new("size(self.metadata.name) <= 63")
-        .message("metadata.name: at most 63 characters, so that it fits a label")
-        .field_path(".metadata.name"),
+        .message("metadata.name: at most 63 characters, so that it fits a label"),
     printcolumn(name = "State", type_ = "string", json_path = ".status.state"),
     printcolumn(name = "Reason", type_ = "string", json_path = ".status.reason"),
     printcolumn(
@@ -72,7 +71,7 @@ pub mod annotations {
     validation = Rule::new("duration(self.window) <= duration(self.maxOverride)")
         .message("window: must not be longer than maxOverride; shorten window or raise maxOverride")
         .field_path(".window"),
-    validation = Rule::new("size(self.gatekeepers) == 0 || self.default == 'closed'")
+    validation = Rule::new("!has(self.gatekeepers) || size(self.gatekeepers) == 0 || self.default == 'closed'")
         .message("default: only a gate without gatekeepers has a default; remove default or the gatekeepers")
         .field_path(".default")
 )]

@@ -27,8 +27,7 @@ pub use schedule::{Calendar, CertificateReference, ConfigMapKeyReference, Schedu
     derive = "PartialEq",
     doc = "A Gatekeeper is one rule that admits a change or does not: a schedule of windows, or a switch. Gates name the gatekeepers that keep them.",
     validation = Rule::new("size(self.metadata.name) <= 63")
-        .message("metadata.name: at most 63 characters, so that it fits a label")
-        .field_path(".metadata.name"),
+        .message("metadata.name: at most 63 characters, so that it fits a label"),
     printcolumn(name = "State", type_ = "string", json_path = ".status.state"),
     printcolumn(name = "Reason", type_ = "string", json_path = ".status.reason"),
     printcolumn(

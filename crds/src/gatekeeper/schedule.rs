@@ -11,12 +11,12 @@ use super::{Duration, default_interval};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new("size(self.open) + size(self.closed) > 0")
+    validation = Rule::new("has(self.open) && size(self.open) > 0 || has(self.closed) && size(self.closed) > 0")
         .message("a schedule without windows is always open; write at least one window under open or closed"),
-    validation = Rule::new("self.closed.all(w, !has(w.lastStart))")
+    validation = Rule::new("!has(self.closed) || self.closed.all(w, !has(w.lastStart))")
         .message("closed: lastStart belongs to open windows; remove it")
         .field_path(".closed"),
-    validation = Rule::new("self.open.all(w, !has(w.name) || self.closed.all(c, !has(c.name) || c.name != w.name))")
+    validation = Rule::new("!has(self.open) || !has(self.closed) || self.open.all(w, !has(w.name) || self.closed.all(c, !has(c.name) || c.name != w.name))")
         .message("open: a window has the name of a closed one; give each window a name of its own")
         .field_path(".open")
 )]
