@@ -177,7 +177,17 @@ fn seen<K: Resource<DynamicType = ()>>(object: DeserializeGuard<K>) -> (ObjectKe
             object.annotations_mut().remove(LAST_APPLIED);
             Seen::Object(Arc::new(object))
         }
-        Err(invalid) => Seen::Unreadable(invalid.error.into()),
+        Err(invalid) => {
+            let kind = K::kind(&());
+            tracing::error!(
+                kind = %kind,
+                namespace = %key.namespace,
+                name = %key.name,
+                "this version cannot read the object, which counts as closed: {}",
+                invalid.error
+            );
+            Seen::Unreadable(invalid.error.into())
+        }
     };
     (key, seen)
 }

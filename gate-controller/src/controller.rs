@@ -112,7 +112,9 @@ impl House {
         let mut watches = JoinSet::new();
         self.watch_objects(&mut watches)?;
         let policies_known = self.watch_identity(&mut watches);
-        self.compare_clocks(&mut watches);
+        if self.settings.compare_clocks {
+            self.compare_clocks(&mut watches);
+        }
         let (events, sending) = Events::new(Arc::clone(&self.counters));
         let busy = Arc::clone(&self.queue);
         watches.spawn(events::send(
@@ -132,7 +134,7 @@ impl House {
             queue,
             shard,
         } = self;
-        let (leadership, work_ended) = lead(&settings, &client, &clock, &tasks, &shutdown);
+        let (leadership, work_ended) = lead(&settings, &client, &clock, &tasks, &shutdown)?;
         let workers = Arc::new(Workers {
             context: Context {
                 client,
@@ -306,8 +308,9 @@ impl House {
         watches.spawn(async move {
             loop {
                 if let Some(trust) = skew::compare(&client, clock.as_ref()).await
-                    && world.stand(|standing| standing.trust = trust)
+                    && !skew::is_as_good(world.standing().trust, trust)
                 {
+                    world.stand(|standing| standing.trust = trust);
                     tracing::info!(?trust, "the clock was compared with the API server's");
                     waker.everything();
                 }
@@ -336,10 +339,10 @@ fn lead(
     clock: &Arc<dyn Clock>,
     tasks: &TaskTracker,
     shutdown: &CancellationToken,
-) -> (Leadership, CancellationToken) {
+) -> anyhow::Result<(Leadership, CancellationToken)> {
     let (until, leadership) = Leadership::new();
     let work_ended = CancellationToken::new();
-    if settings.enable_leader_election {
+    if settings.enable_leader_election && !settings.standby {
         let terms = lease::Terms {
             namespace: settings.runtime_namespace.clone(),
             name: lease::name(settings.watch_label_selector.as_deref()),
@@ -348,13 +351,14 @@ fn lead(
             renew_deadline: settings.leader_election_renew_deadline,
             retry_period: settings.leader_election_retry_period,
         };
+        terms.check().map_err(anyhow::Error::msg)?;
         let (client, clock, ended) = (client.clone(), Arc::clone(clock), work_ended.clone());
         tasks.spawn(async move {
             lease::hold(client, terms, clock.as_ref(), &until, &ended).await;
         });
     } else {
         let for_ever = Instant::now() + Duration::from_secs(100 * 365 * 86_400);
-        until.send_replace(Some(for_ever));
+        until.send_replace((!settings.standby).then_some(for_ever));
         let shutdown = shutdown.clone();
         tasks.spawn(async move {
             // The sender is what keeps the leadership.
@@ -362,7 +366,7 @@ fn lead(
             drop(until);
         });
     }
-    (leadership, work_ended)
+    Ok((leadership, work_ended))
 }
 
 /// Has the workers work, once everything that decisions are made from is there.

@@ -11,6 +11,7 @@ use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use sluice_core::condition::cut;
 use tokio::sync::mpsc;
 
+use crate::failure;
 use crate::metrics::Counters;
 
 /// How many events may wait. Beyond that they are dropped and counted: the log has them all.
@@ -86,7 +87,8 @@ pub async fn send(
         };
         if let Err(error) = recorder.publish(&event, &told.about).await {
             counters.events_dropped.inc();
-            tracing::debug!(%error, "an event was not taken");
+            let why = failure::of_request(&error, "create and patch", "events", "events.k8s.io");
+            tracing::error!("an event was not taken: {why}");
         }
     }
 }

@@ -47,6 +47,16 @@ fn not_installed(plural: &str, group: &str) -> String {
     )
 }
 
+/// Whether the failure passes by itself: the API server is away, or has too much to do. A refusal
+/// stays one until somebody changes something.
+pub fn passes(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => matches!(status.code, 409 | 429 | 500..),
+        kube::Error::HyperError(_) | kube::Error::Service(_) => true,
+        _ => false,
+    }
+}
+
 /// Whether the object that was written to is gone, or is another one of the same name.
 pub fn is_gone(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404 || is_other_object(status))
@@ -55,4 +65,35 @@ pub fn is_gone(error: &kube::Error) -> bool {
 /// The uid that a write names is a precondition: another object of the same name is a conflict.
 fn is_other_object(status: &Status) -> bool {
     status.code == 409 && status.message.contains("uid")
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn refused(code: u16, message: &str) -> kube::Error {
+        kube::Error::Api(Status::failure(message, "").with_code(code).boxed())
+    }
+
+    #[rstest]
+    #[case::no_right(403, false)]
+    #[case::invalid(422, false)]
+    #[case::conflict(409, true)]
+    #[case::too_many(429, true)]
+    #[case::broken(500, true)]
+    #[case::away(503, true)]
+    fn some_failures_pass_by_themselves(#[case] code: u16, #[case] expected: bool) {
+        assert_eq!(passes(&refused(code, "")), expected);
+    }
+
+    #[test]
+    fn a_missing_right_is_named() {
+        let words = of_request(&refused(403, "no"), "patch", "gates/status", "sluice.dev");
+        assert!(
+            words.contains("grant the verbs patch on gates/status"),
+            "{words}"
+        );
+    }
 }

@@ -36,6 +36,24 @@ pub struct Terms {
     pub retry_period: Duration,
 }
 
+impl Terms {
+    /// Whether a leader stops before anyone else may start, and tries more than once before that.
+    ///
+    /// # Errors
+    /// Which flags have to change.
+    pub fn check(&self) -> Result<(), String> {
+        if self.retry_period < self.renew_deadline && self.renew_deadline < self.duration {
+            return Ok(());
+        }
+        Err(format!(
+            "--leader-election-renew-deadline={:?} must be shorter than \
+             --leader-election-lease-duration={:?} and longer than \
+             --leader-election-retry-period={:?}",
+            self.renew_deadline, self.duration, self.retry_period
+        ))
+    }
+}
+
 /// The name of the Lease of a shard: each has its own.
 pub fn name(selector: Option<&str>) -> String {
     match selector {
@@ -75,11 +93,11 @@ impl Leadership {
         (sender, Self(receiver))
     }
 
-    /// Whether this replica may write now.
-    pub fn leads(&self) -> bool {
-        self.0
-            .borrow()
-            .is_some_and(|deadline| Instant::now() < deadline)
+    /// How long this replica may still write. None: not at all.
+    pub fn left(&self) -> Option<Duration> {
+        let deadline = (*self.0.borrow())?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        (!left.is_zero()).then_some(left)
     }
 
     /// Waits until it may. For ever, if nobody is left to say so.
@@ -251,7 +269,11 @@ impl Holder {
             metadata,
             spec: Some(LeaseSpec {
                 holder_identity: Some(self.terms.identity.clone()),
-                lease_duration_seconds: i32::try_from(self.terms.duration.as_secs().max(1)).ok(),
+                // Rounded up: others must not take over before this replica has stopped.
+                lease_duration_seconds: i32::try_from(
+                    self.terms.duration.as_millis().div_ceil(1000),
+                )
+                .ok(),
                 acquire_time: if mine {
                     spec.acquire_time.clone()
                 } else {
@@ -278,5 +300,33 @@ impl Holder {
         if let Ok(Err(error)) = tokio::time::timeout(self.terms.retry_period, given).await {
             tracing::debug!(lease = %self.terms.name, %error, "the lease was not given back");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(35, 30, 5, true)]
+    #[case(30, 30, 5, false)]
+    #[case(35, 5, 5, false)]
+    fn a_leader_stops_before_another_starts(
+        #[case] duration: u64,
+        #[case] deadline: u64,
+        #[case] retry: u64,
+        #[case] makes_sense: bool,
+    ) {
+        let terms = Terms {
+            namespace: String::new(),
+            name: String::new(),
+            identity: String::new(),
+            duration: Duration::from_secs(duration),
+            renew_deadline: Duration::from_secs(deadline),
+            retry_period: Duration::from_secs(retry),
+        };
+        assert_eq!(terms.check().is_ok(), makes_sense);
     }
 }

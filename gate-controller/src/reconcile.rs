@@ -3,8 +3,8 @@
 //! A kind is a folder: `gather.rs` collects everything that the decision needs, `apply.rs` carries
 //! it out. Events only wake; a look takes nothing but the object's name.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use kube::Client;
@@ -34,7 +34,7 @@ pub struct Context {
     pub counters: Arc<Counters>,
     /// The objects that this controller writes to.
     pub shard: Shard,
-    /// Statuses that were written and that the caches may not have yet.
+    /// What was written and the caches may not have yet.
     pub written: Written,
 }
 
@@ -70,32 +70,56 @@ pub async fn look(context: &Context, work: &Work) -> Result<Outcome, kube::Error
     }
 }
 
-/// Statuses that were written, by the version of the object they were decided from: until the
-/// watch has brought the write back, the next look takes them from here. Without it a second look
-/// would write the same again.
+/// What was written and the caches do not have yet: until the watch has brought it back, the next
+/// look takes it from here. Without it a second look would write the same again, or complete the
+/// same force a second time.
+///
+/// Versions of one kind of object are numbers that grow, as Kubernetes has it (KEP 5504); where
+/// they are not, nothing is remembered, and the price is a second write.
 #[derive(Default)]
-pub struct Written(Mutex<HashMap<Work, (Option<String>, serde_json::Value)>>);
+pub struct Written(Mutex<HashMap<Work, Ahead>>);
+
+/// How an object is ahead of the caches.
+#[derive(Clone, Debug)]
+struct Ahead {
+    /// The version as of which the caches have it all.
+    version: u64,
+    status: Option<serde_json::Value>,
+    annotations: BTreeMap<String, String>,
+}
 
 impl Written {
-    fn note<S: serde::Serialize>(&self, work: Work, version: Option<String>, status: &S) {
-        if let Ok(status) = serde_json::to_value(status) {
-            self.lock().insert(work, (version, status));
-        }
+    fn status<S: serde::Serialize>(&self, work: &Work, version: Option<&str>, status: &S) {
+        let status = serde_json::to_value(status).ok();
+        self.note(work, version, |ahead| ahead.status = status);
     }
 
-    /// The status that was written onto `version` of the object, if that is still the version at
-    /// hand.
-    fn onto<S: serde::de::DeserializeOwned>(
-        &self,
-        work: &Work,
-        version: Option<&String>,
-    ) -> Option<S> {
-        let mut written = self.lock();
-        let (onto, status) = written.get(work)?;
-        if onto.as_ref() == version {
-            return serde_json::from_value(status.clone()).ok();
+    fn annotations(&self, work: &Work, version: Option<&str>, set: BTreeMap<String, String>) {
+        self.note(work, version, |ahead| ahead.annotations = set);
+    }
+
+    fn note(&self, work: &Work, version: Option<&str>, change: impl FnOnce(&mut Ahead)) {
+        let Some(version) = version.and_then(|version| version.parse().ok()) else {
+            return;
+        };
+        let mut all = self.lock();
+        let ahead = all.entry(work.clone()).or_insert(Ahead {
+            version,
+            status: None,
+            annotations: BTreeMap::new(),
+        });
+        ahead.version = version;
+        change(ahead);
+    }
+
+    /// What `version` of the object lacks.
+    fn beyond(&self, work: &Work, version: Option<&str>) -> Option<Ahead> {
+        let version: u64 = version?.parse().ok()?;
+        let mut all = self.lock();
+        if all.get(work)?.version > version {
+            return all.get(work).cloned();
         }
-        written.remove(work);
+        all.remove(work);
         None
     }
 
@@ -103,9 +127,41 @@ impl Written {
         self.lock().remove(work);
     }
 
-    fn lock(
-        &self,
-    ) -> std::sync::MutexGuard<'_, HashMap<Work, (Option<String>, serde_json::Value)>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Work, Ahead>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ahead {
+    fn status<S: serde::de::DeserializeOwned>(&self) -> Option<S> {
+        serde_json::from_value(self.status.clone()?).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::ObjectKey;
+
+    #[test]
+    fn what_was_written_is_remembered_until_the_caches_have_it() {
+        let work = Work::Gate(ObjectKey {
+            namespace: "n".to_owned(),
+            name: "a".to_owned(),
+        });
+        let written = Written::default();
+        assert!(written.beyond(&work, Some("1")).is_none());
+        written.status(&work, Some("3"), &"status");
+        let set: BTreeMap<_, _> = [("a".to_owned(), "b".to_owned())].into();
+        written.annotations(&work, Some("12"), set.clone());
+        let ahead = written.beyond(&work, Some("3")).unwrap();
+        assert_eq!(
+            (ahead.status(), ahead.annotations),
+            (Some("status".to_owned()), set)
+        );
+        assert!(written.beyond(&work, Some("12")).is_none());
+        assert!(written.beyond(&work, Some("3")).is_none());
+        written.status(&work, Some("opaque"), &"status");
+        assert!(written.beyond(&work, Some("3")).is_none());
     }
 }

@@ -75,6 +75,14 @@ pub struct Settings {
     #[arg(long, default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub trust_unverified_identity: bool,
 
+    /// Keep the caches full and never write.
+    #[arg(long, hide = true)]
+    pub standby: bool,
+
+    /// Compare the clock with the API server's. Off where the clock is set by hand, as in tests.
+    #[arg(long, hide = true, default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub compare_clocks: bool,
+
     /// The namespace this controller runs in.
     #[arg(
         long,

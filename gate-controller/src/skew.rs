@@ -6,7 +6,7 @@ use jiff::fmt::rfc2822::DateTimeParser;
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::client::Body;
-use sluice_core::clock::Trust;
+use sluice_core::clock::{REPORTED, Trust};
 
 use crate::clock::Clock;
 
@@ -39,6 +39,17 @@ pub async fn compare(client: &Client, clock: &dyn Clock) -> Option<Trust> {
     Some(Trust::from_difference(difference(before, after, theirs)))
 }
 
+/// Whether a comparison says what was known already. The API server's clock is read in whole
+/// seconds, so that differences seem to change a little from one comparison to the next.
+pub fn is_as_good(known: Trust, found: Trust) -> bool {
+    match (known, found) {
+        (Trust::Good, Trust::Good) => true,
+        (Trust::Drifting(known), Trust::Drifting(found))
+        | (Trust::Lost(known), Trust::Lost(found)) => (known - found).abs() <= REPORTED,
+        _ => false,
+    }
+}
+
 /// Ours less theirs, as far as it is certain: `theirs` was true at some time between `before` and
 /// `after`, and stands for the whole second that it starts.
 fn difference(before: Timestamp, after: Timestamp, theirs: Timestamp) -> SignedDuration {
@@ -59,6 +70,14 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    #[test]
+    fn a_difference_that_stays_about_the_same_is_no_news() {
+        let lost = |seconds| Trust::Lost(SignedDuration::from_secs(seconds));
+        assert!(is_as_good(lost(40), lost(39)));
+        assert!(!is_as_good(lost(40), lost(-40)));
+        assert!(!is_as_good(lost(31), Trust::Good));
+    }
 
     #[rstest]
     #[case::within_its_second(10_500, 10_600, 10, 0)]

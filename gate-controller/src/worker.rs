@@ -16,9 +16,12 @@ use crate::metrics::{KindLabels, ObjectLabels};
 use crate::queue::{Shared, Urgency};
 use crate::reconcile::{self, Context, Outcome};
 
-/// How long one look may take: longer than any request should, shorter than a leadership lasts
-/// after its last renewal.
+/// How long one look may take: longer than any request should.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The longest delay after failures that pass by themselves: what fell due while the API server
+/// was away is written soon after it is back.
+const LONGEST_FOR_PASSING: Duration = Duration::from_secs(10);
 
 /// How long to wait after failures.
 #[derive(Clone, Copy, Debug)]
@@ -30,9 +33,14 @@ pub(crate) struct Retry {
 }
 
 impl Retry {
-    fn delay(self, failures: u32) -> Duration {
+    fn delay(self, failures: u32, passes: bool) -> Duration {
         let doublings = failures.saturating_sub(1).min(20);
-        self.first.saturating_mul(1 << doublings).min(self.longest)
+        let longest = if passes {
+            self.longest.min(LONGEST_FOR_PASSING)
+        } else {
+            self.longest
+        };
+        self.first.saturating_mul(1 << doublings).min(longest)
     }
 }
 
@@ -47,7 +55,7 @@ pub(crate) struct Workers {
 /// Why a look came to nothing.
 enum Failure {
     Refused(kube::Error),
-    Silent,
+    Silent(Duration),
     Panicked,
 }
 
@@ -68,23 +76,23 @@ impl Workers {
                 () = shutdown.cancelled() => return,
                 work = next => work,
             };
-            if leadership.leads() {
-                self.look(&work).await;
-            } else {
-                self.again(&work, self.context.clock.now());
+            match leadership.left() {
+                Some(left) => self.look(&work, left.min(PATIENCE)).await,
+                None => self.again(&work, self.context.clock.now()),
             }
             self.queue.done(&work);
         }
     }
 
-    async fn look(&self, work: &Work) {
+    /// Looks, for so long at most: what a leader has begun must not outlive its leadership.
+    async fn look(&self, work: &Work, patience: Duration) {
         let began = Instant::now();
         let look = AssertUnwindSafe(reconcile::look(&self.context, work)).catch_unwind();
-        let outcome = match tokio::time::timeout(PATIENCE, look).await {
+        let outcome = match tokio::time::timeout(patience, look).await {
             Ok(Ok(Ok(outcome))) => Ok(outcome),
             Ok(Ok(Err(error))) => Err(Failure::Refused(error)),
             Ok(Err(_)) => Err(Failure::Panicked),
-            Err(_) => Err(Failure::Silent),
+            Err(_) => Err(Failure::Silent(patience)),
         };
         let labels = labels(work);
         match outcome {
@@ -126,12 +134,19 @@ impl Workers {
             .failures
             .get_or_create(&KindLabels { kind })
             .inc();
-        let delay = self.retry.delay(failures);
+        let passes = match failure {
+            Failure::Refused(error) => failure::passes(error),
+            Failure::Silent(_) => true,
+            Failure::Panicked => false,
+        };
+        let delay = self.retry.delay(failures, passes);
         let why = match failure {
             Failure::Refused(error) => {
                 failure::of_request(error, "patch", plural(work), sluice_crds::GROUP)
             }
-            Failure::Silent => format!("the API server did not answer within {PATIENCE:?}"),
+            Failure::Silent(patience) => {
+                format!("the API server did not answer within {patience:?}")
+            }
             Failure::Panicked => "a defect of the controller; please report it".to_owned(),
         };
         let key = work.key();
@@ -193,7 +208,8 @@ mod tests {
             first: Duration::from_millis(750),
             longest: Duration::from_secs(900),
         };
-        let delays: Vec<u128> = [1, 2, 3, 30].map(|n| retry.delay(n).as_millis()).to_vec();
-        assert_eq!(delays, [750, 1500, 3000, 900_000]);
+        let delays = |passes| [1, 2, 3, 30].map(|n| retry.delay(n, passes).as_millis());
+        assert_eq!(delays(false), [750, 1500, 3000, 900_000]);
+        assert_eq!(delays(true), [750, 1500, 3000, 10_000]);
     }
 }

@@ -20,6 +20,7 @@ pub mod apply;
 pub mod cache;
 pub mod cluster;
 pub mod control_plane;
+pub mod controller;
 pub mod helm;
 mod namespace;
 mod poll;

@@ -10,15 +10,23 @@ use serde_json::{Map, Value, json};
 
 use crate::key::ObjectKey;
 
+/// What became of a status.
+pub(super) struct Wrote {
+    /// How many requests it took.
+    pub(super) requests: u32,
+    /// The version of the object that has it.
+    pub(super) version: Option<String>,
+}
+
 /// Makes `status` the status of the object, whatever others have written there. `uid` makes sure
-/// that it is still the same object. Says how many requests it took.
+/// that it is still the same object.
 pub(super) async fn write<K, S>(
     client: &Client,
     key: &ObjectKey,
     uid: Option<&String>,
     manager: &str,
     status: &S,
-) -> Result<u32, kube::Error>
+) -> Result<Wrote, kube::Error>
 where
     K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
         + Clone
@@ -42,16 +50,23 @@ where
     let is = serde_json::to_value(&written).map_err(kube::Error::SerdeError)?;
     // An apply leaves what others own. Only the controller writes here: take it away.
     match foreign(&wanted, is.get("status").unwrap_or(&Value::Null)) {
-        None => Ok(1),
+        None => Ok(Wrote {
+            requests: 1,
+            version: written.meta().resource_version.clone(),
+        }),
         Some(mend) => {
             let mend = json!({ "metadata": { "uid": uid }, "status": mend });
             let params = PatchParams {
                 field_manager: Some(manager.to_owned()),
                 ..PatchParams::default()
             };
-            api.patch_status(&key.name, &params, &Patch::Merge(&mend))
+            let mended = api
+                .patch_status(&key.name, &params, &Patch::Merge(&mend))
                 .await?;
-            Ok(2)
+            Ok(Wrote {
+                requests: 2,
+                version: mended.meta().resource_version.clone(),
+            })
         }
     }
 }

@@ -39,16 +39,14 @@ pub(super) async fn apply(
     } = report;
     if changed {
         let uid = gate.metadata.uid.as_ref();
-        let requests =
+        let wrote =
             status::write::<Gate, _>(&context.client, key, uid, STATUS_MANAGER, &status).await?;
-        (0..requests).for_each(|_| context.wrote("Gate"));
-        let version = gate.metadata.resource_version.clone();
-        context
-            .written
-            .note(Work::Gate(key.clone()), version, &status);
+        (0..wrote.requests).for_each(|_| context.wrote("Gate"));
+        let (work, version) = (Work::Gate(key.clone()), wrote.version.as_deref());
+        context.written.status(&work, version, &status);
     }
     if let Some(annotations) = completion {
-        complete(context, key, &annotations).await?;
+        complete(context, key, gate, annotations).await?;
     }
     if news {
         let message = status.message.as_deref().unwrap_or_default();
@@ -59,22 +57,33 @@ pub(super) async fn apply(
     Ok(())
 }
 
+/// Completes the annotations of a force, and owns them. Without the uid, an apply would make a
+/// gate anew that is gone.
 async fn complete(
     context: &Context,
     key: &ObjectKey,
-    annotations: &BTreeMap<String, String>,
+    gate: &Gate,
+    annotations: BTreeMap<String, String>,
 ) -> Result<(), kube::Error> {
     let gates: Api<Gate> = Api::namespaced(context.client.clone(), &key.namespace);
     let patch = json!({
         "apiVersion": Gate::api_version(&()),
         "kind": Gate::kind(&()),
-        "metadata": { "name": key.name, "annotations": annotations },
+        "metadata": {
+            "name": key.name,
+            "uid": gate.metadata.uid,
+            "annotations": annotations,
+        },
     });
     let force = PatchParams::apply(FORCE_MANAGER).force();
-    gates
+    let completed = gates
         .patch_metadata(&key.name, &force, &Patch::Apply(&patch))
         .await?;
     context.wrote("Gate");
+    let (work, version) = (Work::Gate(key.clone()), completed.metadata.resource_version);
+    context
+        .written
+        .annotations(&work, version.as_deref(), annotations);
     Ok(())
 }
 

@@ -1,21 +1,23 @@
 //! Everything that a gate's decision needs, from the caches.
 
+use kube::ResourceExt;
 use sluice_crds::Gate;
 
 use crate::cache::Seen;
 use crate::key::{ObjectKey, Work};
 use crate::reconcile::Context;
 
-/// The gate as it is, with the status that was last written onto it. None: it is gone, or this
+/// The gate as it is, with what was last written onto it. None: it is gone, or this
 /// version cannot read it; then it counts as closed, and there is nothing to write about it.
 pub(super) fn gather(context: &Context, key: &ObjectKey) -> Option<Gate> {
     let Seen::Object(cached) = context.world.gates.get(key)? else {
         return None;
     };
     let mut gate = Gate::clone(&cached);
-    let version = gate.metadata.resource_version.as_ref();
-    if let Some(status) = context.written.onto(&Work::Gate(key.clone()), version) {
-        gate.status = Some(status);
+    let version = cached.metadata.resource_version.as_deref();
+    if let Some(ahead) = context.written.beyond(&Work::Gate(key.clone()), version) {
+        gate.status = ahead.status().or(gate.status);
+        gate.annotations_mut().extend(ahead.annotations);
     }
     Some(gate)
 }

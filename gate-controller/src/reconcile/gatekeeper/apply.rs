@@ -28,13 +28,11 @@ pub(super) async fn apply(
     }
     let object = keeper.object();
     let uid = object.metadata.uid.as_ref();
-    let requests =
+    let wrote =
         status::write::<Gatekeeper, _>(&context.client, key, uid, STATUS_MANAGER, &status).await?;
-    (0..requests).for_each(|_| context.wrote("Gatekeeper"));
-    let version = object.metadata.resource_version.clone();
-    context
-        .written
-        .note(Work::Gatekeeper(key.clone()), version, &status);
+    (0..wrote.requests).for_each(|_| context.wrote("Gatekeeper"));
+    let (work, version) = (Work::Gatekeeper(key.clone()), wrote.version.as_deref());
+    context.written.status(&work, version, &status);
     tell(context, key, object, &status);
     Ok(())
 }

@@ -17,11 +17,11 @@ pub(super) fn gather(context: &Context, key: &ObjectKey, at: Timestamp) -> Optio
         return None;
     };
     let keeper = context.world.keeper(&cached, at);
-    let version = cached.metadata.resource_version.as_ref();
-    let Some(status) = context
+    let version = cached.metadata.resource_version.as_deref();
+    let ahead = context
         .written
-        .onto(&Work::Gatekeeper(key.clone()), version)
-    else {
+        .beyond(&Work::Gatekeeper(key.clone()), version);
+    let Some(status) = ahead.and_then(|ahead| ahead.status()) else {
         return Some(keeper);
     };
     let mut object = Gatekeeper::clone(&cached);

@@ -1,0 +1,195 @@
+//! A namespace, a clock in hand, and the words to say what a controller should make of both.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use gate_controller::Settings;
+use gate_controller::clock::SetClock;
+use jiff::Timestamp;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client, ResourceExt};
+use serde_json::{Value, json};
+use sluice_crds::{Gate, GateStatus, Gatekeeper, State};
+use sluice_tests::controller::{self, InProcess};
+use sluice_tests::{Applier, Cluster, Namespace, poll, shared};
+
+/// Until a controller has written what it should: it takes milliseconds on an idle machine.
+pub const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Weekdays from nine to five, in UTC.
+pub const OFFICE_HOURS: &str = r#"
+apiVersion: sluice.dev/v1alpha1
+kind: Gatekeeper
+metadata: {name: office-hours}
+spec: {schedule: {open: [{name: office-hours, cron: "0 9 * * MON-FRI", duration: 8h}]}}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Gate
+metadata: {name: production}
+spec: {gatekeepers: [{name: office-hours}]}
+"#;
+
+/// What is looked at last of all that is due, by its kind and by its name.
+const LAST: &str = r"
+apiVersion: sluice.dev/v1alpha1
+kind: Gatekeeper
+metadata: {name: zz-last}
+spec: {manual: {state: closed}}
+";
+
+/// An instant, from its text.
+pub fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+/// A namespace of one's own and a clock to set.
+pub struct Stage {
+    cluster: Cluster,
+    namespace: Namespace,
+    client: Client,
+    clock: Arc<SetClock>,
+    settled: AtomicU32,
+}
+
+impl Stage {
+    /// On the shared server, with the clock at `now`.
+    pub async fn new(word: &str, now: &str) -> Result<Self> {
+        Self::on(shared().await?, word, now).await
+    }
+
+    /// On a server of one's choice.
+    pub async fn on(cluster: &Cluster, word: &str, now: &str) -> Result<Self> {
+        let stage = Self {
+            cluster: cluster.clone(),
+            namespace: Namespace::create(cluster, word).await?,
+            client: cluster.client().await?,
+            clock: Arc::new(SetClock::new(at(now))),
+            settled: AtomicU32::new(0),
+        };
+        Ok(stage)
+    }
+
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// The namespace's name.
+    pub fn namespace(&self) -> &str {
+        self.namespace.name()
+    }
+
+    /// The flags of a controller that keeps this namespace.
+    pub fn settings(&self) -> Settings {
+        controller::settings(self.namespace())
+    }
+
+    /// Starts a controller that keeps this namespace, by the clock in hand.
+    pub async fn start(&self) -> Result<InProcess> {
+        self.start_with(self.settings()).await
+    }
+
+    /// Starts a controller with other flags.
+    pub async fn start_with(&self, settings: Settings) -> Result<InProcess> {
+        InProcess::start(settings, self.client(), self.clock.clone()).await
+    }
+
+    /// The clock in hand.
+    pub fn clock(&self) -> Arc<SetClock> {
+        Arc::clone(&self.clock)
+    }
+
+    /// Sets the clock.
+    pub fn set(&self, now: &str) {
+        self.clock.set(at(now));
+    }
+
+    /// Applies YAML in this namespace.
+    pub async fn apply(&self, yaml: &str) -> Result<()> {
+        let applier = Applier::new(self.client()).in_namespace(self.namespace());
+        applier.text(yaml).await?;
+        Ok(())
+    }
+
+    pub fn gates(&self) -> Api<Gate> {
+        Api::namespaced(self.client(), self.namespace())
+    }
+
+    pub fn gatekeepers(&self) -> Api<Gatekeeper> {
+        Api::namespaced(self.client(), self.namespace())
+    }
+
+    /// Sets annotations of a gate, and with `null` removes them, as `kubectl annotate` does.
+    pub async fn annotate(&self, gate: &str, annotations: Value) -> Result<Gate> {
+        let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
+        let manager = PatchParams {
+            field_manager: Some("kubectl-annotate".to_owned()),
+            ..PatchParams::default()
+        };
+        Ok(self.gates().patch(gate, &manager, &patch).await?)
+    }
+
+    /// Waits until `check` is content with the gate's status, and returns the gate.
+    pub async fn until(
+        &self,
+        gate: &str,
+        what: &str,
+        check: impl Fn(&GateStatus) -> bool,
+    ) -> Result<Gate> {
+        let what = format!("gate {gate}: {what}");
+        poll(DEADLINE, &what, async || {
+            let gate = self.gates().get(gate).await?;
+            let status = gate.status.as_ref().context("no status")?;
+            ensure!(check(status), "{}", json!(status));
+            Ok::<_, anyhow::Error>(gate)
+        })
+        .await
+    }
+
+    /// Waits until the gate reports this state for this reason, and returns its status.
+    pub async fn says(&self, gate: &str, state: State, reason: &str) -> Result<GateStatus> {
+        let what = format!("{state} because of {reason}");
+        let said = |status: &GateStatus| {
+            status.state == Some(state) && status.reason.as_deref() == Some(reason)
+        };
+        let gate = self.until(gate, &what, said).await?;
+        gate.status.context("no status")
+    }
+
+    /// Waits until a controller with one worker has looked at everything that is due or has
+    /// changed. Objects are looked at by urgency and by when they were due: who comes last of all
+    /// comes after everything. What it wrote comes back as a change, hence the second time.
+    pub async fn settle(&self) -> Result<()> {
+        if self.settled.load(Ordering::Relaxed) == 0 {
+            self.apply(LAST).await?;
+        }
+        for _ in 0..2 {
+            let ask = self.settled.fetch_add(1, Ordering::Relaxed).to_string();
+            let requested = json!({"reconcile.fluxcd.io/requestedAt": ask});
+            let patch = Patch::Merge(json!({"metadata": {"annotations": requested}}));
+            let gatekeepers = self.gatekeepers();
+            gatekeepers
+                .patch("zz-last", &PatchParams::default(), &patch)
+                .await?;
+            poll(DEADLINE, "everything to be looked at", async || {
+                let status = gatekeepers.get("zz-last").await?.status.unwrap_or_default();
+                let handled = status.last_handled_reconcile_at;
+                ensure!(handled.as_deref() == Some(&ask), "{handled:?}");
+                Ok(())
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// The version of a gate: it is another one after every change, and only then.
+    pub async fn version(&self, gate: &str) -> Result<String> {
+        let gate = self.gates().get(gate).await?;
+        gate.resource_version().context("no resourceVersion")
+    }
+}
