@@ -77,7 +77,7 @@ async fn what_has_nothing_to_do_with_the_force_passes_while_it_lasts() -> Result
     for change in [
         json!({"metadata": {"annotations": {"example.com/ticket": "1"}}}),
         json!({"metadata": {"labels": {"team": "a"}}}),
-        json!({"spec": {"window": "2h"}}),
+        json!({"spec": {"require": "oneOf"}}),
     ] {
         gates
             .patch(GATE, &parameters, &Patch::Merge(change))
@@ -91,6 +91,23 @@ async fn what_has_nothing_to_do_with_the_force_passes_while_it_lasts() -> Result
     let owner = PatchParams::apply("another-tool").force();
     gates.patch(GATE, &owner, &Patch::Apply(again)).await?;
     assert_eq!(scene.force().await?, force("carol"));
+    Ok(())
+}
+
+/// Shortening `maxOverride` would end a force, and a longer `window` would stretch one.
+#[tokio::test]
+async fn how_long_a_force_lasts_is_part_of_it() -> Result<()> {
+    let scene = Scene::forced().await?;
+    let gates = scene.gates("editor").await?;
+    for (field, value) in [("window", "2h"), ("maxOverride", "90m")] {
+        let patch = Patch::Merge(json!({"spec": {field: value}}));
+        let answer = gates.patch(GATE, &PatchParams::default(), &patch).await;
+        refused(answer, "spec.window and spec.maxOverride too").with_context(|| field)?;
+    }
+    let unforced = Scene::new().await?;
+    let patch = Patch::Merge(json!({"spec": {"window": "2h"}}));
+    let gates = unforced.gates("editor").await?;
+    gates.patch(GATE, &PatchParams::default(), &patch).await?;
     Ok(())
 }
 
