@@ -1,0 +1,172 @@
+//! The cluster: the only one that `kubectl gate` talks to is its API server.
+//!
+//! What comes in: the arguments that kubectl has too. What goes out: a [`Connection`], the objects
+//! on it as a [`World`](sluice_core::simulate::World), and errors of one line.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use jiff::fmt::rfc2822::DateTimeParser;
+use jiff::{SignedDuration, Timestamp};
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use sluice_core::Now;
+use sluice_core::clock::Trust;
+
+use crate::arguments::Globals;
+use crate::{clock, instant};
+
+mod fault;
+mod load;
+mod names;
+
+pub(crate) use fault::{explain, is_passing, status};
+pub(crate) use load::{Scope, Seen, load};
+pub(crate) use names::gate_name;
+
+/// A way to the API server.
+#[derive(Clone)]
+pub(crate) struct Connection {
+    pub(crate) client: Client,
+    /// The namespace that is meant where none is said.
+    pub(crate) namespace: String,
+}
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// Requests that are answered at once.
+    Requests,
+    /// Watches too, on which nothing may come for a long time.
+    Watches,
+}
+
+/// Opens the way that `globals` describe.
+///
+/// # Errors
+/// A kubeconfig that cannot be read or used. The API server is not asked yet.
+pub(crate) async fn connect(globals: &Globals, r#use: Use) -> Result<Connection> {
+    // Fails only where one is installed already.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let mut config = config(globals).await?;
+    if let Some(user) = &globals.as_user {
+        config.auth_info.impersonate = Some(user.clone());
+        config.auth_info.impersonate_groups =
+            (!globals.as_group.is_empty()).then(|| globals.as_group.clone());
+    }
+    let timeout = timeout(&globals.request_timeout)?;
+    config.connect_timeout = timeout.or(config.connect_timeout);
+    if r#use == Use::Requests {
+        config.read_timeout = timeout;
+        config.write_timeout = timeout;
+    }
+    let namespace = globals
+        .namespace
+        .clone()
+        .unwrap_or_else(|| config.default_namespace.clone());
+    let client = Client::try_from(config).map_err(|error| explain(error, "use the kubeconfig"))?;
+    Ok(Connection { client, namespace })
+}
+
+async fn config(globals: &Globals) -> Result<Config> {
+    let options = KubeConfigOptions {
+        context: globals.context.clone(),
+        cluster: globals.cluster.clone(),
+        user: globals.user.clone(),
+    };
+    if let Some(path) = &globals.kubeconfig {
+        let cannot = || format!("cannot use the kubeconfig {}", path.display());
+        let kubeconfig = Kubeconfig::read_from(path).with_context(cannot)?;
+        return Config::from_custom_kubeconfig(kubeconfig, &options)
+            .await
+            .with_context(cannot);
+    }
+    match Config::from_kubeconfig(&options).await {
+        Ok(config) => Ok(config),
+        Err(error) if std::env::var_os("KUBECONFIG").is_some() => {
+            Err(error).context("cannot use the kubeconfig of $KUBECONFIG")
+        }
+        Err(error) => match Config::incluster() {
+            Ok(config) => Ok(config),
+            Err(_) => Err(anyhow!(
+                "there is no cluster to ask: {error}; give --kubeconfig, or set KUBECONFIG"
+            )),
+        },
+    }
+}
+
+/// As kubectl has it: a duration, a bare number of seconds, or 0 for none.
+fn timeout(text: &str) -> Result<Option<Duration>> {
+    if let Ok(seconds) = text.parse::<u64>() {
+        return Ok((seconds > 0).then(|| Duration::from_secs(seconds)));
+    }
+    let length = instant::parse_duration(text).context("--request-timeout")?;
+    let Ok(length) = Duration::try_from(length) else {
+        bail!("--request-timeout: `{text}` is too long")
+    };
+    Ok(Some(length))
+}
+
+/// The present instant, and how it compares with the API server's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Present {
+    /// By the clock of this machine.
+    pub(crate) now: Now,
+    /// By the clock of the API server, as far as that is certain.
+    pub(crate) there: Timestamp,
+}
+
+impl Connection {
+    /// What time it is. A clock that cannot be compared is taken to be right.
+    pub(crate) async fn present(&self) -> Present {
+        let difference = self.difference().await.unwrap_or(SignedDuration::ZERO);
+        let at = clock::now();
+        Present {
+            now: Now {
+                at,
+                trust: Trust::from_difference(difference),
+            },
+            there: at.saturating_sub(difference).unwrap_or(at),
+        }
+    }
+
+    /// Our clock less the API server's, as far as it is certain: its `Date` was true at some time
+    /// while we waited, and stands for the whole second that it starts.
+    async fn difference(&self) -> Option<SignedDuration> {
+        let request = http::Request::get("/version").body(Body::empty()).ok()?;
+        let before = clock::now();
+        let response = self.client.send(request).await.ok()?;
+        let after = clock::now();
+        let date = response.headers().get(http::header::DATE)?.to_str().ok()?;
+        let theirs = DateTimeParser::new().parse_timestamp(date).ok()?;
+        let ahead = before.duration_since(theirs) - SignedDuration::from_secs(1);
+        let behind = after.duration_since(theirs);
+        Some(if ahead.is_positive() {
+            ahead
+        } else {
+            behind.min(SignedDuration::ZERO)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("0", None)]
+    #[case("45", Some(45))]
+    #[case("1m30s", Some(90))]
+    fn timeouts_are_read_as_kubectl_reads_them(#[case] text: &str, #[case] seconds: Option<u64>) {
+        assert_eq!(timeout(text).unwrap(), seconds.map(Duration::from_secs));
+    }
+
+    #[test]
+    fn what_is_no_timeout_names_its_flag() {
+        let error = format!("{:#}", timeout("soon").unwrap_err());
+        assert!(error.starts_with("--request-timeout: "), "{error}");
+    }
+}

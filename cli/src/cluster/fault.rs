@@ -1,0 +1,103 @@
+//! What went wrong at the API server, in one line that says what to do.
+
+use std::fmt;
+
+use anyhow::{Error, anyhow};
+use kube::core::Status;
+
+/// The API server's own words, if it has answered.
+pub(crate) fn status(error: &kube::Error) -> Option<&Status> {
+    match error {
+        kube::Error::Api(status) => Some(status),
+        _ => None,
+    }
+}
+
+/// There was no answer, or none that holds for long: worth another try.
+#[derive(Debug)]
+struct Passing(String);
+
+impl fmt::Display for Passing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Passing {}
+
+/// Whether it may be otherwise at the next try.
+pub(crate) fn is_passing(error: &Error) -> bool {
+    error.downcast_ref::<Passing>().is_some()
+}
+
+/// Why we cannot `what` (such as `read gate production`).
+pub(crate) fn explain(error: kube::Error, what: &str) -> Error {
+    let Some(status) = status(&error) else {
+        return match error {
+            kube::Error::Service(_) | kube::Error::HyperError(_) => Error::new(Passing(format!(
+                "cannot {what}: the API server does not answer: {}; check the kubeconfig and the network",
+                root(&error)
+            ))),
+            other => anyhow!("cannot {what}: {other}"),
+        };
+    };
+    let said = status.message.trim();
+    match status.code {
+        401 => anyhow!(
+            "cannot {what}: the API server does not know who you are; renew the credentials of the kubeconfig"
+        ),
+        403 => anyhow!("cannot {what}: the API server refuses it: {said}"),
+        404 if said.contains("could not find the requested resource")
+            || said == "404 page not found" =>
+        {
+            anyhow!(
+                "cannot {what}: the API server does not know the kinds of sluice.dev; install their CustomResourceDefinitions"
+            )
+        }
+        429 | 500.. => Error::new(Passing(format!("cannot {what}: {said}"))),
+        _ => anyhow!("cannot {what}: {said}"),
+    }
+}
+
+/// The innermost cause, which is the one that says something.
+fn root(error: &dyn std::error::Error) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn api(code: u16, message: &str) -> kube::Error {
+        let status = Status {
+            code,
+            message: message.to_owned(),
+            ..Status::default()
+        };
+        kube::Error::Api(Box::new(status))
+    }
+
+    #[rstest]
+    #[case(
+        404,
+        "the server could not find the requested resource",
+        "install their CustomResourceDefinitions"
+    )]
+    #[case(
+        404,
+        "gates.sluice.dev \"a\" not found",
+        "cannot read it: gates.sluice.dev \"a\" not found"
+    )]
+    #[case(401, "Unauthorized", "renew the credentials")]
+    #[case(403, "no rights", "the API server refuses it: no rights")]
+    fn answers_become_one_line(#[case] code: u16, #[case] message: &str, #[case] expected: &str) {
+        let error = explain(api(code, message), "read it").to_string();
+        assert!(error.contains(expected) && !error.contains('\n'), "{error}");
+    }
+}

@@ -1,0 +1,272 @@
+//! The objects that decisions are made from, as the API server has them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use futures::{StreamExt, TryStreamExt, stream};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, ListParams};
+use sluice_core::gate::{Identity, force};
+use sluice_core::simulate::{Key, Origin, Scene, World};
+use sluice_crds::gate::Override;
+use sluice_crds::{Gate, Gatekeeper};
+
+use super::{Connection, explain, status};
+
+/// How many requests are under way at once.
+const AT_ONCE: usize = 16;
+/// Up to how many gatekeepers of a namespace are read one by one.
+const FEW: usize = 20;
+/// How many objects one answer of the API server holds.
+const PAGE: u32 = 500;
+
+/// Which gates.
+#[derive(Clone, Debug)]
+pub(crate) enum Scope {
+    /// Those of these names, in the connection's namespace.
+    Named(Vec<String>),
+    /// All in the connection's namespace.
+    Namespace,
+    /// All.
+    Everywhere,
+}
+
+/// Gates with everything that they are decided from.
+pub(crate) struct Seen {
+    pub(crate) world: World,
+    /// Forces count although nobody verified who forces.
+    trust_unverified: bool,
+}
+
+/// Reads the gates of `scope` and everything that they name.
+///
+/// # Errors
+/// A gate that is named and not there; whatever keeps us from reading gates or gatekeepers.
+pub(crate) async fn load(
+    connection: &Connection,
+    scope: &Scope,
+    trust_unverified: bool,
+) -> Result<Seen> {
+    let mut world = World {
+        origin: Origin::Cluster,
+        ..World::default()
+    };
+    world.gates = match scope {
+        Scope::Named(names) => named(connection, names).await?,
+        Scope::Namespace => {
+            gates(&Api::namespaced(
+                connection.client.clone(),
+                &connection.namespace,
+            ))
+            .await?
+        }
+        Scope::Everywhere => gates(&Api::all(connection.client.clone())).await?,
+    };
+    world.gatekeepers = gatekeepers(connection, &world.gates).await?;
+    world.config_maps = config_maps(connection, &world.gatekeepers).await;
+    Ok(Seen {
+        world,
+        trust_unverified,
+    })
+}
+
+impl Seen {
+    /// A gate, ready to be decided, as of `now`. None: there is no such gate.
+    pub(crate) fn scene(&self, gate: &Key, now: Timestamp) -> Option<Scene> {
+        let identity = self.identity(self.world.gates.get(gate)?, now);
+        Scene::new(&self.world, gate, identity, now)
+    }
+
+    /// Whether the forces of `gate` count: if the controller has accepted the one in effect, it
+    /// knows who is behind it.
+    fn identity(&self, gate: &Gate, now: Timestamp) -> Identity {
+        if self.trust_unverified {
+            return Identity::Trusted;
+        }
+        let accepted = gate
+            .status
+            .as_ref()
+            .and_then(|status| status.r#override.as_ref());
+        let forces = force::read(gate, Identity::Trusted, now);
+        match (forces.in_effect(now), accepted) {
+            (Some(force), Some(accepted)) if is_same(force, accepted) => Identity::Verified,
+            _ => Identity::Unverified,
+        }
+    }
+}
+
+/// Statuses have whole seconds.
+fn is_same(force: &force::Force, accepted: &Override) -> bool {
+    let second = |at: Timestamp| at.as_second();
+    force.state == accepted.state
+        && force.by == accepted.by
+        && force.reason == accepted.reason
+        && second(force.until) == second(accepted.until.0)
+}
+
+async fn named(connection: &Connection, names: &[String]) -> Result<BTreeMap<Key, Gate>> {
+    let api: Api<Gate> = Api::namespaced(connection.client.clone(), &connection.namespace);
+    let one = async |name: &String| {
+        let found = api.get_opt(name).await;
+        match found.map_err(|error| explain(error, &format!("read the gate {name}")))? {
+            Some(gate) => Ok((Key::of(&gate.metadata), gate)),
+            None => bail!(
+                "there is no gate `{name}` in the namespace {}; name another, or another namespace with -n",
+                connection.namespace
+            ),
+        }
+    };
+    stream::iter(names)
+        .map(one)
+        .buffered(AT_ONCE)
+        .try_collect()
+        .await
+}
+
+async fn gates(api: &Api<Gate>) -> Result<BTreeMap<Key, Gate>> {
+    let all = list(api, "list gates").await?;
+    Ok(all
+        .into_iter()
+        .map(|gate| (Key::of(&gate.metadata), gate))
+        .collect())
+}
+
+async fn list<K>(api: &Api<K>, what: &str) -> Result<Vec<K>>
+where
+    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    let mut all = Vec::new();
+    let mut page = ListParams::default().limit(PAGE);
+    loop {
+        let listed = api
+            .list(&page)
+            .await
+            .map_err(|error| explain(error, what))?;
+        all.extend(listed.items);
+        match listed.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => page = page.continue_token(&token),
+            None => return Ok(all),
+        }
+    }
+}
+
+async fn gatekeepers(
+    connection: &Connection,
+    gates: &BTreeMap<Key, Gate>,
+) -> Result<BTreeMap<Key, Arc<Gatekeeper>>> {
+    let mut wanted: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for gate in gates.values() {
+        for reference in &gate.spec.gatekeepers {
+            let key = Key::named_by(gate, reference);
+            wanted.entry(key.namespace).or_default().insert(key.name);
+        }
+    }
+    let each = async |(namespace, names): (String, BTreeSet<String>)| {
+        let api: Api<Gatekeeper> = Api::namespaced(connection.client.clone(), &namespace);
+        if names.len() > FEW {
+            return list(&api, &format!("list the gatekeepers of {namespace}")).await;
+        }
+        let one = async |name: &String| {
+            let found = api.get_opt(name).await;
+            found
+                .map_err(|error| explain(error, &format!("read the gatekeeper {namespace}/{name}")))
+        };
+        let found = stream::iter(&names).map(one).buffered(AT_ONCE);
+        found
+            .try_filter_map(async |found| Ok(found))
+            .try_collect()
+            .await
+    };
+    let found: Vec<Vec<Gatekeeper>> = stream::iter(wanted)
+        .map(each)
+        .buffered(AT_ONCE)
+        .try_collect()
+        .await?;
+    let keyed = |keeper: Gatekeeper| (Key::of(&keeper.metadata), Arc::new(keeper));
+    Ok(found.into_iter().flatten().map(keyed).collect())
+}
+
+/// The ConfigMaps that hold calendars. Not everybody who may see gates may read those: then the
+/// controller's report counts.
+async fn config_maps(
+    connection: &Connection,
+    gatekeepers: &BTreeMap<Key, Arc<Gatekeeper>>,
+) -> BTreeMap<Key, Option<ConfigMap>> {
+    let calendars = gatekeepers
+        .values()
+        .flat_map(|keeper| World::calendars_of(keeper));
+    let wanted: BTreeSet<Key> = calendars.map(|(map, _)| map).collect();
+    let one = async |key: Key| {
+        let api: Api<ConfigMap> = Api::namespaced(connection.client.clone(), &key.namespace);
+        match api.get(&key.name).await {
+            Ok(map) => Some((key, Some(map))),
+            Err(error) if status(&error).is_some_and(|status| status.code == 404) => None,
+            Err(_) => Some((key, None)),
+        }
+    };
+    stream::iter(wanted)
+        .map(one)
+        .buffered(AT_ONCE)
+        .filter_map(async |found| found)
+        .collect()
+        .await
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use sluice_crds::{GateSpec, GateStatus, Setting};
+
+    use super::*;
+
+    const NOW: &str = "2026-11-20T18:00:00Z";
+
+    fn forced(accepted_by: Option<&str>) -> (Seen, Gate) {
+        let now: Timestamp = NOW.parse().unwrap();
+        let mut gate = Gate::new("a", GateSpec::default());
+        let annotations = [
+            ("sluice.dev/force", "open"),
+            ("sluice.dev/force-by", "alice"),
+            ("sluice.dev/force-reason", "hotfix"),
+            ("sluice.dev/force-until", "2026-11-20T19:00:00.5Z"),
+        ];
+        let owned = annotations.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        gate.metadata.annotations = Some(owned.into());
+        let accepted = accepted_by.map(|by| Override {
+            state: Setting::Open,
+            by: by.to_owned(),
+            reason: "hotfix".to_owned(),
+            since: Time(now),
+            until: Time("2026-11-20T19:00:00Z".parse().unwrap()),
+        });
+        gate.status = Some(GateStatus {
+            r#override: accepted,
+            ..GateStatus::default()
+        });
+        (
+            Seen {
+                world: World::default(),
+                trust_unverified: false,
+            },
+            gate,
+        )
+    }
+
+    #[test]
+    fn a_force_counts_once_the_controller_has_accepted_that_very_one() {
+        let now = NOW.parse().unwrap();
+        for (accepted_by, expected) in [
+            (None, Identity::Unverified),
+            (Some("mallory"), Identity::Unverified),
+            (Some("alice"), Identity::Verified),
+        ] {
+            let (seen, gate) = forced(accepted_by);
+            assert_eq!(seen.identity(&gate, now), expected, "{accepted_by:?}");
+        }
+        let (mut seen, gate) = forced(None);
+        seen.trust_unverified = true;
+        assert_eq!(seen.identity(&gate, now), Identity::Trusted);
+    }
+}

@@ -1,0 +1,91 @@
+//! The commands, one file each.
+
+use anyhow::{Context, Result};
+use clap::Subcommand;
+
+use crate::arguments::{Arguments, Globals};
+use crate::outcome::Outcome;
+
+mod calendar;
+mod check;
+mod completion;
+mod force;
+mod get;
+mod input;
+mod lint;
+mod markdown;
+mod reset;
+mod simulate;
+mod version;
+mod wait;
+mod why;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Get(get::Get),
+    Why(why::Why),
+    /// Force a gate open, whatever its gatekeepers say, for a while
+    ///
+    /// The force carries your name, your reason and its end, needs the verb `override` on the
+    /// gate, and ends earlier with `kubectl gate reset`. Without --for and --until it lasts as
+    /// long as the gate's spec.window says.
+    Open(force::Force),
+    /// Force a gate closed, whatever its gatekeepers say, for a while
+    ///
+    /// The force carries your name, your reason and its end, needs the verb `override` on the
+    /// gate, and ends earlier with `kubectl gate reset`. Without --for and --until it lasts as
+    /// long as the gate's spec.window says.
+    Close(force::Force),
+    Reset(reset::Reset),
+    Check(check::Check),
+    Wait(wait::Wait),
+    Calendar(calendar::Calendar),
+    Simulate(simulate::Simulate),
+    Lint(lint::Lint),
+    Completion(completion::Completion),
+    /// Print the version
+    Version,
+    #[command(hide = true)]
+    MarkdownHelp,
+}
+
+/// Does what the arguments ask for.
+///
+/// # Errors
+/// Whatever keeps the answer from being known.
+pub(crate) fn run(arguments: Arguments) -> Result<Outcome> {
+    let Arguments { command, globals } = arguments;
+    match command {
+        Command::Get(get) => online(get.run(&globals)),
+        Command::Why(why) => online(why.run(&globals)),
+        Command::Open(force) => online(force.run(&globals, sluice_crds::Setting::Open)),
+        Command::Close(force) => online(force.run(&globals, sluice_crds::Setting::Closed)),
+        Command::Reset(reset) => online(reset.run(&globals)),
+        Command::Check(check) => online(check.run(&globals)),
+        Command::Wait(wait) => online(wait.run(&globals)),
+        Command::Calendar(calendar) if calendar.is_offline() => calendar.run_offline(&globals),
+        Command::Calendar(calendar) => online(calendar.run(&globals)),
+        Command::Simulate(simulate) => simulate.run(&globals),
+        Command::Lint(lint) => lint.run(&globals),
+        Command::Completion(completion) => completion.run(),
+        Command::Version => version::run(),
+        Command::MarkdownHelp => markdown::run(),
+    }
+}
+
+/// Runs what talks to an API server.
+fn online(work: impl Future<Output = Result<Outcome>>) -> Result<Outcome> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start")?;
+    runtime.block_on(work)
+}
+
+/// The namespace of objects in files that name none.
+fn namespace_of_files(globals: &Globals) -> &str {
+    globals
+        .namespace
+        .as_deref()
+        .unwrap_or(sluice_core::simulate::DEFAULT_NAMESPACE)
+}

@@ -1,0 +1,297 @@
+//! `kubectl gate get`
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+use kube::api::{Api, ListParams};
+use serde::Serialize;
+use serde_json::{Value, json};
+use sluice_core::Now;
+use sluice_core::simulate::Key;
+use sluice_crds::gatekeeper::Kind;
+use sluice_crds::{Gate, Gatekeeper, State};
+
+use crate::arguments::Globals;
+use crate::cluster::{self, Connection, Scope, Use, explain};
+use crate::instant::age;
+use crate::outcome::Outcome;
+use crate::output::{self, Data};
+
+/// List gates, or gatekeepers: their state, why, and until when
+///
+/// The state of a gate is decided here and now, as `check` decides it; that of a gatekeeper is
+/// what its status reports.
+#[derive(Debug, Args)]
+pub(crate) struct Get {
+    /// What to list, `gates` or `gatekeepers`, and which of them by name [default: all gates]
+    #[arg(value_name = "[KIND] [NAME]")]
+    what: Vec<String>,
+
+    /// In all namespaces
+    #[arg(long, short = 'A')]
+    all_namespaces: bool,
+
+    /// Let forces count although nobody verified who they are from
+    #[arg(long)]
+    trust_unverified_identity: bool,
+
+    /// How to print
+    #[arg(long, short = 'o', value_name = "FORMAT", default_value = "table")]
+    output: Form,
+}
+
+/// The column of the state.
+const STATE: usize = 2;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    Table,
+    /// With the messages.
+    Wide,
+    Json,
+    Yaml,
+    Name,
+}
+
+/// One row of the table: namespace, name, state, whatever else there is, message.
+struct Row {
+    cells: Vec<String>,
+    state: Option<State>,
+}
+
+impl Get {
+    pub(super) async fn run(&self, globals: &Globals) -> Result<Outcome> {
+        let (gatekeepers, names) = split(&self.what)?;
+        if self.all_namespaces && !names.is_empty() {
+            bail!("a name belongs to one namespace; leave out --all-namespaces, or the names");
+        }
+        let connection = cluster::connect(globals, Use::Requests).await?;
+        if gatekeepers {
+            self.gatekeepers(&connection, &names).await
+        } else {
+            self.gates(&connection, names).await
+        }
+    }
+
+    async fn gates(&self, connection: &Connection, names: Vec<String>) -> Result<Outcome> {
+        let scope = match (names.is_empty(), self.all_namespaces) {
+            (false, _) => Scope::Named(names),
+            (true, true) => Scope::Everywhere,
+            (true, false) => Scope::Namespace,
+        };
+        let seen = cluster::load(connection, &scope, self.trust_unverified_identity).await?;
+        if let Some(form) = self.data_form() {
+            let gates: Vec<Gate> = seen.world.gates.into_values().collect();
+            return self.objects(form, "gate", &gates);
+        }
+        let now = connection.present().await.now;
+        let rows: Vec<Row> = (seen.world.gates.iter())
+            .filter_map(|(key, gate)| {
+                let decision = seen.scene(key, now.at)?.decide(now);
+                Some(gate_row(key, gate, &decision, now))
+            })
+            .collect();
+        self.table(
+            connection,
+            &["REASON", "UNTIL", "FORCED-BY", "SINCE", "AGE"],
+            &rows,
+        )
+    }
+
+    async fn gatekeepers(&self, connection: &Connection, names: &[String]) -> Result<Outcome> {
+        let api: Api<Gatekeeper> = match self.all_namespaces {
+            true => Api::all(connection.client.clone()),
+            false => Api::namespaced(connection.client.clone(), &connection.namespace),
+        };
+        let mut found = Vec::new();
+        if names.is_empty() {
+            let list = api.list(&ListParams::default()).await;
+            found = list
+                .map_err(|error| explain(error, "list gatekeepers"))?
+                .items;
+        }
+        for name in names {
+            let one = api.get(name).await;
+            found
+                .push(one.map_err(|error| explain(error, &format!("read the gatekeeper {name}")))?);
+        }
+        if let Some(form) = self.data_form() {
+            return self.objects(form, "gatekeeper", &found);
+        }
+        let now = connection.present().await.now.at;
+        let rows: Vec<Row> = found
+            .iter()
+            .map(|gatekeeper| gatekeeper_row(gatekeeper, now))
+            .collect();
+        self.table(connection, &["KIND", "REASON", "UNTIL", "AGE"], &rows)
+    }
+
+    fn data_form(&self) -> Option<Form> {
+        (!matches!(self.output, Form::Table | Form::Wide)).then_some(self.output)
+    }
+
+    /// The objects themselves, as kubectl prints them.
+    fn objects<K>(&self, form: Form, kind: &str, objects: &[K]) -> Result<Outcome>
+    where
+        K: Serialize + kube::ResourceExt,
+    {
+        let form = match form {
+            Form::Yaml => Data::Yaml,
+            Form::Name | Form::Table | Form::Wide => {
+                for object in objects {
+                    output::line(format_args!("{kind}.sluice.dev/{}", object.name_any()))?;
+                }
+                return Ok(Outcome::Yes);
+            }
+            Form::Json => Data::Json,
+        };
+        let mut items = objects
+            .iter()
+            .map(serde_json::to_value)
+            .collect::<Result<Vec<Value>, _>>()?;
+        let one_by_name = self.what.len() > usize::from(kind_of(self.what.first()).is_some());
+        match (items.len(), one_by_name) {
+            (1, true) => output::data(form, &items.remove(0))?,
+            _ => output::data(
+                form,
+                &json!({"apiVersion": "v1", "kind": "List", "items": items}),
+            )?,
+        }
+        Ok(Outcome::Yes)
+    }
+
+    fn table(&self, connection: &Connection, titles: &[&str], rows: &[Row]) -> Result<Outcome> {
+        if rows.is_empty() {
+            let place = match self.all_namespaces {
+                true => "any namespace".to_owned(),
+                false => format!("the namespace {}", connection.namespace),
+            };
+            output::note(format_args!("There are none in {place}."));
+            return Ok(Outcome::Yes);
+        }
+        let wide = self.output == Form::Wide;
+        output::text(table(titles, rows, self.all_namespaces, wide))?;
+        Ok(Outcome::Yes)
+    }
+}
+
+/// The kind that a word stands for: whether it is that of gatekeepers.
+fn kind_of(word: Option<&String>) -> Option<bool> {
+    match word?.as_str() {
+        "gate" | "gates" | "gt" => Some(false),
+        "gatekeeper" | "gatekeepers" | "gk" => Some(true),
+        _ => None,
+    }
+}
+
+/// Whether gatekeepers are asked for, and the names.
+fn split(what: &[String]) -> Result<(bool, Vec<String>)> {
+    let kind = kind_of(what.first());
+    let names = if kind.is_some() { &what[1..] } else { what };
+    let gatekeepers = kind.unwrap_or(false);
+    if gatekeepers {
+        return Ok((true, names.to_vec()));
+    }
+    Ok((
+        false,
+        names
+            .iter()
+            .map(|name| cluster::gate_name(name))
+            .collect::<Result<_>>()?,
+    ))
+}
+
+fn gate_row(key: &Key, gate: &Gate, decision: &sluice_core::simulate::Decision, now: Now) -> Row {
+    let age_of = |at: Option<Timestamp>| at.map(|at| age(at, now.at)).unwrap_or_default();
+    let status = gate.status.as_ref();
+    let since = status.filter(|status| status.state == Some(decision.state));
+    Row {
+        cells: vec![
+            key.namespace.clone(),
+            key.name.clone(),
+            decision.state.to_string(),
+            decision.reason.clone(),
+            decision
+                .upcoming
+                .first()
+                .map(|change| change.at.0.to_string())
+                .unwrap_or_default(),
+            decision
+                .r#override
+                .as_ref()
+                .map(|force| force.by.clone())
+                .unwrap_or_default(),
+            age_of(since.and_then(|status| Some(status.since.as_ref()?.0))),
+            age_of(gate.metadata.creation_timestamp.as_ref().map(|time| time.0)),
+            decision.message.clone(),
+        ],
+        state: Some(decision.state),
+    }
+}
+
+fn gatekeeper_row(gatekeeper: &Gatekeeper, now: Timestamp) -> Row {
+    let key = Key::of(&gatekeeper.metadata);
+    let status = gatekeeper.status.as_ref();
+    let verdict = status.and_then(|status| status.verdict.as_ref());
+    let until = status.and_then(|status| Some(status.upcoming.first()?.at.0.to_string()));
+    let kind = match gatekeeper.spec.kind() {
+        Ok(Kind::Schedule(_)) => "schedule",
+        Ok(Kind::Manual(_)) => "manual",
+        Err(_) => "",
+    };
+    let created = gatekeeper.metadata.creation_timestamp.as_ref();
+    let state = verdict.map(|verdict| verdict.state);
+    Row {
+        cells: vec![
+            key.namespace,
+            key.name,
+            state.map_or("Unknown".to_owned(), |state| state.to_string()),
+            kind.to_owned(),
+            verdict
+                .map(|verdict| verdict.reason.clone())
+                .unwrap_or_default(),
+            until.unwrap_or_default(),
+            created.map(|time| age(time.0, now)).unwrap_or_default(),
+            verdict
+                .map(|verdict| verdict.message.clone())
+                .unwrap_or_default(),
+        ],
+        state,
+    }
+}
+
+/// A table as kubectl prints it: no lines, three blanks between columns. The namespace is the
+/// first column, the message the last.
+fn table(titles: &[&str], rows: &[Row], namespaces: bool, wide: bool) -> String {
+    let head = ["NAMESPACE", "NAME", "STATE"]
+        .iter()
+        .chain(titles)
+        .chain(&["MESSAGE"]);
+    let head = Row {
+        cells: head.map(|title| (*title).to_owned()).collect(),
+        state: None,
+    };
+    let shown = usize::from(!namespaces)..head.cells.len() - usize::from(!wide);
+    let lines = || std::iter::once(&head).chain(rows);
+    let width = |column: usize| lines().map(|row| row.cells[column].chars().count()).max();
+    let widths: Vec<usize> = (0..head.cells.len())
+        .map(|column| width(column).unwrap_or(0) + 3)
+        .collect();
+    let mut text = String::new();
+    for row in lines() {
+        let mut line = String::new();
+        for column in shown.clone() {
+            let cell = &row.cells[column];
+            let style = row.state.filter(|_| column == STATE).map(output::style);
+            let style = style.unwrap_or_default();
+            let blanks = widths[column] - cell.chars().count();
+            line.push_str(&format!("{style}{cell}{style:#}{:blanks$}", ""));
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! FILES, for the commands that need no cluster.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use jiff::Timestamp;
+use sluice_core::simulate::{Key, World};
+
+use crate::arguments::Globals;
+use crate::files::{self, Input};
+use crate::output;
+
+#[derive(Debug, Args)]
+pub(crate) struct Files {
+    /// YAML or JSON files, folders of them, or - for standard input. Gates, Gatekeepers and
+    /// ConfigMaps (their calendars) are read, anything else is passed over
+    #[arg(long = "filename", short = 'f', value_name = "FILES", num_args = 1.., required = true)]
+    pub(super) paths: Vec<PathBuf>,
+}
+
+/// Reads FILES, without anything that lint would refuse at `now`.
+///
+/// # Errors
+/// A file that cannot be read; one that lint refuses, after saying why.
+pub(super) fn read(paths: &[PathBuf], globals: &Globals, now: Timestamp) -> Result<World> {
+    let sources = files::read(paths)?;
+    let mut input = Input::new(&sources, super::namespace_of_files(globals));
+    input.look_at_all(now);
+    let refused: Vec<_> = input
+        .findings()
+        .into_iter()
+        .filter(|finding| finding.refused)
+        .collect();
+    if refused.is_empty() {
+        return Ok(input.world);
+    }
+    for finding in &refused {
+        output::note(finding);
+    }
+    bail!("the input is refused: {}", count(refused.len(), "mistake"));
+}
+
+/// The gate of that name, which may be given as `NAMESPACE/NAME`, or the only one.
+///
+/// # Errors
+/// No gate, several, none of that name.
+pub(super) fn choose(world: &World, name: Option<&str>, globals: &Globals) -> Result<Key> {
+    let known = world.gate_names();
+    let is_wanted = |key: &Key, name: &str| match name.split_once('/') {
+        Some((namespace, name)) => key.namespace == namespace && key.name == name,
+        None => {
+            let elsewhere = |wanted: &String| *wanted != key.namespace;
+            key.name == name && !globals.namespace.as_ref().is_some_and(elsewhere)
+        }
+    };
+    let candidates: Vec<&Key> = match name {
+        Some(name) => known
+            .iter()
+            .copied()
+            .filter(|key| is_wanted(key, name))
+            .collect(),
+        None => known.clone(),
+    };
+    let names = |keys: &[&Key]| {
+        keys.iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    match (candidates.as_slice(), name) {
+        ([only], _) => Ok((*only).clone()),
+        ([], _) if known.is_empty() => {
+            bail!("there is no Gate in these files; write one, or name files that hold one")
+        }
+        ([], Some(name)) => bail!(
+            "there is no gate `{name}` in these files; they hold {}",
+            names(&known)
+        ),
+        (several, _) => bail!(
+            "these files hold {}, {}; choose one with --gate NAMESPACE/NAME",
+            count(several.len(), "gate"),
+            names(several)
+        ),
+    }
+}
+
+/// `1 mistake`, `2 mistakes`.
+pub(super) fn count(many: usize, what: &str) -> String {
+    format!("{many} {what}{}", if many == 1 { "" } else { "s" })
+}

@@ -1,0 +1,61 @@
+//! `kubectl gate lint`
+
+use anyhow::Result;
+use clap::Args;
+
+use super::input::{Files, count};
+use crate::arguments::Globals;
+use crate::files::{self, Input};
+use crate::outcome::Outcome;
+use crate::{clock, output};
+
+/// Find what admission or the controller would refuse in files, without a cluster
+///
+/// Every mistake is told in one line with its file, line, document, object, field and remedy.
+/// Warnings are about what may well be meant: a gate that names a gatekeeper that is not in these
+/// files, or one that does not open within 90 days.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit codes: 0 nothing is refused; 2 something is, or with --strict there is a warning."
+)]
+pub(crate) struct Lint {
+    #[command(flatten)]
+    files: Files,
+    /// Refuse warnings too
+    #[arg(long)]
+    strict: bool,
+}
+
+impl Lint {
+    pub(super) fn run(&self, globals: &Globals) -> Result<Outcome> {
+        let sources = files::read(&self.files.paths)?;
+        let mut input = Input::new(&sources, super::namespace_of_files(globals));
+        input.look_at_all(clock::now());
+        for note in input.notes() {
+            output::note(note);
+        }
+        let findings = input.findings();
+        for finding in &findings {
+            output::line(finding)?;
+        }
+        let refused = findings.iter().filter(|finding| finding.refused).count();
+        let warned = findings.len() - refused;
+        let world = &input.world;
+        let read = [
+            count(world.gates.len(), "gate"),
+            count(world.gatekeepers.len(), "gatekeeper"),
+            count(world.config_maps.len(), "ConfigMap"),
+        ];
+        output::note(format_args!(
+            "{}: {}, {}",
+            read.join(", "),
+            count(refused, "mistake"),
+            count(warned, "warning")
+        ));
+        Ok(if refused > 0 || (self.strict && warned > 0) {
+            Outcome::CannotTell
+        } else {
+            Outcome::Yes
+        })
+    }
+}

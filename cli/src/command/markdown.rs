@@ -1,0 +1,157 @@
+//! The reference of all commands as Markdown, from the same definitions as `--help`.
+
+use std::fmt::Write;
+
+use anyhow::Result;
+use clap::builder::StyledStr;
+use clap::{Arg, Command, CommandFactory};
+
+use crate::arguments::Arguments;
+use crate::outcome::Outcome;
+use crate::output;
+
+const HEAD: &str = "\
+<!-- Generated from the program's own help by `cargo xtask generate`. Do not edit. -->
+
+# kubectl gate
+
+";
+
+pub(super) fn run() -> Result<Outcome> {
+    output::text(reference())?;
+    Ok(Outcome::Yes)
+}
+
+fn reference() -> String {
+    let mut program = Arguments::command();
+    program.build();
+    let mut text = HEAD.to_owned();
+    paragraph(&mut text, program.get_about());
+    paragraph(&mut text, program.get_after_help());
+    let commands = || {
+        program
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set())
+    };
+    for command in commands() {
+        let name = command.get_name();
+        let about = command
+            .get_about()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "- [`{name}`](#{name}): {about}");
+    }
+    for command in commands() {
+        section(&mut text, command);
+    }
+    let _ = writeln!(text, "\n## Global options\n");
+    for argument in program.get_arguments().filter(|argument| is_told(argument)) {
+        option(&mut text, argument);
+    }
+    text
+}
+
+fn section(text: &mut String, command: &Command) {
+    let mut command = command.clone();
+    let _ = writeln!(text, "\n## {}\n", command.get_name());
+    let about = command
+        .get_long_about()
+        .or_else(|| command.get_about())
+        .cloned();
+    paragraph(text, about.as_ref());
+    let usage = command.render_usage().to_string();
+    let usage = usage
+        .trim_start_matches("Usage: ")
+        .lines()
+        .map(str::trim_start);
+    let _ = writeln!(text, "```\n{}\n```\n", usage.collect::<Vec<_>>().join("\n"));
+    let own = command
+        .get_arguments()
+        .filter(|argument| is_told(argument) && !argument.is_global_set());
+    for argument in own {
+        option(text, argument);
+    }
+    if let Some(after) = command.get_after_help() {
+        let _ = writeln!(text);
+        paragraph(text, Some(after));
+    }
+}
+
+fn is_told(argument: &Arg) -> bool {
+    !argument.is_hide_set() && !matches!(argument.get_id().as_str(), "help" | "version")
+}
+
+fn paragraph(text: &mut String, words: Option<&StyledStr>) {
+    if let Some(words) = words {
+        let _ = writeln!(text, "{}\n", escaped(&words.to_string()).trim_end());
+    }
+}
+
+fn option(text: &mut String, argument: &Arg) {
+    let short = argument
+        .get_short()
+        .map(|short| format!("-{short}, "))
+        .unwrap_or_default();
+    let values = argument.get_value_names().unwrap_or_default().join(" ");
+    let takes_value = argument.get_action().takes_values();
+    let call = match argument.get_long() {
+        Some(long) if takes_value => format!("{short}--{long} {values}"),
+        Some(long) => format!("{short}--{long}"),
+        None => values,
+    };
+    let help = argument.get_long_help().or_else(|| argument.get_help());
+    let help = help
+        .map(|help| escaped(&help.to_string()))
+        .unwrap_or_default();
+    let _ = write!(
+        text,
+        "- `{call}`: {}",
+        help.lines().collect::<Vec<_>>().join(" ").trim()
+    );
+    let possible: Vec<String> = argument
+        .get_possible_values()
+        .iter()
+        .filter(|value| takes_value && !value.is_hide_set())
+        .map(|value| format!("`{}`", value.get_name()))
+        .collect();
+    if !possible.is_empty() {
+        let _ = write!(text, " (one of {})", possible.join(", "));
+    }
+    let defaults: Vec<_> = argument
+        .get_default_values()
+        .iter()
+        .map(|it| it.to_string_lossy())
+        .collect();
+    if takes_value && !defaults.is_empty() {
+        let _ = write!(text, " (default: `{}`)", defaults.join(", "));
+    }
+    let _ = writeln!(text);
+}
+
+/// Names in capitals stand for values and must not become tags or emphasis.
+fn escaped(text: &str) -> String {
+    text.replace('<', "&lt;").replace('*', "\\*")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_told_with_its_options() {
+        let text = reference();
+        for told in [
+            "## get\n",
+            "## simulate\n",
+            "- `-f, --filename FILES`: ",
+            "(default: `30s`)",
+            "## Global options\n",
+        ] {
+            assert!(text.contains(told), "{told}");
+        }
+        for hidden in ["markdown-help", "--help"] {
+            assert!(!text.contains(hidden), "{hidden}");
+        }
+    }
+}

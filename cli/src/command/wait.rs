@@ -1,0 +1,185 @@
+//! `kubectl gate wait`
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use futures::stream::{BoxStream, SelectAll};
+use futures::{FutureExt, Stream, StreamExt};
+use jiff::{SignedDuration, Timestamp};
+use kube::api::Api;
+use kube::runtime::{WatchStreamExt, watcher};
+use sluice_core::simulate::{Decision, Key};
+use sluice_crds::{Gate, Gatekeeper, Setting, State};
+
+use crate::arguments::Globals;
+use crate::cluster::{self, Connection, Scope, Use};
+use crate::outcome::Outcome;
+use crate::{clock, explain, instant, output};
+
+/// How long nothing is looked at again, whatever is known: clocks are set, machines suspended,
+/// ConfigMaps not watched.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+
+/// How soon an API server that did not answer is asked again.
+const TRY_AGAIN: SignedDuration = SignedDuration::from_secs(1);
+
+/// Wait until a gate is open, or closed
+///
+/// Decides as `check` does, whenever an object or the time may have changed the answer, and says
+/// why it waits each time that the reason changes.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit codes: 0 the gate is in that state; 1 the time is up; 2 it cannot be told."
+)]
+pub(crate) struct Wait {
+    /// The gate
+    #[arg(value_name = "NAME")]
+    name: String,
+
+    /// The state to wait for
+    #[arg(long = "for", value_name = "STATE", value_parser = parse_setting, default_value = "open")]
+    wanted: Setting,
+
+    /// How long to wait, such as 10m
+    #[arg(long, value_name = "DURATION", default_value = "10m")]
+    timeout: String,
+
+    /// Let forces count although nobody verified who they are from
+    #[arg(long)]
+    trust_unverified_identity: bool,
+}
+
+fn parse_setting(text: &str) -> Result<Setting, &'static str> {
+    match text {
+        "open" => Ok(Setting::Open),
+        "closed" => Ok(Setting::Closed),
+        _ => Err("write open or closed"),
+    }
+}
+
+impl Wait {
+    pub(super) async fn run(&self, globals: &Globals) -> Result<Outcome> {
+        let name = cluster::gate_name(&self.name)?;
+        let timeout = instant::parse_duration(&self.timeout).context("--timeout")?;
+        let timeout = Duration::try_from(timeout).context("--timeout")?;
+        let connection = cluster::connect(globals, Use::Watches).await?;
+        match tokio::time::timeout(timeout, self.until_wanted(&connection, &name)).await {
+            Ok(reached) => reached,
+            Err(_) => {
+                let wanted = State::from(self.wanted);
+                output::line(format_args!(
+                    "{name} has not become {wanted} within {}",
+                    self.timeout
+                ))?;
+                Ok(Outcome::No)
+            }
+        }
+    }
+
+    async fn until_wanted(&self, connection: &Connection, name: &str) -> Result<Outcome> {
+        let wanted = State::from(self.wanted);
+        let mut said = None;
+        let mut watched = BTreeSet::new();
+        let mut changes: SelectAll<BoxStream<'static, ()>> = SelectAll::new();
+        loop {
+            let decided = self
+                .decide(connection, name, &mut watched, &mut changes)
+                .await;
+            let (line, wake) = match decided {
+                Ok(decision) if decision.state == wanted => {
+                    output::line(explain::line(&decision))?;
+                    return Ok(Outcome::Yes);
+                }
+                Ok(decision) => (explain::line(&decision), decision.wake),
+                // An API server that restarts is no reason to give up, unless it was never there.
+                Err(error) if said.is_some() && cluster::is_passing(&error) => {
+                    let again = clock::now().saturating_add(TRY_AGAIN).ok();
+                    (error.to_string(), again)
+                }
+                Err(error) => return Err(error),
+            };
+            if said.as_ref() != Some(&line) {
+                output::line(format_args!("waiting: {line}"))?;
+                said = Some(line);
+            }
+            something(&mut changes, wake).await;
+        }
+    }
+
+    /// Decides, and sees to it that what it was decided from is watched.
+    async fn decide(
+        &self,
+        connection: &Connection,
+        name: &str,
+        watched: &mut BTreeSet<Key>,
+        changes: &mut SelectAll<BoxStream<'static, ()>>,
+    ) -> Result<Decision> {
+        let key = Key {
+            namespace: connection.namespace.clone(),
+            name: name.to_owned(),
+        };
+        if watched.insert(key.clone()) {
+            let api: Api<Gate> = Api::namespaced(connection.client.clone(), &key.namespace);
+            changes.push(watch(api, &key.name).boxed());
+        }
+        let scope = Scope::Named(vec![name.to_owned()]);
+        let seen = cluster::load(connection, &scope, self.trust_unverified_identity).await?;
+        for reference in seen
+            .world
+            .gates
+            .values()
+            .flat_map(|gate| &gate.spec.gatekeepers)
+        {
+            let namespace = reference
+                .namespace
+                .clone()
+                .unwrap_or_else(|| key.namespace.clone());
+            // A gate and a gatekeeper may share a name: a slash is part of neither.
+            let of_its_own = Key {
+                namespace: format!("{namespace}/"),
+                name: reference.name.clone(),
+            };
+            if watched.insert(of_its_own) {
+                let api: Api<Gatekeeper> = Api::namespaced(connection.client.clone(), &namespace);
+                changes.push(watch(api, &reference.name).boxed());
+            }
+        }
+        let now = connection.present().await.now;
+        let mut scene = seen.scene(&key, now.at).context("the gate went away")?;
+        Ok(scene.decide(now))
+    }
+}
+
+/// Something that an object of that name changes. One that cannot be watched is looked at every
+/// now and then all the same.
+fn watch<K>(api: Api<K>, name: &str) -> impl Stream<Item = ()> + Send + use<K>
+where
+    K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
+{
+    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let events = watcher(api, config).default_backoff();
+    events.filter_map(async |event| event.ok().map(|_| ()))
+}
+
+/// Waits until an object has changed, or the time may have changed the answer.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "waits for the known instant of the next change"
+)]
+async fn something(changes: &mut SelectAll<BoxStream<'static, ()>>, wake: Option<Timestamp>) {
+    let until_wake = wake.map(|wake| {
+        let ahead = wake.duration_since(clock::now());
+        // Timers count in milliseconds: one more, so as not to come too early.
+        Duration::try_from(ahead).unwrap_or_default() + Duration::from_millis(1)
+    });
+    let pause = until_wake.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN);
+    tokio::select! {
+        () = tokio::time::sleep(pause) => {}
+        _ = changes.next(), if !changes.is_empty() => {
+            // What comes together is looked at once.
+            while changes.next().now_or_never().flatten().is_some() {}
+        }
+    }
+}

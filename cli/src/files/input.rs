@@ -1,0 +1,309 @@
+//! The objects of all files, read as admission and the controller would read them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
+use sluice_core::Refusal;
+use sluice_core::lint::{self, Object, Subject};
+use sluice_core::simulate::{Key, Origin, World};
+
+use super::Source;
+use super::finding::{Finding, Place};
+use super::yaml::{self, Node};
+
+/// What the files hold.
+#[derive(Debug, Default)]
+pub(crate) struct Input {
+    /// The objects that could be made out.
+    pub(crate) world: World,
+    /// What is wrong, or looks wrong.
+    findings: Vec<Finding>,
+    /// How many objects of which kinds were passed over.
+    passed_over: BTreeMap<String, usize>,
+    /// What else there is to say.
+    notes: Vec<String>,
+    /// Where each object is written.
+    places: HashMap<Subject, (Place, Node)>,
+    /// The namespace of objects that name none.
+    namespace: String,
+    /// How many objects there are, of any kind.
+    objects: usize,
+}
+
+impl Input {
+    /// Reads the objects of `sources`. Those that name no namespace are in `namespace`.
+    pub(crate) fn new(sources: &[Source], namespace: &str) -> Self {
+        let mut input = Self {
+            namespace: namespace.to_owned(),
+            ..Self::default()
+        };
+        input.world.origin = Origin::Files;
+        for (file, source) in sources.iter().enumerate() {
+            input.source(file, source);
+        }
+        input
+    }
+
+    /// Adds what only shows when the objects are seen beside each other at `now`.
+    pub(crate) fn look_at_all(&mut self, now: Timestamp) {
+        for remark in lint::remarks(&self.world, now) {
+            let Some((place, node)) = self.places.get(&remark.subject) else {
+                continue;
+            };
+            let line = node.at(&remark.what.field).line;
+            self.findings.push(Finding {
+                refused: remark.refused,
+                place: Place {
+                    line,
+                    ..place.clone()
+                },
+                object: Some(called(&remark.subject)),
+                what: remark.what,
+            });
+        }
+    }
+
+    /// What is wrong or looks wrong, in the order in which it is written.
+    pub(crate) fn findings(&self) -> Vec<&Finding> {
+        let mut findings: Vec<&Finding> = self.findings.iter().collect();
+        findings.sort_by_key(|finding| &finding.place);
+        findings
+    }
+
+    /// What was passed over.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let mut notes = self.notes.clone();
+        if !self.passed_over.is_empty() {
+            let kinds = self
+                .passed_over
+                .iter()
+                .map(|(kind, count)| format!("{count} {kind}"));
+            notes.push(format!(
+                "passed over: {}",
+                kinds.collect::<Vec<_>>().join(", ")
+            ));
+        }
+        notes
+    }
+
+    fn source(&mut self, file: usize, source: &Source) {
+        let before = (self.objects, self.findings.len());
+        let (documents, mistake) = yaml::documents(&source.text);
+        for (n, node) in documents.iter().enumerate() {
+            let origin = source.origin.clone();
+            let place = Place {
+                file,
+                origin,
+                line: node.line,
+                document: n + 1,
+            };
+            if !node.is_empty() {
+                self.document(&place, node);
+            }
+        }
+        let place = |line| {
+            let document = documents.len() + 1;
+            Place {
+                file,
+                origin: source.origin.clone(),
+                line,
+                document,
+            }
+        };
+        if let Some(mistake) = mistake {
+            self.refuse(
+                place(mistake.line),
+                None,
+                Refusal::new("", mistake.problem, ""),
+            );
+        } else if before == (self.objects, self.findings.len()) {
+            if source.asked_for {
+                let what = Refusal::new(
+                    "",
+                    "the file holds no object",
+                    "write a Gate or a Gatekeeper",
+                );
+                self.refuse(
+                    Place {
+                        document: 1,
+                        ..place(1)
+                    },
+                    None,
+                    what,
+                );
+            } else {
+                self.notes
+                    .push(format!("{}: it holds no object", source.origin));
+            }
+        }
+    }
+
+    fn document(&mut self, place: &Place, node: &Node) {
+        let value = node.value();
+        if let Some(items) = lint::items(&value) {
+            for n in 0..items.len() {
+                let item = node.at(&format!("items[{n}]"));
+                self.document(
+                    &Place {
+                        line: item.line,
+                        ..place.clone()
+                    },
+                    item,
+                );
+            }
+            // An empty list is as good as an object: somebody meant it.
+            self.objects += usize::from(items.is_empty());
+            return;
+        }
+        self.objects += 1;
+        if !value.is_object() {
+            let remedy = "write an object, with apiVersion, kind, metadata and spec";
+            self.refuse(
+                place.clone(),
+                None,
+                Refusal::new("", "it is no object", remedy),
+            );
+            return;
+        }
+        if is_kustomization(&value, &place.origin) {
+            *self
+                .passed_over
+                .entry("Kustomization".to_owned())
+                .or_default() += 1;
+            return;
+        }
+        let name = name_of(&value, &self.namespace);
+        let read = lint::read(&value);
+        for what in read.mistakes {
+            let line = node.at(&what.field).line;
+            self.refuse(
+                Place {
+                    line,
+                    ..place.clone()
+                },
+                name.clone(),
+                what,
+            );
+        }
+        if let Some(object) = read.object {
+            self.keep(place, node, object);
+        }
+    }
+
+    fn keep(&mut self, place: &Place, node: &Node, object: Object) {
+        let (subject, known) = match object {
+            Object::Gate(mut gate) => {
+                let key = self.key(&mut gate.metadata);
+                let known = self.world.gates.insert(key.clone(), *gate).is_some();
+                (Subject::Gate(key), known)
+            }
+            Object::Gatekeeper(mut gatekeeper) => {
+                let key = self.key(&mut gatekeeper.metadata);
+                let gatekeeper = Arc::new(*gatekeeper);
+                let known = self
+                    .world
+                    .gatekeepers
+                    .insert(key.clone(), gatekeeper)
+                    .is_some();
+                (Subject::Gatekeeper(key), known)
+            }
+            Object::ConfigMap(mut map) => {
+                let key = self.key(&mut map.metadata);
+                let known = self
+                    .world
+                    .config_maps
+                    .insert(key.clone(), Some(*map))
+                    .is_some();
+                (Subject::ConfigMap(key), known)
+            }
+            Object::Other => {
+                let kind = node
+                    .value()
+                    .get("kind")
+                    .and_then(Value::as_str)
+                    .map(str::to_owned);
+                *self
+                    .passed_over
+                    .entry(kind.unwrap_or_default())
+                    .or_default() += 1;
+                return;
+            }
+        };
+        if known {
+            let what = Refusal::new(
+                "metadata.name",
+                "an object of that name is written before",
+                "remove one; the last one counts",
+            );
+            let line = node.at(&what.field).line;
+            let place = Place {
+                line,
+                ..place.clone()
+            };
+            self.findings.push(Finding {
+                refused: false,
+                place,
+                object: Some(called(&subject)),
+                what,
+            });
+        }
+        self.places.insert(subject, (place.clone(), node.clone()));
+    }
+
+    /// The name of an object, which is put into the namespace that it belongs to.
+    fn key(&self, metadata: &mut ObjectMeta) -> Key {
+        metadata
+            .namespace
+            .get_or_insert_with(|| self.namespace.clone());
+        let mut key = Key::of(metadata);
+        if metadata.name.is_none() {
+            // The API server makes the name up: two such objects are not the same one.
+            key.name = format!("{}{}", key.name, self.places.len() + 1);
+            metadata.name = Some(key.name.clone());
+        }
+        key
+    }
+
+    fn refuse(&mut self, place: Place, object: Option<String>, what: Refusal) {
+        self.findings.push(Finding {
+            refused: true,
+            place,
+            object,
+            what,
+        });
+    }
+}
+
+fn called(subject: &Subject) -> String {
+    match subject {
+        Subject::Gate(key) => format!("Gate {key}"),
+        Subject::Gatekeeper(key) => format!("Gatekeeper {key}"),
+        Subject::ConfigMap(key) => format!("ConfigMap {key}"),
+    }
+}
+
+/// Kustomize lets its own files go without apiVersion and kind.
+fn is_kustomization(value: &Value, origin: &str) -> bool {
+    let stem = Path::new(origin).file_stem().and_then(|stem| stem.to_str());
+    stem.is_some_and(|stem| stem.eq_ignore_ascii_case("kustomization"))
+        && value.get("apiVersion").is_none()
+        && value.get("kind").is_none()
+}
+
+/// What an object is called, however wrong it is.
+fn name_of(value: &Value, namespace: &str) -> Option<String> {
+    let kind = value.get("kind")?.as_str()?;
+    let metadata = value.get("metadata");
+    let text = |field| metadata?.get(field)?.as_str();
+    let name = text("name")
+        .or_else(|| text("generateName"))
+        .unwrap_or("without a name");
+    Some(format!(
+        "{kind} {}/{name}",
+        text("namespace").unwrap_or(namespace)
+    ))
+}

@@ -1,0 +1,144 @@
+//! Instants and lengths of time, as they are written on the command line and shown.
+
+use anyhow::{Context, Result, anyhow, bail};
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use sluice_core::simulate::Scene;
+use sluice_core::{duration, words, zone};
+
+use crate::clock;
+
+/// A time zone with its name.
+#[derive(Clone, Debug)]
+pub(crate) struct Zone {
+    pub(crate) zone: TimeZone,
+    pub(crate) name: String,
+}
+
+impl Zone {
+    pub(crate) fn utc() -> Self {
+        Self {
+            zone: TimeZone::UTC,
+            name: "UTC".to_owned(),
+        }
+    }
+
+    /// The zone of that IANA name.
+    pub(crate) fn named(name: &str) -> Result<Self> {
+        let zone = zone::find(name).map_err(|problem| anyhow!("{problem}; {}", zone::REMEDY))?;
+        Ok(Self {
+            zone,
+            name: name.to_owned(),
+        })
+    }
+
+    /// The zone in which the windows of a gate are written, if it is one; else UTC.
+    pub(crate) fn of(scene: &Scene) -> Self {
+        let schedules = scene
+            .keepers()
+            .flatten()
+            .filter_map(|it| it.object().spec.schedule.as_ref());
+        let mut names = schedules.map(|schedule| schedule.time_zone.as_str());
+        let Some(first) = names.next() else {
+            return Self::utc();
+        };
+        if names.any(|name| name != first) {
+            return Self::utc();
+        }
+        Self::named(first).unwrap_or_else(|_| Self::utc())
+    }
+
+    /// An instant as its readers know it.
+    pub(crate) fn text(&self, at: Timestamp) -> String {
+        words::instant(at, &self.zone, &self.name)
+    }
+}
+
+/// An instant: RFC 3339, `now`, or a local time without an offset if `zone` says where.
+pub(crate) fn parse(text: &str, zone: Option<&Zone>) -> Result<Timestamp> {
+    const REMEDY: &str =
+        "write RFC 3339, such as 2026-11-20T18:00:00Z or 2026-11-20T18:00:00+01:00";
+    if text == "now" {
+        return Ok(clock::now());
+    }
+    if let Ok(instant) = text.parse::<Timestamp>() {
+        return Ok(instant);
+    }
+    let Ok(wall) = text.parse::<DateTime>() else {
+        bail!("`{text}` is no instant; {REMEDY}")
+    };
+    let Some(zone) = zone else {
+        bail!(
+            "`{text}` says not where the clock shows it; write an offset, such as {text}Z, or give --zone"
+        )
+    };
+    zone::resolve(&zone.zone, wall).with_context(|| format!("`{text}` is out of range; {REMEDY}"))
+}
+
+/// A length of time of more than nothing.
+pub(crate) fn parse_duration(text: &str) -> Result<SignedDuration> {
+    let length = duration::parse(&text.into())
+        .map_err(|problem| anyhow!("{problem}; {}", duration::REMEDY))?;
+    if !length.is_positive() {
+        bail!("`{text}` is no time at all; {}", duration::REMEDY);
+    }
+    Ok(length)
+}
+
+/// How long ago, as kubectl writes it: `45s`, `12m`, `3h`, `4d`.
+pub(crate) fn age(since: Timestamp, now: Timestamp) -> String {
+    let seconds = now.duration_since(since).as_secs().max(0);
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..7_200 => format!("{}m", seconds / 60),
+        7_200..172_800 => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("2026-11-20T18:00:00Z", None, "2026-11-20T18:00:00Z")]
+    #[case("2026-11-20T18:00:00+01:00", None, "2026-11-20T17:00:00Z")]
+    #[case("2026-11-20T18:00Z", None, "2026-11-20T18:00:00Z")]
+    #[case("2026-11-20T18:00:00", Some("Europe/Berlin"), "2026-11-20T17:00:00Z")]
+    #[case("2026-11-20 18:00", Some("Europe/Berlin"), "2026-11-20T17:00:00Z")]
+    #[case("2026-11-20", Some("Europe/Berlin"), "2026-11-19T23:00:00Z")]
+    #[case(
+        "2026-03-08T02:30:00",
+        Some("America/New_York"),
+        "2026-03-08T07:00:00Z"
+    )]
+    #[case("2026-11-20T18:00:00Z", Some("Europe/Berlin"), "2026-11-20T18:00:00Z")]
+    fn instants_are_read(#[case] text: &str, #[case] zone: Option<&str>, #[case] expected: &str) {
+        let zone = zone.map(|name| Zone::named(name).unwrap());
+        assert_eq!(parse(text, zone.as_ref()).unwrap().to_string(), expected);
+    }
+
+    #[rstest]
+    #[case("2026-11-20T18:00:00", "give --zone")]
+    #[case("tomorrow", "`tomorrow` is no instant; write RFC 3339")]
+    #[case("2026-02-30T00:00:00Z", "is no instant")]
+    #[case("", "is no instant")]
+    fn what_is_no_instant_is_refused(#[case] text: &str, #[case] expected: &str) {
+        let error = parse(text, None).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+
+    #[rstest]
+    #[case(119, "119s")]
+    #[case(120, "2m")]
+    #[case(7_200, "2h")]
+    #[case(172_800, "2d")]
+    #[case(-5, "0s")]
+    fn ages_are_short(#[case] seconds: i64, #[case] expected: &str) {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        assert_eq!(age(at(1_000_000), at(1_000_000 + seconds)), expected);
+    }
+}

@@ -1,0 +1,44 @@
+//! Exit codes.
+
+use std::process::ExitCode;
+
+/// What a command comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// 0: it was done; the gates are open; what was expected is so.
+    Yes,
+    /// 1: a gate is closed; what was expected is not so.
+    No,
+    /// 2: it cannot be told: bad arguments, refused input, no such gate, no cluster.
+    CannotTell,
+}
+
+/// What the help says about them.
+pub(crate) const HELP: &str = "\
+Exit codes: 0 done, yes, open; 1 no, closed, timed out; 2 it cannot be told: bad arguments, \
+refused input, no such gate, no cluster.";
+
+impl Outcome {
+    pub(crate) fn yes_if(yes: bool) -> Self {
+        if yes { Outcome::Yes } else { Outcome::No }
+    }
+
+    /// The worse of two.
+    pub(crate) fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Outcome::CannotTell, _) | (_, Outcome::CannotTell) => Outcome::CannotTell,
+            (Outcome::No, _) | (_, Outcome::No) => Outcome::No,
+            (Outcome::Yes, Outcome::Yes) => Outcome::Yes,
+        }
+    }
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Yes => ExitCode::SUCCESS,
+            Outcome::No => ExitCode::from(1),
+            Outcome::CannotTell => ExitCode::from(2),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Writing: to a terminal with colors, to anything else without; and in forms for programs.
+
+use std::env;
+use std::fmt::Display;
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use serde::Serialize;
+use sluice_crds::State;
+
+/// The columns of a terminal that does not say how many it has.
+const COLUMNS: usize = 80;
+
+/// A form for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Data {
+    Json,
+    Yaml,
+}
+
+/// Writes text, whose styles are left out where nobody would see them.
+///
+/// # Errors
+/// Nobody reads on.
+pub(crate) fn text(text: impl Display) -> Result<()> {
+    let mut out = anstream::stdout().lock();
+    write!(out, "{text}")?;
+    Ok(out.flush()?)
+}
+
+/// Writes one line.
+///
+/// # Errors
+/// Nobody reads on.
+pub(crate) fn line(line: impl Display) -> Result<()> {
+    text(format_args!("{line}\n"))
+}
+
+/// Writes a value for programs.
+///
+/// # Errors
+/// Nobody reads on.
+pub(crate) fn data(form: Data, value: &impl Serialize) -> Result<()> {
+    match form {
+        Data::Json => line(serde_json::to_string_pretty(value)?),
+        Data::Yaml => text(serde_saphyr::to_string(value).context("cannot write YAML")?),
+    }
+}
+
+/// Writes what is said besides the answer.
+pub(crate) fn note(note: impl Display) {
+    // Nobody who could be told reads on.
+    let _ = writeln!(anstream::stderr().lock(), "{note}");
+}
+
+/// Says in one line what went wrong.
+pub(crate) fn error(error: &anyhow::Error) {
+    let style = AnsiColor::Red.on_default().bold();
+    note(format_args!("{style}error:{style:#} {error:#}"));
+}
+
+/// Whether nobody reads on, as when `| head` has seen enough.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let causes = error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>());
+    causes
+        .into_iter()
+        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Green or red.
+pub(crate) fn style(state: State) -> Style {
+    match state {
+        State::Open => AnsiColor::Green.on_default().bold(),
+        State::Closed => AnsiColor::Red.on_default().bold(),
+    }
+}
+
+/// A state in its color.
+pub(crate) fn state(state: State) -> String {
+    let style = style(state);
+    format!("{style}{state}{style:#}")
+}
+
+/// How many columns there are: as `COLUMNS` says, or the terminal.
+pub(crate) fn columns() -> usize {
+    let said = env::var("COLUMNS")
+        .ok()
+        .and_then(|columns| columns.parse().ok());
+    let seen = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    said.or_else(seen).unwrap_or(COLUMNS)
+}
+
+/// Whether the locale has more than ASCII.
+pub(crate) fn is_unicode() -> bool {
+    let set = |name| env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = set("LC_ALL")
+        .or_else(|| set("LC_CTYPE"))
+        .or_else(|| set("LANG"));
+    match locale {
+        Some(locale) => locale
+            .to_ascii_lowercase()
+            .replace('-', "")
+            .contains("utf8"),
+        None => cfg!(any(windows, target_os = "macos")),
+    }
+}

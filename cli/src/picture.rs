@@ -1,0 +1,205 @@
+//! The coming days of a gate as a picture: a row for each day, a cell for each half hour.
+//!
+//! What comes in: the stretches in which the gate stays as it is, a zone, an instant to mark. What
+//! goes out: text for a terminal of any width, or SVG. Both are pure functions of the data.
+
+use jiff::civil::{Date, Time};
+use jiff::{SignedDuration, Timestamp, ToSpan};
+use sluice_core::simulate::{Stretch, Stretches};
+use sluice_core::span::Span;
+use sluice_core::zone;
+use sluice_crds::State;
+
+use crate::instant::Zone;
+
+mod glyphs;
+mod svg;
+mod terminal;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use svg::svg;
+pub(crate) use terminal::{Look, terminal};
+
+/// One gate's coming days.
+#[derive(Clone, Debug)]
+pub(crate) struct Picture {
+    /// What the gate is called.
+    pub(crate) name: String,
+    /// Whose days they are.
+    pub(crate) zone: Zone,
+    /// The instant to mark.
+    pub(crate) now: Timestamp,
+    /// From when until when.
+    pub(crate) span: Span,
+    /// How the gate stands.
+    pub(crate) stretches: Stretches,
+}
+
+/// How a gate stands in a stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Open,
+    Closed,
+    ForcedOpen,
+    ForcedClosed,
+    Unknown,
+}
+
+/// What is drawn for a part of a day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Cell {
+    /// One and the same throughout.
+    All(Kind),
+    /// Now this, now that.
+    Partly,
+    /// Not part of the picture, or of the day: the clocks skipped it.
+    Nothing,
+}
+
+impl Kind {
+    fn of(stretch: &Stretch) -> Self {
+        match (stretch.is_forced(), stretch.unknown, stretch.answer.state) {
+            (true, _, State::Open) => Kind::ForcedOpen,
+            (true, _, State::Closed) => Kind::ForcedClosed,
+            (false, true, _) => Kind::Unknown,
+            (false, false, State::Open) => Kind::Open,
+            (false, false, State::Closed) => Kind::Closed,
+        }
+    }
+}
+
+impl Picture {
+    /// The end of the `days`-th day from `from` on, in `zone`.
+    pub(crate) fn end(from: Timestamp, days: u16, zone: &Zone) -> Timestamp {
+        let first = from.to_zoned(zone.zone.clone()).date();
+        let last = first
+            .checked_add(i32::from(days).days())
+            .unwrap_or(Date::MAX);
+        start_of(last, zone)
+    }
+
+    /// The days that it shows.
+    fn days(&self) -> Vec<Date> {
+        let date = |at: Timestamp| at.to_zoned(self.zone.zone.clone()).date();
+        let last = date(
+            self.span
+                .end
+                .saturating_sub(SignedDuration::from_nanos(1))
+                .unwrap_or(self.span.end),
+        );
+        date(self.span.start)
+            .series(1.day())
+            .take_while(|day| *day <= last)
+            .collect()
+    }
+
+    /// A day in so many equal parts of the wall clock.
+    fn cells(&self, day: Date, parts: u16) -> Vec<Cell> {
+        (0..parts)
+            .map(|part| self.cell(part_of(day, part, parts, &self.zone)))
+            .collect()
+    }
+
+    fn cell(&self, span: Span) -> Cell {
+        let mut kinds = self.within(span).map(|(_, stretch)| Kind::of(stretch));
+        match kinds.next() {
+            None => Cell::Nothing,
+            Some(first) if kinds.all(|kind| kind == first) => Cell::All(first),
+            Some(_) => Cell::Partly,
+        }
+    }
+
+    /// The stretches that `span` meets, each with the part inside.
+    fn within(&self, span: Span) -> impl Iterator<Item = (Span, &Stretch)> {
+        let list = &self.stretches.list;
+        let first = list.partition_point(|stretch| stretch.span.end <= span.start);
+        let met = list[first..]
+            .iter()
+            .take_while(move |stretch| stretch.span.start < span.end);
+        met.filter_map(move |stretch| Some((stretch.span.within(&span)?, stretch)))
+    }
+
+    /// When it is open on `day`, as spans apart from each other.
+    fn open_on(&self, day: Date) -> Vec<Span> {
+        let open = self.within(whole(day, &self.zone));
+        let open = open.filter(|(_, stretch)| stretch.answer.state == State::Open);
+        sluice_core::span::union(open.map(|(span, _)| span).collect())
+    }
+
+    /// The state at the start, and when it changes.
+    fn first_change(&self) -> (Option<State>, Option<Timestamp>) {
+        let mut changes = self.stretches.changes();
+        let first = changes.next().map(|stretch| stretch.answer.state);
+        (first, changes.next().map(|stretch| stretch.span.start))
+    }
+
+    /// What it comes of that the gate is not simply open, each cause once, under a heading.
+    fn causes(&self) -> Vec<(&'static str, Vec<&str>)> {
+        let headings = [
+            ("closed", [Kind::Closed, Kind::Closed]),
+            ("forced", [Kind::ForcedOpen, Kind::ForcedClosed]),
+            ("not known here", [Kind::Unknown, Kind::Unknown]),
+        ];
+        let list = |kinds: [Kind; 2]| {
+            let mut causes: Vec<&str> = Vec::new();
+            let meant = self
+                .stretches
+                .list
+                .iter()
+                .filter(|it| kinds.contains(&Kind::of(it)));
+            for cause in meant.flat_map(|stretch| &stretch.causes) {
+                if !causes.contains(&cause.as_str()) {
+                    causes.push(cause);
+                }
+            }
+            causes
+        };
+        let listed = headings
+            .into_iter()
+            .map(|(heading, kinds)| (heading, list(kinds)));
+        listed.filter(|(_, causes)| !causes.is_empty()).collect()
+    }
+}
+
+/// A part of a day by its wall clock. Where the clocks skip it, it is empty; what they show twice
+/// is in the first of the parts that they show.
+fn part_of(day: Date, part: u16, parts: u16, zone: &Zone) -> Span {
+    let boundary = |part: u16| {
+        let minute = i32::from(part) * 1440 / i32::from(parts);
+        match i8::try_from(minute / 60)
+            .ok()
+            .and_then(|hour| Time::new(hour, i8::try_from(minute % 60).ok()?, 0, 0).ok())
+        {
+            Some(time) => zone::resolve(&zone.zone, day.to_datetime(time)),
+            None => day.tomorrow().ok().map(|tomorrow| start_of(tomorrow, zone)),
+        }
+    };
+    let at = |part| boundary(part).unwrap_or(Timestamp::MAX);
+    Span {
+        start: at(part),
+        end: at(part + 1),
+    }
+}
+
+fn whole(day: Date, zone: &Zone) -> Span {
+    part_of(day, 0, 1, zone)
+}
+
+fn start_of(day: Date, zone: &Zone) -> Timestamp {
+    zone::resolve(&zone.zone, day.to_datetime(Time::midnight())).unwrap_or(Timestamp::MAX)
+}
+
+/// A time of day as the clocks show it; the end of `day` is 24:00.
+fn clock_text(at: Timestamp, day: Date, zone: &Zone) -> String {
+    let zoned = at.to_zoned(zone.zone.clone());
+    if zoned.date() > day {
+        return "24:00".to_owned();
+    }
+    let form = if zoned.second() == 0 {
+        "%H:%M"
+    } else {
+        "%H:%M:%S"
+    };
+    zoned.strftime(form).to_string()
+}

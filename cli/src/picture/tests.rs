@@ -1,0 +1,177 @@
+use std::path::Path;
+
+use rstest::rstest;
+use sluice_core::gate::Identity;
+use sluice_core::simulate::{Key, Scene};
+
+use super::*;
+use crate::files::{Input, Source};
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+/// The gates of a YAML text, for so many days from `from` on, as they look at `now`.
+fn pictures(yaml: &str, days: u16, from: &str, now: &str) -> Vec<Picture> {
+    let source = Source {
+        origin: "test".to_owned(),
+        text: yaml.to_owned(),
+        asked_for: true,
+    };
+    let input = Input::new(&[source], "default");
+    assert!(input.findings().is_empty(), "{:?}", input.findings());
+    let world = input.world;
+    let picture = |key: &&Key| {
+        let mut scene = Scene::new(&world, key, Identity::Trusted, at(from)).unwrap();
+        let zone = Zone::of(&scene);
+        let span = Span {
+            start: at(from),
+            end: Picture::end(at(from), days, &zone),
+        };
+        let stretches = scene.stretches(span);
+        Picture {
+            name: key.name.clone(),
+            zone,
+            now: at(now),
+            span,
+            stretches,
+        }
+    };
+    world.gate_names().iter().map(picture).collect()
+}
+
+fn plain(pictures: &[Picture], look: Look) -> String {
+    anstream::adapter::strip_str(&terminal(pictures, look)).to_string()
+}
+
+fn examples(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    std::fs::read_to_string(folder.join(name)).unwrap()
+}
+
+/// The week that the README shows, in which somebody forces the gate on Friday night.
+fn freeze() -> Vec<Picture> {
+    let forced = "
+  annotations:
+    sluice.dev/force: open
+    sluice.dev/force-by: alice@example.com
+    sluice.dev/force-reason: hotfix 4711
+    sluice.dev/force-until: 2026-12-18T15:30:00Z
+";
+    let yaml = examples("no-deploy-fridays.yaml");
+    let gate = yaml.rfind("  name: production\n").unwrap() + "  name: production".len();
+    let yaml = format!("{}{}{}", &yaml[..gate], forced.trim_end(), &yaml[gate..]);
+    pictures(&yaml, 5, "2026-12-18T14:10:00Z", "2026-12-18T14:10:00Z")
+}
+
+const UNICODE: bool = true;
+
+#[rstest]
+#[case("at-60", 60, UNICODE)]
+#[case("at-80", 80, UNICODE)]
+#[case("at-120", 120, UNICODE)]
+#[case("ascii-at-80", 80, !UNICODE)]
+fn a_week_reads_well_at_any_width(#[case] name: &str, #[case] width: usize, #[case] unicode: bool) {
+    let yaml = examples("no-deploy-fridays.yaml") + "---\n" + &examples("holidays.yaml");
+    let pictures = pictures(&yaml, 7, "2026-12-16T11:20:00Z", "2026-12-16T11:20:00Z");
+    let drawn = plain(&pictures, Look { width, unicode });
+    assert!(
+        drawn.lines().all(|line| line.chars().count() <= width),
+        "{drawn}"
+    );
+    assert_eq!(drawn.is_ascii(), !unicode);
+    insta::assert_snapshot!(name, drawn);
+}
+
+#[test]
+fn a_force_stands_out() {
+    insta::assert_snapshot!(plain(
+        &freeze(),
+        Look {
+            width: 120,
+            unicode: true
+        }
+    ));
+}
+
+#[test]
+fn colors_are_those_of_traffic_lights() {
+    insta::assert_snapshot!(
+        terminal(
+            &freeze(),
+            Look {
+                width: 80,
+                unicode: true
+            }
+        )
+        .replace('\u{1b}', "ESC")
+    );
+}
+
+#[test]
+fn a_page_shows_the_same_days() {
+    insta::assert_snapshot!(svg(&freeze()));
+}
+
+const NIGHTLY: &str = "
+apiVersion: sluice.dev/v1alpha1
+kind: Gatekeeper
+metadata: {name: nightly}
+spec:
+  schedule:
+    timeZone: America/New_York
+    open: [{cron: 30 1 * * *, duration: 1h}]
+";
+
+#[rstest]
+#[case::skipped("2026-03-07T17:00:00Z", "2026-03-08", "01:30-03:30", [Cell::All(Kind::Open), Cell::Nothing, Cell::Nothing, Cell::All(Kind::Open), Cell::All(Kind::Closed)])]
+#[case::repeated("2026-10-31T17:00:00Z", "2026-11-01", "01:30-01:30", [Cell::Partly, Cell::All(Kind::Closed), Cell::All(Kind::Closed), Cell::All(Kind::Closed), Cell::All(Kind::Closed)])]
+fn the_days_on_which_clocks_change_are_drawn_by_the_clocks(
+    #[case] from: &str,
+    #[case] day: &str,
+    #[case] hours: &str,
+    #[case] from_half_past_one: [Cell; 5],
+) {
+    let picture = pictures(NIGHTLY, 3, from, from).remove(0);
+    let day: Date = day.parse().unwrap();
+    assert_eq!(picture.cells(day, 48)[3..8], from_half_past_one);
+    let open = picture.open_on(day);
+    let clock = |at| clock_text(at, day, &picture.zone);
+    assert_eq!(
+        format!("{}-{}", clock(open[0].start), clock(open[0].end)),
+        hours
+    );
+    let covered: Vec<Span> = (0..48)
+        .map(|part| part_of(day, part, 48, &picture.zone))
+        .collect();
+    assert!(covered.windows(2).all(|pair| pair[0].end == pair[1].start));
+}
+
+#[test]
+fn a_day_that_a_zone_skips_is_empty() {
+    let apia = NIGHTLY.replace("America/New_York", "Pacific/Apia");
+    let picture = pictures(&apia, 3, "2011-12-29T10:00:00Z", "2011-12-29T10:00:00Z").remove(0);
+    let lost = picture.cells("2011-12-30".parse().unwrap(), 48);
+    assert!(lost.iter().all(|cell| *cell == Cell::Nothing), "{lost:?}");
+}
+
+#[test]
+fn what_nobody_here_knows_is_not_drawn_as_closed() {
+    let mut picture =
+        pictures(NIGHTLY, 1, "2026-11-20T00:00:00Z", "2026-11-20T00:00:00Z").remove(0);
+    for stretch in &mut picture.stretches.list {
+        stretch.unknown = stretch.answer.state == State::Closed;
+    }
+    let drawn = plain(
+        &[picture],
+        Look {
+            width: 80,
+            unicode: true,
+        },
+    );
+    assert!(drawn.contains("???"), "{drawn}");
+    assert!(
+        drawn.contains("? closed, as far as is known here"),
+        "{drawn}"
+    );
+}
