@@ -5,9 +5,12 @@
 //! read when it changes ([`config_map`]), an address at its interval ([`address`]); both texts are
 //! parsed by one [`Reader`].
 
+use std::sync::Arc;
+
 use futures::future::join_all;
 use jiff::Timestamp;
 use kube::ResourceExt;
+use sluice_core::calendar;
 use sluice_core::schedule::{Reading, Schedule};
 use sluice_crds::Gatekeeper;
 use sluice_crds::gatekeeper::{self as api, Calendar};
@@ -22,7 +25,7 @@ mod text;
 
 use address::Rereads;
 pub(crate) use text::Reader;
-use text::{Text, Zone};
+use text::Zone;
 
 /// A calendar as it was last seen.
 #[derive(Clone, Debug)]
@@ -31,8 +34,8 @@ pub(crate) struct Seen {
     zone: String,
     /// What to judge from.
     pub(crate) reading: Reading,
-    /// The last text that was had, whatever came of it.
-    text: Option<Text>,
+    /// The last calendar that was had: while it is kept, its text is not parsed again.
+    kept: Option<Arc<calendar::Calendar>>,
     /// Of an address: when it is read again.
     rereads: Option<Rereads>,
 }
@@ -159,14 +162,14 @@ impl Look<'_> {
         &self,
         source: &Calendar,
         reading: Reading,
-        text: Option<Text>,
+        kept: Option<Arc<calendar::Calendar>>,
         rereads: Option<Rereads>,
     ) -> Seen {
         Seen {
             source: source.clone(),
             zone: self.zone.name.clone(),
             reading,
-            text,
+            kept,
             rereads,
         }
     }

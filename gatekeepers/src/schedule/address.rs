@@ -8,8 +8,8 @@ use sluice_core::duration;
 use sluice_core::schedule::Reading;
 use sluice_crds::gatekeeper::Calendar;
 
-use super::text::Text;
-use super::{Look, Seen};
+use super::text::Parsed;
+use super::{Look, Seen, text};
 use crate::{egress, secrets};
 
 /// The wait after the first failure; each further one doubles it, up to the interval.
@@ -97,26 +97,24 @@ impl Cadence {
 /// What to judge from after an attempt at `now`, and when the next one is due. A failure leaves
 /// what was read before, for as long as that is good.
 fn after(
-    attempt: Result<&Text, String>,
+    attempt: &Result<Parsed, String>,
     last: Option<&Seen>,
     cadence: &Cadence,
     now: Timestamp,
 ) -> (Reading, Rereads) {
-    let fresh = attempt.map(|text| text.reading(Some(later(now, cadence.interval * GOOD_FOR))));
-    let problem = match fresh {
-        Ok(reading @ Reading::Read { .. }) => {
+    let end = later(now, cadence.interval * GOOD_FOR);
+    let problem = match attempt {
+        Ok(parsed @ Ok(_)) => {
             let due = Due::At(later(now, cadence.next));
-            return (
-                reading,
-                Rereads {
-                    due,
-                    failures: 0,
-                    problem: None,
-                },
-            );
+            let rereads = Rereads {
+                due,
+                failures: 0,
+                problem: None,
+            };
+            return (text::reading(parsed, Some(end)), rereads);
         }
-        Ok(reading) => reading,
-        Err(why) => Reading::Unavailable(why),
+        Ok(parsed @ Err(_)) => text::reading(parsed, None),
+        Err(why) => Reading::Unavailable(why.clone()),
     };
     let before = last
         .and_then(|last| last.rereads.as_ref())
@@ -181,23 +179,18 @@ impl Look<'_> {
                 ..last.clone()
             };
         }
-        let known = last.and_then(|last| last.text.as_ref());
         let attempt = match self.fetch(source, url).await {
-            Ok(bytes) => Ok(self.clients.reader.read(&bytes, &self.zone, known).await),
+            Ok(bytes) => Ok(self.clients.reader.read(&bytes, &self.zone).await),
             Err(why) => {
                 let (namespace, name) = (&self.namespace, &self.name);
                 tracing::warn!(namespace, name, why, "a calendar cannot be read");
                 Err(why)
             }
         };
-        let (reading, rereads) = after(
-            attempt.as_ref().map_err(Clone::clone),
-            last,
-            &cadence,
-            self.now,
-        );
-        let text = attempt.ok().or_else(|| known.cloned());
-        self.seen(source, reading, text, Some(rereads))
+        let (reading, rereads) = after(&attempt, last, &cadence, self.now);
+        let fresh = attempt.ok().and_then(Result::ok);
+        let kept = fresh.or_else(|| last.and_then(|last| last.kept.clone()));
+        self.seen(source, reading, kept, Some(rereads))
     }
 
     async fn fetch(&self, source: &Calendar, url: &str) -> Result<Vec<u8>, String> {

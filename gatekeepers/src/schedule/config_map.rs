@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use sluice_core::schedule::Reading;
 use sluice_crds::gatekeeper::{Calendar, ConfigMapKeyReference};
 
-use super::{Look, Seen};
+use super::{Look, Seen, text};
 use crate::ConfigMapKey;
 
 /// How many keys of a map a message names.
@@ -21,9 +21,9 @@ impl Look<'_> {
             namespace: self.namespace.clone(),
             name: reference.name.clone(),
         };
-        let last = last.and_then(|last| last.text.as_ref());
-        // The text outlives a map that is gone: it may come back as it was.
-        let unavailable = |why| self.seen(source, Reading::Unavailable(why), last.cloned(), None);
+        // The calendar outlives a map that is gone: it may come back as it was.
+        let kept = || last.and_then(|last| last.kept.clone());
+        let unavailable = |why| self.seen(source, Reading::Unavailable(why), kept(), None);
         let map = match self.clients.config_maps.get(&key).await {
             Err(error) => return unavailable(error.to_string()),
             Ok(None) => return unavailable(format!("there is no ConfigMap {key}")),
@@ -32,8 +32,8 @@ impl Look<'_> {
         let Some(bytes) = entry(&map, &reference.key) else {
             return unavailable(without_key(&map, &key, &reference.key));
         };
-        let text = self.clients.reader.read(bytes, &self.zone, last).await;
-        self.seen(source, text.reading(None), Some(text), None)
+        let parsed = self.clients.reader.read(bytes, &self.zone).await;
+        self.seen(source, text::reading(&parsed, None), parsed.ok(), None)
     }
 }
 

@@ -26,24 +26,17 @@ pub(super) struct Zone {
     pub(super) name: String,
 }
 
-/// A text that was had, and what came of it.
-#[derive(Clone, Debug)]
-pub(super) struct Text {
-    /// None: it is too long to be looked at.
-    digest: Option<Digest>,
-    pub(super) parsed: Result<Arc<Calendar>, CalendarError>,
-}
+/// What came of a text.
+pub(super) type Parsed = Result<Arc<Calendar>, CalendarError>;
 
-impl Text {
-    /// What to judge from.
-    pub(super) fn reading(&self, good_until: Option<Timestamp>) -> Reading {
-        match &self.parsed {
-            Ok(calendar) => Reading::Read {
-                calendar: Arc::clone(calendar),
-                good_until,
-            },
-            Err(error) => Reading::Broken(error.clone()),
-        }
+/// What to judge from, for so long.
+pub(super) fn reading(parsed: &Parsed, good_until: Option<Timestamp>) -> Reading {
+    match parsed {
+        Ok(calendar) => Reading::Read {
+            calendar: Arc::clone(calendar),
+            good_until,
+        },
+        Err(error) => Reading::Broken(error.clone()),
     }
 }
 
@@ -68,31 +61,18 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// What comes of `bytes`, which are parsed unless they are those of `last`, or those that
-    /// somebody else uses.
-    pub(super) async fn read(&self, bytes: &[u8], zone: &Zone, last: Option<&Text>) -> Text {
+    /// What comes of `bytes`, which are parsed unless somebody uses the calendar that they are.
+    pub(super) async fn read(&self, bytes: &[u8], zone: &Zone) -> Parsed {
         if bytes.len() > MAX_TEXT {
-            let error = CalendarError::TooLong { bytes: bytes.len() };
-            return Text {
-                digest: None,
-                parsed: Err(error),
-            };
+            return Err(CalendarError::TooLong { bytes: bytes.len() });
         }
-        let digest: Digest = Sha256::digest(bytes).into();
-        if let Some(last) = last.filter(|last| last.digest == Some(digest)) {
-            return last.clone();
-        }
-        let key = (digest, zone.name.clone());
-        let parsed = match self.known(&key) {
+        let key = (Sha256::digest(bytes).into(), zone.name.clone());
+        match self.known(&key) {
             Some(calendar) => Ok(calendar),
-            None => self
-                .parse(bytes, zone)
-                .await
-                .map(|calendar| self.remember(key, calendar)),
-        };
-        Text {
-            digest: Some(digest),
-            parsed,
+            None => {
+                let parsed = self.parse(bytes, zone).await;
+                parsed.map(|calendar| self.remember(key, calendar))
+            }
         }
     }
 

@@ -34,12 +34,12 @@ fn hourly() -> Cadence {
     }
 }
 
-async fn text(bytes: &str) -> Text {
+async fn parsed(bytes: &str) -> Parsed {
     let zone = Zone {
         zone: TimeZone::UTC,
         name: "UTC".to_owned(),
     };
-    Reader::default().read(bytes.as_bytes(), &zone, None).await
+    Reader::default().read(bytes.as_bytes(), &zone).await
 }
 
 /// The same calendar over time, as attempts succeed and fail.
@@ -57,20 +57,20 @@ impl Story {
     }
 
     async fn succeeds(&mut self, now: Timestamp) {
-        let text = text(CALENDAR).await;
-        let (reading, rereads) = after(Ok(&text), self.seen.as_ref(), &self.cadence, now);
+        let attempt = Ok(parsed(CALENDAR).await);
+        let (reading, rereads) = after(&attempt, self.seen.as_ref(), &self.cadence, now);
         self.set(reading, rereads);
     }
 
     async fn gets(&mut self, bytes: &str, now: Timestamp) {
-        let text = text(bytes).await;
-        let (reading, rereads) = after(Ok(&text), self.seen.as_ref(), &self.cadence, now);
+        let attempt = Ok(parsed(bytes).await);
+        let (reading, rereads) = after(&attempt, self.seen.as_ref(), &self.cadence, now);
         self.set(reading, rereads);
     }
 
     fn fails(&mut self, why: &str, now: Timestamp) {
         let attempt = Err(why.to_owned());
-        let (reading, rereads) = after(attempt, self.seen.as_ref(), &self.cadence, now);
+        let (reading, rereads) = after(&attempt, self.seen.as_ref(), &self.cadence, now);
         self.set(reading, rereads);
     }
 
@@ -84,7 +84,7 @@ impl Story {
             source: source("1h"),
             zone: "UTC".to_owned(),
             reading,
-            text: None,
+            kept: None,
             rereads: Some(rereads),
         });
     }
