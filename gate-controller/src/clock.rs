@@ -70,8 +70,10 @@ impl Clock for SetClock {
     fn wait_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
         let mut time = self.0.subscribe();
         Box::pin(async move {
-            // The sender lives as long as `self`, so that this ends only when the time has come.
-            let _ = time.wait_for(|now| *now >= at).await;
+            if *time.borrow_and_update() < at {
+                // Set back it wakes too. The sender lives as long as `self`.
+                let _ = time.changed().await;
+            }
         })
     }
 }

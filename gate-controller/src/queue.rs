@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
@@ -26,9 +26,14 @@ pub enum Urgency {
     Report,
 }
 
+/// By how much the clock must have gone back to have been set: less is noise.
+const SET_BACK: SignedDuration = SignedDuration::from_secs(1);
+
 /// The queue itself, without a clock: a pure structure.
 #[derive(Debug)]
 pub struct Queue<W> {
+    /// The latest instant at which anything was asked for.
+    latest: Timestamp,
     /// What is not due yet, by instant.
     waiting: BTreeSet<(Timestamp, W)>,
     /// What is due, by urgency, then by instant.
@@ -42,6 +47,7 @@ pub struct Queue<W> {
 impl<W> Default for Queue<W> {
     fn default() -> Self {
         Self {
+            latest: Timestamp::MIN,
             waiting: BTreeSet::new(),
             ready: BTreeSet::new(),
             place: HashMap::new(),
@@ -64,6 +70,7 @@ impl<W: Clone + Ord + Hash> Queue<W> {
 
     /// The most urgent piece of work that is due and that nobody is looking at.
     pub fn take(&mut self, now: Timestamp) -> Option<W> {
+        self.notice(now);
         while let Some((due, _)) = self.waiting.first()
             && *due <= now
             && let Some((due, work)) = self.waiting.pop_first()
@@ -98,6 +105,21 @@ impl<W: Clone + Ord + Hash> Queue<W> {
     /// How many pieces of work are due.
     pub fn backlog(&self) -> usize {
         self.ready.len()
+    }
+
+    /// Once the clock was set back, what waits for an instant is due: what it was made to wait for
+    /// was decided at an instant that has not come yet.
+    fn notice(&mut self, now: Timestamp) {
+        if self.latest.duration_since(now) > SET_BACK {
+            for (_, work) in std::mem::take(&mut self.waiting) {
+                if let Some((_, due)) = self.place.get_mut(&work) {
+                    *due = now;
+                }
+                self.waiting.insert((now, work));
+            }
+            self.latest = now;
+        }
+        self.latest = self.latest.max(now);
     }
 
     fn remove(&mut self, work: &W) -> Option<(Urgency, Timestamp)> {
@@ -212,6 +234,18 @@ mod tests {
         assert_eq!(queue.next_due(), Some(at(5)));
         assert_eq!(queue.take(at(5)), Some("gate"));
         assert_eq!((queue.take(at(20)), queue.next_due()), (None, None));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_makes_everything_due() {
+        let mut queue = Queue::default();
+        assert_eq!(queue.take(at(100)), None);
+        queue.push("gate", Urgency::Gate, at(200));
+        assert_eq!(queue.take(at(99)), None);
+        assert_eq!(queue.take(at(50)), Some("gate"));
+        queue.done(&"gate");
+        queue.push("gate", Urgency::Gate, at(70));
+        assert_eq!((queue.take(at(50)), queue.next_due()), (None, Some(at(70))));
     }
 
     proptest! {
