@@ -6,7 +6,6 @@
 
 use croner::parser::{CronParser, Seconds, Year};
 use croner::{CronComponent, Weekday};
-use jiff::ToSpan;
 use jiff::civil::{Date, date};
 
 /// What to write where a cron expression is wanted.
@@ -25,12 +24,14 @@ const NICKNAMES: [&str; 7] = [
 
 /// The years in which an occurrence is looked for before an expression is called unsatisfiable:
 /// the Gregorian calendar repeats after 400.
-const CYCLE: (Date, i32) = (date(2000, 1, 1), 400);
+const CYCLE: (Date, Date) = (date(2000, 1, 1), date(2399, 12, 31));
 
 /// A cron expression that occurs.
 #[derive(Clone, Debug)]
 pub struct Cron {
-    cron: croner::Cron,
+    /// The months, January as bit 1.
+    months: u16,
+    days: Days,
     /// The minutes of a matching day that match, 0 to 1439, ascending; at least one.
     minutes: Vec<u16>,
 }
@@ -51,8 +52,11 @@ impl Cron {
         // croner keeps 5,000 bytes for the years, of which five fields name none; a controller
         // holds thousands of these.
         cron.pattern.years = CronComponent::new(1, 1, 0, 0);
-        let minutes = minutes(&cron);
-        let parsed = Self { cron, minutes };
+        let parsed = Self {
+            months: months(&cron),
+            minutes: minutes(&cron),
+            days: Days::new(cron, text),
+        };
         if parsed.occurs() {
             Ok(parsed)
         } else {
@@ -67,29 +71,92 @@ impl Cron {
 
     /// Whether it matches on that day.
     pub fn matches(&self, day: Date) -> bool {
-        let (year, month, of_month) = (
-            i32::from(day.year()),
-            day.month().unsigned_abs(),
-            day.day().unsigned_abs(),
-        );
-        let weekday = Weekday::from_days_from_sunday(
-            day.weekday().to_sunday_zero_offset().unsigned_abs().into(),
-        );
-        let pattern = &self.cron.pattern;
-        matches!(pattern.month_match(month.into()), Ok(true))
-            && matches!(
-                pattern.day_match(year, month.into(), of_month.into(), weekday),
-                Ok(true)
-            )
+        self.has_month_of(day) && self.days.match_in_month(day)
+    }
+
+    /// The first day from `day` to `last`, both included, on which it matches.
+    pub fn first_match(&self, day: Date, last: Date) -> Option<Date> {
+        let mut day = Some(day);
+        while let Some(candidate) = day.filter(|day| *day <= last) {
+            day = if !self.has_month_of(candidate) {
+                candidate.last_of_month().tomorrow().ok()
+            } else if self.days.match_in_month(candidate) {
+                return Some(candidate);
+            } else {
+                candidate.tomorrow().ok()
+            };
+        }
+        None
+    }
+
+    /// Whether it matches on every day.
+    pub fn is_daily(&self) -> bool {
+        const EVERY_MONTH: u16 = 0b1_1111_1111_1110;
+        const EVERY_WEEKDAY: u8 = 0b111_1111;
+        self.months == EVERY_MONTH
+            && match &self.days {
+                Days::Weekdays(days) => days.iter().skip(1).all(|days| *days == EVERY_WEEKDAY),
+                Days::Special(_) => false,
+            }
+    }
+
+    fn has_month_of(&self, day: Date) -> bool {
+        self.months & (1 << day.month()) != 0
     }
 
     fn occurs(&self) -> bool {
-        let (first, years) = CYCLE;
-        !self.minutes.is_empty()
-            && first
-                .series(1.day())
-                .take_while(|day| i32::from(day.year()) < i32::from(first.year()) + years)
-                .any(|day| self.matches(day))
+        let (first, last) = CYCLE;
+        !self.minutes.is_empty() && self.first_match(first, last).is_some()
+    }
+}
+
+/// Which days of a month match.
+#[derive(Clone, Debug)]
+enum Days {
+    /// By day of the month: the weekdays on which it matches, Sunday as bit 0. Where the
+    /// expression has no special forms, nothing else matters.
+    Weekdays([u8; 32]),
+    /// `L`, `W` and `#` depend on the month that the day is in.
+    Special(Box<croner::Cron>),
+}
+
+impl Days {
+    fn new(cron: croner::Cron, text: &str) -> Self {
+        let field = |place| text.split_whitespace().nth(place).unwrap_or_default();
+        if field(2).contains(['L', 'l', 'W', 'w']) || field(4).contains(['L', 'l', '#']) {
+            return Days::Special(Box::new(cron));
+        }
+        // A month with as many days as any; its own weekdays do not matter here.
+        let matches = |of_month, weekday| {
+            matches!(
+                cron.pattern
+                    .day_match(2000, 1, of_month, Weekday::from_days_from_sunday(weekday)),
+                Ok(true)
+            )
+        };
+        let mut days = [0; 32];
+        for (of_month, weekdays) in (1..).zip(days.iter_mut().skip(1)) {
+            let bit = |weekday| u8::from(matches(of_month, weekday)) << weekday;
+            *weekdays = (0..7).map(bit).sum();
+        }
+        Days::Weekdays(days)
+    }
+
+    fn match_in_month(&self, day: Date) -> bool {
+        let weekday = day.weekday().to_sunday_zero_offset().unsigned_abs();
+        let of_month = day.day().unsigned_abs();
+        match self {
+            Days::Weekdays(days) => days[usize::from(of_month)] & (1 << weekday) != 0,
+            Days::Special(cron) => matches!(
+                cron.pattern.day_match(
+                    day.year().into(),
+                    day.month().unsigned_abs().into(),
+                    of_month.into(),
+                    Weekday::from_days_from_sunday(weekday.into()),
+                ),
+                Ok(true)
+            ),
+        }
     }
 }
 
@@ -119,6 +186,14 @@ fn refuse_foreign_forms(text: &str) -> Result<(), String> {
 fn plain(error: &croner::errors::CronError) -> String {
     let text = error.to_string();
     text.trim_end_matches('.').to_owned()
+}
+
+fn months(cron: &croner::Cron) -> u16 {
+    let bit = |month: u8| {
+        let matches = matches!(cron.pattern.month_match(month.into()), Ok(true));
+        u16::from(matches) << month
+    };
+    (1..=12).map(bit).sum()
 }
 
 fn minutes(cron: &croner::Cron) -> Vec<u16> {

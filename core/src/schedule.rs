@@ -6,12 +6,13 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use sluice_crds::gatekeeper::{self as api, Calendar as CalendarSource};
 
-use crate::calendar::{Calendar, CalendarError, Occurrence};
+use crate::calendar::{Calendar, CalendarError};
 use crate::refusal::Refusals;
 use crate::span::Span;
-use crate::timeline::{Cause, Cover, Covers, Source, Timeline};
-use crate::window::Window;
+use crate::timeline::{Cause, Extent, Moment, Timeline};
+use crate::window::{Reach, Window};
 
+mod covers;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -24,12 +25,16 @@ pub const UPCOMING: usize = 8;
 /// How far ahead it tells them.
 pub const HORIZON: SignedDuration = SignedDuration::from_hours(90 * 24);
 
-const DAY: SignedDuration = SignedDuration::from_hours(24);
-
-/// How far ahead changes are looked for, step by step, until there are enough of them. Behind the
-/// last step nothing is expected any more: the rarest dates that a cron can name (a 29 February on
-/// one weekday, across 2100) are 40 years apart.
-const STEPS_IN_DAYS: [i32; 5] = [10, 90, 400, 6 * 366, 41 * 366];
+/// How far ahead changes are looked for. Behind this nothing is expected any more: the rarest
+/// dates that a cron can name (a 29 February on one weekday, across 2100) are 40 years apart.
+const FARTHEST: SignedDuration = SignedDuration::from_hours(41 * 366 * 24);
+/// How many days and times are looked at for one timeline before it ends where it is: some
+/// milliseconds of work. Only windows that open and close for years without any effect take more.
+const MOST_STEPS: u32 = 200_000;
+/// The same for a stretch of time that was asked for.
+const MOST_STEPS_WITHIN: u32 = 4_000_000;
+/// How many stretches with one cause a timeline holds.
+const MOST_SEGMENTS: usize = 256;
 
 /// A schedule as its spec describes it, read.
 #[derive(Clone, Debug)]
@@ -136,90 +141,49 @@ impl Schedule {
     /// # Errors
     /// A calendar that is missing among the readings, could not be had, or makes no sense.
     pub fn timeline(&self, readings: &[Reading], from: Timestamp) -> Result<Timeline, Fault> {
-        let mut span = Span {
-            start: from,
-            end: from,
-        };
-        for days in STEPS_IN_DAYS {
-            span.end = from.saturating_add(DAY * days).unwrap_or(Timestamp::MAX);
-            let timeline = self.timeline_within(readings, span)?;
-            if timeline.changes().nth(UPCOMING).is_some() {
-                return Ok(timeline.cut_behind(UPCOMING));
-            }
-        }
-        // Fewer changes than asked for in 41 years: the last stretch goes on.
-        self.timeline_within(readings, span).map(Timeline::for_ever)
+        self.ahead(readings, from, UPCOMING)
     }
 
-    /// The states within `span`.
+    /// What holds at `at`, and when that changes: for whoever asks once. None: its calendars
+    /// hold too much to be listed.
+    ///
+    /// # Errors
+    /// A calendar that is missing among the readings, could not be had, or makes no sense.
+    pub fn moment(&self, readings: &[Reading], at: Timestamp) -> Result<Option<Moment>, Fault> {
+        Ok(self.ahead(readings, at, 0)?.at(at))
+    }
+
+    /// The states within `span`, or the beginning of it where it holds millions of times.
     ///
     /// # Errors
     /// A calendar that is missing among the readings, could not be had, or makes no sense.
     pub fn timeline_within(&self, readings: &[Reading], span: Span) -> Result<Timeline, Fault> {
-        Ok(Timeline::new(&self.covers(readings, span)?, span))
-    }
-
-    fn covers(&self, readings: &[Reading], span: Span) -> Result<Covers, Fault> {
-        let none = SignedDuration::ZERO;
-        let mut covers = Covers {
-            bounded: !self.open.is_empty(),
-            ..Covers::default()
+        let walk = self.walk(readings, reach(span.start, MOST_STEPS_WITHIN))?;
+        let extent = Extent {
+            span,
+            changes: usize::MAX,
+            segments: usize::MAX,
         };
-        for (window, entry) in (0..).zip(&self.open) {
-            covers
-                .open
-                .extend(self.cover(window, entry, readings, span, entry.last_start)?);
-            if entry.last_start > none {
-                covers
-                    .whole
-                    .extend(self.cover(window, entry, readings, span, none)?);
-            }
-        }
-        for (window, entry) in (0..).zip(&self.closed) {
-            covers
-                .closed
-                .extend(self.cover(window, entry, readings, span, none)?);
-        }
-        Ok(covers)
+        Ok(Timeline::new(walk, extent).up_to(span.end))
     }
 
-    fn cover(
+    fn ahead(
         &self,
-        window: u16,
-        entry: &Entry,
         readings: &[Reading],
-        within: Span,
-        shortened: SignedDuration,
-    ) -> Result<Vec<Cover>, Fault> {
-        match &entry.when {
-            When::Window(when) => {
-                let source = Source {
-                    window,
-                    event: None,
-                };
-                let spans = when.spans(&self.zone, within, shortened);
-                Ok(spans
-                    .into_iter()
-                    .map(|span| Cover { source, span })
-                    .collect())
-            }
-            When::Calendar(_, place) => {
-                let broken = |error| Fault::Broken {
-                    window: entry.label.clone(),
-                    error,
-                };
-                let calendar = calendar(readings, *place, entry)?;
-                let cover = |Occurrence { span, event }: Occurrence| Cover {
-                    source: Source {
-                        window,
-                        event: Some(event),
-                    },
-                    span: span.shortened(shortened),
-                };
-                let occurrences = calendar.occurrences(within).map_err(broken)?;
-                Ok(occurrences.into_iter().map(cover).collect())
-            }
-        }
+        from: Timestamp,
+        changes: usize,
+    ) -> Result<Timeline, Fault> {
+        let reach = reach(from, MOST_STEPS);
+        let span = Span {
+            start: from,
+            end: reach.limit,
+        };
+        let extent = Extent {
+            span,
+            changes,
+            segments: MOST_SEGMENTS,
+        };
+        Ok(Timeline::new(self.walk(readings, reach)?, extent))
     }
 
     fn entry(&self, cause: Cause) -> Option<&Entry> {
@@ -231,6 +195,11 @@ impl Schedule {
             Cause::Unbounded | Cause::Outside => None,
         }
     }
+}
+
+fn reach(from: Timestamp, steps: u32) -> Reach {
+    let limit = from.saturating_add(FARTHEST).unwrap_or(Timestamp::MAX);
+    Reach { from, limit, steps }
 }
 
 /// The calendar of a window, if it could be read.

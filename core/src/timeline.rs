@@ -1,14 +1,18 @@
 //! What a schedule comes to: from when on it is open or closed, and because of which window.
 //!
-//! A timeline is built once for a stretch of time and then answers "now, and when next?" by one
-//! binary search.
-
-use std::collections::BTreeSet;
+//! A timeline is built once for some time ahead and then answers "now, and when next?" by binary
+//! search, without allocating.
 
 use jiff::Timestamp;
 use sluice_crds::State;
 
 use crate::span::Span;
+
+mod list;
+mod walk;
+
+pub(crate) use list::Covers;
+pub(crate) use walk::Walk;
 
 /// A window in a schedule's list, and the event if the window is a calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,41 +48,30 @@ impl Cause {
     }
 }
 
-/// The times that one window, or one event of a calendar, covers.
-#[derive(Clone, Debug)]
+/// A time that one window, or one event of a calendar, covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cover {
     /// Whose times they are.
     pub source: Source,
-    /// The times.
+    /// The time.
     pub span: Span,
 }
 
-/// Everything that a schedule's windows cover in some stretch of time.
-#[derive(Clone, Debug, Default)]
-pub struct Covers {
-    /// Whether the schedule has `open` windows at all.
-    pub bounded: bool,
-    /// When `open` windows admit.
-    pub open: Vec<Cover>,
-    /// When `open` windows last, their last-start part included.
-    pub whole: Vec<Cover>,
-    /// When `closed` windows last.
-    pub closed: Vec<Cover>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Segment {
     start: Timestamp,
     cause: Cause,
 }
 
-/// A schedule's states through a stretch of time.
+/// A schedule's states for some time ahead.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timeline {
     /// Ascending; the first starts where the timeline does; neighbors differ.
     segments: Vec<Segment>,
-    /// The first instant not covered. None: nothing changes any more.
+    /// The first instant not covered. None: the last segment goes on, as far as anyone knows.
     end: Option<Timestamp>,
+    /// The changes of state that are known, perhaps beyond `end`.
+    changes: Vec<(Timestamp, State)>,
 }
 
 /// What a timeline says of an instant.
@@ -88,47 +81,84 @@ pub struct Moment {
     pub cause: Cause,
     /// When the cause changes, though perhaps not the state, or the timeline ends. None: never.
     pub until: Option<Timestamp>,
-    /// When the state changes, or the timeline ends. None: never.
+    /// When the state changes. None: not as far as anyone has looked.
     pub next: Option<Timestamp>,
 }
 
+/// How much of the time ahead is put into a timeline.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    /// From the start to an end, or to where nothing is expected any more.
+    pub span: Span,
+    /// Up to and with so many changes of state, and the next one for an end.
+    pub changes: usize,
+    /// With so many segments.
+    pub segments: usize,
+}
+
 impl Timeline {
-    /// The states that `covers` come to within `span`.
-    pub(crate) fn new(covers: &Covers, span: Span) -> Self {
-        let mut segments: Vec<Segment> = Vec::new();
-        for segment in sweep(covers, span) {
-            if segments
-                .last()
-                .is_none_or(|last| last.cause != segment.cause)
-            {
-                segments.push(segment);
+    /// The states that `walk` comes through, as far as `extent` goes.
+    pub(crate) fn new(mut walk: Walk<impl Covers>, extent: Extent) -> Self {
+        let Extent {
+            span,
+            changes: most_changes,
+            segments: most_segments,
+        } = extent;
+        let mut timeline = Self {
+            segments: Vec::new(),
+            end: None,
+            changes: Vec::new(),
+        };
+        let mut state = None;
+        let mut at = Some(span.start);
+        while let Some(now) = at.filter(|at| *at < span.end) {
+            let (cause, until) = walk.step(now);
+            let known = walk.known();
+            if known <= now {
+                timeline.end.get_or_insert(now);
+                return timeline;
             }
+            if state.is_some_and(|state| state != cause.state()) {
+                timeline.changes.push((now, cause.state()));
+                if timeline.changes.len() > most_changes {
+                    timeline.end.get_or_insert(now);
+                    return timeline;
+                }
+            }
+            state = Some(cause.state());
+            timeline.add(Segment { start: now, cause }, most_segments);
+            at = until
+                .into_iter()
+                .chain((known < Timestamp::MAX).then_some(known))
+                .min();
         }
-        Self {
-            segments,
-            end: Some(span.end),
+        timeline
+    }
+
+    fn add(&mut self, segment: Segment, most: usize) {
+        if self.end.is_some()
+            || self
+                .segments
+                .last()
+                .is_some_and(|last| last.cause == segment.cause)
+        {
+            return;
+        }
+        if self.segments.len() < most {
+            self.segments.push(segment);
+        } else {
+            self.end = Some(segment.start);
         }
     }
 
-    /// The same, with nothing after it.
-    pub(crate) fn for_ever(self) -> Self {
-        Self { end: None, ..self }
-    }
-
-    /// The same, cut off behind its `changes`-th change of state, to hold no more than is asked
-    /// of it.
-    pub(crate) fn cut_behind(mut self, changes: usize) -> Self {
-        let cut = self.changes().nth(changes);
-        if let Some((at, _)) = cut {
-            self.segments.retain(|segment| segment.start < at);
-            self.segments.shrink_to_fit();
-            self.end = Some(at);
-        }
+    /// The same, ending at `end` if it does not before.
+    pub(crate) fn up_to(mut self, end: Timestamp) -> Self {
+        self.end = Some(self.end.map_or(end, |before| before.min(end)));
         self
     }
 
-    /// What holds at `instant`, in a single search, without allocating. None where the timeline
-    /// does not reach: build another.
+    /// What holds at `instant`, without allocating. None where the timeline does not reach: build
+    /// another.
     pub fn at(&self, instant: Timestamp) -> Option<Moment> {
         if self.end.is_some_and(|end| instant >= end) {
             return None;
@@ -136,25 +166,23 @@ impl Timeline {
         let behind = self
             .segments
             .partition_point(|segment| segment.start <= instant);
-        let (now, later) = (self.segments[..behind].last()?, &self.segments[behind..]);
-        let differs = |segment: &&Segment| segment.cause.state() != now.cause.state();
+        let now = self.segments.get(behind.checked_sub(1)?)?;
+        let passed = self.changes.partition_point(|change| change.0 <= instant);
         Some(Moment {
             cause: now.cause,
-            until: later.first().map(|segment| segment.start).or(self.end),
-            next: later
-                .iter()
-                .find(differs)
+            until: self
+                .segments
+                .get(behind)
                 .map(|segment| segment.start)
                 .or(self.end),
+            next: self.changes.get(passed).map(|change| change.0),
         })
     }
 
-    /// Every change of state after the start, ascending.
+    /// Every change of state after the start that is known, ascending: the last may be where the
+    /// timeline ends.
     pub fn changes(&self) -> impl Iterator<Item = (Timestamp, State)> + '_ {
-        self.segments.windows(2).filter_map(|pair| {
-            let (from, to) = (pair[0].cause.state(), pair[1].cause.state());
-            (from != to).then_some((pair[1].start, to))
-        })
+        self.changes.iter().copied()
     }
 
     /// Every stretch with one cause, ascending, the first from the start.
@@ -163,86 +191,4 @@ impl Timeline {
             .iter()
             .map(|segment| (segment.start, segment.cause))
     }
-}
-
-/// Which of the three lists of [`Covers`] a boundary belongs to.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum List {
-    Open,
-    Whole,
-    Closed,
-}
-
-/// The covers around the sweep's instant, by their end: the one that lasts longest explains best.
-#[derive(Default)]
-struct Around {
-    open: BTreeSet<(Timestamp, Source)>,
-    whole: BTreeSet<(Timestamp, Source)>,
-    closed: BTreeSet<(Timestamp, Source)>,
-}
-
-impl Around {
-    fn list(&mut self, list: List) -> &mut BTreeSet<(Timestamp, Source)> {
-        match list {
-            List::Open => &mut self.open,
-            List::Whole => &mut self.whole,
-            List::Closed => &mut self.closed,
-        }
-    }
-
-    fn cause(&self, bounded: bool) -> Cause {
-        if let Some(&(_, source)) = self.closed.last() {
-            Cause::ClosedBy(source)
-        } else if !bounded {
-            Cause::Unbounded
-        } else if let Some(&(_, source)) = self.open.last() {
-            Cause::Inside(source)
-        } else if let Some(&(_, source)) = self.whole.last() {
-            Cause::LastStart(source)
-        } else {
-            Cause::Outside
-        }
-    }
-}
-
-/// One segment for each instant at which any window starts or ends, the first at `span.start`.
-fn sweep(covers: &Covers, span: Span) -> Vec<Segment> {
-    let mut boundaries = Vec::new();
-    for (list, covered) in [
-        (List::Open, &covers.open),
-        (List::Whole, &covers.whole),
-        (List::Closed, &covers.closed),
-    ] {
-        for Cover {
-            source,
-            span: whole,
-        } in covered
-        {
-            if let Some(inside) = whole.within(&span) {
-                // Named by its true end, which may lie behind the stretch looked at.
-                boundaries.push((inside.start, true, list, (whole.end, *source)));
-                boundaries.push((inside.end, false, list, (whole.end, *source)));
-            }
-        }
-    }
-    boundaries.sort_unstable();
-    let mut around = Around::default();
-    let mut segments = Vec::new();
-    let mut at = span.start;
-    let mut rest = boundaries.into_iter().peekable();
-    while at < span.end {
-        while let Some((_, starts, list, cover)) = rest.next_if(|boundary| boundary.0 <= at) {
-            if starts {
-                around.list(list).insert(cover);
-            } else {
-                around.list(list).remove(&cover);
-            }
-        }
-        segments.push(Segment {
-            start: at,
-            cause: around.cause(covers.bounded),
-        });
-        at = rest.peek().map_or(span.end, |boundary| boundary.0);
-    }
-    segments
 }

@@ -10,7 +10,8 @@ use proptest::sample::select;
 const MONTHS: [&str; 13] = [
     "", "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC",
 ];
-const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
+/// Sunday ends a range, too.
+const WEEKDAYS: [&str; 8] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"];
 
 /// One part of a comma-separated list.
 #[derive(Clone, Copy, Debug)]
@@ -183,7 +184,8 @@ impl fmt::Display for Expression {
 }
 
 fn part(low: u8, high: u8) -> impl Strategy<Value = Part> {
-    let range = (low..=high, low..=high).prop_map(|(a, b)| (a.min(b), a.max(b)));
+    // `SUN-SUN` is a week, so ranges have two ends.
+    let range = (low..high, low..high).prop_map(|(a, b)| (a.min(b), a.max(b) + 1));
     prop_oneof![
         4 => (low..=high).prop_map(Part::One),
         2 => range.clone().prop_map(|(first, last)| Part::Range(first, last)),
@@ -235,7 +237,7 @@ fn days_of_week() -> impl Strategy<Value = OfWeek> {
     prop_oneof![
         9 => Just(OfWeek::Field(star(0, 7))),
         3 => list(0, 7, &[]).prop_map(OfWeek::Field),
-        3 => list(0, 6, &WEEKDAYS).prop_map(OfWeek::Field),
+        3 => list(0, 7, &WEEKDAYS).prop_map(OfWeek::Field),
         1 => (0..=6u8, 1..=4i8).prop_map(|(day, nth)| OfWeek::Nth(day, nth)),
         1 => (0..=6u8).prop_map(OfWeek::Last),
     ]
@@ -279,7 +281,7 @@ pub fn translatable() -> impl Strategy<Value = Expression> {
 }
 
 fn named_weekdays() -> impl Strategy<Value = Field> {
-    let range = (0..=6u8, 0..=6u8).prop_map(|(a, b)| Part::Range(a.min(b), a.max(b)));
+    let range = (0..6u8, 0..6u8).prop_map(|(a, b)| Part::Range(a.min(b), a.max(b) + 1));
     let part = prop_oneof![select(&[0u8, 1, 2, 3, 4, 5, 6]).prop_map(Part::One), range];
     prop::collection::vec(part, 1..=3).prop_map(|parts| Field {
         parts,

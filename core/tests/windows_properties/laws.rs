@@ -21,7 +21,7 @@ fn between(from: Timestamp, to: Timestamp, permille: i32) -> Timestamp {
 }
 
 proptest! {
-    #![proptest_config(config(250))]
+    #![proptest_config(config(180))]
 
     #[test]
     fn nothing_changes_before_next_and_everything_at_it(
@@ -110,11 +110,13 @@ proptest! {
         // Listed one by one, the changes are those that asking again and again finds.
         let mut changes = stretch.changes();
         let mut moment = ask(&schedule, from);
-        while let Some(next) = clipped(moment.next) {
-            moment = ask(&schedule, next);
-            prop_assert_eq!(changes.next(), Some((next, moment.cause.state())));
+        for _ in 0..20 {
+            let next = clipped(moment.next);
+            if let Some(next) = next {
+                moment = ask(&schedule, next);
+            }
+            prop_assert_eq!(changes.next(), next.map(|next| (next, moment.cause.state())));
         }
-        prop_assert_eq!(changes.next(), None);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //!
 //! `PROPTEST_CASES` sets the number of cases of each property.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
+
 mod cases;
 mod expression;
 mod laws;
@@ -62,7 +64,7 @@ fn agrees_with_the_scanner(case: &Case) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(config(160))]
+    #![proptest_config(config(300))]
 
     #[test]
     fn one_window_is_what_the_scanner_sees(case in cases::single()) {

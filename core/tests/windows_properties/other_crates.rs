@@ -64,7 +64,7 @@ fn start_after(expression: &str, zone: &str, at: Timestamp) -> Option<Option<Tim
 }
 
 proptest! {
-    #![proptest_config(config(400))]
+    #![proptest_config(config(1200))]
 
     #[test]
     fn windows_start_when_other_crates_say(

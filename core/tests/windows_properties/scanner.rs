@@ -71,13 +71,13 @@ impl Wall {
                     .map(|&reading| days.matches(window, reading))
                     .collect()
             }
-            Some(duration) => self.from_starts(window, duration - window.last_start.unwrap_or(0)),
+            Some(duration) => self.started(window, duration - window.last_start.unwrap_or(0)),
         }
     }
 
     /// The clock shows each reading once: one that is shown again was shown before, and one that
     /// is skipped is shown, as it were, together with the first reading after it.
-    fn from_starts(&self, window: &Window, lasts: i64) -> Vec<bool> {
+    fn started(&self, window: &Window, lasts: i64) -> Vec<bool> {
         let mut days = Days::default();
         let mut shown = self.readings[0] - 1;
         let mut left = 0;

@@ -1,0 +1,160 @@
+//! One list of windows: which of them decides, and from when on another does.
+//!
+//! Of the windows around an instant that decides which lasts longest, because it explains best;
+//! of those that end together, the first in the list.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Cover, Source};
+use crate::window::Next;
+
+/// The times that one window of a list covers, each told once and ascending by start.
+pub(crate) trait Covers {
+    /// The next time.
+    fn next_cover(&mut self) -> Next<Cover>;
+
+    /// Gives up times that end at `to` or before, where that saves work. Of one that covers `to`
+    /// the start may be told late, unless `whole` is asked for.
+    fn skip(&mut self, to: Timestamp, whole: bool);
+}
+
+/// A list of windows.
+pub(crate) struct List<C> {
+    windows: Vec<C>,
+    /// The next time of each window, the earliest first.
+    heads: BinaryHeap<Reverse<Head>>,
+    decides: Option<Cover>,
+    /// How far the windows are known.
+    known: Timestamp,
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Head {
+    start: Timestamp,
+    end: Timestamp,
+    source: Source,
+    /// Whose it is, among `windows`.
+    window: usize,
+}
+
+impl<C: Covers> List<C> {
+    /// The windows from `from` on.
+    pub fn new(windows: Vec<C>, from: Timestamp) -> Self {
+        let mut list = Self {
+            heads: BinaryHeap::with_capacity(windows.len()),
+            windows,
+            decides: None,
+            known: Timestamp::MAX,
+        };
+        for window in 0..list.windows.len() {
+            list.refill(window, from);
+        }
+        list
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.windows.is_empty()
+    }
+
+    /// How far the windows are known.
+    pub fn known(&self) -> Timestamp {
+        self.known
+    }
+
+    /// The time that decides at `at`, which is no earlier than at the last call.
+    pub fn at(&mut self, at: Timestamp) -> Option<Cover> {
+        self.decides = self.decides.filter(|cover| at < cover.span.end);
+        while let Some(head) = self.pop_if(|head| head.start <= at) {
+            if at < head.end && self.would_decide(&head) {
+                self.decides = Some(head.cover());
+            }
+            self.refill(head.window, at);
+        }
+        self.decides
+    }
+
+    /// When another time comes to decide than the one that [`List::at`] found, unless that ends
+    /// before. None: never.
+    pub fn next(&mut self, at: Timestamp) -> Option<Timestamp> {
+        let end = self.decides.map_or(at, |cover| cover.span.end);
+        while let Some(head) = self.heads.peek() {
+            if end <= head.0.start || self.would_decide(&head.0) {
+                return Some(head.0.start);
+            }
+            let window = head.0.window;
+            self.heads.pop();
+            self.refill(window, at);
+        }
+        None
+    }
+
+    fn pop_if(&mut self, condition: impl Fn(&Head) -> bool) -> Option<Head> {
+        let wanted = self.heads.peek().is_some_and(|head| condition(&head.0));
+        wanted
+            .then(|| self.heads.pop())
+            .flatten()
+            .map(|head| head.0)
+    }
+
+    fn would_decide(&self, head: &Head) -> bool {
+        self.decides.is_none_or(|cover| {
+            (head.end, Reverse(head.source)) > (cover.span.end, Reverse(cover.source))
+        })
+    }
+
+    /// Finds the next time of a window that matters after `at`: one that outlasts what decides.
+    fn refill(&mut self, window: usize, at: Timestamp) {
+        // What decides for ever is never outlasted.
+        if self
+            .decides
+            .is_some_and(|cover| cover.span.end == Timestamp::MAX)
+        {
+            return;
+        }
+        let Some(covers) = self.windows.get_mut(window) else {
+            return;
+        };
+        let outlasts = self.decides.map_or(at, |cover| just_before(cover.span.end));
+        covers.skip(outlasts, self.decides.is_some());
+        loop {
+            match covers.next_cover() {
+                Next::Some(Cover { span, source }) if span.end > outlasts => {
+                    self.heads.push(Reverse(Head {
+                        start: span.start,
+                        end: span.end,
+                        source,
+                        window,
+                    }));
+                    return;
+                }
+                Next::Some(_) => {}
+                Next::Never => return,
+                Next::Unknown(from) => {
+                    self.known = self.known.min(from);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl Head {
+    fn cover(&self) -> Cover {
+        Cover {
+            source: self.source,
+            span: crate::span::Span {
+                start: self.start,
+                end: self.end,
+            },
+        }
+    }
+}
+
+fn just_before(instant: Timestamp) -> Timestamp {
+    instant
+        .saturating_sub(SignedDuration::from_nanos(1))
+        .unwrap_or(Timestamp::MIN)
+}
