@@ -178,16 +178,15 @@ impl Input {
         }
         let name = name_of(&value, &self.namespace);
         let read = lint::read(&value);
-        for what in read.mistakes {
-            let line = node.at(&what.field).line;
-            self.refuse(
-                Place {
-                    line,
-                    ..place.clone()
-                },
-                name.clone(),
-                what,
-            );
+        for mut what in read.mistakes {
+            let written = node.at(&what.field);
+            what.problem
+                .push_str(&written.reading().unwrap_or_default());
+            let place = Place {
+                line: written.line,
+                ..place.clone()
+            };
+            self.refuse(place, name.clone(), what);
         }
         if let Some(object) = read.object {
             self.keep(place, node, object);

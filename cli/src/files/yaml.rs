@@ -49,6 +49,16 @@ impl Node {
         }
     }
 
+    /// What to say of a word that YAML takes for something else: ` (YAML reads `on` as true)`.
+    pub(crate) fn reading(&self) -> Option<String> {
+        let Content::Scalar(value @ (Value::Bool(_) | Value::Number(_)), written) = &self.content
+        else {
+            return None;
+        };
+        let read = value.to_string();
+        (read != *written).then(|| format!(" (YAML reads `{written}` as {read})"))
+    }
+
     /// Whether nothing is written.
     pub(crate) fn is_empty(&self) -> bool {
         matches!(&self.content, Content::Scalar(Value::Null, _))
@@ -189,7 +199,15 @@ impl<'i, P: Iterator<Item = Result<(Event<'i>, Span), ScanError>>> Reader<P> {
                 _ => return Err(mistake(line, "a key is no plain text")),
             };
             let (event, span) = self.expect(line)?;
-            let node = self.node(event, span)?;
+            let is_block = matches!(
+                event,
+                Event::Scalar(_, ScalarStyle::Literal | ScalarStyle::Folded, ..)
+            );
+            let mut node = self.node(event, span)?;
+            if is_block {
+                // Where the text is announced, not where it begins.
+                node.line = line;
+            }
             if is_merge {
                 merged.push(node);
             } else if entries.iter().any(|(other, _)| *other == key) {

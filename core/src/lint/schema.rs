@@ -7,7 +7,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use regex::bytes::RegexBuilder;
 use serde_json::Value;
+use sluice_crds::Duration;
 
+use crate::duration;
 use crate::refusal::Refusal;
 
 /// The schema of a kind of ours, without its status.
@@ -275,6 +277,7 @@ fn matches(pattern: &str, text: &str) -> bool {
 /// What a pattern asks for, in words where it is one of ours.
 fn form(pattern: &str) -> String {
     match pattern {
+        Duration::PATTERN => duration::REMEDY.to_owned(),
         r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" => {
             "write lower-case letters, digits and -, with a letter or digit at both ends".to_owned()
         }

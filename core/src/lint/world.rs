@@ -146,8 +146,14 @@ impl Remarks<'_> {
                 self.warn(subject(), what);
             }
         }
+        let refused = super::force::check(gate);
         for complaint in force::read(gate, Identity::Trusted, now).complaints {
-            self.warn(subject(), complaint);
+            if !refused
+                .iter()
+                .any(|refused| refused.field == complaint.field)
+            {
+                self.warn(subject(), complaint);
+            }
         }
         let by_schedule = |keeper: &Result<_, Key>| {
             keeper

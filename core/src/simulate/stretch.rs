@@ -12,9 +12,9 @@ use crate::span::Span;
 use crate::timeline::{Moment, Timeline};
 use crate::verdict::Reason;
 
-/// How many instants are examined for one answer: office hours for centuries, or seven weeks of
+/// How many instants are examined for one answer: office hours for centuries, or five weeks of
 /// windows that open and close every minute.
-const MOST_LOOKS: usize = 150_000;
+const MOST_LOOKS: usize = 100_000;
 /// How much time is looked through at once: what a schedule holds of it is held in memory.
 const STEP: SignedDuration = SignedDuration::from_hours(30 * 24);
 

@@ -1,0 +1,8 @@
+//! The program as people and scripts run it, without a cluster.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
+
+mod lint;
+mod program;
+mod simulate;
+mod surface;
