@@ -47,15 +47,24 @@ async fn a_gate_opens_and_closes_to_the_millisecond() -> Result<()> {
         ("16:59:59.999", "17:00:00", State::Closed, "OutsideWindow"),
     ] {
         stage.settle().await?;
-        let writes = (controller.writes("Gate"), stage.version("production").await?);
+        let writes = (
+            controller.writes("Gate"),
+            stage.version("production").await?,
+        );
         stage.set(&format!("2026-11-20T{before}Z"));
         stage.settle().await?;
-        let after = (controller.writes("Gate"), stage.version("production").await?);
+        let after = (
+            controller.writes("Gate"),
+            stage.version("production").await?,
+        );
         assert_eq!(after, writes, "{before}");
 
         stage.set(&format!("2026-11-20T{instant}Z"));
         let status = stage.says("production", state, reason).await?;
-        assert_eq!(status.since.unwrap().0, at(&format!("2026-11-20T{instant}Z")));
+        assert_eq!(
+            status.since.unwrap().0,
+            at(&format!("2026-11-20T{instant}Z"))
+        );
         stage.settle().await?;
         assert_eq!(controller.writes("Gate"), writes.0 + 1, "{instant}");
     }
@@ -68,7 +77,9 @@ async fn nothing_is_written_while_nothing_changes() -> Result<()> {
     let stage = Stage::new("idle", "2026-11-19T09:00:00Z").await?;
     stage.apply(OFFICE_HOURS).await?;
     let controller = stage.start().await?;
-    stage.says("production", State::Open, "InsideWindow").await?;
+    stage
+        .says("production", State::Open, "InsideWindow")
+        .await?;
     stage.settle().await?;
     let versions = async || {
         let gatekeeper = stage.gatekeepers().get("office-hours").await?;
@@ -93,7 +104,9 @@ async fn the_clock_may_be_set() -> Result<()> {
     let stage = Stage::new("stepped", "2026-11-19T12:00:00Z").await?;
     stage.apply(OFFICE_HOURS).await?;
     let controller = stage.start().await?;
-    stage.says("production", State::Open, "InsideWindow").await?;
+    stage
+        .says("production", State::Open, "InsideWindow")
+        .await?;
     stage.settle().await?;
     let writes = controller.writes("Gate");
 
@@ -107,7 +120,9 @@ async fn the_clock_may_be_set() -> Result<()> {
     assert_eq!(controller.writes("Gate"), writes + 1);
 
     stage.set("2026-11-20T10:00:00Z");
-    stage.says("production", State::Open, "InsideWindow").await?;
+    stage
+        .says("production", State::Open, "InsideWindow")
+        .await?;
     Ok(())
 }
 
@@ -120,7 +135,9 @@ async fn transitions_are_events_of_the_gate() -> Result<()> {
         .says("production", State::Closed, "OutsideWindow")
         .await?;
     stage.set("2026-11-20T09:00:00Z");
-    let open = stage.says("production", State::Open, "InsideWindow").await?;
+    let open = stage
+        .says("production", State::Open, "InsideWindow")
+        .await?;
 
     let events: Api<Event> = Api::namespaced(stage.client(), stage.namespace());
     let told = poll(DEADLINE, "two events", async || {
@@ -130,12 +147,18 @@ async fn transitions_are_events_of_the_gate() -> Result<()> {
         Ok(events)
     })
     .await?;
-    let reasons: Vec<_> = told.iter().filter_map(|event| event.reason.as_deref()).collect();
+    let reasons: Vec<_> = told
+        .iter()
+        .filter_map(|event| event.reason.as_deref())
+        .collect();
     assert_eq!(reasons, ["Closed", "Opened"]);
     let last = &told[1];
     assert_eq!(last.note, open.message);
     assert_eq!(last.type_.as_deref(), Some("Normal"));
-    assert_eq!(last.reporting_controller.as_deref(), Some("gate-controller"));
+    assert_eq!(
+        last.reporting_controller.as_deref(),
+        Some("gate-controller")
+    );
     let about = last.regarding.as_ref().context("about nothing")?;
     let gate = stage.gates().get("production").await?;
     assert_eq!(about.kind.as_deref(), Some("Gate"));

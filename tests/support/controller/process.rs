@@ -115,7 +115,11 @@ impl Process {
             .args([&format!("-{name}"), &self.pid])
             .stderr(Stdio::null())
             .status()?;
-        ensure!(status.success(), "no process {} to send SIG{name}", self.pid);
+        ensure!(
+            status.success(),
+            "no process {} to send SIG{name}",
+            self.pid
+        );
         Ok(())
     }
 

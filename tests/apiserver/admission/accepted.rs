@@ -1,0 +1,121 @@
+//! What the API server takes: every example, and mistakes that only the controller can see.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+use sluice_core::{gatekeeper, lint};
+use sluice_crds::{Gatekeeper, GatekeeperStatus, State};
+use sluice_tests::{Applier, Namespace, apply, poll, shared};
+
+use super::object;
+use crate::stage::{DEADLINE, Stage};
+
+#[tokio::test]
+async fn every_example_is_accepted() -> Result<()> {
+    let cluster = shared().await?;
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    let mut files = 0;
+    for file in std::fs::read_dir(examples)? {
+        let file = file?.path();
+        if file.extension().is_none_or(|end| end != "yaml") {
+            continue;
+        }
+        files += 1;
+        // Examples share names.
+        let namespace = Namespace::create(cluster, "example").await?;
+        let applier = Applier::new(cluster.client().await?).in_namespace(namespace.name());
+        applier.path(&file).await?;
+        for document in apply::read(&file)? {
+            let mistakes = lint::read(&json!(document.object)).mistakes;
+            ensure!(mistakes.is_empty(), "{}: {mistakes:?}", file.display());
+        }
+    }
+    ensure!(files >= 5, "only {files} examples");
+    Ok(())
+}
+
+/// Windows with mistakes that the API server cannot see: the field below `spec.schedule`, and
+/// words that say what is wrong and what to write instead.
+#[rustfmt::skip]
+const UNSEEN: [(&str, &str, &str, &str); 11] = [
+    ("{timeZone: Europe/Londn, open: [{cron: '* * * * *'}]}", "timeZone", "Europe/Londn", "write"),
+    ("{open: [{cron: '0 0 30 2 *'}]}", "open[0].cron", "never occurs", "write five fields"),
+    ("{open: [{cron: '0 0 * * tue-mon'}]}", "open[0].cron", "not a cron expression", "write five fields"),
+    ("{open: [{cron: '* * *'}]}", "open[0].cron", "has 3 fields", "write five fields"),
+    ("{open: [{cron: '0 0 9 * * 1'}]}", "open[0].cron", "has 6 fields", "write five fields"),
+    ("{open: [{cron: 'TZ=Europe/London 0 9 * * 1'}]}", "open[0].cron", "belongs in timeZone", "write five fields"),
+    ("{open: [{cron: 'CRON_TZ=Europe/London 0 9 * * 1'}]}", "open[0].cron", "belongs in timeZone", "write five fields"),
+    ("{open: [{cron: '@every 1h'}]}", "open[0].cron", "is not one of", "write five fields"),
+    ("{closed: [{cron: '61 * * * *'}]}", "closed[0].cron", "not a cron expression", "write five fields"),
+    ("{open: [{from: 2026-02-30T00:00:00, until: 2026-03-01T00:00:00}]}", "open[0].from", "not a local date and time", "timeZone applies"),
+    ("{open: [{from: 2026-03-01T00:00:00, until: 2026-03-01T24:00:01}]}", "open[0].until", "not a local date and time", "timeZone applies"),
+];
+
+#[tokio::test]
+async fn what_admission_cannot_see_stalls_the_gatekeeper_and_closes_the_gate() -> Result<()> {
+    let stage = Stage::new("stalled", "2026-11-20T12:00:00Z").await?;
+    for (n, (spec, ..)) in UNSEEN.iter().enumerate() {
+        let mut gatekeeper = object("Gatekeeper", &format!("{{schedule: {spec}}}"))?;
+        let mut gate = object("Gate", &format!("{{gatekeepers: [{{name: bad-{n}}}]}}"))?;
+        gatekeeper["metadata"]["name"] = format!("bad-{n}").into();
+        gate["metadata"]["name"] = format!("bad-{n}").into();
+        stage.apply(&format!("{gatekeeper}\n---\n{gate}")).await?;
+    }
+    let _controller = stage.start().await?;
+    for (n, (spec, field, problem, remedy)) in UNSEEN.iter().enumerate() {
+        let name = format!("bad-{n}");
+        let field = format!("spec.schedule.{field}: ");
+        let words = [field.as_str(), problem, remedy];
+        let stalled = stalled(&stage, &name)
+            .await
+            .with_context(|| (*spec).to_owned())?;
+        let closed = stage.says(&name, State::Closed, "InvalidSpec").await?;
+        let message = closed.message.unwrap_or_default();
+        for word in words {
+            ensure!(
+                stalled.contains(word),
+                "{spec}: {word:?} is not in {stalled:?}"
+            );
+            ensure!(
+                message.contains(word),
+                "{spec}: {word:?} is not in {message:?}"
+            );
+        }
+        ensure!(message.starts_with(&format!("{name}: ")), "{message}");
+
+        let object: Gatekeeper = stage.gatekeepers().get(&name).await?;
+        let refused = gatekeeper::check(&object.spec)
+            .err()
+            .context("not refused")?;
+        ensure!(
+            refused
+                .iter()
+                .any(|mistake| field == format!("{}: ", mistake.field))
+        );
+    }
+    Ok(())
+}
+
+/// The message of the condition `Stalled`, when it is there.
+async fn stalled(stage: &Stage, name: &str) -> Result<String> {
+    let gatekeepers = stage.gatekeepers();
+    poll(DEADLINE, "the gatekeeper to stall", async || {
+        let object = gatekeepers.get(name).await?;
+        let status: GatekeeperStatus = object.status.clone().unwrap_or_default();
+        ensure!(
+            status.observed_generation == object.metadata.generation,
+            "not seen yet"
+        );
+        let conditions = &status.conditions;
+        let find = |type_| conditions.iter().find(|found| found.type_ == type_);
+        let stalled = find("Stalled").context("not stalled")?;
+        let ready = find("Ready").context("no Ready")?;
+        ensure!(
+            stalled.status == "True" && ready.status == "False",
+            "{conditions:?}"
+        );
+        Ok(stalled.message.clone())
+    })
+    .await
+}

@@ -1,0 +1,241 @@
+//! A table of mistakes, a line each, refused by the API server and by lint.
+
+use anyhow::{Result, ensure};
+use kube::Client;
+use serde_json::Value;
+use sluice_core::lint;
+use sluice_tests::{Namespace, shared};
+
+use super::{ask, object};
+
+/// A mistake: the spec in YAML, the field that the API server names, words that it says, and the
+/// field that lint names. `=` stands for the same field.
+type Mistake = (&'static str, &'static str, &'static str, &'static str);
+
+#[rustfmt::skip]
+const GATES: &[Mistake] = &[
+    ("{window: 0s}", "spec.window", "must be longer than zero", "="),
+    ("{window: 0h0m}", "spec.window", "write a duration such as 1h", "="),
+    ("{window: 2a}", "spec.window", "should match", "="),
+    ("{window: 1000days}", "spec.window", "should match", "="),
+    ("{window: -1h}", "spec.window", "should match", "="),
+    ("{window: 1h 30m}", "spec.window", "should match", "="),
+    ("{window: ''}", "spec.window", "should match", "="),
+    ("{window: 60}", "spec.window", "must be of type string", "="),
+    ("{maxOverride: 0s, window: 0s}", "spec.maxOverride", "at most 8784h (366 days)", "="),
+    ("{maxOverride: 8785h}", "spec.maxOverride", "at most 8784h (366 days)", "="),
+    ("{window: 2h, maxOverride: 1h}", "spec.window", "shorten window or raise maxOverride", "="),
+    ("{default: ajar}", "spec.default", "supported values: \"open\", \"closed\"", "="),
+    ("{require: any}", "spec.require", "supported values: \"all\", \"oneOf\"", "="),
+    ("{suspend: 'yes'}", "spec.suspend", "must be of type boolean", "="),
+    ("{gatekeepers: [{name: a}], default: open}", "spec.default", "only a gate without gatekeepers has a default", "="),
+    ("{gatekeepers: [{name: a}, {name: b}, {name: a}]}", "spec.gatekeepers", "is listed twice", "spec.gatekeepers[2]"),
+    ("{gatekeepers: [{name: a, namespace: x}, {name: a, namespace: x}]}", "spec.gatekeepers", "is listed twice", "spec.gatekeepers[1]"),
+    ("{gatekeepers: [{}]}", "spec.gatekeepers[0].name", "Required value", "="),
+    ("{gatekeepers: [{name: ''}]}", "spec.gatekeepers[0].name", "at least 1 chars long", "="),
+    ("{gatekeepers: [{name: Office}]}", "spec.gatekeepers[0].name", "should match", "="),
+    ("{gatekeepers: [{name: a, namespace: a.b}]}", "spec.gatekeepers[0].namespace", "should match", "="),
+    ("{gatekeepers: [a]}", "spec.gatekeepers[0]", "must be of type object", "="),
+    ("{gatekeepers: {name: a}}", "spec.gatekeepers", "must be of type array", "="),
+];
+
+#[rustfmt::skip]
+const GATEKEEPERS: &[Mistake] = &[
+    ("{}", "spec", "exactly one kind; write one of schedule, manual", "="),
+    ("{manual: {state: open}, schedule: {open: [{cron: '* * * * *'}]}}", "spec", "exactly one kind", "="),
+    ("{onError: ignore, manual: {state: open}}", "spec.onError", "supported values", "="),
+    ("{manual: {}}", "spec.manual.state", "Required value", "="),
+    ("{manual: {state: ajar}}", "spec.manual.state", "supported values", "="),
+    ("{manual: {state: open, until: tomorrow}}", "spec.manual.until", "must be of type date-time", "="),
+    ("{manual: {state: open, reason: ''}}", "spec.manual.reason", "at least 1 chars long", "="),
+    ("{schedule: {}}", "spec.schedule", "at least one window under open or closed", "="),
+    ("{schedule: {open: [], closed: []}}", "spec.schedule", "at least one window", "="),
+    ("{schedule: {timeZone: '', open: [{cron: '* * * * *'}]}}", "spec.schedule.timeZone", "at least 1 chars long", "="),
+    ("{schedule: {timeZone: 'Europe/London ', open: [{cron: '* * * * *'}]}}", "spec.schedule.timeZone", "should match", "="),
+];
+
+/// Mistakes in one window, which is put under `open`.
+#[rustfmt::skip]
+const WINDOWS: &[Mistake] = &[
+    ("{}", "", "given in exactly one way; write cron, or from and until, or calendar", "="),
+    ("{name: a}", "", "given in exactly one way", "="),
+    ("{cron: '* * * * *', from: 2026-12-19T00:00:00, until: 2026-12-20T00:00:00}", "", "exactly one way", "="),
+    ("{cron: '* * * * *', calendar: {url: 'https://example.com/'}}", "", "exactly one way", "="),
+    ("{cron: ''}", ".cron", "at least 1 chars long", "="),
+    ("{from: 2026-12-19T00:00:00}", "", "from and until belong together; write both", "="),
+    ("{until: 2026-12-19T00:00:00}", "", "from and until belong together", "="),
+    ("{from: 2026-12-20T00:00:00, until: 2026-12-19T00:00:00}", ".until", "must be later than from", "="),
+    ("{from: 2026-12-20T00:00:00, until: 2026-12-20T00:00:00}", ".until", "must be later than from", "="),
+    ("{from: 2026-12-19, until: 2026-12-20T00:00:00}", ".from", "should match", "="),
+    ("{from: '2026-12-19T00:00:00Z', until: 2026-12-20T00:00:00}", ".from", "Too long", "="),
+    ("{from: '2026-12-19T00:00+01', until: 2026-12-20T00:00:00}", ".from", "should match", "="),
+    ("{duration: 8h}", ".duration", "belongs to cron", "="),
+    ("{from: 2026-12-19T00:00:00, until: 2026-12-20T00:00:00, duration: 8h}", ".duration", "belongs to cron", "="),
+    ("{cron: '0 9 * * 1', duration: 0s}", ".duration", "longer than zero", "="),
+    ("{cron: '0 9 * * 1', duration: -1h}", ".duration", "should match", "="),
+    ("{cron: '0 9 * * 1', duration: 2a}", ".duration", "should match", "="),
+    ("{cron: '0 9 * * 1', duration: 1000days}", ".duration", "should match", "="),
+    ("{cron: '0 9 * * 1', duration: 8785h}", ".duration", "at most 8784h (366 days)", "="),
+    ("{cron: '0 9 * * 1', lastStart: 30m}", ".lastStart", "write duration too", "="),
+    ("{cron: '0 9 * * 1', duration: 8h, lastStart: 0s}", ".lastStart", "longer than zero", "="),
+    ("{cron: '0 9 * * 1', duration: 8h, lastStart: 8h}", ".lastStart", "shorter than duration", "="),
+    ("{name: Office Hours, cron: '* * * * *'}", ".name", "should match", "="),
+    ("{name: '', cron: '* * * * *'}", ".name", "at least 1 chars long", "="),
+    ("{reason: '', cron: '* * * * *'}", ".reason", "at least 1 chars long", "="),
+    ("{calendar: {}}", ".calendar", "read from exactly one place; write configMapRef or url", "="),
+    ("{calendar: {url: 'https://example.com/', configMapRef: {name: a, key: b}}}", ".calendar", "exactly one place", "="),
+    ("{calendar: {url: 'http://example.com/'}}", ".calendar.url", "should match", "="),
+    ("{calendar: {url: 'https://user:pass@example.com/'}}", ".calendar.url", "should match", "="),
+    ("{calendar: {configMapRef: {name: a}}}", ".calendar.configMapRef.key", "Required value", "="),
+    ("{calendar: {configMapRef: {name: '', key: b}}}", ".calendar.configMapRef.name", "at least 1 chars long", "="),
+    ("{calendar: {configMapRef: {name: a, key: b}, certSecretRef: {name: c}}}", ".calendar.certSecretRef", "belongs to url; remove it", "="),
+    ("{calendar: {url: 'https://example.com/', interval: 30s}}", ".calendar.interval", "between 1m and 168h", "="),
+    ("{calendar: {url: 'https://example.com/', interval: 169h}}", ".calendar.interval", "between 1m and 168h", "="),
+];
+
+/// Mistakes between windows.
+#[rustfmt::skip]
+const SCHEDULES: &[Mistake] = &[
+    ("{closed: [{cron: '0 9 * * 1', duration: 8h, lastStart: 30m}]}", "spec.schedule.closed", "lastStart belongs to open windows; remove it", "spec.schedule.closed[0].lastStart"),
+    ("{open: [{name: a, cron: '* * * * *'}, {name: a, cron: '* * * * *'}]}", "spec.schedule.open", "give each window a name of its own", "spec.schedule.open[1].name"),
+    ("{closed: [{name: a, cron: '* * * * *'}, {name: a, cron: '* * * * *'}]}", "spec.schedule.closed", "give each window a name of its own", "spec.schedule.closed[1].name"),
+    ("{open: [{name: a, cron: '* * * * *'}], closed: [{name: a, cron: '* * * * *'}]}", "spec.schedule.open", "has the name of a closed one", "spec.schedule.closed[0].name"),
+];
+
+#[tokio::test]
+async fn mistakes_in_gates_are_refused() -> Result<()> {
+    let judge = Judge::new().await?;
+    let table = GATES.iter().map(|mistake| (mistake.0.to_owned(), mistake));
+    judge.refuses_all("Gate", "", table).await?;
+    judge.refuses_long("Gate", 33, "spec.gatekeepers").await
+}
+
+#[tokio::test]
+async fn mistakes_in_gatekeepers_are_refused() -> Result<()> {
+    let judge = Judge::new().await?;
+    let table = GATEKEEPERS
+        .iter()
+        .map(|mistake| (mistake.0.to_owned(), mistake));
+    judge.refuses_all("Gatekeeper", "", table).await?;
+    let whole = |mistake: &Mistake| format!("{{schedule: {}}}", mistake.0);
+    let table = SCHEDULES.iter().map(|mistake| (whole(mistake), mistake));
+    judge.refuses_all("Gatekeeper", "", table).await?;
+    judge
+        .refuses_long("Gatekeeper", 129, "spec.schedule.open")
+        .await
+}
+
+#[tokio::test]
+async fn mistakes_in_windows_are_refused() -> Result<()> {
+    let judge = Judge::new().await?;
+    let whole = |mistake: &Mistake| format!("{{schedule: {{open: [{}]}}}}", mistake.0);
+    let table = WINDOWS.iter().map(|mistake| (whole(mistake), mistake));
+    judge
+        .refuses_all("Gatekeeper", "spec.schedule.open[0]", table)
+        .await
+}
+
+#[tokio::test]
+async fn names_that_fit_no_label_are_refused() -> Result<()> {
+    let judge = Judge::new().await?;
+    for kind in ["Gate", "Gatekeeper"] {
+        let mut long = object(kind, "{manual: {state: open}}")?;
+        if kind == "Gate" {
+            long = object(kind, "{}")?;
+        }
+        long["metadata"]["name"] = "a".repeat(64).into();
+        let mistake = ("", "", "so that it fits a label", "metadata.name");
+        judge.refuses("", long.clone(), &mistake).await?;
+        long["metadata"]["name"] = "a".repeat(63).into();
+        judge.accepts(&long).await?;
+    }
+    Ok(())
+}
+
+/// The API server, and lint beside it.
+struct Judge {
+    client: Client,
+    namespace: Namespace,
+}
+
+impl Judge {
+    async fn new() -> Result<Self> {
+        let cluster = shared().await?;
+        Ok(Self {
+            client: cluster.client().await?,
+            namespace: Namespace::create(cluster, "admission").await?,
+        })
+    }
+
+    async fn accepts(&self, object: &Value) -> Result<()> {
+        ask(&self.client, self.namespace.name(), object).await??;
+        let mistakes = lint::read(object).mistakes;
+        ensure!(mistakes.is_empty(), "{object}: lint says {mistakes:?}");
+        Ok(())
+    }
+
+    /// Checks a table, and tells of all that is not as it says.
+    async fn refuses_all(
+        &self,
+        kind: &str,
+        root: &str,
+        table: impl Iterator<Item = (String, &'static Mistake)>,
+    ) -> Result<()> {
+        let mut wrong = Vec::new();
+        for (spec, mistake) in table {
+            if let Err(error) = self.refuses(root, object(kind, &spec)?, mistake).await {
+                wrong.push(format!("{error:#}"));
+            }
+        }
+        ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+        Ok(())
+    }
+
+    /// Checks that `object` is refused at the fields of `mistake`, which count from `root`.
+    async fn refuses(&self, root: &str, object: Value, mistake: &Mistake) -> Result<()> {
+        let (_, field, words, lint_field) = mistake;
+        let field = format!("{root}{field}");
+        let answer = ask(&self.client, self.namespace.name(), &object).await?;
+        let Err(kube::Error::Api(status)) = answer else {
+            anyhow::bail!("{object}: the API server says {answer:?}");
+        };
+        let causes = status.details.iter().flat_map(|details| &details.causes);
+        let named = causes
+            .into_iter()
+            .any(|cause| cause.field == field && cause.message.contains(words));
+        let anywhere = field.is_empty() && status.message.contains(words);
+        ensure!(
+            status.code == 422 && (named || anywhere),
+            "{object}: not at {field}, or without {words:?}: {}",
+            status.message
+        );
+
+        let field = if *lint_field == "=" {
+            &field
+        } else {
+            *lint_field
+        };
+        let mistakes = lint::read(&object).mistakes;
+        ensure!(
+            mistakes.iter().any(|mistake| mistake.field == *field),
+            "{object}: lint does not refuse {field}: {mistakes:?}"
+        );
+        Ok(())
+    }
+
+    /// Checks that a list of `count` items is too long.
+    async fn refuses_long(&self, kind: &str, count: usize, field: &'static str) -> Result<()> {
+        let items: String = (0..count)
+            .map(|n| match kind {
+                "Gate" => format!("{{name: g{n}}}, "),
+                _ => format!("{{name: w{n}, cron: '* * * * *'}}, "),
+            })
+            .collect();
+        let spec = match kind {
+            "Gate" => format!("{{gatekeepers: [{items}]}}"),
+            _ => format!("{{schedule: {{open: [{items}]}}}}"),
+        };
+        let mistake = ("", field, "must have at most", "=");
+        self.refuses("", object(kind, &spec)?, &mistake).await
+    }
+}
