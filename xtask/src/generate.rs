@@ -1,16 +1,18 @@
 //! `cargo xtask generate`: the files that are made from the code.
 //!
-//! What comes in: the types of the API. What goes out: each generated file, written or, with
+//! What comes in: the types of the API, and the plugin. What goes out: each generated file, written or, with
 //! `--check`, compared with what lies in the workspace.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use kube::ResourceExt;
+use sluice_tests::programs::Program;
 
-use crate::cargo::root;
+use crate::cargo::{output, released, root};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -31,7 +33,34 @@ const FOLDERS: [&str; 2] = ["crds/yaml", "charts/gate-controller/files/crds"];
 
 /// Everything that is generated. A new kind of file is one more list here.
 fn all() -> Result<Vec<Generated>> {
-    custom_resource_definitions()
+    let mut files = custom_resource_definitions()?;
+    files.extend(said_by_kubectl_gate()?);
+    Ok(files)
+}
+
+/// What the plugin says of itself, and the picture that it draws of an example. The week of the
+/// picture is past, so that no mark for the present moves through it.
+fn said_by_kubectl_gate() -> Result<Vec<Generated>> {
+    let program = released(Program::KubectlGate)?;
+    let picture = "calendar -f examples/no-deploy-fridays.yaml --from 2026-06-15T00:00:00+01:00 \
+                   --days 7 -o svg";
+    [
+        ("docs/reference/kubectl-gate.md", "markdown-help"),
+        ("docs/pictures/calendar.svg", picture),
+    ]
+    .map(|(path, arguments)| {
+        let mut command = Command::new(&program);
+        command
+            .current_dir(root())
+            .args(arguments.split_whitespace());
+        let content = output(&mut command)?;
+        Ok(Generated {
+            path: path.into(),
+            content,
+        })
+    })
+    .into_iter()
+    .collect()
 }
 
 /// The definitions, for `kubectl apply` and for the chart.
