@@ -74,6 +74,7 @@ mod tests {
     #[case("Mars/Olympus")]
     #[case("Europe/Londn")]
     #[case("Local")]
+    #[case("Etc/Unknown")]
     fn unknown_zones_are_refused_and_never_become_utc(#[case] name: &str) {
         assert!(find(name).is_err());
     }
