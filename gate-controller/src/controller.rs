@@ -112,9 +112,7 @@ impl House {
         let mut watches = JoinSet::new();
         self.watch_objects(&mut watches)?;
         let policies_known = self.watch_identity(&mut watches);
-        if self.settings.compare_clocks {
-            self.compare_clocks(&mut watches);
-        }
+        let clock_known = self.compare_clocks(&mut watches);
         let (events, sending) = Events::new(Arc::clone(&self.counters));
         let busy = Arc::clone(&self.queue);
         watches.spawn(events::send(
@@ -156,7 +154,7 @@ impl House {
             workers,
             settings.concurrent,
             leadership,
-            policies_known,
+            [policies_known, clock_known],
             shutdown,
             work_ended,
         ));
@@ -297,8 +295,12 @@ impl House {
         receiver
     }
 
-    /// Compares the clocks now and then.
-    fn compare_clocks(&self, watches: &mut JoinSet<()>) {
+    /// Compares the clocks now and then. What it returns completes after the first time.
+    fn compare_clocks(&self, watches: &mut JoinSet<()>) -> watch::Receiver<bool> {
+        let (known, receiver) = watch::channel(!self.settings.compare_clocks);
+        if !self.settings.compare_clocks {
+            return receiver;
+        }
         let (world, waker, client, clock) = (
             Arc::clone(&self.world),
             self.waker(),
@@ -314,9 +316,11 @@ impl House {
                     tracing::info!(?trust, "the clock was compared with the API server's");
                     waker.everything();
                 }
+                known.send_replace(true);
                 skew::pause().await;
             }
         });
+        receiver
     }
 
     fn api<K>(&self) -> Api<DeserializeGuard<K>>
@@ -374,14 +378,16 @@ async fn work(
     workers: Arc<Workers>,
     concurrent: u16,
     leadership: Leadership,
-    mut policies_known: watch::Receiver<bool>,
+    known: [watch::Receiver<bool>; 2],
     shutdown: CancellationToken,
     work_ended: CancellationToken,
 ) {
     let world = Arc::clone(&workers.context.world);
     let ready = async {
         world.synced().await;
-        let _ = policies_known.wait_for(|known| *known).await;
+        for mut known in known {
+            let _ = known.wait_for(|known| *known).await;
+        }
     };
     tokio::select! {
         () = shutdown.cancelled() => {}

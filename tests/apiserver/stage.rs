@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use gate_controller::Settings;
-use gate_controller::clock::SetClock;
+use gate_controller::clock::{SetClock, SystemClock};
 use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
@@ -14,6 +14,8 @@ use serde_json::{Value, json};
 use sluice_crds::{Gate, GateStatus, Gatekeeper, State};
 use sluice_tests::controller::{self, InProcess};
 use sluice_tests::{Applier, Cluster, Namespace, poll, shared};
+
+use crate::chart::{CONTROLLER, installed};
 
 /// Until a controller has written what it should: it takes milliseconds on an idle machine.
 pub const DEADLINE: Duration = Duration::from_secs(20);
@@ -31,11 +33,12 @@ metadata: {name: production}
 spec: {gatekeepers: [{name: office-hours}]}
 "#;
 
-/// What is looked at last of all that is due, by its kind and by its name.
+/// What is looked at last of all that is due, by its kind and by its name. Where there are shards
+/// it is the first one's.
 const LAST: &str = r"
 apiVersion: sluice.dev/v1alpha1
 kind: Gatekeeper
-metadata: {name: zz-last}
+metadata: {name: zz-last, labels: {sharding.fluxcd.io/key: shard1}}
 spec: {manual: {state: closed}}
 ";
 
@@ -48,7 +51,10 @@ pub fn at(text: &str) -> Timestamp {
 pub struct Stage {
     cluster: Cluster,
     namespace: Namespace,
+    /// Ours, with all rights.
     client: Client,
+    /// The controllers'.
+    acting: Client,
     clock: Arc<SetClock>,
     settled: AtomicU32,
 }
@@ -59,12 +65,22 @@ impl Stage {
         Self::on(shared().await?, word, now).await
     }
 
+    /// On a server with the chart, its controller under the name that its policies know.
+    pub async fn installed(word: &str, now: &str) -> Result<Self> {
+        let cluster = installed().await?;
+        let mut stage = Self::on(cluster, word, now).await?;
+        stage.acting = cluster.client_for(CONTROLLER).await?;
+        Ok(stage)
+    }
+
     /// On a server of one's choice.
     pub async fn on(cluster: &Cluster, word: &str, now: &str) -> Result<Self> {
+        let client = cluster.client().await?;
         let stage = Self {
             cluster: cluster.clone(),
             namespace: Namespace::create(cluster, word).await?,
-            client: cluster.client().await?,
+            acting: client.clone(),
+            client,
             clock: Arc::new(SetClock::new(at(now))),
             settled: AtomicU32::new(0),
         };
@@ -94,9 +110,14 @@ impl Stage {
         self.start_with(self.settings()).await
     }
 
+    /// Starts a controller by the clock of the machine, as one does who waits for retries.
+    pub async fn start_in_real_time(&self, client: Client) -> Result<InProcess> {
+        InProcess::start(self.settings(), client, Arc::new(SystemClock)).await
+    }
+
     /// Starts a controller with other flags.
     pub async fn start_with(&self, settings: Settings) -> Result<InProcess> {
-        InProcess::start(settings, self.client(), self.clock.clone()).await
+        InProcess::start(settings, self.acting.clone(), self.clock()).await
     }
 
     /// The clock in hand.

@@ -1,0 +1,286 @@
+//! Gates whose gatekeepers are missing, suspended, broken, elsewhere or somebody else's; and
+//! clocks that are wrong.
+
+use anyhow::Result;
+use gate_controller::clock::{Clock, SystemClock};
+use jiff::SignedDuration;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::json;
+use sluice_crds::{GateStatus, State};
+use sluice_tests::Namespace;
+
+use super::stage::{OFFICE_HOURS, Stage};
+
+/// In office hours.
+const NOON: &str = "2026-11-20T12:00:00Z";
+
+#[tokio::test]
+async fn a_missing_gatekeeper_closes_the_gate_until_it_appears() -> Result<()> {
+    let stage = Stage::new("missing", NOON).await?;
+    let (gatekeeper, gate) = OFFICE_HOURS.split_once("---").unwrap();
+    stage.apply(gate).await?;
+    let _controller = stage.start().await?;
+    let closed = stage
+        .says("production", State::Closed, "GatekeeperMissing")
+        .await?;
+    assert_eq!(
+        message(&closed),
+        "office-hours: there is no such gatekeeper"
+    );
+    assert_eq!(ready(&closed), ("False", "GatekeeperMissing"));
+
+    stage.apply(gatekeeper).await?;
+    let open = stage
+        .says("production", State::Open, "InsideWindow")
+        .await?;
+    assert_eq!(ready(&open), ("True", "InsideWindow"));
+
+    let gone = DeleteParams::default();
+    stage.gatekeepers().delete("office-hours", &gone).await?;
+    stage
+        .says("production", State::Closed, "GatekeeperMissing")
+        .await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_suspended_admits_nothing() -> Result<()> {
+    let stage = Stage::new("suspended", NOON).await?;
+    stage.apply(OFFICE_HOURS).await?;
+    let _controller = stage.start().await?;
+    stage
+        .says("production", State::Open, "InsideWindow")
+        .await?;
+
+    let (params, suspend) = (PatchParams::default(), |suspend: bool| {
+        Patch::Merge(json!({"spec": {"suspend": suspend}}))
+    });
+    let gatekeepers = stage.gatekeepers();
+    gatekeepers
+        .patch("office-hours", &params, &suspend(true))
+        .await?;
+    let closed = stage.says("production", State::Closed, "Suspended").await?;
+    assert_eq!(message(&closed), "office-hours: it is suspended");
+    assert_eq!(ready(&closed), ("False", "Suspended"));
+    gatekeepers
+        .patch("office-hours", &params, &suspend(false))
+        .await?;
+    stage
+        .says("production", State::Open, "InsideWindow")
+        .await?;
+
+    stage
+        .gates()
+        .patch("production", &params, &suspend(true))
+        .await?;
+    let closed = stage.says("production", State::Closed, "Suspended").await?;
+    assert_eq!(message(&closed), "the gate is suspended");
+    stage
+        .gates()
+        .patch("production", &params, &suspend(false))
+        .await?;
+    stage
+        .says("production", State::Open, "InsideWindow")
+        .await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_broken_gatekeeper_is_mended_by_its_spec_alone() -> Result<()> {
+    let stage = Stage::new("broken", NOON).await?;
+    stage
+        .apply(&OFFICE_HOURS.replace("0 9 * * MON-FRI", "0 9 * * FRI-MON-TUE"))
+        .await?;
+    let _controller = stage.start().await?;
+    stage
+        .says("production", State::Closed, "InvalidSpec")
+        .await?;
+    stage.apply(OFFICE_HOURS).await?;
+    stage
+        .says("production", State::Open, "InsideWindow")
+        .await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_gatekeeper_that_no_gate_names_is_fine() -> Result<()> {
+    let stage = Stage::new("unused", NOON).await?;
+    stage
+        .apply(OFFICE_HOURS.split_once("---").unwrap().0)
+        .await?;
+    let _controller = stage.start().await?;
+    stage.settle().await?;
+    let status = stage
+        .gatekeepers()
+        .get("office-hours")
+        .await?
+        .status
+        .unwrap();
+    let verdict = status.verdict.unwrap();
+    assert_eq!(
+        (verdict.state, verdict.reason.as_str()),
+        (State::Open, "InsideWindow")
+    );
+    assert_eq!(status.conditions[0].type_, "Ready");
+    assert_eq!(status.conditions[0].status, "True");
+    Ok(())
+}
+
+#[tokio::test]
+async fn requests_are_answered_by_one_write() -> Result<()> {
+    let stage = Stage::new("requested", NOON).await?;
+    stage.apply(OFFICE_HOURS).await?;
+    let controller = stage.start().await?;
+    stage
+        .says("production", State::Open, "InsideWindow")
+        .await?;
+    stage.settle().await?;
+    let writes = controller.writes("Gate");
+    for token in ["2026-11-20T12:00:00Z", "again"] {
+        let request = json!({"reconcile.fluxcd.io/requestedAt": token});
+        stage.annotate("production", request).await?;
+        let handled =
+            |status: &GateStatus| status.last_handled_reconcile_at.as_deref() == Some(token);
+        stage
+            .until("production", "the request to be answered", handled)
+            .await?;
+    }
+    stage.settle().await?;
+    assert_eq!(controller.writes("Gate"), writes + 2);
+    Ok(())
+}
+
+/// Two controllers share a namespace: each writes to its own objects, and reads all of them.
+#[tokio::test]
+async fn a_shard_leaves_the_other_objects_alone() -> Result<()> {
+    let stage = Stage::new("shards", NOON).await?;
+    stage.apply(OFFICE_HOURS).await?;
+    let mut ours = stage.gates().get("production").await?;
+    ours.metadata = kube::api::ObjectMeta {
+        name: Some("ours".to_owned()),
+        labels: Some([("sharding.fluxcd.io/key".to_owned(), "shard1".to_owned())].into()),
+        ..Default::default()
+    };
+    stage.gates().create(&Default::default(), &ours).await?;
+
+    let mut settings = stage.settings();
+    settings.watch_label_selector = Some("sharding.fluxcd.io/key=shard1".to_owned());
+    let shard = stage.start_with(settings).await?;
+    // Decided from a gatekeeper that is not this shard's.
+    stage.says("ours", State::Open, "InsideWindow").await?;
+    stage.settle().await?;
+    assert_eq!(stage.gates().get("production").await?.status, None);
+    assert_eq!(stage.gatekeepers().get("office-hours").await?.status, None);
+
+    let mut settings = stage.settings();
+    settings.watch_label_selector = Some("sharding.fluxcd.io/key!=shard1".to_owned());
+    let version = stage.version("ours").await?;
+    let _rest = stage.start_with(settings).await?;
+    stage
+        .says("production", State::Open, "InsideWindow")
+        .await?;
+    stage.settle().await?;
+    assert_eq!(stage.version("ours").await?, version);
+    shard.stop().await;
+    Ok(())
+}
+
+/// The controllers watch the whole server, and write to this test's objects alone.
+#[tokio::test]
+async fn gatekeepers_may_live_elsewhere_unless_that_is_forbidden() -> Result<()> {
+    let stage = Stage::new("here", NOON).await?;
+    let elsewhere = Namespace::create(stage.cluster(), "there").await?;
+    let (gatekeeper, _) = OFFICE_HOURS.split_once("---").unwrap();
+    let applier = sluice_tests::Applier::new(stage.client());
+    applier
+        .in_namespace(elsewhere.name())
+        .text(gatekeeper)
+        .await?;
+    let label = format!("sluice.dev/only: {}", stage.namespace());
+    let gate = format!(
+        "{{apiVersion: sluice.dev/v1alpha1, kind: Gate, metadata: {{name: far, labels: {{{label}}}}}, \
+         spec: {{gatekeepers: [{{name: office-hours, namespace: {}}}]}}}}",
+        elsewhere.name()
+    );
+    stage.apply(&gate).await?;
+
+    let mut settings = stage.settings();
+    settings.watch_all_namespaces = true;
+    settings.watch_label_selector = Some(label.replace(": ", "="));
+    let allowed = stage.start_with(settings.clone()).await?;
+    let open = stage.says("far", State::Open, "InsideWindow").await?;
+    let name = format!("{}/office-hours", elsewhere.name());
+    assert_eq!(open.verdicts[0].gatekeeper, name);
+    allowed.stop().await;
+
+    settings.no_cross_namespace_refs = true;
+    let _forbidden = stage.start_with(settings).await?;
+    let closed = stage
+        .says("far", State::Closed, "CrossNamespaceRef")
+        .await?;
+    let expected =
+        format!("{name}: it is in another namespace, which --no-cross-namespace-refs forbids");
+    assert_eq!(message(&closed), expected);
+    Ok(())
+}
+
+/// Open all the time, by a window and by a default.
+const ALWAYS: &str = r#"
+apiVersion: sluice.dev/v1alpha1
+kind: Gatekeeper
+metadata: {name: always}
+spec: {schedule: {open: [{cron: "* * * * *"}]}}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Gate
+metadata: {name: by-time}
+spec: {gatekeepers: [{name: always}]}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Gate
+metadata: {name: by-default}
+spec: {default: open}
+"#;
+
+#[tokio::test]
+async fn a_clock_that_is_wrong_opens_nothing_by_time() -> Result<()> {
+    let now = SystemClock.now();
+    let stage = Stage::new("skewed", &now.to_string()).await?;
+    stage.apply(ALWAYS).await?;
+    let mut settings = stage.settings();
+    settings.compare_clocks = true;
+    let right = stage.start_with(settings.clone()).await?;
+    stage.says("by-time", State::Open, "InsideWindow").await?;
+    right.stop().await;
+
+    let ahead = now + SignedDuration::from_secs(40 * 60);
+    stage.set(&ahead.to_string());
+    let wrong = stage.start_with(settings.clone()).await?;
+    let closed = stage.says("by-time", State::Closed, "ClockSkew").await?;
+    let told = message(&closed);
+    assert!(
+        told.contains("s from the API server's, so nothing is open by time alone"),
+        "{told}"
+    );
+    assert_eq!(ready(&closed), ("False", "ClockSkew"));
+    stage.says("by-default", State::Open, "Default").await?;
+    wrong.stop().await;
+
+    stage.set(&SystemClock.now().to_string());
+    let _right = stage.start_with(settings).await?;
+    stage.says("by-time", State::Open, "InsideWindow").await?;
+    Ok(())
+}
+
+fn message(status: &GateStatus) -> &str {
+    status.message.as_deref().unwrap_or_default()
+}
+
+/// Status and reason of the condition `Ready`.
+fn ready(status: &GateStatus) -> (&str, &str) {
+    let ready = status
+        .conditions
+        .iter()
+        .find(|found| found.type_ == "Ready");
+    ready.map_or(("", ""), |ready| (&ready.status, &ready.reason))
+}
