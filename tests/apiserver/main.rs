@@ -2,6 +2,8 @@
 
 #![cfg(test)]
 
+mod calendars;
 mod chart;
 mod policies;
 mod server;
+mod stage;
