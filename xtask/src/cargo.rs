@@ -109,7 +109,9 @@ pub(crate) fn released(program: Program) -> Result<PathBuf> {
 /// Builds programs of ours for release. Returns the folder that they lie in.
 pub(crate) fn build_release(packages: &[&str]) -> Result<PathBuf> {
     let mut command = cargo();
-    command.args(["build", "--release"]);
+    // Together with ourselves, who are built already: alone they would ask for fewer features of
+    // what we share, and minutes of dependencies would be built a second time.
+    command.args(["build", "--release", "--package", "xtask"]);
     for package in packages {
         command.args(["--package", package]);
     }
