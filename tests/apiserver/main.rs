@@ -4,6 +4,7 @@
 
 mod calendars;
 mod chart;
+mod cli;
 mod policies;
 mod server;
 mod stage;

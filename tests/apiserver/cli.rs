@@ -1,0 +1,130 @@
+//! `kubectl gate` as people run it, on the real API server: who may do what, what it says, and
+//! its exit codes.
+
+mod asking;
+mod calendars;
+mod forcing;
+mod waiting;
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use serde_json::json;
+use sluice_crds::State;
+use sluice_tests::Applier;
+use sluice_tests::controller::InProcess;
+use sluice_tests::programs::Program;
+use tempfile::TempPath;
+use tokio::process::Command;
+
+use super::stage::Stage;
+use crate::chart::CONTROLLER;
+
+/// What a run came to.
+#[derive(Debug)]
+struct Ran {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+/// The program as `user` in the namespace of `stage`, with the file that says who that is.
+fn command(stage: &Stage, user: &str, arguments: &[&str]) -> Result<(TempPath, Command)> {
+    let kubeconfig = stage.cluster().kubeconfig_for(user)?;
+    let mut command = Command::new(Program::KubectlGate.path()?);
+    command
+        .args(arguments)
+        .args(["--namespace", stage.namespace()])
+        .env("KUBECONFIG", &*kubeconfig)
+        .env("LANG", "C.UTF-8")
+        .env("COLUMNS", "120")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    Ok((kubeconfig, command))
+}
+
+/// Runs it to its end.
+async fn run(stage: &Stage, user: &str, arguments: &[&str]) -> Result<Ran> {
+    let (_kubeconfig, mut command) = command(stage, user, arguments)?;
+    let output = tokio::time::timeout(Duration::from_secs(60), command.output()).await??;
+    Ok(Ran {
+        code: output.status.code(),
+        out: String::from_utf8(output.stdout)?,
+        err: String::from_utf8(output.stderr)?,
+    })
+}
+
+/// The same, which must end with `code` and say `expected`.
+async fn says(
+    stage: &Stage,
+    user: &str,
+    arguments: &[&str],
+    code: i32,
+    expected: &str,
+) -> Result<Ran> {
+    let ran = run(stage, user, arguments).await?;
+    let said = format!("{}{}", ran.out, ran.err);
+    ensure!(
+        ran.code == Some(code) && said.contains(expected),
+        "{arguments:?} should end with {code} and say {expected:?}: {ran:#?}"
+    );
+    Ok(ran)
+}
+
+/// A gate for each state, and one that names nobody.
+const GATES: &str = "
+apiVersion: sluice.dev/v1alpha1
+kind: Gatekeeper
+metadata: {name: 'on'}
+spec: {manual: {state: open, reason: all is well}}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Gatekeeper
+metadata: {name: 'off'}
+spec: {manual: {state: closed, reason: database restore}}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Gate
+metadata: {name: open}
+spec: {gatekeepers: [{name: 'on'}]}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Gate
+metadata: {name: closed}
+spec: {gatekeepers: [{name: 'on'}, {name: 'off'}], maxOverride: 2h}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Gate
+metadata: {name: unkept}
+spec: {gatekeepers: [{name: nobody}]}
+";
+
+/// A server with the policies; carol may force gates, eve may edit and victor see them.
+async fn guarded() -> Result<(Stage, InProcess)> {
+    let stage = Stage::installed("cli-force", "2026-11-20T12:00:00Z").await?;
+    let subject =
+        |user: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user});
+    for (role, users) in [
+        ("sluice-view", vec!["victor", "eve", "carol"]),
+        ("sluice-edit", vec!["eve", "carol"]),
+        ("sluice-gate-override", vec!["carol"]),
+    ] {
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": role},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+            "subjects": users.into_iter().map(subject).collect::<Vec<_>>(),
+        });
+        let applier = Applier::new(stage.client()).in_namespace(stage.namespace());
+        applier.text(&binding.to_string()).await?;
+    }
+    stage.apply(GATES).await?;
+    let acting = stage.cluster().client_for(CONTROLLER).await?;
+    let controller = stage.start_in_real_time(acting).await?;
+    stage.says("closed", State::Closed, "Manual").await?;
+    Ok((stage, controller))
+}
