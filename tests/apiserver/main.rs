@@ -2,9 +2,17 @@
 
 #![cfg(test)]
 
+mod admission;
 mod calendars;
 mod chart;
 mod cli;
+mod flux_strip;
+mod forces;
+mod outages;
 mod policies;
+mod proxy;
 mod server;
 mod stage;
+mod told;
+mod transitions;
+mod trouble;

@@ -7,11 +7,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use gate_controller::Settings;
 use gate_controller::clock::{SetClock, SystemClock};
-use jiff::Timestamp;
+use jiff::{Timestamp, ToSpan};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
-use sluice_crds::{Gate, GateStatus, Gatekeeper, State};
+use sluice_crds::{Gate, GateStatus, Gatekeeper, GatekeeperStatus, State};
 use sluice_tests::controller::{self, InProcess};
 use sluice_tests::{Applier, Cluster, Namespace, poll, shared};
 
@@ -45,6 +45,25 @@ spec: {manual: {state: closed}}
 /// An instant, from its text.
 pub fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
+}
+
+/// A gate that opens once, for an hour.
+pub fn dated(name: &str, start: Timestamp) -> String {
+    let wall = |at: Timestamp| at.strftime("%Y-%m-%dT%H:%M:%S").to_string();
+    let (from, until) = (wall(start), wall(start + 1.hour()));
+    format!(
+        "
+apiVersion: sluice.dev/v1alpha1
+kind: Gatekeeper
+metadata: {{name: {name}}}
+spec: {{schedule: {{open: [{{from: '{from}', until: '{until}'}}]}}}}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Gate
+metadata: {{name: {name}}}
+spec: {{gatekeepers: [{{name: {name}}}]}}
+"
+    )
 }
 
 /// A namespace of one's own and a clock to set.
@@ -168,6 +187,23 @@ impl Stage {
             let status = gate.status.as_ref().context("no status")?;
             ensure!(check(status), "{}", json!(status));
             Ok::<_, anyhow::Error>(gate)
+        })
+        .await
+    }
+
+    /// The same for a gatekeeper.
+    pub async fn until_gatekeeper(
+        &self,
+        gatekeeper: &str,
+        what: &str,
+        check: impl Fn(&GatekeeperStatus) -> bool,
+    ) -> Result<Gatekeeper> {
+        let what = format!("gatekeeper {gatekeeper}: {what}");
+        poll(DEADLINE, &what, async || {
+            let gatekeeper = self.gatekeepers().get(gatekeeper).await?;
+            let status = gatekeeper.status.as_ref().context("no status")?;
+            ensure!(check(status), "{}", json!(status));
+            Ok::<_, anyhow::Error>(gatekeeper)
         })
         .await
     }

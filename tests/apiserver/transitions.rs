@@ -14,7 +14,7 @@ use sluice_crds::{Gate, State};
 use sluice_tests::controller::InProcess;
 use sluice_tests::poll;
 
-use super::stage::{DEADLINE, OFFICE_HOURS, Stage, at};
+use super::stage::{DEADLINE, OFFICE_HOURS, Stage, at, dated};
 
 #[tokio::test]
 async fn a_gate_opens_and_closes_to_the_millisecond() -> Result<()> {
@@ -197,25 +197,6 @@ async fn a_transition_is_written_within_a_quarter_of_a_second() -> Result<()> {
     let none = SignedDuration::ZERO;
     assert!(delays.iter().all(|delay| *delay >= none), "{delays:?}");
     Ok(())
-}
-
-/// A gate that opens once, for an hour.
-fn dated(name: &str, start: Timestamp) -> String {
-    let wall = |at: Timestamp| at.strftime("%Y-%m-%dT%H:%M:%S").to_string();
-    let (from, until) = (wall(start), wall(start + 1.hour()));
-    format!(
-        "
-apiVersion: sluice.dev/v1alpha1
-kind: Gatekeeper
-metadata: {{name: {name}}}
-spec: {{schedule: {{open: [{{from: '{from}', until: '{until}'}}]}}}}
----
-apiVersion: sluice.dev/v1alpha1
-kind: Gate
-metadata: {{name: {name}}}
-spec: {{gatekeepers: [{{name: {name}}}]}}
-"
-    )
 }
 
 /// When a watch first brings the gate open.

@@ -57,8 +57,9 @@ pub fn report(keeper: &Keeper, now: Now) -> Report {
     }
 }
 
-/// Whether a status says anything else, the instant of the look and the far end of the outlook
-/// apart: those are refreshed when there is something to write.
+/// Whether a status says anything else, the instant of the look apart. What comes into view at the
+/// far end of the outlook as time passes is nothing else: it is told when there is something to
+/// write.
 fn differs(before: &GatekeeperStatus, after: &GatekeeperStatus) -> bool {
     let comparable = |status: &GatekeeperStatus| {
         let mut status = status.clone();
@@ -66,7 +67,7 @@ fn differs(before: &GatekeeperStatus, after: &GatekeeperStatus) -> bool {
         status.upcoming.truncate(1);
         status
     };
-    comparable(before) != comparable(after)
+    comparable(before) != comparable(after) || !after.upcoming.starts_with(&before.upcoming)
 }
 
 fn conditions(reason: Reason, verdict: &Verdict) -> Vec<Wanted> {

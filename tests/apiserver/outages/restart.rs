@@ -1,0 +1,49 @@
+//! The API server goes away and comes back.
+
+use anyhow::Result;
+use gate_controller::clock::{Clock, SystemClock};
+use jiff::{ToSpan, Unit};
+use kube::api::PostParams;
+use sluice_crds::{Gate, GateSpec, State};
+use sluice_tests::progress::Stderr;
+use sluice_tests::{Applier, Binaries, ControlPlane, Options, poll};
+
+use crate::stage::{DEADLINE, Stage, dated};
+
+#[tokio::test]
+async fn what_fell_due_while_the_api_server_was_away_is_written_when_it_is_back() -> Result<()> {
+    let mut plane =
+        ControlPlane::start(&Binaries::ensure(&Stderr::new())?, Options::default()).await?;
+    let definitions = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../crds/yaml");
+    Applier::new(plane.client().await?)
+        .path(&definitions)
+        .await?;
+    let stage = Stage::on(plane.cluster(), "restart", "2026-11-20T12:00:00Z").await?;
+    let start = SystemClock
+        .now()
+        .round(Unit::Second)?
+        .checked_add(3.seconds())?;
+    stage.apply(&dated("due", start)).await?;
+    let controller = stage.start_in_real_time(stage.client()).await?;
+    stage.says("due", State::Closed, "OutsideWindow").await?;
+
+    plane.stop_api_server();
+    poll(DEADLINE, "the instant to pass", async || {
+        let now = SystemClock.now();
+        anyhow::ensure!(now > start + 500.milliseconds(), "{now}");
+        Ok(())
+    })
+    .await?;
+    // The decision is right all the same: it takes no request.
+    let gate = controller.world().gates.objects().remove(0);
+    assert_eq!(controller.world().answer(&gate, start).state, State::Open);
+
+    plane.start_api_server().await?;
+    let open = stage.says("due", State::Open, "InsideWindow").await?;
+    assert_eq!(open.since.unwrap().0, start);
+    // The server has forgotten all changes before its start, and the watches go on.
+    let fresh = Gate::new("fresh", GateSpec::default());
+    stage.gates().create(&PostParams::default(), &fresh).await?;
+    stage.says("fresh", State::Closed, "Default").await?;
+    Ok(())
+}

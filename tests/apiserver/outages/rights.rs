@@ -1,0 +1,90 @@
+//! A controller that may not do all it has to says what it may not, and does the rest.
+
+use anyhow::Result;
+use serde_json::{Value, json};
+use sluice_crds::State;
+use sluice_tests::controller::Process;
+
+use crate::stage::{OFFICE_HOURS, Stage};
+
+#[tokio::test]
+async fn a_missing_right_is_named_and_the_rest_goes_on() -> Result<()> {
+    let stage = Stage::new("rights", "2026-11-20T12:00:00Z").await?;
+    stage.apply(OFFICE_HOURS).await?;
+    let user = format!("controller-of-{}", stage.namespace());
+    let read = rule(
+        "sluice.dev",
+        &["gates", "gatekeepers"],
+        &["get", "list", "watch"],
+    );
+    let report = rule("sluice.dev", &["gatekeepers/status"], &["patch"]);
+    grant(&stage, &user, &[read.clone(), report.clone()]).await?;
+    let kubeconfig = stage.cluster().kubeconfig_for(&user)?;
+    let flags = ["--min-retry-delay=100ms", "--max-retry-delay=1s"];
+    let process = Process::start(&kubeconfig, stage.namespace(), "c-0", &flags).await?;
+
+    let told = |words: &'static [&'static str]| {
+        let process = &process;
+        async move {
+            let holds = |line: &Value| {
+                let message = line["message"].as_str().unwrap_or_default();
+                line["level"] == "ERROR" && words.iter().all(|word| message.contains(word))
+            };
+            process.logged(words[0], holds).await
+        }
+    };
+    told(&[
+        "grant the verbs list and watch on validatingadmissionpolicies in group \
+         `admissionregistration.k8s.io`",
+    ])
+    .await?;
+    let line =
+        told(&["grant the verbs patch on gates and gates/status in group `sluice.dev`"]).await?;
+    assert_eq!(
+        (&line["kind"], &line["name"]),
+        (&json!("Gate"), &json!("production"))
+    );
+    // Gatekeepers go on.
+    stage
+        .until_gatekeeper("office-hours", "a verdict", |status| {
+            status.verdict.is_some()
+        })
+        .await?;
+    assert_eq!(stage.gates().get("production").await?.status, None);
+
+    let gates = rule("sluice.dev", &["gates/status"], &["patch"]);
+    grant(&stage, &user, &[read, report, gates]).await?;
+    let reported = |status: &sluice_crds::GateStatus| status.state.is_some();
+    let gate = stage
+        .until("production", "to be reported", reported)
+        .await?;
+    assert!(matches!(
+        gate.status.unwrap().state,
+        Some(State::Open | State::Closed)
+    ));
+    told(&[
+        "an event was not taken: ",
+        "grant the verbs create and patch on events",
+    ])
+    .await?;
+    Ok(())
+}
+
+fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
+    json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
+}
+
+/// Lets a user do just this in the stage's namespace.
+async fn grant(stage: &Stage, user: &str, rules: &[Value]) -> Result<()> {
+    let group = "rbac.authorization.k8s.io";
+    let version = format!("{group}/v1");
+    let role = json!({
+        "apiVersion": version, "kind": "Role", "metadata": {"name": "controller"}, "rules": rules,
+    });
+    let binding = json!({
+        "apiVersion": version, "kind": "RoleBinding", "metadata": {"name": "controller"},
+        "roleRef": {"apiGroup": group, "kind": "Role", "name": "controller"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
+    });
+    stage.apply(&format!("{role}\n---\n{binding}")).await
+}

@@ -1,0 +1,141 @@
+//! What the controller tells: metrics, health, the log.
+
+use std::net::SocketAddr;
+
+use anyhow::{Result, ensure};
+use http::Request;
+use kube::client::Body;
+use kube::{Client, Config};
+use serde_json::{Value, json};
+use sluice_crds::State;
+use sluice_tests::controller::Process;
+use sluice_tests::poll;
+
+use super::forces::force;
+use super::stage::{DEADLINE, OFFICE_HOURS, Stage, at};
+
+/// The status code and the text that an address answers.
+pub async fn get(address: SocketAddr, path: &str) -> Result<(u16, String)> {
+    let mut config = Config::new(format!("http://{address}").parse()?);
+    config.default_retry = false;
+    let client = Client::try_from(config)?;
+    let answer = client.send(Request::get(path).body(Body::empty())?).await?;
+    let code = answer.status().as_u16();
+    let bytes = answer.into_body().collect_bytes().await?;
+    Ok((code, String::from_utf8(bytes.to_vec())?))
+}
+
+#[tokio::test]
+async fn metrics_say_what_gates_are_and_will_be() -> Result<()> {
+    let stage = Stage::new("metrics", "2026-11-20T08:00:00Z").await?;
+    stage.apply(OFFICE_HOURS).await?;
+    let mut settings = stage.settings();
+    settings.trust_unverified_identity = true;
+    let controller = stage.start_with(settings).await?;
+    stage
+        .says("production", State::Closed, "OutsideWindow")
+        .await?;
+    stage.set("2026-11-20T09:00:00Z");
+    stage
+        .says("production", State::Open, "InsideWindow")
+        .await?;
+    let mut annotations = force("closed", "alice");
+    annotations["sluice.dev/force-until"] = json!("2026-11-20T10:00:00Z");
+    stage.annotate("production", annotations).await?;
+    stage.says("production", State::Closed, "Forced").await?;
+    stage.settle().await?;
+
+    let of = format!("namespace=\"{}\",name=\"production\"", stage.namespace());
+    let until = at("2026-11-20T10:00:00Z").as_second();
+    let expected = [
+        format!("sluice_gate_state{{{of},state=\"Open\"}} 0.0"),
+        format!("sluice_gate_state{{{of},state=\"Closed\"}} 1.0"),
+        format!("sluice_gate_next_transition_timestamp_seconds{{{of}}} {until}.0"),
+        format!("sluice_gate_override{{{of},state=\"closed\"}} {until}.0"),
+        "sluice_transitions_total{kind=\"Gate\",state=\"Open\"} 1".to_owned(),
+        "sluice_transition_delay_seconds_count{kind=\"Gate\"} 1".to_owned(),
+        "sluice_identity_verified 0.0".to_owned(),
+        "sluice_queue_backlog 0.0".to_owned(),
+        "sluice_clock_skew_seconds 0.0".to_owned(),
+        "# EOF".to_owned(),
+    ];
+    poll(DEADLINE, "the metrics", async || {
+        let (code, text) = get(controller.metrics()?, "/metrics").await?;
+        for line in &expected {
+            let found = text.lines().any(|found| found == line);
+            ensure!(code == 200 && found, "no {line:?} in:\n{text}");
+        }
+        let durations = format!(
+            "gotk_reconcile_duration_seconds_count{{kind=\"Gate\",name=\"production\",\
+             namespace=\"{}\"}}",
+            stage.namespace()
+        );
+        ensure!(text.contains(&durations), "no {durations:?} in:\n{text}");
+        Ok(())
+    })
+    .await?;
+
+    stage
+        .gates()
+        .delete("production", &Default::default())
+        .await?;
+    poll(DEADLINE, "the gate to be forgotten", async || {
+        let (_, text) = get(controller.metrics()?, "/metrics").await?;
+        ensure!(!text.contains("name=\"production\""), "{text}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn decisions_are_lines_of_json() -> Result<()> {
+    let stage = Stage::new("log", "2026-11-20T12:00:00Z").await?;
+    stage
+        .apply(
+            "
+apiVersion: sluice.dev/v1alpha1
+kind: Gatekeeper
+metadata: {name: incident}
+spec: {manual: {state: closed, reason: Restoring, until: 2036-11-20T12:00:00Z}}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Gate
+metadata: {name: checkout}
+spec: {gatekeepers: [{name: incident}]}
+",
+        )
+        .await?;
+    let kubeconfig = stage.cluster().kubeconfig();
+    let process = Process::start(kubeconfig, stage.namespace(), "c-0", &[]).await?;
+    let decided = |line: &Value| line["target"] == "decision";
+    let mut line = process.logged("a decision", decided).await?;
+    let written = line["timestamp"].take();
+    ensure!(
+        written
+            .as_str()
+            .is_some_and(|at| at.parse::<jiff::Timestamp>().is_ok())
+    );
+    line.as_object_mut().unwrap().remove("timestamp");
+    assert_eq!(
+        line,
+        json!({
+            "level": "INFO",
+            "target": "decision",
+            "kind": "Gate",
+            "namespace": stage.namespace(),
+            "name": "checkout",
+            "state": "Closed",
+            "reason": "Manual",
+            "decided_by": "incident",
+            "message": "incident: switched closed (Restoring) until Thu 2036-11-20 12:00 UTC",
+        })
+    );
+    let (code, text) = get(process.address("metrics").await?, "/metrics").await?;
+    ensure!(
+        code == 200 && text.contains("sluice_gate_state{"),
+        "{code}: {text}"
+    );
+    // Whatever it logs is JSON.
+    process.log()?;
+    process.terminate().await
+}
