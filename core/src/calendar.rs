@@ -48,7 +48,7 @@ pub const MAX_OCCURRENCES: usize = 20_000;
 const MAX_SUMMARY: usize = 80;
 
 /// A calendar, read once and ready to be asked for the times its events cover.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calendar {
     digest: String,
     events: Vec<Event>,

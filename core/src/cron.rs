@@ -43,11 +43,17 @@ impl Cron {
     /// What is wrong with it, without the remedy: see [`REMEDY`].
     pub fn parse(text: &str) -> Result<Self, String> {
         refuse_foreign_forms(text)?;
+        // croner does not know this nickname, which others do.
+        let known = if text.trim().eq_ignore_ascii_case("@midnight") {
+            "@daily"
+        } else {
+            text
+        };
         let mut cron = CronParser::builder()
             .seconds(Seconds::Disallowed)
             .year(Year::Disallowed)
             .build()
-            .parse(text)
+            .parse(known)
             .map_err(|error| format!("`{text}` is not a cron expression: {}", plain(&error)))?;
         // croner keeps 5,000 bytes for the years, of which five fields name none; a controller
         // holds thousands of these.
@@ -55,7 +61,7 @@ impl Cron {
         let parsed = Self {
             months: months(&cron),
             minutes: minutes(&cron),
-            days: Days::new(cron, text),
+            days: Days::new(cron, known),
         };
         if parsed.occurs() {
             Ok(parsed)
@@ -224,6 +230,7 @@ mod tests {
     #[case::or_day_of_week("0 0 13 * FRI", "2026-12-11", true)]
     #[case::leap_day("0 0 29 2 *", "2028-02-29", true)]
     #[case::nickname("@daily", "2026-11-20", true)]
+    #[case::midnight("@midnight", "2026-11-20", true)]
     #[case::lower_case("0 9 * * mon-fri", "2026-11-20", true)]
     fn days_match(#[case] cron: &str, #[case] day: &str, #[case] expected: bool) {
         assert_eq!(

@@ -30,6 +30,9 @@ pub fn parse(text: &Duration) -> Result<SignedDuration, String> {
             .find(|c: char| !c.is_ascii_alphabetic())
             .unwrap_or(after.len());
         let (unit, after) = after.split_at(letters);
+        if number.is_empty() || unit.is_empty() {
+            return Err(wrong());
+        }
         let nanos_per_unit: i128 = match unit {
             "h" => 3_600_000_000_000,
             "m" => 60_000_000_000,
@@ -78,10 +81,11 @@ pub fn text(duration: SignedDuration) -> String {
         }
     }
     let millis = duration.subsec_millis();
-    if millis != 0 {
-        out.push_str(&format!("{}ms", seconds * 1000 + i64::from(millis)));
-    } else if seconds != 0 || out.is_empty() {
+    if seconds != 0 || (millis == 0 && out.is_empty()) {
         out.push_str(&format!("{seconds}s"));
+    }
+    if millis != 0 {
+        out.push_str(&format!("{millis}ms"));
     }
     out
 }
@@ -122,7 +126,8 @@ mod tests {
     #[case("8h", "8h")]
     #[case("90m", "1h30m")]
     #[case("61s", "1m1s")]
-    #[case("1500ms", "1500ms")]
+    #[case("1500ms", "1s500ms")]
+    #[case("3h48s868ms", "3h48s868ms")]
     #[case("0s", "0s")]
     fn durations_are_written_as_people_write_them(#[case] written: &str, #[case] text_: &str) {
         assert_eq!(text(parse(&written.into()).unwrap()), text_);

@@ -63,7 +63,7 @@ enum When {
 }
 
 /// What came of reading one calendar: the evidence of a schedule.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// It was read.
     Read {

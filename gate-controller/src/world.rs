@@ -146,21 +146,16 @@ impl World {
     /// A gatekeeper, ready to be asked about `at`.
     pub fn keeper(&self, object: &Arc<Gatekeeper>, at: Timestamp) -> Arc<Keeper> {
         let key = ObjectKey::of(object.as_ref());
-        let evidence = self.evidence.get(&key);
-        let mut keepers = lock(&self.keepers);
-        if let Some(keeper) = keepers.get(&key)
-            && is_current(keeper, object, &evidence, at)
-        {
-            if Arc::ptr_eq(keeper.object(), object) {
-                return Arc::clone(keeper);
-            }
+        let evidence = self.evidence.of(object);
+        let known = lock(&self.keepers).get(&key).cloned();
+        let keeper = match known.filter(|keeper| is_current(keeper, object, &evidence, at)) {
+            Some(keeper) if Arc::ptr_eq(keeper.object(), object) => return keeper,
             // Only metadata or status have changed: what its spec comes to has not.
-            let keeper = Arc::new(keeper.with_object(Arc::clone(object)));
-            keepers.insert(key, Arc::clone(&keeper));
-            return keeper;
-        }
-        let keeper = Arc::new(Keeper::new(Arc::clone(object), evidence, at));
-        keepers.insert(key, Arc::clone(&keeper));
+            Some(keeper) => Arc::new(keeper.with_object(Arc::clone(object))),
+            // Outside the lock: a calendar may take a while, and others have to be decided.
+            None => Arc::new(Keeper::new(Arc::clone(object), evidence, at)),
+        };
+        lock(&self.keepers).insert(key, Arc::clone(&keeper));
         keeper
     }
 

@@ -38,6 +38,13 @@ pub(crate) struct Arguments {
     exit: bool,
 }
 
+impl Arguments {
+    /// The story alone, without playing afterwards.
+    pub(crate) fn to_the_end(server: Server) -> Self {
+        Self { server, exit: true }
+    }
+}
+
 /// Tells the story.
 pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let screen = Screen::new();
@@ -57,10 +64,15 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
         "API server, built or found, and ready: {}",
         human(began.elapsed())
     ));
-    tokio::select! {
+    let told = tokio::select! {
         told = tell(&screen, &controller, kubectl_gate, &open, arguments.exit) => told,
         interrupted = tokio::signal::ctrl_c() => Ok(interrupted?),
+    };
+    if !open.is_ours() {
+        stage::clear(&open.cluster.client().await?).await?;
+        screen.fact("the CRDs and the admission policies were left on your cluster");
     }
+    told
 }
 
 async fn tell(
@@ -94,7 +106,7 @@ async fn tell(
             "kubectl --namespace {NAMESPACE} get gates --watch"
         ));
         screen.fact(&format!("the plugin: {}", stage.kubectl_gate.display()));
-        screen.fact("Ctrl-C ends the demo and leaves nothing behind");
+        screen.fact("Ctrl-C ends the demo");
         std::future::pending::<()>().await;
     }
     drop(controller);

@@ -10,7 +10,7 @@ use sluice_tests::progress::Stderr;
 use sluice_tests::{Binaries, Cluster, ControlPlane, Options};
 
 /// Where to work.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(crate) struct Server {
     /// Work on this cluster instead of a local control plane. Namespaces, CRDs and roles are
     /// created there.
@@ -22,7 +22,14 @@ pub(crate) struct Server {
 pub(crate) struct Open {
     pub(crate) cluster: Cluster,
     /// Dropped with us: the local control plane ends.
-    _plane: Option<ControlPlane>,
+    plane: Option<ControlPlane>,
+}
+
+impl Open {
+    /// Whether the cluster was started for us, and ends with us.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.plane.is_some()
+    }
 }
 
 impl Server {
@@ -37,7 +44,7 @@ impl Server {
             let plane = ControlPlane::start(&binaries, options).await?;
             return Ok(Open {
                 cluster: plane.cluster().clone(),
-                _plane: Some(plane),
+                plane: Some(plane),
             });
         };
         let cluster = Cluster::at(path);
@@ -51,7 +58,7 @@ impl Server {
         );
         Ok(Open {
             cluster,
-            _plane: None,
+            plane: None,
         })
     }
 }

@@ -1,4 +1,5 @@
-//! `cargo xtask test`: all tests, against one real API server and the released programs.
+//! `cargo xtask test`: all tests, against one real API server and the released programs, and the
+//! demo.
 //!
 //! What comes in: arguments for `cargo test`. What goes out: its output, and a table of steps.
 
@@ -10,9 +11,9 @@ use clap::Args;
 use sluice_tests::programs::Program;
 use sluice_tests::{KUBECONFIG_VARIABLE, Options, USERS};
 
-use crate::cargo;
 use crate::server::{Open, Server};
 use crate::steps::Steps;
+use crate::{cargo, demo};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -32,6 +33,12 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
             result.map(|()| ((), None))
         };
         steps.run("cargo test", tests).await;
+        if arguments.arguments.is_empty() {
+            let story = demo::Arguments::to_the_end(arguments.server.clone());
+            steps
+                .run("demo", async || demo::run(story).await.map(|()| ((), None)))
+                .await;
+        }
         steps
             .run("stop the server", async || Ok((drop(open), None)))
             .await;

@@ -11,7 +11,7 @@ use kube::api::{Api, ListParams};
 use sluice_core::gate::{Identity, force};
 use sluice_core::simulate::{Key, Origin, Scene, World};
 use sluice_crds::gate::Override;
-use sluice_crds::{Gate, Gatekeeper};
+use sluice_crds::{Gate, Gatekeeper, Setting};
 
 use super::{Connection, explain, status};
 
@@ -80,7 +80,8 @@ impl Seen {
     }
 
     /// Whether the forces of `gate` count: if the controller has accepted the one in effect, it
-    /// knows who is behind it.
+    /// knows who is behind it. One that closes counts at once: whoever asks too early must not be
+    /// told that the gate is open. And where none is in effect, there is nobody to doubt.
     fn identity(&self, gate: &Gate, now: Timestamp) -> Identity {
         if self.trust_unverified {
             return Identity::Trusted;
@@ -92,7 +93,8 @@ impl Seen {
         let forces = force::read(gate, Identity::Trusted, now);
         match (forces.in_effect(now), accepted) {
             (Some(force), Some(accepted)) if is_same(force, accepted) => Identity::Verified,
-            _ => Identity::Unverified,
+            (Some(force), _) if force.state == Setting::Open => Identity::Unverified,
+            (Some(_), _) | (None, _) => Identity::Trusted,
         }
     }
 }
@@ -217,7 +219,7 @@ async fn config_maps(
 #[cfg(test)]
 mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-    use sluice_crds::{GateSpec, GateStatus, Setting};
+    use sluice_crds::{GateSpec, GateStatus};
 
     use super::*;
 
@@ -252,6 +254,16 @@ mod tests {
             },
             gate,
         )
+    }
+
+    #[test]
+    fn a_force_that_closes_counts_at_once() {
+        let (seen, mut gate) = forced(None);
+        if let Some(annotations) = &mut gate.metadata.annotations {
+            annotations.insert("sluice.dev/force".to_owned(), "closed".to_owned());
+        }
+        let now = NOW.parse().unwrap();
+        assert_eq!(seen.identity(&gate, now), Identity::Trusted);
     }
 
     #[test]

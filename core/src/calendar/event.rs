@@ -17,7 +17,7 @@ use crate::span::Span;
 use crate::zone;
 
 /// An event that is not cancelled.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Event {
     pub summary: Option<String>,
     /// What is written as such, ascending: DTSTART and RDATE.
@@ -26,7 +26,7 @@ pub(super) struct Event {
 }
 
 /// The instances of an event after the first.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Series {
     rule: Rule,
     zone: TimeZone,
@@ -35,7 +35,7 @@ struct Series {
 }
 
 /// The starts of instances that are left out, as instants and as days.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Starts {
     instants: BTreeSet<Timestamp>,
     days: BTreeSet<Date>,

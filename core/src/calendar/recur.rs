@@ -22,7 +22,7 @@ pub(super) enum Frequency {
 ///
 /// The lists are sorted, without doubles, and filled in from the first instance where the rule
 /// leaves it to that. An empty list restricts nothing.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
     pub frequency: Frequency,
     pub interval: i64,

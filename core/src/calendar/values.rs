@@ -15,7 +15,7 @@ pub(super) const REMEDY: &str = "write a date such as 20261225 with VALUE=DATE, 
 const LONGEST: SignedDuration = SignedDuration::from_hours(24 * MAX_DAYS);
 
 /// A time as it is written: what the clocks of a zone show, or a whole day.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct When {
     /// For a day, its midnight.
     pub wall: DateTime,
@@ -35,7 +35,7 @@ impl When {
 }
 
 /// How long an event lasts, from each of its starts.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Length {
     /// As far as the clocks say so. By the letter of RFC 5545, section 3.8.5.3, all instances of
     /// an event with DTEND last as long in elapsed time as the first. But who writes 22:00 to

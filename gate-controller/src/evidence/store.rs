@@ -49,16 +49,6 @@ impl EvidenceStore {
             .unwrap_or_default()
     }
 
-    /// What was observed last under this name, for whichever spec. Only for looking at: a decision
-    /// is made from [`EvidenceStore::of`].
-    pub fn get(&self, key: &ObjectKey) -> Evidence {
-        let stored = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        stored
-            .get(key)
-            .map(|stored| stored.observation.evidence.clone())
-            .unwrap_or_default()
-    }
-
     /// From now on the observer `id` writes what is observed for `object`.
     pub(super) fn begin(&self, key: &ObjectKey, id: u64, object: &Gatekeeper) {
         let mut stored = self.0.write().unwrap_or_else(PoisonError::into_inner);

@@ -6,7 +6,8 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{Patch, PatchParams};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, Client};
 use sluice_tests::Cluster;
 use tempfile::{NamedTempFile, TempPath};
@@ -45,6 +46,31 @@ pub(super) async fn install(client: &Client) -> Result<()> {
         ],
     )
     .await
+}
+
+/// Takes away what only the demo needs from a cluster that goes on: its namespace and its rights.
+pub(super) async fn clear(client: &Client) -> Result<()> {
+    let params = DeleteParams::default();
+    for name in [
+        "sluice-demo-controller",
+        "sluice-demo-editor",
+        "sluice-demo-override",
+    ] {
+        let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
+        gone(bindings.delete(name, &params).await.map(drop))?;
+        let roles: Api<ClusterRole> = Api::all(client.clone());
+        gone(roles.delete(name, &params).await.map(drop))?;
+    }
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    gone(namespaces.delete(NAMESPACE, &params).await.map(drop))
+}
+
+/// What was not there is gone.
+fn gone(deleted: kube::Result<()>) -> Result<()> {
+    match deleted {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        other => Ok(other?),
+    }
 }
 
 /// The released controller, running as the user that the policies know. It ends when dropped.
