@@ -19,6 +19,8 @@ mod fold;
 pub mod force;
 mod outlook;
 mod report;
+#[cfg(test)]
+mod tests;
 mod words;
 
 pub use force::{Force, Forces, Identity};

@@ -25,7 +25,7 @@ mod report;
 pub use report::{Report, report};
 
 /// What a gatekeeper was judged from, besides its spec and the clock.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
     /// What came of reading a schedule's calendars, in the order of [`Schedule::calendars`].
     /// Empty where it names none, or where nobody has looked yet.
@@ -166,12 +166,25 @@ impl Keeper {
         }
     }
 
-    /// What it says at `now`.
+    /// What it says at `now`. It holds until time changes it: that evidence has to be renewed
+    /// meanwhile is told by [`Keeper::good_until`].
     pub fn verdict(&self, now: Now) -> Verdict {
         let opinion = self.opinion(now);
         match (opinion.reason, self.reported(now)) {
             (Reason::Reported, Some(reported)) => Verdict::from(reported),
-            _ => Verdict::new(opinion, self.explain(&opinion, now)),
+            _ => {
+                let valid_until = opinion
+                    .until
+                    .filter(|until| Some(*until) != self.good_until());
+                let message = self.explain(&opinion, now);
+                Verdict::new(
+                    Opinion {
+                        until: valid_until,
+                        ..opinion
+                    },
+                    message,
+                )
+            }
         }
     }
 
@@ -180,13 +193,17 @@ impl Keeper {
     pub fn upcoming(&self, now: Now) -> Vec<(Timestamp, State)> {
         let horizon = now.at.saturating_add(HORIZON).unwrap_or(Timestamp::MAX);
         let mut changes: Vec<(Timestamp, State)> = Vec::new();
-        let mut at = now.at;
-        while let Some(next) = self.opinion(now.moved_to(at)).next {
+        let mut opinion = self.opinion(now);
+        while let Some(next) = opinion.next {
             if changes.len() == UPCOMING || next > horizon {
                 break;
             }
-            changes.push((next, self.opinion(now.moved_to(next)).state));
-            at = next;
+            let then = self.opinion(now.moved_to(next));
+            // What opens by time may be closed for another reason by then.
+            if then.state != opinion.state {
+                changes.push((next, then.state));
+            }
+            opinion = then;
         }
         changes
     }
@@ -230,13 +247,16 @@ impl Keeper {
     fn moment(&self, schedule: &Schedule, at_hand: &Timeline, at: Timestamp) -> Option<Moment> {
         at_hand
             .at(at)
-            .or_else(|| schedule.timeline(&self.evidence.calendars, at).ok()?.at(at))
+            .or_else(|| schedule.moment(&self.evidence.calendars, at).ok()?)
     }
 
     /// Nothing is open by time alone while the clock cannot be relied on.
     fn by_time(&self, opinion: Opinion, now: Now) -> Opinion {
         match (now.trust, opinion.state) {
-            (Trust::Lost(_), State::Open) => Opinion::closed(Reason::ClockSkew),
+            (Trust::Lost(_), State::Open) => Opinion {
+                until: opinion.until,
+                ..Opinion::closed(Reason::ClockSkew)
+            },
             (Trust::Good | Trust::Drifting(_), _) | (Trust::Lost(_), State::Closed) => opinion,
         }
     }
@@ -276,8 +296,8 @@ impl Keeper {
         .then_some(verdict)
     }
 
-    /// Until when everything that was read may be relied on.
-    fn good_until(&self) -> Option<Timestamp> {
+    /// Until when everything that was read may be relied on. None: until it is seen to change.
+    pub fn good_until(&self) -> Option<Timestamp> {
         let ends = self
             .evidence
             .calendars
@@ -325,7 +345,7 @@ impl Keeper {
                 None => "its calendars hold too much to be listed".to_owned(),
             },
             Err(fault @ Fault::Unavailable { .. }) => match self.object.spec.on_error {
-                Setting::Open => format!("{fault}; open, as onError says"),
+                Setting::Open => format!("{fault}; onError is open"),
                 Setting::Closed => fault.to_string(),
             },
             Err(fault @ (Fault::Unread { .. } | Fault::Broken { .. })) => fault.to_string(),

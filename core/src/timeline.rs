@@ -112,7 +112,7 @@ impl Timeline {
         let mut state = None;
         let mut at = Some(span.start);
         while let Some(now) = at.filter(|at| *at < span.end) {
-            let (cause, until) = walk.step(now);
+            let (cause, until) = walk.step(now, timeline.end.is_some());
             let known = walk.known();
             if known <= now {
                 timeline.end.get_or_insert(now);

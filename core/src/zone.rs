@@ -21,9 +21,10 @@ pub const REMEDY: &str = "write an IANA time zone such as UTC, Europe/London or 
 /// # Errors
 /// What is wrong with the name, without the remedy: see [`REMEDY`].
 pub fn find(name: &str) -> Result<TimeZone, String> {
-    ZONES
-        .get(name)
-        .map_err(|_| format!("there is no time zone `{name}`"))
+    let zone = ZONES.get(name).ok();
+    // jiff knows `Etc/Unknown`, too, which behaves as UTC.
+    zone.filter(|zone| !zone.is_unknown())
+        .ok_or_else(|| format!("there is no time zone `{name}`"))
 }
 
 /// The instant at which the clocks of `zone` show `wall`. A time that a change of the clocks

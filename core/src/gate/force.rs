@@ -159,9 +159,12 @@ impl Reader<'_> {
                 Err(complaint) => forces.complaints.push(complaint),
             }
         }
-        let well_formed = !forces.forces.is_empty() || self.too_long().is_some();
         let ahead = forces.forces.iter().any(|force| self.now < force.until);
-        if well_formed && (ahead || self.too_long().is_some()) {
+        let refused_for_good = self.too_long().is_some()
+            || [RFC_OPEN, RFC_CLOSE]
+                .into_iter()
+                .any(|request| self.lies_ahead(request));
+        if ahead || refused_for_good {
             forces.completion = self.completion(until);
         }
         forces
@@ -190,7 +193,7 @@ impl Reader<'_> {
             return Err(Refusal::new(field(FORCE_UNTIL), problem, remedy));
         }
         let until = given.unwrap_or_else(|| later(since, self.terms.window));
-        if until <= self.now && self.seen().is_none() {
+        if until <= since {
             let problem = format!("the end {} has passed", words::instant_utc(until));
             return Err(Refusal::new(
                 field(FORCE_UNTIL),
@@ -272,13 +275,21 @@ impl Reader<'_> {
         Some(complete)
     }
 
+    /// Whether a request of the RFC is of an instant that lay ahead when it was first seen: it
+    /// does not become right by waiting.
+    fn lies_ahead(&self, annotation: &str) -> bool {
+        let request = self.get(annotation).and_then(|text| text.parse().ok());
+        let latest = later(self.seen().unwrap_or(self.now), CLOCKS_APART);
+        request.is_some_and(|request: Timestamp| request > latest)
+    }
+
     /// The RFC's request: an instant, from which `spec.window` counts.
     fn rfc_dialect(&self, annotation: &str, state: Setting) -> Result<Option<Force>, Refusal> {
         let Some(text) = self.get(annotation) else {
             return Ok(None);
         };
         let since = instant(annotation, text)?;
-        if since > later(self.now, CLOCKS_APART) {
+        if self.lies_ahead(annotation) {
             let problem = format!("{} lies ahead", words::instant_utc(since));
             return Err(Refusal::new(
                 field(annotation),

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sluice_crds::gate::{GatekeeperVerdict, Override};
 use sluice_crds::{GateStatus, State};
 
-use super::{Answer, Force, View, answer_with, force, outlook, until, words};
+use super::{Answer, Force, View, answer_with, force, opinions, outlook, until, words};
 use crate::clock::Now;
 use crate::condition::{self, OPENED, READY, STALLED, Wanted};
 use crate::report::{self, time, whole_second};
@@ -36,8 +36,12 @@ pub fn report(view: &View<'_>, now: Now) -> Report {
     let answer = answer_with(view, &forces, now);
     let verdicts = words::verdicts(view, now);
     let message = words::explain(view, &forces, &answer, &verdicts, now);
-    let upcoming = outlook::upcoming(view, &forces, now);
-    let next = upcoming.first().map(|change| change.0);
+    let outlook = outlook::look_ahead(view, &forces, now);
+    let next = outlook
+        .changes
+        .first()
+        .map(|change| change.0)
+        .or(outlook.behind);
     let conditions = conditions(&answer, &message, &verdicts);
     let mut status = GateStatus {
         observed_generation: gate.metadata.generation,
@@ -45,7 +49,7 @@ pub fn report(view: &View<'_>, now: Now) -> Report {
         reason: Some(answer.reason.as_str().to_owned()),
         verdicts: told(view, &verdicts),
         r#override: forces.in_effect(now.at).map(effective),
-        upcoming: upcoming.into_iter().map(transition).collect(),
+        upcoming: outlook.changes.into_iter().map(transition).collect(),
         since: Some(time(since(&before, answer.state, now))),
         last_handled_reconcile_at: report::requested_at(&gate.metadata)
             .or_else(|| before.last_handled_reconcile_at.clone()),
@@ -57,7 +61,10 @@ pub fn report(view: &View<'_>, now: Now) -> Report {
         ),
         message: Some(message),
     };
-    let changed = differs(&before, &status);
+    let known = !opinions(view, now)
+        .iter()
+        .any(|opinion| opinion.reason == Reason::Reported);
+    let changed = differs(&before, &status) && (known || !is_as_good(&before, &status));
     if !changed {
         status = before;
     }
@@ -80,15 +87,23 @@ fn settle(
     condition::settle(wanted, before, generation, whole_second(now.at))
 }
 
-/// Whether a status says anything else, the far end of the outlook apart: that is refreshed when
-/// there is something to write.
+/// Whether a status says anything else. What comes into view at the far end of the outlook as time
+/// passes is nothing else: it is told when there is something to write.
 fn differs(before: &GateStatus, after: &GateStatus) -> bool {
     let comparable = |status: &GateStatus| {
         let mut status = status.clone();
         status.upcoming.truncate(1);
         status
     };
-    comparable(before) != comparable(after)
+    comparable(before) != comparable(after) || !after.upcoming.starts_with(&before.upcoming)
+}
+
+/// Whether a status that was written with evidence at hand says what one without it would.
+fn is_as_good(before: &GateStatus, after: &GateStatus) -> bool {
+    before.state == after.state
+        && before.observed_generation == after.observed_generation
+        && before.r#override == after.r#override
+        && before.last_handled_reconcile_at == after.last_handled_reconcile_at
 }
 
 /// Since when the gate has been in `state`: as it was told ahead where it was, for a controller

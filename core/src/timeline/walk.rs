@@ -28,8 +28,12 @@ impl<C: Covers> Walk<C> {
     /// What holds at `at`, and until when: closed windows beat open ones. Instants are asked for
     /// in ascending order.
     ///
-    /// Windows that do not matter for as long as others decide are not followed meanwhile.
-    pub fn step(&mut self, at: Timestamp) -> (Cause, Option<Timestamp>) {
+    /// Windows that do not matter for as long as others decide are not followed meanwhile. With
+    /// `state_only`, the cause is any that explains the state.
+    pub fn step(&mut self, at: Timestamp, state_only: bool) -> (Cause, Option<Timestamp>) {
+        if state_only && !self.open.is_empty() && self.open.at(at).is_none() {
+            return (Cause::Outside, self.open.next(at));
+        }
         if let Some(Cover { source, span }) = self.closed.at(at) {
             let until = earliest([Some(span.end), self.closed.next(at)]);
             return (Cause::ClosedBy(source), until);
