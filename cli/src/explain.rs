@@ -58,43 +58,76 @@ pub(crate) fn line(decision: &Decision) -> String {
     )
 }
 
-/// The branches of a tree.
-struct Branches {
-    more: &'static str,
-    last: &'static str,
-    beside: &'static str,
+/// A branch of a tree: its lines, and the branches inside.
+#[derive(Default)]
+struct Branch {
+    lines: Vec<String>,
+    inside: Vec<Branch>,
 }
 
-impl Branches {
+impl Branch {
+    fn of(line: String) -> Self {
+        Self {
+            lines: vec![line],
+            inside: Vec::new(),
+        }
+    }
+}
+
+/// How a tree is drawn.
+struct Drawing {
+    /// Before a branch, before the last one, beside one, beside the last one.
+    glyphs: [&'static str; 4],
+    /// None: lines are as long as they are.
+    columns: Option<usize>,
+}
+
+impl Drawing {
     fn new() -> Self {
-        if output::is_unicode() {
-            Self {
-                more: "├─ ",
-                last: "└─ ",
-                beside: "│  ",
+        let glyphs = match output::is_unicode() {
+            true => ["├─ ", "└─ ", "│  ", "   "],
+            false => ["|- ", "`- ", "|  ", "   "],
+        };
+        Self {
+            glyphs,
+            columns: output::width(),
+        }
+    }
+
+    fn draw(&self, branches: &[Branch], before: &str, text: &mut String) {
+        let [more, last, beside, beneath] = self.glyphs;
+        for (n, branch) in branches.iter().enumerate() {
+            let is_last = n + 1 == branches.len();
+            let mut lead = if is_last { last } else { more };
+            let after = if is_last { beneath } else { beside };
+            let taken = before.chars().count() + lead.chars().count();
+            let room = self
+                .columns
+                .map_or(usize::MAX, |columns| columns.saturating_sub(taken));
+            for line in branch
+                .lines
+                .iter()
+                .flat_map(|line| output::wrapped(line, room))
+            {
+                // Writing to a String does not fail.
+                let _ = writeln!(text, "{before}{lead}{line}");
+                lead = after;
             }
-        } else {
-            Self {
-                more: "|- ",
-                last: "`- ",
-                beside: "|  ",
-            }
+            self.draw(&branch.inside, &format!("{before}{after}"), text);
         }
     }
 }
 
 /// A decision with everything that led to it, as a tree. `notes` are further branches.
 pub(crate) fn tree(scene: &Scene, decision: &Decision, notes: &[String]) -> String {
-    let mut branches = vec![keepers(scene, decision)];
-    branches.push(vec![force(decision)]);
-    branches.extend(
-        decision
-            .complaints
-            .iter()
-            .map(|complaint| vec![format!("ignored: {complaint}")]),
-    );
-    branches.push(vec![next(decision, &Zone::of(scene))]);
-    branches.extend(notes.iter().map(|note| vec![note.clone()]));
+    let mut branches = vec![keepers(scene, decision), Branch::of(force(decision))];
+    let ignored = decision
+        .complaints
+        .iter()
+        .map(|complaint| format!("ignored: {complaint}"));
+    branches.extend(ignored.map(Branch::of));
+    branches.push(Branch::of(next(decision, &Zone::of(scene))));
+    branches.extend(notes.iter().cloned().map(Branch::of));
 
     let Decision {
         gate,
@@ -103,69 +136,45 @@ pub(crate) fn tree(scene: &Scene, decision: &Decision, notes: &[String]) -> Stri
         ..
     } = decision;
     let mut text = format!("Gate {gate} is {} ({reason})\n", output::state(*state));
-    let drawn = Branches::new();
-    let count = branches.len();
-    for (n, branch) in branches.into_iter().enumerate() {
-        let (first, rest) = if n + 1 == count {
-            (drawn.last, "   ")
-        } else {
-            (drawn.more, drawn.beside)
-        };
-        for (n, line) in branch.into_iter().enumerate() {
-            let lead = if n == 0 { first } else { rest };
-            // Writing to a String does not fail.
-            let _ = writeln!(text, "{lead}{line}");
-        }
-    }
+    Drawing::new().draw(&branches, "", &mut text);
     text
 }
 
-fn keepers(scene: &Scene, decision: &Decision) -> Vec<String> {
+fn keepers(scene: &Scene, decision: &Decision) -> Branch {
     let spec = &scene.gate().spec;
     if spec.suspend {
-        return vec!["suspended: it counts as closed until it is resumed".to_owned()];
-    }
-    if decision.verdicts.is_empty() {
-        return vec![format!("no gatekeepers: {} by default", spec.default)];
+        return Branch::of("suspended: it counts as closed until it is resumed".to_owned());
     }
     let head = match (decision.verdicts.len(), spec.require) {
+        (0, _) => format!("no gatekeepers: {} by default", spec.default),
         (1, _) => "1 gatekeeper".to_owned(),
         (many, Require::All) => format!("{many} gatekeepers, all of which must admit"),
         (many, Require::OneOf) => format!("{many} gatekeepers, one of which must admit"),
     };
-    let drawn = Branches::new();
-    let mut lines = vec![head];
-    for (
-        n,
-        GatekeeperVerdict {
-            gatekeeper,
-            verdict,
-        },
-    ) in decision.verdicts.iter().enumerate()
-    {
-        let last = n + 1 == decision.verdicts.len();
-        let (lead, beside) = if last {
-            (drawn.last, "   ")
-        } else {
-            (drawn.more, drawn.beside)
-        };
-        let by = if decision.decided_by.as_ref() == Some(gatekeeper) {
-            ", which decides"
-        } else {
-            ""
-        };
+    let keeper = |GatekeeperVerdict {
+                      gatekeeper,
+                      verdict,
+                  }: &GatekeeperVerdict| {
+        let decides = decision.decided_by.as_ref() == Some(gatekeeper);
+        let by = if decides { ", which decides" } else { "" };
         let until = verdict.valid_until.as_ref();
         let until = until
             .map(|until| format!(" until {}", until.0))
             .unwrap_or_default();
-        let state = output::state(verdict.state);
-        lines.push(format!(
-            "{lead}{gatekeeper} is {state}{until} ({}){by}",
-            verdict.reason
-        ));
-        lines.push(format!("{beside}{}", verdict.message));
+        let (state, reason) = (output::state(verdict.state), &verdict.reason);
+        let lines = vec![
+            format!("{gatekeeper} is {state}{until} ({reason}){by}"),
+            verdict.message.clone(),
+        ];
+        Branch {
+            lines,
+            inside: Vec::new(),
+        }
+    };
+    Branch {
+        lines: vec![head],
+        inside: decision.verdicts.iter().map(keeper).collect(),
     }
-    lines
 }
 
 fn force(decision: &Decision) -> String {

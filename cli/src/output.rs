@@ -85,13 +85,41 @@ pub(crate) fn state(state: State) -> String {
     format!("{style}{state}{style:#}")
 }
 
-/// How many columns there are: as `COLUMNS` says, or the terminal.
-pub(crate) fn columns() -> usize {
+/// How many columns there are, as `COLUMNS` or the terminal says. None: nobody counts them.
+pub(crate) fn width() -> Option<usize> {
     let said = env::var("COLUMNS")
         .ok()
         .and_then(|columns| columns.parse().ok());
     let seen = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
-    said.or_else(seen).unwrap_or(COLUMNS)
+    said.or_else(seen)
+}
+
+/// The same, for what has to end somewhere.
+pub(crate) fn columns() -> usize {
+    width().unwrap_or(COLUMNS)
+}
+
+/// The lines that `text` takes in so many columns, broken between words. Styles take none.
+pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let width = |text: &str| {
+        anstream::adapter::strip_str(text)
+            .to_string()
+            .chars()
+            .count()
+    };
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let Some(line) = lines.last_mut() else { break };
+        if line.is_empty() {
+            line.push_str(word);
+        } else if width(line) + 1 + width(word) <= columns {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(format!("  {word}"));
+        }
+    }
+    lines
 }
 
 /// Whether the locale has more than ASCII.

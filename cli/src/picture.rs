@@ -127,6 +127,28 @@ impl Picture {
         sluice_core::span::union(open.map(|(span, _)| span).collect())
     }
 
+    /// The open hours of a day in words, as many as there is room for.
+    fn hours(&self, day: Date, room: usize) -> String {
+        let open = self.open_on(day);
+        if open.is_empty() {
+            return "closed".to_owned();
+        }
+        if open == [whole(day, &self.zone)] {
+            return "open all day".to_owned();
+        }
+        let clock = |at| clock_text(at, day, &self.zone);
+        let hours = open
+            .iter()
+            .take(4)
+            .map(|span| format!("{}-{}", clock(span.start), clock(span.end)));
+        let hours = hours.collect::<Vec<_>>().join(" ");
+        if open.len() <= 3 && hours.len() <= room {
+            hours
+        } else {
+            format!("opens {} times", open.len())
+        }
+    }
+
     /// The state at the start, and when it changes.
     fn first_change(&self) -> (Option<State>, Option<Timestamp>) {
         let mut changes = self.stretches.changes();

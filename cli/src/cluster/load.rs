@@ -94,7 +94,7 @@ impl Seen {
         match (forces.in_effect(now), accepted) {
             (Some(force), Some(accepted)) if is_same(force, accepted) => Identity::Verified,
             (Some(force), _) if force.state == Setting::Open => Identity::Unverified,
-            (Some(_), _) | (None, _) => Identity::Trusted,
+            (Some(_) | None, _) => Identity::Trusted,
         }
     }
 }

@@ -15,10 +15,10 @@ use crate::output::{self, Data};
 
 /// Tell whether gates are open, in the exit code
 ///
-/// Decided here and now from the gates, their gatekeepers and the ConfigMaps of their calendars, as the
-/// controller decides: a status that lags is no matter. A calendar at an address is the
-/// controller's to read; its verdict counts while it holds. So do annotations that force a gate,
-/// once the controller has accepted them.
+/// Decided here and now from the gates, their gatekeepers and the ConfigMaps of their calendars, as
+/// the controller decides: a status that lags is no matter. A calendar at an address is the
+/// controller's to read; its verdict counts while it holds. An annotation that forces a gate open
+/// counts once the controller has accepted it.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 all are open; 1 one is closed; 2 it cannot be told.")]
 pub(crate) struct Check {

@@ -13,7 +13,10 @@ const ROW: usize = 22;
 const HOUR: usize = 26;
 const LABEL: usize = 96;
 const MARGIN: usize = 16;
-const WIDTH: usize = MARGIN * 2 + LABEL + HOUR * 24 + 8;
+/// The width of the hours beside a day, and how many characters that is.
+const NOTE: usize = 128;
+const ROOM: usize = 16;
+const WIDTH: usize = MARGIN * 2 + LABEL + HOUR * 24 + NOTE;
 
 /// All pictures, one below the other.
 pub(crate) fn svg(pictures: &[Picture]) -> String {
@@ -22,7 +25,7 @@ pub(crate) fn svg(pictures: &[Picture]) -> String {
     for picture in pictures {
         y = draw(picture, &mut body, y);
     }
-    y = legend(&mut body, y);
+    y = legend(pictures, &mut body, y);
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
          viewBox=\"0 0 {WIDTH} {height}\" font-family=\"ui-monospace, Menlo, Consolas, monospace\" \
@@ -97,6 +100,8 @@ fn row(picture: &Picture, day: Date, body: &mut String, y: usize) {
         "#f0f6fc",
         &day.strftime("%a %d %b").to_string(),
     );
+    let beside = MARGIN + LABEL + HOUR * 24 + 12;
+    text(body, beside, y + 15, "#8b949e", &picture.hours(day, ROOM));
     for (span, stretch) in picture.within(whole(day, &picture.zone)) {
         let (from, to) = (
             x(span.start, day, &picture.zone),
@@ -136,15 +141,25 @@ fn x(at: Timestamp, day: Date, zone: &Zone) -> f64 {
     left + (f64::from(hour) + share) * HOUR as f64
 }
 
-fn legend(body: &mut String, y: usize) -> usize {
+fn legend(pictures: &[Picture], body: &mut String, y: usize) -> usize {
     let meanings = [
         (Kind::Open, "open"),
         (Kind::Closed, "closed"),
         (Kind::ForcedOpen, "forced open"),
         (Kind::ForcedClosed, "forced closed"),
+        (Kind::Unknown, "closed, as far as is known here"),
     ];
+    let drawn = || {
+        pictures
+            .iter()
+            .flat_map(|picture| &picture.stretches.list)
+            .map(Kind::of)
+    };
     let mut x = MARGIN;
-    for (kind, meaning) in meanings {
+    for (kind, meaning) in meanings
+        .into_iter()
+        .filter(|(kind, _)| drawn().any(|drawn| drawn == *kind))
+    {
         let fill = color(kind);
         let _ = writeln!(
             body,

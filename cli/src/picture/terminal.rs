@@ -88,17 +88,19 @@ impl Drawing {
     fn headline(&self, picture: &Picture, text: &mut String) {
         let (state, change) = picture.first_change();
         let bold = Style::new().bold();
-        let _ = write!(text, "{bold}{}{bold:#}", picture.name);
+        let mut line = format!("{bold}{}{bold:#}", picture.name);
         if let Some(state) = state {
-            let _ = write!(text, " is {}", output::state(state));
+            line.push_str(&format!(" is {}", output::state(state)));
         }
         if picture.span.start != picture.now {
-            let _ = write!(text, " from {}", picture.zone.text(picture.span.start));
+            line.push_str(&format!(" from {}", picture.zone.text(picture.span.start)));
         }
-        let _ = match change {
-            Some(change) => writeln!(text, " until {}", picture.zone.text(change)),
-            None => writeln!(text, " throughout ({})", picture.zone.name),
-        };
+        match change {
+            Some(change) => line.push_str(&format!(" until {}", picture.zone.text(change))),
+            None => line.push_str(&format!(" throughout ({})", picture.zone.name)),
+        }
+        text.push_str(&output::wrapped(&line, self.look.width).join("\n"));
+        text.push('\n');
     }
 
     fn causes(&self, heading: &str, causes: &[&str], text: &mut String) {
@@ -107,7 +109,7 @@ impl Drawing {
         for line in causes
             .iter()
             .take(CAUSES)
-            .flat_map(|cause| wrapped(cause, room))
+            .flat_map(|cause| output::wrapped(cause, room))
         {
             let _ = writeln!(text, "{heading:<LABEL$}{line}");
             heading.clear();
@@ -171,7 +173,7 @@ impl Drawing {
 
     /// When it is open that day and, where there is room, what closes it.
     fn note(&self, picture: &Picture, day: Date, room: usize) -> String {
-        let hours = hours(picture, day, room);
+        let hours = picture.hours(day, room);
         let rest = room.saturating_sub(hours.len().max(NOTE) + GAP);
         let closing = closing(picture, day);
         if rest < NOTE || closing.is_empty() {
@@ -213,29 +215,6 @@ impl Drawing {
     }
 }
 
-/// The open hours of a day, as many as there is room for.
-fn hours(picture: &Picture, day: Date, room: usize) -> String {
-    let whole = whole(day, &picture.zone);
-    let open = picture.open_on(day);
-    match open.as_slice() {
-        [] => "closed".to_owned(),
-        [only] if *only == whole => "open all day".to_owned(),
-        several => {
-            let clock = |at| clock_text(at, day, &picture.zone);
-            let hours = several
-                .iter()
-                .take(4)
-                .map(|span| format!("{}-{}", clock(span.start), clock(span.end)));
-            let hours = hours.collect::<Vec<_>>().join(" ");
-            if several.len() <= 3 && hours.len() <= room {
-                hours
-            } else {
-                format!("opens {} times", several.len())
-            }
-        }
-    }
-}
-
 /// What closes or forces the gate that day, besides that no window is open: each cause once,
 /// without the name of its gatekeeper.
 fn closing(picture: &Picture, day: Date) -> Vec<&str> {
@@ -259,21 +238,4 @@ fn closing(picture: &Picture, day: Date) -> Vec<&str> {
         }
     }
     closing
-}
-
-/// The lines that `text` takes, broken between words.
-fn wrapped(text: &str, room: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let Some(line) = lines.last_mut() else { break };
-        if line.is_empty() {
-            line.push_str(word);
-        } else if line.chars().count() + 1 + word.chars().count() <= room {
-            line.push(' ');
-            line.push_str(word);
-        } else {
-            lines.push(format!("  {word}"));
-        }
-    }
-    lines
 }

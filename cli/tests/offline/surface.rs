@@ -40,7 +40,7 @@ fn what_cannot_be_told_ends_with_2(#[case] arguments: &[&str]) {
 #[rstest]
 #[case(&["get"], "error: cannot use the kubeconfig of $KUBECONFIG: ")]
 #[case(&["get", "--kubeconfig", "/nowhere.yaml"], "error: cannot use the kubeconfig /nowhere.yaml: ")]
-#[case(&["open", "a", "--reason", "b", "--for", "soon"], "error: --for: `soon` has the unknown unit `soon`; write a duration such as 90m or 1h30m")]
+#[case(&["open", "a", "--reason", "b", "--for", "soon"], "error: --for: `soon` is not a duration; write a duration such as 90m or 1h30m")]
 fn errors_are_one_line(#[case] arguments: &[&str], #[case] expected: &str) {
     let ran = run(arguments, "");
     assert!(ran.err.starts_with(expected), "{ran:?}");
