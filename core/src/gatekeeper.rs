@@ -21,6 +21,8 @@ use crate::verdict::{Opinion, Reason, Verdict};
 use crate::words;
 
 mod report;
+#[cfg(test)]
+mod tests;
 
 pub use report::{Report, report};
 

@@ -1,0 +1,166 @@
+//! Calendars that are there, missing, broken, too old, or known from the status alone.
+
+use rstest::rstest;
+
+use super::*;
+
+const CHRISTMAS_DAY: &str = "2026-12-25T10:00:00Z";
+
+fn unavailable() -> Reading {
+    Reading::Unavailable("there is no ConfigMap days".to_owned())
+}
+
+fn broken() -> Reading {
+    let zone = crate::zone::find("UTC").unwrap();
+    Reading::Broken(Calendar::parse("nonsense", &zone).unwrap_err())
+}
+
+fn with_on_error(setting: &str) -> String {
+    HOLIDAYS.replacen('{', &format!("{{onError: {setting}, "), 1)
+}
+
+#[rstest]
+#[case::read(vec![christmas(None)], "closed", State::Closed, "ClosedWindow", &["Ready=True ClosedWindow"])]
+#[case::unread(vec![], "open", State::Closed, "NotObserved", &["Ready=False NotObserved", "Reconciling=True NotObserved"])]
+#[case::unavailable(vec![unavailable()], "closed", State::Closed, "EvidenceUnavailable", &["Ready=False EvidenceUnavailable"])]
+#[case::unavailable_on_error_open(vec![unavailable()], "open", State::Open, "EvidenceUnavailable", &["Ready=False EvidenceUnavailable"])]
+#[case::broken(vec![broken()], "open", State::Closed, "EvidenceBroken", &["Ready=False EvidenceBroken", "Stalled=True EvidenceBroken"])]
+#[case::expired(vec![christmas(Some(CHRISTMAS_DAY))], "open", State::Closed, "Expired", &["Ready=False Expired"])]
+#[case::not_yet_expired(vec![christmas(Some("2026-12-25T10:00:01Z"))], "open", State::Closed, "ClosedWindow", &["Ready=True ClosedWindow"])]
+fn evidence_decides(
+    #[case] calendars: Vec<Reading>,
+    #[case] on_error: &str,
+    #[case] state: State,
+    #[case] reason: &str,
+    #[case] expected: &[&str],
+) {
+    let keeper = keeper_with(&with_on_error(on_error), calendars, CHRISTMAS_DAY);
+    let verdict = keeper.verdict(now(CHRISTMAS_DAY));
+    assert_eq!(
+        (verdict.state, verdict.reason.as_str()),
+        (state, reason),
+        "{}",
+        verdict.message
+    );
+    assert_eq!(conditions(&keeper, now(CHRISTMAS_DAY)), expected);
+}
+
+#[rstest]
+#[case::an_event(vec![christmas(None)], CHRISTMAS_DAY, "closed by window 'holidays' (Christmas) until Sat 2026-12-26 00:00 Europe/London")]
+#[case::unread(vec![], FRIDAY_10, "the calendar of window 'holidays' has not been read yet")]
+#[case::unavailable(vec![unavailable()], FRIDAY_10, "the calendar of window 'holidays' cannot be had: there is no ConfigMap days")]
+#[case::broken(vec![broken()], FRIDAY_10, "the calendar of window 'holidays' is broken: the text does not begin with BEGIN:VCALENDAR; give the text of an iCalendar (.ics) file")]
+#[case::expired(vec![christmas(Some("2026-11-20T09:00:00Z"))], FRIDAY_10, "what it was judged from ran out Fri 2026-11-20 09:00 UTC")]
+fn a_message_names_the_event_or_the_trouble(
+    #[case] calendars: Vec<Reading>,
+    #[case] instant: &str,
+    #[case] message: &str,
+) {
+    let keeper = keeper_with(HOLIDAYS, calendars, instant);
+    assert_eq!(keeper.verdict(now(instant)).message, message);
+}
+
+#[test]
+fn what_was_read_is_judged_until_it_is_too_old_and_not_longer() {
+    let end = "2026-11-20T13:00:00Z";
+    let keeper = keeper_with(HOLIDAYS, vec![christmas(Some(end))], FRIDAY_10);
+    let before = keeper.opinion(now("2026-11-20T12:59:59.999Z"));
+    assert_eq!((before.state, before.until), (State::Open, Some(at(end))));
+    let after = keeper.opinion(now(end));
+    assert_eq!(
+        (after.state, after.reason),
+        (State::Closed, Reason::Expired)
+    );
+    assert_eq!(
+        super::super::report(&keeper, now(FRIDAY_10)).wake,
+        Some(at("2026-11-20T13:00:00Z"))
+    );
+}
+
+#[test]
+fn the_status_says_what_was_read() {
+    let keeper = keeper_with(HOLIDAYS, vec![christmas(None)], FRIDAY_10);
+    let calendars = status(&keeper, FRIDAY_10).evidence.unwrap().calendars;
+    let said = &calendars[0];
+    assert_eq!(
+        (said.window.as_str(), said.events, &said.error),
+        ("holidays", Some(1), &None)
+    );
+    assert_eq!(said.digest.as_ref().unwrap().len(), 12);
+    let keeper = keeper_with(HOLIDAYS, vec![unavailable()], FRIDAY_10);
+    let calendars = status(&keeper, FRIDAY_10).evidence.unwrap().calendars;
+    assert_eq!(
+        calendars[0].error.as_deref(),
+        Some("there is no ConfigMap days")
+    );
+    assert_eq!(status(&super::keeper(OFFICE), FRIDAY_10).evidence, None);
+}
+
+/// A gatekeeper whose status was written with the calendar at hand, before a restart.
+fn after_a_restart(change: impl FnOnce(&mut Gatekeeper)) -> Keeper {
+    let before = keeper_with(HOLIDAYS, vec![christmas(None)], FRIDAY_10);
+    let mut object = Gatekeeper::clone(before.object());
+    object.status = Some(status(&before, FRIDAY_10));
+    change(&mut object);
+    Keeper::new(Arc::new(object), Evidence::default(), at(FRIDAY_10))
+}
+
+#[test]
+fn what_the_status_reports_holds_where_nobody_has_looked() {
+    let keeper = after_a_restart(|_| ());
+    let opinion = keeper.opinion(now("2026-11-20T11:00:00Z"));
+    assert_eq!(
+        (opinion.state, opinion.reason),
+        (State::Open, Reason::Reported)
+    );
+    assert_eq!(opinion.until, Some(at("2026-12-25T00:00:00Z")));
+    let verdict = keeper.verdict(now("2026-11-20T11:00:00Z"));
+    assert_eq!(
+        (verdict.state, verdict.reason.as_str()),
+        (State::Open, "NoClosedWindow")
+    );
+    assert!(
+        verdict
+            .message
+            .starts_with("outside every closed window until Fri 2026-12-25")
+    );
+    let report = super::super::report(&keeper, now("2026-11-20T11:00:00Z"));
+    assert!(!report.changed, "what is known did not change");
+}
+
+#[test]
+fn but_not_longer_than_it_says() {
+    let keeper = after_a_restart(|_| ());
+    assert_eq!(
+        keeper.opinion(now("2026-12-24T23:59:59Z")).reason,
+        Reason::Reported
+    );
+    let opinion = keeper.opinion(now("2026-12-25T00:00:00Z"));
+    assert_eq!(
+        (opinion.state, opinion.reason),
+        (State::Closed, Reason::NotObserved)
+    );
+}
+
+#[rstest]
+#[case::of_another_generation(|object: &mut Gatekeeper| object.metadata.generation = Some(4))]
+#[case::of_none(|object: &mut Gatekeeper| object.status.as_mut().unwrap().observed_generation = None)]
+#[case::without_a_verdict(|object: &mut Gatekeeper| object.status.as_mut().unwrap().verdict = None)]
+#[case::at_all(|object: &mut Gatekeeper| object.status = None)]
+fn no_report_counts_for_nothing(#[case] change: fn(&mut Gatekeeper)) {
+    let opinion = after_a_restart(change).opinion(now(FRIDAY_10));
+    assert_eq!(
+        (opinion.state, opinion.reason),
+        (State::Closed, Reason::NotObserved)
+    );
+}
+
+#[test]
+fn a_report_is_no_match_for_evidence_nor_for_a_suspension() {
+    let report = after_a_restart(|_| ()).object().status.clone().unwrap();
+    let read = keeper_with(HOLIDAYS, vec![broken()], FRIDAY_10);
+    let read = written(&read, report, at(FRIDAY_10));
+    assert_eq!(read.opinion(now(FRIDAY_10)).reason, Reason::EvidenceBroken);
+    let suspended = after_a_restart(|object| object.spec.suspend = true);
+    assert_eq!(suspended.opinion(now(FRIDAY_10)).reason, Reason::Suspended);
+}
