@@ -51,20 +51,21 @@ fn not_installed(plural: &str, group: &str) -> String {
 /// stays one until somebody changes something.
 pub fn passes(error: &kube::Error) -> bool {
     match error {
-        kube::Error::Api(status) => matches!(status.code, 409 | 429 | 500..),
+        kube::Error::Api(status) => matches!(status.code, 429 | 500..),
         kube::Error::HyperError(_) | kube::Error::Service(_) => true,
         _ => false,
     }
 }
 
-/// Whether the object that was written to is gone, or is another one of the same name.
+/// Whether the object that was written to is gone.
 pub fn is_gone(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 404 || is_other_object(status))
+    matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
-/// The uid that a write names is a precondition: another object of the same name is a conflict.
-fn is_other_object(status: &Status) -> bool {
-    status.code == 409 && status.message.contains("uid")
+/// Whether the object that was written to is another one by now: a later version, another of the
+/// same name, or none. The watch brings the news.
+pub fn is_overtaken(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 409)
 }
 
 #[cfg(test)]
@@ -80,7 +81,6 @@ mod tests {
     #[rstest]
     #[case::no_right(403, false)]
     #[case::invalid(422, false)]
-    #[case::conflict(409, true)]
     #[case::too_many(429, true)]
     #[case::broken(500, true)]
     #[case::away(503, true)]

@@ -102,6 +102,10 @@ impl Workers {
             Err(Failure::Refused(error)) if failure::is_gone(&error) => {
                 self.forgive(work);
             }
+            Err(Failure::Refused(error)) if failure::is_overtaken(&error) => {
+                tracing::debug!(%work, %error, "overtaken");
+                self.after(work, self.retry.first);
+            }
             Err(failure) => self.failed(work, &failure),
         }
     }
@@ -157,6 +161,10 @@ impl Workers {
             failures,
             "{why}; next try in {delay:?}"
         );
+        self.after(work, delay);
+    }
+
+    fn after(&self, work: &Work, delay: Duration) {
         let delay = SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
         let now = self.context.clock.now();
         self.again(work, now.saturating_add(delay).unwrap_or(now));

@@ -11,6 +11,8 @@ mod forces;
 mod outages;
 mod policies;
 mod proxy;
+mod replicas;
+mod restarts;
 mod server;
 mod stage;
 mod told;

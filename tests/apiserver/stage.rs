@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use gate_controller::Settings;
-use gate_controller::clock::{SetClock, SystemClock};
-use jiff::{Timestamp, ToSpan};
+use gate_controller::clock::{Clock, SetClock, SystemClock};
+use jiff::{Timestamp, ToSpan, Unit};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
@@ -45,6 +45,12 @@ spec: {manual: {state: closed}}
 /// An instant, from its text.
 pub fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
+}
+
+/// The full second in so many seconds, by the clock of the machine.
+pub fn soon(seconds: i64) -> Result<Timestamp> {
+    let second = SystemClock.now().round(Unit::Second)?;
+    Ok(second.checked_add(seconds.seconds())?)
 }
 
 /// A gate that opens once, for an hour.

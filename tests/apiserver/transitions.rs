@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use futures::TryStreamExt;
 use gate_controller::clock::{Clock, SystemClock};
-use jiff::{SignedDuration, Timestamp, ToSpan, Unit};
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use kube::{Api, ResourceExt};
@@ -14,7 +14,7 @@ use sluice_crds::{Gate, State};
 use sluice_tests::controller::InProcess;
 use sluice_tests::poll;
 
-use super::stage::{DEADLINE, OFFICE_HOURS, Stage, at, dated};
+use super::stage::{DEADLINE, OFFICE_HOURS, Stage, at, dated, soon};
 
 #[tokio::test]
 async fn a_gate_opens_and_closes_to_the_millisecond() -> Result<()> {
@@ -170,10 +170,9 @@ async fn transitions_are_events_of_the_gate() -> Result<()> {
 #[tokio::test]
 async fn a_transition_is_written_within_a_quarter_of_a_second() -> Result<()> {
     let stage = Stage::new("punctual", "2026-11-20T08:00:00Z").await?;
-    let now = SystemClock.now();
     let mut starts = Vec::new();
     for second in 3..6 {
-        let start = now.round(Unit::Second)?.checked_add(second.seconds())?;
+        let start = soon(second)?;
         let name = format!("at-{second}");
         stage.apply(&dated(&name, start)).await?;
         starts.push((name, start));

@@ -18,12 +18,12 @@ pub(super) struct Wrote {
     pub(super) version: Option<String>,
 }
 
-/// Makes `status` the status of the object, whatever others have written there. `uid` makes sure
-/// that it is still the same object.
+/// Makes `status` the status of the object, whatever others have written there. `version` is what
+/// it was decided from: onto any other the API server refuses it.
 pub(super) async fn write<K, S>(
     client: &Client,
     key: &ObjectKey,
-    uid: Option<&String>,
+    version: Option<&str>,
     manager: &str,
     status: &S,
 ) -> Result<Wrote, kube::Error>
@@ -40,7 +40,7 @@ where
     let patch = json!({
         "apiVersion": K::api_version(&()),
         "kind": K::kind(&()),
-        "metadata": { "name": key.name, "uid": uid },
+        "metadata": { "name": key.name, "resourceVersion": version },
         "status": wanted,
     });
     let force = PatchParams::apply(manager).force();
@@ -55,7 +55,8 @@ where
             version: written.meta().resource_version.clone(),
         }),
         Some(mend) => {
-            let mend = json!({ "metadata": { "uid": uid }, "status": mend });
+            let version = &written.meta().resource_version;
+            let mend = json!({ "metadata": { "resourceVersion": version }, "status": mend });
             let params = PatchParams {
                 field_manager: Some(manager.to_owned()),
                 ..PatchParams::default()

@@ -2,13 +2,13 @@
 
 use anyhow::Result;
 use gate_controller::clock::{Clock, SystemClock};
-use jiff::{ToSpan, Unit};
+use jiff::ToSpan;
 use kube::api::PostParams;
 use sluice_crds::{Gate, GateSpec, State};
 use sluice_tests::progress::Stderr;
 use sluice_tests::{Applier, Binaries, ControlPlane, Options, poll};
 
-use crate::stage::{DEADLINE, Stage, dated};
+use crate::stage::{DEADLINE, Stage, dated, soon};
 
 #[tokio::test]
 async fn what_fell_due_while_the_api_server_was_away_is_written_when_it_is_back() -> Result<()> {
@@ -19,10 +19,7 @@ async fn what_fell_due_while_the_api_server_was_away_is_written_when_it_is_back(
         .path(&definitions)
         .await?;
     let stage = Stage::on(plane.cluster(), "restart", "2026-11-20T12:00:00Z").await?;
-    let start = SystemClock
-        .now()
-        .round(Unit::Second)?
-        .checked_add(3.seconds())?;
+    let start = soon(3)?;
     stage.apply(&dated("due", start)).await?;
     let controller = stage.start_in_real_time(stage.client()).await?;
     stage.says("due", State::Closed, "OutsideWindow").await?;

@@ -37,16 +37,19 @@ pub(super) async fn apply(
         completion,
         wake: _,
     } = report;
+    let mut version = gate.metadata.resource_version.clone();
     if changed {
-        let uid = gate.metadata.uid.as_ref();
+        let client = &context.client;
         let wrote =
-            status::write::<Gate, _>(&context.client, key, uid, STATUS_MANAGER, &status).await?;
+            status::write::<Gate, _>(client, key, version.as_deref(), STATUS_MANAGER, &status)
+                .await?;
         (0..wrote.requests).for_each(|_| context.wrote("Gate"));
-        let (work, version) = (Work::Gate(key.clone()), wrote.version.as_deref());
-        context.written.status(&work, version, &status);
+        version = wrote.version;
+        let work = Work::Gate(key.clone());
+        context.written.status(&work, version.as_deref(), &status);
     }
     if let Some(annotations) = completion {
-        complete(context, key, gate, annotations).await?;
+        complete(context, key, gate, version, annotations).await?;
     }
     if news {
         let message = status.message.as_deref().unwrap_or_default();
@@ -57,12 +60,14 @@ pub(super) async fn apply(
     Ok(())
 }
 
-/// Completes the annotations of a force, and owns them. Without the uid, an apply would make a
-/// gate anew that is gone.
+/// Completes the annotations of a force, and owns them. Onto this version alone: a force that
+/// somebody has ended meanwhile must not come back. And without the uid, an apply would make a gate
+/// anew that is gone.
 async fn complete(
     context: &Context,
     key: &ObjectKey,
     gate: &Gate,
+    version: Option<String>,
     annotations: BTreeMap<String, String>,
 ) -> Result<(), kube::Error> {
     let gates: Api<Gate> = Api::namespaced(context.client.clone(), &key.namespace);
@@ -72,6 +77,7 @@ async fn complete(
         "metadata": {
             "name": key.name,
             "uid": gate.metadata.uid,
+            "resourceVersion": version,
             "annotations": annotations,
         },
     });

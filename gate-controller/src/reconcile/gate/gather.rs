@@ -17,6 +17,7 @@ pub(super) fn gather(context: &Context, key: &ObjectKey) -> Option<Gate> {
     let version = cached.metadata.resource_version.as_deref();
     if let Some(ahead) = context.written.beyond(&Work::Gate(key.clone()), version) {
         gate.status = ahead.status().or(gate.status);
+        gate.metadata.resource_version = Some(ahead.version.to_string());
         gate.annotations_mut().extend(ahead.annotations);
     }
     Some(gate)

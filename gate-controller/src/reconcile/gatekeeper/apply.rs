@@ -27,9 +27,10 @@ pub(super) async fn apply(
         return Ok(());
     }
     let object = keeper.object();
-    let uid = object.metadata.uid.as_ref();
+    let version = object.metadata.resource_version.as_deref();
     let wrote =
-        status::write::<Gatekeeper, _>(&context.client, key, uid, STATUS_MANAGER, &status).await?;
+        status::write::<Gatekeeper, _>(&context.client, key, version, STATUS_MANAGER, &status)
+            .await?;
     (0..wrote.requests).for_each(|_| context.wrote("Gatekeeper"));
     let (work, version) = (Work::Gatekeeper(key.clone()), wrote.version.as_deref());
     context.written.status(&work, version, &status);

@@ -21,10 +21,11 @@ pub(super) fn gather(context: &Context, key: &ObjectKey, at: Timestamp) -> Optio
     let ahead = context
         .written
         .beyond(&Work::Gatekeeper(key.clone()), version);
-    let Some(status) = ahead.and_then(|ahead| ahead.status()) else {
+    let Some(ahead) = ahead else {
         return Some(keeper);
     };
     let mut object = Gatekeeper::clone(&cached);
-    object.status = Some(status);
+    object.status = ahead.status().or(object.status);
+    object.metadata.resource_version = Some(ahead.version.to_string());
     Some(Arc::new(keeper.with_object(Arc::new(object))))
 }

@@ -1,0 +1,258 @@
+//! Controllers that die at awkward moments, and objects that do.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, ensure};
+use axum::http::Method;
+use futures::{StreamExt, TryStreamExt};
+use gate_controller::clock::{Clock, SystemClock};
+use jiff::{Timestamp, ToSpan};
+use kube::ResourceExt;
+use kube::api::{DeleteParams, ListParams, PostParams, WatchEvent, WatchParams};
+use sluice_crds::{Gate, GateSpec, Setting, State};
+use sluice_tests::controller::{InProcess, Process};
+use sluice_tests::poll;
+
+use super::forces::force;
+use super::proxy::{Fault, Proxy};
+use super::stage::{DEADLINE, Stage, dated, soon};
+use super::told;
+
+async fn wait_until(instant: Timestamp) -> Result<()> {
+    poll(DEADLINE, "an instant", async || {
+        let now = SystemClock.now();
+        ensure!(now >= instant, "{now}");
+        Ok(())
+    })
+    .await
+}
+
+async fn process(stage: &Stage) -> Result<Process> {
+    let kubeconfig = stage.cluster().kubeconfig();
+    Process::start(kubeconfig, stage.namespace(), "c-0", &["--concurrent=1"]).await
+}
+
+#[tokio::test]
+async fn a_controller_may_be_killed_right_before_and_right_after_a_transition() -> Result<()> {
+    let stage = Stage::new("killed", "2026-11-20T12:00:00Z").await?;
+    let start = soon(3)?;
+    stage.apply(&dated("due", start)).await?;
+    let first = process(&stage).await?;
+    stage.says("due", State::Closed, "OutsideWindow").await?;
+    let before = stage.version("due").await?;
+    wait_until(start - 200.milliseconds()).await?;
+    first.kill().await?;
+    assert_eq!(stage.version("due").await?, before);
+
+    let second = process(&stage).await?;
+    let open = stage.says("due", State::Open, "InsideWindow").await?;
+    let after = stage.version("due").await?;
+    second.kill().await?;
+    assert_eq!(open.since.unwrap().0, start);
+
+    let third = process(&stage).await?;
+    stage.settle().await?;
+    assert_eq!(stage.version("due").await?, after);
+    // It has nothing to tell either.
+    let decided = |line: &serde_json::Value| line["target"] == "decision" && line["name"] == "due";
+    assert!(!third.log()?.iter().any(decided));
+    third.terminate().await
+}
+
+/// Killed in the midst of a herd: those that were written are not written again, the others are.
+#[tokio::test]
+async fn a_herd_is_written_once_although_the_controller_is_killed_in_its_midst() -> Result<()> {
+    const HERD: usize = 150;
+    let stage = Stage::new("herd", "2026-11-20T12:00:00Z").await?;
+    let start = soon(6)?;
+    let herd = dated("due", start);
+    let (gatekeeper, _) = herd.split_once("---").context("one object")?;
+    stage.apply(gatekeeper).await?;
+    let gates = stage.gates();
+    let spec: GateSpec = serde_json::from_str(r#"{"gatekeepers": [{"name": "due"}]}"#)?;
+    futures::stream::iter(0..HERD)
+        .map(|n| {
+            let gate = Gate::new(&format!("g-{n}"), spec.clone());
+            let gates = gates.clone();
+            async move { gates.create(&PostParams::default(), &gate).await }
+        })
+        .buffer_unordered(16)
+        .try_collect::<Vec<_>>()
+        .await?;
+    let first = process(&stage).await?;
+    let count = async |state| {
+        let all = gates.list(&ListParams::default()).await?.items;
+        let is = |gate: &&Gate| gate.status.as_ref().and_then(|status| status.state) == Some(state);
+        Ok::<_, anyhow::Error>(all.iter().filter(is).count())
+    };
+    poll(DEADLINE, "all gates to be closed", async || {
+        let closed = count(State::Closed).await?;
+        ensure!(closed == HERD, "{closed}");
+        Ok(())
+    })
+    .await?;
+    let listed = gates.list(&ListParams::default()).await?;
+    let version = listed.metadata.resource_version.context("no version")?;
+
+    poll(DEADLINE, "some gates to be open", async || {
+        let open = count(State::Open).await?;
+        ensure!(open > 0, "{open}");
+        Ok(())
+    })
+    .await?;
+    first.kill().await?;
+    let _second = process(&stage).await?;
+    poll(DEADLINE, "all gates to be open", async || {
+        let open = count(State::Open).await?;
+        ensure!(open == HERD, "{open}");
+        Ok(())
+    })
+    .await?;
+    stage.settle().await?;
+    let changes = changes_since(&stage, &version).await?;
+    assert_eq!(changes.len(), HERD);
+    assert!(changes.values().all(|count| *count == 1), "{changes:?}");
+    Ok(())
+}
+
+/// How often each gate has changed since `version`.
+async fn changes_since(stage: &Stage, version: &str) -> Result<BTreeMap<String, usize>> {
+    let gates = stage.gates();
+    let last = gates.list(&ListParams::default()).await?.items;
+    let last = last
+        .iter()
+        .filter_map(|gate| gate.resource_version()?.parse::<u64>().ok());
+    let last = last.max().context("no gates")?;
+    let mut watch = Box::pin(gates.watch(&WatchParams::default(), version).await?);
+    let mut changes = BTreeMap::new();
+    while let Some(event) = watch.try_next().await? {
+        let WatchEvent::Modified(gate) = event else {
+            continue;
+        };
+        *changes.entry(gate.name_any()).or_default() += 1;
+        if gate.resource_version() == Some(last.to_string()) {
+            break;
+        }
+    }
+    Ok(changes)
+}
+
+fn open_gate(name: &str) -> Gate {
+    let spec = GateSpec {
+        default: Setting::Open,
+        ..GateSpec::default()
+    };
+    Gate::new(name, spec)
+}
+
+/// A controller that believes everybody, at the end of a line.
+async fn trusting(stage: &Stage) -> Result<(Proxy, InProcess)> {
+    let proxy = Proxy::start(stage.client()).await?;
+    let mut settings = stage.settings();
+    settings.trust_unverified_identity = true;
+    let clock = Arc::new(SystemClock);
+    let controller = InProcess::start(settings, proxy.client()?, clock).await?;
+    Ok((proxy, controller))
+}
+
+#[tokio::test]
+async fn what_is_deleted_while_it_is_written_stays_deleted() -> Result<()> {
+    let stage = Stage::new("deleted", "2026-11-20T12:00:00Z").await?;
+    let (proxy, controller) = trusting(&stage).await?;
+    let gates = stage.gates();
+    // While its status is written, and while its force is completed.
+    for (name, request) in [("one", "/gates/one/status"), ("two", "/gates/two?")] {
+        proxy.order(Fault::Hold, Method::PATCH, request, 1);
+        let mut gate = open_gate(name);
+        gate.metadata.annotations = serde_json::from_value(force("closed", "admin"))?;
+        gates.create(&PostParams::default(), &gate).await?;
+        held(&proxy).await?;
+        gates.delete(name, &DeleteParams::default()).await?;
+        proxy.let_go();
+        stage.settle().await?;
+        ensure!(gates.get_opt(name).await?.is_none(), "{name} is back");
+    }
+    no_failures(&controller).await
+}
+
+#[tokio::test]
+async fn a_gate_of_the_same_name_is_another_gate() -> Result<()> {
+    let stage = Stage::new("recreated", "2026-11-20T12:00:00Z").await?;
+    let (proxy, controller) = trusting(&stage).await?;
+    let gates = stage.gates();
+    for (name, request) in [("one", "/gates/one/status"), ("two", "/gates/two?")] {
+        proxy.order(Fault::Hold, Method::PATCH, request, 1);
+        let mut forced = open_gate(name);
+        forced.metadata.annotations = serde_json::from_value(force("closed", "admin"))?;
+        gates.create(&PostParams::default(), &forced).await?;
+        held(&proxy).await?;
+        gates.delete(name, &DeleteParams::default()).await?;
+        gates
+            .create(&PostParams::default(), &open_gate(name))
+            .await?;
+        proxy.let_go();
+        let open = stage.says(name, State::Open, "Default").await?;
+        assert_eq!((open.r#override, open.observed_generation), (None, Some(1)));
+        stage.settle().await?;
+        let annotations = gates.get(name).await?.metadata.annotations;
+        assert_eq!(annotations, None);
+    }
+    no_failures(&controller).await
+}
+
+/// Whoever ends a force has the last word, even if it is being completed.
+#[tokio::test]
+async fn a_force_that_is_ended_while_it_is_completed_stays_ended() -> Result<()> {
+    let stage = Stage::new("ended", "2026-11-20T12:00:00Z").await?;
+    let (proxy, controller) = trusting(&stage).await?;
+    let gates = stage.gates();
+    proxy.order(Fault::Hold, Method::PATCH, "/gates/one?", 1);
+    let mut forced = open_gate("one");
+    forced.metadata.annotations = serde_json::from_value(force("closed", "admin"))?;
+    gates.create(&PostParams::default(), &forced).await?;
+    held(&proxy).await?;
+    let end = |name: &str| (format!("sluice.dev/{name}"), serde_json::Value::Null);
+    let end = ["force", "force-by", "force-reason"].map(end);
+    stage.annotate("one", end.into_iter().collect()).await?;
+    proxy.let_go();
+    stage.says("one", State::Open, "Default").await?;
+    stage.settle().await?;
+    assert_eq!(gates.get("one").await?.metadata.annotations, None);
+    no_failures(&controller).await
+}
+
+/// Waits until a request is held.
+async fn held(proxy: &Proxy) -> Result<()> {
+    poll(DEADLINE, "the write", async || {
+        ensure!(proxy.outstanding() == 0, "not yet");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn gates_that_come_and_go_trouble_nobody() -> Result<()> {
+    let stage = Stage::new("fleeting", "2026-11-20T12:00:00Z").await?;
+    let controller = stage.start_in_real_time(stage.client()).await?;
+    let gates = stage.gates();
+    for _ in 0..30 {
+        gates
+            .create(&PostParams::default(), &open_gate("fleeting"))
+            .await?;
+        gates.delete("fleeting", &DeleteParams::default()).await?;
+    }
+    stage.settle().await?;
+    ensure!(gates.get_opt("fleeting").await?.is_none(), "it is back");
+    ensure!(controller.world().gates.keys().is_empty());
+    no_failures(&controller).await
+}
+
+async fn no_failures(controller: &InProcess) -> Result<()> {
+    let (_, text) = told::get(controller.metrics()?, "/metrics").await?;
+    let failed = text
+        .lines()
+        .find(|line| line.starts_with("sluice_reconcile_failures_total"));
+    ensure!(failed.is_none(), "{failed:?}");
+    Ok(())
+}
