@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 
 mod finding;
 mod input;
+mod names;
 mod scalar;
 mod yaml;
 

@@ -21,7 +21,7 @@ mod metadata;
 mod schema;
 mod world;
 
-pub use world::{Remark, Subject, remarks};
+pub use world::{Remark, Subject, refusals, remarks};
 
 /// The version of the API that this is.
 const VERSION: &str = "v1alpha1";

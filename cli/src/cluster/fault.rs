@@ -100,4 +100,17 @@ mod tests {
         let error = explain(api(code, message), "read it").to_string();
         assert!(error.contains(expected) && !error.contains('\n'), "{error}");
     }
+
+    #[test]
+    fn what_may_be_otherwise_soon_is_worth_another_try() {
+        let gone = kube::Error::Service("connection refused".into());
+        assert!(is_passing(&explain(gone, "read it")));
+        for (code, passing) in [(429, true), (503, true), (403, false), (404, false)] {
+            assert_eq!(
+                is_passing(&explain(api(code, "no"), "read it")),
+                passing,
+                "{code}"
+            );
+        }
+    }
 }

@@ -26,7 +26,7 @@ pub(crate) struct Files {
 pub(super) fn read(paths: &[PathBuf], globals: &Globals, now: Timestamp) -> Result<World> {
     let sources = files::read(paths)?;
     let mut input = Input::new(&sources, super::namespace_of_files(globals));
-    input.look_at_all(now);
+    input.look_for_refusals(now);
     let refused: Vec<_> = input
         .findings()
         .into_iter()
@@ -79,7 +79,14 @@ pub(super) fn choose(world: &World, name: Option<&str>, globals: &Globals) -> Re
         ),
         (several, _) => bail!(
             "these files hold {}, {}; choose one with --gate NAMESPACE/NAME",
-            count(several.len(), "gate"),
+            count(
+                several.len(),
+                if world.gates.is_empty() {
+                    "gatekeeper"
+                } else {
+                    "gate"
+                }
+            ),
             names(several)
         ),
     }

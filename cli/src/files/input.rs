@@ -1,18 +1,18 @@
 //! The objects of all files, read as admission and the controller would read them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 use sluice_core::Refusal;
-use sluice_core::lint::{self, Object, Subject};
+use sluice_core::lint::{self, Object, Remark, Subject};
 use sluice_core::simulate::{Key, Origin, World};
 
 use super::Source;
 use super::finding::{Finding, Place};
+use super::names::{called, is_kustomization, name_of};
 use super::yaml::{self, Node};
 
 /// What the files hold.
@@ -50,7 +50,16 @@ impl Input {
 
     /// Adds what only shows when the objects are seen beside each other at `now`.
     pub(crate) fn look_at_all(&mut self, now: Timestamp) {
-        for remark in lint::remarks(&self.world, now) {
+        self.add(lint::remarks(&self.world, now));
+    }
+
+    /// The same, without what is only warned of.
+    pub(crate) fn look_for_refusals(&mut self, now: Timestamp) {
+        self.add(lint::refusals(&self.world, now));
+    }
+
+    fn add(&mut self, remarks: Vec<Remark>) {
+        for remark in remarks {
             let Some((place, node)) = self.places.get(&remark.subject) else {
                 continue;
             };
@@ -275,34 +284,4 @@ impl Input {
             what,
         });
     }
-}
-
-fn called(subject: &Subject) -> String {
-    match subject {
-        Subject::Gate(key) => format!("Gate {key}"),
-        Subject::Gatekeeper(key) => format!("Gatekeeper {key}"),
-        Subject::ConfigMap(key) => format!("ConfigMap {key}"),
-    }
-}
-
-/// Kustomize lets its own files go without apiVersion and kind.
-fn is_kustomization(value: &Value, origin: &str) -> bool {
-    let stem = Path::new(origin).file_stem().and_then(|stem| stem.to_str());
-    stem.is_some_and(|stem| stem.eq_ignore_ascii_case("kustomization"))
-        && value.get("apiVersion").is_none()
-        && value.get("kind").is_none()
-}
-
-/// What an object is called, however wrong it is.
-fn name_of(value: &Value, namespace: &str) -> Option<String> {
-    let kind = value.get("kind")?.as_str()?;
-    let metadata = value.get("metadata");
-    let text = |field| metadata?.get(field)?.as_str();
-    let name = text("name")
-        .or_else(|| text("generateName"))
-        .unwrap_or("without a name");
-    Some(format!(
-        "{kind} {}/{name}",
-        text("namespace").unwrap_or(namespace)
-    ))
 }

@@ -37,20 +37,32 @@ pub struct Remark {
 
 /// What there is to say about the objects of `world` at `now`, each one being right by itself.
 pub fn remarks(world: &World, now: Timestamp) -> Vec<Remark> {
+    let mut remarks = of_gatekeepers(world, now);
+    for (key, gate) in &world.gates {
+        let mut all = Remarks {
+            world,
+            remarks: &mut remarks,
+        };
+        all.gate(key, gate, now);
+    }
+    remarks
+}
+
+/// Those among them that the controller would refuse, without looking through the days ahead.
+pub fn refusals(world: &World, now: Timestamp) -> Vec<Remark> {
+    let mut remarks = of_gatekeepers(world, now);
+    remarks.retain(|remark| remark.refused);
+    remarks
+}
+
+fn of_gatekeepers(world: &World, now: Timestamp) -> Vec<Remark> {
     let mut remarks = Vec::new();
     for (key, gatekeeper) in &world.gatekeepers {
-        Remarks {
+        let mut all = Remarks {
             world,
             remarks: &mut remarks,
-        }
-        .gatekeeper(key, gatekeeper, now);
-    }
-    for (key, gate) in &world.gates {
-        Remarks {
-            world,
-            remarks: &mut remarks,
-        }
-        .gate(key, gate, now);
+        };
+        all.gatekeeper(key, gatekeeper, now);
     }
     remarks
 }
