@@ -24,7 +24,7 @@ use crate::output::{self, Data};
 #[derive(Debug, Args)]
 pub(crate) struct Get {
     /// What to list, `gates` or `gatekeepers`, and which of them by name [default: all gates]
-    #[arg(value_name = "[KIND] [NAME]")]
+    #[arg(value_name = "[KIND] NAME")]
     what: Vec<String>,
 
     /// In all namespaces

@@ -49,6 +49,9 @@ fn reference() -> String {
     for argument in program.get_arguments().filter(|argument| is_told(argument)) {
         option(&mut text, argument);
     }
+    while text.contains("\n\n\n") {
+        text = text.replace("\n\n\n", "\n\n");
+    }
     text
 }
 
