@@ -110,7 +110,25 @@ pub(crate) fn documents(text: &str) -> (Vec<Node>, Option<Mistake>) {
     };
     let mut documents = Vec::new();
     let mistake = reader.documents(&mut documents).err();
-    (documents, mistake)
+    (documents, mistake.map(|mistake| with_remedy(mistake, text)))
+}
+
+/// Says what to do about a value such as `* * * * *` or `@daily`, which stand for something else
+/// unless they are quoted.
+fn with_remedy(mut mistake: Mistake, text: &str) -> Mistake {
+    let line = text
+        .lines()
+        .nth(mistake.line.saturating_sub(1))
+        .unwrap_or_default();
+    let value = line
+        .split_once(": ")
+        .map_or("", |(_, value)| value.trim_start());
+    if value.starts_with(['*', '@']) {
+        mistake
+            .problem
+            .push_str("; put what begins with * or @ in quotes");
+    }
+    mistake
 }
 
 struct Reader<P> {

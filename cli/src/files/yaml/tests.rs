@@ -38,6 +38,12 @@ fn nothing_is_no_object(#[case] text: &str, #[case] documents: usize) {
 #[case("a: 1\nb:\n\t- c\n", 3, "it is not YAML")]
 #[case("a: 1\nb: 2\na: 3\n", 3, "the key `a` is written twice")]
 #[case("a: *b\n", 1, "it is not YAML")]
+#[case(
+    "a:\n- cron: * * * * *\n",
+    2,
+    "; put what begins with * or @ in quotes"
+)]
+#[case("cron: @daily\n", 1, "; put what begins with * or @ in quotes")]
 #[case("? [1]\n: 2\n", 1, "a key is no plain text")]
 #[case("~: 2\n", 1, "a key is empty")]
 fn mistakes_name_their_line(#[case] text: &str, #[case] line: usize, #[case] problem: &str) {
