@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 
 use anyhow::{Result, ensure};
 use http::Request;
+use jiff::Timestamp;
+use kube::api::{Patch, PatchParams};
 use kube::client::Body;
 use kube::{Client, Config};
 use serde_json::{Value, json};
@@ -12,7 +14,7 @@ use sluice_tests::controller::Process;
 use sluice_tests::poll;
 
 use super::forces::force;
-use super::stage::{DEADLINE, OFFICE_HOURS, Stage, at};
+use super::stage::{DEADLINE, OFFICE_HOURS, Stage, at, soon};
 
 /// The status code and the text that an address answers.
 pub async fn get(address: SocketAddr, path: &str) -> Result<(u16, String)> {
@@ -90,35 +92,32 @@ async fn metrics_say_what_gates_are_and_will_be() -> Result<()> {
 #[tokio::test]
 async fn decisions_are_lines_of_json() -> Result<()> {
     let stage = Stage::new("log", "2026-11-20T12:00:00Z").await?;
+    let until = soon(3600)?;
     stage
-        .apply(
+        .apply(&format!(
             "
 apiVersion: sluice.dev/v1alpha1
 kind: Gatekeeper
-metadata: {name: incident}
-spec: {manual: {state: closed, reason: Restoring, until: 2036-11-20T12:00:00Z}}
+metadata: {{name: incident}}
+spec: {{manual: {{state: closed, reason: Restoring, until: {until}}}}}
 ---
 apiVersion: sluice.dev/v1alpha1
 kind: Gate
-metadata: {name: checkout}
-spec: {gatekeepers: [{name: incident}]}
-",
-        )
+metadata: {{name: checkout}}
+spec: {{gatekeepers: [{{name: incident}}]}}
+"
+        ))
         .await?;
     let kubeconfig = stage.cluster().kubeconfig();
     let process = Process::start(kubeconfig, stage.namespace(), "c-0", &[]).await?;
-    let decided = |line: &Value| line["target"] == "decision";
-    let mut line = process.logged("a decision", decided).await?;
-    let written = line["timestamp"].take();
-    ensure!(
-        written
-            .as_str()
-            .is_some_and(|at| at.parse::<jiff::Timestamp>().is_ok())
-    );
-    line.as_object_mut().unwrap().remove("timestamp");
+    let decided = |line: &Value| line["target"] == "decision" && line["was"].is_null();
+    let line = process.logged("a decision", decided).await?;
+    let written = line["timestamp"].as_str().unwrap_or_default();
+    ensure!(written.parse::<Timestamp>().is_ok(), "{written}");
     assert_eq!(
         line,
         json!({
+            "timestamp": written,
             "level": "INFO",
             "target": "decision",
             "kind": "Gate",
@@ -127,9 +126,19 @@ spec: {gatekeepers: [{name: incident}]}
             "state": "Closed",
             "reason": "Manual",
             "decided_by": "incident",
-            "message": "incident: switched closed (Restoring) until Thu 2036-11-20 12:00 UTC",
+            "next": until,
+            "message": stage.gates().get("checkout").await?.status.unwrap().message,
         })
     );
+    let open = Patch::Merge(json!({"spec": {"manual": {"state": "open", "until": null}}}));
+    let gatekeepers = stage.gatekeepers();
+    gatekeepers
+        .patch("incident", &PatchParams::default(), &open)
+        .await?;
+    let decided = |line: &Value| line["target"] == "decision" && line["was"] == "Closed";
+    let line = process.logged("another decision", decided).await?;
+    assert_eq!(line["state"], "Open");
+    assert_eq!(line.get("next"), None);
     let (code, text) = get(process.address("metrics").await?, "/metrics").await?;
     ensure!(
         code == 200 && text.contains("sluice_gate_state{"),

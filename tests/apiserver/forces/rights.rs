@@ -81,12 +81,11 @@ async fn a_force_is_granted_completed_owned_and_runs_out_to_the_millisecond() ->
 /// The annotations that a field manager owns.
 fn owned_by(gate: &Gate, manager: &str) -> Value {
     let entries = json!(gate.managed_fields());
-    let entries = entries.as_array().cloned().unwrap_or_default();
-    let owned = entries
-        .iter()
-        .filter(|entry| entry["manager"] == manager && entry["operation"] == "Apply")
-        .map(|entry| entry["fieldsV1"]["f:metadata"]["f:annotations"].clone());
-    owned.last().unwrap_or_default()
+    let own = |entry: &&Value| entry["manager"] == manager && entry["operation"] == "Apply";
+    let entry = entries.as_array().and_then(|all| all.iter().find(own));
+    entry.map_or(Value::Null, |entry| {
+        entry["fieldsV1"]["f:metadata"]["f:annotations"].clone()
+    })
 }
 
 #[tokio::test]
