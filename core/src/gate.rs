@@ -109,26 +109,23 @@ fn answer_with(view: &View<'_>, forces: &Forces, now: Now) -> Answer {
     if view.keepers.is_empty() {
         return undisputed(view.gate.spec.default.into(), Reason::Default);
     }
-    fold::fold(view.require(), &opinions(view, now))
+    fold::fold(view.require(), opinions(view, now))
 }
 
 /// What each gatekeeper says at `now`.
-fn opinions(view: &View<'_>, now: Now) -> Vec<Opinion> {
-    let opinion = |sight: &Sight<'_>| match sight {
+fn opinions(view: &View<'_>, now: Now) -> impl Iterator<Item = Opinion> {
+    view.keepers.iter().map(move |sight| match sight {
         Sight::Missing => Opinion::closed(Reason::Missing),
         Sight::Forbidden => Opinion::closed(Reason::CrossNamespaceRef),
         Sight::Unreadable(_) => Opinion::closed(Reason::InvalidSpec),
         Sight::Seen(keeper) => keeper.opinion(now),
-    };
-    view.keepers.iter().map(opinion).collect()
+    })
 }
 
 /// The earliest instant after `now` at which anything that a gate's report says may change by
 /// time. None: nothing does.
 fn until(view: &View<'_>, forces: &Forces, now: Now) -> Option<Timestamp> {
-    let verdicts = opinions(view, now)
-        .into_iter()
-        .filter_map(|opinion| opinion.until);
+    let verdicts = opinions(view, now).filter_map(|opinion| opinion.until);
     verdicts
         .chain(forces.ends())
         .filter(|at| *at > now.at)

@@ -6,7 +6,12 @@
 //! `BLESS=1 cargo test -p sluice-core --test scenarios` writes them anew: read them before they
 //! are committed.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may fail loudly"
+)]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -16,12 +16,17 @@ pub(super) fn admits(require: Require, opinion: &Opinion) -> bool {
 }
 
 /// The answer of at least one opinion. The first that decides is named.
-pub(super) fn fold(require: Require, opinions: &[Opinion]) -> Answer {
-    let admitting = opinions.iter().position(|opinion| admits(require, opinion));
-    let refusing = opinions
-        .iter()
-        .position(|opinion| !admits(require, opinion));
-    let (state, decided_by) = match (require, admitting, refusing) {
+pub(super) fn fold(require: Require, opinions: impl Iterator<Item = Opinion>) -> Answer {
+    let (mut admitting, mut refusing, mut count) = (None, None, 0);
+    for (place, opinion) in opinions.enumerate() {
+        let first = match admits(require, &opinion) {
+            true => &mut admitting,
+            false => &mut refusing,
+        };
+        first.get_or_insert((place, opinion.reason));
+        count += 1;
+    }
+    let (state, (decided_by, its_reason)) = match (require, admitting, refusing) {
         (Require::All, Some(first), None) | (Require::OneOf, Some(first), _) => {
             (State::Open, first)
         }
@@ -36,13 +41,11 @@ pub(super) fn fold(require: Require, opinions: &[Opinion]) -> Answer {
             };
         }
     };
-    let reason = match (opinions, require, state) {
-        ([only], ..) => only.reason,
+    let reason = match (count, require, state) {
+        (1, ..) => its_reason,
         (_, Require::All, State::Open) => Reason::AllAdmit,
         (_, Require::OneOf, State::Closed) => Reason::NoneAdmits,
-        (_, Require::All, State::Closed) | (_, Require::OneOf, State::Open) => {
-            opinions[decided_by].reason
-        }
+        (_, Require::All, State::Closed) | (_, Require::OneOf, State::Open) => its_reason,
     };
     Answer {
         state,
@@ -95,8 +98,7 @@ mod tests {
         #[case] state: State,
         #[case] decided_by: Option<usize>,
     ) {
-        let opinions: Vec<Opinion> = letters.chars().map(opinion).collect();
-        let answer = fold(require, &opinions);
+        let answer = fold(require, letters.chars().map(opinion));
         assert_eq!((answer.state, answer.decided_by), (state, decided_by));
     }
 }

@@ -60,9 +60,8 @@ fn candidate(view: &View<'_>, forces: &Forces, now: Now) -> Option<Timestamp> {
 }
 
 fn unforced(view: &View<'_>, now: Now) -> Option<Timestamp> {
-    let (admitting, refusing): (Vec<Opinion>, Vec<Opinion>) = opinions(view, now)
-        .into_iter()
-        .partition(|opinion| fold::admits(view.require(), opinion));
+    let (admitting, refusing): (Vec<Opinion>, Vec<Opinion>) =
+        opinions(view, now).partition(|opinion| fold::admits(view.require(), opinion));
     match view.require() {
         Require::All if refusing.is_empty() => any(&admitting),
         Require::All => every(&refusing),

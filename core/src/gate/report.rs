@@ -61,9 +61,7 @@ pub fn report(view: &View<'_>, now: Now) -> Report {
         ),
         message: Some(message),
     };
-    let known = !opinions(view, now)
-        .iter()
-        .any(|opinion| opinion.reason == Reason::Reported);
+    let known = !opinions(view, now).any(|opinion| opinion.reason == Reason::Reported);
     let changed = differs(&before, &status) && (known || !is_as_good(&before, &status));
     if !changed {
         status = before;

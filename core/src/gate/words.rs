@@ -95,9 +95,8 @@ fn deciders(view: &View<'_>, state: State, verdicts: &[Verdict], now: Now) -> St
         admits == (state == State::Open)
     };
     let places: Vec<usize> = opinions(view, now)
-        .iter()
         .enumerate()
-        .filter_map(|(place, opinion)| decides(opinion).then_some(place))
+        .filter_map(|(place, opinion)| decides(&opinion).then_some(place))
         .collect();
     let said = |&place: &usize| format!("{}: {}", name(view, place), verdicts[place].message);
     let mut message = places
