@@ -136,7 +136,16 @@ impl Picture {
         if open == [whole(day, &self.zone)] {
             return "open all day".to_owned();
         }
-        let clock = |at| clock_text(at, day, &self.zone);
+        // The seconds at which somebody looks are no news.
+        let minute = |at: Timestamp| at.round(jiff::Unit::Minute).unwrap_or(at);
+        let shown = |at| {
+            if at == self.span.start {
+                minute(at)
+            } else {
+                at
+            }
+        };
+        let clock = |at| clock_text(shown(at), day, &self.zone);
         let hours = open
             .iter()
             .take(4)
