@@ -137,7 +137,9 @@ impl Picture {
             return "open all day".to_owned();
         }
         // The seconds at which somebody looks are no news.
-        let minute = |at: Timestamp| at.round(jiff::Unit::Minute).unwrap_or(at);
+        let second = |at: Timestamp| at.as_second();
+        let minute =
+            |at| Timestamp::from_second(second(at) - second(at).rem_euclid(60)).unwrap_or(at);
         let shown = |at| {
             if at == self.span.start {
                 minute(at)
