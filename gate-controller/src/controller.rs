@@ -27,7 +27,8 @@ use crate::queue::{Shared, Urgency};
 use crate::reconcile::{Context, Written};
 use crate::settings::Settings;
 use crate::shard::Shard;
-use crate::worker::{Retry, Workers, urgency};
+use crate::waker::Waker;
+use crate::worker::{Retry, Workers};
 use crate::world::{Standing, World};
 use crate::{http, identity, skew};
 
@@ -420,40 +421,6 @@ fn identity_in_words(identity: Identity) -> &'static str {
         Identity::Unverified => {
             "no admission policy verifies who forces gates, so forces do not count; install the \
              policies of the chart, or run with --trust-unverified-identity"
-        }
-    }
-}
-
-/// Puts objects into the queue.
-#[derive(Clone)]
-struct Waker {
-    world: Arc<World>,
-    queue: Arc<Shared<Work>>,
-    clock: Arc<dyn Clock>,
-}
-
-impl Waker {
-    fn wake(&self, work: Work) {
-        let urgency = urgency(&work);
-        self.queue.push(work, urgency, self.clock.now());
-    }
-
-    /// A gatekeeper, and if it may now say anything else, the gates that it keeps.
-    fn gatekeeper(&self, key: &ObjectKey, gates_too: bool) {
-        if gates_too {
-            for gate in self.world.gates_of(key) {
-                self.wake(Work::Gate(gate));
-            }
-        }
-        self.wake(Work::Gatekeeper(key.clone()));
-    }
-
-    fn everything(&self) {
-        for key in self.world.gates.keys() {
-            self.wake(Work::Gate(key));
-        }
-        for key in self.world.gatekeepers.keys() {
-            self.wake(Work::Gatekeeper(key));
         }
     }
 }

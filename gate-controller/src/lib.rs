@@ -21,6 +21,7 @@ pub mod settings;
 pub mod shard;
 pub mod skew;
 pub mod telemetry;
+mod waker;
 mod worker;
 pub mod world;
 
