@@ -1,8 +1,9 @@
 //! What to write into a gatekeeper's status, and when to look again.
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use sluice_crds::GatekeeperStatus;
-use sluice_crds::gatekeeper::{CalendarStatus, EvidenceStatus};
+use sluice_crds::gatekeeper::{CalendarStatus, EvidenceStatus, VerdictStatus};
 
 use super::{Keeper, Rule};
 use crate::clock::Now;
@@ -27,6 +28,15 @@ pub fn report(keeper: &Keeper, now: Now) -> Report {
     let object = keeper.object();
     let before = object.status.clone().unwrap_or_default();
     let opinion = keeper.opinion(now);
+    let wake = report::wake(opinion.until, opinion.next, now.at);
+    if opinion.reason == Reason::Reported {
+        // Nobody has looked yet: what the status says is all that is known.
+        return Report {
+            status: before,
+            changed: false,
+            wake,
+        };
+    }
     let verdict = keeper.verdict(now);
     let upcoming: Vec<_> = keeper.upcoming(now).into_iter().map(transition).collect();
     let generation = object.metadata.generation;
@@ -43,17 +53,51 @@ pub fn report(keeper: &Keeper, now: Now) -> Report {
             generation,
             whole_second(now.at),
         ),
-        verdict: Some(verdict.status()),
+        verdict: Some(VerdictStatus {
+            valid_until: valid_until(keeper, &verdict, &before, now.at),
+            ..verdict.status()
+        }),
     };
     let changed = differs(&before, &status);
     if !changed {
         status = before;
     }
-    let wake = report::wake(opinion.until, opinion.next, now.at);
     Report {
         status,
         changed,
         wake,
+    }
+}
+
+/// Until when others may rely on the status: as long as time changes nothing, and what was read is
+/// good. What the status says already stands until half of it is spent, so that reading the same
+/// again is no reason to write.
+fn valid_until(
+    keeper: &Keeper,
+    verdict: &Verdict,
+    before: &GatekeeperStatus,
+    now: Timestamp,
+) -> Option<Time> {
+    let by_time = verdict.valid_until;
+    let Some(good_until) = keeper.good_until() else {
+        return by_time.map(time);
+    };
+    let until = by_time.map_or(good_until, |by_time| by_time.min(good_until));
+    let said = before
+        .verdict
+        .as_ref()
+        .and_then(|verdict| verdict.valid_until.as_ref());
+    match (said, &before.observed_at) {
+        (Some(said), Some(observed)) if said.0 <= until => {
+            let spent = now.duration_since(observed.0);
+            let left = said.0.duration_since(now);
+            Some(if spent <= left {
+                said.clone()
+            } else {
+                time(until)
+            })
+        }
+        _ => Some(time(until)),
     }
 }
 
