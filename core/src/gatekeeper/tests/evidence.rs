@@ -164,3 +164,35 @@ fn a_report_is_no_match_for_evidence_nor_for_a_suspension() {
     let suspended = after_a_restart(|object| object.spec.suspend = true);
     assert_eq!(suspended.opinion(now(FRIDAY_10)).reason, Reason::Suspended);
 }
+
+/// A calendar that is read every hour, is good for three, and says the same each time.
+#[test]
+fn reading_the_same_again_is_written_when_half_of_its_validity_is_spent() {
+    let read = |at: &str, good_until| {
+        let before = keeper_with(
+            HOLIDAYS,
+            vec![christmas(Some("2026-11-20T13:00:00Z"))],
+            FRIDAY_10,
+        );
+        let mut object = Gatekeeper::clone(before.object());
+        object.status = Some(status(&before, FRIDAY_10));
+        let calendars = vec![christmas(Some(good_until))];
+        let keeper = Keeper::new(Arc::new(object), Evidence { calendars }, self::at(at));
+        super::super::report(&keeper, now(at))
+    };
+    let until = |report: &super::super::Report| {
+        let verdict = report.status.verdict.as_ref().unwrap();
+        verdict.valid_until.as_ref().unwrap().0
+    };
+    let early = read("2026-11-20T11:00:00Z", "2026-11-20T14:00:00Z");
+    assert!(!early.changed, "an hour of three is spent");
+    let late = read("2026-11-20T12:00:00Z", "2026-11-20T15:00:00Z");
+    assert!(late.changed, "two of three are");
+    assert_eq!(until(&late), at("2026-11-20T15:00:00Z"));
+    let sooner = read("2026-11-20T10:30:00Z", "2026-11-20T12:00:00Z");
+    assert!(
+        sooner.changed,
+        "nobody may rely on it for longer than it is good"
+    );
+    assert_eq!(until(&sooner), at("2026-11-20T12:00:00Z"));
+}
