@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
-use kube::api::PostParams;
-use serde_json::Value;
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
 use sluice_crds::{Gate, GateSpec, Setting, State};
 use sluice_tests::controller::Process;
 use sluice_tests::poll;
@@ -86,21 +86,22 @@ async fn another_replica_takes_over_when_the_leader_is_killed() -> Result<()> {
     create(&stage, "first").await?;
     decides(&one, &["first"]).await?;
 
-    // Due while nobody leads.
-    let start = soon(1)?;
-    stage.apply(&dated("due", start)).await?;
-    stage.says("due", State::Closed, "OutsideWindow").await?;
+    // Changed while nobody leads.
     one.kill().await?;
     let killed = Instant::now();
+    let close = Patch::Merge(json!({"spec": {"default": "closed"}}));
+    let gates = stage.gates();
+    gates
+        .patch("first", &PatchParams::default(), &close)
+        .await?;
     leads(&two, true).await?;
     ensure!(
         killed.elapsed() > Duration::from_millis(300),
         "it did not wait"
     );
-    let open = stage.says("due", State::Open, "InsideWindow").await?;
-    assert_eq!(open.since.unwrap().0, start);
+    stage.says("first", State::Closed, "Default").await?;
     create(&stage, "second").await?;
-    decides(&two, &["due", "second"]).await?;
+    decides(&two, &["first", "second"]).await?;
     let holder = holder(&stage).await?.context("nobody leads")?;
     ensure!(holder.starts_with("two_"), "{holder}");
     two.terminate().await
@@ -112,11 +113,11 @@ async fn a_leader_that_slept_writes_nothing() -> Result<()> {
     let stage = Stage::new("paused", "2026-11-20T12:00:00Z").await?;
     let one = replica(&stage, "one", &SHORT).await?;
     leads(&one, true).await?;
-    let start = soon(2)?;
-    stage.apply(&dated("due", start)).await?;
-    stage.says("due", State::Closed, "OutsideWindow").await?;
     let two = replica(&stage, "two", &SHORT).await?;
     is_ready(&two).await?;
+    let start = soon(3)?;
+    stage.apply(&dated("due", start)).await?;
+    stage.says("due", State::Closed, "OutsideWindow").await?;
 
     // What it knows is old when it wakes: it was about to open one gate, and has not seen another.
     decides(&one, &["due"]).await?;

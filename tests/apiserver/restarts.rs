@@ -28,6 +28,14 @@ async fn wait_until(instant: Timestamp) -> Result<()> {
     .await
 }
 
+/// A gatekeeper that admits nothing.
+const SWITCH: &str = "
+apiVersion: sluice.dev/v1alpha1
+kind: Gatekeeper
+metadata: {name: switch}
+spec: {manual: {state: closed}}
+";
+
 async fn process(stage: &Stage) -> Result<Process> {
     let kubeconfig = stage.cluster().kubeconfig();
     Process::start(kubeconfig, stage.namespace(), "c-0", &["--concurrent=1"]).await
@@ -36,9 +44,9 @@ async fn process(stage: &Stage) -> Result<Process> {
 #[tokio::test]
 async fn a_controller_may_be_killed_right_before_and_right_after_a_transition() -> Result<()> {
     let stage = Stage::new("killed", "2026-11-20T12:00:00Z").await?;
-    let start = soon(3)?;
-    stage.apply(&dated("due", start)).await?;
     let first = process(&stage).await?;
+    let start = soon(4)?;
+    stage.apply(&dated("due", start)).await?;
     stage.says("due", State::Closed, "OutsideWindow").await?;
     let before = stage.version("due").await?;
     wait_until(start - 200.milliseconds()).await?;
@@ -65,12 +73,9 @@ async fn a_controller_may_be_killed_right_before_and_right_after_a_transition() 
 async fn a_herd_is_written_once_although_the_controller_is_killed_in_its_midst() -> Result<()> {
     const HERD: usize = 150;
     let stage = Stage::new("herd", "2026-11-20T12:00:00Z").await?;
-    let start = soon(6)?;
-    let herd = dated("due", start);
-    let (gatekeeper, _) = herd.split_once("---").context("one object")?;
-    stage.apply(gatekeeper).await?;
+    stage.apply(SWITCH).await?;
     let gates = stage.gates();
-    let spec: GateSpec = serde_json::from_str(r#"{"gatekeepers": [{"name": "due"}]}"#)?;
+    let spec: GateSpec = serde_json::from_str(r#"{"gatekeepers": [{"name": "switch"}]}"#)?;
     futures::stream::iter(0..HERD)
         .map(|n| {
             let gate = Gate::new(&format!("g-{n}"), spec.clone());
@@ -95,6 +100,7 @@ async fn a_herd_is_written_once_although_the_controller_is_killed_in_its_midst()
     let listed = gates.list(&ListParams::default()).await?;
     let version = listed.metadata.resource_version.context("no version")?;
 
+    stage.apply(&SWITCH.replace("closed", "open")).await?;
     poll(DEADLINE, "some gates to be open", async || {
         let open = count(State::Open).await?;
         ensure!(open > 0, "{open}");

@@ -19,9 +19,9 @@ async fn what_fell_due_while_the_api_server_was_away_is_written_when_it_is_back(
         .path(&definitions)
         .await?;
     let stage = Stage::on(plane.cluster(), "restart", "2026-11-20T12:00:00Z").await?;
+    let controller = stage.start_in_real_time(stage.client()).await?;
     let start = soon(3)?;
     stage.apply(&dated("due", start)).await?;
-    let controller = stage.start_in_real_time(stage.client()).await?;
     stage.says("due", State::Closed, "OutsideWindow").await?;
 
     plane.stop_api_server();
