@@ -31,6 +31,8 @@ const GATES: &[Mistake] = &[
     ("{gatekeepers: [{name: a}], default: open}", "spec.default", "only a gate without gatekeepers has a default", "="),
     ("{gatekeepers: [{name: a}, {name: b}, {name: a}]}", "spec.gatekeepers", "is listed twice", "spec.gatekeepers[2]"),
     ("{gatekeepers: [{name: a, namespace: x}, {name: a, namespace: x}]}", "spec.gatekeepers", "is listed twice", "spec.gatekeepers[1]"),
+    ("{gatekeepers: [{name: a, namespace: null}, {name: a}]}", "spec.gatekeepers", "is listed twice", "spec.gatekeepers[1]"),
+    ("{gatekeepers: null, default: ajar}", "spec.default", "supported values", "="),
     ("{gatekeepers: [{}]}", "spec.gatekeepers[0].name", "Required value", "="),
     ("{gatekeepers: [{name: ''}]}", "spec.gatekeepers[0].name", "at least 1 chars long", "="),
     ("{gatekeepers: [{name: Office}]}", "spec.gatekeepers[0].name", "should match", "="),
@@ -59,6 +61,7 @@ const GATEKEEPERS: &[Mistake] = &[
 const WINDOWS: &[Mistake] = &[
     ("{}", "", "given in exactly one way; write cron, or from and until, or calendar", "="),
     ("{name: a}", "", "given in exactly one way", "="),
+    ("{cron: null, from: null, until: null, calendar: null}", "", "given in exactly one way", "="),
     ("{cron: '* * * * *', from: 2026-12-19T00:00:00, until: 2026-12-20T00:00:00}", "", "exactly one way", "="),
     ("{cron: '* * * * *', calendar: {url: 'https://example.com/'}}", "", "exactly one way", "="),
     ("{cron: ''}", ".cron", "at least 1 chars long", "="),
@@ -132,6 +135,26 @@ async fn mistakes_in_windows_are_refused() -> Result<()> {
     let table = WINDOWS.iter().map(|mistake| (whole(mistake), mistake));
     judge
         .refuses_all("Gatekeeper", "spec.schedule.open[0]", table)
+        .await
+}
+
+/// An optional field that is null is absent.
+#[tokio::test]
+async fn what_is_null_is_absent() -> Result<()> {
+    let judge = Judge::new().await?;
+    for window in [
+        "{cron: '* * * * *', name: null, reason: null, duration: null, from: null, lastStart: null}",
+        "{cron: null, from: 2026-12-19T00:00:00, until: 2026-12-20T00:00:00, calendar: null}",
+        "{calendar: {url: null, configMapRef: {name: a, key: b}, certSecretRef: null}}",
+    ] {
+        let spec = format!("{{manual: null, schedule: {{open: [{window}]}}}}");
+        judge.accepts(&object("Gatekeeper", &spec)?).await?;
+    }
+    judge
+        .accepts(&object(
+            "Gate",
+            "{gatekeepers: [{name: a, namespace: null}], window: null}",
+        )?)
         .await
 }
 
