@@ -204,11 +204,12 @@ fn months(cron: &croner::Cron) -> u16 {
 
 fn minutes(cron: &croner::Cron) -> Vec<u16> {
     let pattern = &cron.pattern;
-    (0..1440u16)
-        .filter(|minute| {
-            matches!(pattern.hour_match(u32::from(minute / 60)), Ok(true))
-                && matches!(pattern.minute_match(u32::from(minute % 60)), Ok(true))
-        })
+    let hour = |hour: &u16| matches!(pattern.hour_match((*hour).into()), Ok(true));
+    let minute = |minute: &u16| matches!(pattern.minute_match((*minute).into()), Ok(true));
+    let of_hour: Vec<u16> = (0..60).filter(minute).collect();
+    (0..24)
+        .filter(hour)
+        .flat_map(|hour| of_hour.iter().map(move |minute| hour * 60 + minute))
         .collect()
 }
 

@@ -7,9 +7,10 @@ pub(super) const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 /// Runs of minutes whose windows of `duration` touch, as first and last minute.
 pub(super) fn blocks(minutes: &[u16], duration: SignedDuration) -> Vec<(u16, u16)> {
     let mut blocks: Vec<(u16, u16)> = Vec::new();
+    let seconds = duration.as_secs();
     for &minute in minutes {
         match blocks.last_mut() {
-            Some((_, last)) if MINUTE * i32::from(minute - *last) <= duration => *last = minute,
+            Some((_, last)) if i64::from(minute - *last) * 60 <= seconds => *last = minute,
             _ => blocks.push((minute, minute)),
         }
     }
