@@ -239,6 +239,20 @@ fn windows_that_touch_never_close(#[case] expression: &str, #[case] duration: Op
     true,
     "2026-04-05T04:00:00Z"
 )]
+#[case::turned_back_over_midnight(
+    "* * 6-7 11 *",
+    "America/St_Johns",
+    "2010-11-06T12:00:00Z",
+    true,
+    "2010-11-08T03:30:00Z"
+)]
+#[case::the_day_before_once_more(
+    "* 23 * * *",
+    "America/St_Johns",
+    "2010-11-07T02:30:30Z",
+    false,
+    "2010-11-07T02:31:00Z"
+)]
 fn a_cron_without_a_duration_is_a_predicate(
     #[case] expression: &str,
     #[case] zone: &str,

@@ -81,7 +81,7 @@ impl<'a> Recurrence<'a> {
         let first = self
             .wall
             .day(sooner(from, self.lasts.unwrap_or(SignedDuration::ZERO)));
-        // Where a change of the clocks skips a day, its starts count on the next.
+        // Clocks that are turned back over midnight show the day before once more.
         self.day = Some(first.yesterday().unwrap_or(first));
         self.after = if whole { Timestamp::MIN } else { from };
         self.plain = None;

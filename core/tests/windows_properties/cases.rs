@@ -2,6 +2,7 @@
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
+use proptest::collection::SizeRange;
 use proptest::prelude::*;
 use proptest::sample::select;
 use sluice_core::schedule::Schedule;
@@ -10,7 +11,7 @@ use sluice_crds::gatekeeper as api;
 use crate::expression::{Expression, expression};
 
 /// Zones that change their clocks at odd times, by odd amounts, or not at all.
-pub const ZONES: [&str; 11] = [
+pub const ZONES: [&str; 12] = [
     "UTC",
     "Europe/London",
     "America/New_York",
@@ -20,6 +21,8 @@ pub const ZONES: [&str; 11] = [
     "Africa/Casablanca",
     // At midnight.
     "America/Santiago",
+    // At a minute past midnight, until 2011.
+    "America/St_Johns",
     // By two hours.
     "Antarctica/Troll",
     // Lost 30 December 2011.
@@ -34,24 +37,73 @@ pub const ZONES: [&str; 11] = [
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
-/// A window by cron, its lengths in minutes.
+/// A window, its lengths in minutes.
 #[derive(Clone, Debug)]
 pub struct Window {
-    pub expression: Expression,
-    pub duration: Option<i64>,
+    pub when: When,
     pub last_start: Option<i64>,
 }
 
+/// When a window is.
+#[derive(Clone, Debug)]
+pub enum When {
+    /// From each match on, or, without a duration, in each minute that matches.
+    Cron {
+        expression: Expression,
+        duration: Option<i64>,
+    },
+    /// In minutes since 1970-01-01T00:00 on the wall.
+    Dated { from: i64, until: i64 },
+}
+
 impl Window {
-    pub fn spec(&self) -> api::Window {
-        let length = |minutes: &i64| sluice_crds::Duration(format!("{minutes}m"));
-        api::Window {
-            cron: Some(self.expression.to_string()),
-            duration: self.duration.as_ref().map(length),
-            last_start: self.last_start.as_ref().map(length),
-            ..api::Window::default()
+    /// A cron without a duration.
+    pub fn matching(expression: Expression) -> Self {
+        let when = When::Cron {
+            expression,
+            duration: None,
+        };
+        Self {
+            when,
+            last_start: None,
         }
     }
+
+    pub fn spec(&self) -> api::Window {
+        let length = |minutes: i64| sluice_crds::Duration(format!("{minutes}m"));
+        let last_start = self.last_start.map(length);
+        match &self.when {
+            When::Cron {
+                expression,
+                duration,
+            } => api::Window {
+                cron: Some(expression.to_string()),
+                duration: duration.map(length),
+                last_start,
+                ..api::Window::default()
+            },
+            When::Dated { from, until } => api::Window {
+                from: Some(local(*from)),
+                until: Some(local(*until)),
+                last_start,
+                ..api::Window::default()
+            },
+        }
+    }
+
+    /// How long it lasts after it started, if that matters.
+    pub fn duration(&self) -> Option<i64> {
+        match self.when {
+            When::Cron { duration, .. } => duration,
+            When::Dated { .. } => None,
+        }
+    }
+}
+
+/// A local time as specs have it.
+fn local(minutes: i64) -> String {
+    let read = Timestamp::from_second(minutes * 60).unwrap();
+    read.strftime("%Y-%m-%dT%H:%M:%S").to_string()
 }
 
 /// Windows in a zone, and an instant to ask about.
@@ -99,25 +151,36 @@ pub fn read(spec: &api::Schedule) -> Option<Schedule> {
     }
 }
 
-fn window(most_hours: i64) -> impl Strategy<Value = Window> {
+/// A window near an instant.
+fn window(at: Timestamp) -> impl Strategy<Value = Window> {
     let minutes = prop_oneof![
         3 => 1..=59i64,
         4 => 60..=24 * 60i64,
-        2 => (1..=most_hours).prop_map(|hours| hours * 60),
+        2 => (1..=96i64).prop_map(|hours| hours * 60),
     ];
-    (expression(), prop::option::weighted(0.75, minutes)).prop_map(|(expression, duration)| {
-        Window {
-            expression,
-            duration,
-            last_start: None,
-        }
+    let by_cron =
+        (expression(), prop::option::weighted(0.75, minutes)).prop_map(|(expression, duration)| {
+            When::Cron {
+                expression,
+                duration,
+            }
+        });
+    let near = at.as_second().div_euclid(60);
+    let lengths = prop_oneof![1..=1440i64, 1440..=100 * 1440i64];
+    let dated = (-60 * 1440..=10 * 1440i64, lengths).prop_map(move |(away, length)| When::Dated {
+        from: near + away,
+        until: near + away + length,
+    });
+    prop_oneof![7 => by_cron, 1 => dated].prop_map(|when| Window {
+        when,
+        last_start: None,
     })
 }
 
 /// A window of the list `open`: of some, the last part is too late.
-fn open_window() -> impl Strategy<Value = Window> {
-    (window(96), prop::option::weighted(0.2, 0..1000i64)).prop_map(|(mut window, permille)| {
-        if let (Some(duration), Some(permille)) = (window.duration, permille)
+fn open_window(at: Timestamp) -> impl Strategy<Value = Window> {
+    (window(at), prop::option::weighted(0.2, 0..1000i64)).prop_map(|(mut window, permille)| {
+        if let (Some(duration), Some(permille)) = (window.duration(), permille)
             && duration > 1
         {
             window.last_start = Some(1 + (duration - 2) * permille / 1000);
@@ -158,29 +221,42 @@ fn instant(zone: &'static str) -> impl Strategy<Value = Timestamp> {
     })
 }
 
+/// So many windows in each list.
 fn case_of(
-    open: impl Strategy<Value = Vec<Window>>,
-    closed: impl Strategy<Value = Vec<Window>>,
+    open: impl Into<SizeRange>,
+    closed: impl Into<SizeRange>,
 ) -> impl Strategy<Value = Case> {
-    let place = select(&ZONES).prop_flat_map(|zone| (Just(zone), instant(zone)));
-    (place, open, closed).prop_map(|((zone, at), open, closed)| Case {
-        zone,
-        open,
-        closed,
-        at,
+    let (open, closed) = (open.into(), closed.into());
+    place().prop_flat_map(move |(zone, at)| {
+        let open = prop::collection::vec(open_window(at), open.clone());
+        let closed = prop::collection::vec(window(at), closed.clone());
+        (open, closed).prop_map(move |(open, closed)| Case {
+            zone,
+            open,
+            closed,
+            at,
+        })
     })
 }
 
 /// One `open` window.
 pub fn single() -> impl Strategy<Value = Case> {
-    case_of(prop::collection::vec(open_window(), 1), Just(Vec::new()))
+    case_of(1, 0)
+}
+
+/// One cron without a duration, under `open`.
+pub fn matching() -> impl Strategy<Value = Case> {
+    (place(), expression()).prop_map(|((zone, at), expression)| Case {
+        zone,
+        open: vec![Window::matching(expression)],
+        closed: Vec::new(),
+        at,
+    })
 }
 
 /// Several windows in both lists, at least one.
 pub fn several() -> impl Strategy<Value = Case> {
-    let some = |least| prop::collection::vec(open_window(), least..=3);
-    let closed = |least| prop::collection::vec(window(96), least..=2);
-    prop_oneof![case_of(some(1), closed(0)), case_of(some(0), closed(1))]
+    prop_oneof![case_of(1..=3, 0..=2), case_of(0..=3, 1..=2)]
 }
 
 /// Any zone, with an instant.
@@ -188,9 +264,12 @@ pub fn place() -> impl Strategy<Value = (&'static str, Timestamp)> {
     select(&ZONES).prop_flat_map(|zone| (Just(zone), instant(zone)))
 }
 
-/// Further `closed` windows.
-pub fn more_closed() -> impl Strategy<Value = Vec<Window>> {
-    prop::collection::vec(window(96), 1..=2)
+/// A case, and further `closed` windows.
+pub fn with_more_closed() -> impl Strategy<Value = (Case, Vec<Window>)> {
+    several().prop_flat_map(|case| {
+        let more = prop::collection::vec(window(case.at), 1..=2);
+        (Just(case), more)
+    })
 }
 
 /// Up to `days` later, or earlier.

@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::{Offset, TimeZone};
 
-use crate::cases::{Case, Window};
+use crate::cases::{Case, When, Window};
+use crate::expression::Expression;
 
 const DAY: i64 = 1440;
 /// How far ahead of the instant the scanner looks, in minutes.
@@ -17,7 +18,7 @@ pub fn open(case: &Case) -> Vec<bool> {
         .open
         .iter()
         .chain(&case.closed)
-        .filter_map(|window| window.duration)
+        .filter_map(Window::duration)
         .max();
     let first = case.at.as_second().div_euclid(60);
     // A day more, so that what was shown before is known where clocks are turned back.
@@ -63,30 +64,49 @@ impl Wall {
 
     /// Whether each minute is inside `window`.
     pub fn inside(&self, window: &Window) -> Vec<bool> {
-        match window.duration {
-            None => {
-                let mut days = Days::default();
+        match &window.when {
+            When::Cron {
+                expression,
+                duration: None,
+            } => {
+                let mut days = Days::new(expression);
                 self.readings
                     .iter()
-                    .map(|&reading| days.matches(window, reading))
+                    .map(|&reading| days.match_minute(reading))
                     .collect()
             }
-            Some(duration) => self.started(window, duration - window.last_start.unwrap_or(0)),
+            When::Cron {
+                expression,
+                duration: Some(duration),
+            } => self.started(expression, duration - window.last_start.unwrap_or(0)),
+            When::Dated { from, until } => self
+                .shown()
+                .map(|shown| (*from..*until).contains(&shown))
+                .collect(),
         }
+    }
+
+    /// The latest reading that has been shown, or skipped, by each minute: clocks that are turned
+    /// back show nothing new for a while.
+    fn shown(&self) -> impl Iterator<Item = i64> {
+        self.readings.iter().scan(i64::MIN, |shown, &reading| {
+            *shown = reading.max(*shown);
+            Some(*shown)
+        })
     }
 
     /// The clock shows each reading once: one that is shown again was shown before, and one that
     /// is skipped is shown, as it were, together with the first reading after it.
-    fn started(&self, window: &Window, lasts: i64) -> Vec<bool> {
-        let mut days = Days::default();
-        let mut shown = self.readings[0] - 1;
+    fn started(&self, expression: &Expression, lasts: i64) -> Vec<bool> {
+        let mut days = Days::new(expression);
+        let mut before = self.readings[0] - 1;
         let mut left = 0;
         let mut inside = Vec::with_capacity(self.readings.len());
-        for &reading in &self.readings {
-            if (shown + 1..=reading).any(|reading| days.matches(window, reading)) {
+        for shown in self.shown() {
+            if (before + 1..=shown).any(|reading| days.match_minute(reading)) {
                 left = lasts;
             }
-            shown = shown.max(reading);
+            before = shown;
             inside.push(left > 0);
             left -= 1;
         }
@@ -95,21 +115,28 @@ impl Wall {
 }
 
 /// Remembers the day it was last asked about.
-#[derive(Default)]
-struct Days {
+struct Days<'a> {
+    expression: &'a Expression,
     last: Option<(i64, bool)>,
 }
 
-impl Days {
-    fn matches(&mut self, window: &Window, reading: i64) -> bool {
-        if !window.expression.matches_minute(reading.rem_euclid(DAY)) {
+impl<'a> Days<'a> {
+    fn new(expression: &'a Expression) -> Self {
+        Self {
+            expression,
+            last: None,
+        }
+    }
+
+    fn match_minute(&mut self, reading: i64) -> bool {
+        if !self.expression.matches_minute(reading.rem_euclid(DAY)) {
             return false;
         }
         let day = reading.div_euclid(DAY);
         match self.last {
             Some((last, matches)) if last == day => matches,
             _ => {
-                let matches = window.expression.matches_day(date(day));
+                let matches = self.expression.matches_day(date(day));
                 self.last = Some((day, matches));
                 matches
             }
