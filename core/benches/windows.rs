@@ -48,8 +48,8 @@ fn hundred_windows() -> String {
     format!("{{timeZone: Europe/London, open: [{windows}]}}")
 }
 
-/// 200 events that recur every year, month or week.
-fn two_hundred_events() -> Reading {
+/// The text of 200 events that recur every year, month or week.
+fn two_hundred_events() -> String {
     let mut text = "BEGIN:VCALENDAR\r\n".to_owned();
     for n in 0..200 {
         let rule = match n % 10 {
@@ -64,12 +64,18 @@ fn two_hundred_events() -> Reading {
             n % 24,
         );
     }
-    text += "END:VCALENDAR\r\n";
-    let zone = sluice_core::zone::find("Europe/London").unwrap();
-    Reading::Read {
-        calendar: Arc::new(Calendar::parse(&text, &zone).unwrap()),
+    text + "END:VCALENDAR\r\n"
+}
+
+fn calendar(text: &str) -> Calendar {
+    Calendar::parse(text, &sluice_core::zone::find("Europe/London").unwrap()).unwrap()
+}
+
+fn events_read() -> Vec<Reading> {
+    vec![Reading::Read {
+        calendar: Arc::new(calendar(&two_hundred_events())),
         good_until: None,
-    }
+    }]
 }
 
 struct Case {
@@ -94,7 +100,7 @@ fn cases() -> Vec<Case> {
         case("weekly", WEEKLY, vec![]),
         case("membership", MEMBERSHIP, vec![]),
         case("100 windows", &hundred_windows(), vec![]),
-        case("200 events", CALENDAR, vec![two_hundred_events()]),
+        case("200 events", CALENDAR, events_read()),
     ]
 }
 
@@ -163,6 +169,10 @@ fn prepare(criterion: &mut Criterion) {
             bencher.iter(|| schedule.timeline(&case.readings, black_box(from())));
         });
     }
+    let text = two_hundred_events();
+    group.bench_function("200 events: read the calendar", |bencher| {
+        bencher.iter(|| calendar(black_box(&text)));
+    });
     group.bench_function("weekly: parse, by the cron crate", |bencher| {
         bencher.iter(|| cron::Schedule::from_str(black_box("0 0 9 * * MON")));
     });
