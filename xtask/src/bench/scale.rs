@@ -104,7 +104,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
 /// When everything opens: late enough for everything to have been created and written before.
 #[allow(clippy::disallowed_methods, reason = "a benchmark on the real clock")]
 fn instant(n: usize, idle: u64) -> Result<Timestamp> {
-    let creating = n / 150;
+    // At the slowest rates seen: two objects and two statuses for each gate.
+    let creating = n / 70;
     let seconds = i64::try_from(creating)? + i64::try_from(idle)? + 60;
     Ok(Timestamp::from_second(
         Timestamp::now().as_second() + seconds,
