@@ -49,7 +49,7 @@ pub struct Window {
 pub enum When {
     /// From each match on, or, without a duration, in each minute that matches.
     Cron {
-        expression: Expression,
+        expression: Box<Expression>,
         duration: Option<i64>,
     },
     /// In minutes since 1970-01-01T00:00 on the wall.
@@ -60,7 +60,7 @@ impl Window {
     /// A cron without a duration.
     pub fn matching(expression: Expression) -> Self {
         let when = When::Cron {
-            expression,
+            expression: Box::new(expression),
             duration: None,
         };
         Self {
@@ -161,7 +161,7 @@ fn window(at: Timestamp) -> impl Strategy<Value = Window> {
     let by_cron =
         (expression(), prop::option::weighted(0.75, minutes)).prop_map(|(expression, duration)| {
             When::Cron {
-                expression,
+                expression: Box::new(expression),
                 duration,
             }
         });
