@@ -4,11 +4,11 @@
 //! one object that this version cannot read would hide all the others. So: kube's watcher, and a
 //! map.
 
-use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use futures::StreamExt;
+use hashbrown::HashMap;
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher::Config};
@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 use crate::failure;
-use crate::key::ObjectKey;
+use crate::key::{KeyRef, ObjectKey};
 
 /// The annotation in which `kubectl apply` keeps a copy of the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -40,6 +40,27 @@ impl<K> Clone for Seen<K> {
     }
 }
 
+impl<K> Seen<K> {
+    /// The object, if this version can read it.
+    pub fn object(&self) -> Option<&Arc<K>> {
+        match self {
+            Seen::Object(object) => Some(object),
+            Seen::Unreadable(_) => None,
+        }
+    }
+}
+
+/// An object that has come, changed or gone.
+#[derive(Debug)]
+pub struct Change<'a, K> {
+    /// Its name.
+    pub key: &'a ObjectKey,
+    /// What it was. None: it was not there.
+    pub before: Option<&'a Seen<K>>,
+    /// What it is. None: it is gone.
+    pub now: Option<&'a Seen<K>>,
+}
+
 /// All objects of one kind.
 #[derive(Debug)]
 pub struct Cache<K> {
@@ -58,8 +79,8 @@ impl<K> Default for Cache<K> {
 
 impl<K> Cache<K> {
     /// The object of that name.
-    pub fn get(&self, key: &ObjectKey) -> Option<Seen<K>> {
-        self.read().get(key).cloned()
+    pub fn get(&self, key: KeyRef<'_>) -> Option<Seen<K>> {
+        self.read().get(&key).cloned()
     }
 
     /// The names of all objects.
@@ -69,11 +90,8 @@ impl<K> Cache<K> {
 
     /// All objects that can be read.
     pub fn objects(&self) -> Vec<Arc<K>> {
-        let readable = |seen: &Seen<K>| match seen {
-            Seen::Object(object) => Some(Arc::clone(object)),
-            Seen::Unreadable(_) => None,
-        };
-        self.read().values().filter_map(readable).collect()
+        let all = self.read();
+        all.values().filter_map(Seen::object).cloned().collect()
     }
 
     /// Whether everything has been listed once.
@@ -106,7 +124,7 @@ where
         &self,
         api: Api<DeserializeGuard<K>>,
         config: Config,
-        changed: impl Fn(&ObjectKey, Option<&Seen<K>>),
+        changed: impl Fn(Change<'_, K>),
     ) {
         let mut events = Box::pin(watcher::watcher(api, config).default_backoff());
         let mut listed: Vec<(ObjectKey, Seen<K>)> = Vec::new();
@@ -134,32 +152,49 @@ where
         &self,
         event: Event<DeserializeGuard<K>>,
         listed: &mut Vec<(ObjectKey, Seen<K>)>,
-        changed: &impl Fn(&ObjectKey, Option<&Seen<K>>),
+        changed: &impl Fn(Change<'_, K>),
     ) {
         match event {
             Event::Init => listed.clear(),
             Event::InitApply(object) => listed.push(seen(object)),
             Event::InitDone => {
                 let fresh: HashMap<_, _> = std::mem::take(listed).into_iter().collect();
-                let names: HashSet<ObjectKey> = fresh.keys().cloned().collect();
-                let before = std::mem::replace(&mut *self.write(), fresh);
+                let all: Vec<_> = fresh.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+                let mut before = std::mem::replace(&mut *self.write(), fresh);
                 self.synced.send_replace(true);
-                for gone in before.keys().filter(|key| !names.contains(key)) {
-                    changed(gone, None);
+                for (key, now) in &all {
+                    let before = before.remove(key);
+                    changed(Change {
+                        key,
+                        before: before.as_ref(),
+                        now: Some(now),
+                    });
                 }
-                for key in &names {
-                    changed(key, self.get(key).as_ref());
+                for (key, gone) in &before {
+                    changed(Change {
+                        key,
+                        before: Some(gone),
+                        now: None,
+                    });
                 }
             }
             Event::Apply(object) => {
                 let (key, object) = seen(object);
-                self.write().insert(key.clone(), object.clone());
-                changed(&key, Some(&object));
+                let before = self.write().insert(key.clone(), object.clone());
+                changed(Change {
+                    key: &key,
+                    before: before.as_ref(),
+                    now: Some(&object),
+                });
             }
             Event::Delete(object) => {
                 let (key, _) = seen(object);
-                self.write().remove(&key);
-                changed(&key, None);
+                let before = self.write().remove(&key);
+                changed(Change {
+                    key: &key,
+                    before: before.as_ref(),
+                    now: None,
+                });
             }
         }
     }
@@ -167,10 +202,7 @@ where
 
 /// An object without what nobody here reads and much of its memory is.
 fn seen<K: Resource<DynamicType = ()>>(object: DeserializeGuard<K>) -> (ObjectKey, Seen<K>) {
-    let key = ObjectKey {
-        namespace: object.meta().namespace.clone().unwrap_or_default(),
-        name: object.meta().name.clone().unwrap_or_default(),
-    };
+    let key = ObjectKey::of(&object);
     let seen = match object.0 {
         Ok(mut object) => {
             object.meta_mut().managed_fields = None;

@@ -16,11 +16,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::cache::Seen;
+use crate::cache::{Change, Seen};
 use crate::clock::Clock;
 use crate::events::{self, Events};
 use crate::evidence::Tracker;
-use crate::key::{ObjectKey, Work};
+use crate::key::Work;
 use crate::lease::{self, Leadership};
 use crate::metrics::Counters;
 use crate::queue::{Shared, Urgency};
@@ -29,7 +29,7 @@ use crate::settings::Settings;
 use crate::shard::Shard;
 use crate::waker::Waker;
 use crate::worker::{Retry, Workers};
-use crate::world::{Standing, World};
+use crate::world::{Standing, World, is_respecified};
 use crate::{http, identity, skew};
 
 /// How long the start waits for the admission policies to be looked up, when that is refused.
@@ -217,8 +217,9 @@ impl House {
             Arc::clone(&self.clock),
         );
         watches.spawn(async move {
-            let wake = |key: &ObjectKey, gate: Option<&Seen<Gate>>| {
-                let gate = gate.and_then(readable);
+            let wake = |change: Change<'_, Gate>| {
+                let key = change.key;
+                let gate = change.now.and_then(Seen::object).map(AsRef::as_ref);
                 world.note_gate(key, gate);
                 let urgency = match gate {
                     Some(gate) if force::is_asked_for(gate) => Urgency::Person,
@@ -231,17 +232,15 @@ impl House {
         let tracker = self.tracker()?;
         let (world, waker) = (Arc::clone(&self.world), self.waker());
         watches.spawn(async move {
-            let wake = |key: &ObjectKey, gatekeeper: Option<&Seen<Gatekeeper>>| {
-                let object = match gatekeeper {
-                    Some(Seen::Object(object)) => Some(object),
-                    Some(Seen::Unreadable(_)) | None => None,
-                };
-                match object {
+            let wake = |change: Change<'_, Gatekeeper>| {
+                match change.now.and_then(Seen::object) {
                     Some(object) => tracker.track(object),
-                    None => tracker.forget(key),
+                    None => {
+                        tracker.forget(change.key);
+                        world.forget_gatekeeper(change.key);
+                    }
                 }
-                let respecified = world.note_gatekeeper(key, object.map(AsRef::as_ref));
-                waker.gatekeeper(key, respecified);
+                waker.gatekeeper(change.key, is_respecified(&change));
             };
             world
                 .gatekeepers
@@ -402,13 +401,6 @@ async fn work(
         }
     }
     work_ended.cancel();
-}
-
-fn readable(seen: &Seen<Gate>) -> Option<&Gate> {
-    match seen {
-        Seen::Object(gate) => Some(gate),
-        Seen::Unreadable(_) => None,
-    }
 }
 
 fn identity_in_words(identity: Identity) -> &'static str {

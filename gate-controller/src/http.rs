@@ -13,17 +13,14 @@ use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+mod page;
+
 /// Metrics, at `/metrics`.
 pub fn metrics(registry: Registry) -> Router {
     async fn show(State(registry): State<Arc<Registry>>) -> Response {
-        let mut text = String::new();
-        match encode(&mut text, &registry) {
-            Ok(()) => {
-                let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-                ([(header::CONTENT_TYPE, kind)], text).into_response()
-            }
-            Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-        }
+        let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+        let body = page::body(move |mut page| encode(&mut page, &registry));
+        ([(header::CONTENT_TYPE, kind)], body).into_response()
     }
     Router::new()
         .route("/metrics", get(show))

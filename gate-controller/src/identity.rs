@@ -51,12 +51,12 @@ impl Policies {
         let policies = self.policies.follow(
             Api::<DeserializeGuard<ValidatingAdmissionPolicy>>::all(client.clone()),
             config(),
-            |_, policy| note(&|installed| installed.policy = policy.is_some()),
+            |policy| note(&|installed| installed.policy = policy.now.is_some()),
         );
         let bindings = self.bindings.follow(
             Api::<DeserializeGuard<ValidatingAdmissionPolicyBinding>>::all(client),
             config(),
-            |_, binding| note(&|installed| installed.binding = binding.is_some_and(denies)),
+            |binding| note(&|installed| installed.binding = binding.now.is_some_and(denies)),
         );
         tokio::join!(policies, bindings);
     }

@@ -1,34 +1,74 @@
 //! Names of objects, and of the work there is to do on them.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
-use kube::ResourceExt;
-use kube::runtime::reflector::ObjectRef;
+use hashbrown::Equivalent;
+use kube::Resource;
 
-/// The namespace and name of an object.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The namespace and name of an object. Many indexes hold the same one: a clone costs no text.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectKey {
     /// The namespace.
-    pub namespace: String,
+    pub namespace: Arc<str>,
     /// The name.
-    pub name: String,
+    pub name: Arc<str>,
+}
+
+/// The same, borrowed: what a map is asked with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct KeyRef<'a> {
+    /// The namespace.
+    pub namespace: &'a str,
+    /// The name.
+    pub name: &'a str,
+}
+
+impl<'a> KeyRef<'a> {
+    /// The key of a namespaced object.
+    pub fn of<K: Resource>(object: &'a K) -> Self {
+        let metadata = object.meta();
+        Self {
+            namespace: metadata.namespace.as_deref().unwrap_or_default(),
+            name: metadata.name.as_deref().unwrap_or_default(),
+        }
+    }
+}
+
+impl From<KeyRef<'_>> for ObjectKey {
+    fn from(key: KeyRef<'_>) -> Self {
+        Self {
+            namespace: key.namespace.into(),
+            name: key.name.into(),
+        }
+    }
+}
+
+impl Equivalent<ObjectKey> for KeyRef<'_> {
+    fn equivalent(&self, key: &ObjectKey) -> bool {
+        *self == key.borrowed()
+    }
+}
+
+impl Hash for ObjectKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.borrowed().hash(state);
+    }
 }
 
 impl ObjectKey {
     /// The key of a namespaced object.
-    pub fn of<K: ResourceExt>(object: &K) -> Self {
-        Self {
-            namespace: object.namespace().unwrap_or_default(),
-            name: object.name_any(),
-        }
+    pub fn of<K: Resource>(object: &K) -> Self {
+        KeyRef::of(object).into()
     }
 
-    /// How a store looks it up.
-    pub fn to_ref<K>(&self) -> ObjectRef<K>
-    where
-        K: kube::Resource<DynamicType = ()>,
-    {
-        ObjectRef::new(&self.name).within(&self.namespace)
+    /// What a map is asked with.
+    pub fn borrowed(&self) -> KeyRef<'_> {
+        KeyRef {
+            namespace: &self.namespace,
+            name: &self.name,
+        }
     }
 }
 

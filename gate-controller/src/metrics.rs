@@ -18,10 +18,14 @@ use sluice_crds::{Gate, Setting, State};
 
 use crate::world::World;
 
+mod durations;
+
+pub use durations::Durations;
+
 /// What is counted as it happens.
 pub struct Counters {
-    /// How long looking at an object took, in seconds: Flux's name, labels and buckets.
-    pub reconciles: Family<ObjectLabels, Histogram>,
+    /// How long looks took.
+    pub reconciles: Durations,
     /// Looks that failed.
     pub failures: Family<KindLabels, Counter>,
     /// Writes that the API server took.
@@ -32,17 +36,6 @@ pub struct Counters {
     pub transition_delay: Family<KindLabels, Histogram>,
     /// Events that were not sent.
     pub events_dropped: Counter,
-}
-
-/// An object.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct ObjectLabels {
-    /// Its kind.
-    pub kind: &'static str,
-    /// Its name.
-    pub name: String,
-    /// Its namespace.
-    pub namespace: String,
 }
 
 /// A kind.
@@ -61,10 +54,6 @@ pub struct TransitionLabels {
     pub state: &'static str,
 }
 
-fn reconcile_histogram() -> Histogram {
-    Histogram::new([0.01, 0.1, 1.0, 10.0, 60.0])
-}
-
 fn delay_histogram() -> Histogram {
     Histogram::new([
         0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
@@ -74,7 +63,7 @@ fn delay_histogram() -> Histogram {
 impl Default for Counters {
     fn default() -> Self {
         Self {
-            reconciles: Family::new_with_constructor(reconcile_histogram),
+            reconciles: Durations::default(),
             failures: Family::default(),
             writes: Family::default(),
             transitions: Family::default(),
@@ -92,11 +81,6 @@ impl Counters {
         backlog: impl Fn() -> usize + Send + Sync + 'static,
     ) -> Registry {
         let mut registry = Registry::default();
-        registry.register(
-            "gotk_reconcile_duration_seconds",
-            "How long a look at an object took",
-            self.reconciles.clone(),
-        );
         registry.register(
             "sluice_reconcile_failures",
             "Looks that failed",
@@ -122,16 +106,12 @@ impl Counters {
             "Events that were not sent",
             self.events_dropped.clone(),
         );
+        registry.register_collector(Box::new(self.reconciles.clone()));
         registry.register_collector(Box::new(Gauges {
             world,
             backlog: Box::new(backlog),
         }));
         registry
-    }
-
-    /// Forgets an object that is gone.
-    pub fn forget(&self, labels: &ObjectLabels) {
-        self.reconciles.remove(labels);
     }
 }
 

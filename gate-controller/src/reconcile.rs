@@ -146,8 +146,8 @@ mod tests {
     #[test]
     fn what_was_written_is_remembered_until_the_caches_have_it() {
         let work = Work::Gate(ObjectKey {
-            namespace: "n".to_owned(),
-            name: "a".to_owned(),
+            namespace: "n".into(),
+            name: "a".into(),
         });
         let written = Written::default();
         assert!(written.beyond(&work, Some("1")).is_none());

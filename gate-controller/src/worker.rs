@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::failure;
 use crate::key::Work;
 use crate::lease::Leadership;
-use crate::metrics::{KindLabels, ObjectLabels};
+use crate::metrics::KindLabels;
 use crate::queue::{Shared, Urgency};
 use crate::reconcile::{self, Context, Outcome};
 
@@ -94,11 +94,8 @@ impl Workers {
             Ok(Err(_)) => Err(Failure::Panicked),
             Err(_) => Err(Failure::Silent(patience)),
         };
-        let labels = labels(work);
         match outcome {
-            Ok(outcome) => {
-                self.succeeded(work, outcome, &labels, began);
-            }
+            Ok(outcome) => self.succeeded(work, outcome, began.elapsed()),
             Err(Failure::Refused(error)) if failure::is_gone(&error) => {
                 self.forgive(work);
             }
@@ -110,17 +107,17 @@ impl Workers {
         }
     }
 
-    fn succeeded(&self, work: &Work, outcome: Outcome, labels: &ObjectLabels, began: Instant) {
+    fn succeeded(&self, work: &Work, outcome: Outcome, took: Duration) {
         self.forgive(work);
+        let reconciles = &self.context.counters.reconciles;
         match outcome {
             Outcome::Wake(at) => {
-                let histogram = self.context.counters.reconciles.get_or_create(labels);
-                histogram.observe(began.elapsed().as_secs_f64());
+                reconciles.observe(work, took.as_secs_f64());
                 if let Some(at) = at {
                     self.again(work, at);
                 }
             }
-            Outcome::Gone => self.context.counters.forget(labels),
+            Outcome::Gone => reconciles.forget(work),
             Outcome::NotOurs => {}
         }
     }
@@ -187,15 +184,6 @@ pub(crate) fn urgency(work: &Work) -> Urgency {
     match work {
         Work::Gate(_) => Urgency::Gate,
         Work::Gatekeeper(_) => Urgency::Report,
-    }
-}
-
-fn labels(work: &Work) -> ObjectLabels {
-    let key = work.key();
-    ObjectLabels {
-        kind: work.kind(),
-        name: key.name.clone(),
-        namespace: key.namespace.clone(),
     }
 }
 

@@ -4,18 +4,22 @@
 //! Reading it takes no request, so that a decision is right at its instant, however long the
 //! writing of statuses takes.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use hashbrown::HashMap;
 use jiff::Timestamp;
 use sluice_core::clock::{Now, Trust};
 use sluice_core::gate::{self, Answer, Identity, Sight, View};
 use sluice_core::gatekeeper::{Evidence, Keeper};
 use sluice_crds::{Gate, Gatekeeper};
 
-use crate::cache::{Cache, Seen};
+use crate::cache::{Cache, Change, Seen};
 use crate::evidence::EvidenceStore;
-use crate::key::ObjectKey;
+use crate::key::{KeyRef, ObjectKey};
+
+mod users;
+
+use users::Users;
 
 /// The caches and what is derived from them.
 pub struct World {
@@ -25,18 +29,10 @@ pub struct World {
     pub gatekeepers: Cache<Gatekeeper>,
     /// What was observed for them.
     pub evidence: Arc<EvidenceStore>,
-    keepers: Mutex<HashMap<ObjectKey, Arc<Keeper>>>,
-    specs: Mutex<HashMap<ObjectKey, Spec>>,
+    keepers: RwLock<HashMap<ObjectKey, Arc<Keeper>>>,
     users: Mutex<Users>,
     standing: RwLock<Standing>,
     cross_namespace: bool,
-}
-
-/// Which spec of which object.
-#[derive(Clone, PartialEq)]
-struct Spec {
-    uid: Option<String>,
-    generation: Option<i64>,
 }
 
 /// How far the clock and the authors of annotations can be relied on.
@@ -63,8 +59,7 @@ impl World {
             gates: Cache::default(),
             gatekeepers: Cache::default(),
             evidence: Arc::default(),
-            specs: Mutex::default(),
-            keepers: Mutex::default(),
+            keepers: RwLock::default(),
             users: Mutex::default(),
             standing: RwLock::new(standing),
             cross_namespace,
@@ -73,15 +68,12 @@ impl World {
 
     /// How far the clock and the authors of annotations can be relied on.
     pub fn standing(&self) -> Standing {
-        *self.standing.read().unwrap_or_else(PoisonError::into_inner)
+        *read(&self.standing)
     }
 
     /// Changes that. Says whether it was anything else before.
     pub fn stand(&self, change: impl FnOnce(&mut Standing)) -> bool {
-        let mut standing = self
-            .standing
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut standing = write(&self.standing);
         let before = *standing;
         change(&mut standing);
         before != *standing
@@ -123,11 +115,9 @@ impl World {
                 if named != namespace && !self.cross_namespace {
                     return Found::Forbidden;
                 }
-                let key = ObjectKey {
-                    namespace: named.to_owned(),
-                    name: reference.name.clone(),
-                };
-                self.find(&key, at)
+                let name = &reference.name;
+                let namespace = named;
+                self.find(KeyRef { namespace, name }, at)
             })
             .collect();
         let sights = found.iter().map(|found| match found {
@@ -145,9 +135,9 @@ impl World {
 
     /// A gatekeeper, ready to be asked about `at`.
     pub fn keeper(&self, object: &Arc<Gatekeeper>, at: Timestamp) -> Arc<Keeper> {
-        let key = ObjectKey::of(object.as_ref());
+        let key = KeyRef::of(object.as_ref());
         let evidence = self.evidence.of(object);
-        let known = lock(&self.keepers).get(&key).cloned();
+        let known = read(&self.keepers).get(&key).cloned();
         let keeper = match known.filter(|keeper| is_current(keeper, object, &evidence, at)) {
             Some(keeper) if Arc::ptr_eq(keeper.object(), object) => return keeper,
             // Only metadata or status have changed: what its spec comes to has not.
@@ -155,11 +145,11 @@ impl World {
             // Outside the lock: a calendar may take a while, and others have to be decided.
             None => Arc::new(Keeper::new(Arc::clone(object), evidence, at)),
         };
-        lock(&self.keepers).insert(key, Arc::clone(&keeper));
+        write(&self.keepers).insert(key.into(), Arc::clone(&keeper));
         keeper
     }
 
-    fn find(&self, key: &ObjectKey, at: Timestamp) -> Found {
+    fn find(&self, key: KeyRef<'_>, at: Timestamp) -> Found {
         match self.gatekeepers.get(key) {
             None => Found::Missing,
             Some(Seen::Unreadable(why)) => Found::Unreadable(why),
@@ -169,39 +159,38 @@ impl World {
 
     /// Notes which gatekeepers a gate names; none when it is gone.
     pub fn note_gate(&self, key: &ObjectKey, gate: Option<&Gate>) {
-        let named = gate.map(|gate| {
-            let namespace = |own: &Option<String>| own.clone().unwrap_or(key.namespace.clone());
-            let references = gate.spec.gatekeepers.iter();
-            references
-                .map(|reference| ObjectKey {
-                    namespace: namespace(&reference.namespace),
-                    name: reference.name.clone(),
-                })
-                .collect()
+        let references = gate.map_or(&[][..], |gate| &gate.spec.gatekeepers);
+        let named = references.iter().map(|reference| ObjectKey {
+            namespace: match &reference.namespace {
+                Some(namespace) => namespace.as_str().into(),
+                None => Arc::clone(&key.namespace),
+            },
+            name: reference.name.as_str().into(),
         });
-        lock(&self.users).set(key, named.unwrap_or_default());
+        lock(&self.users).set(key, named.collect());
     }
 
-    /// Notes a gatekeeper as it was seen, or that it is gone or cannot be read. Says whether its
-    /// spec is another one than before, so that its gates may have changed.
-    pub fn note_gatekeeper(&self, key: &ObjectKey, object: Option<&Gatekeeper>) -> bool {
-        let spec = object.map(|object| Spec {
-            uid: object.metadata.uid.clone(),
-            generation: object.metadata.generation,
-        });
-        let mut specs = lock(&self.specs);
-        if let Some(spec) = spec {
-            specs.insert(key.clone(), spec.clone()) != Some(spec)
-        } else {
-            lock(&self.keepers).remove(key);
-            specs.remove(key);
-            true
-        }
+    /// Notes that a gatekeeper is gone or cannot be read: nothing is kept ready for it.
+    pub fn forget_gatekeeper(&self, key: &ObjectKey) {
+        write(&self.keepers).remove(key);
     }
 
     /// The gates that name a gatekeeper.
     pub fn gates_of(&self, gatekeeper: &ObjectKey) -> Vec<ObjectKey> {
         lock(&self.users).of(gatekeeper)
+    }
+}
+
+/// Whether a change of an object changes what it asks for: another spec, or another object of the
+/// same name.
+pub fn is_respecified(change: &Change<'_, Gatekeeper>) -> bool {
+    let spec = |seen: &Seen<Gatekeeper>| {
+        let metadata = &seen.object()?.metadata;
+        Some((metadata.uid.clone(), metadata.generation))
+    };
+    match (change.before.and_then(spec), change.now.and_then(spec)) {
+        (Some(before), Some(now)) => before != now,
+        (None, _) | (_, None) => true,
     }
 }
 
@@ -214,47 +203,16 @@ fn is_current(keeper: &Keeper, object: &Gatekeeper, evidence: &Evidence, at: Tim
         && keeper.reaches(at)
 }
 
+// A panic while one of these was locked leaves it as it was between two of its operations.
+
+fn read<T>(shared: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    shared.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write<T>(shared: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    shared.write().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Which gates name which gatekeepers, both ways.
-#[derive(Default)]
-struct Users {
-    gates: HashMap<ObjectKey, BTreeSet<ObjectKey>>,
-    named: HashMap<ObjectKey, BTreeSet<ObjectKey>>,
-}
-
-impl Users {
-    fn set(&mut self, gate: &ObjectKey, named: BTreeSet<ObjectKey>) {
-        if self.named.get(gate) == Some(&named) {
-            return;
-        }
-        for gatekeeper in self.named.remove(gate).into_iter().flatten() {
-            if let Some(gates) = self.gates.get_mut(&gatekeeper) {
-                gates.remove(gate);
-                if gates.is_empty() {
-                    self.gates.remove(&gatekeeper);
-                }
-            }
-        }
-        for gatekeeper in &named {
-            self.gates
-                .entry(gatekeeper.clone())
-                .or_default()
-                .insert(gate.clone());
-        }
-        if !named.is_empty() {
-            self.named.insert(gate.clone(), named);
-        }
-    }
-
-    fn of(&self, gatekeeper: &ObjectKey) -> Vec<ObjectKey> {
-        self.gates
-            .get(gatekeeper)
-            .into_iter()
-            .flatten()
-            .cloned()
-            .collect()
-    }
 }

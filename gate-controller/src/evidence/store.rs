@@ -1,13 +1,13 @@
 //! What was observed last, for decisions to read.
 
-use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
+use hashbrown::HashMap;
 use sluice_core::gatekeeper::Evidence;
 use sluice_crds::Gatekeeper;
 use sluice_gatekeepers::{Observation, needs_evidence};
 
-use crate::key::ObjectKey;
+use crate::key::{KeyRef, ObjectKey};
 
 /// What was observed for every gatekeeper.
 #[derive(Default)]
@@ -43,7 +43,7 @@ impl EvidenceStore {
             return Evidence::default();
         }
         let stored = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let stored = stored.get(&ObjectKey::of(object));
+        let stored = stored.get(&KeyRef::of(object));
         stored
             .map(|stored| stored.evidence_for(object))
             .unwrap_or_default()

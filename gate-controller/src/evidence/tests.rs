@@ -71,7 +71,7 @@ impl Stage {
 
     /// The next gatekeeper whose evidence has changed.
     async fn changed(&mut self) -> String {
-        soon(self.changed.recv()).await.unwrap().name
+        soon(self.changed.recv()).await.unwrap().name.to_string()
     }
 
     /// Whether nobody's evidence has changed, once everything that is under way is done.

@@ -40,7 +40,7 @@ where
     let patch = json!({
         "apiVersion": K::api_version(&()),
         "kind": K::kind(&()),
-        "metadata": { "name": key.name, "resourceVersion": version },
+        "metadata": { "name": &*key.name, "resourceVersion": version },
         "status": wanted,
     });
     let force = PatchParams::apply(manager).force();

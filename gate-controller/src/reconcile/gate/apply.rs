@@ -75,7 +75,7 @@ async fn complete(
         "apiVersion": Gate::api_version(&()),
         "kind": Gate::kind(&()),
         "metadata": {
-            "name": key.name,
+            "name": &*key.name,
             "uid": gate.metadata.uid,
             "resourceVersion": version,
             "annotations": annotations,

@@ -10,7 +10,7 @@ use crate::reconcile::Context;
 /// The gate as it is, with what was last written onto it. None: it is gone, or this
 /// version cannot read it; then it counts as closed, and there is nothing to write about it.
 pub(super) fn gather(context: &Context, key: &ObjectKey) -> Option<Gate> {
-    let Seen::Object(cached) = context.world.gates.get(key)? else {
+    let Seen::Object(cached) = context.world.gates.get(key.borrowed())? else {
         return None;
     };
     let mut gate = Gate::clone(&cached);

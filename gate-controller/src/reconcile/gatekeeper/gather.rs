@@ -13,7 +13,7 @@ use crate::reconcile::Context;
 /// The gatekeeper, ready to be asked, with the status that was last written onto it. None: it is
 /// gone, or this version cannot read it; then it admits nothing, and there is nothing to write.
 pub(super) fn gather(context: &Context, key: &ObjectKey, at: Timestamp) -> Option<Arc<Keeper>> {
-    let Seen::Object(cached) = context.world.gatekeepers.get(key)? else {
+    let Seen::Object(cached) = context.world.gatekeepers.get(key.borrowed())? else {
         return None;
     };
     let keeper = context.world.keeper(&cached, at);
