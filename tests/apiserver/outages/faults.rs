@@ -140,7 +140,7 @@ async fn nothing_is_missed_while_a_watch_is_down(#[case] then: Option<Fault>) ->
     stage.says("third", State::Closed, "Default").await?;
     let known = || {
         let keys = controller.world().gates.keys().into_iter();
-        let mut names: Vec<String> = keys.map(|key| key.name).collect();
+        let mut names: Vec<String> = keys.map(|key| key.name.to_string()).collect();
         names.sort();
         names
     };
