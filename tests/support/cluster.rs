@@ -39,6 +39,18 @@ impl Cluster {
         &self.kubeconfig
     }
 
+    /// The address of its API server, and the name of the context that leads there.
+    ///
+    /// # Errors
+    ///
+    /// If the kubeconfig cannot be read or used.
+    pub async fn address(&self) -> Result<(String, String)> {
+        let kubeconfig = self.read()?;
+        let context = kubeconfig.current_context.clone().unwrap_or_default();
+        let config = configure(kubeconfig).await?;
+        Ok((config.cluster_url.to_string(), context))
+    }
+
     /// A new client as the current user of the kubeconfig.
     ///
     /// Its connections live on the calling runtime and die with it: every `#[tokio::test]` has a
@@ -117,9 +129,12 @@ fn act_as(mut config: Kubeconfig, user: &str) -> Result<Kubeconfig> {
 }
 
 async fn connect(kubeconfig: Kubeconfig) -> Result<Client> {
+    Ok(Client::try_from(configure(kubeconfig).await?)?)
+}
+
+async fn configure(kubeconfig: Kubeconfig) -> Result<Config> {
     let options = KubeConfigOptions::default();
-    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
-    Ok(Client::try_from(config)?)
+    Ok(Config::from_custom_kubeconfig(kubeconfig, &options).await?)
 }
 
 #[cfg(test)]
@@ -134,6 +149,18 @@ contexts:
 - {name: here, context: {cluster: c, user: root}}
 - {name: alice, context: {cluster: c, user: alice}}
 ";
+
+    #[tokio::test]
+    async fn the_address_is_that_of_the_current_context() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kubeconfig");
+        std::fs::write(&path, CONFIG).unwrap();
+        let (address, context) = Cluster::at(path).address().await.unwrap();
+        assert_eq!(
+            (address.as_str(), context.as_str()),
+            ("https://127.0.0.1:1/", "here")
+        );
+    }
 
     #[test]
     fn a_user_with_a_context_speaks_for_themselves() {

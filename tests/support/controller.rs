@@ -20,8 +20,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use process::Process;
 
-/// The flags of every controller in tests: one namespace, any free port.
-fn flags(namespace: &str) -> Vec<String> {
+/// The flags of a controller that keeps one namespace and listens on any free port.
+#[must_use]
+pub fn flags(namespace: &str) -> Vec<String> {
     let fixed = [
         "--metrics-addr=127.0.0.1:0",
         "--health-addr=127.0.0.1:0",

@@ -8,10 +8,11 @@
 mod binaries;
 mod kubeconfig;
 mod options;
-mod processes;
+pub(crate) mod processes;
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -81,8 +82,7 @@ impl ControlPlane {
         let etcd = Server::start(
             &workspace,
             "etcd",
-            &binaries.etcd(),
-            &options::etcd_flags(folder),
+            Command::new(binaries.etcd()).args(options::etcd_flags(folder)),
         )?;
         Ok(Self {
             controller_manager: None,
@@ -105,11 +105,11 @@ impl ControlPlane {
     pub async fn start_api_server(&mut self) -> Result<()> {
         if self.api_server.is_none() {
             let folder = self.workspace.path();
+            let flags = options::api_server_flags(folder, self.port, &self.options);
             self.api_server = Some(Server::start(
                 &self.workspace,
                 "kube-apiserver",
-                &self.binaries.api_server(),
-                &options::api_server_flags(folder, self.port, &self.options),
+                Command::new(self.binaries.api_server()).args(flags),
             )?);
         }
         self.wait_until_ready().await
@@ -126,11 +126,11 @@ impl ControlPlane {
             return Ok(());
         }
         let folder = self.workspace.path();
+        let flags = options::controller_manager_flags(folder, self.kubeconfig(), &self.options);
         self.controller_manager = Some(Server::start(
             &self.workspace,
             "kube-controller-manager",
-            &self.binaries.controller_manager(),
-            &options::controller_manager_flags(folder, self.kubeconfig(), &self.options),
+            Command::new(self.binaries.controller_manager()).args(flags),
         )?);
         Ok(())
     }

@@ -3,6 +3,8 @@
 //! What comes in: commands. What goes out: child processes under `supervise.sh` and a folder
 //! under `sweep.sh`. Both scripts wait for the end of a pipe that we hold, because that is the
 //! one thing the kernel guarantees even when we are killed with SIGKILL.
+//!
+//! The controller runs this way too: see [`crate::controller::Process`].
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Seek, SeekFrom};
@@ -18,7 +20,7 @@ use anyhow::{Context, Result};
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
 
 /// A temporary folder that is removed when we and every [`Server`] in it are gone.
-pub(super) struct Workspace {
+pub(crate) struct Workspace {
     path: PathBuf,
     /// Held open for as long as the folder is needed.
     pipe: Option<PipeWriter>,
@@ -27,7 +29,7 @@ pub(super) struct Workspace {
 
 impl Workspace {
     /// Creates a folder that only this user can read: there are tokens in it.
-    pub(super) fn create() -> Result<Self> {
+    pub(crate) fn create() -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("sluice-").tempdir()?;
         let (reader, writer) = io::pipe()?;
         let sweeper = start_sweeper(folder.path(), reader)
@@ -39,7 +41,7 @@ impl Workspace {
         })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -71,25 +73,28 @@ fn start_sweeper(folder: &Path, stdin: PipeReader) -> io::Result<Child> {
 }
 
 /// A running server. Dropped, it is killed.
-pub(super) struct Server {
+pub(crate) struct Server {
     log: PathBuf,
     supervisor: Child,
 }
 
 impl Server {
-    /// Starts `program` in the folder of `workspace`, its output in `<name>.log` there.
-    pub(super) fn start(
-        workspace: &Workspace,
-        name: &str,
-        program: &Path,
-        arguments: &[String],
-    ) -> Result<Self> {
+    /// Starts a command in the folder of `workspace`, its output in `<name>.log` there. Of the
+    /// command, the program, its arguments and its environment count.
+    pub(crate) fn start(workspace: &Workspace, name: &str, command: &Command) -> Result<Self> {
         let log = workspace.path().join(format!("{name}.log"));
-        let supervisor = Command::new("sh")
+        let mut supervisor = Command::new("sh");
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => supervisor.env(name, value),
+                None => supervisor.env_remove(name),
+            };
+        }
+        let supervisor = supervisor
             .args(["-c", include_str!("supervise.sh"), "sluice-supervisor"])
             .arg(&log)
-            .arg(program)
-            .args(arguments)
+            .arg(command.get_program())
+            .args(command.get_args())
             .current_dir(workspace.path())
             .process_group(0)
             .stdin(Stdio::piped())
@@ -102,12 +107,26 @@ impl Server {
     }
 
     /// The status with which the server ended by itself, if it did.
-    pub(super) fn exited(&mut self) -> Option<ExitStatus> {
+    pub(crate) fn exited(&mut self) -> Option<ExitStatus> {
         self.supervisor.try_wait().ok().flatten()
     }
 
+    /// The id of the server's process, once the supervisor has started it.
+    pub(crate) fn pid(&self) -> Result<u32> {
+        let path = self.log.with_extension("log.pid");
+        let text = std::fs::read_to_string(path).context("it has not started")?;
+        // Written with an end of the line: without it, it is half written.
+        let pid = text.strip_suffix('\n').context("half a process id")?;
+        Ok(pid.parse()?)
+    }
+
+    /// The file that holds everything that the server has said.
+    pub(crate) fn log(&self) -> &Path {
+        &self.log
+    }
+
     /// The last lines that the server logged.
-    pub(super) fn log_tail(&self) -> String {
+    pub(crate) fn log_tail(&self) -> String {
         tail(&self.log, 12).unwrap_or_else(|error| format!("no log: {error}"))
     }
 }
@@ -145,8 +164,9 @@ mod tests {
     use super::*;
 
     fn shell(workspace: &Workspace, script: &str) -> Server {
-        let arguments = ["-c".to_owned(), script.to_owned()];
-        Server::start(workspace, "test", Path::new("sh"), &arguments).unwrap()
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).env("WORD", "two");
+        Server::start(workspace, "test", &command).unwrap()
     }
 
     fn until<T>(mut check: impl FnMut() -> Option<T>) -> T {
@@ -163,7 +183,7 @@ mod tests {
     #[test]
     fn a_server_that_ends_by_itself_reports_status_and_log() {
         let workspace = Workspace::create().unwrap();
-        let mut server = shell(&workspace, "echo one; echo two >&2; exit 7");
+        let mut server = shell(&workspace, "echo one; echo $WORD >&2; exit 7");
         let status = until(|| server.exited());
         assert_eq!(status.code(), Some(7));
         assert_eq!(server.log_tail(), "one\ntwo");
@@ -173,17 +193,16 @@ mod tests {
     fn a_dropped_server_is_dead_and_its_folder_gone() {
         let workspace = Workspace::create().unwrap();
         let folder = workspace.path().to_owned();
-        let server = shell(&workspace, "echo $$ > pid; exec sleep 1000");
-        let pid = until(|| {
-            let text = std::fs::read_to_string(folder.join("pid")).ok()?;
-            text.ends_with('\n').then_some(text)
-        });
+        let server = shell(&workspace, "exec sleep 1000");
+        let pid = until(|| server.pid().ok());
+        let lives = || {
+            let mut kill = Command::new("kill");
+            kill.args(["-0", &pid.to_string()]).stderr(Stdio::null());
+            kill.status().unwrap().success()
+        };
+        assert!(lives(), "process {pid} does not run");
         drop(server);
-        let alive = Command::new("kill")
-            .args(["-0", pid.trim()])
-            .output()
-            .unwrap();
-        assert!(!alive.status.success(), "process {pid} still runs");
+        assert!(!lives(), "process {pid} still runs");
         assert!(
             folder.exists(),
             "the folder must outlive a server that is only stopped"

@@ -1,33 +1,36 @@
-//! The real program: a process that can be paused, ended and killed.
+//! A program of ours: a process that can be paused, ended and killed.
 //!
-//! What comes in: a kubeconfig, a namespace, flags. What goes out: a running process and what it
-//! logs. It runs under the script that the servers run under too, so that it does not outlive us.
+//! What comes in: a command; for the controller a kubeconfig, a namespace, flags. What goes out: a
+//! running process and what it logs. It runs under the script that the servers run under too, so
+//! that it does not outlive us, whatever ends us.
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
-use tempfile::TempDir;
 
+use crate::control_plane::processes::{Server, Workspace};
 use crate::poll::poll;
 use crate::programs::Program;
 
 /// Until a process has started, or ended.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// A controller in a process of its own. Dropped, it is killed.
+/// A process of its own. Dropped, it is killed.
 pub struct Process {
-    folder: TempDir,
-    supervisor: Child,
-    pid: String,
+    // In the order in which they end: the folder goes last.
+    server: Mutex<Server>,
+    _workspace: Workspace,
+    pid: u32,
 }
 
 impl Process {
-    /// Starts the program as replica `name`, to keep `namespace`, and waits until it runs.
+    /// Starts the controller as replica `name`, to keep `namespace`, and waits until it runs.
     ///
     /// # Errors
     ///
@@ -38,38 +41,81 @@ impl Process {
         name: &str,
         flags: &[&str],
     ) -> Result<Self> {
-        let folder = tempfile::Builder::new()
-            .prefix("sluice-controller-")
-            .tempdir()?;
-        // The shell becomes the program, so that its process id is the program's.
-        let and_tell = "echo $$ > pid && exec \"$@\"";
-        let supervisor = Command::new("sh")
-            .args(["-c", include_str!("../control_plane/supervise.sh"), "sh"])
-            .arg(folder.path().join("log"))
-            .args(["sh", "-c", and_tell, "sh"])
-            .arg(Program::GateController.path()?)
+        let mut command = Command::new(Program::GateController.path()?);
+        command
             .args(super::flags(namespace))
             .args(flags)
             .env("KUBECONFIG", kubeconfig)
-            .env("POD_NAME", name)
-            .current_dir(folder.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .context("cannot start sh, which supervises the controller")?;
-        let mut process = Self {
-            folder,
-            supervisor,
-            pid: String::new(),
-        };
-        process.pid = poll(DEADLINE, "the controller to start", async || {
-            let text = fs::read_to_string(process.folder.path().join("pid"))?;
-            ensure!(text.ends_with('\n'), "half a process id");
-            Ok(text.trim().to_owned())
+            .env("POD_NAME", name);
+        Self::run(&command).await
+    }
+
+    /// Starts a command and waits until it runs. The program, its arguments and its environment
+    /// count; it runs in a folder of its own, and whatever it says goes into its log.
+    ///
+    /// # Errors
+    ///
+    /// If it does not start.
+    pub async fn run(command: &Command) -> Result<Self> {
+        let workspace = Workspace::create()?;
+        let server = Server::start(&workspace, "process", command)?;
+        let pid = poll(DEADLINE, "the process to start", async || server.pid()).await?;
+        Ok(Self {
+            server: Mutex::new(server),
+            _workspace: workspace,
+            pid,
         })
-        .await?;
-        Ok(process)
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Whether it still runs.
+    ///
+    /// # Errors
+    ///
+    /// If it has ended by itself, with its last words.
+    pub fn runs(&self) -> Result<()> {
+        let mut server = self.server();
+        match server.exited() {
+            None => Ok(()),
+            Some(status) => bail!(
+                "it ended with {status}; its log ends:\n{}",
+                server.log_tail()
+            ),
+        }
+    }
+
+    /// Polls as [`poll()`] does, for as long as the process runs.
+    ///
+    /// # Errors
+    ///
+    /// At the deadline, or as soon as the process has ended and `check` still fails.
+    pub async fn until<T>(
+        &self,
+        deadline: Duration,
+        what: &str,
+        mut check: impl AsyncFnMut() -> Result<T>,
+    ) -> Result<T> {
+        poll(deadline, what, async || {
+            // Asked before the check, which may still find what was said last.
+            let runs = self.runs();
+            match (check().await, runs) {
+                (Ok(found), _) => Ok(Ok(found)),
+                (Err(seen), Ok(())) => Err(seen),
+                (Err(_), Err(ended)) => Ok(Err(ended.context(format!("waited for {what}")))),
+            }
+        })
+        .await?
+    }
+
+    /// The last lines that it logged.
+    #[must_use]
+    pub fn log_tail(&self) -> String {
+        self.server().log_tail()
     }
 
     /// Kills it, as a crash would, and waits until it is gone.
@@ -112,7 +158,7 @@ impl Process {
 
     fn signal(&self, name: &str) -> Result<()> {
         let status = Command::new("kill")
-            .args([&format!("-{name}"), &self.pid])
+            .args([format!("-{name}"), self.pid.to_string()])
             .stderr(Stdio::null())
             .status()?;
         ensure!(
@@ -123,9 +169,9 @@ impl Process {
         Ok(())
     }
 
-    async fn gone(mut self) -> Result<()> {
-        poll(DEADLINE, "the controller to end", async || {
-            let ended = self.supervisor.try_wait()?;
+    async fn gone(self) -> Result<()> {
+        poll(DEADLINE, "the process to end", async || {
+            let ended = self.server().exited();
             ended.map(|_| ()).context("it runs")
         })
         .await
@@ -137,7 +183,7 @@ impl Process {
     ///
     /// If a line is no JSON.
     pub fn log(&self) -> Result<Vec<Value>> {
-        let text = fs::read_to_string(self.log_file())?;
+        let text = fs::read_to_string(self.server().log())?;
         // The last line may be half written.
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
         let lines = whole.lines().filter(|line| !line.is_empty());
@@ -150,12 +196,12 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// If it is not there in time.
+    /// If it is not there in time, or the process ends without it.
     pub async fn logged(&self, what: &str, matches: impl Fn(&Value) -> bool) -> Result<Value> {
-        poll(DEADLINE, what, async || {
+        self.until(DEADLINE, what, async || {
             let log = self.log()?;
             let found = log.iter().find(|line| matches(line)).cloned();
-            found.with_context(|| fs::read_to_string(self.log_file()).unwrap_or_default())
+            found.with_context(|| self.log_tail())
         })
         .await
     }
@@ -173,15 +219,42 @@ impl Process {
         Ok(address.parse()?)
     }
 
-    fn log_file(&self) -> PathBuf {
-        self.folder.path().join("log")
+    /// A panic while it was locked leaves a child that can be asked and waited for.
+    fn server(&self) -> MutexGuard<'_, Server> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Process {
-    fn drop(&mut self) {
-        // The supervisor kills it; one that is paused dies of it too.
-        drop(self.supervisor.stdin.take());
-        let _ = self.supervisor.wait();
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn shell(script: &str) -> Process {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        Process::run(&command).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_process_that_has_ended() {
+        let process = shell("echo '{\"n\": 1}'; exit 3").await;
+        let one = process.logged("one", |line| line["n"] == 1).await.unwrap();
+        assert_eq!(one["n"], 1);
+        let error = process.logged("two", |line| line["n"] == 2).await;
+        let said = format!("{:#}", error.unwrap_err());
+        assert!(
+            said.starts_with("waited for two: it ended with exit status: 3")
+                && said.ends_with("{\"n\": 1}"),
+            "{said}"
+        );
+    }
+
+    #[tokio::test]
+    async fn it_can_be_ended_and_nothing_is_left() {
+        let process = shell("exec sleep 1000").await;
+        let log = process.server().log().to_owned();
+        assert!(process.runs().is_ok() && log.exists());
+        process.terminate().await.unwrap();
+        assert!(!log.parent().unwrap().exists());
     }
 }
