@@ -160,8 +160,14 @@ fn texts(fields: &Map<String, Value>, list: &str, mistakes: &mut Vec<Refusal>) {
     };
     for (key, value) in entries {
         let field = format!("metadata.{list}[{key}]");
-        if !is_qualified(key) {
-            let remedy = "write letters, digits, -, _ and ., perhaps after a domain and a /";
+        // The API server reads the names of annotations as if in small letters, those of labels
+        // as they are.
+        let as_read = match list {
+            "annotations" => key.to_ascii_lowercase(),
+            _ => key.clone(),
+        };
+        if !is_qualified(&as_read) {
+            let remedy = "write letters, digits, -, _ and ., perhaps after a domain in small letters and a /";
             mistakes.push(Refusal::new(&field, "its name is not allowed", remedy));
         }
         match value {
@@ -191,7 +197,7 @@ fn is_qualified(key: &str) -> bool {
     };
     let is_domain = |prefix: &str| {
         let mut found = Vec::new();
-        subdomain("", &prefix.to_ascii_lowercase(), NAME_LENGTH, &mut found);
+        subdomain("", prefix, NAME_LENGTH, &mut found);
         found.is_empty()
     };
     !name.is_empty() && is_label_value(name) && prefix.is_none_or(is_domain)

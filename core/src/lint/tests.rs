@@ -177,6 +177,10 @@ fn mistakes_are_told_with_field_and_remedy(
     "apiVersion: sluice.dev/v1alpha1\nkind: Gate\nmetadata: {name: a, labels: {a: b c}}\nspec: {}",
     "metadata.labels[a]: `b c` is no label"
 )]
+#[case::label_of_a_domain_in_capitals(
+    "apiVersion: sluice.dev/v1alpha1\nkind: Gate\nmetadata: {name: a, labels: {Example.com/a: b}}\nspec: {}",
+    "metadata.labels[Example.com/a]: its name is not allowed"
+)]
 #[case::metadata(
     "apiVersion: sluice.dev/v1alpha1\nkind: Gate\nmetadata: {name: a, lables: {}}\nspec: {}",
     "metadata.lables: there is no such field; write labels, or remove it"
@@ -192,6 +196,14 @@ fn mistakes_are_told_with_field_and_remedy(
 fn objects_are_checked_beyond_their_spec(#[case] text: &str, #[case] expected: &str) {
     let told = told(&yaml(text));
     assert!(told.iter().any(|told| told.contains(expected)), "{told:#?}");
+}
+
+/// The API server reads the names of annotations, and of nothing else, as if in small letters.
+#[test]
+fn an_annotation_may_be_of_a_domain_in_capitals() {
+    let annotated = "{apiVersion: sluice.dev/v1alpha1, kind: Gate, spec: {}, metadata: \
+                     {name: a, annotations: {Example.com/A: b}}}";
+    assert_eq!(told(&yaml(annotated)), [""; 0]);
 }
 
 #[test]
