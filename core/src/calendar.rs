@@ -30,6 +30,7 @@ use sha2::{Digest, Sha256};
 
 use crate::Refusal;
 use crate::span::Span;
+use crate::words::clean;
 use event::Event;
 use expand::Steps;
 use zones::Zones;
@@ -189,24 +190,4 @@ fn digest(text: &str) -> String {
         digits.push_str(&format!("{byte:02x}"));
     }
     digits
-}
-
-/// Text from a calendar as it may appear in messages and on terminals: one line, without control
-/// characters or marks that turn the direction of writing, at most `max` characters.
-fn clean(text: &str, max: usize) -> String {
-    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let plain: String = text
-        .chars()
-        .filter(|&c| !turns(c))
-        // Longer than `max`, so that what is cut can be told from what fits.
-        .take(4 * max)
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    let line = plain.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= max {
-        return line;
-    }
-    let mut cut: String = line.chars().take(max - 1).collect();
-    cut.push('…');
-    cut
 }

@@ -1,4 +1,4 @@
-//! How instants are written in messages.
+//! What others wrote, and instants, as messages have them.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -19,4 +19,24 @@ pub fn instant(at: Timestamp, zone: &TimeZone, zone_name: &str) -> String {
 /// The same for instants that belong to no zone.
 pub fn instant_utc(at: Timestamp) -> String {
     instant(at, &TimeZone::UTC, "UTC")
+}
+
+/// Text that others wrote as it may appear in messages and on terminals: one line, without control
+/// characters or marks that turn the direction of writing, at most `max` characters.
+pub fn clean(text: &str, max: usize) -> String {
+    let turns = |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let plain: String = text
+        .chars()
+        .filter(|&c| !turns(c))
+        // Longer than `max`, so that what is cut can be told from what fits.
+        .take(4 * max)
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    let line = plain.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= max {
+        return line;
+    }
+    let mut cut: String = line.chars().take(max - 1).collect();
+    cut.push('…');
+    cut
 }
