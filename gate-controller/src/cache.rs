@@ -65,14 +65,25 @@ pub struct Change<'a, K> {
 #[derive(Debug)]
 pub struct Cache<K> {
     objects: RwLock<HashMap<ObjectKey, Seen<K>>>,
-    synced: watch::Sender<bool>,
+    progress: watch::Sender<Progress>,
+}
+
+/// How far the first listing has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    /// The API server has not answered.
+    Unanswered,
+    /// It has answered, with a refusal.
+    Refused,
+    /// Everything has been listed once.
+    Synced,
 }
 
 impl<K> Default for Cache<K> {
     fn default() -> Self {
         Self {
             objects: RwLock::default(),
-            synced: watch::Sender::new(false),
+            progress: watch::Sender::new(Progress::Unanswered),
         }
     }
 }
@@ -96,13 +107,24 @@ impl<K> Cache<K> {
 
     /// Whether everything has been listed once.
     pub fn is_synced(&self) -> bool {
-        *self.synced.borrow()
+        *self.progress.borrow() == Progress::Synced
     }
 
     /// Waits until everything has been listed once.
     pub async fn synced(&self) {
+        self.reached(|progress| progress == Progress::Synced).await;
+    }
+
+    /// Waits until everything has been listed once, or the API server has refused to.
+    pub async fn answered(&self) {
+        self.reached(|progress| progress != Progress::Unanswered)
+            .await;
+    }
+
+    async fn reached(&self, far_enough: impl Fn(Progress) -> bool) {
+        let mut progress = self.progress.subscribe();
         // The sender lives as long as `self`.
-        let _ = self.synced.subscribe().wait_for(|synced| *synced).await;
+        let _ = progress.wait_for(|progress| far_enough(*progress)).await;
     }
 
     fn read(&self) -> RwLockReadGuard<'_, HashMap<ObjectKey, Seen<K>>> {
@@ -143,9 +165,22 @@ where
                         failure::of_watch(&error, K::plural(&()).as_ref(), K::group(&()).as_ref());
                     tracing::error!(kind = %K::kind(&()), "{why}");
                     troubled = true;
+                    if failure::is_refused(&error) {
+                        self.refused();
+                    }
                 }
             }
         }
+    }
+
+    fn refused(&self) {
+        self.progress.send_if_modified(|progress| {
+            let first = *progress == Progress::Unanswered;
+            if first {
+                *progress = Progress::Refused;
+            }
+            first
+        });
     }
 
     fn take_in(
@@ -161,7 +196,7 @@ where
                 let fresh: HashMap<_, _> = std::mem::take(listed).into_iter().collect();
                 let all: Vec<_> = fresh.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
                 let mut before = std::mem::replace(&mut *self.write(), fresh);
-                self.synced.send_replace(true);
+                self.progress.send_replace(Progress::Synced);
                 for (key, now) in &all {
                     let before = before.remove(key);
                     changed(Change {

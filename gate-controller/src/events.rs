@@ -1,16 +1,22 @@
 //! Events on transitions, for `kubectl describe` and whoever watches.
 //!
-//! They come after everything else: while gates wait to be written, no event is sent.
+//! Each transition is an event of its own: what is told of one (by whom, until when) is not what is
+//! told of the next, so that none may stand for others. They come after everything else: while
+//! gates wait to be written, no event is sent.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::Client;
-use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use kube::api::PostParams;
+use kube::{Api, Client};
 use sluice_core::condition::cut;
 use tokio::sync::mpsc;
 
+use crate::clock::Clock;
 use crate::failure;
 use crate::metrics::Counters;
 
@@ -20,6 +26,8 @@ const WAITING: usize = 16_384;
 const LONGEST_NOTE: usize = 1024;
 /// How long sending waits for more urgent writes before it looks again.
 const LET_PASS: Duration = Duration::from_millis(50);
+/// Who sends them.
+const CONTROLLER: &str = "gate-controller";
 
 /// An event to send.
 pub struct Told {
@@ -38,58 +46,82 @@ pub struct Told {
 /// Where events are put.
 #[derive(Clone)]
 pub struct Events {
-    waiting: mpsc::Sender<Told>,
+    waiting: mpsc::Sender<(Timestamp, Told)>,
     counters: Arc<Counters>,
+    clock: Arc<dyn Clock>,
 }
+
+/// What [`send`] takes them from.
+pub type Sending = mpsc::Receiver<(Timestamp, Told)>;
 
 impl Events {
     /// Events, and what [`send`] takes them from.
-    pub fn new(counters: Arc<Counters>) -> (Self, mpsc::Receiver<Told>) {
+    pub fn new(counters: Arc<Counters>, clock: Arc<dyn Clock>) -> (Self, Sending) {
         let (waiting, sending) = mpsc::channel(WAITING);
-        (Self { waiting, counters }, sending)
+        let events = Self {
+            waiting,
+            counters,
+            clock,
+        };
+        (events, sending)
     }
 
     /// Have an event sent, when there is time.
     pub fn tell(&self, event: Told) {
-        if self.waiting.try_send(event).is_err() {
+        if self.waiting.try_send((self.clock.now(), event)).is_err() {
             self.counters.events_dropped.inc();
         }
     }
 }
 
-/// Sends events, as long as nothing more urgent waits.
+/// Sends events, as long as nothing more urgent waits. It ends with the last of [`Events`].
 pub async fn send(
     client: Client,
-    instance: String,
-    mut sending: mpsc::Receiver<Told>,
+    instance: &str,
+    mut sending: Sending,
     busy: impl Fn() -> bool,
-    counters: Arc<Counters>,
+    counters: &Counters,
 ) {
-    let reporter = Reporter {
-        controller: "gate-controller".to_owned(),
-        instance: Some(instance),
-    };
-    let recorder = Recorder::new(client, reporter);
-    while let Some(told) = sending.recv().await {
+    while let Some((at, told)) = sending.recv().await {
         while busy() {
             let_pass().await;
         }
-        let event = Event {
-            type_: if told.warning {
-                EventType::Warning
-            } else {
-                EventType::Normal
-            },
-            reason: told.reason,
-            note: Some(cut(told.note, LONGEST_NOTE)),
-            action: told.action.to_owned(),
-            secondary: None,
-        };
-        if let Err(error) = recorder.publish(&event, &told.about).await {
+        let namespace = told.about.namespace.as_deref().unwrap_or("default");
+        let events: Api<Event> = Api::namespaced(client.clone(), namespace);
+        let event = event(told, instance, at);
+        if let Err(error) = events.create(&PostParams::default(), &event).await {
             counters.events_dropped.inc();
-            let why = failure::of_request(&error, "create and patch", "events", "events.k8s.io");
+            let why = failure::of_request(&error, "create", "events", "events.k8s.io");
             tracing::error!("an event was not taken: {why}");
         }
+    }
+}
+
+fn event(told: Told, instance: &str, at: Timestamp) -> Event {
+    let Told {
+        about,
+        warning,
+        reason,
+        action,
+        note,
+    } = told;
+    let name = about.name.clone().unwrap_or_default();
+    Event {
+        metadata: ObjectMeta {
+            // A name has 63 bytes at most: admission sees to it.
+            generate_name: Some(format!("{name}-")),
+            namespace: about.namespace.clone(),
+            ..ObjectMeta::default()
+        },
+        event_time: Some(MicroTime(at)),
+        type_: Some(if warning { "Warning" } else { "Normal" }.to_owned()),
+        reason: Some(reason),
+        action: Some(action.to_owned()),
+        note: Some(cut(note, LONGEST_NOTE)),
+        regarding: Some(about),
+        reporting_controller: Some(CONTROLLER.to_owned()),
+        reporting_instance: Some(instance.to_owned()),
+        ..Event::default()
     }
 }
 

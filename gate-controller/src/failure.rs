@@ -47,6 +47,16 @@ fn not_installed(plural: &str, group: &str) -> String {
     )
 }
 
+/// Whether the API server has refused a watch: it will again, until somebody changes something.
+pub fn is_refused(error: &watcher::Error) -> bool {
+    matches!(
+        error,
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+            | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+            if matches!(status.code, 401 | 403 | 404)
+    )
+}
+
 /// Whether the failure passes by itself: the API server is away, or has too much to do. A refusal
 /// stays one until somebody changes something.
 pub fn passes(error: &kube::Error) -> bool {

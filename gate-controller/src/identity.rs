@@ -3,8 +3,7 @@
 //! The chart installs ValidatingAdmissionPolicies that do. Where they are missing, forces do not
 //! count, unless the operator says that this is all right.
 
-use std::sync::{Mutex, PoisonError};
-
+use futures::future::join_all;
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
@@ -13,81 +12,128 @@ use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 use sluice_core::gate::Identity;
 
-use crate::cache::{Cache, Seen};
+use crate::cache::Cache;
+use crate::key::KeyRef;
 
-/// The name of the policy that makes sure, and of its binding.
-pub const POLICY: &str = "sluice-gate-overrides";
+/// The policies that make sure: that a force is by whom it says, and that nobody else writes
+/// statuses. Each has a binding of its name.
+pub const POLICIES: [&str; 2] = ["sluice-gate-overrides", "sluice-status-writers"];
 
-/// What is known of the policy and its binding.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Installed {
-    policy: bool,
-    binding: bool,
-}
-
-/// The policy and its binding, as they are installed.
+/// The policies and their bindings, as they are installed.
 #[derive(Default)]
-pub struct Policies {
-    policies: Cache<ValidatingAdmissionPolicy>,
-    bindings: Cache<ValidatingAdmissionPolicyBinding>,
+pub struct Policies([Installed; POLICIES.len()]);
+
+/// A policy and its binding, as far as they are installed.
+#[derive(Default)]
+struct Installed {
+    policy: Cache<ValidatingAdmissionPolicy>,
+    binding: Cache<ValidatingAdmissionPolicyBinding>,
 }
 
 impl Policies {
-    /// Waits until it is known whether they are installed.
-    pub async fn synced(&self) {
-        self.policies.synced().await;
-        self.bindings.synced().await;
+    /// Waits until it is known whether they are installed, or the API server has refused to say.
+    pub async fn answered(&self) {
+        for installed in &self.0 {
+            installed.policy.answered().await;
+            installed.binding.answered().await;
+        }
     }
 
     /// Watches them, and tells whether they are in force.
     pub async fn follow(&self, client: Client, trusted: bool, tell: impl Fn(Identity)) {
-        let installed = Mutex::new(Installed::default());
-        let note = |change: &dyn Fn(&mut Installed)| {
-            let mut installed = installed.lock().unwrap_or_else(PoisonError::into_inner);
-            change(&mut installed);
-            tell(identity(*installed, trusted));
-        };
-        let config = || Config::default().fields(&format!("metadata.name={POLICY}"));
-        let policies = self.policies.follow(
+        let told = || tell(self.identity(trusted));
+        let follow = |(name, installed)| Installed::follow(installed, name, &client, &told);
+        join_all(POLICIES.into_iter().zip(&self.0).map(follow)).await;
+    }
+
+    fn identity(&self, trusted: bool) -> Identity {
+        let in_force = POLICIES
+            .into_iter()
+            .zip(&self.0)
+            .all(|(name, installed)| installed.in_force(name));
+        identity(in_force, trusted)
+    }
+}
+
+impl Installed {
+    async fn follow(&self, name: &str, client: &Client, told: &impl Fn()) {
+        let config = || Config::default().fields(&format!("metadata.name={name}"));
+        let policy = self.policy.follow(
             Api::<DeserializeGuard<ValidatingAdmissionPolicy>>::all(client.clone()),
             config(),
-            |policy| note(&|installed| installed.policy = policy.now.is_some()),
+            |_| told(),
         );
-        let bindings = self.bindings.follow(
-            Api::<DeserializeGuard<ValidatingAdmissionPolicyBinding>>::all(client),
+        let binding = self.binding.follow(
+            Api::<DeserializeGuard<ValidatingAdmissionPolicyBinding>>::all(client.clone()),
             config(),
-            |binding| note(&|installed| installed.binding = binding.now.is_some_and(denies)),
+            |_| told(),
         );
-        tokio::join!(policies, bindings);
+        tokio::join!(policy, binding);
+    }
+
+    fn in_force(&self, name: &str) -> bool {
+        let key = KeyRef {
+            namespace: "",
+            name,
+        };
+        let (policy, binding) = (self.policy.get(key), self.binding.get(key));
+        policy.is_some_and(|policy| policy.object().is_some_and(|policy| fails_closed(policy)))
+            && binding.is_some_and(|binding| binding.object().is_some_and(|is| denies(is, name)))
     }
 }
 
 /// What holds before the policies have been looked for.
 pub fn at_start(trusted: bool) -> Identity {
-    identity(Installed::default(), trusted)
+    identity(false, trusted)
 }
 
-fn identity(installed: Installed, trusted: bool) -> Identity {
-    match (installed, trusted) {
-        (
-            Installed {
-                policy: true,
-                binding: true,
-            },
-            _,
-        ) => Identity::Verified,
-        (_, true) => Identity::Trusted,
-        (_, false) => Identity::Unverified,
+fn identity(in_force: bool, trusted: bool) -> Identity {
+    match (in_force, trusted) {
+        (true, _) => Identity::Verified,
+        (false, true) => Identity::Trusted,
+        (false, false) => Identity::Unverified,
     }
 }
 
-fn denies(binding: &Seen<ValidatingAdmissionPolicyBinding>) -> bool {
-    let Seen::Object(binding) = binding else {
-        return false;
+/// Whether what the policy cannot judge is refused. None: the API server's default, `Fail`.
+fn fails_closed(policy: &ValidatingAdmissionPolicy) -> bool {
+    let spec = policy.spec.as_ref();
+    let failure = spec.and_then(|spec| spec.failure_policy.as_deref());
+    spec.is_some() && failure.is_none_or(|failure| failure == "Fail")
+}
+
+/// Whether the binding has that policy refuse requests, wherever they are made.
+fn denies(binding: &ValidatingAdmissionPolicyBinding, policy: &str) -> bool {
+    let spec = &binding.spec;
+    let denies = || {
+        spec.validation_actions
+            .iter()
+            .any(|action| action == "Deny")
     };
-    binding
-        .spec
-        .validation_actions
-        .iter()
-        .any(|action| action == "Deny")
+    spec.policy_name == policy && spec.match_resources.is_none() && denies()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[rstest]
+    #[case::as_the_chart_has_it(json!({ "policyName": "p", "validationActions": ["Deny"] }), true)]
+    #[case::of_another(json!({ "policyName": "q", "validationActions": ["Deny"] }), false)]
+    #[case::only_told(json!({ "policyName": "p", "validationActions": ["Warn"] }), false)]
+    #[case::narrowed(
+        json!({
+            "policyName": "p",
+            "validationActions": ["Deny"],
+            "matchResources": { "namespaceSelector": { "matchLabels": { "a": "b" } } },
+        }),
+        false
+    )]
+    fn a_binding_counts_only_if_it_denies_everywhere(#[case] spec: Value, #[case] counts: bool) {
+        let binding = serde_json::from_value(json!({ "spec": spec })).unwrap();
+        assert_eq!(denies(&binding, "p"), counts);
+    }
 }

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
 use crate::failure;
+use crate::settings::Settings;
 
 /// How a Lease is held.
 #[derive(Clone, Debug)]
@@ -37,6 +38,23 @@ pub struct Terms {
 }
 
 impl Terms {
+    /// The terms that the flags set.
+    ///
+    /// # Errors
+    /// Which flags have to change.
+    pub fn of(settings: &Settings, now: Timestamp) -> anyhow::Result<Self> {
+        let terms = Self {
+            namespace: settings.runtime_namespace.clone(),
+            name: name(settings.watch_label_selector.as_deref()),
+            identity: format!("{}_{}", settings.pod_name, nonce(now)),
+            duration: settings.leader_election_lease_duration,
+            renew_deadline: settings.leader_election_renew_deadline,
+            retry_period: settings.leader_election_retry_period,
+        };
+        terms.check().map_err(anyhow::Error::msg)?;
+        Ok(terms)
+    }
+
     /// Whether a leader stops before anyone else may start, and tries more than once before that.
     ///
     /// # Errors
@@ -55,7 +73,7 @@ impl Terms {
 }
 
 /// The name of the Lease of a shard: each has its own.
-pub fn name(selector: Option<&str>) -> String {
+fn name(selector: Option<&str>) -> String {
     match selector {
         None => "gate-controller".to_owned(),
         Some(selector) => {
@@ -71,7 +89,7 @@ pub fn name(selector: Option<&str>) -> String {
 }
 
 /// Tells processes of the same name apart.
-pub fn nonce(now: Timestamp) -> String {
+fn nonce(now: Timestamp) -> String {
     format!("{:x}-{:x}", std::process::id(), now.as_nanosecond())
 }
 
@@ -107,6 +125,14 @@ impl Leadership {
             std::future::pending::<()>().await;
         }
     }
+}
+
+/// A leadership without a Lease: for ever, or never, while what is returned beside it is kept.
+pub fn without(leads: bool) -> (Leadership, watch::Sender<Option<Instant>>) {
+    let (until, leadership) = Leadership::new();
+    let for_ever = Instant::now() + Duration::from_secs(100 * 365 * 86_400);
+    until.send_replace(leads.then_some(for_ever));
+    (leadership, until)
 }
 
 /// Holds or waits for the Lease until `shutdown`, then gives it back. `until` is told until when

@@ -26,14 +26,15 @@ async fn main() -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let controller = start(settings, client, Arc::new(SystemClock), shutdown.clone()).await?;
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
+    let ended = tokio::select! {
+        _ = interrupt.recv() => Ok(()),
+        _ = terminate.recv() => Ok(()),
+        broken = controller.broken() => broken,
+    };
     tracing::info!("shutting down");
     shutdown.cancel();
     controller.stopped().await;
-    Ok(())
+    ended
 }
 
 async fn connect() -> anyhow::Result<kube::Client> {

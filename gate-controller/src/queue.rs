@@ -97,6 +97,17 @@ impl<W: Clone + Ord + Hash> Queue<W> {
         self.taken.remove(work);
     }
 
+    /// `work` is gone: nobody is to look at it any more. Returns false where somebody does just
+    /// now; then it is looked at once more after that, at `now`.
+    pub fn forget(&mut self, work: &W, now: Timestamp) -> bool {
+        if self.taken.contains(work) {
+            self.push(work.clone(), Urgency::Report, now);
+            return false;
+        }
+        self.remove(work);
+        true
+    }
+
     /// When the next piece of work is due that is not due yet.
     pub fn next_due(&self) -> Option<Timestamp> {
         self.waiting.first().map(|(due, _)| *due)
@@ -150,6 +161,13 @@ impl<W: Clone + Ord + Hash> Shared<W> {
     pub fn push(&self, work: W, urgency: Urgency, due: Timestamp) {
         self.lock().push(work, urgency, due);
         self.changed.notify_one();
+    }
+
+    /// See [`Queue::forget`].
+    pub fn forget(&self, work: &W, now: Timestamp) -> bool {
+        let forgotten = self.lock().forget(work, now);
+        self.changed.notify_one();
+        forgotten
     }
 
     /// See [`Queue::done`].
@@ -223,6 +241,19 @@ mod tests {
         assert_eq!(queue.take(at(1)), None);
         queue.done(&"gate");
         assert_eq!(queue.take(at(1)), Some("gate"));
+    }
+
+    #[test]
+    fn what_is_gone_is_forgotten_unless_somebody_looks_at_it() {
+        let mut queue = Queue::default();
+        queue.push("gate", Urgency::Gate, at(10));
+        assert!(queue.forget(&"gate", at(1)));
+        assert_eq!((queue.take(at(20)), queue.next_due()), (None, None));
+        queue.push("gate", Urgency::Gate, at(1));
+        assert_eq!(queue.take(at(20)), Some("gate"));
+        assert!(!queue.forget(&"gate", at(20)));
+        queue.done(&"gate");
+        assert_eq!(queue.take(at(20)), Some("gate"));
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub struct Context {
     /// The objects that this controller writes to.
     pub shard: Shard,
     /// What was written and the caches may not have yet.
-    pub written: Written,
+    pub written: Arc<Written>,
 }
 
 impl Context {
@@ -123,7 +123,8 @@ impl Written {
         None
     }
 
-    fn forget(&self, work: &Work) {
+    /// The object is gone.
+    pub(crate) fn forget(&self, work: &Work) {
         self.lock().remove(work);
     }
 

@@ -17,8 +17,9 @@ pub struct Settings {
     #[arg(long, default_value = ":9440", value_name = "ADDRESS")]
     pub health_addr: Address,
 
-    /// How many objects are looked at, and written, at once.
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    /// How many objects are looked at, and written, at once. The API server writes no faster for
+    /// more, and each write takes longer.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub concurrent: u16,
 
     /// Log as JSON, or as lines for people.

@@ -4,11 +4,30 @@
 
 use std::sync::Arc;
 
+use sluice_core::gate::force;
+use sluice_crds::Gate;
+
+use crate::cache::{Change, Seen};
 use crate::clock::Clock;
 use crate::key::{ObjectKey, Work};
-use crate::queue::Shared;
+use crate::queue::{Shared, Urgency};
 use crate::worker::urgency;
 use crate::world::World;
+
+/// Whether somebody has changed what a gate asks for, in its spec or by annotations. A gate that
+/// comes is one of many at the start, and waits its turn unless it is forced.
+fn is_touched(change: &Change<'_, Gate>) -> bool {
+    let Some(now) = change.now.and_then(Seen::object) else {
+        return false;
+    };
+    match change.before.and_then(Seen::object) {
+        None => force::is_asked_for(now),
+        Some(before) => {
+            let (before, now) = (&before.metadata, &now.metadata);
+            before.generation != now.generation || before.annotations != now.annotations
+        }
+    }
+}
 
 /// Puts objects into the queue.
 #[derive(Clone)]
@@ -21,6 +40,18 @@ pub(crate) struct Waker {
 impl Waker {
     fn wake(&self, work: Work) {
         let urgency = urgency(&work);
+        self.queue.push(work, urgency, self.clock.now());
+    }
+
+    /// A gate that has changed: urgently, if somebody changed it. What only its status changes is
+    /// our own report, come back.
+    pub(crate) fn gate(&self, change: &Change<'_, Gate>) {
+        let urgency = if is_touched(change) {
+            Urgency::Person
+        } else {
+            Urgency::Gate
+        };
+        let work = Work::Gate(change.key.clone());
         self.queue.push(work, urgency, self.clock.now());
     }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use jiff::SignedDuration;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::failure;
@@ -57,6 +58,20 @@ enum Failure {
     Refused(kube::Error),
     Silent(Duration),
     Panicked,
+}
+
+/// Has so many work until `shutdown`.
+pub(crate) async fn work(
+    workers: Arc<Workers>,
+    concurrent: u16,
+    leadership: Leadership,
+    shutdown: CancellationToken,
+) {
+    let mut all = JoinSet::new();
+    for _ in 0..concurrent {
+        all.spawn(Arc::clone(&workers).work(leadership.clone(), shutdown.clone()));
+    }
+    while all.join_next().await.is_some() {}
 }
 
 impl Workers {
@@ -117,8 +132,7 @@ impl Workers {
                     self.again(work, at);
                 }
             }
-            Outcome::Gone => reconciles.forget(work),
-            Outcome::NotOurs => {}
+            Outcome::Gone | Outcome::NotOurs => reconciles.forget(work),
         }
     }
 

@@ -13,7 +13,7 @@ use sluice_core::gate::{self, Answer, Identity, Sight, View};
 use sluice_core::gatekeeper::{Evidence, Keeper};
 use sluice_crds::{Gate, Gatekeeper};
 
-use crate::cache::{Cache, Change, Seen};
+use crate::cache::{Cache, Seen};
 use crate::evidence::EvidenceStore;
 use crate::key::{KeyRef, ObjectKey};
 
@@ -178,19 +178,6 @@ impl World {
     /// The gates that name a gatekeeper.
     pub fn gates_of(&self, gatekeeper: &ObjectKey) -> Vec<ObjectKey> {
         lock(&self.users).of(gatekeeper)
-    }
-}
-
-/// Whether a change of an object changes what it asks for: another spec, or another object of the
-/// same name.
-pub fn is_respecified(change: &Change<'_, Gatekeeper>) -> bool {
-    let spec = |seen: &Seen<Gatekeeper>| {
-        let metadata = &seen.object()?.metadata;
-        Some((metadata.uid.clone(), metadata.generation))
-    };
-    match (change.before.and_then(spec), change.now.and_then(spec)) {
-        (Some(before), Some(now)) => before != now,
-        (None, _) | (_, None) => true,
     }
 }
 

@@ -64,7 +64,7 @@ async fn a_missing_right_is_named_and_the_rest_goes_on() -> Result<()> {
     ));
     told(&[
         "an event was not taken: ",
-        "grant the verbs create and patch on events",
+        "grant the verbs create on events",
     ])
     .await?;
     Ok(())

@@ -1,0 +1,91 @@
+//! How far the clock and the authors of annotations can be relied on, found out in the background.
+
+use std::sync::Arc;
+
+use sluice_core::gate::Identity;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::Parts;
+use crate::{identity, skew};
+
+/// Finds out and goes on to. What it returns completes once decisions can be made: everything is
+/// listed, the policies have been looked for, the clocks compared.
+pub(super) fn follow(
+    parts: &Parts,
+    background: &mut JoinSet<()>,
+) -> impl Future<Output = ()> + Send + 'static {
+    let (policies, policies_known) = watch::channel(false);
+    background.spawn(follow_policies(parts.clone(), policies));
+    let (clocks, clocks_known) = watch::channel(!parts.settings.compare_clocks);
+    if parts.settings.compare_clocks {
+        background.spawn(compare_clocks(parts.clone(), clocks));
+    }
+    let world = Arc::clone(&parts.world);
+    async move {
+        world.synced().await;
+        for mut known in [policies_known, clocks_known] {
+            // Where its sender is gone, it was known.
+            let _ = known.wait_for(|known| *known).await;
+        }
+        tracing::info!("every cache has synced");
+    }
+}
+
+/// Watches who verifies annotations.
+async fn follow_policies(parts: Parts, known: watch::Sender<bool>) {
+    let (world, waker) = (&parts.world, parts.waker());
+    let policies = identity::Policies::default();
+    let tell = |identity| {
+        if world.stand(|standing| standing.identity = identity) {
+            tracing::info!(?identity, "{}", in_words(identity));
+            waker.everything();
+        }
+    };
+    let first = async {
+        // An API server that says nothing is waited for: a force that closes a gate must not be
+        // overlooked because it was asked at a bad time.
+        policies.answered().await;
+        let identity = world.standing().identity;
+        if identity != Identity::Verified {
+            tracing::info!(?identity, "{}", in_words(identity));
+        }
+        known.send_replace(true);
+        std::future::pending::<()>().await;
+    };
+    let trusted = parts.settings.trust_unverified_identity;
+    tokio::select! {
+        () = policies.follow(parts.client.clone(), trusted, tell) => {}
+        () = first => {}
+    }
+}
+
+fn in_words(identity: Identity) -> &'static str {
+    match identity {
+        Identity::Verified => "admission policies verify who forces gates",
+        Identity::Trusted => {
+            "no admission policy verifies who forces gates; forces count all the same, as \
+             --trust-unverified-identity says"
+        }
+        Identity::Unverified => {
+            "no admission policy verifies who forces gates, so forces do not count; install the \
+             policies of the chart, or run with --trust-unverified-identity"
+        }
+    }
+}
+
+/// Compares the clocks now and then.
+async fn compare_clocks(parts: Parts, known: watch::Sender<bool>) {
+    let (world, waker) = (&parts.world, parts.waker());
+    loop {
+        if let Some(trust) = skew::compare(&parts.client, parts.clock.as_ref()).await
+            && !skew::is_as_good(world.standing().trust, trust)
+        {
+            world.stand(|standing| standing.trust = trust);
+            tracing::info!(?trust, "the clock was compared with the API server's");
+            waker.everything();
+        }
+        known.send_replace(true);
+        skew::pause().await;
+    }
+}

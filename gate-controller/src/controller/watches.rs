@@ -1,0 +1,105 @@
+//! The watches that keep the caches up to date, and wake whoever a change concerns.
+
+use std::sync::Arc;
+
+use kube::Api;
+use kube::core::DeserializeGuard;
+use kube::runtime::watcher::Config;
+use sluice_crds::{Gate, Gatekeeper};
+use tokio::task::JoinSet;
+
+use super::Parts;
+use crate::cache::{Change, Seen};
+use crate::evidence::Tracker;
+use crate::key::Work;
+
+/// Follows gates, gatekeepers and their evidence.
+pub(super) fn follow(parts: &Parts, background: &mut JoinSet<()>) -> anyhow::Result<()> {
+    background.spawn(follow_gates(parts.clone()));
+    background.spawn(follow_gatekeepers(parts.clone(), tracker(parts)?));
+    Ok(())
+}
+
+async fn follow_gates(parts: Parts) {
+    let waker = parts.waker();
+    let told = |change: Change<'_, Gate>| {
+        let gate = change.now.and_then(Seen::object).map(AsRef::as_ref);
+        parts.world.note_gate(change.key, gate);
+        match change.now {
+            Some(_) => waker.gate(&change),
+            None => parts.gone(&Work::Gate(change.key.clone())),
+        }
+    };
+    let gates = parts.api();
+    parts
+        .world
+        .gates
+        .follow(gates, Config::default(), told)
+        .await;
+}
+
+async fn follow_gatekeepers(parts: Parts, tracker: Tracker) {
+    let (world, waker) = (&parts.world, parts.waker());
+    let told = |change: Change<'_, Gatekeeper>| {
+        match change.now.and_then(Seen::object) {
+            Some(object) => tracker.track(object),
+            None => {
+                tracker.forget(change.key);
+                world.forget_gatekeeper(change.key);
+            }
+        }
+        waker.gatekeeper(change.key, is_respecified(&change));
+        if change.now.is_none() {
+            parts.gone(&Work::Gatekeeper(change.key.clone()));
+        }
+    };
+    let gatekeepers = parts.api();
+    let config = Config::default();
+    world.gatekeepers.follow(gatekeepers, config, told).await;
+}
+
+/// Whether a change is one of what the object asks for: another spec, or another object of the
+/// same name.
+fn is_respecified(change: &Change<'_, Gatekeeper>) -> bool {
+    let spec = |seen: &Seen<Gatekeeper>| {
+        let metadata = &seen.object()?.metadata;
+        Some((metadata.uid.clone(), metadata.generation))
+    };
+    match (change.before.and_then(spec), change.now.and_then(spec)) {
+        (Some(before), Some(now)) => before != now,
+        (None, _) | (_, None) => true,
+    }
+}
+
+fn tracker(parts: &Parts) -> anyhow::Result<Tracker> {
+    let waker = parts.waker();
+    Tracker::new(
+        parts.client.clone(),
+        &parts.settings.egress_allow,
+        Arc::clone(&parts.clock),
+        Arc::clone(&parts.world.evidence),
+        move |key| waker.gatekeeper(key, true),
+    )
+}
+
+impl Parts {
+    fn api<K>(&self) -> Api<DeserializeGuard<K>>
+    where
+        K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+    {
+        if self.settings.watch_all_namespaces {
+            Api::all(self.client.clone())
+        } else {
+            Api::namespaced(self.client.clone(), &self.settings.runtime_namespace)
+        }
+    }
+
+    /// Forgets an object that is gone: at once, because a replica that does not lead never looks.
+    /// Where somebody looks at it now, another look after that finds it gone.
+    fn gone(&self, work: &Work) {
+        if self.queue.forget(work, self.clock.now()) {
+            self.counters.reconciles.forget(work);
+            self.written.forget(work);
+        }
+    }
+}
