@@ -119,7 +119,10 @@ async fn policies_make_forces_count(stage: &Stage) -> Result<()> {
     for policy in ["sluice-gate-overrides", "sluice-status-writers"] {
         let file = root(&format!("charts/gate-controller/policies/{policy}.yaml"));
         let text = std::fs::read_to_string(file)?;
-        let text = text.replace("system:serviceaccount:sluice-system:gate-controller", "admin");
+        let text = text.replace(
+            "system:serviceaccount:sluice-system:gate-controller",
+            "admin",
+        );
         Applier::new(stage.client()).text(&text).await?;
     }
     stage.says("even", State::Closed, "Forced").await?;
