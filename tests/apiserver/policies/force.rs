@@ -10,6 +10,9 @@ use super::scene::{CONTROLLER, GATE, KEYS, Scene, annotations, force, nothing, r
 
 const NO_RIGHT: &str = "which needs the verb override on gates.sluice.dev";
 
+/// Other values of what says how long a force may last.
+const LENGTHS: [(&str, &str); 2] = [("window", "2h"), ("maxOverride", "90h")];
+
 #[tokio::test]
 async fn the_right_to_write_gates_is_not_the_right_to_force_them() -> Result<()> {
     let scene = Scene::new().await?;
@@ -98,16 +101,44 @@ async fn what_has_nothing_to_do_with_the_force_passes_while_it_lasts() -> Result
 #[tokio::test]
 async fn how_long_a_force_lasts_is_part_of_it() -> Result<()> {
     let scene = Scene::forced().await?;
-    let gates = scene.gates("editor").await?;
-    for (field, value) in [("window", "2h"), ("maxOverride", "90m")] {
-        let patch = Patch::Merge(json!({"spec": {field: value}}));
-        let answer = gates.patch(GATE, &PatchParams::default(), &patch).await;
+    for (field, value) in LENGTHS {
+        let answer = scene
+            .patch("editor", json!({"spec": {field: value}}))
+            .await?;
         refused(answer, "spec.window and spec.maxOverride too").with_context(|| field)?;
     }
     let unforced = Scene::new().await?;
-    let patch = Patch::Merge(json!({"spec": {"window": "2h"}}));
-    let gates = unforced.gates("editor").await?;
-    gates.patch(GATE, &PatchParams::default(), &patch).await?;
+    for (field, value) in LENGTHS {
+        let change = json!({"spec": {field: value}});
+        unforced.patch("editor", change).await??;
+    }
+    Ok(())
+}
+
+/// Its annotations stay, as a record: they must not hold up Flux, whose one apply has them all.
+#[tokio::test]
+async fn a_force_that_has_ended_is_nobodys_business() -> Result<()> {
+    let scene = Scene::forced().await?;
+    let seen = annotations([
+        ("sluice.dev/force-until", "2026-11-21T17:00:00Z"),
+        ("sluice.dev/force-seen", "2026-11-21T16:00:00Z 0123456789ab"),
+    ]);
+    scene.annotate(CONTROLLER, &seen).await??;
+    let instant = "2026-11-21T17:00:00Z";
+    let effective = json!({
+        "state": "open", "by": "carol", "reason": "hotfix 4711", "since": instant, "until": instant,
+    });
+    scene.report(json!({"override": effective})).await?;
+    for (field, value) in LENGTHS {
+        let change = json!({"spec": {field: value}});
+        let answer = scene.patch("editor", change).await?;
+        refused(answer, "spec.window and spec.maxOverride too").with_context(|| field)?;
+    }
+    scene.report(json!({"override": null})).await?;
+    for (field, value) in LENGTHS {
+        let change = json!({"spec": {field: value}});
+        scene.patch("editor", change).await??;
+    }
     Ok(())
 }
 

@@ -50,12 +50,13 @@ impl Scene {
             .grant(&["editor", "carol", "dave"], "sluice-edit")
             .await?;
         scene
-            .grant(&["carol", "dave"], "sluice-gate-override")
+            .grant(&["carol", "dave", "oncall"], "sluice-gate-override")
             .await?;
         for (user, verb) in [
             ("editor", "patch"),
             ("carol", "override"),
             ("dave", "override"),
+            ("oncall", "override"),
         ] {
             scene.wait_until_may(user, verb).await?;
         }
@@ -97,9 +98,25 @@ impl Scene {
         user: &str,
         annotations: &Annotations,
     ) -> Result<kube::Result<Gate>> {
-        let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
+        let change = json!({"metadata": {"annotations": annotations}});
+        self.patch(user, change).await
+    }
+
+    /// Changes the gate as `user`.
+    pub async fn patch(&self, user: &str, change: Value) -> Result<kube::Result<Gate>> {
         let gates = self.gates(user).await?;
+        let patch = Patch::Merge(change);
         Ok(gates.patch(GATE, &PatchParams::default(), &patch).await)
+    }
+
+    /// Writes into the status of the gate, as the controller does.
+    pub async fn report(&self, status: Value) -> Result<()> {
+        let gates = self.gates(CONTROLLER).await?;
+        let patch = Patch::Merge(json!({ "status": status }));
+        gates
+            .patch_status(GATE, &PatchParams::default(), &patch)
+            .await?;
+        Ok(())
     }
 
     /// The force annotations that the gate has now.
