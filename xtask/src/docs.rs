@@ -1,7 +1,8 @@
 //! `cargo xtask docs`: the docs say what is true, as far as a program can see.
 //!
 //! What comes in: the Markdown files. What goes out: every link to a file or heading that is not
-//! there, and every YAML example of ours that `kubectl gate lint` refuses.
+//! there, every YAML example of ours that `kubectl gate lint` refuses, and every file that is
+//! quoted otherwise than it is.
 
 use std::fs;
 use std::io::Write;
@@ -11,6 +12,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 
 use crate::cargo::{build_release, root};
+
+mod verbatim;
 
 /// Where Markdown files are looked for, besides the folder of the workspace itself.
 const FOLDERS: [&str; 3] = ["docs", "charts", "examples"];
@@ -29,6 +32,7 @@ pub(crate) fn check() -> Result<String> {
         .iter()
         .flat_map(|page| dangling(root(), page))
         .collect();
+    wrong.extend(verbatim::misquoted(root(), &pages)?);
     let examples: Vec<_> = pages.iter().flat_map(examples).collect();
     wrong.extend(refused(&examples)?);
     ensure!(
@@ -157,26 +161,45 @@ struct Example {
 }
 
 fn examples(page: &Page) -> Vec<Example> {
-    let mut found: Vec<Example> = Vec::new();
+    let ours = format!("apiVersion: {}/", sluice_crds::GROUP);
+    let blocks = blocks(page).into_iter();
+    blocks
+        .filter(|block| block.language == "yaml" && block.text.contains(&ours))
+        .map(|block| Example {
+            place: format!("{}:{}", page.path.display(), block.line),
+            yaml: block.text,
+        })
+        .collect()
+}
+
+/// A fenced block.
+struct Block<'a> {
+    /// The number of its first line, after the fence.
+    line: usize,
+    language: &'a str,
+    text: String,
+}
+
+fn blocks(page: &Page) -> Vec<Block<'_>> {
+    let mut found: Vec<Block<'_>> = Vec::new();
     let mut previous = 0;
     for (number, line, fence) in lines(&page.text) {
-        if fence != Some("yaml") {
+        let Some(language) = fence else {
             continue;
-        }
+        };
         if number != previous + 1 || found.is_empty() {
-            found.push(Example {
-                place: format!("{}:{number}", page.path.display()),
-                yaml: String::new(),
+            found.push(Block {
+                line: number,
+                language,
+                text: String::new(),
             });
         }
-        if let Some(example) = found.last_mut() {
-            example.yaml.push_str(line);
-            example.yaml.push('\n');
+        if let Some(block) = found.last_mut() {
+            block.text.push_str(line);
+            block.text.push('\n');
         }
         previous = number;
     }
-    let ours = format!("apiVersion: {}/", sluice_crds::GROUP);
-    found.retain(|example| example.yaml.contains(&ours));
     found
 }
 
