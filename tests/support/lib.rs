@@ -33,6 +33,6 @@ pub mod tools;
 pub use apply::Applier;
 pub use cluster::Cluster;
 pub use control_plane::{Binaries, ControlPlane, Options, User};
-pub use namespace::Namespace;
+pub use namespace::{Namespace, TEST_LABEL};
 pub use poll::poll;
 pub use shared::{KUBECONFIG_VARIABLE, USERS, shared};

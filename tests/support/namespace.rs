@@ -12,8 +12,9 @@ use kube::api::{Api, DeleteParams, ObjectMeta, PostParams};
 
 use crate::cluster::Cluster;
 
-/// Marks what tests create, so that leftovers on a cluster of one's own can be found.
-const LABEL: &str = "sluice.dev/test";
+/// The label of what tests and chores create, so that leftovers on a cluster of one's own can be
+/// found, and are not taken for somebody's installation.
+pub const TEST_LABEL: &str = "sluice.dev/test";
 
 /// How long a drop tries to delete. A server that is down must not hold up the test run.
 const DELETE_DEADLINE: Duration = Duration::from_secs(5);
@@ -35,7 +36,7 @@ impl Namespace {
         let object = Object {
             metadata: ObjectMeta {
                 generate_name: Some(format!("sluice-{word}-")),
-                labels: Some([(LABEL.to_owned(), "true".to_owned())].into()),
+                labels: Some([(TEST_LABEL.to_owned(), "true".to_owned())].into()),
                 ..ObjectMeta::default()
             },
             ..Object::default()

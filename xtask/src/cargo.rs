@@ -101,7 +101,7 @@ pub(crate) fn metadata() -> Result<Metadata> {
 /// The released program: the file that its environment variable names, else built now.
 pub(crate) fn released(program: Program) -> Result<PathBuf> {
     match env::var_os(program.variable()).filter(|path| !path.is_empty()) {
-        Some(path) => Ok(path.into()),
+        Some(path) => Ok(std::path::absolute(path)?),
         None => Ok(build_release(&[program.name()])?.join(program.name())),
     }
 }

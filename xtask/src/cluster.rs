@@ -15,7 +15,8 @@ use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 use sluice_tests::progress::Stderr;
 use sluice_tests::{Binaries, ControlPlane, Options, USERS, cache, poll};
-use tokio::signal::unix::{SignalKind, signal};
+
+use crate::signals::told_to_end;
 
 /// Longer than the control plane's own deadline, so that its error is the one that is shown.
 const UP_DEADLINE: Duration = Duration::from_secs(120);
@@ -172,16 +173,7 @@ async fn hold(place: &Place, binaries: &Binaries) -> Result<()> {
     }
     place.forget();
     // From here on they end us in order, and not at once.
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hangup = signal(SignalKind::hangup())?;
-    let told = async {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
-        }
-    };
+    let told = told_to_end()?;
     let options = Options::default().with_users(&USERS).with_housekeeping();
     let serve = async {
         let plane = ControlPlane::start(binaries, options).await?;

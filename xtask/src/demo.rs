@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use kube::Client;
 use sluice_tests::programs::Program;
 use sluice_tests::progress::human;
-use sluice_tests::{Applier, Options, User};
+use sluice_tests::{Options, User};
 
 use crate::cargo;
-use crate::server::{Open, Server};
+use crate::server::{self, Open, Server};
+use crate::signals::told_to_end;
 
 mod screen;
 mod stage;
@@ -64,13 +64,16 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
         "API server, built or found, and ready: {}",
         human(began.elapsed())
     ));
+    let client = open.cluster.client().await?;
+    server::create_namespace(&client, NAMESPACE).await?;
+    let ended = told_to_end()?;
     let told = tokio::select! {
         told = tell(&screen, &controller, kubectl_gate, &open, arguments.exit) => told,
-        interrupted = tokio::signal::ctrl_c() => Ok(interrupted?),
+        () = ended => Ok(()),
     };
     if !open.is_ours() {
-        stage::clear(&open.cluster.client().await?).await?;
-        screen.fact("the CRDs and the admission policies were left on your cluster");
+        server::clear(&client, NAMESPACE).await?;
+        screen.fact("everything was taken away from your cluster again, except for the CRDs");
     }
     told
 }
@@ -85,7 +88,7 @@ async fn tell(
     let client = open.cluster.client().await?;
     screen.scene("Installing CRDs, admission policies, rights and examples");
     stage::install(&client).await?;
-    let controller = stage::Controller::start(controller, &open.cluster)?;
+    let controller = stage::Controller::start(controller, open).await?;
     let stage = stage::Stage {
         kubectl_gate,
         cluster: open.cluster.clone(),
@@ -93,7 +96,7 @@ async fn tell(
     };
     let told = story::tell(screen, &stage).await;
     if told.is_err() {
-        screen.quote(&controller.log_tail());
+        screen.quote(&controller.process.log_tail());
     }
     told?;
     if !exit {
@@ -110,23 +113,6 @@ async fn tell(
         std::future::pending::<()>().await;
     }
     drop(controller);
-    Ok(())
-}
-
-/// A file of the project.
-fn path(of: &str) -> PathBuf {
-    cargo::root().join(of)
-}
-
-/// Applies files of the project into the demo's namespace.
-async fn apply(client: &Client, files: &[&str]) -> Result<()> {
-    let applier = Applier::new(client.clone()).in_namespace(NAMESPACE);
-    for file in files {
-        applier
-            .path(&path(file))
-            .await
-            .with_context(|| format!("cannot apply {file}"))?;
-    }
     Ok(())
 }
 

@@ -19,6 +19,7 @@ mod docs;
 mod floors;
 mod generate;
 mod server;
+mod signals;
 mod steps;
 mod test;
 

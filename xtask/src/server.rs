@@ -1,19 +1,26 @@
 //! The API server that a chore works on: the user's own, or one that is started for it.
 //!
-//! What comes in: `--kubeconfig` or `KUBECONFIG`. What goes out: a cluster that is ready.
+//! What comes in: `--kubeconfig` or `KUBECONFIG`. What goes out: a cluster that is ready, and that
+//! nobody else's Sluice runs on.
 
-use std::path::PathBuf;
+use std::env;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
 use sluice_tests::progress::Stderr;
 use sluice_tests::{Binaries, Cluster, ControlPlane, Options};
 
+mod installed;
+mod mark;
+
+pub(crate) use mark::{clear, create_namespace, marked};
+
 /// Where to work.
 #[derive(Args, Clone)]
 pub(crate) struct Server {
     /// Work on this cluster instead of a local control plane. Namespaces, CRDs and roles are
-    /// created there.
+    /// created there, so a cluster on which Sluice is installed is refused.
     #[arg(long, env = "KUBECONFIG", value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 }
@@ -33,7 +40,12 @@ impl Open {
 }
 
 impl Server {
-    /// Connects to the user's own cluster, or builds and starts a local control plane.
+    /// Connects to the user's own cluster and says which that is, or builds and starts a local
+    /// control plane.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such cluster, or Sluice is installed on it.
     pub(crate) async fn open(&self, options: Options) -> Result<Open> {
         let path = self
             .kubeconfig
@@ -47,18 +59,43 @@ impl Server {
                 plane: Some(plane),
             });
         };
-        let cluster = Cluster::at(path);
-        let version = cluster.client().await?.apiserver_version().await;
-        let version = version
-            .with_context(|| format!("the cluster of {} does not answer", path.display()))?;
+        let path = absolute(path)?;
+        let cluster = Cluster::at(&path);
+        let (address, context) = cluster.address().await?;
+        let client = cluster.client().await?;
+        let version = client.apiserver_version().await;
+        let version = version.with_context(|| format!("{address} does not answer"))?;
+        // Before anything is written: KUBECONFIG may have been set long ago.
         eprintln!(
-            "Working on the cluster of {}: {}.",
+            "Working on {address}, Kubernetes {}: context {context:?} of {}.",
+            version.git_version,
             path.display(),
-            version.git_version
         );
+        installed::refuse(&client, &address).await?;
         Ok(Open {
             cluster,
             plane: None,
         })
+    }
+}
+
+/// A path, or a list of paths as in `KUBECONFIG`, that means the same in every folder: tests and
+/// controllers run in others.
+fn absolute(list: &Path) -> Result<PathBuf> {
+    let paths = env::split_paths(list).filter(|path| !path.as_os_str().is_empty());
+    let paths: Vec<PathBuf> = paths.map(std::path::absolute).collect::<Result<_, _>>()?;
+    Ok(env::join_paths(paths)?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_mean_the_same_in_every_folder() {
+        let here = env::current_dir().unwrap();
+        let list = absolute(Path::new("/a:b/c:")).unwrap();
+        let expected = format!("/a:{}", here.join("b/c").display());
+        assert_eq!(list, Path::new(&expected));
     }
 }

@@ -1,14 +1,16 @@
 //! A herd: N gates with N gatekeepers that all open at one instant.
 //!
-//! In one run: the raw patch rate of the server, by a bare client with as many connections; the
-//! controller's writes, their delays, its memory and CPU; what it writes while idle; how long a
+//! In one run: the raw patch rate of the server and how long one patch takes, by a bare client with
+//! as many connections; the controller's writes, their delays, its memory and CPU; what it writes while idle; how long a
 //! restart takes; how long a decision takes at the instant; and a person who forces a gate in the
 //! midst of it all.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use clap::Args;
+use clap::{Args, Parser};
+use gate_controller::Settings;
 use jiff::Timestamp;
 use kube::Client;
 use sluice_tests::programs::Program;
@@ -16,7 +18,8 @@ use sluice_tests::progress::{Progress, Stderr};
 use sluice_tests::{Applier, Options};
 
 use crate::cargo;
-use crate::server::Server;
+use crate::server::{self, Open, Server};
+use crate::signals::told_to_end;
 
 mod decisions;
 mod herd;
@@ -26,8 +29,12 @@ mod seen;
 
 /// Where the herd lives.
 const NAMESPACE: &str = "sluice-scale";
+
 /// How many requests are in flight: the controller's default.
-const CONNECTIONS: usize = 16;
+fn connections() -> Result<usize> {
+    let settings = Settings::try_parse_from(["gate-controller"])?;
+    Ok(settings.concurrent.into())
+}
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -42,25 +49,46 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<()> {
-    let progress = Stderr::new();
     let program = cargo::released(Program::GateController)?;
     let open = arguments.server.open(Options::default()).await?;
     let client = open.cluster.client().await?;
-    prepare(&client).await?;
+    server::create_namespace(&client, NAMESPACE).await?;
+    let ended = told_to_end()?;
+    let measured = tokio::select! {
+        measured = measure(&arguments, &program, &open, &client) => measured.map(Some),
+        () = ended => Ok(None),
+    };
+    if !open.is_ours() {
+        server::clear(&client, NAMESPACE).await?;
+    }
+    if let Some(table) = measured? {
+        print!("{table}");
+    }
+    Ok(())
+}
+
+async fn measure(
+    arguments: &Arguments,
+    program: &Path,
+    open: &Open,
+    client: &Client,
+) -> Result<Table> {
+    let progress = Stderr::new();
+    install(client).await?;
     let n = arguments.gates;
     let instant = instant(n, arguments.idle)?;
     progress.say(&format!(
         "{n} gates and {n} gatekeepers, all of which open at {instant}"
     ));
-    herd::create(&client, n, instant).await?;
-    let raw = raw::patch_rate(&client, n.min(2_000)).await?;
+    herd::create(client, n, instant).await?;
+    let raw = raw::patch(client, n.min(2_000)).await?;
     progress.say(&format!(
-        "the bare client patches {raw:.0} statuses a second"
+        "the bare client patches {:.0} statuses a second, half of them within {:.1?}",
+        raw.rate, raw.median
     ));
 
-    let kubeconfig = open.cluster.kubeconfig().to_owned();
-    let start = || process::Controller::start(&program, &kubeconfig);
-    let controller = start()?;
+    let start = || process::Controller::start(program, open.cluster.kubeconfig());
+    let controller = start().await?;
     let took = controller.settled(2 * n).await?;
     progress.say(&format!(
         "every status was written {took:.1?} after the start"
@@ -69,36 +97,33 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     progress.say(&format!("{idle} writes in {} s of idling", arguments.idle));
     drop(controller);
 
-    let controller = start()?;
+    let controller = start().await?;
     let restart = controller.settled(2 * n).await?;
     progress.say(&format!(
         "right {restart:.2?} after a restart, {} writes",
         controller.writes().await?
     ));
-    let standby = decisions::Standby::start(&client).await?;
+    let standby = decisions::Standby::start(client).await?;
     let before = controller.usage()?;
-    let watch = seen::Seen::start(&client);
+    let watch = seen::Seen::start(client);
     let decisions = standby.decide_all_at(instant).await?;
-    let forced = herd::force_in_the_midst(&client, instant).await?;
+    let forced = herd::force_in_the_midst(client, instant).await?;
     let delays = watch.delays(n, instant).await?;
     let after = controller.usage()?;
     let writes = controller.writes().await?;
-    print!(
-        "{}",
-        Table {
-            n,
-            raw,
-            idle,
-            restart,
-            decisions,
-            forced,
-            delays,
-            before,
-            after,
-            writes
-        }
-    );
-    Ok(())
+    Ok(Table {
+        n,
+        connections: connections()?,
+        raw,
+        idle,
+        restart,
+        decisions,
+        forced,
+        delays,
+        before,
+        after,
+        writes,
+    })
 }
 
 /// When everything opens: late enough for everything to have been created and written before.
@@ -112,15 +137,10 @@ fn instant(n: usize, idle: u64) -> Result<Timestamp> {
     )?)
 }
 
-async fn prepare(client: &Client) -> Result<()> {
+async fn install(client: &Client) -> Result<()> {
     let applier = Applier::new(client.clone());
-    applier
-        .path(&cargo::root().join("crds/yaml"))
-        .await
-        .context("cannot install the CRDs")?;
-    let namespace = format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {NAMESPACE}}}\n");
-    applier.text(&namespace).await?;
-    Ok(())
+    let applied = applier.path(&cargo::root().join("crds/yaml")).await;
+    applied.context("cannot install the CRDs").map(drop)
 }
 
 /// Writes while nothing changes.
@@ -133,7 +153,8 @@ async fn idle(controller: &process::Controller, length: Duration) -> Result<u64>
 
 struct Table {
     n: usize,
-    raw: f64,
+    connections: usize,
+    raw: raw::Raw,
     idle: u64,
     restart: Duration,
     decisions: decisions::Decisions,
@@ -148,7 +169,8 @@ impl std::fmt::Display for Table {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self {
             n,
-            raw,
+            connections,
+            raw: raw::Raw { rate: raw, median },
             idle,
             restart,
             decisions,
@@ -162,7 +184,12 @@ impl std::fmt::Display for Table {
         writeln!(f, "\n| {n} gates, {n} gatekeepers | |\n|---|---|")?;
         writeln!(
             f,
-            "| raw patch rate of the server, {CONNECTIONS} connections | {raw:.0}/s |"
+            "| raw patch rate of the server, {connections} connections | {raw:.0}/s |"
+        )?;
+        writeln!(
+            f,
+            "| one raw patch beside the others, median | {:.0} ms |",
+            median.as_secs_f64() * 1e3
         )?;
         writeln!(f, "| writes at the instant | {writes} |")?;
         writeln!(

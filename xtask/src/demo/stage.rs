@@ -1,19 +1,17 @@
-//! What the story needs before it begins, and what is taken away after it.
+//! What the story needs before it begins.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::Command;
 
 use anyhow::{Context, Result};
-use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
-use kube::api::{DeleteParams, Patch, PatchParams};
-use kube::{Api, Client};
-use sluice_tests::Cluster;
-use tempfile::{NamedTempFile, TempPath};
-use tokio::process::{Child, Command};
+use kube::Client;
+use sluice_tests::controller::{self, Process};
+use sluice_tests::{Applier, Cluster, apply};
+use tempfile::TempPath;
 
-use super::{CONTROLLER, NAMESPACE, apply};
+use super::{CONTROLLER, NAMESPACE};
+use crate::cargo;
+use crate::server::{Open, marked};
 
 /// Where the story takes place.
 pub(super) struct Stage {
@@ -24,86 +22,47 @@ pub(super) struct Stage {
 
 /// Installs everything but the controller.
 pub(super) async fn install(client: &Client) -> Result<()> {
-    let namespaces: Api<Namespace> = Api::all(client.clone());
-    let namespace = serde_json::json!({
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": { "name": NAMESPACE },
-    });
-    let params = PatchParams::apply("sluice-demo").force();
-    namespaces
-        .patch(NAMESPACE, &params, &Patch::Apply(&namespace))
-        .await?;
-    apply(
-        client,
-        &[
-            "crds/yaml",
-            "charts/gate-controller/policies",
-            "xtask/src/demo/rights.yaml",
-            "examples/maintenance-window.yaml",
-            "examples/no-deploy-fridays.yaml",
-            "examples/holidays.yaml",
-        ],
-    )
-    .await
-}
-
-/// Takes away what only the demo needs from a cluster that goes on: its namespace and its rights.
-pub(super) async fn clear(client: &Client) -> Result<()> {
-    let params = DeleteParams::default();
-    for name in [
-        "sluice-demo-controller",
-        "sluice-demo-editor",
-        "sluice-demo-override",
+    let applier = Applier::new(client.clone()).in_namespace(NAMESPACE);
+    for (file, is_kept) in [
+        // Deleted, they would take every gate with them.
+        ("crds/yaml", true),
+        ("charts/gate-controller/policies", false),
+        ("xtask/src/demo/rights.yaml", false),
+        ("examples/maintenance-window.yaml", false),
+        ("examples/no-deploy-fridays.yaml", false),
+        ("examples/holidays.yaml", false),
     ] {
-        let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
-        gone(bindings.delete(name, &params).await.map(drop))?;
-        let roles: Api<ClusterRole> = Api::all(client.clone());
-        gone(roles.delete(name, &params).await.map(drop))?;
+        let mut documents = apply::read(&cargo::root().join(file))?;
+        if !is_kept {
+            documents = marked(documents);
+        }
+        let applied = applier.documents(documents).await;
+        applied.with_context(|| format!("cannot apply {file}"))?;
     }
-    let namespaces: Api<Namespace> = Api::all(client.clone());
-    gone(namespaces.delete(NAMESPACE, &params).await.map(drop))
+    Ok(())
 }
 
-/// What was not there is gone.
-fn gone(deleted: kube::Result<()>) -> Result<()> {
-    match deleted {
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-        other => Ok(other?),
-    }
-}
-
-/// The released controller, running as the user that the policies know. It ends when dropped.
+/// The released controller, running as the user that the policies know. It ends when dropped, and
+/// with us.
 pub(super) struct Controller {
-    _child: Child,
+    pub(super) process: Process,
     _kubeconfig: TempPath,
-    log: TempPath,
 }
 
 impl Controller {
-    pub(super) fn start(program: &Path, cluster: &Cluster) -> Result<Self> {
-        let kubeconfig = cluster.kubeconfig_for(CONTROLLER)?;
-        let log = NamedTempFile::new()?.into_temp_path();
-        let child = Command::new(program)
-            .args(["--metrics-addr=127.0.0.1:0", "--health-addr=127.0.0.1:0"])
-            .env("KUBECONFIG", &*kubeconfig)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(File::create(&log)?)
-            .kill_on_drop(true)
-            .spawn()
-            .with_context(|| format!("cannot start {}", program.display()))?;
+    /// Keeps every namespace of a cluster that was started for us, and only the demo's of another.
+    pub(super) async fn start(program: &Path, open: &Open) -> Result<Self> {
+        let kubeconfig = open.cluster.kubeconfig_for(CONTROLLER)?;
+        let mut command = Command::new(program);
+        command.env("KUBECONFIG", &*kubeconfig);
+        if open.is_ours() {
+            command.args(["--metrics-addr=0", "--health-addr=0"]);
+        } else {
+            command.args(controller::flags(NAMESPACE));
+        }
         Ok(Self {
-            _child: child,
+            process: Process::run(&command).await?,
             _kubeconfig: kubeconfig,
-            log,
         })
-    }
-
-    /// The last lines of its log.
-    pub(super) fn log_tail(&self) -> String {
-        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
-        let lines: Vec<&str> = log.lines().collect();
-        lines[lines.len().saturating_sub(20)..].join("\n")
     }
 }

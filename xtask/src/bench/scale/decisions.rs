@@ -12,6 +12,8 @@ use kube::Client;
 use sluice_crds::State;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::NAMESPACE;
+
 /// A controller in this process that fills its caches and never writes.
 pub(super) struct Standby {
     controller: Controller,
@@ -28,12 +30,15 @@ pub(super) struct Decisions {
 
 impl Standby {
     pub(super) async fn start(client: &Client) -> Result<Self> {
+        let namespace = format!("--runtime-namespace={NAMESPACE}");
         let settings = Settings::try_parse_from([
             "gate-controller",
             "--metrics-addr=0",
             "--health-addr=0",
             "--trust-unverified-identity",
             "--standby",
+            "--watch-all-namespaces=false",
+            &namespace,
         ])?;
         let shutdown = CancellationToken::new();
         let controller = start(

@@ -13,7 +13,7 @@ use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::gatekeeper::{Schedule, Window};
 use sluice_crds::{Gate, GateSpec, Gatekeeper, GatekeeperSpec};
 
-use super::{CONNECTIONS, NAMESPACE};
+use super::{NAMESPACE, connections};
 
 /// The one that is forced.
 const FORCED: &str = "gate-000000";
@@ -54,7 +54,7 @@ pub(super) async fn create(client: &Client, n: usize, instant: Timestamp) -> Res
             gatekeepers.create(&params, &keeper).await?;
             gates.create(&params, &gate).await
         })
-        .buffer_unordered(CONNECTIONS)
+        .buffer_unordered(connections()?)
         .try_for_each(async |_| Ok(()))
         .await
         .context("cannot create the herd")

@@ -2,21 +2,22 @@
 
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use sluice_tests::poll;
+use sluice_tests::controller::Process;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::process::{Child, Command};
+
+use super::NAMESPACE;
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A controller that ends when dropped.
+/// A controller that keeps the herd's namespace. It ends when dropped, and with us.
 pub(super) struct Controller {
-    child: Child,
+    process: Process,
     metrics: u16,
     began: Instant,
 }
@@ -32,24 +33,22 @@ pub(super) struct Usage {
 }
 
 impl Controller {
-    pub(super) fn start(program: &Path, kubeconfig: &Path) -> Result<Self> {
+    pub(super) async fn start(program: &Path, kubeconfig: &Path) -> Result<Self> {
         let metrics = free_port()?;
-        let began = Instant::now();
-        let child = Command::new(program)
+        let mut command = Command::new(program);
+        command
             .arg(format!("--metrics-addr=127.0.0.1:{metrics}"))
+            .arg(format!("--runtime-namespace={NAMESPACE}"))
             .args([
+                "--watch-all-namespaces=false",
                 "--health-addr=0",
                 "--trust-unverified-identity",
                 "--log-level=error",
             ])
-            .env("KUBECONFIG", kubeconfig)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
-            .context("cannot start the controller")?;
+            .env("KUBECONFIG", kubeconfig);
+        let began = Instant::now();
         Ok(Self {
-            child,
+            process: Process::run(&command).await?,
             metrics,
             began,
         })
@@ -59,21 +58,18 @@ impl Controller {
     /// took from its start.
     pub(super) async fn settled(&self, objects: usize) -> Result<Duration> {
         let wanted = u64::try_from(objects)?;
-        poll(
-            PATIENCE,
-            "the controller to have looked at everything",
-            async || {
-                let page = self.page().await?;
-                let looks = sum(&page, "gotk_reconcile_duration_seconds_count");
-                let backlog = sum(&page, "sluice_queue_backlog");
-                ensure!(
-                    looks >= wanted && backlog == 0,
-                    "{looks} looks, {backlog} left"
-                );
-                Ok::<_, anyhow::Error>(self.began.elapsed())
-            },
-        )
-        .await
+        let what = "the controller to have looked at everything";
+        let settled = self.process.until(PATIENCE, what, async || {
+            let page = self.page().await?;
+            let looks = sum(&page, "gotk_reconcile_duration_seconds_count");
+            let backlog = sum(&page, "sluice_queue_backlog");
+            ensure!(
+                looks >= wanted && backlog == 0,
+                "{looks} looks, {backlog} left"
+            );
+            Ok(self.began.elapsed())
+        });
+        settled.await
     }
 
     /// How many writes the API server has taken from it.
@@ -82,7 +78,8 @@ impl Controller {
     }
 
     pub(super) fn usage(&self) -> Result<Usage> {
-        let pid = self.child.id().context("the controller has ended")?;
+        self.process.runs()?;
+        let pid = self.process.pid();
         let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
         let mib = |field: &str| -> Option<u64> {
             let line = status.lines().find_map(|line| line.strip_prefix(field))?;

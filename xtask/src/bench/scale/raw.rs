@@ -1,6 +1,6 @@
 //! What the server itself can do: status patches by a bare client.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use futures::{StreamExt, TryStreamExt};
@@ -9,15 +9,23 @@ use kube::{Api, Client};
 use serde_json::json;
 use sluice_crds::Gate;
 
-use super::{CONNECTIONS, NAMESPACE};
+use super::{NAMESPACE, connections};
 
-/// Status patches a second, over `n` gates, with as many in flight as the controller has.
+/// What a bare client measured.
+pub(super) struct Raw {
+    /// Status patches a second.
+    pub(super) rate: f64,
+    /// How long half of them took at most, each beside the others in flight.
+    pub(super) median: Duration,
+}
+
+/// Patches the status of `n` gates, with as many requests in flight as the controller has.
 ///
 /// The status is as long as a real one, and by the same field manager.
-pub(super) async fn patch_rate(client: &Client, n: usize) -> Result<f64> {
+pub(super) async fn patch(client: &Client, n: usize) -> Result<Raw> {
     let gates: Api<Gate> = Api::namespaced(client.clone(), NAMESPACE);
     let began = Instant::now();
-    futures::stream::iter(0..n)
+    let mut took: Vec<Duration> = futures::stream::iter(0..n)
         .map(async |place| {
             let name = format!("gate-{place:06}");
             let message = "outside every open window until Sat 2026-11-21 12:00 UTC";
@@ -43,13 +51,19 @@ pub(super) async fn patch_rate(client: &Client, n: usize) -> Result<f64> {
                 "metadata": { "name": name }, "status": status,
             });
             let params = PatchParams::apply("gate-controller-gates").force();
-            gates
+            let sent = Instant::now();
+            let patched = gates
                 .patch_status(&name, &params, &Patch::Apply(&patch))
-                .await
+                .await;
+            patched.map(|_| sent.elapsed())
         })
-        .buffer_unordered(CONNECTIONS)
-        .try_for_each(async |_| Ok(()))
+        .buffer_unordered(connections()?)
+        .try_collect()
         .await?;
+    let all = began.elapsed().as_secs_f64();
+    took.sort_unstable();
     #[allow(clippy::cast_precision_loss, reason = "a count of thousands")]
-    Ok(n as f64 / began.elapsed().as_secs_f64())
+    let rate = n as f64 / all;
+    let median = took.get(n / 2).copied().unwrap_or_default();
+    Ok(Raw { rate, median })
 }

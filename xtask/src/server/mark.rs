@@ -1,0 +1,95 @@
+//! What chores create on a cluster, marked as theirs: known again, and taken away.
+//!
+//! What comes in: objects, the name of a namespace. What goes out: the objects with a label; a
+//! namespace that nobody else uses; a cluster without any of them.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use sluice_tests::apply::Document;
+use sluice_tests::{TEST_LABEL, poll};
+
+/// Until a namespace that is being deleted is gone.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Marks objects as a chore's.
+pub(crate) fn marked(mut documents: Vec<Document>) -> Vec<Document> {
+    for document in &mut documents {
+        let labels = document.object.labels_mut();
+        labels.insert(TEST_LABEL.to_owned(), "true".to_owned());
+    }
+    documents
+}
+
+/// Makes a namespace for a chore, or takes over the one that an earlier run has left.
+///
+/// # Errors
+///
+/// If it is there already and nobody's leftover: it would be deleted with everything in it.
+pub(crate) async fn create_namespace(client: &Client, name: &str) -> Result<()> {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let found = poll(
+        DEADLINE,
+        "the namespace of the last run to go",
+        async || {
+            let found = namespaces.get_metadata_opt(name).await?;
+            let going = found
+                .as_ref()
+                .is_some_and(|found| found.metadata.deletion_timestamp.is_some());
+            ensure!(!going, "namespace {name} is being deleted");
+            Ok::<_, anyhow::Error>(found)
+        },
+    )
+    .await?;
+    if let Some(found) = found {
+        ensure!(
+            found.labels().contains_key(TEST_LABEL),
+            "there is a namespace {name}, and it is not a chore's: it would be deleted with \
+             everything in it. Delete it, or name another cluster"
+        );
+        return Ok(());
+    }
+    let namespace = serde_json::from_value(json!({
+        "metadata": { "name": name, "labels": { TEST_LABEL: "true" } },
+    }))?;
+    namespaces
+        .create(&PostParams::default(), &namespace)
+        .await?;
+    Ok(())
+}
+
+/// Takes away a namespace that was made so, and whatever is marked and belongs to no namespace.
+pub(crate) async fn clear(client: &Client, namespace: &str) -> Result<()> {
+    let parameters = DeleteParams::default();
+    delete::<ValidatingAdmissionPolicyBinding>(client).await?;
+    delete::<ValidatingAdmissionPolicy>(client).await?;
+    delete::<ClusterRoleBinding>(client).await?;
+    delete::<ClusterRole>(client).await?;
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    match namespaces.delete(namespace, &parameters).await {
+        // What was not there is gone.
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+        other => Ok(other.map(drop)?),
+    }
+}
+
+async fn delete<K>(client: &Client) -> Result<()>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    let all: Api<K> = Api::all(client.clone());
+    let ours = ListParams::default().labels(TEST_LABEL);
+    all.delete_collection(&DeleteParams::default(), &ours)
+        .await?;
+    Ok(())
+}
