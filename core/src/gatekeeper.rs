@@ -172,9 +172,9 @@ impl Keeper {
     /// meanwhile is told by [`Keeper::good_until`].
     pub fn verdict(&self, now: Now) -> Verdict {
         let opinion = self.opinion(now);
-        match (opinion.reason, self.reported(now)) {
-            (Reason::Reported, Some(reported)) => Verdict::from(reported),
-            _ => {
+        match self.stand_in(&opinion, now) {
+            Some(reported) => Verdict::from(reported),
+            None => {
                 let valid_until = opinion
                     .until
                     .filter(|until| Some(*until) != self.good_until());
@@ -221,7 +221,7 @@ impl Keeper {
             return Opinion::closed(Reason::Expired);
         }
         match timeline {
-            Err(fault) => self.in_want_of_a_calendar(fault, now),
+            Err(fault) => self.by_time(self.in_want_of_a_calendar(fault, now), now),
             Ok(timeline) => {
                 let Some(moment) = self.moment(schedule, timeline, now.at) else {
                     return Opinion::closed(Reason::EvidenceBroken);
@@ -266,15 +266,12 @@ impl Keeper {
     fn in_want_of_a_calendar(&self, fault: &Fault, now: Now) -> Opinion {
         match fault {
             Fault::Unread { .. } => match self.reported(now) {
-                Some(reported) => {
-                    let until = reported.valid_until.as_ref().map(|until| until.0);
-                    Opinion {
-                        state: reported.state,
-                        reason: Reason::Reported,
-                        until,
-                        next: None,
-                    }
-                }
+                Some(reported) => Opinion {
+                    state: reported.state,
+                    reason: reported_reason(reported),
+                    until: reported.valid_until.as_ref().map(|until| until.0),
+                    next: None,
+                },
                 None => Opinion::closed(Reason::NotObserved),
             },
             Fault::Unavailable { .. } => Opinion {
@@ -296,6 +293,19 @@ impl Keeper {
                 .as_ref()
                 .is_none_or(|until| now.at < until.0))
         .then_some(verdict)
+    }
+
+    /// The reported verdict, where `opinion` is only what that says because nobody has looked.
+    fn stand_in(&self, opinion: &Opinion, now: Now) -> Option<&VerdictStatus> {
+        let unread = matches!(
+            self.rule.as_ref(),
+            Ok(Rule::Schedule {
+                timeline: Err(Fault::Unread { .. }),
+                ..
+            })
+        );
+        let reported = self.reported(now).filter(|_| unread)?;
+        (opinion.reason == reported_reason(reported)).then_some(reported)
     }
 
     /// Until when everything that was read may be relied on. None: until it is seen to change.
@@ -352,6 +362,15 @@ impl Keeper {
             },
             Err(fault @ (Fault::Unread { .. } | Fault::Broken { .. })) => fault.to_string(),
         }
+    }
+}
+
+/// The reason of an opinion that is only a report. That evidence cannot be had stays what it is:
+/// it opens no gate by itself of which one gatekeeper would be enough.
+fn reported_reason(reported: &VerdictStatus) -> Reason {
+    match reported.reason == Reason::EvidenceUnavailable.as_str() {
+        true => Reason::EvidenceUnavailable,
+        false => Reason::Reported,
     }
 }
 

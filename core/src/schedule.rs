@@ -186,6 +186,24 @@ impl Schedule {
         Ok(Timeline::new(self.walk(readings, reach)?, extent))
     }
 
+    /// What keeps its states from being known: of several calendars, first what somebody has to
+    /// mend, then what nobody has looked at.
+    fn fault(&self, readings: &[Reading]) -> Option<Fault> {
+        let faults = self
+            .open
+            .iter()
+            .chain(&self.closed)
+            .filter_map(|entry| match entry.when {
+                When::Calendar(_, place) => calendar(readings, place, entry).err(),
+                When::Window(_) => None,
+            });
+        faults.min_by_key(|fault| match fault {
+            Fault::Broken { .. } => 0,
+            Fault::Unread { .. } => 1,
+            Fault::Unavailable { .. } => 2,
+        })
+    }
+
     fn entry(&self, cause: Cause) -> Option<&Entry> {
         match cause {
             Cause::Inside(source) | Cause::LastStart(source) => {

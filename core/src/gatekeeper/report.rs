@@ -29,7 +29,7 @@ pub fn report(keeper: &Keeper, now: Now) -> Report {
     let before = object.status.clone().unwrap_or_default();
     let opinion = keeper.opinion(now);
     let wake = report::wake(opinion.until, opinion.next, now.at);
-    if opinion.reason == Reason::Reported {
+    if keeper.stand_in(&opinion, now).is_some() {
         // Nobody has looked yet: what the status says is all that is known.
         return Report {
             status: before,

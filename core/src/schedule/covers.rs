@@ -28,6 +28,9 @@ impl Schedule {
         readings: &'a [Reading],
         reach: Reach,
     ) -> Result<Walk<WindowCovers<'a>>, Fault> {
+        if let Some(fault) = self.fault(readings) {
+            return Err(fault);
+        }
         let none = SignedDuration::ZERO;
         let late = self
             .open

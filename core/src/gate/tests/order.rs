@@ -32,9 +32,11 @@ fn the_first_in_order_decides(
     #[case] state: State,
     #[case] reason: &str,
 ) {
-    let scene = Scene::new(gate(spec, annotations), office_and_fridays());
+    let mut scene = Scene::new(gate(spec, annotations), office_and_fridays());
     let (said, why, message) = scene.says(FRIDAY_10);
     assert_eq!((said, why.as_str()), (state, reason), "{message}");
+    let report = scene.report(now(FRIDAY_10));
+    scene.write(report);
     assert_eq!(answer(&scene.view(), now(FRIDAY_10)).state, state);
 }
 
@@ -179,6 +181,17 @@ fn on_error_open_never_opens_one_of_by_itself(#[case] spec: &str, #[case] state:
     let scene = Scene::new(gate(spec, &[]), keepers);
     let (said, _, message) = scene.says(FRIDAY_10);
     assert_eq!(said, state, "{message}");
+    // Nor after a restart, by the report of it.
+    let before = open_for_want_of_evidence();
+    let mut object = Gatekeeper::clone(before.object());
+    object.status = Some(crate::gatekeeper::report(&before, now(FRIDAY_10)).status);
+    let reported = Keeper::new(Arc::new(object), Evidence::default(), at(FRIDAY_10));
+    let scene = Scene {
+        keepers: office_and_fridays().into_iter().chain([reported]).collect(),
+        ..scene
+    };
+    let (said, _, message) = scene.says(FRIDAY_10);
+    assert_eq!(said, state, "{message}");
 }
 
 #[test]
@@ -197,6 +210,8 @@ fn a_lost_clock_closes_what_is_open_by_time_and_leaves_forces() {
         "{message}"
     );
     scene.gate = gate("{gatekeepers: [{name: office}]}", &FORCED_OPEN);
+    let accepted = scene.report(now(FRIDAY_10));
+    scene.write(accepted);
     assert_eq!(scene.report(lost).status.state, Some(State::Open));
     scene.gate = gate("{default: open}", &[]);
     assert_eq!(scene.report(lost).status.state, Some(State::Open));

@@ -142,6 +142,30 @@ fn but_not_longer_than_it_says() {
     );
 }
 
+/// A gatekeeper that was open only for want of its calendar, before a restart.
+fn open_for_want_of_evidence() -> Keeper {
+    let before = keeper_with(&with_on_error("open"), vec![unavailable()], FRIDAY_10);
+    let written = written(&before, status(&before, FRIDAY_10), at(FRIDAY_10));
+    let object = written.object().clone();
+    Keeper::new(object, Evidence::default(), at(FRIDAY_10))
+}
+
+#[test]
+fn a_report_that_evidence_cannot_be_had_stays_one() {
+    let keeper = open_for_want_of_evidence();
+    let opinion = keeper.opinion(now(FRIDAY_10));
+    assert_eq!(
+        (opinion.state, opinion.reason),
+        (State::Open, Reason::EvidenceUnavailable)
+    );
+    let verdict = keeper.verdict(now(FRIDAY_10));
+    assert_eq!(verdict.reason, "EvidenceUnavailable");
+    let message = "the calendar of window 'holidays' cannot be had: there is no ConfigMap days; onError is open";
+    assert_eq!(verdict.message, message);
+    let report = super::super::report(&keeper, now("2026-11-20T11:00:00Z"));
+    assert!(!report.changed, "what is known did not change");
+}
+
 #[rstest]
 #[case::of_another_generation(|object: &mut Gatekeeper| object.metadata.generation = Some(4))]
 #[case::of_none(|object: &mut Gatekeeper| object.status.as_mut().unwrap().observed_generation = None)]
@@ -195,4 +219,41 @@ fn reading_the_same_again_is_written_when_half_of_its_validity_is_spent() {
         "nobody may rely on it for longer than it is good"
     );
     assert_eq!(until(&sooner), at("2026-11-20T12:00:00Z"));
+}
+
+/// What is open only by a report, or only by `onError`, rests on the clock as windows do.
+#[rstest]
+#[case::reported(after_a_restart(|_| ()))]
+#[case::on_error_open(keeper_with(&with_on_error("open"), vec![unavailable()], FRIDAY_10))]
+#[case::reported_on_error_open(open_for_want_of_evidence())]
+fn nothing_is_open_without_evidence_while_the_clock_is_lost(#[case] keeper: Keeper) {
+    assert_eq!(keeper.opinion(off_by(30, FRIDAY_10)).state, State::Open);
+    let lost = off_by(31, FRIDAY_10);
+    let opinion = keeper.opinion(lost);
+    assert_eq!(
+        (opinion.state, opinion.reason),
+        (State::Closed, Reason::ClockSkew)
+    );
+    assert_eq!(keeper.verdict(lost).reason, "ClockSkew");
+    assert_eq!(keeper.upcoming(lost), []);
+}
+
+const TWO_CALENDARS: &str = "{onError: open, schedule: {closed: [{name: first, calendar: {configMapRef: {name: days, key: a}}}, {name: second, calendar: {configMapRef: {name: days, key: b}}}]}}";
+
+#[rstest]
+#[case::broken_behind_unavailable(vec![unavailable(), broken()], "EvidenceBroken")]
+#[case::broken_before_unavailable(vec![broken(), unavailable()], "EvidenceBroken")]
+#[case::unread_behind_unavailable(vec![unavailable()], "NotObserved")]
+#[case::unread_behind_broken(vec![broken()], "EvidenceBroken")]
+#[case::both_unavailable(vec![unavailable(), unavailable()], "EvidenceUnavailable")]
+#[case::one_unavailable(vec![christmas(None), unavailable()], "EvidenceUnavailable")]
+fn the_worst_of_several_calendars_decides(#[case] calendars: Vec<Reading>, #[case] reason: &str) {
+    let keeper = keeper_with(TWO_CALENDARS, calendars, FRIDAY_10);
+    let verdict = keeper.verdict(now(FRIDAY_10));
+    assert_eq!(verdict.reason, reason, "{}", verdict.message);
+    let state = match reason {
+        "EvidenceUnavailable" => State::Open,
+        _ => State::Closed,
+    };
+    assert_eq!(verdict.state, state);
 }
