@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use sluice_crds::gatekeeper::{Kind, VerdictStatus};
-use sluice_crds::{Gatekeeper, GatekeeperSpec, Setting, State};
+use sluice_crds::{Gatekeeper, GatekeeperSpec, State};
 
 use crate::clock::{Now, Trust};
 use crate::manual;
@@ -97,7 +97,8 @@ impl Keeper {
     ) -> Self {
         let rule = kind(&object.spec).and_then(|kind| match kind {
             Kind::Schedule(spec) => {
-                let schedule = Box::new(Schedule::read(spec, "spec.schedule")?);
+                let schedule = Schedule::read(spec, "spec.schedule")?;
+                let schedule = Box::new(schedule.on_error(object.spec.on_error.into()));
                 let timeline = timeline(&schedule, &evidence.calendars);
                 Ok(Rule::Schedule { schedule, timeline })
             }
@@ -233,6 +234,7 @@ impl Keeper {
                     Cause::ClosedBy(_) => Reason::ClosedWindow,
                     Cause::LastStart(_) => Reason::LastStart,
                     Cause::Outside => Reason::OutsideWindow,
+                    Cause::Undecided(_) => Reason::EvidenceUnavailable,
                 };
                 let opinion = Opinion {
                     state: moment.cause.state(),
@@ -273,10 +275,6 @@ impl Keeper {
                     next: None,
                 },
                 None => Opinion::closed(Reason::NotObserved),
-            },
-            Fault::Unavailable { .. } => Opinion {
-                state: self.object.spec.on_error.into(),
-                ..Opinion::closed(Reason::EvidenceUnavailable)
             },
             Fault::Broken { .. } => Opinion::closed(Reason::EvidenceBroken),
         }
@@ -321,6 +319,23 @@ impl Keeper {
         ends.min()
     }
 
+    /// Why it says what it says at `now`, without the instants that would make each day's words
+    /// different.
+    pub(crate) fn cause(&self, now: Now) -> String {
+        let reason = self.opinion(now).reason;
+        let by_schedule = reason.is_by_window() || reason == Reason::EvidenceUnavailable;
+        if by_schedule
+            && let Ok(Rule::Schedule {
+                schedule,
+                timeline: Ok(timeline),
+            }) = self.rule.as_ref()
+            && let Some(moment) = self.moment(schedule, timeline, now.at)
+        {
+            return schedule::cause(schedule, &self.evidence.calendars, moment.cause);
+        }
+        self.verdict(now).message
+    }
+
     fn explain(&self, opinion: &Opinion, now: Now) -> String {
         match opinion.reason {
             Reason::Suspended => "it is suspended".to_owned(),
@@ -356,11 +371,7 @@ impl Keeper {
                 Some(moment) => schedule::explain(schedule, &self.evidence.calendars, &moment),
                 None => "its calendars hold too much to be listed".to_owned(),
             },
-            Err(fault @ Fault::Unavailable { .. }) => match self.object.spec.on_error {
-                Setting::Open => format!("{fault}; onError is open"),
-                Setting::Closed => fault.to_string(),
-            },
-            Err(fault @ (Fault::Unread { .. } | Fault::Broken { .. })) => fault.to_string(),
+            Err(fault) => fault.to_string(),
         }
     }
 }

@@ -1,9 +1,11 @@
 //! `schedule`: windows that open and close, from their spec to the state at an instant.
 
+use std::fmt;
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
+use sluice_crds::State;
 use sluice_crds::gatekeeper::{self as api, Calendar as CalendarSource};
 
 use crate::calendar::{Calendar, CalendarError};
@@ -18,7 +20,7 @@ mod read;
 mod tests;
 mod words;
 
-pub(crate) use words::explain;
+pub(crate) use words::{cause, explain};
 
 /// How many changes of state a gatekeeper tells ahead.
 pub const UPCOMING: usize = 8;
@@ -43,6 +45,8 @@ pub struct Schedule {
     zone_name: String,
     open: Vec<Entry>,
     closed: Vec<Entry>,
+    /// What it comes to where a calendar that cannot be had could decide, and no window does.
+    undecided: State,
 }
 
 /// One window of a list.
@@ -72,7 +76,7 @@ pub enum Reading {
         /// Until when that may be relied on. None: until it is seen to change.
         good_until: Option<Timestamp>,
     },
-    /// It cannot be had: `onError` says what then.
+    /// It cannot be had, and why: what the other windows do not decide, `onError` does.
     Unavailable(String),
     /// It was had and makes no sense: closed until somebody mends it.
     Broken(CalendarError),
@@ -87,14 +91,6 @@ pub enum Fault {
         /// The label of its window.
         window: String,
     },
-    /// It cannot be had.
-    #[error("the calendar of window '{window}' cannot be had: {why}")]
-    Unavailable {
-        /// The label of its window.
-        window: String,
-        /// What stood in the way.
-        why: String,
-    },
     /// It was had and makes no sense.
     #[error("the calendar of window '{window}' is broken: {error}")]
     Broken {
@@ -105,6 +101,22 @@ pub enum Fault {
     },
 }
 
+/// A calendar that cannot be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Missing<'a> {
+    /// The label of its window.
+    window: &'a str,
+    /// What stood in the way.
+    why: &'a str,
+}
+
+impl fmt::Display for Missing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { window, why } = self;
+        write!(f, "the calendar of window '{window}' cannot be had: {why}")
+    }
+}
+
 impl Schedule {
     /// Reads a spec, whose path in its object is `path` (such as `spec.schedule`).
     ///
@@ -112,6 +124,16 @@ impl Schedule {
     /// Every mistake in it.
     pub fn read(spec: &api::Schedule, path: &str) -> Result<Self, Refusals> {
         read::schedule(spec, path)
+    }
+
+    /// The same for an `onError`: what it comes to where a calendar that cannot be had could decide
+    /// and no window does. Without this, it is closed.
+    #[must_use]
+    pub fn on_error(self, state: State) -> Self {
+        Self {
+            undecided: state,
+            ..self
+        }
     }
 
     /// The zone in which its windows are written.
@@ -139,7 +161,7 @@ impl Schedule {
     /// that there are none.
     ///
     /// # Errors
-    /// A calendar that is missing among the readings, could not be had, or makes no sense.
+    /// A calendar that is missing among the readings, or makes no sense.
     pub fn timeline(&self, readings: &[Reading], from: Timestamp) -> Result<Timeline, Fault> {
         self.ahead(readings, from, UPCOMING)
     }
@@ -148,7 +170,7 @@ impl Schedule {
     /// hold too much to be listed.
     ///
     /// # Errors
-    /// A calendar that is missing among the readings, could not be had, or makes no sense.
+    /// A calendar that is missing among the readings, or makes no sense.
     pub fn moment(&self, readings: &[Reading], at: Timestamp) -> Result<Option<Moment>, Fault> {
         Ok(self.ahead(readings, at, 0)?.at(at))
     }
@@ -156,7 +178,7 @@ impl Schedule {
     /// The states within `span`, or the beginning of it where it holds millions of times.
     ///
     /// # Errors
-    /// A calendar that is missing among the readings, could not be had, or makes no sense.
+    /// A calendar that is missing among the readings, or makes no sense.
     pub fn timeline_within(&self, readings: &[Reading], span: Span) -> Result<Timeline, Fault> {
         let walk = self.walk(readings, reach(span.start, MOST_STEPS_WITHIN))?;
         let extent = Extent {
@@ -186,22 +208,29 @@ impl Schedule {
         Ok(Timeline::new(self.walk(readings, reach)?, extent))
     }
 
-    /// What keeps its states from being known: of several calendars, first what somebody has to
-    /// mend, then what nobody has looked at.
+    /// What keeps its states from being known: first what somebody has to mend.
     fn fault(&self, readings: &[Reading]) -> Option<Fault> {
-        let faults = self
-            .open
-            .iter()
-            .chain(&self.closed)
-            .filter_map(|entry| match entry.when {
-                When::Calendar(_, place) => calendar(readings, place, entry).err(),
-                When::Window(_) => None,
-            });
-        faults.min_by_key(|fault| match fault {
-            Fault::Broken { .. } => 0,
-            Fault::Unread { .. } => 1,
-            Fault::Unavailable { .. } => 2,
-        })
+        let windows = self.open.iter().chain(&self.closed);
+        let faults = windows.filter_map(|entry| {
+            let When::Calendar(_, place) = entry.when else {
+                return None;
+            };
+            let window = entry.label.clone();
+            match readings.get(place) {
+                Some(Reading::Read { .. } | Reading::Unavailable(_)) => None,
+                Some(Reading::Broken(error)) => Some(Fault::Broken {
+                    window,
+                    error: error.clone(),
+                }),
+                None => Some(Fault::Unread { window }),
+            }
+        });
+        faults.min_by_key(|fault| matches!(fault, Fault::Unread { .. }))
+    }
+
+    /// The first of its calendars that cannot be had.
+    pub(crate) fn missing<'a>(&'a self, readings: &'a [Reading]) -> Option<Missing<'a>> {
+        missing(&self.open, readings).or_else(|| missing(&self.closed, readings))
     }
 
     fn entry(&self, cause: Cause) -> Option<&Entry> {
@@ -210,7 +239,7 @@ impl Schedule {
                 self.open.get(usize::from(source.window))
             }
             Cause::ClosedBy(source) => self.closed.get(usize::from(source.window)),
-            Cause::Unbounded | Cause::Outside => None,
+            Cause::Unbounded | Cause::Outside | Cause::Undecided(_) => None,
         }
     }
 }
@@ -220,26 +249,28 @@ fn reach(from: Timestamp, steps: u32) -> Reach {
     Reach { from, limit, steps }
 }
 
-/// The calendar of a window, if it could be read.
-fn calendar<'a>(
-    readings: &'a [Reading],
-    place: usize,
-    entry: &Entry,
-) -> Result<&'a Calendar, Fault> {
-    let window = || entry.label.clone();
-    match readings.get(place) {
-        Some(Reading::Read {
+/// A calendar, if it could be read.
+fn calendar(readings: &[Reading], place: usize) -> Option<&Calendar> {
+    match readings.get(place)? {
+        Reading::Read {
             calendar,
             good_until: _,
-        }) => Ok(calendar),
-        Some(Reading::Unavailable(why)) => Err(Fault::Unavailable {
-            window: window(),
-            why: why.clone(),
-        }),
-        Some(Reading::Broken(error)) => Err(Fault::Broken {
-            window: window(),
-            error: error.clone(),
-        }),
-        None => Err(Fault::Unread { window: window() }),
+        } => Some(calendar),
+        Reading::Unavailable(_) | Reading::Broken(_) => None,
     }
+}
+
+fn missing<'a>(entries: &'a [Entry], readings: &'a [Reading]) -> Option<Missing<'a>> {
+    entries.iter().find_map(|entry| {
+        let When::Calendar(_, place) = entry.when else {
+            return None;
+        };
+        match readings.get(place)? {
+            Reading::Unavailable(why) => Some(Missing {
+                window: &entry.label,
+                why,
+            }),
+            Reading::Read { .. } | Reading::Broken(_) => None,
+        }
+    })
 }

@@ -12,7 +12,7 @@ mod list;
 mod walk;
 
 pub(crate) use list::Covers;
-pub(crate) use walk::Walk;
+pub(crate) use walk::{Gaps, Lists, Walk};
 
 /// A window in a schedule's list, and the event if the window is a calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,6 +36,8 @@ pub enum Cause {
     LastStart(Source),
     /// In no `open` window.
     Outside,
+    /// A window that is not known could decide, and none that is known does: it counts as this.
+    Undecided(State),
 }
 
 impl Cause {
@@ -44,6 +46,7 @@ impl Cause {
         match self {
             Cause::Inside(_) | Cause::Unbounded => State::Open,
             Cause::ClosedBy(_) | Cause::LastStart(_) | Cause::Outside => State::Closed,
+            Cause::Undecided(state) => state,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 use sluice_crds::gatekeeper::VerdictStatus;
-use sluice_crds::{State, Transition};
+use sluice_crds::{Require, State, Transition};
 
 use crate::report::time;
 
@@ -79,6 +79,18 @@ impl Reason {
             Reason::ClockSkew => "ClockSkew",
         }
     }
+
+    /// Whether it is the windows of a schedule that decided.
+    pub(crate) fn is_by_window(self) -> bool {
+        matches!(
+            self,
+            Reason::InsideWindow
+                | Reason::NoClosedWindow
+                | Reason::ClosedWindow
+                | Reason::LastStart
+                | Reason::OutsideWindow
+        )
+    }
 }
 
 impl fmt::Display for Reason {
@@ -101,6 +113,16 @@ pub struct Opinion {
 }
 
 impl Opinion {
+    /// Whether it counts as admitting under `require`. What is open only because its evidence
+    /// cannot be had (`onError: open`) never by itself opens a `oneOf`.
+    pub(crate) fn admits(&self, require: Require) -> bool {
+        match (require, self.state) {
+            (_, State::Closed) => false,
+            (Require::All, State::Open) => true,
+            (Require::OneOf, State::Open) => self.reason != Reason::EvidenceUnavailable,
+        }
+    }
+
     /// Closed until something other than time changes.
     pub(crate) fn closed(reason: Reason) -> Self {
         Self {

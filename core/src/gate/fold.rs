@@ -5,21 +5,16 @@ use sluice_crds::{Require, State};
 use super::Answer;
 use crate::verdict::{Opinion, Reason};
 
-/// Whether `opinion` counts as admitting under `require`. What is open only because its evidence
-/// cannot be had (`onError: open`) never by itself opens a `oneOf`.
+/// Whether `opinion` counts as admitting under `require`.
 pub(super) fn admits(require: Require, opinion: &Opinion) -> bool {
-    match (require, opinion.state) {
-        (_, State::Closed) => false,
-        (Require::All, State::Open) => true,
-        (Require::OneOf, State::Open) => opinion.reason != Reason::EvidenceUnavailable,
-    }
+    opinion.admits(require)
 }
 
 /// The answer of at least one opinion. The first that decides is named.
 pub(super) fn fold(require: Require, opinions: impl Iterator<Item = Opinion>) -> Answer {
     let (mut admitting, mut refusing, mut count) = (None, None, 0);
     for (place, opinion) in opinions.enumerate() {
-        let first = match admits(require, &opinion) {
+        let first = match opinion.admits(require) {
             true => &mut admitting,
             false => &mut refusing,
         };

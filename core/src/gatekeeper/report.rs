@@ -48,7 +48,7 @@ pub fn report(keeper: &Keeper, now: Now) -> Report {
         last_handled_reconcile_at: report::requested_at(&object.metadata)
             .or_else(|| before.last_handled_reconcile_at.clone()),
         conditions: condition::settle(
-            conditions(opinion.reason, &verdict),
+            conditions(trouble(keeper, opinion.reason), &verdict),
             &before.conditions,
             generation,
             whole_second(now.at),
@@ -112,6 +112,20 @@ fn differs(before: &GatekeeperStatus, after: &GatekeeperStatus) -> bool {
         status
     };
     comparable(before) != comparable(after) || !after.upcoming.starts_with(&before.upcoming)
+}
+
+/// What the conditions are about: that a calendar cannot be had, even where the windows that are
+/// known decide without it; else the reason of the verdict.
+fn trouble(keeper: &Keeper, reason: Reason) -> Reason {
+    match keeper.rule.as_ref() {
+        Ok(Rule::Schedule { schedule, .. })
+            if reason.is_by_window()
+                && schedule.missing(&keeper.evidence().calendars).is_some() =>
+        {
+            Reason::EvidenceUnavailable
+        }
+        _ => reason,
+    }
 }
 
 fn conditions(reason: Reason, verdict: &Verdict) -> Vec<Wanted> {

@@ -8,6 +8,7 @@ use crate::calendar::Calendar;
 
 mod evidence;
 mod report;
+mod undecided;
 mod verdict;
 
 const FRIDAY_10: &str = "2026-11-20T10:00:00Z";

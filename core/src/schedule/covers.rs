@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Entry, Fault, Reading, Schedule, When, calendar};
+use super::{Entry, Fault, Reading, Schedule, When, calendar, missing};
 use crate::calendar::{Calendar, Occurrence};
 use crate::span::Span;
-use crate::timeline::{Cover, Covers, Source, Walk};
+use crate::timeline::{Cover, Covers, Gaps, Lists, Source, Walk};
 use crate::window::{Next, Reach, Spans};
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
@@ -22,7 +22,7 @@ impl Schedule {
     /// Its windows within `reach`, whose steps they share.
     ///
     /// # Errors
-    /// A calendar that is missing among the readings, could not be had, or makes no sense.
+    /// A calendar that is missing among the readings, or makes no sense.
     pub(super) fn walk<'a>(
         &'a self,
         readings: &'a [Reading],
@@ -46,17 +46,27 @@ impl Schedule {
             (0..)
                 .zip(entries)
                 .filter_map(|(window, entry)| Some((window, entry, shortened(entry)?)))
-                .map(|(window, entry, by)| self.covers(window, entry, readings, reach, by))
+                .filter_map(|(window, entry, by)| {
+                    self.covers(window, entry, readings, reach, by).transpose()
+                })
                 .collect::<Result<Vec<_>, Fault>>()
         };
-        let closed = list(&self.closed, |_| Some(SignedDuration::ZERO))?;
-        let open = list(&self.open, |entry| Some(entry.last_start))?;
-        let whole = list(&self.open, |entry| {
-            (entry.last_start > SignedDuration::ZERO).then_some(SignedDuration::ZERO)
-        })?;
-        Ok(Walk::new(closed, open, whole, reach.from))
+        let lists = Lists {
+            closed: list(&self.closed, |_| Some(SignedDuration::ZERO))?,
+            open: list(&self.open, |entry| Some(entry.last_start))?,
+            whole: list(&self.open, |entry| {
+                (entry.last_start > SignedDuration::ZERO).then_some(SignedDuration::ZERO)
+            })?,
+            gaps: Gaps {
+                closed: missing(&self.closed, readings).is_some(),
+                open: missing(&self.open, readings).is_some(),
+                state: self.undecided,
+            },
+        };
+        Ok(Walk::new(lists, reach.from))
     }
 
+    /// None: the calendar cannot be had.
     fn covers<'a>(
         &'a self,
         window: u16,
@@ -64,22 +74,24 @@ impl Schedule {
         readings: &'a [Reading],
         reach: Reach,
         shortened: SignedDuration,
-    ) -> Result<WindowCovers<'a>, Fault> {
-        match &entry.when {
-            When::Window(when) => Ok(WindowCovers::Window {
+    ) -> Result<Option<WindowCovers<'a>>, Fault> {
+        Ok(match &entry.when {
+            When::Window(when) => Some(WindowCovers::Window {
                 window,
                 spans: when.spans(&self.zone, reach, shortened),
             }),
             When::Calendar(_, place) => {
-                let calendar = calendar(readings, *place, entry)?;
+                let Some(calendar) = calendar(readings, *place) else {
+                    return Ok(None);
+                };
                 let events = Events::new(window, calendar, reach, shortened);
                 let broken = |error| Fault::Broken {
                     window: entry.label.clone(),
                     error,
                 };
-                Ok(WindowCovers::Calendar(events.map_err(broken)?))
+                Some(WindowCovers::Calendar(events.map_err(broken)?))
             }
-        }
+        })
     }
 }
 

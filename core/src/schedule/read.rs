@@ -4,7 +4,7 @@
 use jiff::SignedDuration;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use sluice_crds::Duration;
+use sluice_crds::{Duration, State};
 use sluice_crds::gatekeeper as api;
 
 use super::{Entry, Schedule, When};
@@ -55,6 +55,7 @@ pub(super) fn schedule(spec: &api::Schedule, path: &str) -> Result<Schedule, Ref
         zone_name: spec.time_zone.clone(),
         open,
         closed,
+        undecided: State::Closed,
     };
     Refusals::unless_empty(reader.mistakes, read)
 }

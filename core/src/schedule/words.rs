@@ -7,22 +7,22 @@ use super::{Entry, Reading, Schedule, When, calendar};
 use crate::timeline::{Cause, Moment, Source};
 use crate::words;
 
-/// Names the window that decides, why it is there, and when that ends:
+/// Names the window that decides, why it is there, when that ends, and what could not be asked:
 /// `closed by window 'fridays' (No deploys on Fridays) until Sat 2026-11-21 00:00 Europe/London`.
 pub(crate) fn explain(schedule: &Schedule, readings: &[Reading], moment: &Moment) -> String {
-    let window = |source| schedule.window(moment.cause, source, readings);
-    let why = match moment.cause {
-        Cause::Inside(source) => format!("inside window {}", window(source)),
-        Cause::Unbounded => "outside every closed window".to_owned(),
-        Cause::ClosedBy(source) => format!("closed by window {}", window(source)),
-        Cause::LastStart(source) => {
-            format!("too late to start in window {}", window(source))
+    let missing = missing(schedule, readings, moment.cause);
+    let why = schedule.why(moment.cause, readings);
+    let until = match (moment.cause, moment.until) {
+        (Cause::Undecided(state), Some(until)) => {
+            let until = schedule.wall_clock(until);
+            match state {
+                State::Open => format!(", which decides until {until}"),
+                State::Closed => format!("; onError is closed, which decides until {until}"),
+            }
         }
-        Cause::Outside => "outside every open window".to_owned(),
-    };
-    let until = match moment.until {
-        Some(until) => format!(" until {}", schedule.wall_clock(until)),
-        None => ", with no change ahead".to_owned(),
+        (Cause::Undecided(_), None) => String::new(),
+        (_, Some(until)) => format!(" until {}", schedule.wall_clock(until)),
+        (_, None) => ", with no change ahead".to_owned(),
     };
     let next = match moment.next {
         Some(next) if Some(next) != moment.until => {
@@ -34,12 +34,45 @@ pub(crate) fn explain(schedule: &Schedule, readings: &[Reading], moment: &Moment
         }
         _ => String::new(),
     };
-    format!("{why}{until}{next}")
+    format!("{why}{until}{next}{missing}")
+}
+
+/// The same without the instants.
+pub(crate) fn cause(schedule: &Schedule, readings: &[Reading], cause: Cause) -> String {
+    let why = schedule.why(cause, readings);
+    format!("{why}{}", missing(schedule, readings, cause))
+}
+
+/// What could not be asked, where something else decided.
+fn missing(schedule: &Schedule, readings: &[Reading], cause: Cause) -> String {
+    match (cause, schedule.missing(readings)) {
+        (Cause::Undecided(_), _) | (_, None) => String::new(),
+        (_, Some(missing)) => format!("; {missing}"),
+    }
 }
 
 impl Schedule {
     fn wall_clock(&self, at: Timestamp) -> String {
         words::instant(at, &self.zone, &self.zone_name)
+    }
+
+    fn why(&self, cause: Cause, readings: &[Reading]) -> String {
+        let window = |source| self.window(cause, source, readings);
+        match cause {
+            Cause::Inside(source) => format!("inside window {}", window(source)),
+            Cause::Unbounded => "outside every closed window".to_owned(),
+            Cause::ClosedBy(source) => format!("closed by window {}", window(source)),
+            Cause::LastStart(source) => format!("too late to start in window {}", window(source)),
+            Cause::Outside => "outside every open window".to_owned(),
+            Cause::Undecided(state) => {
+                let missing = self.missing(readings);
+                let missing = missing.map_or_else(String::new, |missing| missing.to_string());
+                match state {
+                    State::Open => format!("{missing}; onError is open"),
+                    State::Closed => missing,
+                }
+            }
+        }
     }
 
     fn window(&self, cause: Cause, source: Source, readings: &[Reading]) -> String {
@@ -53,7 +86,7 @@ impl Schedule {
             last_start: _,
         } = entry;
         let calendar = match when {
-            When::Calendar(_, place) => calendar(readings, *place, entry).ok(),
+            When::Calendar(_, place) => calendar(readings, *place),
             When::Window(_) => None,
         };
         let event = source.event.and_then(|event| calendar?.summary(event));

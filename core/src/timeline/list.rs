@@ -55,10 +55,6 @@ impl<C: Covers> List<C> {
         list
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.windows.is_empty()
-    }
-
     /// How far the windows are known.
     pub fn known(&self) -> Timestamp {
         self.known
