@@ -7,9 +7,7 @@ use super::Scene;
 use crate::clock::Now;
 use crate::gate::Answer;
 use crate::gatekeeper::Keeper;
-use crate::schedule::{self, Schedule};
 use crate::span::Span;
-use crate::timeline::{Moment, Timeline};
 use crate::verdict::Reason;
 
 /// How many instants are examined for one answer: office hours for centuries, or five weeks of
@@ -92,16 +90,12 @@ impl Scene {
     /// Adds the stretches of `step`, and returns how far it came.
     fn walk(&mut self, step: Span, looks: &mut usize, list: &mut Vec<Stretch>) -> Timestamp {
         self.make_ready_for(step);
-        let told: Vec<Option<Told>> = self
-            .keepers()
-            .map(|keeper| keeper.map(|keeper| Told::new(keeper, step)))
-            .collect();
         let mut at = step.start;
         while at < step.end && *looks > 0 {
             *looks -= 1;
             let now = Now::given(at);
             let answer = self.answer(now);
-            let (causes, unknown) = self.causes(&told, answer, now);
+            let (causes, unknown) = self.causes(answer, now);
             let end = self.boundary(now).map_or(step.end, |end| end.min(step.end));
             match list.last_mut() {
                 Some(last) if (last.answer, &last.causes) == (answer, &causes) => {
@@ -123,7 +117,7 @@ impl Scene {
     }
 
     /// What makes the gate what it is, and whether that is only a want of knowledge.
-    fn causes(&self, told: &[Option<Told>], answer: Answer, now: Now) -> (Vec<String>, bool) {
+    fn causes(&self, answer: Answer, now: Now) -> (Vec<String>, bool) {
         if let Some(force) = self.forced(now.at) {
             let cause = format!("forced {} by {}: {}", force.state, force.by, force.reason);
             return (vec![cause], false);
@@ -138,12 +132,10 @@ impl Scene {
         }
         let spec = &self.gate().spec;
         let said: Vec<(String, Said)> = (spec.gatekeepers.iter())
-            .zip(self.keepers().zip(told))
-            .map(|(reference, (keeper, told))| {
-                let said = match (keeper, told) {
-                    (Some(keeper), Some(told)) => told.cause(keeper, spec.require, now),
-                    (None, _) | (_, None) => Said::missing(),
-                };
+            .zip(self.keepers())
+            .map(|(reference, keeper)| {
+                let said = |keeper| Said::by(keeper, spec.require, now);
+                let said = keeper.map_or_else(Said::missing, said);
                 (reference.name.clone(), said)
             })
             .filter(|(_, said)| said.state == answer.state)
@@ -170,67 +162,22 @@ struct Said {
 }
 
 impl Said {
+    fn by(keeper: &Keeper, require: Require, now: Now) -> Self {
+        let opinion = keeper.opinion(now);
+        let admits = opinion.admits(require);
+        Self {
+            state: if admits { State::Open } else { State::Closed },
+            what: keeper.cause(now),
+            unknown: matches!(opinion.reason, Reason::NotObserved | Reason::Expired),
+        }
+    }
+
     fn missing() -> Self {
         let what = "there is no such gatekeeper".to_owned();
         Self {
             state: State::Closed,
             what,
             unknown: false,
-        }
-    }
-}
-
-/// A gatekeeper's own words, without the instants that would make each day's different.
-struct Told {
-    schedule: Option<(Schedule, Timeline)>,
-}
-
-impl Told {
-    fn new(keeper: &Keeper, span: Span) -> Self {
-        let spec = keeper.object().spec.schedule.as_ref();
-        let schedule = spec.and_then(|spec| {
-            let schedule = Schedule::read(spec, "spec.schedule").ok()?;
-            let timeline = schedule
-                .timeline_within(&keeper.evidence().calendars, span)
-                .ok()?;
-            Some((schedule, timeline))
-        });
-        Self { schedule }
-    }
-
-    fn cause(&self, keeper: &Keeper, require: Require, now: Now) -> Said {
-        let opinion = keeper.opinion(now);
-        let by_window = matches!(
-            opinion.reason,
-            Reason::InsideWindow
-                | Reason::NoClosedWindow
-                | Reason::ClosedWindow
-                | Reason::LastStart
-                | Reason::OutsideWindow
-        );
-        let words =
-            self.schedule
-                .as_ref()
-                .filter(|_| by_window)
-                .and_then(|(schedule, timeline)| {
-                    let timeless = Moment {
-                        until: None,
-                        next: None,
-                        ..timeline.at(now.at)?
-                    };
-                    let words =
-                        schedule::explain(schedule, &keeper.evidence().calendars, &timeless);
-                    words
-                        .strip_suffix(", with no change ahead")
-                        .map(str::to_owned)
-                });
-        // Open for want of evidence opens no gate of which one gatekeeper would be enough.
-        let admits = opinion.state == State::Open
-            && (require == Require::All || opinion.reason != Reason::EvidenceUnavailable);
-        Said {
-            state: if admits { State::Open } else { State::Closed },
-            what: words.unwrap_or_else(|| keeper.verdict(now).message),
-            unknown: matches!(opinion.reason, Reason::NotObserved | Reason::Expired),
         }
     }
 }
