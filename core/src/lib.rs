@@ -15,6 +15,7 @@ pub mod lint;
 pub mod manual;
 pub mod refusal;
 pub mod report;
+pub mod revision;
 pub mod schedule;
 pub mod simulate;
 pub mod span;

@@ -1,0 +1,242 @@
+//! Revisions: what a change is called, in the forms in which Flux writes them.
+//!
+//! | form | example | of |
+//! |---|---|---|
+//! | `ref@digest` | `main@sha1:4f2a…`, `latest@sha256:9d1c…` | GitRepository, OCIRepository |
+//! | `digest` | `sha1:4f2a…`, `sha256:9d1c…` | a commit or artifact without a name |
+//! | `version` | `6.7.1+3` | HelmChart |
+//! | `ref` | `nightly` | whatever else has a name |
+
+use std::fmt;
+
+use semver::Version;
+
+pub mod pattern;
+
+/// The most bytes of a revision's text.
+const LONGEST: usize = 256;
+
+/// What to write where a revision is wanted.
+pub const REMEDY: &str = "write a revision as Flux does, such as main@sha1:… with the commit in \
+                          full, sha256:…, or a version such as 6.7.1";
+
+/// The name of a change.
+#[derive(Clone, Debug)]
+pub struct Revision {
+    text: String,
+    /// Where the name ends and the digest begins, if it has both or only one.
+    at: Option<usize>,
+    has_digest: bool,
+    version: Option<Version>,
+}
+
+/// Why a text is no revision.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Mistake {
+    /// There is none.
+    #[error("it is empty")]
+    Empty,
+    /// It is too long.
+    #[error("it is longer than {LONGEST} characters")]
+    TooLong,
+    /// It holds something that no revision holds.
+    #[error("it holds a space or a control character")]
+    Blank,
+    /// What comes after the `@`, or before the `:`, is not what should be there.
+    #[error(
+        "`{0}` is no digest of a known length: sha1 has 40 hexadecimal digits, sha256 has 64, sha384 has 96, sha512 has 128"
+    )]
+    Digest(String),
+}
+
+impl Revision {
+    /// Reads a revision. A commit may stand without its algorithm, as people copy it: forty
+    /// hexadecimal digits are `sha1:`, sixty-four `sha256:`.
+    ///
+    /// # Errors
+    /// What is wrong with it; see [`REMEDY`].
+    pub fn parse(text: &str) -> Result<Self, Mistake> {
+        if text.is_empty() {
+            return Err(Mistake::Empty);
+        }
+        if text.len() > LONGEST {
+            return Err(Mistake::TooLong);
+        }
+        if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return Err(Mistake::Blank);
+        }
+        let (name, digest) = match text.rsplit_once('@') {
+            Some((name, digest)) => (name, Some(in_full(digest)?)),
+            None => match in_full(text) {
+                Ok(digest) => ("", Some(digest)),
+                Err(mistake) if text.contains(':') => return Err(mistake),
+                Err(_) => (text, None),
+            },
+        };
+        let version = version(name);
+        Ok(match digest {
+            None => Self {
+                text: name.to_owned(),
+                at: None,
+                has_digest: false,
+                version,
+            },
+            Some(digest) if name.is_empty() => Self {
+                text: digest,
+                at: None,
+                has_digest: true,
+                version: None,
+            },
+            Some(digest) => Self {
+                text: format!("{name}@{digest}"),
+                at: Some(name.len()),
+                has_digest: true,
+                version,
+            },
+        })
+    }
+
+    /// The branch, tag or other name; for a Helm chart its version.
+    pub fn name(&self) -> Option<&str> {
+        match (self.at, self.has_digest) {
+            (Some(at), _) => Some(&self.text[..at]),
+            (None, false) => Some(&self.text),
+            (None, true) => None,
+        }
+    }
+
+    /// The commit or digest, with its algorithm.
+    pub fn digest(&self) -> Option<&str> {
+        match (self.at, self.has_digest) {
+            (Some(at), _) => Some(&self.text[at + 1..]),
+            (None, true) => Some(&self.text),
+            (None, false) => None,
+        }
+    }
+
+    /// The version that its name is, if it is one. A leading `v` is left out.
+    pub fn version(&self) -> Option<&Version> {
+        self.version.as_ref()
+    }
+
+    /// Whether both are the same change: by digest where either has one, so that a name that has
+    /// moved on is another change; else by version without build metadata; else by name.
+    pub fn is(&self, other: &Self) -> bool {
+        match (self.digest(), other.digest()) {
+            (Some(mine), Some(theirs)) => mine == theirs,
+            (Some(_), None) | (None, Some(_)) => false,
+            (None, None) => match (&self.version, &other.version) {
+                (Some(mine), Some(theirs)) => mine.cmp_precedence(theirs).is_eq(),
+                (Some(_), None) | (None, Some(_)) => false,
+                (None, None) => self.text == other.text,
+            },
+        }
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// A digest with its algorithm, in small letters.
+fn in_full(text: &str) -> Result<String, Mistake> {
+    let wrong = || Mistake::Digest(text.to_owned());
+    let (algorithm, digits) = match text.split_once(':') {
+        Some((algorithm, digits)) => (algorithm, digits),
+        None if text.len() == 40 => ("sha1", text),
+        None if text.len() == 64 => ("sha256", text),
+        None => return Err(wrong()),
+    };
+    let length = match algorithm {
+        "sha1" => 40,
+        "sha256" => 64,
+        "sha384" => 96,
+        "sha512" => 128,
+        _ => return Err(wrong()),
+    };
+    if digits.len() != length || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(wrong());
+    }
+    Ok(format!("{algorithm}:{}", digits.to_ascii_lowercase()))
+}
+
+fn version(name: &str) -> Option<Version> {
+    Version::parse(name.strip_prefix('v').unwrap_or(name)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    use super::*;
+
+    const COMMIT: &str = "4f2a9c1e0b7d8a6f5e4d3c2b1a09f8e7d6c5b4a3";
+
+    fn revision(text: &str) -> Revision {
+        Revision::parse(text).unwrap()
+    }
+
+    #[rstest]
+    #[case::branch("main@sha1:{commit}", Some("main"), true)]
+    #[case::bare_commit("{commit}", None, true)]
+    #[case::digest("sha1:{commit}", None, true)]
+    #[case::slashes("feature/a@b@sha1:{commit}", Some("feature/a@b"), true)]
+    #[case::version("6.7.1+3", Some("6.7.1+3"), false)]
+    #[case::name("nightly", Some("nightly"), false)]
+    fn the_forms_of_flux(#[case] text: &str, #[case] name: Option<&str>, #[case] digest: bool) {
+        let revision = revision(&text.replace("{commit}", COMMIT));
+        assert_eq!(revision.name(), name);
+        let expected = format!("sha1:{COMMIT}");
+        assert_eq!(revision.digest(), digest.then_some(expected.as_str()));
+    }
+
+    #[rstest]
+    #[case::empty("", "it is empty")]
+    #[case::blank("main @sha1:x", "a space")]
+    #[case::short_commit("main@sha1:4f2a9c1", "is no digest")]
+    #[case::not_hexadecimal("sha1:zzzz9c1e0b7d8a6f5e4d3c2b1a09f8e7d6c5b4a3", "is no digest")]
+    #[case::unknown_algorithm("md5:d41d8cd98f00b204e9800998ecf8427e", "is no digest")]
+    #[case::no_digest("main@", "is no digest")]
+    fn what_is_none_is_refused(#[case] text: &str, #[case] problem: &str) {
+        let mistake = Revision::parse(text).unwrap_err().to_string();
+        assert!(mistake.contains(problem), "{mistake}");
+        assert_eq!(
+            Revision::parse(&"x".repeat(257)).unwrap_err(),
+            Mistake::TooLong
+        );
+    }
+
+    #[rstest]
+    #[case::same_commit("main@sha1:{commit}", "release@sha1:{commit}", true)]
+    #[case::copied_commit("main@sha1:{commit}", "{commit}", true)]
+    #[case::in_capitals("main@sha1:{COMMIT}", "{commit}", true)]
+    #[case::build_metadata("6.7.1+3", "6.7.1", true)]
+    #[case::with_a_v("v6.7.1", "6.7.1", true)]
+    #[case::another_version("6.7.1", "6.7.2", false)]
+    #[case::a_tag_may_move("1.2.3", "1.2.3@sha1:{commit}", false)]
+    #[case::names("nightly", "nightly", true)]
+    #[case::other_names("nightly", "weekly", false)]
+    fn sameness(#[case] one: &str, #[case] other: &str, #[case] same: bool) {
+        let read = |text: &str| {
+            let text = text.replace("{commit}", COMMIT);
+            revision(&text.replace("{COMMIT}", &COMMIT.to_ascii_uppercase()))
+        };
+        assert_eq!(read(one).is(&read(other)), same);
+        assert_eq!(read(other).is(&read(one)), same);
+    }
+
+    proptest! {
+        /// Whatever is read is written so that it reads the same again.
+        #[test]
+        fn what_was_read_reads_the_same_again(text in "\\PC{0,80}") {
+            if let Ok(revision) = Revision::parse(&text) {
+                let again = Revision::parse(&revision.to_string()).unwrap();
+                prop_assert!(again.is(&revision));
+                prop_assert_eq!(again.to_string(), revision.to_string());
+            }
+        }
+    }
+}
