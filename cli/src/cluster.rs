@@ -3,9 +3,7 @@
 //! What comes in: the arguments that kubectl has too. What goes out: a [`Connection`], the objects
 //! on it as a [`World`](sluice_core::simulate::World), and errors of one line.
 
-use std::time::Duration;
-
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use jiff::fmt::rfc2822::DateTimeParser;
 use jiff::{SignedDuration, Timestamp};
 use kube::client::Body;
@@ -55,7 +53,8 @@ pub(crate) async fn connect(globals: &Globals, r#use: Use) -> Result<Connection>
         config.auth_info.impersonate_groups =
             (!globals.as_group.is_empty()).then(|| globals.as_group.clone());
     }
-    let timeout = timeout(&globals.request_timeout)?;
+    let timeout = instant::parse_timeout(&globals.request_timeout);
+    let timeout = timeout.context("--request-timeout")?;
     config.connect_timeout = timeout.or(config.connect_timeout);
     if r#use == Use::Requests {
         config.read_timeout = timeout;
@@ -96,18 +95,6 @@ async fn config(globals: &Globals) -> Result<Config> {
     }
 }
 
-/// As kubectl has it: a duration, a bare number of seconds, or 0 for none.
-fn timeout(text: &str) -> Result<Option<Duration>> {
-    if let Ok(seconds) = text.parse::<u64>() {
-        return Ok((seconds > 0).then(|| Duration::from_secs(seconds)));
-    }
-    let length = instant::parse_duration(text).context("--request-timeout")?;
-    let Ok(length) = Duration::try_from(length) else {
-        bail!("--request-timeout: `{text}` is too long")
-    };
-    Ok(Some(length))
-}
-
 /// The present instant, and how it compares with the API server's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Present {
@@ -137,36 +124,10 @@ impl Connection {
         let request = http::Request::get("/version").body(Body::empty()).ok()?;
         let before = clock::now();
         let response = self.client.send(request).await.ok()?;
-        let after = clock::now();
         let date = response.headers().get(http::header::DATE)?.to_str().ok()?;
         let theirs = DateTimeParser::new().parse_timestamp(date).ok()?;
-        let ahead = before.duration_since(theirs) - SignedDuration::from_secs(1);
-        let behind = after.duration_since(theirs);
-        Some(if ahead.is_positive() {
-            ahead
-        } else {
-            behind.min(SignedDuration::ZERO)
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-
-    #[rstest]
-    #[case("0", None)]
-    #[case("45", Some(45))]
-    #[case("1m30s", Some(90))]
-    fn timeouts_are_read_as_kubectl_reads_them(#[case] text: &str, #[case] seconds: Option<u64>) {
-        assert_eq!(timeout(text).unwrap(), seconds.map(Duration::from_secs));
-    }
-
-    #[test]
-    fn what_is_no_timeout_names_its_flag() {
-        let error = format!("{:#}", timeout("soon").unwrap_err());
-        assert!(error.starts_with("--request-timeout: "), "{error}");
+        let least = before.duration_since(theirs) - SignedDuration::from_secs(1);
+        let most = clock::now().duration_since(theirs);
+        Some(SignedDuration::ZERO.max(least).min(most))
     }
 }

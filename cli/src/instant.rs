@@ -1,5 +1,7 @@
 //! Instants and lengths of time, as they are written on the command line and shown.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, anyhow, bail};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -86,6 +88,17 @@ pub(crate) fn parse_duration(text: &str) -> Result<SignedDuration> {
     Ok(length)
 }
 
+/// How long to wait, as kubectl has it: a duration, a bare number of seconds, or 0 for none.
+pub(crate) fn parse_timeout(text: &str) -> Result<Option<Duration>> {
+    if let Ok(seconds) = text.parse::<u64>() {
+        return Ok((seconds > 0).then(|| Duration::from_secs(seconds)));
+    }
+    let length = Duration::try_from(parse_duration(text)?);
+    Ok(Some(
+        length.with_context(|| format!("`{text}` is too long"))?,
+    ))
+}
+
 /// How long ago, as kubectl writes it: `45s`, `12m`, `3h`, `4d`.
 pub(crate) fn age(since: Timestamp, now: Timestamp) -> String {
     let seconds = now.duration_since(since).as_secs().max(0);
@@ -129,6 +142,16 @@ mod tests {
     fn what_is_no_instant_is_refused(#[case] text: &str, #[case] expected: &str) {
         let error = parse(text, None).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
+    }
+
+    #[rstest]
+    #[case("0", None)]
+    #[case("45", Some(45))]
+    #[case("1m30s", Some(90))]
+    fn timeouts_are_read_as_kubectl_reads_them(#[case] text: &str, #[case] seconds: Option<u64>) {
+        let expected = seconds.map(Duration::from_secs);
+        assert_eq!(parse_timeout(text).unwrap(), expected);
+        assert!(parse_timeout("soon").is_err());
     }
 
     #[rstest]
