@@ -18,6 +18,7 @@ use crate::{clock, instant};
 mod fault;
 mod load;
 mod names;
+mod reach;
 
 pub(crate) use fault::{explain, is_passing, status};
 pub(crate) use load::{Scope, Seen, load};

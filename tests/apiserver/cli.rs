@@ -4,6 +4,7 @@
 mod asking;
 mod calendars;
 mod forcing;
+mod namespaces;
 mod waiting;
 
 use std::process::Stdio;

@@ -8,12 +8,13 @@ use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams};
+use sluice_core::Now;
 use sluice_core::gate::{Identity, force};
-use sluice_core::simulate::{Key, Origin, Scene, World};
+use sluice_core::simulate::{Decision, Key, Origin, Scene, World};
 use sluice_crds::gate::Override;
 use sluice_crds::{Gate, Gatekeeper, Setting};
 
-use super::{Connection, explain, status};
+use super::{Connection, explain, reach, status};
 
 /// How many requests are under way at once.
 const AT_ONCE: usize = 16;
@@ -74,9 +75,46 @@ pub(crate) async fn load(
 
 impl Seen {
     /// A gate, ready to be decided, as of `now`. None: there is no such gate.
-    pub(crate) fn scene(&self, gate: &Key, now: Timestamp) -> Option<Scene> {
-        let identity = self.identity(self.world.gates.get(gate)?, now);
-        Scene::new(&self.world, gate, identity, now)
+    pub(crate) fn scene(&self, key: &Key, now: Timestamp) -> Option<Scene> {
+        let gate = self.world.gates.get(key)?;
+        let identity = self.identity(gate, now);
+        let uncounted = reach::uncounted(gate);
+        if uncounted.is_empty() {
+            Scene::new(&self.world, key, identity, now)
+        } else {
+            let is_uncounted = |keeper: &Key| uncounted.iter().any(|(key, _)| key == keeper);
+            let world = self.around(gate, |keeper| !is_uncounted(keeper));
+            Scene::new(&world, key, identity, now)
+        }
+    }
+
+    /// What is decided about the gate of a scene at `now`.
+    pub(crate) fn decide(&self, scene: &mut Scene, now: Now) -> Decision {
+        let mut decision = scene.decide(now);
+        reach::explain(&mut decision, &reach::uncounted(scene.gate()));
+        decision
+    }
+
+    /// A gate, and of the gatekeepers that it names those that count.
+    fn around(&self, gate: &Gate, counts: impl Fn(&Key) -> bool) -> World {
+        let named = gate.spec.gatekeepers.iter();
+        let gatekeepers: BTreeMap<_, _> = named
+            .map(|reference| Key::named_by(gate, reference))
+            .filter(counts)
+            .filter_map(|key| Some((key.clone(), Arc::clone(self.world.gatekeepers.get(&key)?))))
+            .collect();
+        let calendars = gatekeepers
+            .values()
+            .flat_map(|keeper| World::calendars_of(keeper));
+        let config_maps = calendars
+            .filter_map(|(key, _)| Some((key.clone(), self.world.config_maps.get(&key)?.clone())))
+            .collect();
+        World {
+            gates: [(Key::of(&gate.metadata), gate.clone())].into(),
+            gatekeepers,
+            config_maps,
+            origin: self.world.origin,
+        }
     }
 
     /// Whether the forces of `gate` count: if the controller has accepted the one in effect, it
@@ -91,7 +129,7 @@ impl Seen {
             .as_ref()
             .and_then(|status| status.r#override.as_ref());
         let forces = force::read(gate, Identity::Trusted, now);
-        match (forces.in_effect(now), accepted) {
+        match (forces.asked_for(now), accepted) {
             (Some(force), Some(accepted)) if is_same(force, accepted) => Identity::Verified,
             (Some(force), _) if force.state == Setting::Open => Identity::Unverified,
             (Some(_) | None, _) => Identity::Trusted,
@@ -160,9 +198,12 @@ async fn gatekeepers(
 ) -> Result<BTreeMap<Key, Arc<Gatekeeper>>> {
     let mut wanted: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for gate in gates.values() {
-        for reference in &gate.spec.gatekeepers {
-            let key = Key::named_by(gate, reference);
-            wanted.entry(key.namespace).or_default().insert(key.name);
+        let uncounted = reach::uncounted(gate);
+        let named = gate.spec.gatekeepers.iter();
+        for key in named.map(|reference| Key::named_by(gate, reference)) {
+            if !uncounted.iter().any(|(other, _)| *other == key) {
+                wanted.entry(key.namespace).or_default().insert(key.name);
+            }
         }
     }
     let each = async |(namespace, names): (String, BTreeSet<String>)| {

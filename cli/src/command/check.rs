@@ -63,7 +63,7 @@ impl Check {
                 name,
             };
             let mut scene = seen.scene(&key, now.at).context("a gate went away")?;
-            let decision = scene.decide(now);
+            let decision = seen.decide(&mut scene, now);
             outcome = outcome.and(Outcome::yes_if(decision.state == State::Open));
             decisions.push(decision);
         }

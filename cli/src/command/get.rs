@@ -87,7 +87,7 @@ impl Get {
         let now = connection.present().await.now;
         let rows: Vec<Row> = (seen.world.gates.iter())
             .filter_map(|(key, gate)| {
-                let decision = seen.scene(key, now.at)?.decide(now);
+                let decision = seen.decide(&mut seen.scene(key, now.at)?, now);
                 Some(gate_row(key, gate, &decision, now))
             })
             .collect();

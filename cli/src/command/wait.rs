@@ -148,7 +148,7 @@ impl Wait {
         }
         let now = connection.present().await.now;
         let mut scene = seen.scene(&key, now.at).context("the gate went away")?;
-        Ok(scene.decide(now))
+        Ok(seen.decide(&mut scene, now))
     }
 }
 

@@ -37,7 +37,7 @@ impl Why {
                 name,
             };
             let mut scene = seen.scene(&key, now.at).context("a gate went away")?;
-            let decision = scene.decide(now);
+            let decision = seen.decide(&mut scene, now);
             let notes: Vec<String> = lag(&seen, &decision).into_iter().collect();
             output::text(explain::tree(&scene, &decision, &notes))?;
         }

@@ -1,0 +1,122 @@
+//! Gatekeepers in other namespaces: which of those that a gate names count.
+//!
+//! The controller's flags decide that (`--no-cross-namespace-refs`, `--watch-all-namespaces`), and
+//! nobody here knows them. What comes in: a gate. What goes out: the gatekeepers that its status
+//! says the controller does not count, and those of which it has not said anything yet.
+
+use sluice_core::Reason;
+use sluice_core::simulate::{Decision, Key};
+use sluice_crds::gate::GatekeeperVerdict;
+use sluice_crds::gatekeeper::VerdictStatus;
+use sluice_crds::{Gate, State};
+
+/// Why a gatekeeper in another namespace does not count.
+const NOT_COUNTED: [Reason; 2] = [Reason::CrossNamespaceRef, Reason::Missing];
+
+/// The gatekeepers in other namespaces that `gate` names and that do not count, with what is to be
+/// said of them. What is in its own namespace the controller sees as well as we do.
+pub(super) fn uncounted(gate: &Gate) -> Vec<(Key, VerdictStatus)> {
+    let own = Key::of(&gate.metadata).namespace;
+    let status = gate.status.as_ref();
+    let status = status.filter(|it| it.observed_generation == gate.metadata.generation);
+    let said = status.map_or(&[][..], |status| &status.verdicts);
+    let named = gate.spec.gatekeepers.iter();
+    let elsewhere = named
+        .map(|reference| Key::named_by(gate, reference))
+        .filter(|key| key.namespace != own);
+    elsewhere
+        .filter_map(|key| {
+            let verdict = match find(said, &key) {
+                None => not_said(),
+                Some(said) => NOT_COUNTED
+                    .iter()
+                    .any(|reason| reason.as_str() == said.reason)
+                    .then(|| said.clone())?,
+            };
+            Some((key, verdict))
+        })
+        .collect()
+}
+
+fn find<'a>(verdicts: &'a [GatekeeperVerdict], key: &Key) -> Option<&'a VerdictStatus> {
+    let name = key.to_string();
+    let found = verdicts.iter().find(|it| it.gatekeeper == name);
+    found.map(|it| &it.verdict)
+}
+
+fn not_said() -> VerdictStatus {
+    VerdictStatus {
+        state: State::Closed,
+        reason: Reason::NotObserved.as_str().to_owned(),
+        message: "it is in another namespace, and no controller has said yet whether it counts"
+            .to_owned(),
+        valid_until: None,
+    }
+}
+
+/// Has a decision, which knows them only as missing, say what is to be said of them.
+pub(super) fn explain(decision: &mut Decision, uncounted: &[(Key, VerdictStatus)]) {
+    for (key, said) in uncounted {
+        let name = key.to_string();
+        let told = decision.verdicts.iter_mut();
+        for GatekeeperVerdict { verdict, .. } in told.filter(|it| it.gatekeeper == name) {
+            let words = |verdict: &VerdictStatus| format!("{name}: {}", verdict.message);
+            decision.message = decision.message.replace(&words(verdict), &words(said));
+            let decides = decision.decided_by.as_ref() == Some(&name);
+            if decides && decision.reason == verdict.reason {
+                decision.reason.clone_from(&said.reason);
+            }
+            verdict.clone_from(said);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn gate(status: &Value) -> Gate {
+        let gate = json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "Gate",
+            "metadata": {"name": "a", "namespace": "apps", "generation": 2},
+            "spec": {"gatekeepers": [
+                {"name": "x"}, {"name": "y", "namespace": "apps"}, {"name": "x", "namespace": "platform"},
+            ]},
+            "status": status,
+        });
+        serde_json::from_value(gate).unwrap()
+    }
+
+    fn told(generation: i64, gatekeeper: &str, reason: &str) -> Value {
+        let verdict = json!({
+            "gatekeeper": gatekeeper, "state": "Closed", "reason": reason, "message": "words",
+        });
+        json!({"observedGeneration": generation, "verdicts": [verdict]})
+    }
+
+    #[rstest]
+    #[case::nobody_has_looked(json!({}), Some("NotObserved"))]
+    #[case::another_spec(told(1, "platform/x", "Manual"), Some("NotObserved"))]
+    #[case::of_another(told(2, "x", "GatekeeperMissing"), Some("NotObserved"))]
+    #[case::forbidden(told(2, "platform/x", "CrossNamespaceRef"), Some("CrossNamespaceRef"))]
+    #[case::out_of_sight(told(2, "platform/x", "GatekeeperMissing"), Some("GatekeeperMissing"))]
+    #[case::counted(told(2, "platform/x", "Manual"), None)]
+    fn what_the_controller_does_not_count_is_known_from_the_status(
+        #[case] status: Value,
+        #[case] reason: Option<&str>,
+    ) {
+        let found = uncounted(&gate(&status));
+        let found: Vec<_> = found
+            .iter()
+            .map(|(key, verdict)| (key.to_string(), verdict.reason.as_str()))
+            .collect();
+        let expected: Vec<_> = reason
+            .map(|reason| ("platform/x".to_owned(), reason))
+            .into_iter()
+            .collect();
+        assert_eq!(found, expected);
+    }
+}
