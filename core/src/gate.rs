@@ -25,7 +25,7 @@ mod words;
 
 pub use force::{Force, Forces, Identity};
 pub use outlook::upcoming;
-pub use report::{Report, report};
+pub use report::{Report, report, report_uncompleted};
 
 /// The most gatekeepers of one gate.
 const MOST_GATEKEEPERS: usize = 32;
@@ -86,11 +86,11 @@ pub struct Answer {
 
 /// Whether the gate is open at `now`.
 pub fn answer(view: &View<'_>, now: Now) -> Answer {
-    let forces = force::read(view.gate, view.identity, now.at);
+    let forces = force::judge(view.gate, view.identity, now);
     answer_with(view, &forces, now)
 }
 
-/// The same, with the annotations read already.
+/// The same, with the annotations and the terms of the spec read already.
 fn answer_with(view: &View<'_>, forces: &Forces, now: Now) -> Answer {
     let undisputed = |state, reason| Answer {
         state,
@@ -100,7 +100,7 @@ fn answer_with(view: &View<'_>, forces: &Forces, now: Now) -> Answer {
     if let Some(force) = forces.in_effect(now.at) {
         return undisputed(force.state.into(), Reason::Forced);
     }
-    if check(view.gate).is_err() {
+    if forces.terms.is_err() {
         return undisputed(State::Closed, Reason::InvalidSpec);
     }
     if view.gate.spec.suspend {

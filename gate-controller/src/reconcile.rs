@@ -49,10 +49,17 @@ impl Context {
 }
 
 /// What a look came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Outcome {
     /// Look again at an instant, or when something changes.
     Wake(Option<Timestamp>),
+    /// The same, but something was refused, and the status says so: it is to be tried again.
+    Unfinished {
+        /// What was refused.
+        error: Box<kube::Error>,
+        /// When to look again besides.
+        wake: Option<Timestamp>,
+    },
     /// The object is gone.
     Gone,
     /// It is another shard's.

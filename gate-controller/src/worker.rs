@@ -110,7 +110,7 @@ impl Workers {
             Err(_) => Err(Failure::Silent(patience)),
         };
         match outcome {
-            Ok(outcome) => self.succeeded(work, outcome, began.elapsed()),
+            Ok(outcome) => self.came_to(work, outcome, began.elapsed()),
             Err(Failure::Refused(error)) if failure::is_gone(&error) => {
                 self.forgive(work);
             }
@@ -122,17 +122,26 @@ impl Workers {
         }
     }
 
-    fn succeeded(&self, work: &Work, outcome: Outcome, took: Duration) {
-        self.forgive(work);
+    fn came_to(&self, work: &Work, outcome: Outcome, took: Duration) {
         let reconciles = &self.context.counters.reconciles;
-        match outcome {
+        let wake = match outcome {
             Outcome::Wake(at) => {
+                self.forgive(work);
                 reconciles.observe(work, took.as_secs_f64());
-                if let Some(at) = at {
-                    self.again(work, at);
-                }
+                at
             }
-            Outcome::Gone | Outcome::NotOurs => reconciles.forget(work),
+            Outcome::Unfinished { error, wake } => {
+                self.failed(work, &Failure::Refused(*error));
+                wake
+            }
+            Outcome::Gone | Outcome::NotOurs => {
+                self.forgive(work);
+                reconciles.forget(work);
+                None
+            }
+        };
+        if let Some(at) = wake {
+            self.again(work, at);
         }
     }
 

@@ -1,5 +1,6 @@
 //! People force gates: with the right to, under their own name, for a while.
 
+mod acceptance;
 mod dialects;
 mod nonsense;
 mod rights;

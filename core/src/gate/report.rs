@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sluice_crds::gate::{GatekeeperVerdict, Override};
 use sluice_crds::{GateStatus, State};
 
-use super::{Answer, Force, View, answer_with, force, opinions, outlook, until, words};
+use super::{Answer, Force, Forces, View, answer_with, force, opinions, outlook, until, words};
 use crate::clock::Now;
 use crate::condition::{self, OPENED, READY, STALLED, Wanted};
 use crate::report::{self, time, whole_second};
@@ -22,21 +22,47 @@ pub struct Report {
     pub status: GateStatus,
     /// Whether it differs from what the object says in anything that is worth a write.
     pub changed: bool,
-    /// Force annotations to complete and co-own. None: they are complete.
+    /// Force annotations to complete and co-own, before the status is written: it speaks of the
+    /// gate that has them. None: there is nothing to complete.
     pub completion: Option<BTreeMap<String, String>>,
     /// When to look again, if nothing happens before. None: when something changes.
     pub wake: Option<Timestamp>,
 }
 
-/// What the status of a gate should say at `now`.
+/// What the status of a gate should say at `now`, once its annotations are completed.
 pub fn report(view: &View<'_>, now: Now) -> Report {
+    let mut forces = force::judge(view.gate, view.identity, now);
+    let Some(completion) = forces.completion.take() else {
+        return compose(view, &forces, words::of_clock(now.trust).as_deref(), now);
+    };
+    let gate = force::completed(view.gate, &completion);
+    let completed = View {
+        gate: &gate,
+        ..view.clone()
+    };
+    let forces = force::judge(&gate, view.identity, now);
+    Report {
+        completion: Some(completion),
+        ..compose(&completed, &forces, None, now)
+    }
+}
+
+/// The same, where the API server does not let us complete the annotations: `obstacle` says what
+/// it refused, and why.
+pub fn report_uncompleted(view: &View<'_>, now: Now, obstacle: &str) -> Report {
+    let forces = force::judge(view.gate, view.identity, now);
+    compose(view, &forces, Some(obstacle), now)
+}
+
+/// The report of a gate with these forces. Those that wait to be accepted do so because of
+/// `obstacle`.
+fn compose(view: &View<'_>, forces: &Forces, obstacle: Option<&str>, now: Now) -> Report {
     let gate = view.gate;
     let before = gate.status.clone().unwrap_or_default();
-    let forces = force::read(gate, view.identity, now.at);
-    let answer = answer_with(view, &forces, now);
+    let answer = answer_with(view, forces, now);
     let verdicts = words::verdicts(view, now);
-    let message = words::explain(view, &forces, &answer, &verdicts, now);
-    let outlook = outlook::look_ahead(view, &forces, now);
+    let message = words::explain(view, forces, &answer, &verdicts, obstacle, now);
+    let outlook = outlook::look_ahead(view, forces, now);
     let next = outlook
         .changes
         .first()
@@ -48,7 +74,7 @@ pub fn report(view: &View<'_>, now: Now) -> Report {
         state: Some(answer.state),
         reason: Some(answer.reason.as_str().to_owned()),
         verdicts: told(view, &verdicts),
-        r#override: forces.in_effect(now.at).map(effective),
+        r#override: forces.in_effect(now.at).and_then(effective),
         upcoming: outlook.changes.into_iter().map(transition).collect(),
         since: Some(time(since(&before, answer.state, now))),
         last_handled_reconcile_at: report::requested_at(&gate.metadata)
@@ -66,12 +92,12 @@ pub fn report(view: &View<'_>, now: Now) -> Report {
     if !changed {
         status = before;
     }
-    let wake = report::wake(until(view, &forces, now), next, now.at);
+    let wake = report::wake(until(view, forces, now), next, now.at);
     Report {
         answer,
         status,
         changed,
-        completion: forces.completion,
+        completion: None,
         wake,
     }
 }
@@ -128,14 +154,16 @@ fn told(view: &View<'_>, verdicts: &[Verdict]) -> Vec<GatekeeperVerdict> {
     verdicts.iter().enumerate().map(told).collect()
 }
 
-fn effective(force: &Force) -> Override {
-    Override {
+/// A force as the status has it: once it is accepted, for before that it has no beginning, and
+/// perhaps no end.
+fn effective(force: &Force) -> Option<Override> {
+    force.accepted.then(|| Override {
         state: force.state,
         by: force.by.clone(),
         reason: force.reason.clone(),
         since: time(force.since),
         until: time(force.until),
-    }
+    })
 }
 
 fn conditions(answer: &Answer, message: &str, verdicts: &[Verdict]) -> Vec<Wanted> {

@@ -2,15 +2,19 @@
 
 use std::fmt::Write;
 
-use sluice_crds::{Require, State};
+use sluice_crds::gate::annotations::FORCE_SEEN;
+use sluice_crds::{Require, Setting, State};
 
-use super::{Answer, Forces, Sight, View, fold, opinions};
-use crate::clock::Now;
+use super::{Answer, Force, Forces, Sight, View, fold, opinions};
+use crate::clock::{Now, Trust};
 use crate::verdict::{Opinion, Reason, Verdict};
-use crate::words;
+use crate::words::clean;
 
 /// How many gatekeepers a message names before it only counts them.
 const NAMED: usize = 3;
+
+/// The most characters that are shown of what the API server said.
+const LONGEST_OBSTACLE: usize = 1000;
 
 /// What gatekeeper `place` of the gate is called: its name, with its namespace where that is
 /// another.
@@ -44,18 +48,20 @@ pub(super) fn verdicts(view: &View<'_>, now: Now) -> Vec<Verdict> {
     view.keepers.iter().map(verdict).collect()
 }
 
-/// Why the gate is what `answer` says: who decided, what was seen, until when.
+/// Why the gate is what `answer` says: who decided, what was seen, until when; then what is wrong
+/// with its forces, and what those wait for that are not accepted.
 pub(super) fn explain(
     view: &View<'_>,
     forces: &Forces,
     answer: &Answer,
     verdicts: &[Verdict],
+    obstacle: Option<&str>,
     now: Now,
 ) -> String {
     let mut message = match answer.reason {
         Reason::Forced => forced(forces, now),
         Reason::Suspended if answer.decided_by.is_none() => "the gate is suspended".to_owned(),
-        Reason::InvalidSpec if answer.decided_by.is_none() => match super::check(view.gate) {
+        Reason::InvalidSpec if answer.decided_by.is_none() => match &forces.terms {
             Err(refusals) => format!("the spec is refused: {refusals}"),
             Ok(_) => "the spec is refused".to_owned(),
         },
@@ -71,20 +77,44 @@ pub(super) fn explain(
         // Writing to a String does not fail.
         let _ = write!(message, ". {complaint}");
     }
+    if let Some(obstacle) = obstacle {
+        for force in forces.waiting(now.at) {
+            let _ = write!(message, ". {}", waiting(force, obstacle));
+        }
+    }
     message
 }
 
 fn forced(forces: &Forces, now: Now) -> String {
-    let Some(force) = forces.in_effect(now.at) else {
-        return "forced".to_owned();
+    match forces.in_effect(now.at) {
+        Some(force) => force.to_string(),
+        None => "forced".to_owned(),
+    }
+}
+
+/// What a force waits for that the controller has not accepted.
+fn waiting(force: &Force, obstacle: &str) -> String {
+    let Force { state, by, .. } = force;
+    let meanwhile = match state {
+        Setting::Open => "so it does not count yet",
+        Setting::Closed => "so it holds, though how long is not fixed yet",
     };
     format!(
-        "forced {} by {} until {}: {}",
-        force.state,
-        force.by,
-        words::instant_utc(force.until),
-        force.reason
+        "metadata.annotations[{FORCE_SEEN}]: the controller has not accepted the force {state} by \
+         {by}, {meanwhile}: {}",
+        clean(obstacle, LONGEST_OBSTACLE)
     )
+}
+
+/// How a clock that is not to be relied on keeps forces from being accepted.
+pub(super) fn of_clock(trust: Trust) -> Option<String> {
+    match trust {
+        Trust::Good => None,
+        Trust::Drifting(by) | Trust::Lost(by) => Some(format!(
+            "its clock differs by {}s from the API server's; set the one that is wrong",
+            by.as_secs()
+        )),
+    }
 }
 
 /// What those say who made the gate what it is.

@@ -3,15 +3,17 @@
 use jiff::Timestamp;
 use kube::ResourceExt;
 use sluice_core::gate::{self, Report};
-use sluice_crds::{Gate, State};
+use sluice_crds::{GROUP, Gate, State};
 
 use super::{Context, Outcome};
+use crate::failure;
 use crate::key::{ObjectKey, Work};
 
 mod apply;
 mod gather;
 
-/// Looks at a gate: decides it, and writes what has changed.
+/// Looks at a gate: decides it, completes the force on it, and writes what has changed. The status
+/// goes onto the version that the completion came to, and speaks of the gate as it is then.
 pub(super) async fn look(context: &Context, key: &ObjectKey) -> Result<Outcome, kube::Error> {
     let Some(gate) = gather::gather(context, key) else {
         context.written.forget(&Work::Gate(key.clone()));
@@ -22,12 +24,38 @@ pub(super) async fn look(context: &Context, key: &ObjectKey) -> Result<Outcome, 
     }
     let at = context.clock.now();
     let now = context.world.now(at);
-    let report = context
+    let mut report = context
         .world
         .with_view(&gate, at, |view| gate::report(view, now));
+    let mut version = gate.metadata.resource_version.clone();
+    let mut refused = None;
+    if let Some(annotations) = report.completion.take() {
+        match apply::complete(context, key, &gate, annotations).await {
+            Ok(completed) => version = completed,
+            Err(error) if is_refusal(&error) => {
+                let why = failure::of_request(&error, "patch", "gates", GROUP);
+                report = context
+                    .world
+                    .with_view(&gate, at, |view| gate::report_uncompleted(view, now, &why));
+                refused = Some(Box::new(error));
+            }
+            Err(error) => return Err(error),
+        }
+    }
     let wake = report.wake;
-    apply::apply(context, key, &gate, report, at).await?;
-    Ok(Outcome::Wake(wake))
+    apply::apply(context, key, &gate, version, report, at).await?;
+    Ok(match refused {
+        None => Outcome::Wake(wake),
+        Some(error) => Outcome::Unfinished { error, wake },
+    })
+}
+
+/// Whether the API server has answered, and refuses. If it did not answer, nobody knows what has
+/// become of the request; and if the gate is gone or another by now, that is no news of the force.
+fn is_refusal(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(_))
+        && !failure::is_gone(error)
+        && !failure::is_overtaken(error)
 }
 
 /// What a gate said before, and when it was foretold to change.

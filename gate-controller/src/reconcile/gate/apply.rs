@@ -1,4 +1,4 @@
-//! Carries out what was decided about a gate: its status, its annotations, and the news.
+//! Carries out what was decided about a gate: its annotations, then its status and the news.
 
 use std::collections::BTreeMap;
 
@@ -21,10 +21,12 @@ const STATUS_MANAGER: &str = "gate-controller-gates";
 /// it: Flux strips what only `kubectl` owns.
 const FORCE_MANAGER: &str = "gate-controller-force";
 
+/// Writes the status onto `version` of the gate, and tells the news.
 pub(super) async fn apply(
     context: &Context,
     key: &ObjectKey,
     gate: &Gate,
+    version: Option<String>,
     report: Report,
     at: Timestamp,
 ) -> Result<(), kube::Error> {
@@ -34,22 +36,18 @@ pub(super) async fn apply(
         answer,
         status,
         changed,
-        completion,
+        completion: _,
         wake: _,
     } = report;
-    let mut version = gate.metadata.resource_version.clone();
     if changed {
         let client = &context.client;
         let wrote =
             status::write::<Gate, _>(client, key, version.as_deref(), STATUS_MANAGER, &status)
                 .await?;
         (0..wrote.requests).for_each(|_| context.wrote("Gate"));
-        version = wrote.version;
         let work = Work::Gate(key.clone());
-        context.written.status(&work, version.as_deref(), &status);
-    }
-    if let Some(annotations) = completion {
-        complete(context, key, gate, version, annotations).await?;
+        let version = wrote.version.as_deref();
+        context.written.status(&work, version, &status);
     }
     if news {
         let message = status.message.as_deref().unwrap_or_default();
@@ -60,16 +58,15 @@ pub(super) async fn apply(
     Ok(())
 }
 
-/// Completes the annotations of a force, and owns them. Onto this version alone: a force that
-/// somebody has ended meanwhile must not come back. And without the uid, an apply would make a gate
-/// anew that is gone.
-async fn complete(
+/// Completes the annotations of a force, and owns them: what comes back is the version that has
+/// them. Onto this version of the gate alone: a force that somebody has ended meanwhile must not
+/// come back. And without the uid, an apply would make a gate anew that is gone.
+pub(super) async fn complete(
     context: &Context,
     key: &ObjectKey,
     gate: &Gate,
-    version: Option<String>,
     annotations: BTreeMap<String, String>,
-) -> Result<(), kube::Error> {
+) -> Result<Option<String>, kube::Error> {
     let gates: Api<Gate> = Api::namespaced(context.client.clone(), &key.namespace);
     let patch = json!({
         "apiVersion": Gate::api_version(&()),
@@ -77,7 +74,7 @@ async fn complete(
         "metadata": {
             "name": &*key.name,
             "uid": gate.metadata.uid,
-            "resourceVersion": version,
+            "resourceVersion": gate.metadata.resource_version,
             "annotations": annotations,
         },
     });
@@ -90,7 +87,7 @@ async fn complete(
     context
         .written
         .annotations(&work, version.as_deref(), annotations);
-    Ok(())
+    Ok(version)
 }
 
 /// One line for the log, and an event: the news is the same.
