@@ -28,13 +28,13 @@ pub(crate) enum Command {
     ///
     /// The force carries your name, your reason and its end, needs the verb `override` on the
     /// gate, and ends earlier with `kubectl gate reset`. Without --for and --until it lasts as
-    /// long as the gate's spec.window says.
+    /// long as the gate's spec.window says. It is done when the controller has accepted it.
     Open(force::Force),
     /// Force a gate closed, whatever its gatekeepers say, for a while
     ///
     /// The force carries your name, your reason and its end, needs the verb `override` on the
     /// gate, and ends earlier with `kubectl gate reset`. Without --for and --until it lasts as
-    /// long as the gate's spec.window says.
+    /// long as the gate's spec.window says. It is done when the controller has accepted it.
     Close(force::Force),
     Reset(reset::Reset),
     Check(check::Check),

@@ -18,7 +18,8 @@ use crate::output::{self, Data};
 /// Decided here and now from the gates, their gatekeepers and the ConfigMaps of their calendars, as
 /// the controller decides: a status that lags is no matter. A calendar at an address is the
 /// controller's to read; its verdict counts while it holds. An annotation that forces a gate open
-/// counts once the controller has accepted it.
+/// counts once the controller has accepted it, and a gatekeeper in another namespace once the gate's
+/// status shows that the controller counts it.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 all are open; 1 one is closed; 2 it cannot be told.")]
 pub(crate) struct Check {

@@ -2,11 +2,13 @@
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams, PostParams};
-use serde_json::json;
+use serde_json::{Value, json};
 use sluice_core::gate::{self, Identity, Terms, force};
+use sluice_core::report::REQUESTED_AT;
 use sluice_core::{duration, words};
 use sluice_crds::{Gate, Setting};
 
@@ -14,7 +16,11 @@ use crate::arguments::Globals;
 use crate::cluster::{self, Connection, Use, explain};
 use crate::instant;
 use crate::outcome::Outcome;
-use crate::output;
+use crate::{clock, output};
+
+mod confirm;
+
+use confirm::{Answer, Written};
 
 /// Who owns what we write. kustomize-controller takes away what belongs to a manager whose name
 /// starts with `kubectl`.
@@ -37,6 +43,10 @@ pub(super) mod annotations {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Exit codes: 0 the gate is forced, or nobody has said yet whether it is; \
+                  1 the force is written, but not accepted; 2 it cannot be written."
+)]
 pub(crate) struct Force {
     /// The gate
     #[arg(value_name = "NAME")]
@@ -53,6 +63,19 @@ pub(crate) struct Force {
     /// Until when: RFC 3339, such as 2026-11-20T18:00:00Z
     #[arg(long, value_name = "INSTANT")]
     until: Option<String>,
+
+    /// How long to wait for the controller to accept it, such as 30s; 0 does not wait
+    #[arg(long, value_name = "DURATION", default_value = "10s")]
+    timeout: String,
+}
+
+/// When a force ends, as the arguments say it.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    At(Timestamp),
+    After(SignedDuration),
+    /// As the gate's spec says.
+    Window,
 }
 
 impl Force {
@@ -61,48 +84,35 @@ impl Force {
         if self.reason.trim().is_empty() {
             bail!("--reason: it is empty; say why, such as a ticket's number");
         }
-        let duration = self.duration.as_deref().map(instant::parse_duration);
-        let duration = duration.transpose().context("--for")?;
-        let until = self
-            .until
-            .as_deref()
-            .map(|until| instant::parse(until, None));
-        let until = until.transpose().context("--until")?;
+        let end = self.end()?;
+        let patience = instant::parse_timeout(&self.timeout).context("--timeout")?;
 
         let connection = cluster::connect(globals, Use::Requests).await?;
         let api: Api<Gate> = Api::namespaced(connection.client.clone(), &connection.namespace);
         let gate = api.get(&name).await;
         let gate = gate.map_err(|error| explain(error, &format!("read the gate {name}")))?;
-        let Ok(terms) = gate::check(&gate) else {
-            bail!(
-                "the spec of the gate {name} is refused, so no force counts; mend it first (kubectl gate why {name})"
-            );
-        };
         // By the clock that everybody else goes by.
         let now = connection.present().await.there;
-        let length = duration.unwrap_or(terms.window);
-        let until = until.unwrap_or_else(|| now.saturating_add(length).unwrap_or(Timestamp::MAX));
-        let until = check_end(until, now, terms)?;
-        let by = who(&connection).await?;
-
-        let before = force::read(&gate, Identity::Trusted, now);
-        let patched = api
-            .patch(
-                &name,
-                &parameters(),
-                &Patch::Merge(self.patch(state, until, &by)),
-            )
-            .await;
-        let verb = match state {
-            Setting::Open => "open",
-            Setting::Closed => "close",
+        let written = Written {
+            state,
+            until: end.of(&gate, now)?,
+            reason: self.reason.trim().to_owned(),
+            by: who(&connection).await?,
+            asked: clock::now().to_string(),
         };
-        patched.map_err(|error| explain(error, &format!("force the gate {name} {verb}")))?;
-        output::line(format_args!(
-            "{name} is forced {state} by {by} until {}: {}",
-            words::instant_utc(until),
-            self.reason.trim()
-        ))?;
+        write(&api, &name, &written).await?;
+        let answer = match patience {
+            Some(patience) => written.confirmed(&api, &name, patience).await,
+            None => Answer::None,
+        };
+        let outcome = tell(&name, &written, &answer)?;
+        if answer == Answer::None && patience.is_some() {
+            output::note(format_args!(
+                "warning: no controller has answered within {}, and none may be running; ask again with kubectl gate why {name}",
+                self.timeout
+            ));
+        }
+        let before = force::read(&gate, Identity::Trusted, now);
         if let Some(before) = before.in_effect(now) {
             output::line(format_args!(
                 "in place of: forced {} by {} until {}: {}",
@@ -112,28 +122,90 @@ impl Force {
                 before.reason
             ))?;
         }
-        Ok(Outcome::Yes)
+        Ok(outcome)
     }
 
-    /// The whole force anew: whatever was there before is gone.
-    fn patch(&self, state: Setting, until: Timestamp, by: &str) -> serde_json::Value {
-        json!({ "metadata": { "annotations": {
-            annotations::FORCE: state.to_string(),
-            annotations::FORCE_UNTIL: until.to_string(),
-            annotations::FORCE_REASON: self.reason.trim(),
-            annotations::FORCE_BY: by,
-            annotations::FORCE_SEEN: null,
-            annotations::RFC_OPEN: null,
-            annotations::RFC_CLOSE: null,
-        } } })
+    fn end(&self) -> Result<End> {
+        if let Some(until) = &self.until {
+            return Ok(End::At(instant::parse(until, None).context("--until")?));
+        }
+        match &self.duration {
+            Some(length) => Ok(End::After(
+                instant::parse_duration(length).context("--for")?,
+            )),
+            None => Ok(End::Window),
+        }
     }
 }
 
-fn parameters() -> PatchParams {
-    PatchParams {
+impl End {
+    /// The instant, if the gate allows it.
+    fn of(self, gate: &Gate, now: Timestamp) -> Result<Timestamp> {
+        let Ok(terms) = gate::check(gate) else {
+            let name = gate.name_any();
+            bail!(
+                "the spec of the gate {name} is refused, so no force counts; mend it first (kubectl gate why {name})"
+            );
+        };
+        let after = |length| now.saturating_add(length).unwrap_or(Timestamp::MAX);
+        let until = match self {
+            Self::At(until) => until,
+            Self::After(length) => after(length),
+            Self::Window => after(terms.window),
+        };
+        check_end(until, now, terms)
+    }
+}
+
+/// Tells what became of it.
+fn tell(name: &str, written: &Written, answer: &Answer) -> Result<Outcome> {
+    let Written {
+        state,
+        until,
+        reason,
+        by,
+        asked: _,
+    } = written;
+    let until = words::instant_utc(*until);
+    let force = format!("forced {state} by {by} until {until}: {reason}");
+    match answer {
+        Answer::Accepted => output::line(format_args!("{name} is {force}"))?,
+        Answer::Refused(why) => {
+            output::line(format_args!("{name}: written, but not accepted: {why}"))?;
+            return Ok(Outcome::No);
+        }
+        Answer::None => {
+            output::line(format_args!(
+                "{name}: written, not yet confirmed by the controller: {force}"
+            ))?;
+        }
+    }
+    Ok(Outcome::Yes)
+}
+
+/// Writes the whole force anew: whatever was there before is gone.
+async fn write(api: &Api<Gate>, name: &str, written: &Written) -> Result<()> {
+    let mut annotations = json!(written.annotations());
+    annotations[REQUESTED_AT] = json!(written.asked);
+    for gone in [
+        annotations::FORCE_SEEN,
+        annotations::RFC_OPEN,
+        annotations::RFC_CLOSE,
+    ] {
+        annotations[gone] = Value::Null;
+    }
+    let parameters = PatchParams {
         field_manager: Some(FIELD_MANAGER.to_owned()),
         ..PatchParams::default()
-    }
+    };
+    let patch = Patch::Merge(json!({ "metadata": { "annotations": annotations } }));
+    let patched = api.patch(name, &parameters, &patch).await;
+    let verb = match written.state {
+        Setting::Open => "open",
+        Setting::Closed => "close",
+    };
+    patched.map_err(|error| explain(error, &format!("force the gate {name} {verb}")))?;
+    Ok(())
 }
 
 /// The end in whole seconds, if the gate allows it.
@@ -179,7 +251,6 @@ async fn who(connection: &Connection) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use jiff::SignedDuration;
     use rstest::rstest;
 
     use super::*;

@@ -31,6 +31,7 @@ fn everything_is_told(#[case] arguments: &[&str], #[case] expected: &str) {
 #[case::no_such_kubeconfig(&["get", "--kubeconfig", "/nowhere.yaml"])]
 #[case::group_of_nobody(&["get", "--as-group", "admins"])]
 #[case::bad_timeout(&["wait", "production", "--timeout", "never"])]
+#[case::bad_patience(&["open", "production", "--reason", "a", "--timeout", "never"])]
 fn what_cannot_be_told_ends_with_2(#[case] arguments: &[&str]) {
     let ran = run(arguments, "");
     assert_eq!(ran.code, Some(2), "{ran:?}");
@@ -41,6 +42,7 @@ fn what_cannot_be_told_ends_with_2(#[case] arguments: &[&str]) {
 #[case(&["get"], "error: cannot use the kubeconfig of $KUBECONFIG: ")]
 #[case(&["get", "--kubeconfig", "/nowhere.yaml"], "error: cannot use the kubeconfig /nowhere.yaml: ")]
 #[case(&["open", "a", "--reason", "b", "--for", "soon"], "error: --for: `soon` is not a duration; write a duration such as 90m or 1h30m")]
+#[case(&["open", "a", "--reason", "b", "--timeout", "soon"], "error: --timeout: `soon` is not a duration")]
 fn errors_are_one_line(#[case] arguments: &[&str], #[case] expected: &str) {
     let ran = run(arguments, "");
     assert!(ran.err.starts_with(expected), "{ran:?}");

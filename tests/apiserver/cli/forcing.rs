@@ -6,7 +6,7 @@ use sluice_crds::State;
 use sluice_tests::poll;
 
 use super::{GATES, guarded, says};
-use crate::stage::{DEADLINE, Stage};
+use crate::stage::{DEADLINE, Stage, soon};
 
 #[tokio::test]
 async fn a_force_has_a_who_a_why_and_an_end() -> Result<()> {
@@ -152,45 +152,82 @@ async fn a_force_has_a_who_a_why_and_an_end() -> Result<()> {
 async fn a_force_that_nobody_accepted_does_not_count() -> Result<()> {
     let stage = Stage::new("cli-unverified", "2026-11-20T12:00:00Z").await?;
     stage.apply(GATES).await?;
-    let until = [
-        "open",
-        "closed",
-        "--until",
-        "2026-01-01T00:00:00Z",
-        "--reason",
-        "hotfix",
-    ];
+    let past = "2026-01-01T00:00:00Z";
+    let until = ["open", "closed", "--until", past, "--reason", "hotfix"];
     says(&stage, "admin", &until, 2, "has passed; write a later end").await?;
+
+    let waits = |time| ["open", "closed", "--reason", "hotfix", "--timeout", time];
+    let unconfirmed = "closed: written, not yet confirmed by the controller: forced open by admin";
+    let waited = says(&stage, "admin", &waits("300ms"), 0, unconfirmed).await?;
+    let warning = "warning: no controller has answered within 300ms";
+    ensure!(waited.err.starts_with(warning), "{}", waited.err);
+    let at_once = says(&stage, "admin", &waits("0"), 0, unconfirmed).await?;
+    ensure!(at_once.err.is_empty(), "{}", at_once.err);
+    let close = ["close", "closed", "--reason", "wait", "--timeout", "0"];
+    let replaced = says(&stage, "admin", &close, 0, "forced closed by admin").await?;
+    ensure!(!replaced.out.contains("is forced"), "{}", replaced.out);
+
+    says(&stage, "admin", &waits("0"), 0, unconfirmed).await?;
+    let unverified = "whose identity nobody verified";
+    says(&stage, "admin", &["check", "closed"], 1, unverified).await?;
+    let trusting = ["check", "closed", "--trust-unverified-identity"];
+    says(&stage, "admin", &trusting, 0, "forced open by admin").await?;
+    let ignored = "ignored: metadata.annotations: ";
+    says(&stage, "admin", &["why", "closed"], 0, ignored).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_force_that_the_controller_refuses_is_no_success() -> Result<()> {
+    let stage = Stage::new("cli-refused", "2026-11-20T12:00:00Z").await?;
+    stage.apply(GATES).await?;
+    let wary = stage.start_in_real_time(stage.client()).await?;
+    let force = ["open", "closed", "--for", "2h", "--reason", "hotfix"];
+    let unverified = "closed: written, but not accepted: metadata.annotations: the gate is forced \
+                      by somebody whose identity nobody verified";
+    // The second one is refused in the same words as the first.
+    for _ in 0..2 {
+        says(&stage, "admin", &force, 1, unverified).await?;
+    }
+    wary.stop().await;
+
+    // A controller whose clock is an hour behind.
+    stage.clock().set(soon(-3600)?);
+    let mut settings = stage.settings();
+    settings.trust_unverified_identity = true;
+    let _trusting = stage.start_with(settings).await?;
+    let too_long = "closed: written, but not accepted: metadata.annotations[sluice.dev/force-until]: \
+                    the force would last ";
+    says(&stage, "admin", &force, 1, too_long).await?;
+    let shorter = ["open", "closed", "--for", "30m", "--reason", "hotfix"];
     says(
         &stage,
         "admin",
-        &["open", "closed", "--reason", "hotfix"],
+        &shorter,
         0,
-        "is forced open by admin",
+        "closed is forced open by admin",
     )
     .await?;
+    Ok(())
+}
+
+/// Clocks are never quite the same: the longest force is not too long for a controller whose clock
+/// is a little behind.
+#[tokio::test]
+async fn the_longest_force_is_not_too_long() -> Result<()> {
+    let stage = Stage::new("cli-longest", "2026-11-20T12:00:00Z").await?;
+    stage.apply(GATES).await?;
+    stage.clock().set(soon(-30)?);
+    let mut settings = stage.settings();
+    settings.trust_unverified_identity = true;
+    let _controller = stage.start_with(settings).await?;
+    let longest = ["open", "closed", "--for", "2h", "--reason", "hotfix"];
     says(
         &stage,
         "admin",
-        &["check", "closed"],
-        1,
-        "whose identity nobody verified",
-    )
-    .await?;
-    says(
-        &stage,
-        "admin",
-        &["check", "closed", "--trust-unverified-identity"],
+        &longest,
         0,
-        "forced open by admin",
-    )
-    .await?;
-    says(
-        &stage,
-        "admin",
-        &["why", "closed"],
-        0,
-        "ignored: metadata.annotations: ",
+        "closed is forced open by admin",
     )
     .await?;
     Ok(())
