@@ -260,7 +260,7 @@ async fn config_maps(
 #[cfg(test)]
 mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-    use sluice_crds::{GateSpec, GateStatus};
+    use sluice_crds::{GateSpec, GateStatus, State};
 
     use super::*;
 
@@ -295,6 +295,19 @@ mod tests {
             },
             gate,
         )
+    }
+
+    #[test]
+    fn a_gate_is_not_open_by_a_force_that_nobody_has_accepted() {
+        let now: Timestamp = NOW.parse().unwrap();
+        for (accepted_by, expected) in [(None, State::Closed), (Some("alice"), State::Open)] {
+            let (mut seen, gate) = forced(accepted_by);
+            let key = Key::of(&gate.metadata);
+            seen.world.gates.insert(key.clone(), gate);
+            let mut scene = seen.scene(&key, now).unwrap();
+            let decision = seen.decide(&mut scene, Now::given(now));
+            assert_eq!(decision.state, expected, "{accepted_by:?}: {decision:?}");
+        }
     }
 
     #[test]
