@@ -114,13 +114,7 @@ impl Force {
         }
         let before = force::read(&gate, Identity::Trusted, now);
         if let Some(before) = before.in_effect(now) {
-            output::line(format_args!(
-                "in place of: forced {} by {} until {}: {}",
-                before.state,
-                before.by,
-                words::instant_utc(before.until),
-                before.reason
-            ))?;
+            output::line(format_args!("in place of: {before}"))?;
         }
         Ok(outcome)
     }
@@ -283,5 +277,18 @@ mod tests {
                 assert!(error.contains(expected), "{error}");
             }
         }
+    }
+
+    /// Ends are in whole seconds, and now hardly ever is.
+    #[test]
+    fn the_longest_length_is_not_too_long() {
+        let now = "2026-11-20T18:00:00.5Z".parse().unwrap();
+        let longest = SignedDuration::from_hours(24);
+        let terms = Terms {
+            window: longest,
+            max_override: longest,
+        };
+        let until = check_end(now + longest, now, terms).unwrap();
+        assert_eq!(until.to_string(), "2026-11-21T18:00:00Z");
     }
 }
