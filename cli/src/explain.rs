@@ -196,6 +196,7 @@ fn next(decision: &Decision, zone: &Zone) -> String {
         let verb = match state {
             State::Open => "opens",
             State::Closed => "closes",
+            State::Conditional => "depends on the revision from",
         };
         format!("{verb} {}", zone.text(at.0))
     };

@@ -71,11 +71,12 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Green or red.
+/// Green or red, or yellow where it depends.
 pub(crate) fn style(state: State) -> Style {
     match state {
         State::Open => AnsiColor::Green.on_default().bold(),
         State::Closed => AnsiColor::Red.on_default().bold(),
+        State::Conditional => AnsiColor::Yellow.on_default().bold(),
     }
 }
 

@@ -61,8 +61,9 @@ impl Kind {
     fn of(stretch: &Stretch) -> Self {
         match (stretch.is_forced(), stretch.unknown, stretch.answer.state) {
             (true, _, State::Open) => Kind::ForcedOpen,
-            (true, _, State::Closed) => Kind::ForcedClosed,
-            (false, true, _) => Kind::Unknown,
+            (true, _, State::Closed | State::Conditional) => Kind::ForcedClosed,
+            // What depends on the revision cannot be told for all of them.
+            (false, true, _) | (false, false, State::Conditional) => Kind::Unknown,
             (false, false, State::Open) => Kind::Open,
             (false, false, State::Closed) => Kind::Closed,
         }

@@ -4,11 +4,13 @@
 //! Nothing here reads a clock, a file or a network: the same input at the same instant gives the
 //! same answer, in the controller, in `kubectl gate simulate`, and a year later in an audit.
 
+pub mod approval;
 pub mod calendar;
 pub mod clock;
 pub mod condition;
 pub mod cron;
 pub mod duration;
+pub mod external;
 pub mod gate;
 pub mod gatekeeper;
 pub mod lint;
@@ -16,6 +18,7 @@ pub mod manual;
 pub mod refusal;
 pub mod report;
 pub mod revision;
+pub mod revisions;
 pub mod schedule;
 pub mod simulate;
 pub mod span;

@@ -15,7 +15,7 @@ pub(crate) fn opinion(spec: &Manual, now: Timestamp) -> Opinion {
     let state = match (thrown, ended) {
         (state, false) => state,
         (State::Open, true) => State::Closed,
-        (State::Closed, true) => State::Open,
+        (State::Closed | State::Conditional, true) => State::Open,
     };
     let next = until.filter(|_| !ended);
     Opinion {

@@ -51,6 +51,32 @@ pub enum Reason {
     Expired,
     /// The clock cannot be relied on.
     ClockSkew,
+    /// It depends on the revision, and none was named.
+    DependsOnRevision,
+    /// The revision is on a list of what may go out.
+    RevisionAllowed,
+    /// There are only lists of what may not go out, and the revision is on none.
+    RevisionNotDenied,
+    /// The revision is on a list of what may not go out.
+    RevisionDenied,
+    /// The revision is on no list of what may go out.
+    RevisionNotListed,
+    /// Enough people approve of the revision.
+    Approved,
+    /// More people have to approve of the revision.
+    AwaitingApproval,
+    /// Somebody rejects the revision.
+    Rejected,
+    /// A third party reports so.
+    External,
+    /// The third party has reported nothing about this spec.
+    NotReported,
+    /// Nobody verifies who says so.
+    UnverifiedIdentity,
+    /// Other gates decide.
+    Nested,
+    /// The gate depends on itself.
+    Cycle,
 }
 
 impl Reason {
@@ -77,6 +103,19 @@ impl Reason {
             Reason::EvidenceBroken => "EvidenceBroken",
             Reason::Expired => "Expired",
             Reason::ClockSkew => "ClockSkew",
+            Reason::DependsOnRevision => "DependsOnRevision",
+            Reason::RevisionAllowed => "RevisionAllowed",
+            Reason::RevisionNotDenied => "RevisionNotDenied",
+            Reason::RevisionDenied => "RevisionDenied",
+            Reason::RevisionNotListed => "RevisionNotListed",
+            Reason::Approved => "Approved",
+            Reason::AwaitingApproval => "AwaitingApproval",
+            Reason::Rejected => "Rejected",
+            Reason::External => "ExternalReport",
+            Reason::NotReported => "NotReported",
+            Reason::UnverifiedIdentity => "UnverifiedIdentity",
+            Reason::Nested => "NestedGates",
+            Reason::Cycle => "CyclicGates",
         }
     }
 
@@ -113,13 +152,27 @@ pub struct Opinion {
 }
 
 impl Opinion {
-    /// Whether it counts as admitting under `require`. What is open only because its evidence
-    /// cannot be had (`onError: open`) never by itself opens a `oneOf`.
+    /// What it counts as under `require`. What is open only because its evidence cannot be had
+    /// (`onError: open`) never by itself opens a `oneOf`.
+    pub(crate) fn counts_as(&self, require: Require) -> State {
+        match (require, self.state, self.reason) {
+            (Require::OneOf, State::Open, Reason::EvidenceUnavailable) => State::Closed,
+            (_, state, _) => state,
+        }
+    }
+
+    /// Whether it counts as admitting under `require`.
     pub(crate) fn admits(&self, require: Require) -> bool {
-        match (require, self.state) {
-            (_, State::Closed) => false,
-            (Require::All, State::Open) => true,
-            (Require::OneOf, State::Open) => self.reason != Reason::EvidenceUnavailable,
+        self.counts_as(require) == State::Open
+    }
+
+    /// So, until something other than time changes.
+    pub(crate) fn of(state: State, reason: Reason) -> Self {
+        Self {
+            state,
+            reason,
+            until: None,
+            next: None,
         }
     }
 

@@ -7,10 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::values::{Duration, Setting, State, Transition};
 
+mod approval;
+mod external;
 mod manual;
+mod revisions;
 mod schedule;
 
+pub use approval::{ApprovalRule, ApprovalStatus, Authors};
+pub use external::{External, ExternalReport};
 pub use manual::Manual;
+pub use revisions::{ListSource, Revisions};
 pub use schedule::{Calendar, CertificateReference, ConfigMapKeyReference, Schedule, Window};
 
 /// One rule, of exactly one kind.

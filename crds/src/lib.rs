@@ -4,11 +4,17 @@
 //! CustomResourceDefinitions with the rules (CEL) that refuse mistakes at admission.
 //! Meaning lives one floor up, in `sluice-core`: here a cron expression is still a string.
 
+pub mod approval;
 pub mod gate;
+pub mod gate_policy;
+pub mod gate_set;
 pub mod gatekeeper;
 mod values;
 
+pub use approval::{Approval, ApprovalSpec};
 pub use gate::{Gate, GateSpec, GateStatus};
+pub use gate_policy::{GatePolicy, GatePolicySpec, GatePolicyStatus};
+pub use gate_set::{GateReference, GateSet};
 pub use gatekeeper::{Gatekeeper, GatekeeperSpec, GatekeeperStatus};
 pub use values::{Duration, Require, Setting, State, Transition};
 

@@ -14,14 +14,27 @@ pub enum State {
     Open,
     /// It may not.
     Closed,
+    /// Some revisions may, others may not. Where no revision is named, it counts as closed.
+    Conditional,
+}
+
+impl State {
+    /// Every state.
+    pub const ALL: [State; 3] = [State::Open, State::Closed, State::Conditional];
+
+    /// The word, as statuses and metrics have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            State::Open => "Open",
+            State::Closed => "Closed",
+            State::Conditional => "Conditional",
+        }
+    }
 }
 
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            State::Open => "Open",
-            State::Closed => "Closed",
-        })
+        f.write_str(self.as_str())
     }
 }
 

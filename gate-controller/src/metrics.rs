@@ -136,13 +136,13 @@ impl Collector for Gauges {
         each(
             &mut encoder,
             "sluice_gate_state",
-            "1 for the state of the gate, 0 for the other",
+            "1 for the state of the gate, 0 for the others",
             |metric| {
                 for gate in &gates {
-                    for (state, label) in [(State::Open, "Open"), (State::Closed, "Closed")] {
+                    for state in State::ALL {
                         let is =
                             gate.status.as_ref().and_then(|status| status.state) == Some(state);
-                        sample(metric, &with(gate, "state", label), f64::from(u8::from(is)))?;
+                        sample(metric, &with(gate, "state", state.as_str()), f64::from(u8::from(is)))?;
                     }
                 }
                 Ok(())

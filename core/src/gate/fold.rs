@@ -5,42 +5,42 @@ use sluice_crds::{Require, State};
 use super::Answer;
 use crate::verdict::{Opinion, Reason};
 
-/// Whether `opinion` counts as admitting under `require`.
-pub(super) fn admits(require: Require, opinion: &Opinion) -> bool {
-    opinion.admits(require)
-}
-
 /// The answer of at least one opinion. The first that decides is named.
 pub(super) fn fold(require: Require, opinions: impl Iterator<Item = Opinion>) -> Answer {
-    let (mut admitting, mut refusing, mut count) = (None, None, 0);
+    let (mut open, mut closed, mut depends, mut count) = (None, None, None, 0);
     for (place, opinion) in opinions.enumerate() {
-        let first = match opinion.admits(require) {
-            true => &mut admitting,
-            false => &mut refusing,
+        let first = match opinion.counts_as(require) {
+            State::Open => &mut open,
+            State::Closed => &mut closed,
+            State::Conditional => &mut depends,
         };
         first.get_or_insert((place, opinion.reason));
         count += 1;
     }
-    let (state, (decided_by, its_reason)) = match (require, admitting, refusing) {
-        (Require::All, Some(first), None) | (Require::OneOf, Some(first), _) => {
-            (State::Open, first)
-        }
-        (Require::All, _, Some(first)) | (Require::OneOf, None, Some(first)) => {
-            (State::Closed, first)
-        }
-        (_, None, None) => {
-            return Answer {
-                state: State::Closed,
-                reason: Reason::Missing,
-                decided_by: None,
-            };
-        }
+    // What decides under `require`, the weightiest first.
+    let (open, closed, depends) = (
+        open.map(|first| (State::Open, first)),
+        closed.map(|first| (State::Closed, first)),
+        depends.map(|first| (State::Conditional, first)),
+    );
+    let decides = match require {
+        Require::All => closed.or(depends).or(open),
+        Require::OneOf => open.or(depends).or(closed),
+    };
+    let Some((state, (decided_by, its_reason))) = decides else {
+        return Answer {
+            state: State::Closed,
+            reason: Reason::Missing,
+            decided_by: None,
+        };
     };
     let reason = match (count, require, state) {
         (1, ..) => its_reason,
         (_, Require::All, State::Open) => Reason::AllAdmit,
         (_, Require::OneOf, State::Closed) => Reason::NoneAdmits,
-        (_, Require::All, State::Closed) | (_, Require::OneOf, State::Open) => its_reason,
+        (_, Require::All, State::Closed)
+        | (_, Require::OneOf, State::Open)
+        | (_, _, State::Conditional) => its_reason,
     };
     Answer {
         state,
@@ -61,6 +61,7 @@ mod tests {
             'c' => (State::Closed, Reason::OutsideWindow),
             // Open for want of evidence.
             'e' => (State::Open, Reason::EvidenceUnavailable),
+            'd' => (State::Conditional, Reason::DependsOnRevision),
             other => unreachable!("{other}"),
         };
         Opinion {
@@ -85,6 +86,11 @@ mod tests {
     #[case(Require::OneOf, "e", State::Closed, Some(0))]
     #[case(Require::OneOf, "ec", State::Closed, Some(0))]
     #[case(Require::OneOf, "eo", State::Open, Some(1))]
+    #[case(Require::All, "od", State::Conditional, Some(1))]
+    #[case(Require::All, "dc", State::Closed, Some(1))]
+    #[case(Require::OneOf, "do", State::Open, Some(1))]
+    #[case(Require::OneOf, "cd", State::Conditional, Some(1))]
+    #[case(Require::OneOf, "ed", State::Conditional, Some(1))]
     #[case(Require::All, "", State::Closed, None)]
     #[case(Require::OneOf, "", State::Closed, None)]
     fn opinions_fold(

@@ -69,7 +69,7 @@ async fn force(screen: &Screen, stage: &Stage, gates: &Api<Gate>) -> Result<()> 
     // Whatever day it is: force the gate to the state that it is not in.
     let before = state(&gates.get("production").await?)?;
     let (verb, forced) = match before {
-        State::Closed => ("open", State::Open),
+        State::Closed | State::Conditional => ("open", State::Open),
         State::Open => ("close", State::Closed),
     };
     let arguments = [

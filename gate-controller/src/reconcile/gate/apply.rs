@@ -120,7 +120,7 @@ fn tell(
         warning: false,
         reason: match answer.state {
             State::Open => "Opened".to_owned(),
-            State::Closed => "Closed".to_owned(),
+            State::Closed | State::Conditional => answer.state.to_string(),
         },
         action: "Decide",
         note: message.to_owned(),
@@ -131,13 +131,9 @@ fn measure(context: &Context, before: &Before<'_>, state: State, decided: Timest
     if before.state == Some(state) {
         return;
     }
-    let label = match state {
-        State::Open => "Open",
-        State::Closed => "Closed",
-    };
     let transition = TransitionLabels {
         kind: "Gate",
-        state: label,
+        state: state.as_str(),
     };
     context
         .counters

@@ -1,0 +1,278 @@
+//! `approval`: people's votes on one revision, counted.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use sluice_crds::approval::Vote;
+use sluice_crds::gatekeeper::{ApprovalRule as Spec, ApprovalStatus};
+use sluice_crds::{Approval, State};
+
+use crate::duration;
+use crate::gate::Identity;
+use crate::refusal::{Refusal, Refusals};
+use crate::revision::Revision;
+use crate::verdict::{Opinion, Reason};
+
+/// The rule that a spec comes to.
+#[derive(Clone, Debug)]
+pub struct Approvals {
+    required: usize,
+    valid_for: SignedDuration,
+    groups: Vec<String>,
+    forbids_self: bool,
+}
+
+/// The authors of revisions, as they stand in a ConfigMap.
+#[derive(Clone, Debug, Default)]
+pub struct Authors(Vec<(Revision, String)>);
+
+/// What came of reading the authors.
+#[derive(Clone, Debug)]
+pub enum Reading {
+    /// They were read.
+    Read(Arc<Authors>),
+    /// They cannot be had, and why.
+    Unavailable(String),
+    /// They were had and make no sense.
+    Broken(String),
+}
+
+/// The votes on one revision.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Who approves, and until when that counts.
+    pub approved: BTreeMap<String, Timestamp>,
+    /// Who rejects.
+    pub rejected: Vec<String>,
+}
+
+impl Authors {
+    /// Reads a list: a revision in full and, after a space, the user name of its author, a line
+    /// each; what follows a `#` is a comment.
+    ///
+    /// # Errors
+    /// The first line that makes no sense, and why.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut authors = Vec::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            let line = line.split_once('#').map_or(line, |(line, _)| line).trim();
+            if line.is_empty() {
+                continue;
+            }
+            let Some((revision, author)) = line.split_once(char::is_whitespace) else {
+                return Err(format!(
+                    "line {number}: there is no author; write the revision, a space, and the user \
+                     name"
+                ));
+            };
+            let revision =
+                Revision::parse(revision).map_err(|why| format!("line {number}: {why}"))?;
+            authors.push((revision, author.trim().to_owned()));
+        }
+        Ok(Self(authors))
+    }
+
+    fn of(&self, revision: &Revision) -> Option<&str> {
+        let mut all = self.0.iter();
+        let found = all.find(|(known, _)| known.is(revision));
+        found.map(|(_, author)| author.as_str())
+    }
+}
+
+impl Approvals {
+    /// Reads a spec. `field` is where it stands.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn read(spec: &Spec, field: &str) -> Result<Self, Refusals> {
+        let Spec {
+            required,
+            valid_for,
+            groups,
+            forbid_self,
+        } = spec;
+        let mut mistakes = Vec::new();
+        if !(1..=16).contains(required) {
+            mistakes.push(Refusal::new(
+                format!("{field}.required"),
+                format!("{required} is not between 1 and 16"),
+                "write how many people have to approve",
+            ));
+        }
+        let valid_for = duration::parse(valid_for).unwrap_or_else(|problem| {
+            let field = format!("{field}.validFor");
+            mistakes.push(Refusal::new(field, problem, duration::REMEDY));
+            SignedDuration::ZERO
+        });
+        let rule = Self {
+            required: usize::from(*required),
+            valid_for,
+            groups: groups.clone(),
+            forbids_self: forbid_self.is_some(),
+        };
+        Refusals::unless_empty(mistakes, rule)
+    }
+
+    /// The votes on `revision` that count at `now`: one a person, a rejection for as long as it is
+    /// there.
+    pub fn tally(
+        &self,
+        approvals: &[Arc<Approval>],
+        author: Option<&str>,
+        revision: &Revision,
+        now: Timestamp,
+    ) -> Tally {
+        let mut tally = Tally::default();
+        let about = |approval: &&Arc<Approval>| {
+            approval.metadata.deletion_timestamp.is_none()
+                && Revision::parse(&approval.spec.revision).is_ok_and(|named| named.is(revision))
+        };
+        for approval in approvals.iter().filter(about) {
+            let vote = &approval.spec;
+            match vote.decision {
+                Vote::Reject if !tally.rejected.contains(&vote.by) => {
+                    tally.rejected.push(vote.by.clone());
+                }
+                Vote::Reject => {}
+                Vote::Approve => {
+                    let Some(until) = self.counts_until(approval) else {
+                        continue;
+                    };
+                    if until > now && self.may_vote(approval, author) {
+                        let known = tally.approved.entry(vote.by.clone()).or_insert(until);
+                        *known = until.max(*known);
+                    }
+                }
+            }
+        }
+        tally.rejected.sort_unstable();
+        tally
+    }
+
+    fn counts_until(&self, approval: &Approval) -> Option<Timestamp> {
+        let created = approval.metadata.creation_timestamp.as_ref()?.0;
+        created.checked_add(self.valid_for).ok()
+    }
+
+    fn may_vote(&self, approval: &Approval, author: Option<&str>) -> bool {
+        let vote = &approval.spec;
+        let in_a_group =
+            self.groups.is_empty() || vote.groups.iter().any(|group| self.groups.contains(group));
+        in_a_group && !(self.forbids_self && author == Some(vote.by.as_str()))
+    }
+
+    /// What the votes come to.
+    pub(crate) fn opinion(
+        &self,
+        approvals: &[Arc<Approval>],
+        authors: Option<&Reading>,
+        identity: Identity,
+        revision: Option<&Revision>,
+        now: Timestamp,
+    ) -> Opinion {
+        let author = match (self.forbids_self, authors, revision) {
+            (false, _, _) => None,
+            (true, None, _) => return Opinion::closed(Reason::NotObserved),
+            (true, Some(Reading::Unavailable(_)), _) => {
+                return Opinion::closed(Reason::EvidenceUnavailable);
+            }
+            (true, Some(Reading::Broken(_)), _) => return Opinion::closed(Reason::EvidenceBroken),
+            (true, Some(Reading::Read(_)), None) => None,
+            (true, Some(Reading::Read(authors)), Some(revision)) => match authors.of(revision) {
+                Some(author) => Some(author),
+                None => return Opinion::closed(Reason::EvidenceUnavailable),
+            },
+        };
+        if identity == Identity::Unverified {
+            return Opinion::closed(Reason::UnverifiedIdentity);
+        }
+        let Some(revision) = revision else {
+            return Opinion::of(State::Conditional, Reason::DependsOnRevision);
+        };
+        let tally = self.tally(approvals, author, revision, now);
+        if !tally.rejected.is_empty() {
+            return Opinion::closed(Reason::Rejected);
+        }
+        match tally.holds_until(self.required) {
+            None => Opinion::closed(Reason::AwaitingApproval),
+            until => Opinion {
+                until,
+                next: until,
+                ..Opinion::of(State::Open, Reason::Approved)
+            },
+        }
+    }
+
+    /// Why it is so, in a sentence.
+    pub(crate) fn explain(
+        &self,
+        approvals: &[Arc<Approval>],
+        authors: Option<&Reading>,
+        revision: Option<&Revision>,
+        opinion: &Opinion,
+        now: Timestamp,
+    ) -> String {
+        match opinion.reason {
+            Reason::NotObserved => return "the authors have not been read yet".to_owned(),
+            Reason::UnverifiedIdentity => {
+                return "nobody verifies who approves; install the admission policies of the \
+                        chart, or run the controller with --trust-unverified-identity"
+                    .to_owned();
+            }
+            _ => {}
+        }
+        match authors {
+            Some(Reading::Unavailable(why)) => {
+                return format!("the authors cannot be had: {why}");
+            }
+            Some(Reading::Broken(why)) => return format!("the list of authors is broken: {why}"),
+            Some(Reading::Read(_)) | None => {}
+        }
+        let Some(revision) = revision else {
+            return format!(
+                "it depends on the revision: {} of the votes on it have to approve, none reject",
+                self.required
+            );
+        };
+        let author = match authors {
+            Some(Reading::Read(authors)) if self.forbids_self => match authors.of(revision) {
+                Some(author) => Some(author),
+                None => return format!("nobody says who the author of {revision} is"),
+            },
+            _ => None,
+        };
+        let tally = self.tally(approvals, author, revision, now);
+        if !tally.rejected.is_empty() {
+            return format!("{revision} is rejected by {}", tally.rejected.join(", "));
+        }
+        let by: Vec<&str> = tally.approved.keys().map(String::as_str).collect();
+        let by = match by.len() {
+            0 => String::new(),
+            _ => format!(" ({})", by.join(", ")),
+        };
+        format!(
+            "{revision} has {} of {} approvals{by}",
+            tally.approved.len(),
+            self.required
+        )
+    }
+}
+
+impl Tally {
+    /// Until when at least `required` people approve, if they do.
+    fn holds_until(&self, required: usize) -> Option<Timestamp> {
+        let mut ends: Vec<Timestamp> = self.approved.values().copied().collect();
+        ends.sort_unstable_by(|a, b| b.cmp(a));
+        ends.get(required.checked_sub(1)?).copied()
+    }
+
+    /// As a status has it.
+    pub fn status(&self, revision: &Revision) -> ApprovalStatus {
+        ApprovalStatus {
+            revision: revision.to_string(),
+            approved_by: self.approved.keys().cloned().collect(),
+            rejected_by: self.rejected.clone(),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! `external`: what a third party reports, as long as it holds.
+
+use jiff::Timestamp;
+use sluice_crds::State;
+use sluice_crds::gatekeeper::{External, ExternalReport};
+
+use crate::gate::Identity;
+use crate::revision::Revision;
+use crate::verdict::{Opinion, Reason};
+use crate::words;
+
+/// What the report comes to. Only a report of one of the writers counts, about this generation of
+/// the spec, until it expires, and only where somebody verifies who writes it.
+pub(crate) fn opinion(
+    spec: &External,
+    report: Option<&ExternalReport>,
+    generation: Option<i64>,
+    identity: Identity,
+    revision: Option<&Revision>,
+    now: Timestamp,
+) -> Opinion {
+    let Some(report) = report else {
+        return Opinion::closed(Reason::NotReported);
+    };
+    if Some(report.for_generation) != generation {
+        return Opinion::closed(Reason::NotReported);
+    }
+    if report.expires_at.0 <= now {
+        return Opinion::closed(Reason::Expired);
+    }
+    if identity == Identity::Unverified || !spec.writers.contains(&report.by) {
+        return Opinion::closed(Reason::UnverifiedIdentity);
+    }
+    let state = match (State::from(report.state), revision) {
+        (State::Open, None) if !report.revisions.is_empty() => State::Conditional,
+        (State::Open, Some(revision)) if !report.revisions.is_empty() => {
+            let named =
+                |text: &String| Revision::parse(text).is_ok_and(|reported| reported.is(revision));
+            match report.revisions.iter().any(named) {
+                true => State::Open,
+                false => {
+                    return Opinion {
+                        until: Some(report.expires_at.0),
+                        ..Opinion::closed(Reason::RevisionNotListed)
+                    };
+                }
+            }
+        }
+        (state, _) => state,
+    };
+    let until = Some(report.expires_at.0);
+    Opinion {
+        state,
+        reason: Reason::External,
+        until,
+        next: until.filter(|_| state != State::Closed),
+    }
+}
+
+/// What was reported, in a sentence.
+pub(crate) fn explain(
+    spec: &External,
+    report: Option<&ExternalReport>,
+    opinion: &Opinion,
+) -> String {
+    let Some(report) = report else {
+        return format!(
+            "nothing was reported yet; {} may",
+            spec.writers.join(" or ")
+        );
+    };
+    match opinion.reason {
+        Reason::NotReported => format!(
+            "what was reported is about generation {} of the spec, not about the present one",
+            report.for_generation
+        ),
+        Reason::Expired => format!(
+            "what {} reported ran out {}",
+            report.by,
+            words::instant_utc(report.expires_at.0)
+        ),
+        Reason::UnverifiedIdentity if !spec.writers.contains(&report.by) => {
+            format!(
+                "{} reported, but is not among spec.external.writers",
+                report.by
+            )
+        }
+        Reason::UnverifiedIdentity => format!(
+            "{} reported, but nobody verified that; install the admission policies of the chart, \
+             or run the controller with --trust-unverified-identity",
+            report.by
+        ),
+        _ => {
+            let only = match report.revisions.len() {
+                0 => String::new(),
+                count => format!(" for {count} revisions"),
+            };
+            let why = report.reason.as_ref();
+            let why = why.map(|reason| format!(" ({reason})")).unwrap_or_default();
+            format!(
+                "reported {}{only} by {}{why} until {}",
+                report.state,
+                report.by,
+                words::instant_utc(report.expires_at.0)
+            )
+        }
+    }
+}

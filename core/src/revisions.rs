@@ -1,0 +1,413 @@
+//! `revisions`: lists of what may, and may not, go out. What denies wins.
+
+use std::sync::Arc;
+
+use sluice_crds::gatekeeper::{ListSource, Revisions as Spec};
+use sluice_crds::{Setting, State};
+
+use crate::refusal::{Refusal, Refusals};
+use crate::revision::Revision;
+use crate::revision::pattern::{self, Pattern};
+use crate::verdict::{Opinion, Reason};
+
+/// The most entries of a list in a ConfigMap.
+const MOST_ENTRIES: usize = 10_000;
+
+/// The rule that a spec comes to.
+#[derive(Clone, Debug)]
+pub struct Revisions {
+    allow: Vec<Pattern>,
+    deny: Vec<Pattern>,
+    allow_from: Vec<ListSource>,
+    deny_from: Vec<ListSource>,
+}
+
+/// A list as it stands in a ConfigMap.
+#[derive(Clone, Debug)]
+pub struct List(Vec<Pattern>);
+
+/// What came of reading a list.
+#[derive(Clone, Debug)]
+pub enum Reading {
+    /// It was read.
+    Read(Arc<List>),
+    /// It cannot be had, and why.
+    Unavailable(String),
+    /// It was had and makes no sense.
+    Broken(String),
+}
+
+impl List {
+    /// Reads a list: an entry a line; what follows a `#` is a comment.
+    ///
+    /// # Errors
+    /// The first line that is no entry, and why.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut entries = Vec::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            let entry = line.split_once('#').map_or(line, |(entry, _)| entry).trim();
+            if entry.is_empty() {
+                continue;
+            }
+            if entries.len() == MOST_ENTRIES {
+                return Err(format!("it has more than {MOST_ENTRIES} entries"));
+            }
+            let pattern = Pattern::parse(entry).map_err(|why| format!("line {number}: {why}"))?;
+            entries.push(pattern);
+        }
+        Ok(Self(entries))
+    }
+}
+
+impl PartialEq for List {
+    fn eq(&self, other: &Self) -> bool {
+        let texts = |list: &'_ Self| -> Vec<String> {
+            let all = list.0.iter();
+            all.map(|pattern| pattern.as_str().to_owned()).collect()
+        };
+        texts(self) == texts(other)
+    }
+}
+
+impl Eq for List {}
+
+impl PartialEq for Reading {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Reading::Read(a), Reading::Read(b)) => Arc::ptr_eq(a, b) || a == b,
+            (Reading::Unavailable(a), Reading::Unavailable(b))
+            | (Reading::Broken(a), Reading::Broken(b)) => a == b,
+            (Reading::Read(_) | Reading::Unavailable(_) | Reading::Broken(_), _) => false,
+        }
+    }
+}
+
+impl Eq for Reading {}
+
+/// What a revision was found on.
+enum Found<'a> {
+    /// An entry.
+    Entry(&'a Pattern),
+    /// Nothing, and everything was read.
+    Nothing,
+    /// Nothing in what was read; this was not.
+    Unread(&'a ListSource, Option<&'a Reading>),
+}
+
+impl Revisions {
+    /// Reads a spec. `field` is where it stands.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn read(spec: &Spec, field: &str) -> Result<Self, Refusals> {
+        let Spec {
+            allow,
+            allow_from,
+            deny,
+            deny_from,
+        } = spec;
+        let mut mistakes = Vec::new();
+        let rule = Self {
+            allow: entries(allow, &format!("{field}.allow"), &mut mistakes),
+            deny: entries(deny, &format!("{field}.deny"), &mut mistakes),
+            allow_from: allow_from.clone(),
+            deny_from: deny_from.clone(),
+        };
+        if allow.len() + allow_from.len() + deny.len() + deny_from.len() == 0 {
+            mistakes.push(Refusal::new(
+                field,
+                "revisions without a list say nothing",
+                "write at least one of allow, allowFrom, deny, denyFrom",
+            ));
+        }
+        Refusals::unless_empty(mistakes, rule)
+    }
+
+    /// The lists in ConfigMaps, in the order in which [`Revisions::opinion`] takes their readings.
+    pub fn sources(&self) -> impl Iterator<Item = &ListSource> {
+        self.allow_from.iter().chain(&self.deny_from)
+    }
+
+    /// What it says of a revision. `lists` are the readings of [`Revisions::sources`], as far as
+    /// they have been read.
+    pub fn opinion(
+        &self,
+        lists: &[Reading],
+        revision: Option<&Revision>,
+        on_error: Setting,
+    ) -> Opinion {
+        let (allowed, denied) = self.readings(lists);
+        if lists.iter().any(|list| matches!(list, Reading::Broken(_))) {
+            return Opinion::closed(Reason::EvidenceBroken);
+        }
+        let Some(revision) = revision else {
+            return Opinion::of(State::Conditional, Reason::DependsOnRevision);
+        };
+        let unread = |reading: Option<&Reading>| match reading {
+            None => Opinion::closed(Reason::NotObserved),
+            Some(_) => Opinion::of(on_error.into(), Reason::EvidenceUnavailable),
+        };
+        match find(&self.deny, &self.deny_from, denied, revision) {
+            Found::Entry(_) => return Opinion::closed(Reason::RevisionDenied),
+            Found::Unread(_, reading) => return unread(reading),
+            Found::Nothing => {}
+        }
+        if self.allow.is_empty() && self.allow_from.is_empty() {
+            return Opinion::of(State::Open, Reason::RevisionNotDenied);
+        }
+        match find(&self.allow, &self.allow_from, allowed, revision) {
+            Found::Entry(_) => Opinion::of(State::Open, Reason::RevisionAllowed),
+            Found::Unread(_, reading) => unread(reading),
+            Found::Nothing => Opinion::closed(Reason::RevisionNotListed),
+        }
+    }
+
+    /// Why it says so, in a sentence.
+    pub fn explain(
+        &self,
+        lists: &[Reading],
+        revision: Option<&Revision>,
+        opinion: &Opinion,
+    ) -> String {
+        let (allowed, denied) = self.readings(lists);
+        let Some(revision) = revision else {
+            return self.explain_lists(lists);
+        };
+        let (own, from, readings) = match opinion.reason {
+            Reason::RevisionDenied => (&self.deny, &self.deny_from, denied),
+            Reason::RevisionAllowed => (&self.allow, &self.allow_from, allowed),
+            Reason::RevisionNotListed => {
+                return format!("{revision} is on no list of what may go out");
+            }
+            Reason::RevisionNotDenied => {
+                return format!("{revision} is on no list of what may not go out");
+            }
+            _ => return self.explain_lists(lists),
+        };
+        let what = match opinion.state {
+            State::Open => "may go out",
+            State::Closed | State::Conditional => "may not go out",
+        };
+        match find(own, from, readings, revision) {
+            Found::Entry(entry) => {
+                format!("{revision} {what}: it matches `{}`", entry.as_str())
+            }
+            Found::Nothing | Found::Unread(..) => format!("{revision} {what}"),
+        }
+    }
+
+    /// What is wrong with the lists, or how many entries they have.
+    fn explain_lists(&self, lists: &[Reading]) -> String {
+        for (place, source) in self.sources().enumerate() {
+            let reference = &source.config_map_ref;
+            let list = format!("the list {}/{}", reference.name, reference.key);
+            match lists.get(place) {
+                None => return format!("{list} has not been read yet"),
+                Some(Reading::Unavailable(why)) => return format!("{list} cannot be had: {why}"),
+                Some(Reading::Broken(why)) => return format!("{list} is broken: {why}"),
+                Some(Reading::Read(_)) => {}
+            }
+        }
+        let count = |own: &[Pattern], readings: &[Reading]| {
+            let read = readings.iter().map(|reading| match reading {
+                Reading::Read(list) => list.0.len(),
+                Reading::Unavailable(_) | Reading::Broken(_) => 0,
+            });
+            own.len() + read.sum::<usize>()
+        };
+        let (allowed, denied) = self.readings(lists);
+        format!(
+            "it depends on the revision: {} entries allow, {} deny",
+            count(&self.allow, allowed),
+            count(&self.deny, denied)
+        )
+    }
+
+    /// The readings of what allows, and of what denies.
+    fn readings<'a>(&self, lists: &'a [Reading]) -> (&'a [Reading], &'a [Reading]) {
+        lists.split_at(self.allow_from.len().min(lists.len()))
+    }
+}
+
+fn entries(texts: &[String], field: &str, mistakes: &mut Vec<Refusal>) -> Vec<Pattern> {
+    let mut patterns = Vec::new();
+    for (place, text) in texts.iter().enumerate() {
+        match Pattern::parse(text) {
+            Ok(pattern) => patterns.push(pattern),
+            Err(why) => {
+                mistakes.push(Refusal::new(
+                    format!("{field}[{place}]"),
+                    why,
+                    pattern::REMEDY,
+                ));
+            }
+        }
+    }
+    patterns
+}
+
+/// Looks among the entries of the spec, then in every list that was read.
+fn find<'a>(
+    own: &'a [Pattern],
+    from: &'a [ListSource],
+    readings: &'a [Reading],
+    revision: &Revision,
+) -> Found<'a> {
+    let read = readings.iter().flat_map(|reading| match reading {
+        Reading::Read(list) => list.0.as_slice(),
+        Reading::Unavailable(_) | Reading::Broken(_) => &[],
+    });
+    if let Some(entry) = own.iter().chain(read).find(|entry| entry.matches(revision)) {
+        return Found::Entry(entry);
+    }
+    let unread = |place: &usize| !matches!(readings.get(*place), Some(Reading::Read(_)));
+    match (0..from.len()).find(unread) {
+        Some(place) => Found::Unread(&from[place], readings.get(place)),
+        None => Found::Nothing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    const COMMIT: &str = "4f2a9c1e0b7d8a6f5e4d3c2b1a09f8e7d6c5b4a3";
+
+    fn rule(spec: serde_json::Value) -> Revisions {
+        Revisions::read(&serde_json::from_value(spec).unwrap(), "spec.revisions").unwrap()
+    }
+
+    fn list(text: &str) -> Reading {
+        Reading::Read(Arc::new(List::parse(text).unwrap()))
+    }
+
+    fn gone() -> Reading {
+        Reading::Unavailable("there is no such ConfigMap".to_owned())
+    }
+
+    fn from(name: &str) -> serde_json::Value {
+        json!([{ "configMapRef": { "name": name, "key": "list" } }])
+    }
+
+    fn judged(rule: &Revisions, lists: &[Reading], on_error: Setting) -> (State, Reason, String) {
+        let revision = Revision::parse(&format!("release-7@sha1:{COMMIT}")).unwrap();
+        let opinion = rule.opinion(lists, Some(&revision), on_error);
+        let words = rule.explain(lists, Some(&revision), &opinion);
+        (opinion.state, opinion.reason, words)
+    }
+
+    #[rstest]
+    #[case::allowed(json!({ "allow": ["release-*"] }), State::Open, Reason::RevisionAllowed)]
+    #[case::not_listed(json!({ "allow": ["main"] }), State::Closed, Reason::RevisionNotListed)]
+    #[case::denied(json!({ "deny": ["4f2a9c1e0b7d"] }), State::Closed, Reason::RevisionDenied)]
+    #[case::not_denied(json!({ "deny": ["main"] }), State::Open, Reason::RevisionNotDenied)]
+    #[case::deny_wins(
+        json!({ "allow": ["*"], "deny": ["release-*"] }),
+        State::Closed,
+        Reason::RevisionDenied
+    )]
+    fn lists_in_the_spec(
+        #[case] spec: serde_json::Value,
+        #[case] state: State,
+        #[case] reason: Reason,
+    ) {
+        let rule = rule(spec);
+        let (is, why, _) = judged(&rule, &[], Setting::Open);
+        assert_eq!((is, why), (state, reason));
+        let nothing = rule.opinion(&[], None, Setting::Open);
+        assert_eq!(nothing.state, State::Conditional);
+    }
+
+    #[rstest]
+    #[case::allowed(
+        list("release-7 # the one"),
+        Setting::Closed,
+        State::Open,
+        Reason::RevisionAllowed
+    )]
+    #[case::not_listed(
+        list("# none\n"),
+        Setting::Open,
+        State::Closed,
+        Reason::RevisionNotListed
+    )]
+    #[case::gone(gone(), Setting::Closed, State::Closed, Reason::EvidenceUnavailable)]
+    #[case::gone_but_open(gone(), Setting::Open, State::Open, Reason::EvidenceUnavailable)]
+    #[case::broken(
+        Reading::Broken("line 1: …".to_owned()),
+        Setting::Open,
+        State::Closed,
+        Reason::EvidenceBroken
+    )]
+    fn a_list_in_a_config_map(
+        #[case] reading: Reading,
+        #[case] on_error: Setting,
+        #[case] state: State,
+        #[case] reason: Reason,
+    ) {
+        let rule = rule(json!({ "allow": ["main"], "allowFrom": from("a") }));
+        let (is, why, _) = judged(&rule, &[reading], on_error);
+        assert_eq!((is, why), (state, reason));
+    }
+
+    #[test]
+    fn what_has_not_been_read_yet_does_not_admit() {
+        let rule = rule(json!({ "allowFrom": from("a"), "denyFrom": from("d") }));
+        let (state, reason, words) = judged(&rule, &[list("release-*")], Setting::Open);
+        assert_eq!((state, reason), (State::Closed, Reason::NotObserved));
+        assert_eq!(words, "the list d/list has not been read yet");
+    }
+
+    #[test]
+    fn onerror_covers_only_what_is_not_decided_without_it() {
+        let denies = rule(json!({ "deny": ["release-*"], "denyFrom": from("d") }));
+        let (state, reason, _) = judged(&denies, &[gone()], Setting::Open);
+        assert_eq!((state, reason), (State::Closed, Reason::RevisionDenied));
+        let allows = rule(json!({ "allow": ["release-*"], "allowFrom": from("a") }));
+        let (state, reason, _) = judged(&allows, &[gone()], Setting::Closed);
+        assert_eq!((state, reason), (State::Open, Reason::RevisionAllowed));
+    }
+
+    #[test]
+    fn it_says_which_entry_decided() {
+        let rule = rule(json!({ "allow": ["release-*"] }));
+        let (_, _, words) = judged(&rule, &[], Setting::Closed);
+        assert_eq!(
+            words,
+            format!("release-7@sha1:{COMMIT} may go out: it matches `release-*`")
+        );
+        let opinion = rule.opinion(&[], None, Setting::Closed);
+        assert_eq!(
+            rule.explain(&[], None, &opinion),
+            "it depends on the revision: 1 entries allow, 0 deny"
+        );
+    }
+
+    #[rstest]
+    #[case(json!({}), "spec.revisions: revisions without a list say nothing")]
+    #[case(json!({ "allow": ["main", "4f2a9c1"] }), "spec.revisions.allow[1]: `4f2a9c1` looks like")]
+    #[case(json!({ "deny": [">=x"] }), "spec.revisions.deny[0]: `>=x` is no range of versions")]
+    fn mistakes_are_refused(#[case] spec: serde_json::Value, #[case] begins: &str) {
+        let spec = serde_json::from_value(spec).unwrap();
+        let refusals = Revisions::read(&spec, "spec.revisions").unwrap_err();
+        let first = refusals.iter().next().unwrap().to_string();
+        assert!(first.starts_with(begins), "{first}");
+    }
+
+    #[test]
+    fn a_broken_line_is_named() {
+        let refusal = List::parse("main\n\n# x\n4f2a9c1\n").unwrap_err();
+        assert!(
+            refusal.starts_with("line 4: `4f2a9c1` looks like"),
+            "{refusal}"
+        );
+        let long = "a\n".repeat(MOST_ENTRIES + 1);
+        assert_eq!(
+            List::parse(&long).unwrap_err(),
+            "it has more than 10000 entries"
+        );
+    }
+}

@@ -1,0 +1,87 @@
+//! `Approval`: one person's word on one revision. Creating one is the right to approve.
+
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A vote. It never changes: who thinks better of it deletes it, or adds a rejection.
+#[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "sluice.dev",
+    version = "v1alpha1",
+    kind = "Approval",
+    plural = "approvals",
+    shortname = "apv",
+    category = "sluice",
+    namespaced,
+    derive = "PartialEq",
+    doc = "An Approval is one person's word on one revision: yes or no.",
+    printcolumn(
+        name = "Gatekeeper",
+        type_ = "string",
+        json_path = ".spec.gatekeeperRef.name"
+    ),
+    printcolumn(name = "Decision", type_ = "string", json_path = ".spec.decision"),
+    printcolumn(name = "By", type_ = "string", json_path = ".spec.by"),
+    printcolumn(name = "Revision", type_ = "string", json_path = ".spec.revision"),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    ),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = ".spec.reason",
+        priority = 1
+    )
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("self == oldSelf")
+        .message("an Approval never changes; delete it and create another one")
+)]
+pub struct ApprovalSpec {
+    /// The gatekeeper that asks, in the same namespace.
+    pub gatekeeper_ref: LocalReference,
+
+    /// The revision, in full.
+    #[schemars(length(min = 1, max = 256))]
+    pub revision: String,
+
+    /// Yes or no.
+    pub decision: Vote,
+
+    /// Who says so: the requesting user, as the API server knows them.
+    #[schemars(length(min = 1, max = 256))]
+    pub by: String,
+
+    /// The groups of that user by which the approval counts, where the gatekeeper asks for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), inner(length(min = 1, max = 256)))]
+    pub groups: Vec<String>,
+
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1024))]
+    pub reason: Option<String>,
+}
+
+/// Yes or no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Vote {
+    /// It may go out.
+    Approve,
+    /// It may not, whoever approves.
+    Reject,
+}
+
+/// Names an object in the same namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LocalReference {
+    /// The name.
+    #[schemars(length(min = 1, max = 63))]
+    pub name: String,
+}
