@@ -10,12 +10,14 @@ use crate::values::{Duration, Setting, State, Transition};
 mod approval;
 mod external;
 mod manual;
+mod objects;
 mod revisions;
 mod schedule;
 
 pub use approval::{ApprovalRule, ApprovalStatus, Authors};
 pub use external::{External, ExternalReport};
 pub use manual::Manual;
+pub use objects::{ExpectedCondition, ObjectRule, Objects, ObjectsStatus};
 pub use revisions::{ListSource, Revisions};
 pub use schedule::{Calendar, CertificateReference, ConfigMapKeyReference, Schedule, Window};
 

@@ -1,0 +1,125 @@
+//! `objects`: the state of other objects.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::values::Duration;
+
+/// Admits while all the objects that are named or selected are as they should be, at their present
+/// generation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("!has(self.soak) || (duration(self.soak) > duration('0s') && duration(self.soak) <= duration('168h'))")
+        .message("soak: must be longer than zero and at most 168h")
+        .field_path(".soak")
+)]
+pub struct Objects {
+    /// The service account in the gatekeeper's namespace with whose rights the objects are read: it
+    /// needs `get`, `list` and `watch` on them.
+    #[schemars(
+        length(min = 1, max = 253),
+        regex(pattern = r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$")
+    )]
+    pub service_account_name: String,
+
+    /// The objects.
+    #[schemars(length(min = 1, max = 16))]
+    pub of: Vec<ObjectRule>,
+
+    /// For how long in a row all of them must have been so. It starts again with every moment in
+    /// which one of them was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub soak: Option<Duration>,
+}
+
+/// Objects of one kind, and what they should be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("has(self.name) != has(self.selector)")
+        .message("objects are named or selected; write name or selector"),
+    validation = Rule::new("!has(self.condition) || !has(self.expression)")
+        .message("expression: takes the place of condition; write one of them")
+        .field_path(".expression"),
+    validation = Rule::new("self.kind != 'Secret' || self.apiVersion != 'v1'")
+        .message("kind: Secrets are never read; name another kind")
+        .field_path(".kind")
+)]
+pub struct ObjectRule {
+    /// The group and version, such as `apps/v1`.
+    #[schemars(
+        length(min = 1, max = 317),
+        regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?v[a-z0-9]+$")
+    )]
+    pub api_version: String,
+
+    /// The kind, such as `Deployment`.
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Za-z][A-Za-z0-9]*$"))]
+    pub kind: String,
+
+    /// The namespace; the gatekeeper's own where none is given. Of no meaning for kinds whose
+    /// objects are in none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(min = 1, max = 63),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+    )]
+    pub namespace: Option<String>,
+
+    /// The name of one object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub name: Option<String>,
+
+    /// All objects with these labels. Where there are none, the gatekeeper does not admit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selector: Option<LabelSelector>,
+
+    /// The condition that each of them must have. Default: `Ready` is `True`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<ExpectedCondition>,
+
+    /// An expression (CEL) over `object` that has to be true for each of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1024))]
+    pub expression: Option<String>,
+}
+
+/// A condition that an object must have in its status.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExpectedCondition {
+    /// Its type.
+    #[schemars(length(min = 1, max = 316))]
+    pub r#type: String,
+
+    /// Its status.
+    #[serde(default = "default_status")]
+    #[schemars(regex(pattern = r"^(True|False|Unknown)$"))]
+    pub status: String,
+}
+
+fn default_status() -> String {
+    "True".to_owned()
+}
+
+/// The objects as they were seen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectsStatus {
+    /// How many there are.
+    pub seen: i64,
+    /// How many are as they should be.
+    pub satisfied: i64,
+    /// Since when all of them have been, without a break.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub satisfied_since: Option<Time>,
+    /// A digest of what would be another if one of them had changed its condition or its
+    /// generation meanwhile: by it a controller that has started again knows that `satisfiedSince`
+    /// still holds. None where that cannot be known, as with an `expression`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
