@@ -5,6 +5,7 @@
 //! Meaning lives one floor up, in `sluice-core`: here a cron expression is still a string.
 
 pub mod approval;
+pub mod decision;
 pub mod gate;
 pub mod gate_policy;
 pub mod gate_set;
@@ -12,6 +13,7 @@ pub mod gatekeeper;
 mod values;
 
 pub use approval::{Approval, ApprovalSpec};
+pub use decision::{CheckedGate, Decision, Subject};
 pub use gate::{Gate, GateSpec, GateStatus};
 pub use gate_policy::{GatePolicy, GatePolicySpec, GatePolicyStatus};
 pub use gate_set::{GateReference, GateSet};
