@@ -3,6 +3,7 @@
 use anyhow::{Result, ensure};
 use axum::http::{Method, StatusCode};
 use kube::ResourceExt;
+use kube::api::{DeleteParams, ObjectMeta, PostParams};
 use serde_json::json;
 use sluice_crds::{GateStatus, State};
 use sluice_tests::controller::InProcess;
@@ -185,5 +186,41 @@ async fn a_longer_window_revives_no_request() -> Result<()> {
     let gate = stage.until("production", "the new window", seen).await?;
     ensure!(gate.annotations().contains_key("sluice.dev/force-seen"));
     assert_eq!(gate.status.unwrap().state, Some(State::Closed));
+    Ok(())
+}
+
+/// The note is the controller's alone: whoever restores a gate leaves it out.
+#[tokio::test]
+async fn a_backup_is_restored_without_the_note() -> Result<()> {
+    let stage = Stage::installed("backup", "2026-11-20T12:00:00Z").await?;
+    stage.apply(OFFICE_HOURS).await?;
+    let _controller = stage.start().await?;
+    stage
+        .annotate("production", force("closed", "admin"))
+        .await?;
+    stage.says("production", State::Closed, "Forced").await?;
+    let gates = stage.gates();
+    let mut backup = gates.get("production").await?;
+    backup.metadata = ObjectMeta {
+        name: backup.metadata.name,
+        annotations: backup.metadata.annotations,
+        ..ObjectMeta::default()
+    };
+    gates.delete("production", &DeleteParams::default()).await?;
+
+    let restored = gates.create(&PostParams::default(), &backup).await;
+    let refused = restored.err().map(|error| error.to_string());
+    let words = "metadata.annotations[sluice.dev/force-seen]: is written by the controller alone";
+    ensure!(
+        refused.as_ref().is_some_and(|why| why.contains(words)),
+        "{refused:?}"
+    );
+    backup
+        .annotations_mut()
+        .retain(|name, _| !name.starts_with("sluice.dev/force"));
+    gates.create(&PostParams::default(), &backup).await?;
+    stage
+        .says("production", State::Open, "InsideWindow")
+        .await?;
     Ok(())
 }
