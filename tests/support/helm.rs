@@ -3,7 +3,6 @@
 //! What comes in: `charts/gate-controller`, a release's name and values. What goes out: the
 //! objects that an installation would apply.
 
-use std::env;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -58,7 +57,7 @@ impl Helm {
     ///
     /// Where it has to be built: see [`tools::ensure`].
     pub fn ensure(progress: &dyn Progress) -> Result<Self> {
-        if let Some(program) = on_path(HELM) {
+        if let Some(program) = tools::on_path(HELM) {
             return Ok(Self { program });
         }
         let program = tools::ensure(HELM, progress)?.join(HELM);
@@ -118,13 +117,6 @@ pub fn policies(usernames: &[&str]) -> Result<Vec<Document>> {
         }
     }
     Ok(documents)
-}
-
-fn on_path(program: &str) -> Option<PathBuf> {
-    let folders = env::var_os("PATH")?;
-    env::split_paths(&folders)
-        .map(|folder| folder.join(program))
-        .find(|path| path.is_file())
 }
 
 #[cfg(test)]

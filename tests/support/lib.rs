@@ -26,6 +26,7 @@ mod namespace;
 mod poll;
 pub mod programs;
 pub mod progress;
+pub mod prometheus;
 pub mod rights;
 mod shared;
 pub mod tools;

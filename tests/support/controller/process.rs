@@ -57,7 +57,11 @@ impl Process {
     ///
     /// If it does not start.
     pub async fn run(command: &Command) -> Result<Self> {
-        let workspace = Workspace::create()?;
+        Self::run_in(Workspace::create()?, command).await
+    }
+
+    /// The same in a folder that is there already.
+    pub(crate) async fn run_in(workspace: Workspace, command: &Command) -> Result<Self> {
         let server = Server::start(&workspace, "process", command)?;
         let pid = poll(DEADLINE, "the process to start", async || server.pid()).await?;
         Ok(Self {

@@ -23,6 +23,8 @@ pub(super) struct Module {
     pub(super) go: String,
     /// The packages of the `tool` lines.
     tools: Vec<String>,
+    /// The build tags, as `a,b`, from a comment that is for us: `// -tags a,b`.
+    tags: Option<String>,
     /// The version of `k8s.io/kubernetes`, as `v1.36.1`, if it is required.
     kubernetes: Option<String>,
 }
@@ -50,6 +52,7 @@ impl Module {
         Ok(Self {
             go: after("go ").next().context("it has no go line")?.to_owned(),
             tools,
+            tags: after("// -tags ").next().map(str::to_owned),
             kubernetes: kubernetes.map(str::to_owned),
         })
     }
@@ -152,6 +155,7 @@ pub(super) fn build(
     let mut child = Command::new("go")
         .args(["build", "-v", "-mod=readonly", "-trimpath", "-ldflags"])
         .arg(module.linker_flags())
+        .args(module.tags.iter().flat_map(|tags| ["-tags", tags]))
         .arg("-o")
         .arg(target)
         .args(&module.tools)
@@ -272,6 +276,14 @@ mod tests {
         let module = Module::parse(text).unwrap();
         assert_eq!(module.programs().collect::<Vec<_>>(), ["helm"]);
         assert_eq!(module.linker_flags(), "-s -w");
+        assert_eq!(module.tags, None);
+    }
+
+    #[test]
+    fn a_comment_names_the_tags() {
+        let text = "module m\n\ngo 1.26.0\n\n// Smaller.\n// -tags one,two\n\ntool a/b\n";
+        let module = Module::parse(text).unwrap();
+        assert_eq!(module.tags.as_deref(), Some("one,two"));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod go;
 
+use std::env;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -44,6 +45,14 @@ pub fn ensure(name: &str, progress: &dyn Progress) -> Result<PathBuf> {
         fs::rename(&unfinished, &folder)?;
     }
     Ok(folder)
+}
+
+/// The program of that name that the user has installed.
+pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
+    let folders = env::var_os("PATH")?;
+    env::split_paths(&folders)
+        .map(|folder| folder.join(program))
+        .find(|path| path.is_file())
 }
 
 /// The sha256 of `go.mod` and `go.sum`, in hexadecimal.

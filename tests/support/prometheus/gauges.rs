@@ -1,0 +1,99 @@
+//! What Prometheus scrapes: a small server whose gauges a test sets.
+//!
+//! What comes in: names with values. What goes out: a page in Prometheus's text format, on
+//! loopback.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anyhow::Result;
+use axum::Router;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+type Values = Arc<Mutex<BTreeMap<String, f64>>>;
+
+/// The gauges, served. Dropped, they are no longer.
+pub(super) struct Gauges {
+    values: Values,
+    address: SocketAddr,
+    _server: JoinSet<()>,
+}
+
+impl Gauges {
+    /// Serves them on a free port, on the runtime of the caller.
+    pub(super) async fn serve() -> Result<Self> {
+        let values = Values::default();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let pages = Router::new()
+            .route("/metrics", get(page))
+            .with_state(Arc::clone(&values));
+        let mut server = JoinSet::new();
+        server.spawn(async move {
+            // It ends with the task alone: errors of connections are those of their clients.
+            let _ = axum::serve(listener, pages).await;
+        });
+        Ok(Self {
+            values,
+            address,
+            _server: server,
+        })
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(super) fn set(&self, gauge: &str, value: f64) {
+        locked(&self.values).insert(gauge.to_owned(), value);
+    }
+
+    pub(super) fn remove(&self, gauge: &str) {
+        locked(&self.values).remove(gauge);
+    }
+}
+
+/// A panic while it was locked leaves a map that can be read.
+fn locked(values: &Values) -> MutexGuard<'_, BTreeMap<String, f64>> {
+    values.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn page(State(values): State<Values>) -> impl IntoResponse {
+    let format = [(CONTENT_TYPE, "text/plain; version=0.0.4")];
+    (format, text(&locked(&values)))
+}
+
+fn text(values: &BTreeMap<String, f64>) -> String {
+    let mut text = String::new();
+    for (gauge, value) in values {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{gauge} {value}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gauges_are_lines() {
+        let values = [
+            ("errors{pod=\"a\"}", 0.02),
+            ("latency", f64::NAN),
+            ("up", 1.0),
+        ];
+        let values = values.map(|(gauge, value)| (gauge.to_owned(), value));
+        assert_eq!(
+            text(&values.into()),
+            "errors{pod=\"a\"} 0.02\nlatency NaN\nup 1\n"
+        );
+    }
+}
