@@ -8,9 +8,11 @@ use sluice_crds::State;
 
 use crate::span::Span;
 
+mod course;
 mod list;
 mod walk;
 
+pub(crate) use course::{Course, Stretch};
 pub(crate) use list::Covers;
 pub(crate) use walk::{Gaps, Lists, Walk};
 
@@ -49,6 +51,15 @@ impl Cause {
             Cause::Undecided(state) => state,
         }
     }
+
+    fn is_by_event(self) -> bool {
+        match self {
+            Cause::Inside(source) | Cause::ClosedBy(source) | Cause::LastStart(source) => {
+                source.event.is_some()
+            }
+            Cause::Unbounded | Cause::Outside | Cause::Undecided(_) => false,
+        }
+    }
 }
 
 /// A time that one window, or one event of a calendar, covers.
@@ -71,8 +82,10 @@ struct Segment {
 pub struct Timeline {
     /// Ascending; the first starts where the timeline does; neighbors differ.
     segments: Vec<Segment>,
-    /// The first instant not covered. None: the last segment goes on, as far as anyone knows.
+    /// The first instant not covered. None: the last segment goes on for ever.
     end: Option<Timestamp>,
+    /// When the cause of the last segment changes, as far as that is known.
+    last_change: Option<Timestamp>,
     /// The changes of state that are known, perhaps beyond `end`.
     changes: Vec<(Timestamp, State)>,
 }
@@ -82,10 +95,19 @@ pub struct Timeline {
 pub struct Moment {
     /// Why it is what it is.
     pub cause: Cause,
-    /// When the cause changes, though perhaps not the state, or the timeline ends. None: never.
+    /// When the cause changes, though perhaps not the state. None: not before `end`.
     pub until: Option<Timestamp>,
+    /// Where the timeline ends: nobody has looked farther. None: nowhere.
+    pub end: Option<Timestamp>,
     /// When the state changes. None: not as far as anyone has looked.
     pub next: Option<Timestamp>,
+}
+
+impl Moment {
+    /// Until when it holds. None: for ever.
+    pub fn holds_until(&self) -> Option<Timestamp> {
+        self.until.into_iter().chain(self.end).min()
+    }
 }
 
 /// How much of the time ahead is put into a timeline.
@@ -101,41 +123,39 @@ pub(crate) struct Extent {
 
 impl Timeline {
     /// The states that `walk` comes through, as far as `extent` goes.
-    pub(crate) fn new(mut walk: Walk<impl Covers>, extent: Extent) -> Self {
-        let Extent {
-            span,
-            changes: most_changes,
-            segments: most_segments,
-        } = extent;
+    pub(crate) fn new(walk: Walk<impl Covers>, extent: Extent) -> Self {
+        let mut course = Course::new(walk, extent.span);
         let mut timeline = Self {
             segments: Vec::new(),
             end: None,
+            last_change: None,
             changes: Vec::new(),
         };
-        let mut state = None;
-        let mut at = Some(span.start);
-        while let Some(now) = at.filter(|at| *at < span.end) {
-            let (cause, until) = walk.step(now, timeline.end.is_some());
-            let known = walk.known();
-            if known <= now {
-                timeline.end.get_or_insert(now);
-                return timeline;
-            }
-            if state.is_some_and(|state| state != cause.state()) {
-                timeline.changes.push((now, cause.state()));
-                if timeline.changes.len() > most_changes {
-                    timeline.end.get_or_insert(now);
+        let mut last: Option<Stretch> = None;
+        while let Some(stretch) = course.next(timeline.end.is_some()) {
+            let Stretch { start, cause, .. } = stretch;
+            if last.is_some_and(|last| last.cause.state() != cause.state()) {
+                timeline.changes.push((start, cause.state()));
+                if timeline.changes.len() > extent.changes {
+                    timeline.end_at(start, true);
                     return timeline;
                 }
             }
-            state = Some(cause.state());
-            timeline.add(Segment { start: now, cause }, most_segments);
-            at = until
-                .into_iter()
-                .chain((known < Timestamp::MAX).then_some(known))
-                .min();
+            last = Some(stretch);
+            timeline.add(Segment { start, cause }, extent.segments);
+        }
+        if let Some(unknown) = course.unknown() {
+            timeline.end_at(unknown, last.is_some_and(|last| last.changes_at(unknown)));
         }
         timeline
+    }
+
+    /// Ends it, if it has not ended before; with a change of the cause, or because nobody knows.
+    fn end_at(&mut self, end: Timestamp, changes: bool) {
+        if self.end.is_none() {
+            self.end = Some(end);
+            self.last_change = self.end.filter(|_| changes);
+        }
     }
 
     fn add(&mut self, segment: Segment, most: usize) {
@@ -150,7 +170,7 @@ impl Timeline {
         if self.segments.len() < most {
             self.segments.push(segment);
         } else {
-            self.end = Some(segment.start);
+            self.end_at(segment.start, true);
         }
     }
 
@@ -176,8 +196,8 @@ impl Timeline {
             until: self
                 .segments
                 .get(behind)
-                .map(|segment| segment.start)
-                .or(self.end),
+                .map_or(self.last_change, |segment| Some(segment.start)),
+            end: self.end,
             next: self.changes.get(passed).map(|change| change.0),
         })
     }

@@ -13,23 +13,22 @@ pub(crate) fn explain(schedule: &Schedule, readings: &[Reading], moment: &Moment
     let missing = missing(schedule, readings, moment.cause);
     let why = schedule.why(moment.cause, readings);
     let until = match (moment.cause, moment.until) {
-        (Cause::Undecided(state), Some(until)) => {
+        (Cause::Undecided(State::Open), Some(until)) => {
+            format!(", which decides until {}", schedule.wall_clock(until))
+        }
+        (Cause::Undecided(_), Some(until)) => {
             let until = schedule.wall_clock(until);
-            match state {
-                State::Open => format!(", which decides until {until}"),
-                State::Closed => format!("; onError is closed, which decides until {until}"),
-            }
+            format!("; onError is closed, which decides until {until}")
         }
         (Cause::Undecided(_), None) => String::new(),
         (_, Some(until)) => format!(" until {}", schedule.wall_clock(until)),
+        (_, None) if moment.end.is_some() => ", with no change known ahead".to_owned(),
         (_, None) => ", with no change ahead".to_owned(),
     };
     let next = match moment.next {
         Some(next) if Some(next) != moment.until => {
-            let becomes = match moment.cause.state() {
-                State::Open => "closes",
-                State::Closed => "opens",
-            };
+            let opens = moment.cause.state() != State::Open;
+            let becomes = if opens { "opens" } else { "closes" };
             format!("; {becomes} {}", schedule.wall_clock(next))
         }
         _ => String::new(),
@@ -67,9 +66,9 @@ impl Schedule {
             Cause::Undecided(state) => {
                 let missing = self.missing(readings);
                 let missing = missing.map_or_else(String::new, |missing| missing.to_string());
-                match state {
-                    State::Open => format!("{missing}; onError is open"),
-                    State::Closed => missing,
+                match state == State::Open {
+                    true => format!("{missing}; onError is open"),
+                    false => missing,
                 }
             }
         }

@@ -55,9 +55,11 @@ impl<C: Covers> List<C> {
         list
     }
 
-    /// How far the windows are known.
+    /// How far it is known which of them decides. What [`List::at`] found holds to its end, whatever
+    /// the others are: one of them could at most explain it better.
     pub fn known(&self) -> Timestamp {
-        self.known
+        let end = self.decides.map_or(Timestamp::MIN, |cover| cover.span.end);
+        self.known.max(end)
     }
 
     /// The time that decides at `at`, which is no earlier than at the last call.

@@ -39,6 +39,15 @@ pub(crate) struct Walk<C> {
     unbounded: bool,
 }
 
+/// What holds at an instant.
+pub(crate) struct Step {
+    pub cause: Cause,
+    /// Until when. None: for ever.
+    pub until: Option<Timestamp>,
+    /// How far that is known.
+    pub known: Timestamp,
+}
+
 impl<C: Covers> Walk<C> {
     /// The windows of each list from `from` on.
     pub fn new(lists: Lists<C>, from: Timestamp) -> Self {
@@ -62,62 +71,84 @@ impl<C: Covers> Walk<C> {
     ///
     /// Windows that do not matter for as long as others decide are not followed meanwhile. With
     /// `state_only`, the cause is any that explains the state.
-    pub fn step(&mut self, at: Timestamp, state_only: bool) -> (Cause, Option<Timestamp>) {
+    pub fn step(&mut self, at: Timestamp, state_only: bool) -> Step {
         if state_only && let Some(settled) = self.settled_but_for_closed(at) {
             return settled;
         }
         if let Some(Cover { source, span }) = self.closed.at(at) {
-            let until = earliest([Some(span.end), self.closed.next(at)]);
-            return (Cause::ClosedBy(source), until);
+            return Step {
+                cause: Cause::ClosedBy(source),
+                until: earliest([Some(span.end), self.closed.next(at)]),
+                known: self.closed.known(),
+            };
         }
         let closes = self.closed.next(at);
         let undecided = Cause::Undecided(self.gaps.state);
-        let unless_closed = |cause| if self.gaps.closed { undecided } else { cause };
-        if self.unbounded {
-            return (unless_closed(Cause::Unbounded), closes);
-        }
-        if state_only && self.gaps.open && self.gaps.state == State::Open {
-            return (undecided, closes);
+        let opens_anyway = state_only && self.gaps.open && self.gaps.state == State::Open;
+        if self.unbounded || opens_anyway {
+            let decided = self.unbounded && !self.gaps.closed;
+            return Step {
+                cause: if decided { Cause::Unbounded } else { undecided },
+                until: closes,
+                known: self.closed.known(),
+            };
         }
         if let Some(Cover { source, span }) = self.open.at(at) {
-            let until = earliest([Some(span.end), self.open.next(at), closes]);
-            return (unless_closed(Cause::Inside(source)), until);
+            let inside = Cause::Inside(source);
+            return Step {
+                cause: if self.gaps.closed { undecided } else { inside },
+                until: earliest([Some(span.end), self.open.next(at), closes]),
+                known: self.closed.known().min(self.open.known()),
+            };
         }
-        let changes = earliest([closes, self.open.next(at)]);
-        if self.gaps.open {
-            return (undecided, changes);
+        let outside = Step {
+            cause: if self.gaps.open {
+                undecided
+            } else {
+                Cause::Outside
+            },
+            until: earliest([closes, self.open.next(at)]),
+            known: self.closed.known().min(self.open.known()),
+        };
+        if state_only || self.gaps.open {
+            return outside;
         }
-        if let Some(Cover { source, span }) = self.whole.at(at) {
-            let until = earliest([Some(span.end), self.whole.next(at), changes]);
-            return (Cause::LastStart(source), until);
+        self.unless_too_late(at, &outside)
+    }
+
+    /// What holds outside of the open windows, the last parts of which are outside too.
+    fn unless_too_late(&mut self, at: Timestamp, outside: &Step) -> Step {
+        let (cause, ends) = match self.whole.at(at) {
+            Some(Cover { source, span }) => (Cause::LastStart(source), Some(span.end)),
+            None => (outside.cause, None),
+        };
+        Step {
+            cause,
+            until: earliest([ends, self.whole.next(at), outside.until]),
+            known: outside.known.min(self.whole.known()),
         }
-        (Cause::Outside, changes)
     }
 
     /// What holds at `at` whatever the closed windows are, as far as only the state matters.
-    fn settled_but_for_closed(&mut self, at: Timestamp) -> Option<(Cause, Option<Timestamp>)> {
+    fn settled_but_for_closed(&mut self, at: Timestamp) -> Option<Step> {
         let Gaps {
             closed,
             open,
             state,
         } = self.gaps;
         if closed && state == State::Closed {
-            return Some((Cause::Undecided(state), None));
+            return Some(Step {
+                cause: Cause::Undecided(state),
+                until: None,
+                known: Timestamp::MAX,
+            });
         }
-        let outside = !self.unbounded && !(open && state == State::Open);
-        (outside && self.open.at(at).is_none()).then(|| (Cause::Outside, self.open.next(at)))
-    }
-
-    /// How far the windows are known.
-    pub fn known(&self) -> Timestamp {
-        let Self {
-            closed,
-            open,
-            whole,
-            gaps: _,
-            unbounded: _,
-        } = self;
-        closed.known().min(open.known()).min(whole.known())
+        let opens_anyway = self.unbounded || open && state == State::Open;
+        (!opens_anyway && self.open.at(at).is_none()).then(|| Step {
+            cause: Cause::Outside,
+            until: self.open.next(at),
+            known: self.open.known(),
+        })
     }
 }
 
