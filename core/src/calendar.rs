@@ -12,7 +12,7 @@
 //! - VTODO, VJOURNAL, VFREEBUSY and VALARM, which are no events.
 //!
 //! The work is bounded on any input: by [`MAX_TEXT`], [`MAX_EVENTS`], [`MAX_OCCURRENCES`], and by
-//! a count of the steps that recurrences take.
+//! a count of the steps that it takes.
 
 mod draft;
 mod event;
@@ -25,6 +25,7 @@ mod tests;
 mod values;
 mod zones;
 
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use sha2::{Digest, Sha256};
 
@@ -32,7 +33,8 @@ use crate::Refusal;
 use crate::span::Span;
 use crate::words::clean;
 use event::Event;
-use expand::Steps;
+use expand::MAX_STEPS;
+pub(crate) use expand::Steps;
 use zones::Zones;
 
 /// How long the text of a calendar may be, in bytes: 1 MiB.
@@ -53,6 +55,8 @@ const MAX_SUMMARY: usize = 80;
 pub struct Calendar {
     digest: String,
     events: Vec<Event>,
+    /// When the last of them is over. None: they go on.
+    end: Option<Timestamp>,
 }
 
 /// A time that an event covers.
@@ -116,8 +120,7 @@ pub enum CalendarError {
     },
     /// The recurrences take more steps than is reasonable, mostly without finding anything.
     #[error(
-        "the recurrences take more than {} steps to follow; write simpler RRULEs, UNTIL instead of a high COUNT, or split the calendar",
-        expand::MAX_STEPS
+        "the recurrences take too many steps to follow; write simpler RRULEs, UNTIL instead of a high COUNT, or split the calendar"
     )]
     TooManySteps,
 }
@@ -134,14 +137,17 @@ impl Calendar {
         }
         let written = read::read(text)?;
         let zones = Zones::new(zone, &written.zones);
+        let events = event::events(&written.events, &zones)?;
+        let ends: Option<Vec<Timestamp>> = events.iter().map(Event::end).collect();
         Ok(Self {
             digest: digest(text),
-            events: event::events(&written.events, &zones)?,
+            end: ends.map(|ends| ends.into_iter().max().unwrap_or(Timestamp::MIN)),
+            events,
         })
     }
 
-    /// How many events there are. Cancelled ones do not count; an instance of a series that was
-    /// changed counts as an event of its own.
+    /// How many events there are. Cancelled ones and those that take no time do not count; an
+    /// instance of a series that was changed counts as an event of its own.
     pub fn events(&self) -> usize {
         self.events.len()
     }
@@ -163,10 +169,22 @@ impl Calendar {
     /// # Errors
     /// More than [`MAX_OCCURRENCES`], or recurrences that take too many steps to follow.
     pub fn occurrences(&self, within: Span) -> Result<Vec<Occurrence>, CalendarError> {
+        self.look(within, &mut Steps::new(MAX_STEPS))
+    }
+
+    /// The same, in no more than these steps.
+    ///
+    /// # Errors
+    /// More than [`MAX_OCCURRENCES`], or more steps.
+    pub(crate) fn look(
+        &self,
+        within: Span,
+        steps: &mut Steps,
+    ) -> Result<Vec<Occurrence>, CalendarError> {
         let mut found = Vec::new();
-        let mut steps = Steps::new();
         for (event, number) in self.events.iter().zip(0_u16..) {
-            event.visit(within, &mut steps, |span| {
+            steps.take()?;
+            event.visit(within, steps, |span| {
                 found.push(Occurrence {
                     span,
                     event: number,
@@ -181,6 +199,11 @@ impl Calendar {
         // A time that is written twice, by RRULE and RDATE, is one time.
         found.dedup();
         Ok(found)
+    }
+
+    /// When the last event is over. None: they go on for ever, as far as can be seen.
+    pub(crate) fn end(&self) -> Option<Timestamp> {
+        self.end
     }
 }
 

@@ -5,6 +5,7 @@
 //! [`Kind`](sluice_crds::gatekeeper::Kind) have no wildcard: a new kind does not compile until it
 //! is judged here.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -142,13 +143,11 @@ impl Keeper {
                 timeline: Ok(timeline),
                 ..
             }) => timeline.at(at).is_some(),
-            Ok(
-                Rule::Schedule {
-                    timeline: Err(_), ..
-                }
-                | Rule::Manual,
-            )
-            | Err(_) => true,
+            Ok(Rule::Schedule {
+                timeline: Err(fault),
+                ..
+            }) => holds(fault, at),
+            Ok(Rule::Manual) | Err(_) => true,
         }
     }
 
@@ -221,13 +220,9 @@ impl Keeper {
         if good_until.is_some_and(|good_until| good_until <= now.at) {
             return Opinion::closed(Reason::Expired);
         }
-        match timeline {
-            Err(fault) => self.by_time(self.in_want_of_a_calendar(fault, now), now),
-            Ok(timeline) => {
-                let Some(moment) = self.moment(schedule, timeline, now.at) else {
-                    return Opinion::closed(Reason::EvidenceBroken);
-                };
-                let until = [moment.until, good_until].into_iter().flatten().min();
+        let opinion = match self.moment(schedule, timeline, now.at) {
+            Err(fault) => self.in_want_of_a_calendar(&fault, now),
+            Ok(moment) => {
                 let reason = match moment.cause {
                     Cause::Inside(_) => Reason::InsideWindow,
                     Cause::Unbounded => Reason::NoClosedWindow,
@@ -236,33 +231,50 @@ impl Keeper {
                     Cause::Outside => Reason::OutsideWindow,
                     Cause::Undecided(_) => Reason::EvidenceUnavailable,
                 };
-                let opinion = Opinion {
+                Opinion {
                     state: moment.cause.state(),
                     reason,
-                    until,
+                    until: [moment.holds_until(), good_until]
+                        .into_iter()
+                        .flatten()
+                        .min(),
                     next: moment.next,
-                };
-                self.by_time(opinion, now)
+                }
             }
-        }
+        };
+        self.by_time(opinion, now)
     }
 
-    /// The moment at `at`, from the timeline at hand, or from one made for the occasion.
-    fn moment(&self, schedule: &Schedule, at_hand: &Timeline, at: Timestamp) -> Option<Moment> {
-        at_hand
-            .at(at)
-            .or_else(|| schedule.moment(&self.evidence.calendars, at).ok()?)
+    /// The moment at `at`: from the timeline at hand, or from one made for the occasion.
+    fn moment<'a>(
+        &self,
+        schedule: &Schedule,
+        at_hand: Result<&Timeline, &'a Fault>,
+        at: Timestamp,
+    ) -> Result<Moment, Cow<'a, Fault>> {
+        match at_hand {
+            Ok(timeline) => match timeline.at(at) {
+                Some(moment) => Ok(moment),
+                None => schedule
+                    .moment(&self.evidence.calendars, at)
+                    .map_err(Cow::Owned),
+            },
+            Err(fault) if holds(fault, at) => Err(Cow::Borrowed(fault)),
+            Err(_) => schedule
+                .moment(&self.evidence.calendars, at)
+                .map_err(Cow::Owned),
+        }
     }
 
     /// Nothing is open by time alone while the clock cannot be relied on.
     fn by_time(&self, opinion: Opinion, now: Now) -> Opinion {
-        match (now.trust, opinion.state) {
-            (Trust::Lost(_), State::Open) => Opinion {
+        if matches!(now.trust, Trust::Lost(_)) && opinion.state == State::Open {
+            return Opinion {
                 until: opinion.until,
                 ..Opinion::closed(Reason::ClockSkew)
-            },
-            (Trust::Good | Trust::Drifting(_), _) | (Trust::Lost(_), State::Closed) => opinion,
+            };
         }
+        opinion
     }
 
     fn in_want_of_a_calendar(&self, fault: &Fault, now: Now) -> Opinion {
@@ -276,7 +288,11 @@ impl Keeper {
                 },
                 None => Opinion::closed(Reason::NotObserved),
             },
-            Fault::Broken { .. } => Opinion::closed(Reason::EvidenceBroken),
+            Fault::Broken { within, .. } => Opinion {
+                until: within.map(|within| within.end),
+                ..Opinion::closed(Reason::EvidenceBroken)
+            },
+            Fault::TooMuch => Opinion::closed(Reason::EvidenceBroken),
         }
     }
 
@@ -325,11 +341,8 @@ impl Keeper {
         let reason = self.opinion(now).reason;
         let by_schedule = reason.is_by_window() || reason == Reason::EvidenceUnavailable;
         if by_schedule
-            && let Ok(Rule::Schedule {
-                schedule,
-                timeline: Ok(timeline),
-            }) = self.rule.as_ref()
-            && let Some(moment) = self.moment(schedule, timeline, now.at)
+            && let Ok(Rule::Schedule { schedule, timeline }) = self.rule.as_ref()
+            && let Ok(moment) = self.moment(schedule, timeline.as_ref(), now.at)
         {
             return schedule::cause(schedule, &self.evidence.calendars, moment.cause);
         }
@@ -366,14 +379,16 @@ impl Keeper {
         timeline: Result<&Timeline, &Fault>,
         now: Now,
     ) -> String {
-        match timeline {
-            Ok(timeline) => match self.moment(schedule, timeline, now.at) {
-                Some(moment) => schedule::explain(schedule, &self.evidence.calendars, &moment),
-                None => "its calendars hold too much to be listed".to_owned(),
-            },
+        match self.moment(schedule, timeline, now.at) {
+            Ok(moment) => schedule::explain(schedule, &self.evidence.calendars, &moment),
             Err(fault) => fault.to_string(),
         }
     }
+}
+
+/// Whether `fault` is about `at`.
+fn holds(fault: &Fault, at: Timestamp) -> bool {
+    fault.within().is_none_or(|within| within.contains(at))
 }
 
 /// The reason of an opinion that is only a report. That evidence cannot be had stays what it is:

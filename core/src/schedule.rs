@@ -15,11 +15,13 @@ use crate::timeline::{Cause, Extent, Moment, Timeline};
 use crate::window::{Reach, Window};
 
 mod covers;
+mod events;
 mod read;
 #[cfg(test)]
 mod tests;
 mod words;
 
+use covers::Share;
 pub(crate) use words::{cause, explain};
 
 /// How many changes of state a gatekeeper tells ahead.
@@ -30,9 +32,13 @@ pub const HORIZON: SignedDuration = SignedDuration::from_hours(90 * 24);
 /// How far ahead changes are looked for. Behind this nothing is expected any more: the rarest
 /// dates that a cron can name (a 29 February on one weekday, across 2100) are 40 years apart.
 const FARTHEST: SignedDuration = SignedDuration::from_hours(41 * 366 * 24);
-/// How many days and times are looked at for one timeline before it ends where it is: some
-/// milliseconds of work. Only windows that open and close for years without any effect take more.
+/// How many events, days and times are looked at for one timeline before it ends where it is: some
+/// milliseconds of work. Only windows that open and close for years without any effect take more,
+/// and calendars in which thousands of events recur.
 const MOST_STEPS: u32 = 200_000;
+/// How many may be looked at for the calendars of the day that is asked about, if the others do
+/// not even suffice for that: of a day that takes more, nothing is known.
+const MOST_STEPS_OF_A_DAY: u32 = 500_000;
 /// The same for a stretch of time that was asked for.
 const MOST_STEPS_WITHIN: u32 = 4_000_000;
 /// How many stretches with one cause a timeline holds.
@@ -97,8 +103,25 @@ pub enum Fault {
         /// The label of its window.
         window: String,
         /// What is wrong with it.
-        error: CalendarError,
+        error: Box<CalendarError>,
+        /// Where it is: a day on which too much is on. None: everywhere.
+        within: Option<Span>,
     },
+    /// Its windows cannot even be followed to where they are asked about.
+    #[error(
+        "its windows take too many steps to follow; write fewer, or split the schedule into several gatekeepers"
+    )]
+    TooMuch,
+}
+
+impl Fault {
+    /// The only time that it is about, if there is such.
+    pub fn within(&self) -> Option<Span> {
+        match self {
+            Fault::Unread { .. } | Fault::TooMuch => None,
+            Fault::Broken { within, .. } => *within,
+        }
+    }
 }
 
 /// A calendar that cannot be had.
@@ -161,26 +184,29 @@ impl Schedule {
     /// that there are none.
     ///
     /// # Errors
-    /// A calendar that is missing among the readings, or makes no sense.
+    /// A calendar that is missing among the readings, makes no sense, or holds too much on the day
+    /// that it starts.
     pub fn timeline(&self, readings: &[Reading], from: Timestamp) -> Result<Timeline, Fault> {
         self.ahead(readings, from, UPCOMING)
     }
 
-    /// What holds at `at`, and when that changes: for whoever asks once. None: its calendars
-    /// hold too much to be listed.
+    /// What holds at `at`, and when that changes: for whoever asks once.
     ///
     /// # Errors
-    /// A calendar that is missing among the readings, or makes no sense.
-    pub fn moment(&self, readings: &[Reading], at: Timestamp) -> Result<Option<Moment>, Fault> {
-        Ok(self.ahead(readings, at, 0)?.at(at))
+    /// A calendar that is missing among the readings, makes no sense, or holds too much on that
+    /// day.
+    pub fn moment(&self, readings: &[Reading], at: Timestamp) -> Result<Moment, Fault> {
+        self.ahead(readings, at, 0)?.at(at).ok_or(Fault::TooMuch)
     }
 
     /// The states within `span`, or the beginning of it where it holds millions of times.
     ///
     /// # Errors
-    /// A calendar that is missing among the readings, or makes no sense.
+    /// A calendar that is missing among the readings, makes no sense, or holds too much on the day
+    /// that it starts.
     pub fn timeline_within(&self, readings: &[Reading], span: Span) -> Result<Timeline, Fault> {
-        let walk = self.walk(readings, reach(span.start, MOST_STEPS_WITHIN))?;
+        let reach = reach(span.start, MOST_STEPS_WITHIN);
+        let walk = self.walk(readings, reach, MOST_STEPS_OF_A_DAY)?;
         let extent = Extent {
             span,
             changes: usize::MAX,
@@ -205,7 +231,8 @@ impl Schedule {
             changes,
             segments: MOST_SEGMENTS,
         };
-        Ok(Timeline::new(self.walk(readings, reach)?, extent))
+        let walk = self.walk(readings, reach, MOST_STEPS_OF_A_DAY)?;
+        Ok(Timeline::new(walk, extent))
     }
 
     /// What keeps its states from being known: first what somebody has to mend.
@@ -220,7 +247,8 @@ impl Schedule {
                 Some(Reading::Read { .. } | Reading::Unavailable(_)) => None,
                 Some(Reading::Broken(error)) => Some(Fault::Broken {
                     window,
-                    error: error.clone(),
+                    error: Box::new(error.clone()),
+                    within: None,
                 }),
                 None => Some(Fault::Unread { window }),
             }

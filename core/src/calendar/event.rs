@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use jiff::civil::Date;
+use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::CalendarError;
 use super::draft::{Draft, Times};
-use super::expand::{Go, Steps};
+use super::expand::{Go, MAX_STEPS, Steps};
 use super::read::WrittenEvent;
 use super::recur::Rule;
 use super::values::{Length, When, is_midnight};
 use super::zones::Zones;
+use super::{CalendarError, MAX_DAYS};
 use crate::span::Span;
 use crate::zone;
 
@@ -80,7 +80,7 @@ pub(super) fn events(written: &[WrittenEvent], zones: &Zones) -> Result<Vec<Even
             None => *alive.entry(uid).or_default() |= draft.times.is_some(),
         }
     }
-    let mut steps = Steps::new();
+    let mut steps = Steps::new(MAX_STEPS);
     let mut events = Vec::new();
     for draft in drafts {
         let Some(times) = draft.times else { continue };
@@ -91,23 +91,24 @@ pub(super) fn events(written: &[WrittenEvent], zones: &Zones) -> Result<Vec<Even
             Some(_) => &[],
             None => replaced.get(&uid).map_or(&[][..], Vec::as_slice),
         };
-        events.push(Event::new(draft.summary, times, replaced, &mut steps)?);
+        events.extend(Event::new(draft.summary, times, replaced, &mut steps)?);
     }
     Ok(events)
 }
 
 impl Event {
+    /// None: it takes no time, so that it covers nothing (RFC 5545, section 3.6.1).
     fn new(
         summary: Option<String>,
         times: Times,
         replaced: &[When],
         steps: &mut Steps,
-    ) -> Result<Self, CalendarError> {
+    ) -> Result<Option<Self>, CalendarError> {
         let mut without = Starts::default();
         for start in times.without.iter().chain(replaced) {
             without.add(start, times.start.all_day);
         }
-        let mut rule = times.rule;
+        let mut rule = times.rule.filter(|_| !times.length.is_none());
         if let Some(rule) = &mut rule {
             rule.settle(steps)?;
         }
@@ -122,7 +123,14 @@ impl Event {
             .map(|(_, span)| span)
             .collect();
         dates.sort_unstable();
-        Ok(Self {
+        if times.length.is_none() {
+            // A period of RDATE has a length of its own.
+            dates.retain(|span| !span.is_empty());
+            if dates.is_empty() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(Self {
             summary,
             dates,
             series: rule.map(|rule| Series {
@@ -131,7 +139,17 @@ impl Event {
                 length: times.length,
                 without,
             }),
-        })
+        }))
+    }
+
+    /// When it is over for good. None: it goes on.
+    pub fn end(&self) -> Option<Timestamp> {
+        let last = self.dates.iter().map(|span| span.end).max();
+        let last = last.unwrap_or(Timestamp::MIN);
+        match &self.series {
+            Some(series) => Some(series.end()?.max(last)),
+            None => Some(last),
+        }
     }
 
     /// Calls `each` with the times that the event covers and that overlap `within`.
@@ -148,8 +166,14 @@ impl Event {
             Some(_) => each(span),
             None => Ok(()),
         };
+        // Each is shorter than this, changes of the clocks included.
+        let early = SignedDuration::from_hours(24 * (MAX_DAYS + 2));
+        let early = within.start.saturating_sub(early);
+        let early = early.unwrap_or(Timestamp::MIN);
+        let over = self.dates.partition_point(|span| span.start < early);
         let begun = self.dates.partition_point(|span| span.start < within.end);
-        for span in &self.dates[..begun] {
+        for span in self.dates.get(over..begun).unwrap_or_default() {
+            steps.take()?;
             overlapping(*span)?;
         }
         match &self.series {
@@ -160,6 +184,14 @@ impl Event {
 }
 
 impl Series {
+    /// When its last instance is over, or a little later. None: it goes on.
+    fn end(&self) -> Option<Timestamp> {
+        let last = Some(self.rule.last).filter(|last| *last < DateTime::MAX)?;
+        let last = zone::resolve(&self.zone, last)?;
+        let length = SignedDuration::from_hours(24 * (self.length.days() + 2));
+        last.checked_add(length).ok()
+    }
+
     fn visit(
         &self,
         within: Span,

@@ -12,24 +12,28 @@ use jiff::civil::{Date, DateTime, Weekday};
 use super::CalendarError;
 use super::recur::{Frequency, Rule, number};
 
-/// How many days and times may be looked at for one answer: some 1,000 for each event of the
-/// largest calendar.
+/// How many events, days and times may be looked at for one answer: some 1,000 for each event of
+/// the largest calendar.
 pub(super) const MAX_STEPS: u32 = 2_000_000;
 
-/// The steps that are left.
-pub(super) struct Steps(u32);
+/// The steps that are left: each event, day or time that is looked at takes one.
+pub(crate) struct Steps(u32);
 
 impl Steps {
-    pub fn new() -> Self {
-        Self(MAX_STEPS)
+    pub fn new(most: u32) -> Self {
+        Self(most)
     }
 
-    #[cfg(test)]
-    pub fn taken(&self) -> u32 {
-        MAX_STEPS - self.0
+    /// How many are left.
+    pub fn left(&self) -> u32 {
+        self.0
     }
 
-    fn take(&mut self) -> Result<(), CalendarError> {
+    /// Takes one.
+    ///
+    /// # Errors
+    /// There are none left.
+    pub(super) fn take(&mut self) -> Result<(), CalendarError> {
         self.0 = self.0.checked_sub(1).ok_or(CalendarError::TooManySteps)?;
         Ok(())
     }

@@ -70,6 +70,11 @@ impl Length {
         self.end(&start.zone, start.wall)
     }
 
+    /// Whether it is no time at all.
+    pub fn is_none(self) -> bool {
+        self.nominal() == SignedDuration::ZERO
+    }
+
     /// How many days it lasts at most, without regard to changes of the clocks.
     pub fn days(self) -> i64 {
         self.nominal().as_secs() / 86_400 + 1

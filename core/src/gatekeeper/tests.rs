@@ -6,6 +6,7 @@ use sluice_crds::gatekeeper::GatekeeperStatus;
 use super::*;
 use crate::calendar::Calendar;
 
+mod dense;
 mod evidence;
 mod report;
 mod undecided;

@@ -1,25 +1,35 @@
 //! When each window of a schedule is: by its cron or dates, or by the events of its calendar.
 
-use std::collections::VecDeque;
-
 use jiff::{SignedDuration, Timestamp};
 
+use super::events::{Dense, Events};
 use super::{Entry, Fault, Reading, Schedule, When, calendar, missing};
-use crate::calendar::{Calendar, Occurrence};
-use crate::span::Span;
+use crate::calendar::Calendar;
 use crate::timeline::{Cover, Covers, Gaps, Lists, Source, Walk};
 use crate::window::{Next, Reach, Spans};
 
-const DAY: SignedDuration = SignedDuration::from_hours(24);
-/// How much of a calendar is looked at first, and at most at once.
-const FIRST_DAYS: i32 = 10;
-const MOST_DAYS: i32 = 400;
 /// What each window may take at least, however many there are: enough to look at one window's
 /// longest duration behind the start, and some years ahead.
 const LEAST_STEPS: u32 = 4_000;
+/// What each may take at least to look at a calendar on one day: enough for all the events that
+/// one may have.
+const LEAST_STEPS_OF_A_DAY: u32 = 30_000;
+
+/// How many steps one window may take. A step is an event, a day, a time that is looked at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Share {
+    /// For everything that lies ahead.
+    pub ahead: u32,
+    /// For the first day alone, if that share is not enough even for it. None: 0.
+    pub first_day: u32,
+}
+
+/// A window with its place in its list.
+type Numbered<'a> = (u16, &'a Entry);
 
 impl Schedule {
-    /// Its windows within `reach`, whose steps they share.
+    /// Its windows within `reach`, whose steps they share; and `first_day` steps, besides, so that
+    /// the day of `reach.from` is known in any case.
     ///
     /// # Errors
     /// A calendar that is missing among the readings, or makes no sense.
@@ -27,36 +37,40 @@ impl Schedule {
         &'a self,
         readings: &'a [Reading],
         reach: Reach,
+        first_day: u32,
     ) -> Result<Walk<WindowCovers<'a>>, Fault> {
         if let Some(fault) = self.fault(readings) {
             return Err(fault);
         }
-        let none = SignedDuration::ZERO;
-        let late = self
-            .open
-            .iter()
-            .filter(|entry| entry.last_start > none)
-            .count();
-        let all = u32::try_from(self.open.len() + late + self.closed.len()).unwrap_or(u32::MAX);
+        let whole = |entry: &&Numbered<'a>| entry.1.last_start > SignedDuration::ZERO;
+        let closed = Self::listed(&self.closed, readings);
+        let open = Self::listed(&self.open, readings);
+        let whole: Vec<_> = open.iter().filter(whole).copied().collect();
+        let all = u32::try_from(open.len() + whole.len() + closed.len()).unwrap_or(u32::MAX);
+        let share = |steps: u32| steps / all.max(1);
+        let share = Share {
+            ahead: share(reach.steps).max(LEAST_STEPS),
+            first_day: match first_day {
+                0 => 0,
+                steps => share(steps).max(LEAST_STEPS_OF_A_DAY),
+            },
+        };
         let reach = Reach {
-            steps: (reach.steps / all.max(1)).max(LEAST_STEPS),
+            steps: share.ahead,
             ..reach
         };
-        let list = |entries: &'a [Entry], shortened: fn(&Entry) -> Option<SignedDuration>| {
-            (0..)
-                .zip(entries)
-                .filter_map(|(window, entry)| Some((window, entry, shortened(entry)?)))
-                .filter_map(|(window, entry, by)| {
-                    self.covers(window, entry, readings, reach, by).transpose()
-                })
-                .collect::<Result<Vec<_>, Fault>>()
+        let covers = |entries: Vec<Numbered<'a>>, shortened: fn(&Entry) -> SignedDuration| {
+            let covers = |entry: Numbered<'a>| {
+                self.covers(entry, readings, (reach, share), shortened(entry.1))
+                    .transpose()
+            };
+            let found = entries.into_iter().filter_map(covers);
+            found.collect::<Result<Vec<_>, Fault>>()
         };
         let lists = Lists {
-            closed: list(&self.closed, |_| Some(SignedDuration::ZERO))?,
-            open: list(&self.open, |entry| Some(entry.last_start))?,
-            whole: list(&self.open, |entry| {
-                (entry.last_start > SignedDuration::ZERO).then_some(SignedDuration::ZERO)
-            })?,
+            closed: covers(closed, |_| SignedDuration::ZERO)?,
+            open: covers(open, |entry| entry.last_start)?,
+            whole: covers(whole, |_| SignedDuration::ZERO)?,
             gaps: Gaps {
                 closed: missing(&self.closed, readings).is_some(),
                 open: missing(&self.open, readings).is_some(),
@@ -66,13 +80,37 @@ impl Schedule {
         Ok(Walk::new(lists, reach.from))
     }
 
+    /// The windows of a list, without those that say no more than one before them: their calendar
+    /// is the same, and that is the one named.
+    fn listed<'a>(entries: &'a [Entry], readings: &[Reading]) -> Vec<Numbered<'a>> {
+        let mut known: Vec<(&Calendar, SignedDuration)> = Vec::new();
+        let mut is_new = |entry: &Entry| {
+            let When::Calendar(_, place) = entry.when else {
+                return true;
+            };
+            let Some(calendar) = calendar(readings, place) else {
+                return true;
+            };
+            let same = |&(other, last_start): &(&Calendar, SignedDuration)| {
+                last_start == entry.last_start
+                    && (std::ptr::eq(other, calendar) || other == calendar)
+            };
+            let new = !known.iter().any(same);
+            known.push((calendar, entry.last_start));
+            new
+        };
+        (0..)
+            .zip(entries)
+            .filter(|(_, entry)| is_new(entry))
+            .collect()
+    }
+
     /// None: the calendar cannot be had.
     fn covers<'a>(
         &'a self,
-        window: u16,
-        entry: &'a Entry,
+        (window, entry): Numbered<'a>,
         readings: &'a [Reading],
-        reach: Reach,
+        (reach, share): (Reach, Share),
         shortened: SignedDuration,
     ) -> Result<Option<WindowCovers<'a>>, Fault> {
         Ok(match &entry.when {
@@ -84,10 +122,11 @@ impl Schedule {
                 let Some(calendar) = calendar(readings, *place) else {
                     return Ok(None);
                 };
-                let events = Events::new(window, calendar, reach, shortened);
-                let broken = |error| Fault::Broken {
+                let events = Events::new(window, calendar, reach, share, shortened);
+                let broken = |Dense { day, error }| Fault::Broken {
                     window: entry.label.clone(),
                     error,
+                    within: Some(day),
                 };
                 Some(WindowCovers::Calendar(events.map_err(broken)?))
             }
@@ -123,95 +162,6 @@ impl Covers for WindowCovers<'_> {
         match self {
             WindowCovers::Window { spans, .. } => spans.skip(to, whole),
             WindowCovers::Calendar(events) => events.skip(to),
-        }
-    }
-}
-
-/// When the events of a calendar are, looked up piece by piece.
-pub(super) struct Events<'a> {
-    window: u16,
-    calendar: &'a Calendar,
-    shortened: SignedDuration,
-    ready: VecDeque<Occurrence>,
-    /// Up to where it was looked at.
-    looked: Timestamp,
-    /// From where a start counts: earlier ones were told.
-    told: Timestamp,
-    days: i32,
-    limit: Timestamp,
-}
-
-impl<'a> Events<'a> {
-    /// # Errors
-    /// What is wrong with the calendar in the first piece of time.
-    fn new(
-        window: u16,
-        calendar: &'a Calendar,
-        reach: Reach,
-        shortened: SignedDuration,
-    ) -> Result<Self, crate::calendar::CalendarError> {
-        let mut new = Self {
-            window,
-            calendar,
-            shortened,
-            ready: VecDeque::new(),
-            looked: reach.from,
-            told: Timestamp::MIN,
-            days: FIRST_DAYS,
-            limit: reach.limit,
-        };
-        new.look_further()?;
-        Ok(new)
-    }
-
-    fn look_further(&mut self) -> Result<(), crate::calendar::CalendarError> {
-        let piece = Span {
-            start: self.looked,
-            end: self
-                .looked
-                .saturating_add(DAY * self.days)
-                .unwrap_or(Timestamp::MAX),
-        };
-        let told = self.told;
-        let found = self.calendar.occurrences(piece)?;
-        self.ready
-            .extend(found.into_iter().filter(|found| found.span.start >= told));
-        self.looked = piece.end;
-        // Those that overlap the next piece and started before it are told by then.
-        self.told = piece.end;
-        self.days = (self.days * 2).min(MOST_DAYS);
-        Ok(())
-    }
-
-    fn next_cover(&mut self) -> Next<Cover> {
-        loop {
-            if let Some(Occurrence { span, event }) = self.ready.pop_front() {
-                let span = span.shortened(self.shortened);
-                if span.is_empty() {
-                    continue;
-                }
-                return Next::Some(Cover {
-                    source: Source {
-                        window: self.window,
-                        event: Some(event),
-                    },
-                    span,
-                });
-            }
-            if self.looked >= self.limit {
-                return Next::Never;
-            }
-            if self.look_further().is_err() {
-                return Next::Unknown(self.looked);
-            }
-        }
-    }
-
-    fn skip(&mut self, to: Timestamp) {
-        if self.looked < to {
-            self.ready.clear();
-            self.looked = to;
-            self.told = Timestamp::MIN;
         }
     }
 }

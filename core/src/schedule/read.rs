@@ -4,8 +4,8 @@
 use jiff::SignedDuration;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use sluice_crds::{Duration, State};
 use sluice_crds::gatekeeper as api;
+use sluice_crds::{Duration, State};
 
 use super::{Entry, Schedule, When};
 use crate::cron::{self, Cron};

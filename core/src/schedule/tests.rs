@@ -5,6 +5,8 @@ use sluice_crds::gatekeeper::{self as api, Window};
 
 use super::*;
 
+mod calendars;
+
 fn cron(cron: &str, duration: Option<&str>) -> Window {
     Window {
         cron: Some(cron.into()),
@@ -329,6 +331,26 @@ fn a_message_names_the_window_its_reason_and_both_ends() {
         "closed by window 'fridays' (No deploys on Fridays) until Sat 2026-11-21 00:00 \
          Europe/London; opens Mon 2026-11-23 09:00 Europe/London"
     );
+}
+
+/// Of a window that opens and closes all year nobody has looked to the end: that is no change.
+#[test]
+fn the_end_of_what_is_known_is_not_told_as_a_change() {
+    let year = Window {
+        from: Some("2027-01-01T00:00:00".into()),
+        until: Some("2028-01-01T00:00:00".into()),
+        ..Window::default()
+    };
+    let often = cron("*/2 * * * *", Some("1m"));
+    let now = at("2027-01-01T00:00:00Z");
+    let spec = spec("UTC", vec![], vec![year, often]);
+    let schedule = Schedule::read(&spec, "spec.schedule").unwrap();
+    let moment = schedule.timeline(&[], now).unwrap().at(now).unwrap();
+    assert_eq!(
+        explain(&schedule, &[], &moment),
+        "closed by window '2027-01-01T00:00:00' until Sat 2028-01-01 00:00 UTC"
+    );
+    assert_eq!(moment.until, Some(at("2028-01-01T00:00:00Z")));
 }
 
 #[rstest]

@@ -240,10 +240,10 @@ proptest! {
         let counted = count.map_or(String::new(), |count| format!(";COUNT={count}"));
         let when = When { wall: first, zone: TimeZone::UTC, all_day: false };
         let mut ours = Rule::parse(&format!("{rule}{counted}"), &when).unwrap();
-        let mut steps = Steps::new();
+        let mut steps = Steps::new(MAX_STEPS);
         ours.settle(&mut steps).unwrap();
         let mut found = Vec::new();
-        ours.visit(from, to, &mut Steps::new(), |time| {
+        ours.visit(from, to, &mut Steps::new(MAX_STEPS), |time| {
             found.push(time);
             Ok(Go::Continue(()))
         }).unwrap();

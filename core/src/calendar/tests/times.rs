@@ -65,6 +65,23 @@ fn an_event_without_length_covers_nothing(#[case] properties: &str) {
     assert_eq!(in_2026(properties, "Europe/London"), [""; 0]);
 }
 
+#[test]
+fn events_that_take_no_time_do_not_count() {
+    let dropped = [
+        "DTSTART:20260706T090000\nRRULE:FREQ=DAILY",
+        "DTSTART:20260706T090000\nDTEND:20260706T090000\nRRULE:FREQ=DAILY;COUNT=1000000",
+        "DTSTART:20260706T090000\nDURATION:PT0S\nRDATE:20260707T090000",
+    ];
+    for properties in dropped {
+        assert_eq!(read(&event(properties), "UTC").unwrap().events(), 0);
+    }
+    // A period has a length of its own.
+    let period =
+        "DTSTART:20260706T090000\nRDATE;VALUE=PERIOD:20260707T090000/PT1H\nRRULE:FREQ=DAILY";
+    assert_eq!(read(&event(period), "UTC").unwrap().events(), 1);
+    assert_eq!(in_2026(period, "UTC"), ["2026-07-07T09:00/10:00"]);
+}
+
 #[rstest]
 // In London the clocks go forward on 2026-03-29 at 01:00 and back on 2026-10-25 at 02:00.
 #[case::short_day(

@@ -33,33 +33,34 @@ fn told(keeper: &Keeper, from: &str, count: usize) -> Vec<String> {
 }
 
 #[rstest]
-#[case::inside_a_known_closed_window("open", &[], &[FRIDAYS_TOO, CALENDAR], FRIDAY_10, State::Closed, "ClosedWindow", Some("2026-11-21T00:00:00Z"), Some("2026-11-21T00:00:00Z"))]
-#[case::outside_of_it("open", &[], &[FRIDAYS_TOO, CALENDAR], MONDAY_10, State::Open, "EvidenceUnavailable", Some("2026-11-27T00:00:00Z"), Some("2026-11-27T00:00:00Z"))]
-#[case::and_closed_on_error("closed", &[], &[FRIDAYS_TOO, CALENDAR], MONDAY_10, State::Closed, "EvidenceUnavailable", Some("2026-11-27T00:00:00Z"), None)]
-#[case::outside_the_open_windows("open", &[OFFICE_HOURS], &[CALENDAR], FRIDAY_3, State::Closed, "OutsideWindow", Some("2026-11-20T09:00:00Z"), Some("2026-11-20T09:00:00Z"))]
-#[case::inside_them("open", &[OFFICE_HOURS], &[CALENDAR], FRIDAY_10, State::Open, "EvidenceUnavailable", Some("2026-11-20T16:30:00Z"), Some("2026-11-20T16:30:00Z"))]
-#[case::too_late_in_them("open", &[OFFICE_HOURS], &[CALENDAR], FRIDAY_16_45, State::Closed, "LastStart", Some("2026-11-20T17:00:00Z"), Some("2026-11-23T09:00:00Z"))]
-#[case::inside_and_closed_on_error("closed", &[OFFICE_HOURS], &[CALENDAR], FRIDAY_10, State::Closed, "EvidenceUnavailable", Some("2026-11-20T16:30:00Z"), None)]
-#[case::a_known_open_window_is_enough("closed", &[OFFICE_HOURS, CALENDAR], &[], FRIDAY_10, State::Open, "InsideWindow", Some("2026-11-20T16:30:00Z"), Some("2026-11-20T16:30:00Z"))]
-#[case::outside_of_which_it_depends("open", &[OFFICE_HOURS, CALENDAR], &[], FRIDAY_3, State::Open, "EvidenceUnavailable", Some("2026-11-20T09:00:00Z"), None)]
-#[case::also_too_late_in_it("open", &[OFFICE_HOURS, CALENDAR], &[], FRIDAY_16_45, State::Open, "EvidenceUnavailable", Some("2026-11-23T09:00:00Z"), None)]
-#[case::closed_beats_what_may_be_open("open", &[CALENDAR], &[FRIDAYS_TOO], FRIDAY_10, State::Closed, "ClosedWindow", Some("2026-11-21T00:00:00Z"), Some("2026-11-21T00:00:00Z"))]
-#[case::open_by_nothing_else("open", &[CALENDAR], &[FRIDAYS_TOO], MONDAY_10, State::Open, "EvidenceUnavailable", Some("2026-11-27T00:00:00Z"), Some("2026-11-27T00:00:00Z"))]
-#[case::nothing_else_is_known("open", &[], &[CALENDAR], FRIDAY_10, State::Open, "EvidenceUnavailable", None, None)]
+#[case::inside_a_known_closed_window("open", &[], &[FRIDAYS_TOO, CALENDAR], FRIDAY_10, (State::Closed, "ClosedWindow"), [Some("2026-11-21T00:00:00Z"), Some("2026-11-21T00:00:00Z")])]
+#[case::outside_of_it("open", &[], &[FRIDAYS_TOO, CALENDAR], MONDAY_10, (State::Open, "EvidenceUnavailable"), [Some("2026-11-27T00:00:00Z"), Some("2026-11-27T00:00:00Z")])]
+#[case::and_closed_on_error("closed", &[], &[FRIDAYS_TOO, CALENDAR], MONDAY_10, (State::Closed, "EvidenceUnavailable"), [Some("2026-11-27T00:00:00Z"), None])]
+#[case::outside_the_open_windows("open", &[OFFICE_HOURS], &[CALENDAR], FRIDAY_3, (State::Closed, "OutsideWindow"), [Some("2026-11-20T09:00:00Z"), Some("2026-11-20T09:00:00Z")])]
+#[case::inside_them("open", &[OFFICE_HOURS], &[CALENDAR], FRIDAY_10, (State::Open, "EvidenceUnavailable"), [Some("2026-11-20T16:30:00Z"), Some("2026-11-20T16:30:00Z")])]
+#[case::too_late_in_them("open", &[OFFICE_HOURS], &[CALENDAR], FRIDAY_16_45, (State::Closed, "LastStart"), [Some("2026-11-20T17:00:00Z"), Some("2026-11-23T09:00:00Z")])]
+#[case::inside_and_closed_on_error("closed", &[OFFICE_HOURS], &[CALENDAR], FRIDAY_10, (State::Closed, "EvidenceUnavailable"), [Some("2026-11-20T16:30:00Z"), None])]
+#[case::a_known_open_window_is_enough("closed", &[OFFICE_HOURS, CALENDAR], &[], FRIDAY_10, (State::Open, "InsideWindow"), [Some("2026-11-20T16:30:00Z"), Some("2026-11-20T16:30:00Z")])]
+#[case::outside_of_which_it_depends("open", &[OFFICE_HOURS, CALENDAR], &[], FRIDAY_3, (State::Open, "EvidenceUnavailable"), [Some("2026-11-20T09:00:00Z"), None])]
+#[case::also_too_late_in_it("open", &[OFFICE_HOURS, CALENDAR], &[], FRIDAY_16_45, (State::Open, "EvidenceUnavailable"), [Some("2026-11-23T09:00:00Z"), None])]
+#[case::closed_beats_what_may_be_open("open", &[CALENDAR], &[FRIDAYS_TOO], FRIDAY_10, (State::Closed, "ClosedWindow"), [Some("2026-11-21T00:00:00Z"), Some("2026-11-21T00:00:00Z")])]
+#[case::open_by_nothing_else("open", &[CALENDAR], &[FRIDAYS_TOO], MONDAY_10, (State::Open, "EvidenceUnavailable"), [Some("2026-11-27T00:00:00Z"), Some("2026-11-27T00:00:00Z")])]
+#[case::nothing_else_is_known("open", &[], &[CALENDAR], FRIDAY_10, (State::Open, "EvidenceUnavailable"), [None, None])]
 fn what_is_known_decides_before_on_error(
     #[case] on_error: &str,
     #[case] open: &[&str],
     #[case] closed: &[&str],
     #[case] instant: &str,
-    #[case] state: State,
-    #[case] reason: &str,
-    #[case] until: Option<&str>,
-    #[case] next: Option<&str>,
+    #[case] (state, reason): (State, &str),
+    #[case] until_and_next: [Option<&str>; 2],
 ) {
     let keeper = undecided(on_error, open, closed, instant);
     let opinion = keeper.opinion(now(instant));
     assert_eq!((opinion.state, opinion.reason.as_str()), (state, reason));
-    assert_eq!((opinion.until, opinion.next), (until.map(at), next.map(at)));
+    assert_eq!(
+        [opinion.until, opinion.next],
+        until_and_next.map(|change| change.map(at))
+    );
     let verdict = keeper.verdict(now(instant));
     assert_eq!(verdict.reason, reason);
     assert!(verdict.message.contains(MISSING), "{}", verdict.message);
