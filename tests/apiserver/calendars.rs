@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
-use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use serde_json::{Value, json};
+use serde_json::json;
 use sluice_crds::gatekeeper::CalendarStatus;
 use sluice_crds::{GateStatus, State};
 use sluice_tests::controller::InProcess;
+use sluice_tests::rights::rule;
 use sluice_tests::{poll, shared};
 
 use super::stage::{Stage, at};
@@ -150,26 +150,6 @@ spec: {gatekeepers: [{name: switch}]}
         }
         Ok(())
     }
-
-    /// Gives [`USER`] the rights of a new Role.
-    async fn grant(&self, role: &str, rules: Value) -> Result<()> {
-        let group = "rbac.authorization.k8s.io";
-        let binding: RoleBinding = serde_json::from_value(json!({
-            "metadata": { "name": role },
-            "roleRef": { "apiGroup": group, "kind": "Role", "name": role },
-            "subjects": [{ "apiGroup": group, "kind": "User", "name": USER }],
-        }))?;
-        let role: Role =
-            serde_json::from_value(json!({ "metadata": { "name": role }, "rules": rules }))?;
-        let (client, parameters) = (self.client(), PostParams::default());
-        Api::namespaced(client.clone(), self.namespace())
-            .create(&parameters, &role)
-            .await?;
-        Api::namespaced(client, self.namespace())
-            .create(&parameters, &binding)
-            .await?;
-        Ok(())
-    }
 }
 
 #[tokio::test]
@@ -262,8 +242,8 @@ async fn a_bad_calendar_closes_its_gate_and_no_other() -> Result<()> {
 #[tokio::test]
 async fn missing_rights_are_named_by_verb_and_resource() -> Result<()> {
     let stage = Stage::new("calendars", "2026-11-20T08:00:00Z").await?;
-    let ours = json!({ "apiGroups": ["sluice.dev"], "resources": ["*"], "verbs": ["*"] });
-    stage.grant("controller", json!([ours])).await?;
+    let ours = rule("sluice.dev", &["*"], &["*"]);
+    stage.grant_rules("controller", USER, &[ours]).await?;
     stage.put("uk", "ics", &calendar(PAST)).await?;
     stage.gate("uk").await?;
     let client = shared().await?.client_for(USER).await?;
@@ -278,10 +258,8 @@ async fn missing_rights_are_named_by_verb_and_resource() -> Result<()> {
     stage.reports("uk", "missing rights", forbidden).await?;
     stage.is_responsive().await?;
     // Granted later, they are noticed.
-    let maps = json!({
-        "apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"],
-    });
-    stage.grant("reader", json!([maps])).await?;
+    let maps = rule("", &["configmaps"], &["get", "list", "watch"]);
+    stage.grant_rules("reader", USER, &[maps]).await?;
     let read = |calendar: &CalendarStatus| calendar.events == Some(1);
     stage.reports("uk", "one event", read).await?;
     stage.says("uk", State::Open, "NoClosedWindow").await?;

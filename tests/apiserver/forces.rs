@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
-use sluice_crds::{Gate, GateStatus};
+use sluice_crds::Gate;
 use sluice_tests::poll;
 
 use super::stage::{DEADLINE, Stage};
@@ -22,20 +22,6 @@ pub fn force(state: &str, by: &str) -> Value {
         "sluice.dev/force-by": by,
         "sluice.dev/force-reason": "incident 4711",
     })
-}
-
-/// Lets users do what a ClusterRole of the chart says, in the stage's namespace.
-pub async fn grant(stage: &Stage, role: &str, users: &[&str]) -> Result<()> {
-    let group = "rbac.authorization.k8s.io";
-    let subject = |user: &&str| json!({"apiGroup": group, "kind": "User", "name": user});
-    let binding = json!({
-        "apiVersion": format!("{group}/v1"),
-        "kind": "RoleBinding",
-        "metadata": {"name": role},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
-        "subjects": users.iter().map(subject).collect::<Vec<_>>(),
-    });
-    stage.apply(&binding.to_string()).await
 }
 
 /// Annotates a gate as `user`, as `kubectl annotate` does.
@@ -62,11 +48,6 @@ pub async fn force_as(stage: &Stage, user: &str, gate: &str, annotations: &Value
         forced.map_err(anyhow::Error::from)
     })
     .await
-}
-
-/// The message of a status.
-pub fn message(status: &GateStatus) -> &str {
-    status.message.as_deref().unwrap_or_default()
 }
 
 /// The value of an annotation.

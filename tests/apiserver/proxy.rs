@@ -7,7 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
@@ -15,11 +15,25 @@ use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures::{StreamExt, stream};
 use kube::{Client, Config};
+use serde_json::{Value, json};
+use sluice_tests::poll;
+use tempfile::TempPath;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use super::stage::DEADLINE;
+
 /// No request of a controller is as long as this.
 const LONGEST: usize = 1 << 20;
+
+/// What the API server says when it refuses.
+pub fn refusal(code: StatusCode, reason: &str) -> Fault {
+    let body = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": "ordered by a test", "reason": reason, "code": code.as_u16(),
+    });
+    Fault::Answer(code, body.to_string())
+}
 
 /// What is done to a request.
 #[derive(Clone)]
@@ -84,8 +98,28 @@ impl Proxy {
 
     /// A client at the other end of the line.
     pub fn client(&self) -> Result<Client> {
-        let address = format!("http://{}", self.address).parse()?;
-        Ok(Client::try_from(Config::new(address))?)
+        Ok(Client::try_from(self.config()?)?)
+    }
+
+    /// How to reach the other end of the line.
+    pub fn config(&self) -> Result<Config> {
+        Ok(Config::new(format!("http://{}", self.address).parse()?))
+    }
+
+    /// A kubeconfig with which programs use the line. It is deleted on drop.
+    pub fn kubeconfig(&self) -> Result<TempPath> {
+        let named = |what: &str, value: Value| json!([{"name": "line", what: value}]);
+        let kubeconfig = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": named("cluster", json!({"server": format!("http://{}", self.address)})),
+            "users": named("user", json!({})),
+            "contexts": named("context", json!({"cluster": "line", "user": "line"})),
+            "current-context": "line",
+        });
+        let file = tempfile::NamedTempFile::new()?;
+        std::fs::write(file.path(), kubeconfig.to_string())?;
+        Ok(file.into_temp_path())
     }
 
     /// Orders a fault for the next `times` requests with this method whose path or query has
@@ -103,6 +137,16 @@ impl Proxy {
     pub fn outstanding(&self) -> usize {
         let orders = self.line.orders.lock().unwrap();
         orders.iter().map(|order| order.left).sum()
+    }
+
+    /// Waits until every request has come for which a fault is ordered.
+    pub async fn came(&self) -> Result<()> {
+        poll(DEADLINE, "the requests with faults", async || {
+            let outstanding = self.outstanding();
+            ensure!(outstanding == 0, "{outstanding} are still to come");
+            Ok(())
+        })
+        .await
     }
 
     /// Withdraws all orders.

@@ -11,14 +11,18 @@ use jiff::{Timestamp, ToSpan, Unit};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
-use sluice_crds::{Gate, GateStatus, Gatekeeper, GatekeeperStatus, State};
+use sluice_crds::{Gate, GateSpec, GateStatus, Gatekeeper, GatekeeperStatus, Setting, State};
 use sluice_tests::controller::{self, InProcess};
-use sluice_tests::{Applier, Cluster, Namespace, poll, shared};
+use sluice_tests::{Applier, Cluster, Namespace, poll, rights, shared};
 
 use crate::chart::{CONTROLLER, installed};
 
 /// Until a controller has written what it should: it takes milliseconds on an idle machine.
 pub const DEADLINE: Duration = Duration::from_secs(20);
+
+/// By how many seconds an instant must be ahead that something has to be ready for: far more than
+/// that takes on two busy cores, and less than [`DEADLINE`].
+pub const AHEAD: i64 = 10;
 
 /// Weekdays from nine to five, in UTC.
 pub const OFFICE_HOURS: &str = r#"
@@ -33,14 +37,22 @@ metadata: {name: production}
 spec: {gatekeepers: [{name: office-hours}]}
 "#;
 
-/// What is looked at last of all that is due, by its kind and by its name. Where there are shards
-/// it is the first one's.
-const LAST: &str = r"
-apiVersion: sluice.dev/v1alpha1
-kind: Gatekeeper
-metadata: {name: zz-last, labels: {sharding.fluxcd.io/key: shard1}}
-spec: {manual: {state: closed}}
-";
+/// What is looked at last of all that is due, by its name: of the gates and of the gatekeepers.
+pub const LAST: &str = "zz-last";
+
+/// One of the two. Where there are shards they are the first one's.
+fn last(kind: &str, spec: &Value, ask: &str) -> Value {
+    json!({
+        "apiVersion": "sluice.dev/v1alpha1",
+        "kind": kind,
+        "metadata": {
+            "name": LAST,
+            "labels": {"sharding.fluxcd.io/key": "shard1"},
+            "annotations": {"reconcile.fluxcd.io/requestedAt": ask},
+        },
+        "spec": spec,
+    })
+}
 
 /// An instant, from its text.
 pub fn at(text: &str) -> Timestamp {
@@ -51,6 +63,20 @@ pub fn at(text: &str) -> Timestamp {
 pub fn soon(seconds: i64) -> Result<Timestamp> {
     let second = SystemClock.now().round(Unit::Second)?;
     Ok(second.checked_add(seconds.seconds())?)
+}
+
+/// The message of a status.
+pub fn message(status: &GateStatus) -> &str {
+    status.message.as_deref().unwrap_or_default()
+}
+
+/// A gate without gatekeepers.
+pub fn gate(name: &str, default: Setting) -> Gate {
+    let spec = GateSpec {
+        default,
+        ..GateSpec::default()
+    };
+    Gate::new(name, spec)
 }
 
 /// A gate that opens once, for an hour.
@@ -81,13 +107,31 @@ pub struct Stage {
     /// The controllers'.
     acting: Client,
     clock: Arc<SetClock>,
-    settled: AtomicU32,
+    /// How often everything was asked to be looked at.
+    asked: AtomicU32,
 }
 
 impl Stage {
     /// On the shared server, with the clock at `now`.
     pub async fn new(word: &str, now: &str) -> Result<Self> {
         Self::on(shared().await?, word, now).await
+    }
+
+    /// On the shared server: [`OFFICE_HOURS`] at an instant at which they are open, and a
+    /// controller that has said so and has nothing left to do.
+    pub async fn open(word: &str, now: &str) -> Result<(Self, InProcess)> {
+        let stage = Self::new(word, now).await?;
+        let controller = stage.opens().await?;
+        Ok((stage, controller))
+    }
+
+    /// The same on a stage that is there.
+    pub async fn opens(&self) -> Result<InProcess> {
+        self.apply(OFFICE_HOURS).await?;
+        let controller = self.start().await?;
+        self.says("production", State::Open, "InsideWindow").await?;
+        self.settle().await?;
+        Ok(controller)
     }
 
     /// On a server with the chart, its controller under the name that its policies know.
@@ -107,7 +151,7 @@ impl Stage {
             acting: client.clone(),
             client,
             clock: Arc::new(SetClock::new(at(now))),
-            settled: AtomicU32::new(0),
+            asked: AtomicU32::new(0),
         };
         Ok(stage)
     }
@@ -160,6 +204,16 @@ impl Stage {
         let applier = Applier::new(self.client()).in_namespace(self.namespace());
         applier.text(yaml).await?;
         Ok(())
+    }
+
+    /// Lets users do in this namespace what a ClusterRole of the chart says.
+    pub async fn grant(&self, role: &str, users: &[&str]) -> Result<()> {
+        rights::grant(self.client(), self.namespace(), role, users).await
+    }
+
+    /// Lets a user do in this namespace what the rules of a Role of their own say.
+    pub async fn grant_rules(&self, role: &str, user: &str, rules: &[Value]) -> Result<()> {
+        rights::grant_rules(self.client(), self.namespace(), role, user, rules).await
     }
 
     pub fn gates(&self) -> Api<Gate> {
@@ -226,28 +280,47 @@ impl Stage {
 
     /// Waits until a controller with one worker has looked at everything that is due or has
     /// changed. Objects are looked at by urgency and by when they were due: who comes last of all
-    /// comes after everything. What it wrote comes back as a change, hence the second time.
+    /// comes after everything. There is one such object of each kind, because one kind's watch may
+    /// bring its changes long after the other's; and gatekeepers, which wake gates, come after
+    /// them. What was written comes back as a change, hence the second time.
     pub async fn settle(&self) -> Result<()> {
-        if self.settled.load(Ordering::Relaxed) == 0 {
-            self.apply(LAST).await?;
-        }
         for _ in 0..2 {
-            let ask = self.settled.fetch_add(1, Ordering::Relaxed).to_string();
-            let requested = json!({"reconcile.fluxcd.io/requestedAt": ask});
-            let patch = Patch::Merge(json!({"metadata": {"annotations": requested}}));
-            let gatekeepers = self.gatekeepers();
-            gatekeepers
-                .patch("zz-last", &PatchParams::default(), &patch)
-                .await?;
+            let ask = self.asked.fetch_add(1, Ordering::Relaxed).to_string();
+            self.ask(&ask).await?;
             poll(DEADLINE, "everything to be looked at", async || {
-                let status = gatekeepers.get("zz-last").await?.status.unwrap_or_default();
-                let handled = status.last_handled_reconcile_at;
-                ensure!(handled.as_deref() == Some(&ask), "{handled:?}");
+                let gate = self.gates().get(LAST).await?.status;
+                let gatekeeper = self.gatekeepers().get(LAST).await?.status;
+                let handled = [
+                    gate.and_then(|status| status.last_handled_reconcile_at),
+                    gatekeeper.and_then(|status| status.last_handled_reconcile_at),
+                ];
+                let all = handled.iter().all(|handled| handled.as_ref() == Some(&ask));
+                ensure!(all, "asked {ask}, and {handled:?} were handled");
                 Ok(())
             })
             .await?;
         }
         Ok(())
+    }
+
+    /// Asks for the two that are looked at last.
+    async fn ask(&self, ask: &str) -> Result<()> {
+        let own = PatchParams::apply("settle").force();
+        let gate = last("Gate", &json!({"default": "closed"}), ask);
+        self.gates().patch(LAST, &own, &Patch::Apply(gate)).await?;
+        let gatekeeper = last("Gatekeeper", &json!({"manual": {"state": "closed"}}), ask);
+        let gatekeepers = self.gatekeepers();
+        gatekeepers
+            .patch(LAST, &own, &Patch::Apply(gatekeeper))
+            .await?;
+        Ok(())
+    }
+
+    /// How many writes of gates the API server has taken from the controller, but for the answers
+    /// that [`Self::settle`] asked for: only differences of two such counts mean anything.
+    pub fn writes(&self, controller: &InProcess) -> i64 {
+        let writes = i64::try_from(controller.writes("Gate")).unwrap();
+        writes - i64::from(self.asked.load(Ordering::Relaxed))
     }
 
     /// The version of a gate: it is another one after every change, and only then.

@@ -1,7 +1,6 @@
 //! Gates open and close: at the instant, by one write, and told to whoever reads events.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use futures::TryStreamExt;
@@ -14,7 +13,7 @@ use sluice_crds::{Gate, State};
 use sluice_tests::controller::InProcess;
 use sluice_tests::poll;
 
-use super::stage::{DEADLINE, OFFICE_HOURS, Stage, at, dated, soon};
+use super::stage::{AHEAD, DEADLINE, OFFICE_HOURS, Stage, at, dated, soon};
 
 #[tokio::test]
 async fn a_gate_opens_and_closes_to_the_millisecond() -> Result<()> {
@@ -48,13 +47,13 @@ async fn a_gate_opens_and_closes_to_the_millisecond() -> Result<()> {
     ] {
         stage.settle().await?;
         let writes = (
-            controller.writes("Gate"),
+            stage.writes(&controller),
             stage.version("production").await?,
         );
         stage.set(&format!("2026-11-20T{before}Z"));
         stage.settle().await?;
         let after = (
-            controller.writes("Gate"),
+            stage.writes(&controller),
             stage.version("production").await?,
         );
         assert_eq!(after, writes, "{before}");
@@ -66,7 +65,7 @@ async fn a_gate_opens_and_closes_to_the_millisecond() -> Result<()> {
             at(&format!("2026-11-20T{instant}Z"))
         );
         stage.settle().await?;
-        assert_eq!(controller.writes("Gate"), writes.0 + 1, "{instant}");
+        assert_eq!(stage.writes(&controller), writes.0 + 1, "{instant}");
     }
     controller.stop().await;
     Ok(())
@@ -74,13 +73,7 @@ async fn a_gate_opens_and_closes_to_the_millisecond() -> Result<()> {
 
 #[tokio::test]
 async fn nothing_is_written_while_nothing_changes() -> Result<()> {
-    let stage = Stage::new("idle", "2026-11-19T09:00:00Z").await?;
-    stage.apply(OFFICE_HOURS).await?;
-    let controller = stage.start().await?;
-    stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
-    stage.settle().await?;
+    let (stage, controller) = Stage::open("idle", "2026-11-19T09:00:00Z").await?;
     let versions = async || {
         let gatekeeper = stage.gatekeepers().get("office-hours").await?;
         Ok::<_, anyhow::Error>((
@@ -88,27 +81,21 @@ async fn nothing_is_written_while_nothing_changes() -> Result<()> {
             gatekeeper.resource_version(),
         ))
     };
-    let (writes, before) = (controller.writes("Gate"), versions().await?);
+    let (writes, before) = (stage.writes(&controller), versions().await?);
     for now in ["09:00:00.001", "10:30:00", "12:00:00", "16:59:59.999"] {
         stage.set(&format!("2026-11-19T{now}Z"));
         stage.settle().await?;
         assert_eq!(versions().await?, before, "{now}");
     }
-    assert_eq!(controller.writes("Gate"), writes);
+    assert_eq!(stage.writes(&controller), writes);
     Ok(())
 }
 
 /// A clock that jumps over several changes, and one that is set back.
 #[tokio::test]
 async fn the_clock_may_be_set() -> Result<()> {
-    let stage = Stage::new("stepped", "2026-11-19T12:00:00Z").await?;
-    stage.apply(OFFICE_HOURS).await?;
-    let controller = stage.start().await?;
-    stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
-    stage.settle().await?;
-    let writes = controller.writes("Gate");
+    let (stage, controller) = Stage::open("stepped", "2026-11-19T12:00:00Z").await?;
+    let writes = stage.writes(&controller);
 
     // Over Thursday's end, Friday's window and the weekend.
     stage.set("2026-11-23T08:00:00Z");
@@ -117,7 +104,7 @@ async fn the_clock_may_be_set() -> Result<()> {
         .await?;
     assert_eq!(closed.since.unwrap().0, at("2026-11-20T17:00:00Z"));
     stage.settle().await?;
-    assert_eq!(controller.writes("Gate"), writes + 1);
+    assert_eq!(stage.writes(&controller), writes + 1);
 
     stage.set("2026-11-20T10:00:00Z");
     stage
@@ -166,34 +153,23 @@ async fn transitions_are_events_of_the_gate() -> Result<()> {
     Ok(())
 }
 
-/// With the clock of the machine, and all the workers.
+/// With the clock of the machine, and all the workers. How punctual that is the benchmark says;
+/// here it is enough that the wake-up is set to the instant: a controller that only reads the
+/// clock again now and then is later than this.
 #[tokio::test]
-async fn a_transition_is_written_within_a_quarter_of_a_second() -> Result<()> {
+async fn a_transition_is_written_when_the_clock_of_the_machine_has_come_to_it() -> Result<()> {
     let stage = Stage::new("punctual", "2026-11-20T08:00:00Z").await?;
     let mut settings = stage.settings();
     settings.concurrent = 16;
     let clock = Arc::new(SystemClock);
     let _controller = InProcess::start(settings, stage.client(), clock).await?;
-    let mut starts = Vec::new();
-    for n in 0..3 {
-        let (name, start) = (format!("at-{n}"), soon(3 + n)?);
-        stage.apply(&dated(&name, start)).await?;
-        starts.push((name, start));
-    }
-    for (name, _) in &starts {
-        stage.says(name, State::Closed, "OutsideWindow").await?;
-    }
+    let start = soon(AHEAD)?;
+    stage.apply(&dated("due", start)).await?;
+    stage.says("due", State::Closed, "OutsideWindow").await?;
 
-    let mut delays = Vec::new();
-    for (name, start) in starts {
-        let written = opened(&stage, &name).await?;
-        delays.push(written.duration_since(start));
-    }
-    // Two cores run other tests at the same time: one of the three has them to itself.
-    let quarter = SignedDuration::from_millis(250);
-    assert!(delays.iter().any(|delay| *delay <= quarter), "{delays:?}");
-    let none = SignedDuration::ZERO;
-    assert!(delays.iter().all(|delay| *delay >= none), "{delays:?}");
+    let delay = opened(&stage, "due").await?.duration_since(start);
+    let bounds = SignedDuration::ZERO..=SignedDuration::from_secs(5);
+    assert!(bounds.contains(&delay), "{delay:?}");
     Ok(())
 }
 
@@ -212,7 +188,7 @@ async fn opened(stage: &Stage, name: &str) -> Result<Timestamp> {
         }
         anyhow::bail!("the watch ended")
     };
-    tokio::time::timeout(Duration::from_secs(20), open).await?
+    tokio::time::timeout(DEADLINE, open).await?
 }
 
 fn is_open(gate: &Gate) -> bool {

@@ -9,7 +9,7 @@ use serde_json::json;
 use sluice_crds::{GateStatus, State};
 use sluice_tests::Namespace;
 
-use super::stage::{OFFICE_HOURS, Stage};
+use super::stage::{OFFICE_HOURS, Stage, message};
 
 /// In office hours.
 const NOON: &str = "2026-11-20T12:00:00Z";
@@ -45,12 +45,7 @@ async fn a_missing_gatekeeper_closes_the_gate_until_it_appears() -> Result<()> {
 
 #[tokio::test]
 async fn what_is_suspended_admits_nothing() -> Result<()> {
-    let stage = Stage::new("suspended", NOON).await?;
-    stage.apply(OFFICE_HOURS).await?;
-    let _controller = stage.start().await?;
-    stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
+    let (stage, _controller) = Stage::open("suspended", NOON).await?;
 
     let (params, suspend) = (PatchParams::default(), |suspend: bool| {
         Patch::Merge(json!({"spec": {"suspend": suspend}}))
@@ -128,14 +123,8 @@ async fn a_gatekeeper_that_no_gate_names_is_fine() -> Result<()> {
 
 #[tokio::test]
 async fn requests_are_answered_by_one_write() -> Result<()> {
-    let stage = Stage::new("requested", NOON).await?;
-    stage.apply(OFFICE_HOURS).await?;
-    let controller = stage.start().await?;
-    stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
-    stage.settle().await?;
-    let writes = controller.writes("Gate");
+    let (stage, controller) = Stage::open("requested", NOON).await?;
+    let writes = stage.writes(&controller);
     for token in ["2026-11-20T12:00:00Z", "again"] {
         let request = json!({"reconcile.fluxcd.io/requestedAt": token});
         stage.annotate("production", request).await?;
@@ -146,7 +135,7 @@ async fn requests_are_answered_by_one_write() -> Result<()> {
             .await?;
     }
     stage.settle().await?;
-    assert_eq!(controller.writes("Gate"), writes + 2);
+    assert_eq!(stage.writes(&controller), writes + 2);
     Ok(())
 }
 
@@ -165,23 +154,29 @@ async fn a_shard_leaves_the_other_objects_alone() -> Result<()> {
 
     let mut settings = stage.settings();
     settings.watch_label_selector = Some("sharding.fluxcd.io/key=shard1".to_owned());
-    let shard = stage.start_with(settings).await?;
+    let shard = stage.start_with(settings.clone()).await?;
     // Decided from a gatekeeper that is not this shard's.
     stage.says("ours", State::Open, "InsideWindow").await?;
     stage.settle().await?;
     assert_eq!(stage.gates().get("production").await?.status, None);
     assert_eq!(stage.gatekeepers().get("office-hours").await?.status, None);
 
-    let mut settings = stage.settings();
-    settings.watch_label_selector = Some("sharding.fluxcd.io/key!=shard1".to_owned());
-    let version = stage.version("ours").await?;
-    let _rest = stage.start_with(settings).await?;
+    shard.stop().await;
+
+    let mut rest = settings.clone();
+    rest.watch_label_selector = Some("sharding.fluxcd.io/key!=shard1".to_owned());
+    let _rest = stage.start_with(rest).await?;
     stage
         .says("production", State::Open, "InsideWindow")
         .await?;
-    stage.settle().await?;
-    assert_eq!(stage.version("ours").await?, version);
-    shard.stop().await;
+    // Now both have something to report, and there is nobody for the one whose name comes first.
+    stage.set("2026-11-20T17:00:00Z");
+    stage
+        .says("production", State::Closed, "OutsideWindow")
+        .await?;
+    stage.says("ours", State::Open, "InsideWindow").await?;
+    let _shard = stage.start_with(settings).await?;
+    stage.says("ours", State::Closed, "OutsideWindow").await?;
     Ok(())
 }
 
@@ -270,10 +265,6 @@ async fn a_clock_that_is_wrong_opens_nothing_by_time() -> Result<()> {
     let _right = stage.start_with(settings).await?;
     stage.says("by-time", State::Open, "InsideWindow").await?;
     Ok(())
-}
-
-fn message(status: &GateStatus) -> &str {
-    status.message.as_deref().unwrap_or_default()
 }
 
 /// Status and reason of the condition `Ready`.

@@ -30,8 +30,8 @@ pub async fn grant_rules(
     client: Client,
     namespace: &str,
     name: &str,
-    rules: &[Value],
     user: &str,
+    rules: &[Value],
 ) -> Result<()> {
     let role = json!({
         "apiVersion": format!("{GROUP}/v1"),

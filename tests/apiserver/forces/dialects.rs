@@ -4,8 +4,7 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use sluice_crds::State;
 
-use super::message;
-use crate::stage::{OFFICE_HOURS, Stage, at};
+use crate::stage::{OFFICE_HOURS, Stage, at, message};
 
 const OPEN: &str = "open.gate.fluxcd.io/requestedAt";
 const CLOSE: &str = "close.gate.fluxcd.io/requestedAt";

@@ -5,8 +5,8 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 use sluice_crds::State;
 
-use super::{force, message};
-use crate::stage::{OFFICE_HOURS, Stage};
+use super::force;
+use crate::stage::{OFFICE_HOURS, Stage, message};
 
 /// Annotations, and what the gate says about them.
 #[rustfmt::skip]
@@ -56,9 +56,9 @@ async fn nonsense_is_reported_and_changes_nothing() -> Result<()> {
         assert_eq!(status.since, before.since);
         // Reported once, and then it is quiet.
         stage.settle().await?;
-        let writes = controller.writes("Gate");
+        let writes = stage.writes(&controller);
         stage.settle().await?;
-        assert_eq!(controller.writes("Gate"), writes, "{annotations}");
+        assert_eq!(stage.writes(&controller), writes, "{annotations}");
 
         let names = gate.annotations().keys();
         let remove = names.map(|name| (name.clone(), Value::Null)).collect();

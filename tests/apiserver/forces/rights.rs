@@ -5,19 +5,15 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 use sluice_crds::{Gate, State};
 
-use super::{annotate_as, annotation, force, force_as, grant, message};
-use crate::stage::{OFFICE_HOURS, Stage, at};
+use super::{annotate_as, annotation, force, force_as};
+use crate::stage::{OFFICE_HOURS, Stage, at, message};
 
 #[tokio::test]
 async fn a_force_is_granted_completed_owned_and_runs_out_to_the_millisecond() -> Result<()> {
     let stage = Stage::installed("forced", "2026-11-20T12:00:00.250Z").await?;
-    stage.apply(OFFICE_HOURS).await?;
-    let controller = stage.start().await?;
-    stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
-    grant(&stage, "sluice-edit", &["alice", "bob"]).await?;
-    grant(&stage, "sluice-gate-override", &["bob"]).await?;
+    let controller = stage.opens().await?;
+    stage.grant("sluice-edit", &["alice", "bob"]).await?;
+    stage.grant("sluice-gate-override", &["bob"]).await?;
 
     force_as(&stage, "bob", "production", &force("closed", "bob")).await?;
     let refused = annotate_as(&stage, "alice", "production", &force("open", "alice")).await?;
@@ -63,7 +59,7 @@ async fn a_force_is_granted_completed_owned_and_runs_out_to_the_millisecond() ->
         );
     }
 
-    let (version, writes) = (gate.resource_version(), controller.writes("Gate"));
+    let (version, writes) = (gate.resource_version(), stage.writes(&controller));
     stage.set("2026-11-20T13:00:00.249Z");
     stage.settle().await?;
     assert_eq!(Some(stage.version("production").await?), version);
@@ -74,7 +70,7 @@ async fn a_force_is_granted_completed_owned_and_runs_out_to_the_millisecond() ->
     assert_eq!(open.r#override, None);
     assert_eq!(open.since.unwrap().0, at("2026-11-20T13:00:00Z"));
     stage.settle().await?;
-    assert_eq!(controller.writes("Gate"), writes + 1);
+    assert_eq!(stage.writes(&controller), writes + 1);
     Ok(())
 }
 

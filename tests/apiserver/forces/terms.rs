@@ -6,8 +6,8 @@ use kube::api::{DeleteParams, ObjectMeta, PostParams};
 use serde_json::json;
 use sluice_crds::State;
 
-use super::{force, message};
-use crate::stage::{OFFICE_HOURS, Stage, at};
+use super::force;
+use crate::stage::{OFFICE_HOURS, Stage, at, message};
 
 /// A stage where the annotations of the admin count, in office hours.
 async fn noon(word: &str) -> Result<Stage> {

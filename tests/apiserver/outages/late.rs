@@ -13,8 +13,8 @@ use sluice_tests::controller::Process;
 use sluice_tests::progress::Stderr;
 use sluice_tests::{Applier, Binaries, ControlPlane, Options, apply};
 
-use crate::forces::{force, message};
-use crate::stage::Stage;
+use crate::forces::force;
+use crate::stage::{Stage, message};
 use crate::told;
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use sluice_crds::{Gate, GateSpec, State};
 use sluice_tests::progress::Stderr;
 use sluice_tests::{Applier, Binaries, ControlPlane, Options, poll};
 
-use crate::stage::{DEADLINE, Stage, dated, soon};
+use crate::stage::{AHEAD, DEADLINE, Stage, dated, soon};
 
 #[tokio::test]
 async fn what_fell_due_while_the_api_server_was_away_is_written_when_it_is_back() -> Result<()> {
@@ -20,7 +20,7 @@ async fn what_fell_due_while_the_api_server_was_away_is_written_when_it_is_back(
         .await?;
     let stage = Stage::on(plane.cluster(), "restart", "2026-11-20T12:00:00Z").await?;
     let controller = stage.start_in_real_time(stage.client()).await?;
-    let start = soon(3)?;
+    let start = soon(AHEAD)?;
     stage.apply(&dated("due", start)).await?;
     stage.says("due", State::Closed, "OutsideWindow").await?;
 

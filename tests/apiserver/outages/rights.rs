@@ -4,6 +4,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use sluice_crds::State;
 use sluice_tests::controller::Process;
+use sluice_tests::rights::rule;
 
 use crate::stage::{OFFICE_HOURS, Stage};
 
@@ -18,7 +19,8 @@ async fn a_missing_right_is_named_and_the_rest_goes_on() -> Result<()> {
         &["get", "list", "watch"],
     );
     let report = rule("sluice.dev", &["gatekeepers/status"], &["patch"]);
-    grant(&stage, &user, &[read.clone(), report.clone()]).await?;
+    let known = [read.clone(), report.clone()];
+    stage.grant_rules("controller", &user, &known).await?;
     let kubeconfig = stage.cluster().kubeconfig_for(&user)?;
     let flags = ["--min-retry-delay=100ms", "--max-retry-delay=1s"];
     let process = Process::start(&kubeconfig, stage.namespace(), "c-0", &flags).await?;
@@ -53,7 +55,8 @@ async fn a_missing_right_is_named_and_the_rest_goes_on() -> Result<()> {
     assert_eq!(stage.gates().get("production").await?.status, None);
 
     let gates = rule("sluice.dev", &["gates/status"], &["patch"]);
-    grant(&stage, &user, &[read, report, gates]).await?;
+    let known = [read, report, gates];
+    stage.grant_rules("controller", &user, &known).await?;
     let reported = |status: &sluice_crds::GateStatus| status.state.is_some();
     let gate = stage
         .until("production", "to be reported", reported)
@@ -68,23 +71,4 @@ async fn a_missing_right_is_named_and_the_rest_goes_on() -> Result<()> {
     ])
     .await?;
     Ok(())
-}
-
-fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
-    json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
-}
-
-/// Lets a user do just this in the stage's namespace.
-async fn grant(stage: &Stage, user: &str, rules: &[Value]) -> Result<()> {
-    let group = "rbac.authorization.k8s.io";
-    let version = format!("{group}/v1");
-    let role = json!({
-        "apiVersion": version, "kind": "Role", "metadata": {"name": "controller"}, "rules": rules,
-    });
-    let binding = json!({
-        "apiVersion": version, "kind": "RoleBinding", "metadata": {"name": "controller"},
-        "roleRef": {"apiGroup": group, "kind": "Role", "name": "controller"},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
-    });
-    stage.apply(&format!("{role}\n---\n{binding}")).await
 }

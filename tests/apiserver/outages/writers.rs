@@ -6,7 +6,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use sluice_crds::State;
 
-use crate::stage::{OFFICE_HOURS, Stage};
+use crate::stage::Stage;
 
 #[rstest]
 #[case::a_lie(json!({"state": "Closed", "reason": "Because", "message": "I say so"}))]
@@ -34,15 +34,9 @@ use crate::stage::{OFFICE_HOURS, Stage};
 }))]
 #[tokio::test]
 async fn what_others_write_into_a_status_is_taken_out(#[case] lie: Value) -> Result<()> {
-    let stage = Stage::new("writers", "2026-11-20T12:00:00Z").await?;
-    stage.apply(OFFICE_HOURS).await?;
-    let controller = stage.start().await?;
-    stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
-    stage.settle().await?;
+    let (stage, controller) = Stage::open("writers", "2026-11-20T12:00:00Z").await?;
     let before = stage.gates().get("production").await?.status.unwrap();
-    let writes = controller.writes("Gate");
+    let writes = stage.writes(&controller);
 
     for server_side in [false, true] {
         lie_about(&stage, &lie, server_side).await?;
@@ -51,9 +45,9 @@ async fn what_others_write_into_a_status_is_taken_out(#[case] lie: Value) -> Res
         assert_eq!(json!(after), json!(before), "server-side: {server_side}");
     }
     // And then it is quiet: nobody fights.
-    let spent = controller.writes("Gate") - writes;
+    let spent = stage.writes(&controller) - writes;
     stage.settle().await?;
-    assert_eq!(controller.writes("Gate") - writes, spent);
+    assert_eq!(stage.writes(&controller) - writes, spent);
     ensure!((1..=4).contains(&spent), "{spent} writes");
     Ok(())
 }
@@ -86,13 +80,7 @@ async fn lie_about(stage: &Stage, lie: &Value, server_side: bool) -> Result<()> 
 
 #[tokio::test]
 async fn the_status_of_a_gatekeeper_is_the_controllers_too() -> Result<()> {
-    let stage = Stage::new("writers", "2026-11-20T12:00:00Z").await?;
-    stage.apply(OFFICE_HOURS).await?;
-    let _controller = stage.start().await?;
-    stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
-    stage.settle().await?;
+    let (stage, _controller) = Stage::open("writers", "2026-11-20T12:00:00Z").await?;
     let gatekeepers = stage.gatekeepers();
     let before = gatekeepers.get("office-hours").await?.status.unwrap();
     let lie = json!({"status": {
