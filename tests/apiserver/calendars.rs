@@ -1,5 +1,8 @@
 //! Calendars that gates are closed by: read, edited, lost, and as bad as calendars can be.
 
+mod addresses;
+mod server;
+
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};

@@ -1,5 +1,6 @@
 //! The API server is away, refuses, breaks off, forgets, and holds what it should not.
 
+mod compaction;
 mod faults;
 mod late;
 mod restart;

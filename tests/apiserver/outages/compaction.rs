@@ -1,0 +1,67 @@
+//! etcd forgets what is older than its last compaction.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use axum::http::{Method, StatusCode};
+use futures::TryStreamExt;
+use kube::api::{DeleteParams, ListParams, PostParams, WatchEvent, WatchParams};
+use sluice_crds::{Setting, State};
+use sluice_tests::progress::Stderr;
+use sluice_tests::{Applier, Binaries, ControlPlane, Options, poll};
+
+use super::knows;
+use crate::proxy::{Proxy, refusal};
+use crate::stage::{DEADLINE, Stage, gate};
+
+/// An API server that keeps no history of its own, on an etcd that keeps a second of it.
+async fn forgetful() -> Result<ControlPlane> {
+    let flags = ["--watch-cache=false", "--etcd-compaction-interval=1s"];
+    let options = Options {
+        api_server_flags: flags.map(str::to_owned).into(),
+        ..Options::default()
+    };
+    let plane = ControlPlane::start(&Binaries::ensure(&Stderr::new())?, options).await?;
+    let definitions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crds/yaml");
+    let applier = Applier::new(plane.client().await?);
+    applier.path(&definitions).await?;
+    Ok(plane)
+}
+
+#[tokio::test]
+async fn nothing_is_missed_although_etcd_has_forgotten_it() -> Result<()> {
+    let plane = forgetful().await?;
+    let stage = Stage::on(plane.cluster(), "compacted", "2026-11-20T12:00:00Z").await?;
+    let proxy = Proxy::start(stage.client()).await?;
+    let controller = stage.start_in_real_time(proxy.client()?).await?;
+    let gates = stage.gates();
+    let create = async |name: &str, default: Setting| {
+        let gate = gate(name, default);
+        gates.create(&PostParams::default(), &gate).await
+    };
+    create("first", Setting::Open).await?;
+    stage.says("first", State::Open, "Default").await?;
+    let listed = gates.list(&ListParams::default()).await?;
+    let before = listed.metadata.resource_version.context("no version")?;
+
+    let away = refusal(StatusCode::INTERNAL_SERVER_ERROR, "InternalError");
+    proxy.order(away, Method::GET, "/gates?&watch=true", usize::MAX);
+    proxy.cut();
+    gates.delete("first", &DeleteParams::default()).await?;
+    create("second", Setting::Open).await?;
+    create("third", Setting::Closed).await?;
+    poll(DEADLINE, "what was before to be forgotten", async || {
+        let parameters = WatchParams::default();
+        let mut watch = Box::pin(gates.watch(&parameters, &before).await?);
+        let first = watch.try_next().await?.context("the watch ended")?;
+        let forgotten = matches!(&first, WatchEvent::Error(status) if status.code == 410);
+        ensure!(forgotten, "{first:?}");
+        Ok::<_, anyhow::Error>(())
+    })
+    .await?;
+
+    proxy.repair();
+    stage.says("second", State::Open, "Default").await?;
+    stage.says("third", State::Closed, "Default").await?;
+    knows(&controller, &["second", "third"]).await
+}
