@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use sluice_crds::{Require, State};
 
-use super::{Forces, View, answer_with, fold, opinions};
+use super::{Forces, View, answer_with, opinions};
 use crate::clock::Now;
 use crate::schedule::{HORIZON, UPCOMING};
 use crate::verdict::Opinion;
@@ -61,7 +61,7 @@ fn candidate(view: &View<'_>, forces: &Forces, now: Now) -> Option<Timestamp> {
 
 fn unforced(view: &View<'_>, now: Now) -> Option<Timestamp> {
     let (admitting, refusing): (Vec<Opinion>, Vec<Opinion>) =
-        opinions(view, now).partition(|opinion| fold::admits(view.require(), opinion));
+        opinions(view, now).partition(|opinion| opinion.admits(view.require()));
     match view.require() {
         Require::All if refusing.is_empty() => any(&admitting),
         Require::All => every(&refusing),

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use sluice_crds::gate::annotations::FORCE_SEEN;
 use sluice_crds::{Require, Setting, State};
 
-use super::{Answer, Force, Forces, Sight, View, fold, opinions};
+use super::{Answer, Force, Forces, Sight, View, opinions};
 use crate::clock::{Now, Trust};
 use crate::verdict::{Opinion, Reason, Verdict};
 use crate::words::clean;
@@ -121,7 +121,7 @@ pub(super) fn of_clock(trust: Trust) -> Option<String> {
 fn deciders(view: &View<'_>, state: State, verdicts: &[Verdict], now: Now) -> String {
     let require = view.require();
     let decides = |opinion: &Opinion| {
-        let admits = fold::admits(require, opinion);
+        let admits = opinion.admits(require);
         admits == (state == State::Open)
     };
     let places: Vec<usize> = opinions(view, now)
