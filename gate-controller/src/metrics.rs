@@ -58,8 +58,8 @@ fn delay_histogram() -> Histogram {
 }
 
 impl Default for Counters {
-    /// Everything at zero, and served from the start: of a series whose first value is 1 Prometheus
-    /// does not know that it has grown.
+    /// What is bound to happen is served from the start, at zero: of a series whose first value is 1
+    /// Prometheus does not know that it has grown.
     fn default() -> Self {
         let counters = Self {
             reconciles: Durations::default(),
@@ -70,9 +70,7 @@ impl Default for Counters {
             events_dropped: Counter::default(),
         };
         for kind in KINDS {
-            let labels = KindLabels { kind };
-            drop(counters.failures.get_or_create(&labels));
-            drop(counters.writes.get_or_create(&labels));
+            drop(counters.writes.get_or_create(&KindLabels { kind }));
         }
         for state in State::ALL {
             let labels = TransitionLabels {
