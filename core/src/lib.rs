@@ -10,6 +10,7 @@ pub mod clock;
 pub mod condition;
 pub mod cron;
 pub mod duration;
+pub mod expression;
 pub mod external;
 pub mod gate;
 pub mod gatekeeper;
