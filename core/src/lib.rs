@@ -16,6 +16,7 @@ pub mod gate;
 pub mod gatekeeper;
 pub mod lint;
 pub mod manual;
+pub mod objects;
 pub mod refusal;
 pub mod report;
 pub mod revision;

@@ -73,6 +73,14 @@ pub enum Reason {
     NotReported,
     /// Nobody verifies who says so.
     UnverifiedIdentity,
+    /// All objects are as they should be.
+    ObjectsReady,
+    /// Some object is not as it should be.
+    ObjectsNotReady,
+    /// There are no objects to look at.
+    NoObjects,
+    /// All is as it should be, but not for long enough.
+    Soaking,
     /// Other gates decide.
     Nested,
     /// The gate depends on itself.
@@ -114,6 +122,10 @@ impl Reason {
             Reason::External => "ExternalReport",
             Reason::NotReported => "NotReported",
             Reason::UnverifiedIdentity => "UnverifiedIdentity",
+            Reason::ObjectsReady => "ObjectsReady",
+            Reason::ObjectsNotReady => "ObjectsNotReady",
+            Reason::NoObjects => "NoObjects",
+            Reason::Soaking => "Soaking",
             Reason::Nested => "NestedGates",
             Reason::Cycle => "CyclicGates",
         }
