@@ -15,16 +15,18 @@ use sluice_crds::{Gatekeeper, GatekeeperSpec, State};
 use crate::clock::{Now, Trust};
 use crate::manual;
 use crate::refusal::{Refusal, Refusals};
-use crate::schedule::{self, Fault, HORIZON, Reading, Schedule, UPCOMING};
+use crate::schedule::{self, Fault, Reading, Schedule};
 use crate::span::Span;
 use crate::timeline::{Cause, Moment, Timeline};
 use crate::verdict::{Opinion, Reason, Verdict};
 use crate::words;
 
+mod ahead;
 mod report;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use ahead::{Ahead, MOST_LOOKS};
 pub use report::{Report, report};
 
 /// What a gatekeeper was judged from, besides its spec and the clock.
@@ -153,61 +155,48 @@ impl Keeper {
 
     /// What it says at `now`, without words.
     pub fn opinion(&self, now: Now) -> Opinion {
+        let good_until = self.rests_until();
+        if good_until.is_some_and(|good_until| good_until <= now.at) {
+            return Opinion::closed(Reason::Expired);
+        }
+        let opinion = self.lasting(now);
+        Opinion {
+            until: opinion.until.into_iter().chain(good_until).min(),
+            ..opinion
+        }
+    }
+
+    /// The same as if its evidence never ran out.
+    fn lasting(&self, now: Now) -> Opinion {
         if self.object.spec.suspend {
             return Opinion::closed(Reason::Suspended);
         }
-        match self.rule.as_ref() {
+        let opinion = match self.rule.as_ref() {
             Err(_) => Opinion::closed(Reason::InvalidSpec),
             Ok(Rule::Manual) => match &self.object.spec.manual {
-                Some(spec) => self.by_time(manual::opinion(spec, now.at), now),
+                Some(spec) => manual::opinion(spec, now.at),
                 None => Opinion::closed(Reason::InvalidSpec),
             },
             Ok(Rule::Schedule { schedule, timeline }) => {
                 self.scheduled(schedule, timeline.as_ref(), now)
             }
-        }
+        };
+        self.by_time(opinion, now)
     }
 
     /// What it says at `now`. It holds until time changes it: that evidence has to be renewed
     /// meanwhile is told by [`Keeper::good_until`].
     pub fn verdict(&self, now: Now) -> Verdict {
         let opinion = self.opinion(now);
-        match self.stand_in(&opinion, now) {
-            Some(reported) => Verdict::from(reported),
-            None => {
-                let valid_until = opinion
-                    .until
-                    .filter(|until| Some(*until) != self.good_until());
-                let message = self.explain(&opinion, now);
-                Verdict::new(
-                    Opinion {
-                        until: valid_until,
-                        ..opinion
-                    },
-                    message,
-                )
-            }
+        if let Some(reported) = self.stand_in(&opinion, now) {
+            return Verdict::from(reported);
         }
-    }
-
-    /// Its next changes of state after `now` that are known ahead: at most [`UPCOMING`], within
-    /// [`HORIZON`].
-    pub fn upcoming(&self, now: Now) -> Vec<(Timestamp, State)> {
-        let horizon = now.at.saturating_add(HORIZON).unwrap_or(Timestamp::MAX);
-        let mut changes: Vec<(Timestamp, State)> = Vec::new();
-        let mut opinion = self.opinion(now);
-        while let Some(next) = opinion.next {
-            if changes.len() == UPCOMING || next > horizon {
-                break;
-            }
-            let then = self.opinion(now.moved_to(next));
-            // What opens by time may be closed for another reason by then.
-            if then.state != opinion.state {
-                changes.push((next, then.state));
-            }
-            opinion = then;
-        }
-        changes
+        let until = match opinion.reason {
+            Reason::Expired => None,
+            _ => self.lasting(now).until,
+        };
+        let message = self.explain(&opinion, now);
+        Verdict::new(Opinion { until, ..opinion }, message)
     }
 
     fn scheduled(
@@ -216,33 +205,15 @@ impl Keeper {
         timeline: Result<&Timeline, &Fault>,
         now: Now,
     ) -> Opinion {
-        let good_until = self.good_until();
-        if good_until.is_some_and(|good_until| good_until <= now.at) {
-            return Opinion::closed(Reason::Expired);
-        }
-        let opinion = match self.moment(schedule, timeline, now.at) {
+        match self.moment(schedule, timeline, now.at) {
             Err(fault) => self.in_want_of_a_calendar(&fault, now),
-            Ok(moment) => {
-                let reason = match moment.cause {
-                    Cause::Inside(_) => Reason::InsideWindow,
-                    Cause::Unbounded => Reason::NoClosedWindow,
-                    Cause::ClosedBy(_) => Reason::ClosedWindow,
-                    Cause::LastStart(_) => Reason::LastStart,
-                    Cause::Outside => Reason::OutsideWindow,
-                    Cause::Undecided(_) => Reason::EvidenceUnavailable,
-                };
-                Opinion {
-                    state: moment.cause.state(),
-                    reason,
-                    until: [moment.holds_until(), good_until]
-                        .into_iter()
-                        .flatten()
-                        .min(),
-                    next: moment.next,
-                }
-            }
-        };
-        self.by_time(opinion, now)
+            Ok(moment) => Opinion {
+                state: moment.cause.state(),
+                reason: reason_of(moment.cause),
+                until: moment.holds_until(),
+                next: moment.next,
+            },
+        }
     }
 
     /// The moment at `at`: from the timeline at hand, or from one made for the occasion.
@@ -322,6 +293,14 @@ impl Keeper {
         (opinion.reason == reported_reason(reported)).then_some(reported)
     }
 
+    /// Until when its opinion rests on what was read. None: for as long as nothing is seen to
+    /// change.
+    fn rests_until(&self) -> Option<Timestamp> {
+        let rests = matches!(self.rule.as_ref(), Ok(Rule::Schedule { .. }));
+        self.good_until()
+            .filter(|_| rests && !self.object.spec.suspend)
+    }
+
     /// Until when everything that was read may be relied on. None: until it is seen to change.
     pub fn good_until(&self) -> Option<Timestamp> {
         let ends = self
@@ -383,6 +362,17 @@ impl Keeper {
             Ok(moment) => schedule::explain(schedule, &self.evidence.calendars, &moment),
             Err(fault) => fault.to_string(),
         }
+    }
+}
+
+fn reason_of(cause: Cause) -> Reason {
+    match cause {
+        Cause::Inside(_) => Reason::InsideWindow,
+        Cause::Unbounded => Reason::NoClosedWindow,
+        Cause::ClosedBy(_) => Reason::ClosedWindow,
+        Cause::LastStart(_) => Reason::LastStart,
+        Cause::Outside => Reason::OutsideWindow,
+        Cause::Undecided(_) => Reason::EvidenceUnavailable,
     }
 }
 

@@ -3,16 +3,14 @@
 use jiff::Timestamp;
 use sluice_crds::{Require, State};
 
-use super::{Forces, View, answer_with, opinions};
+use super::{Forces, Sight, View, answer_with, fold, opinions};
 use crate::clock::Now;
+use crate::gatekeeper::{Ahead, MOST_LOOKS};
 use crate::schedule::{HORIZON, UPCOMING};
-use crate::verdict::Opinion;
-
-/// How many instants are examined for one list of changes. Gatekeepers that flip out of step every
-/// minute would have it look for ever.
-const MOST_LOOKS: usize = 2_000;
+use crate::verdict::{Opinion, Reason};
 
 /// What time will do to a gate.
+#[derive(Default)]
 pub(super) struct Outlook {
     /// Its next changes of state, as [`upcoming`] tells them.
     pub changes: Vec<(Timestamp, State)>,
@@ -28,55 +26,93 @@ pub fn upcoming(view: &View<'_>, forces: &Forces, now: Now) -> Vec<(Timestamp, S
 
 pub(super) fn look_ahead(view: &View<'_>, forces: &Forces, now: Now) -> Outlook {
     let horizon = now.at.saturating_add(HORIZON).unwrap_or(Timestamp::MAX);
-    let mut changes = Vec::new();
-    let mut behind = None;
-    let mut state = answer_with(view, forces, now).state;
-    let mut at = now.at;
+    let mut course = Course::new(view, forces, now);
+    let mut outlook = Outlook::default();
+    let (mut at, mut state) = (now.at, None);
     for _ in 0..MOST_LOOKS {
-        match candidate(view, forces, now.moved_to(at)) {
-            Some(next) if next <= horizon && changes.len() < UPCOMING => at = next,
+        let Some((then, next)) = course.at(at) else {
+            break;
+        };
+        if state.is_some_and(|state| state != then) {
+            outlook.changes.push((at, then));
+        }
+        state = Some(then);
+        match next {
+            Some(next) if next <= horizon && outlook.changes.len() < UPCOMING => at = next,
             next => {
-                behind = next.filter(|_| changes.is_empty());
+                outlook.behind = next.filter(|_| outlook.changes.is_empty());
                 break;
             }
         }
-        let then = answer_with(view, forces, now.moved_to(at)).state;
-        if then != state {
-            changes.push((at, then));
-            state = then;
+    }
+    outlook
+}
+
+/// A gate that is asked about one instant after the other.
+struct Course<'a> {
+    /// The gate by itself, with its forces: what holds whatever its gatekeepers say.
+    alone: View<'a>,
+    forces: &'a Forces,
+    now: Now,
+    /// What its gatekeepers said last.
+    said: Vec<Opinion>,
+    /// What they will say. None: the same for ever.
+    keepers: Vec<Option<Ahead<'a>>>,
+}
+
+impl<'a> Course<'a> {
+    fn new(view: &View<'a>, forces: &'a Forces, now: Now) -> Self {
+        let ahead = |sight: &Sight<'a>| match sight {
+            Sight::Seen(keeper) => Some(keeper.ahead(now)),
+            Sight::Missing | Sight::Forbidden | Sight::Unreadable(_) => None,
+        };
+        Self {
+            said: opinions(view, now).collect(),
+            keepers: view.keepers.iter().map(ahead).collect(),
+            alone: View {
+                keepers: Vec::new(),
+                ..view.clone()
+            },
+            forces,
+            now,
         }
     }
-    Outlook { changes, behind }
-}
 
-/// The earliest instant after `now` at which the gate could change: a force starts or ends, or
-/// what holds the gate in its state has changed.
-fn candidate(view: &View<'_>, forces: &Forces, now: Now) -> Option<Timestamp> {
-    let forced = forces.ends().filter(|at| *at > now.at).min();
-    if forces.in_effect(now.at).is_some() {
-        return forced;
+    /// The state at `at`, which is no earlier than at the last call, and the earliest instant after
+    /// it at which the gate could change: a force starts or ends, or what holds the gate in its
+    /// state has changed. None: nobody knows.
+    fn at(&mut self, at: Timestamp) -> Option<(State, Option<Timestamp>)> {
+        let forced = self.forces.ends().filter(|end| *end > at).min();
+        let alone = answer_with(&self.alone, self.forces, self.now.moved_to(at));
+        if alone.reason != Reason::Default || self.keepers.is_empty() {
+            return Some((alone.state, forced));
+        }
+        for (said, keeper) in self.said.iter_mut().zip(&mut self.keepers) {
+            if let Some(keeper) = keeper {
+                *said = keeper.at(at)?;
+            }
+        }
+        let require = self.alone.require();
+        let state = fold::fold(require, self.said.iter().copied()).state;
+        let next = forced.into_iter().chain(self.may_change(require)).min();
+        Some((state, next))
     }
-    forced.into_iter().chain(unforced(view, now)).min()
-}
 
-fn unforced(view: &View<'_>, now: Now) -> Option<Timestamp> {
-    let (admitting, refusing): (Vec<Opinion>, Vec<Opinion>) =
-        opinions(view, now).partition(|opinion| opinion.admits(view.require()));
-    match view.require() {
-        Require::All if refusing.is_empty() => any(&admitting),
-        Require::All => every(&refusing),
-        Require::OneOf if admitting.is_empty() => any(&refusing),
-        Require::OneOf => every(&admitting),
+    /// When what they say may come to anything else.
+    fn may_change(&self, require: Require) -> Option<Timestamp> {
+        // One of these is enough for its state, whatever the others say.
+        let enough = match require {
+            Require::All => State::Closed,
+            Require::OneOf => State::Open,
+        };
+        let mut holding = (self.said.iter())
+            .filter(|opinion| opinion.counts_as(require) == enough)
+            .peekable();
+        if holding.peek().is_none() {
+            return self.said.iter().filter_map(|opinion| opinion.next).min();
+        }
+        // All of them have to have changed; one that never does, holds for ever.
+        let changes: Option<Vec<Timestamp>> = holding.map(|opinion| opinion.next).collect();
+        changes?.into_iter().max()
     }
-}
-
-/// The first of them to change is enough.
-fn any(opinions: &[Opinion]) -> Option<Timestamp> {
-    opinions.iter().filter_map(|opinion| opinion.next).min()
-}
-
-/// All of them have to have changed; one that never does, holds for ever.
-fn every(opinions: &[Opinion]) -> Option<Timestamp> {
-    let changes: Option<Vec<Timestamp>> = opinions.iter().map(|opinion| opinion.next).collect();
-    changes?.into_iter().max()
 }
