@@ -9,17 +9,23 @@ use crate::values::{Duration, Setting, State, Transition};
 
 mod approval;
 mod external;
+mod http;
 mod manual;
+mod metric;
 mod objects;
+mod references;
 mod revisions;
 mod schedule;
 
 pub use approval::{ApprovalRule, ApprovalStatus, Authors};
 pub use external::{External, ExternalReport};
+pub use http::{Http, HttpStatus};
 pub use manual::Manual;
+pub use metric::{Metric, MetricStatus, Range};
 pub use objects::{ExpectedCondition, ObjectRule, Objects, ObjectsStatus};
+pub use references::{CertificateReference, ConfigMapKeyReference, SecretReference};
 pub use revisions::{ListSource, Revisions};
-pub use schedule::{Calendar, CertificateReference, ConfigMapKeyReference, Schedule, Window};
+pub use schedule::{Calendar, Schedule, Window};
 
 /// One rule, of exactly one kind.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
