@@ -13,6 +13,7 @@ use axum::http::{Response, StatusCode};
 use axum::routing::get;
 use futures::StreamExt;
 use futures::stream;
+use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 use tokio::sync::{broadcast, watch};
 
@@ -97,10 +98,23 @@ impl FakeApi {
 
     /// Creates or replaces a Secret with one key, whose value is given in base64.
     pub(crate) fn put_secret(&self, namespace: &str, name: &str, key: &str, base64: &str) {
+        self.put_secret_value(namespace, name, &json!({ key: base64 }));
+    }
+
+    /// Creates or replaces a Secret with these keys and their values.
+    pub(crate) fn put_secret_keys(&self, namespace: &str, name: &str, keys: &[(&str, &[u8])]) {
+        let data: BTreeMap<_, _> = keys
+            .iter()
+            .map(|(key, value)| (*key, ByteString(value.to_vec())))
+            .collect();
+        self.put_secret_value(namespace, name, &json!(data));
+    }
+
+    fn put_secret_value(&self, namespace: &str, name: &str, data: &Value) {
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret",
             "metadata": { "namespace": namespace, "name": name },
-            "data": { key: base64 },
+            "data": data,
         });
         let key = (namespace.to_owned(), name.to_owned());
         self.0.secrets.lock().unwrap().insert(key, secret);

@@ -16,7 +16,14 @@ pub mod config_maps;
 pub mod egress;
 #[cfg(test)]
 mod fake_api;
+#[allow(dead_code, reason = "wired in the next step")]
+mod http;
+#[allow(dead_code, reason = "wired in the next step")]
+mod metric;
+#[allow(dead_code, reason = "wired in the next step")]
+mod polling;
 mod schedule;
+#[allow(dead_code, reason = "wired in the next step")]
 mod secrets;
 
 pub use config_maps::{ConfigMapKey, ConfigMaps};
