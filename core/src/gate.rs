@@ -90,6 +90,15 @@ pub fn answer(view: &View<'_>, now: Now) -> Answer {
     answer_with(view, &forces, now)
 }
 
+/// The same with its words (who decided, what was seen), and until when time cannot change it.
+pub fn explain(view: &View<'_>, now: Now) -> (Answer, Option<Timestamp>, String) {
+    let forces = force::judge(view.gate, view.identity, now);
+    let answer = answer_with(view, &forces, now);
+    let verdicts = words::verdicts(view, now);
+    let message = words::explain(view, &forces, &answer, &verdicts, None, now);
+    (answer, until(view, &forces, now), message)
+}
+
 /// The same, with the annotations and the terms of the spec read already.
 fn answer_with(view: &View<'_>, forces: &Forces, now: Now) -> Answer {
     let undisputed = |state, reason| Answer {

@@ -90,8 +90,8 @@ enum Found<'a> {
     Entry(&'a Pattern),
     /// Nothing, and everything was read.
     Nothing,
-    /// Nothing in what was read; this was not.
-    Unread(&'a ListSource, Option<&'a Reading>),
+    /// Nothing in what was read, and one was not: what came of it, if anything.
+    Unread(Option<&'a Reading>),
 }
 
 impl Revisions {
@@ -149,7 +149,7 @@ impl Revisions {
         };
         match find(&self.deny, &self.deny_from, denied, revision) {
             Found::Entry(_) => return Opinion::closed(Reason::RevisionDenied),
-            Found::Unread(_, reading) => return unread(reading),
+            Found::Unread(reading) => return unread(reading),
             Found::Nothing => {}
         }
         if self.allow.is_empty() && self.allow_from.is_empty() {
@@ -157,7 +157,7 @@ impl Revisions {
         }
         match find(&self.allow, &self.allow_from, allowed, revision) {
             Found::Entry(_) => Opinion::of(State::Open, Reason::RevisionAllowed),
-            Found::Unread(_, reading) => unread(reading),
+            Found::Unread(reading) => unread(reading),
             Found::Nothing => Opinion::closed(Reason::RevisionNotListed),
         }
     }
@@ -192,7 +192,7 @@ impl Revisions {
             Found::Entry(entry) => {
                 format!("{revision} {what}: it matches `{}`", entry.as_str())
             }
-            Found::Nothing | Found::Unread(..) => format!("{revision} {what}"),
+            Found::Nothing | Found::Unread(_) => format!("{revision} {what}"),
         }
     }
 
@@ -262,7 +262,7 @@ fn find<'a>(
     }
     let unread = |place: &usize| !matches!(readings.get(*place), Some(Reading::Read(_)));
     match (0..from.len()).find(unread) {
-        Some(place) => Found::Unread(&from[place], readings.get(place)),
+        Some(place) => Found::Unread(readings.get(place)),
         None => Found::Nothing,
     }
 }

@@ -17,8 +17,10 @@ use crate::cache::{Cache, Seen};
 use crate::evidence::EvidenceStore;
 use crate::key::{KeyRef, ObjectKey};
 
+mod decide;
 mod users;
 
+pub use decide::Decider;
 use users::Users;
 
 /// The caches and what is derived from them.
@@ -50,6 +52,17 @@ enum Found {
     Forbidden,
     Unreadable(Arc<str>),
     Keeper(Arc<Keeper>),
+}
+
+impl Found {
+    fn sight(&self) -> Sight<'_> {
+        match self {
+            Found::Missing => Sight::Missing,
+            Found::Forbidden => Sight::Forbidden,
+            Found::Unreadable(why) => Sight::Unreadable(why),
+            Found::Keeper(keeper) => Sight::Seen(keeper),
+        }
+    }
 }
 
 impl World {
@@ -105,11 +118,19 @@ impl World {
 
     /// Does something with a gate and everything that it names.
     pub fn with_view<R>(&self, gate: &Gate, at: Timestamp, act: impl FnOnce(&View<'_>) -> R) -> R {
+        let found = self.found(gate, at);
+        act(&View {
+            gate,
+            keepers: found.iter().map(Found::sight).collect(),
+            identity: self.standing().identity,
+        })
+    }
+
+    /// The gatekeepers that a gate names, ready to be asked about `at`.
+    fn found(&self, gate: &Gate, at: Timestamp) -> Vec<Found> {
         let namespace = gate.metadata.namespace.as_deref().unwrap_or_default();
-        let found: Vec<Found> = gate
-            .spec
-            .gatekeepers
-            .iter()
+        let references = gate.spec.gatekeepers.iter();
+        references
             .map(|reference| {
                 let named = reference.namespace.as_deref().unwrap_or(namespace);
                 if named != namespace && !self.cross_namespace {
@@ -119,18 +140,7 @@ impl World {
                 let namespace = named;
                 self.find(KeyRef { namespace, name }, at)
             })
-            .collect();
-        let sights = found.iter().map(|found| match found {
-            Found::Missing => Sight::Missing,
-            Found::Forbidden => Sight::Forbidden,
-            Found::Unreadable(why) => Sight::Unreadable(why),
-            Found::Keeper(keeper) => Sight::Seen(keeper),
-        });
-        act(&View {
-            gate,
-            keepers: sights.collect(),
-            identity: self.standing().identity,
-        })
+            .collect()
     }
 
     /// A gatekeeper, ready to be asked about `at`.

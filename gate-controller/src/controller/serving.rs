@@ -12,11 +12,12 @@ use tokio_util::task::TaskTracker;
 use super::Parts;
 use crate::Settings;
 use crate::http;
-use crate::http::asking::{Asking, Decide};
+use crate::http::asking::Asking;
 use crate::http::auth::{Kept, Reviews};
 use crate::http::limit::Rate;
 use crate::http::tls::{Certificates, LOOK_AGAIN};
 use crate::metrics::Sources;
+use crate::world::Decider;
 
 /// Serves metrics and health at the addresses of the settings. Says where: port 0 is any that is
 /// free.
@@ -79,13 +80,8 @@ async fn serve_one(
 
 /// Serves those who ask, at the address of the settings if there is one, until `shutdown`. What is
 /// under way then belongs to `tasks`.
-#[expect(
-    dead_code,
-    reason = "the world does not decide about sets of gates yet"
-)]
 pub(super) async fn serve_check(
     parts: &Parts,
-    decide: Arc<dyn Decide>,
     tasks: &TaskTracker,
     shutdown: &CancellationToken,
 ) -> anyhow::Result<Option<SocketAddr>> {
@@ -95,8 +91,12 @@ pub(super) async fn serve_check(
     };
     let certificates = certificates(settings, address).await?;
     let audiences = settings.check_audience.clone();
+    let decider = Decider {
+        world: Arc::clone(&parts.world),
+        clock: Arc::clone(&parts.clock),
+    };
     let asking = Asking::new(
-        decide,
+        Arc::new(decider),
         Reviews::new(parts.client.clone(), audiences, Kept::default()),
         Rate {
             rate: NonZeroU32::new(settings.check_rate).unwrap_or(NonZeroU32::MIN),
