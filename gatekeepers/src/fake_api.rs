@@ -1,5 +1,5 @@
-//! An API server in memory, for tests: ConfigMaps that can be listed and watched by name, and
-//! Secrets that can be read. Other crates' tests use this file too.
+//! An API server in memory, for tests: ConfigMaps that can be listed and watched by name, Secrets
+//! that can be read, and objects of any kind. Other crates' tests use this file too.
 #![allow(dead_code, reason = "not every crate's tests use all of it")]
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -16,6 +16,10 @@ use futures::stream;
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 use tokio::sync::{broadcast, watch};
+
+// By its path from here, whoever includes this file.
+#[path = "fake_api/objects.rs"]
+mod objects;
 
 type Key = (String, String);
 
@@ -34,6 +38,7 @@ struct Inner {
     silent: watch::Sender<HashSet<String>>,
     lists: AtomicUsize,
     watches: AtomicUsize,
+    objects: objects::Objects,
 }
 
 impl FakeApi {
@@ -48,6 +53,7 @@ impl FakeApi {
             silent: watch::Sender::default(),
             lists: AtomicUsize::new(0),
             watches: AtomicUsize::new(0),
+            objects: objects::Objects::default(),
         }))
     }
 
@@ -57,6 +63,7 @@ impl FakeApi {
         let router: Router = Router::new()
             .route(maps, get(config_maps))
             .route(secrets, get(secret))
+            .fallback(objects::serve)
             .with_state(self.clone());
         kube::Client::new(router, "default")
     }

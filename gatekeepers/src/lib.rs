@@ -21,19 +21,26 @@ mod http;
 #[allow(dead_code, reason = "wired in the next step")]
 mod metric;
 #[allow(dead_code, reason = "wired in the next step")]
+pub mod objects;
+#[allow(dead_code, reason = "wired in the next step")]
 mod polling;
 mod schedule;
 #[allow(dead_code, reason = "wired in the next step")]
 mod secrets;
+mod source;
 
 pub use config_maps::{ConfigMapKey, ConfigMaps};
 pub use egress::Egress;
+pub use objects::ObjectWatches;
+pub use source::{ObjectsKey, Source};
 
 /// What evidence is gathered with. Cheap to clone: clones share their watches and limits.
 #[derive(Clone)]
 pub struct Clients {
     /// The ConfigMaps of the cluster.
     pub config_maps: ConfigMaps,
+    /// Objects of other kinds.
+    pub objects: ObjectWatches,
     /// The way out of the cluster.
     pub egress: Egress,
     kubernetes: kube::Client,
@@ -45,6 +52,7 @@ impl Clients {
     pub fn new(kubernetes: kube::Client, egress: Egress) -> Self {
         Self {
             config_maps: ConfigMaps::new(kubernetes.clone()),
+            objects: ObjectWatches::new(kubernetes.clone()),
             egress,
             kubernetes,
             reader: schedule::Reader::default(),
@@ -97,10 +105,13 @@ pub fn needs_evidence(spec: &GatekeeperSpec) -> bool {
     }
 }
 
-/// The ConfigMaps that a gatekeeper is judged from: a change of one is a reason to observe anew.
-pub fn sources(object: &Gatekeeper) -> Vec<ConfigMapKey> {
+/// What a gatekeeper is judged from inside the cluster: a change of it is a reason to observe anew.
+pub fn sources(object: &Gatekeeper) -> Vec<Source> {
     match object.spec.kind() {
-        Ok(Kind::Schedule(spec)) => schedule::sources(spec, &namespace(object)),
+        Ok(Kind::Schedule(spec)) => {
+            let maps = schedule::sources(spec, &namespace(object)).into_iter();
+            maps.map(Source::ConfigMap).collect()
+        }
         Ok(Kind::Manual(_)) | Err(NotOneKind) => Vec::new(),
     }
 }

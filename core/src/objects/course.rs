@@ -135,21 +135,18 @@ impl Course {
 
 impl Sighting {
     /// What was seen of a rule's parts, each with its course, in the order of the spec.
-    pub fn of<'a>(
-        parts: impl Iterator<Item = (&'a Part, &'a Course)> + Clone,
-        good_until: Timestamp,
-    ) -> Self {
-        let courses = parts.clone().map(|(_, course)| course);
-        let since = courses.clone().map(|course| course.satisfied_since);
-        let since: Option<Vec<Timestamp>> = since.collect();
+    pub fn of(parts: &[(&Part, &Course)], good_until: Timestamp) -> Self {
+        let courses = || parts.iter().map(|(_, course)| *course);
+        let since: Option<Vec<Timestamp>> =
+            courses().map(|course| course.satisfied_since).collect();
+        let mut parts = parts.iter();
         Self {
-            seen: courses.clone().map(Course::len).sum(),
-            satisfied: courses.clone().map(|course| course.satisfied).sum(),
-            first_unsatisfied: parts
-                .clone()
-                .find_map(|(part, course)| course.first_unsatisfied(part)),
+            seen: courses().map(Course::len).sum(),
+            satisfied: courses().map(|course| course.satisfied).sum(),
+            first_unsatisfied: parts.find_map(|(part, course)| course.first_unsatisfied(part)),
+            // All have been since the last of them has.
             satisfied_since: since.and_then(|since| since.into_iter().max()),
-            digest: digest(courses),
+            digest: digest(courses()),
             good_until,
         }
     }
