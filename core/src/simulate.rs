@@ -169,6 +169,7 @@ impl World {
                     Ok(calendar) => Reading::Read {
                         calendar: Arc::new(calendar),
                         good_until: None,
+                        overdue: None,
                     },
                     Err(error) => Reading::Broken(error),
                 },

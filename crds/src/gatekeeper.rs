@@ -190,7 +190,7 @@ pub struct CalendarStatus {
     /// The first 12 hexadecimal digits of the SHA-256 of its text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// What is wrong with it.
+    /// What is wrong with it. Beside `events`: why it is kept as it was and not read again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

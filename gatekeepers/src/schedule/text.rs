@@ -35,6 +35,7 @@ pub(super) fn reading(parsed: &Parsed, good_until: Option<Timestamp>) -> Reading
         Ok(calendar) => Reading::Read {
             calendar: Arc::clone(calendar),
             good_until,
+            overdue: None,
         },
         Err(error) => Reading::Broken(error.clone()),
     }
