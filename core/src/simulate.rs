@@ -16,7 +16,7 @@ use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::gatekeeper::Calendar as Source;
 use sluice_crds::{Gate, GateSpec, Gatekeeper};
 
-use crate::calendar::Calendar;
+use crate::calendar::{Calendar, in_config_map};
 use crate::gatekeeper::Evidence;
 use crate::schedule::{Reading, Schedule};
 
@@ -163,9 +163,9 @@ impl World {
         match self.config_maps.get(&key) {
             None => Some(Reading::Unavailable(format!("there is no ConfigMap {key}"))),
             Some(None) => None,
-            Some(Some(map)) => Some(match text(map, &reference.key) {
+            Some(Some(map)) => Some(match entry(map, &reference.key) {
                 Err(why) => Reading::Unavailable(format!("the ConfigMap {key} {why}")),
-                Ok(text) => match Calendar::parse(text, zone) {
+                Ok(bytes) => match Calendar::read(bytes, zone) {
                     Ok(calendar) => Reading::Read {
                         calendar: Arc::new(calendar),
                         good_until: None,
@@ -178,17 +178,9 @@ impl World {
     }
 }
 
-/// The text under `key`, or what stands in the way.
-pub(crate) fn text<'a>(map: &'a ConfigMap, key: &str) -> Result<&'a str, String> {
-    let binary = map
-        .binary_data
-        .as_ref()
-        .is_some_and(|data| data.contains_key(key));
-    match map.data.as_ref().and_then(|data| data.get(key)) {
-        Some(text) => Ok(text),
-        None if binary => Err(format!("has {key} in binaryData, where no text is")),
-        None => Err(format!("has no key {key}")),
-    }
+/// What `map` has under `key`, or what stands in the way.
+pub(crate) fn entry<'a>(map: &'a ConfigMap, key: &str) -> Result<&'a [u8], String> {
+    in_config_map(map, key).ok_or_else(|| format!("has no key {key}"))
 }
 
 fn implied_gate(key: &Key) -> Gate {

@@ -467,6 +467,10 @@ metadata: {name: holidays}
     &format!("{GATE}spec: {{schedule: {{closed: [{{calendar: {{configMapRef: {{name: a, key: b}}}}}}]}}}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{b: nonsense}}"),
     "data[b]: the text does not begin with BEGIN:VCALENDAR; give the text", true
 )]
+#[case::broken_binary_calendar(
+    &format!("{GATE}spec: {{schedule: {{closed: [{{calendar: {{configMapRef: {{name: a, key: b}}}}}}]}}}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\nbinaryData: {{b: bm9uc2Vuc2U=}}"),
+    "data[b]: the text does not begin with BEGIN:VCALENDAR; give the text", true
+)]
 #[case::never_open(
     &format!("{GATE}spec: {{schedule: {{open: [{{from: '2020-01-01T00:00:00', until: '2020-01-02T00:00:00'}}]}}}}"),
     "the gate does not open within 90 days", false

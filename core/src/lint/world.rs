@@ -9,7 +9,7 @@ use crate::gate::{Identity, force};
 use crate::gatekeeper::Keeper;
 use crate::refusal::Refusal;
 use crate::schedule::{HORIZON, Schedule};
-use crate::simulate::{Key, Scene, World, text};
+use crate::simulate::{Key, Scene, World, entry};
 use crate::span::Span;
 use crate::verdict::Reason;
 
@@ -97,15 +97,15 @@ impl Remarks<'_> {
             return;
         };
         let before = self.remarks.len();
-        for (map, entry) in World::calendars_of(gatekeeper) {
+        for (map, key_of_data) in World::calendars_of(gatekeeper) {
             let found = self.world.config_maps.get(&map).and_then(Option::as_ref);
-            let read = found.map(|found| text(found, &entry));
+            let read = found.map(|found| entry(found, &key_of_data));
             match read {
                 None => self.missing(key, &format!("there is no ConfigMap {map} in these files")),
                 Some(Err(why)) => self.missing(key, &format!("the ConfigMap {map} {why}")),
-                Some(Ok(text)) => {
-                    if let Err(error) = Calendar::parse(text, schedule.zone()) {
-                        let what = of_calendar(&error, &entry);
+                Some(Ok(bytes)) => {
+                    if let Err(error) = Calendar::read(bytes, schedule.zone()) {
+                        let what = of_calendar(&error, &key_of_data);
                         self.refuse(Subject::ConfigMap(map), what);
                     }
                 }

@@ -1,6 +1,7 @@
 //! Calendars in ConfigMaps: read when the map changes, good until it changes again.
 
 use k8s_openapi::api::core::v1::ConfigMap;
+use sluice_core::calendar::in_config_map;
 use sluice_core::schedule::Reading;
 use sluice_crds::gatekeeper::{Calendar, ConfigMapKeyReference};
 
@@ -29,21 +30,12 @@ impl Look<'_> {
             Ok(None) => return unavailable(format!("there is no ConfigMap {key}")),
             Ok(Some(map)) => map,
         };
-        let Some(bytes) = entry(&map, &reference.key) else {
+        let Some(bytes) = in_config_map(&map, &reference.key) else {
             return unavailable(without_key(&map, &key, &reference.key));
         };
         let parsed = self.clients.reader.read(bytes, &self.zone).await;
         self.seen(source, text::reading(&parsed, None), parsed.ok(), None)
     }
-}
-
-fn entry<'a>(map: &'a ConfigMap, key: &str) -> Option<&'a [u8]> {
-    let text = map
-        .data
-        .as_ref()
-        .and_then(|data| data.get(key))
-        .map(String::as_bytes);
-    text.or_else(|| Some(map.binary_data.as_ref()?.get(key)?.0.as_slice()))
 }
 
 fn without_key(map: &ConfigMap, name: &ConfigMapKey, key: &str) -> String {
@@ -101,13 +93,5 @@ mod tests {
         let said = without_key(&map(text, binary), &name, "uk.ics");
         let expected = format!("the ConfigMap apps/holidays has no key `uk.ics`; it has {has}");
         assert_eq!(said, expected);
-    }
-
-    #[test]
-    fn a_text_may_be_under_either() {
-        let map = map(&["a"], &["b"]);
-        assert_eq!(entry(&map, "a"), Some(&b"text"[..]));
-        assert_eq!(entry(&map, "b"), Some(&b"binary"[..]));
-        assert_eq!(entry(&map, "c"), None);
     }
 }
