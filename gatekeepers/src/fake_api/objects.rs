@@ -161,7 +161,7 @@ impl FakeApi {
         });
     }
 
-    /// A service account, which may read these kinds.
+    /// A service account, which may read these kinds, or of a kind (`deployments/web`) one object.
     pub(crate) fn put_account(&self, namespace: &str, name: &str, plurals: &[&str]) {
         self.0.objects.change(|known| {
             known
@@ -283,11 +283,14 @@ impl FakeApi {
             );
         }
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let asked = (
+        let (user, attributes) = (
             text(&review["spec"]["user"]),
-            text(&review["spec"]["resourceAttributes"]["resource"]),
+            &review["spec"]["resourceAttributes"],
         );
-        let allowed = known.allowed.contains(&asked);
+        let plural = text(&attributes["resource"]);
+        let one = format!("{plural}/{}", text(&attributes["name"]));
+        let may = |resource| known.allowed.contains(&(user.clone(), resource));
+        let allowed = may(plural) || may(one);
         review["status"] = json!({ "allowed": allowed });
         answer(StatusCode::CREATED, &review)
     }

@@ -80,31 +80,27 @@ impl Follower {
                 None => self.list().await.map(|listed| version = Some(listed)),
                 Some(version) => self.watch(version).await,
             };
-            let news = match ended {
-                Ok(()) => {
-                    backoff.reset();
-                    continue;
-                }
-                Err(Trouble::Vanished) => return self.tell(Sight::Vanished),
-                Err(Trouble::Passing(why)) => Sight::Nothing(Some(why)),
-                Err(trouble) => {
-                    // From where it was it does not go on.
-                    version = None;
-                    match trouble {
-                        Trouble::Refused(verb) => Sight::Refused(verb),
-                        Trouble::TooMuch(why) => {
-                            self.store().clear();
-                            Sight::TooMuch(why)
-                        }
-                        _ => Sight::Nothing(None),
-                    }
-                }
+            let Err(trouble) = ended else {
+                backoff.reset();
+                continue;
             };
-            let wait = match &news {
-                Sight::TooMuch(_) => TOO_MUCH,
-                _ => backoff.next().unwrap_or(SILENCE),
-            };
-            self.tell(news);
+            // Only after what passes is there a place to go on from.
+            if !matches!(trouble, Trouble::Passing(_)) {
+                version = None;
+            }
+            let mut wait = backoff.next().unwrap_or(SILENCE);
+            match trouble {
+                Trouble::Vanished => return self.tell(Sight::Vanished),
+                Trouble::Lost => {}
+                Trouble::Passing(why) => self.tell(Sight::Nothing(Some(why))),
+                Trouble::Refused(verb) => self.tell(Sight::Refused(verb)),
+                Trouble::TooMuch(why) => {
+                    self.tell(Sight::TooMuch(why));
+                    // After it was told: nobody is to take it for a place with nothing in it.
+                    self.store().clear();
+                    wait = TOO_MUCH;
+                }
+            }
             pause(wait).await;
         }
     }

@@ -76,7 +76,8 @@ impl Look<'_> {
         })
     }
 
-    /// Asks whether the service account may read the objects. Returns when to ask again.
+    /// Asks whether the service account may read the objects: all in their namespace, because many
+    /// share that answer, and if not, the one. Returns when to ask again.
     async fn ask(
         &self,
         spec: &ObjectRule,
@@ -84,9 +85,15 @@ impl Look<'_> {
         namespace: Option<&str>,
     ) -> Result<Timestamp, Obstacle> {
         let account = (self.home.as_str(), self.rule.service_account());
-        let question = Question::new(account, kind, namespace, spec.name.as_deref());
-        let rights = self.watches.rights();
-        rights.may_read(&question, self.asks_anew, self.now).await
+        let may_read = async |name| {
+            let question = Question::new(account, kind, namespace, name);
+            let rights = self.watches.rights();
+            rights.may_read(&question, self.asks_anew, self.now).await
+        };
+        match (may_read(None).await, spec.name.as_deref()) {
+            (Err(_), Some(name)) => may_read(Some(name)).await,
+            (answer, _) => answer,
+        }
     }
 
     /// Goes on with the news, beside the threads that serve everybody else: expressions take their

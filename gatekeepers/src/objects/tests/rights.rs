@@ -22,13 +22,31 @@ async fn the_api_server_is_asked_for_the_account_and_its_groups() {
     let reviews = stage.api.reviews();
     for verb in ["get", "list", "watch"] {
         let deployment = json!({
-            "group": "apps", "resource": "deployments", "namespace": "apps", "name": "web", "verb": verb,
+            "group": "apps", "resource": "deployments", "namespace": "apps", "verb": verb,
         });
         let node = json!({ "group": "", "resource": "nodes", "verb": verb });
         assert!(reviews.contains(&asked(deployment)), "{verb}: {reviews:?}");
         assert!(reviews.contains(&asked(node)), "{verb}: {reviews:?}");
     }
     assert_eq!(reviews.len(), 6);
+}
+
+#[tokio::test]
+async fn the_right_to_one_object_is_enough_for_it() {
+    let stage = Stage::new();
+    stage.put("web", ready());
+    stage.put("api", ready());
+    stage
+        .api
+        .put_account("apps", "reader", &["deployments/web"]);
+    let seen = stage
+        .look(&spec(&[named("web")]), &Seen::default(), 0)
+        .await;
+    assert_eq!(counts(&seen), (1, 1, Some(0)));
+    for spec in [spec(&[named("api")]), spec(&[all()])] {
+        let seen = stage.look(&spec, &Seen::default(), 0).await;
+        assert!(why(&seen).contains("may not get deployments.apps"));
+    }
 }
 
 #[tokio::test]
