@@ -62,7 +62,7 @@ enum Rule {
 pub fn check(spec: &GatekeeperSpec) -> Result<(), Refusals> {
     match kind(spec)? {
         Kind::Schedule(spec) => Schedule::read(spec, "spec.schedule").map(|_| ()),
-        Kind::Manual(_) => Ok(()),
+        Kind::Manual(spec) => manual::check(spec).map_err(Refusals::from),
     }
 }
 

@@ -126,7 +126,9 @@ pub struct VerdictStatus {
     pub reason: String,
     /// Why, in a sentence.
     pub message: String,
-    /// Until when this holds. Past it the verdict counts as closed. None: until a spec changes.
+    /// Until when time changes nothing of it. In a gatekeeper's own status it is also no later than
+    /// what was read is good; renewed evidence moves that on. Past it the verdict counts as closed.
+    /// None: until a spec changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_until: Option<Time>,
 }

@@ -124,6 +124,16 @@ fn what_is_right_is_let_through(#[case] kind: &str, #[case] spec: &str) {
 )]
 #[case(
     "Gatekeeper",
+    "{schedule: {open: [{from: 2026-12-19, until: '2026-12-20T00:00:00'}]}}",
+    "spec.schedule.open[0].from: `2026-12-19` is not a local date and time; write it with a time: 2026-12-19T00:00:00"
+)]
+#[case::beside_what_cannot_be_read(
+    "Gatekeeper",
+    "{schedule: {open: [{from: 2026-12-19, until: '2026-12-20T00:00:00', duration: 5}]}}",
+    "spec.schedule.open[0].from: `2026-12-19` is not of the form it should have; write a local date and time such as 2026-12-19T00:00:00"
+)]
+#[case(
+    "Gatekeeper",
     "{schedule: {timeZone: Mars, open: [{cron: '* * * * *'}]}}",
     "spec.schedule.timeZone: there is no time zone `Mars`"
 )]
@@ -325,6 +335,11 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "until: must be later",
         "Gatekeeper",
         "{schedule: {open: [{from: '2026-12-19T00:00:00', until: '2026-12-19T00:00:00'}]}}",
+    ),
+    (
+        "until: must be before",
+        "Gatekeeper",
+        "{manual: {state: open, until: '9999-12-30T00:00:00Z'}}",
     ),
     (
         "duration: belongs to cron",
