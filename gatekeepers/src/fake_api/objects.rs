@@ -249,7 +249,10 @@ impl FakeApi {
             })
             .collect();
         if resources.is_empty() {
-            return missing();
+            // As the real one does.
+            let mut response = Response::new(Body::from("404 page not found\n"));
+            *response.status_mut() = StatusCode::NOT_FOUND;
+            return response;
         }
         let list = json!({
             "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version,

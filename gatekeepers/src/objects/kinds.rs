@@ -127,7 +127,8 @@ impl Kinds {
         let (resource, capabilities) = match asked {
             Ok(Ok(found)) => found,
             Ok(Err(Error::Discovery(DiscoveryError::MissingKind(_)))) => return Err(missing(key)),
-            Ok(Err(Error::Api(status))) if status.is_not_found() => return Err(missing(key)),
+            // By its code: of a group that it has not, the API server says so in plain text.
+            Ok(Err(Error::Api(status))) if status.code == 404 => return Err(missing(key)),
             Ok(Err(_)) | Err(_) => {
                 let version = &key.api_version;
                 return Err(format!(
