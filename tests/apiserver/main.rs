@@ -5,6 +5,7 @@
 mod admission;
 mod calendars;
 mod chart;
+mod check;
 mod cli;
 mod flux_strip;
 mod forces;

@@ -8,20 +8,20 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::routing::{get, post};
-use axum::{Extension, Router};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::join_all;
 use sluice_core::revision::Revision;
 use sluice_crds::{Decision, GateSet, Subject};
 
-use super::auth::{Caller, RESOURCE, Reviews, Unanswered, VERB};
+use super::auth::{Caller, RESOURCE, Reviews, Unasked, VERB};
 use super::limit::{Limiter, Rate, Who};
 use super::problem::Refused;
 use super::question::Question;
@@ -30,8 +30,8 @@ use super::{check, flagger, guard, openapi};
 /// The most bytes of a body.
 const BODY: usize = 64 * 1024;
 
-/// How often tokens that are not known yet are taken from one address, before the API server is
-/// asked whose they are.
+/// How often the API server is asked for one address whose a token is. A refusal costs as little as
+/// any: it is the API server that is spared.
 const STRANGERS: Rate = Rate {
     rate: NonZeroU32::new(20).unwrap(),
     burst: NonZeroU32::new(100).unwrap(),
@@ -112,20 +112,9 @@ impl Asking {
         remote: Remote,
         token: Option<&str>,
     ) -> Result<Arc<Caller>, Refused> {
-        if let Some(token) = token
-            && let Some(caller) = self.reviews.known(token).await
-        {
-            return Ok(caller);
-        }
-        let who = Who::at(remote.0);
-        let waiting = self.strangers.take(who, NonZeroU32::MIN);
-        waiting.map_err(|after| {
-            let error =
-                "too many requests with no token, or an unknown one, come from your address";
-            too_many(error, after)
-        })?;
         let token = token.ok_or_else(|| self.unknown("no bearer token was sent"))?;
-        let caller = self.reviews.caller(token).await.map_err(unanswered)?;
+        let take = || self.strangers.take(Who::at(remote.0), NonZeroU32::MIN);
+        let caller = self.reviews.caller(token, take).await.map_err(unasked)?;
         caller.ok_or_else(|| self.unknown("the API server does not know the bearer token"))
     }
 
@@ -159,7 +148,7 @@ impl Asking {
     ) -> Result<(), Refused> {
         let asked = question.gates().map(async |(namespace, name, field)| {
             let allowed = self.reviews.may_check(caller, namespace, name).await;
-            match allowed.map_err(unanswered)? {
+            match allowed.map_err(unasked)? {
                 true => Ok(()),
                 false => Err(forbidden(caller, namespace, name).at(field)),
             }
@@ -184,11 +173,6 @@ impl Remote {
     pub(super) fn of(parts: &Parts) -> Self {
         let remote = parts.extensions.get().copied();
         remote.unwrap_or(Self(Ipv4Addr::UNSPECIFIED.into()))
-    }
-
-    /// Notes it in all requests.
-    pub(super) fn layer(self) -> Extension<Self> {
-        Extension(self)
     }
 }
 
@@ -223,13 +207,19 @@ pub(super) async fn whole(body: Body) -> Result<Bytes, Refused> {
 }
 
 fn too_many(error: &str, after: Duration) -> Refused {
-    let remedy = "wait for as many seconds as the header Retry-After says; the answer says in \
-                  `next` when it may change";
+    let remedy = "wait for as many seconds as the header Retry-After says";
     Refused::new(StatusCode::TOO_MANY_REQUESTS, error, remedy).again(after)
 }
 
-fn unanswered(why: Unanswered) -> Refused {
-    Refused::unavailable(why.to_string())
+fn unasked(why: Unasked) -> Refused {
+    match why {
+        Unasked::Unanswered(what) => {
+            Refused::unavailable(format!("the API server cannot be asked {what}"))
+        }
+        Unasked::Limited(after) => {
+            too_many("too many unknown tokens come from your address", after)
+        }
+    }
 }
 
 fn forbidden(caller: &Caller, namespace: &str, name: &str) -> Refused {

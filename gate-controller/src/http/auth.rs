@@ -7,23 +7,27 @@
 //! away shows soon. Tokens are not kept, only their hashes. However many ask the same at once, the
 //! API server is asked once.
 
-use std::fmt;
+use std::fmt::{self, Debug};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
 use kube::api::PostParams;
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
 use moka::Expiry;
 use moka::future::Cache;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use sluice_core::words;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
+
+use crate::failure;
 
 /// The verb that whoever asks needs on each gate that they name.
 pub const VERB: &str = "check";
@@ -79,11 +83,13 @@ impl fmt::Display for Caller {
     }
 }
 
-/// The API server could not be asked.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the API server cannot be asked {what}")]
-pub(super) struct Unanswered {
-    what: &'static str,
+/// Why the API server has not been asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unasked {
+    /// It does not answer.
+    Unanswered(&'static str),
+    /// Whoever wants to know has to wait so long first.
+    Limited(Duration),
 }
 
 /// What the API server has said.
@@ -115,32 +121,35 @@ impl Reviews {
         &self.audiences
     }
 
-    /// Whose token it is, if the API server has just said so.
-    pub(super) async fn known(&self, token: &str) -> Option<Arc<Caller>> {
-        self.tokens.get(&hash(&[token.as_bytes()])).await.flatten()
-    }
-
-    /// Whose token it is. None: nobody's.
+    /// Whose token it is. None: nobody's. `take` says whether the API server may be asked, or how
+    /// long that has to wait.
     ///
     /// # Errors
-    /// Nobody can be asked.
-    pub(super) async fn caller(&self, token: &str) -> Result<Option<Arc<Caller>>, Unanswered> {
-        let answer = self
-            .tokens
-            .try_get_with(hash(&[token.as_bytes()]), self.review(token));
+    /// It may not, or does not answer.
+    pub(super) async fn caller(
+        &self,
+        token: &str,
+        take: impl FnOnce() -> Result<(), Duration>,
+    ) -> Result<Option<Arc<Caller>>, Unasked> {
+        let key = hash(&[token.as_bytes()]);
+        let review = async {
+            take().map_err(Unasked::Limited)?;
+            self.review(token).await
+        };
+        let answer = self.tokens.try_get_with(key, review);
         answer.await.map_err(Arc::unwrap_or_clone)
     }
 
     /// Whether somebody may check a gate.
     ///
     /// # Errors
-    /// Nobody can be asked.
+    /// The API server does not answer.
     pub(super) async fn may_check(
         &self,
         caller: &Caller,
         namespace: &str,
         name: &str,
-    ) -> Result<bool, Unanswered> {
+    ) -> Result<bool, Unasked> {
         let key = hash(&[&caller.id, namespace.as_bytes(), name.as_bytes()]);
         let answer = self
             .rights
@@ -148,7 +157,7 @@ impl Reviews {
         answer.await.map_err(Arc::unwrap_or_clone)
     }
 
-    async fn review(&self, token: &str) -> Result<Option<Arc<Caller>>, Unanswered> {
+    async fn review(&self, token: &str) -> Result<Option<Arc<Caller>>, Unasked> {
         let audiences = (!self.audiences.is_empty()).then(|| self.audiences.clone());
         let review = TokenReview {
             spec: TokenReviewSpec {
@@ -173,7 +182,7 @@ impl Reviews {
             return Ok(None);
         }
         let name = hash(&[name.as_bytes()]);
-        let id = serde_json::to_vec(&user).map_err(|_| Unanswered { what })?;
+        let id = serde_json::to_vec(&user).map_err(|_| Unasked::Unanswered(what))?;
         let id = hash(&[&id]);
         Ok(Some(Arc::new(Caller { user, name, id })))
     }
@@ -183,7 +192,7 @@ impl Reviews {
         caller: &Caller,
         namespace: &str,
         name: &str,
-    ) -> Result<bool, Unanswered> {
+    ) -> Result<bool, Unasked> {
         let user = caller.user.clone();
         let review = SubjectAccessReview {
             spec: SubjectAccessReviewSpec {
@@ -209,27 +218,29 @@ impl Reviews {
     }
 
     /// Asks the API server, when it is its turn.
-    async fn ask<R>(&self, review: &R, what: &'static str) -> Result<R, Unanswered>
+    async fn ask<R>(&self, review: &R, what: &'static str) -> Result<R, Unasked>
     where
-        R: kube::Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>
+        R: Resource<DynamicType = (), Scope = ClusterResourceScope>
             + Clone
-            + fmt::Debug
+            + Debug
             + Serialize
-            + serde::de::DeserializeOwned,
+            + DeserializeOwned,
     {
-        let unanswered = |why: &dyn fmt::Display| {
-            tracing::warn!(%why, "the API server cannot be asked {what}");
-            Unanswered { what }
-        };
         let asking = async {
-            let turn = self.under_way.acquire().await;
-            let _turn = turn.map_err(|closed| unanswered(&closed))?;
+            // It is never closed.
+            let _turn = self.under_way.acquire().await;
             let reviews: Api<R> = Api::all(self.client.clone());
             let answer = reviews.create(&PostParams::default(), review).await;
-            answer.map_err(|error| unanswered(&error))
+            answer.map_err(|error| {
+                failure::of_request(&error, "create", &R::plural(&()), &R::group(&()))
+            })
         };
         let answer: Result<_, _> = timeout(PATIENCE, asking).await;
-        answer.unwrap_or_else(|elapsed| Err(unanswered(&elapsed)))
+        let answer = answer.unwrap_or_else(|_| Err(format!("no answer within {PATIENCE:?}")));
+        answer.map_err(|why| {
+            tracing::warn!(why, "the API server cannot be asked {what}");
+            Unasked::Unanswered(what)
+        })
     }
 }
 

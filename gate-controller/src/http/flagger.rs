@@ -10,8 +10,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -68,7 +69,9 @@ pub(super) async fn answer(
     State(asking): State<Arc<Asking>>,
     request: Request,
 ) -> Result<Response, Refused> {
-    let answered = check(&asking, request).await;
+    let (parts, body) = request.into_parts();
+    let remote = Remote::of(&parts);
+    let answered = check(&asking, &parts.headers, remote, body).await;
     answered.inspect_err(|refused| {
         if refused.passes() {
             return;
@@ -79,17 +82,21 @@ pub(super) async fn answer(
             error = problem.error,
             field = problem.field,
             remedy = problem.remedy,
+            from = %remote.0,
             "a webhook of Flagger is refused: its canary waits"
         );
     })
 }
 
-async fn check(asking: &Asking, request: Request) -> Result<Response, Refused> {
+async fn check(
+    asking: &Asking,
+    headers: &HeaderMap,
+    remote: Remote,
+    body: Body,
+) -> Result<Response, Refused> {
     asking.ready()?;
-    let (parts, body) = request.into_parts();
-    let remote = Remote::of(&parts);
-    let password = password(&parts.headers);
-    let token = bearer(&parts.headers).or(password.as_deref());
+    let password = password(headers);
+    let token = bearer(headers).or(password.as_deref());
     let caller = match token {
         None if asking.flagger_without_token() => None,
         token => Some(asking.caller(remote, token).await.map_err(in_the_url)?),

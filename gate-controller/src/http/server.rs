@@ -155,9 +155,9 @@ impl Server {
 
     /// Answers all that comes over a connection.
     async fn answer(&self, stream: impl AsyncRead + AsyncWrite + Unpin, remote: Remote) {
-        let router = self.router.clone().layer(remote.layer());
-        let service = service_fn(move |request: Request<Incoming>| {
-            router.clone().oneshot(request.map(Body::new))
+        let service = service_fn(|mut request: Request<Incoming>| {
+            request.extensions_mut().insert(remote);
+            self.router.clone().oneshot(request.map(Body::new))
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
