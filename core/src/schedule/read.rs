@@ -207,7 +207,10 @@ impl Reader {
             .flatten()
             .and_then(|wall| zone::resolve(zone, wall));
         if read.is_none() {
-            let remedy = match text.parse::<Date>().is_ok_and(|day| day.to_string() == text) {
+            let is_date = text
+                .parse::<Date>()
+                .is_ok_and(|day| day.to_string() == text);
+            let remedy = match is_date {
                 true => format!("write it with a time: {text}T00:00:00"),
                 false => {
                     "write one such as 2026-12-19T00:00:00, without an offset: timeZone applies"
