@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(decision.decided_by, ["apps/c1", "apps/m0"]);
         assert_eq!(
             decision.message,
-            "held back by apps/c1: k: switched closed (incident) until 2026-11-20 12:00 UTC; \
+            "held back by apps/c1: k: switched closed (incident) until Fri 2026-11-20 12:00 UTC; \
              apps/m0 (GatePolicy freeze): there is no such gate"
         );
         assert_eq!(
