@@ -73,7 +73,7 @@ async fn a_burst_asks_once() {
     }
     .start();
     let body = production();
-    let burst = join_all((0..50).map(|_| stage.check("alice", &body)));
+    let burst = join_all((0..200).map(|_| stage.check("alice", &body)));
     let answers = async {
         for asked in [(1, 0), (1, 1)] {
             until(async || stage.api.counts() == asked).await;
