@@ -5,10 +5,12 @@
 
 use std::env;
 use std::fmt::Debug;
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::panic::RefUnwindSafe;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bolero::{TypeGenerator, ValueGenerator, produce};
@@ -64,16 +66,22 @@ impl Target {
             text: edited(&corpus, seed, &edits, words),
             extra,
         });
-        let last = env::var_os(LAST).map(|folder| PathBuf::from(folder).join(self.name));
+        let last = env::var_os(LAST).map(|folder| {
+            let file = PathBuf::from(folder).join(self.name);
+            File::create(file).unwrap()
+        });
         let tally = Tally::default();
         bolero::check!(name = self.name)
             .with_iterations(self.texts)
             .with_generator(inputs)
             .for_each(|input| {
                 if let Some(last) = &last {
-                    fs::write(last, format!("{input:#?}")).unwrap();
+                    // Over the one before, which may have been longer: to empty the file each time
+                    // takes longer than most texts.
+                    let text = format!("{input:#?}\n(This is all. What follows is older.)\n");
+                    last.write_all_at(text.as_bytes(), 0).unwrap();
                 }
-                tally.count(|| property(&input.text, &input.extra));
+                tally.count(&input.text, || property(&input.text, &input.extra));
             });
         tally.sum_up(self.name);
     }
@@ -96,12 +104,11 @@ impl Target {
 struct Tally {
     tried: AtomicUsize,
     understood: AtomicUsize,
-    /// In microseconds.
-    slowest: AtomicU64,
+    slowest: Mutex<(Duration, String)>,
 }
 
 impl Tally {
-    fn count(&self, read: impl FnOnce() -> bool) {
+    fn count(&self, text: &str, read: impl FnOnce() -> bool) {
         self.tried.fetch_add(1, Ordering::Relaxed);
         let start = Instant::now();
         if read() {
@@ -109,16 +116,19 @@ impl Tally {
         }
         let took = start.elapsed();
         assert!(took < LONGEST, "it took {took:?}");
-        let micros = u64::try_from(took.as_micros()).unwrap();
-        self.slowest.fetch_max(micros, Ordering::Relaxed);
+        let mut slowest = self.slowest.lock().unwrap();
+        if took > slowest.0 {
+            *slowest = (took, text.to_owned());
+        }
     }
 
     /// Texts of which nearly none is understood would show nothing but how nonsense is refused.
     fn sum_up(self, name: &str) {
         let (tried, understood) = (self.tried.into_inner(), self.understood.into_inner());
         let share = 100 * understood / tried.max(1);
-        let slowest = Duration::from_micros(self.slowest.into_inner());
-        eprintln!("{name}: {tried} texts, {share}% understood, the slowest in {slowest:?}");
+        let (took, slowest) = self.slowest.into_inner().unwrap();
+        let slowest: String = slowest.chars().take(200).collect();
+        eprintln!("{name}: {tried} texts, {share}% understood; {took:?} for {slowest:?}");
         assert!(
             tried < 100 || share >= 5,
             "{name}: of {tried} texts {understood} were understood: mend the corpus and the words"
