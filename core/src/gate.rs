@@ -133,7 +133,7 @@ fn opinions(view: &View<'_>, now: Now) -> impl Iterator<Item = Opinion> {
 
 /// The earliest instant after `now` at which anything that a gate's report says may change by
 /// time. None: nothing does.
-fn until(view: &View<'_>, forces: &Forces, now: Now) -> Option<Timestamp> {
+pub(crate) fn until(view: &View<'_>, forces: &Forces, now: Now) -> Option<Timestamp> {
     let verdicts = opinions(view, now).filter_map(|opinion| opinion.until);
     verdicts
         .chain(forces.ends())

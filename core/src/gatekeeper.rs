@@ -293,6 +293,11 @@ impl Keeper {
         (opinion.reason == reported_reason(reported)).then_some(reported)
     }
 
+    /// Whether what it says at `now` is only what its status reports: nobody has looked since.
+    pub(crate) fn stands_in(&self, now: Now) -> bool {
+        self.stand_in(&self.opinion(now), now).is_some()
+    }
+
     /// Until when its opinion rests on what was read. None: for as long as nothing is seen to
     /// change.
     fn rests_until(&self) -> Option<Timestamp> {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use sluice_crds::gate::annotations::{RFC_CLOSE, RFC_OPEN};
 use sluice_crds::gate::{GatekeeperVerdict, Override};
 use sluice_crds::{Gate, State, Transition};
 
@@ -110,24 +109,8 @@ impl Scene {
 
     /// The earliest instant after `now` at which the answer, or the cause of it, may change.
     pub(super) fn boundary(&self, now: Now) -> Option<Timestamp> {
-        let keepers = self
-            .keepers()
-            .flatten()
-            .filter_map(|keeper| keeper.opinion(now).until);
         let forces = force::read(&self.gate, self.identity, now.at);
-        let end = forces.in_effect(now.at).map(|force| force.until);
-        keepers
-            .chain(end)
-            .chain(self.requests())
-            .filter(|at| *at > now.at)
-            .min()
-    }
-
-    /// When the requests of the gating RFC take effect, which may lie a little ahead.
-    fn requests(&self) -> impl Iterator<Item = Timestamp> {
-        let annotations = self.gate.metadata.annotations.as_ref();
-        let instant = move |name| annotations?.get(name)?.parse::<Timestamp>().ok();
-        [RFC_OPEN, RFC_CLOSE].into_iter().filter_map(instant)
+        gate::until(&self.view(), &forces, now)
     }
 
     pub(super) fn forced(&self, at: Timestamp) -> Option<force::Force> {

@@ -302,3 +302,28 @@ fn a_new_generation_is_answered_and_a_refused_spec_stalls() {
         "{message}"
     );
 }
+
+#[test]
+fn a_restart_without_the_missing_calendar_writes_nothing() {
+    let reading = Reading::Unavailable("there is no ConfigMap days".into());
+    let before = keeper_with(
+        "holidays",
+        HOLIDAYS,
+        Evidence {
+            calendars: vec![reading],
+        },
+        at(FRIDAY_10),
+    );
+    let mut object = Gatekeeper::clone(before.object());
+    object.status = Some(crate::gatekeeper::report(&before, now(FRIDAY_10)).status);
+    let mut scene = Scene::new(gate("{gatekeepers: [{name: holidays}]}", &[]), vec![before]);
+    let written = scene.report(now(FRIDAY_10));
+    scene.write(written);
+    scene.keepers = vec![Keeper::new(
+        Arc::new(object),
+        Evidence::default(),
+        at(FRIDAY_10),
+    )];
+    let later = scene.report(now("2026-11-20T10:01:00Z"));
+    assert!(!later.changed, "{:#?}", later.status);
+}
