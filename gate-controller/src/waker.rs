@@ -43,8 +43,7 @@ impl Waker {
         self.queue.push(work, urgency, self.clock.now());
     }
 
-    /// A gate that has changed: urgently, if somebody changed it. What only its status changes is
-    /// our own report, come back.
+    /// A gate that has changed: urgently, if somebody changed what it asks for.
     pub(crate) fn gate(&self, change: &Change<'_, Gate>) {
         let urgency = if is_touched(change) {
             Urgency::Person
