@@ -92,11 +92,14 @@ async fn measure(
     progress.say(&format!("{idle} writes in {} s of idling", arguments.idle));
     drop(controller);
 
+    herd::ask_for_looks(client, n).await?;
     let controller = start().await?;
-    let restart = controller.settled(2 * n).await?;
+    herd::looked_at(client, n).await?;
+    let restart = controller.age();
+    controller.settled(2 * n).await?;
+    let for_nothing = controller.writes().await? - 2 * u64::try_from(herd::LOOKS)?;
     progress.say(&format!(
-        "right {restart:.2?} after a restart, {} writes",
-        controller.writes().await?
+        "right {restart:.2?} after a restart, {for_nothing} writes that nobody asked for"
     ));
     let standby = decisions::Standby::start(client).await?;
     let before = controller.usage()?;

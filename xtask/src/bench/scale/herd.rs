@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, TryStreamExt};
 use jiff::{SignedDuration, Timestamp};
 use kube::api::{Patch, PatchParams, PostParams};
@@ -13,6 +13,7 @@ use serde_json::json;
 use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::gatekeeper::{Schedule, Window};
 use sluice_crds::{Gate, GateSpec, Gatekeeper, GatekeeperSpec};
+use sluice_tests::poll;
 
 use super::seen::Ordered;
 use super::{NAMESPACE, connections};
@@ -21,6 +22,14 @@ use super::{NAMESPACE, connections};
 pub(super) const FORCED: usize = 9;
 /// How long whoever forces them takes a breath.
 const BREATH: Duration = Duration::from_millis(50);
+
+/// By which a look is asked for, and what is written there.
+const REQUESTED_AT: &str = "reconcile.fluxcd.io/requestedAt";
+const ASKED: &str = "while nobody was there";
+/// About how many gates, and as many gatekeepers, it is asked: the last ones among them.
+pub(super) const LOOKS: usize = 8;
+/// How long they may take.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Gates `gate-000000` and on, each kept by a gatekeeper of its own that opens at `instant`.
 pub(super) async fn create(client: &Client, n: usize, instant: Timestamp) -> Result<()> {
@@ -106,4 +115,46 @@ async fn force(client: &Client, name: &str) -> Result<Duration> {
         }
     }
     anyhow::bail!("nobody watches {name} any more")
+}
+
+/// Asks for a look at some gates and gatekeepers, from all over the queue.
+pub(super) async fn ask_for_looks(client: &Client, n: usize) -> Result<()> {
+    let patch = json!({ "metadata": { "annotations": { REQUESTED_AT: ASKED } } });
+    let (patch, params) = (Patch::Merge(&patch), PatchParams::default());
+    let gates: Api<Gate> = Api::namespaced(client.clone(), NAMESPACE);
+    let gatekeepers: Api<Gatekeeper> = Api::namespaced(client.clone(), NAMESPACE);
+    for place in asked_about(n) {
+        gates
+            .patch(&format!("gate-{place:06}"), &params, &patch)
+            .await?;
+        gatekeepers
+            .patch(&format!("keeper-{place:06}"), &params, &patch)
+            .await?;
+    }
+    Ok(())
+}
+
+/// Waits until these looks have been taken.
+pub(super) async fn looked_at(client: &Client, n: usize) -> Result<()> {
+    let gates: Api<Gate> = Api::namespaced(client.clone(), NAMESPACE);
+    let gatekeepers: Api<Gatekeeper> = Api::namespaced(client.clone(), NAMESPACE);
+    for place in asked_about(n) {
+        poll(PATIENCE, "the looks that were asked for", async || {
+            let gate = gates.get(&format!("gate-{place:06}")).await?;
+            let keeper = gatekeepers.get(&format!("keeper-{place:06}")).await?;
+            let looked = [
+                gate.status.and_then(|it| it.last_handled_reconcile_at),
+                keeper.status.and_then(|it| it.last_handled_reconcile_at),
+            ];
+            let all = looked.iter().all(|at| at.as_deref() == Some(ASKED));
+            ensure!(all, "{looked:?} for {place}");
+            Ok::<_, anyhow::Error>(())
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+fn asked_about(n: usize) -> impl Iterator<Item = usize> {
+    (1..=LOOKS).map(move |part| part * n / LOOKS - 1)
 }
