@@ -8,6 +8,7 @@ use sluice_crds::gate::annotations::{
 
 use super::*;
 use crate::clock::Trust;
+use crate::schedule::Reading;
 
 /// Gatekeepers of every kind and in every trouble, by name.
 const KEEPERS: [(&str, &str); 13] = [
