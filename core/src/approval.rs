@@ -9,7 +9,6 @@ use sluice_crds::gatekeeper::{ApprovalRule as Spec, ApprovalStatus};
 use sluice_crds::{Approval, State};
 
 use crate::duration;
-use crate::gate::Identity;
 use crate::refusal::{Refusal, Refusals};
 use crate::revision::Revision;
 use crate::verdict::{Opinion, Reason};
@@ -24,19 +23,11 @@ pub struct Approvals {
 }
 
 /// The authors of revisions, as they stand in a ConfigMap.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Authors(Vec<(Revision, String)>);
 
 /// What came of reading the authors.
-#[derive(Clone, Debug)]
-pub enum Reading {
-    /// They were read.
-    Read(Arc<Authors>),
-    /// They cannot be had, and why.
-    Unavailable(String),
-    /// They were had and make no sense.
-    Broken(String),
-}
+pub type Reading = crate::reading::Reading<Authors>;
 
 /// The votes on one revision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -114,6 +105,41 @@ impl Approvals {
         Refusals::unless_empty(mistakes, rule)
     }
 
+    /// The votes on the revisions that were voted on last, at most `most` of them.
+    pub(crate) fn latest(
+        &self,
+        approvals: &[Arc<Approval>],
+        authors: Option<&Reading>,
+        most: usize,
+        now: Timestamp,
+    ) -> Vec<ApprovalStatus> {
+        let mut latest: Vec<&Arc<Approval>> = approvals.iter().collect();
+        latest.sort_by_key(|approval| {
+            let created = approval.metadata.creation_timestamp.as_ref();
+            std::cmp::Reverse((created.map(|at| at.0), &approval.metadata.name))
+        });
+        let mut revisions: Vec<Revision> = Vec::new();
+        for approval in latest {
+            if let Ok(revision) = Revision::parse(&approval.spec.revision)
+                && !revisions.iter().any(|known| known.is(&revision))
+            {
+                revisions.push(revision);
+            }
+            if revisions.len() == most {
+                break;
+            }
+        }
+        let status = |revision: &Revision| {
+            let author = match authors {
+                Some(Reading::Read(authors)) => authors.of(revision),
+                Some(Reading::Unavailable(_) | Reading::Broken(_)) | None => None,
+            };
+            self.tally(approvals, author, revision, now)
+                .status(revision)
+        };
+        revisions.iter().map(status).collect()
+    }
+
     /// The votes on `revision` that count at `now`: one a person, a rejection for as long as it is
     /// there.
     pub fn tally(
@@ -167,7 +193,7 @@ impl Approvals {
         &self,
         approvals: &[Arc<Approval>],
         authors: Option<&Reading>,
-        identity: Identity,
+        verified: bool,
         revision: Option<&Revision>,
         now: Timestamp,
     ) -> Opinion {
@@ -184,7 +210,7 @@ impl Approvals {
                 None => return Opinion::closed(Reason::EvidenceUnavailable),
             },
         };
-        if identity == Identity::Unverified {
+        if !verified {
             return Opinion::closed(Reason::UnverifiedIdentity);
         }
         let Some(revision) = revision else {

@@ -4,7 +4,6 @@ use jiff::Timestamp;
 use sluice_crds::State;
 use sluice_crds::gatekeeper::{External, ExternalReport};
 
-use crate::gate::Identity;
 use crate::revision::Revision;
 use crate::verdict::{Opinion, Reason};
 use crate::words;
@@ -15,7 +14,7 @@ pub(crate) fn opinion(
     spec: &External,
     report: Option<&ExternalReport>,
     generation: Option<i64>,
-    identity: Identity,
+    verified: bool,
     revision: Option<&Revision>,
     now: Timestamp,
 ) -> Opinion {
@@ -28,7 +27,7 @@ pub(crate) fn opinion(
     if report.expires_at.0 <= now {
         return Opinion::closed(Reason::Expired);
     }
-    if identity == Identity::Unverified || !spec.writers.contains(&report.by) {
+    if !verified || !spec.writers.contains(&report.by) {
         return Opinion::closed(Reason::UnverifiedIdentity);
     }
     let state = match (State::from(report.state), revision) {

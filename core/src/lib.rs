@@ -15,6 +15,8 @@ pub mod gate;
 pub mod gatekeeper;
 pub mod lint;
 pub mod manual;
+pub mod question;
+pub mod reading;
 pub mod refusal;
 pub mod report;
 pub mod revision;
@@ -29,5 +31,6 @@ pub mod words;
 pub mod zone;
 
 pub use clock::Now;
+pub use question::Question;
 pub use refusal::{Refusal, Refusals};
 pub use verdict::{Reason, Verdict};

@@ -1,7 +1,5 @@
 //! `revisions`: lists of what may, and may not, go out. What denies wins.
 
-use std::sync::Arc;
-
 use sluice_crds::gatekeeper::{ListSource, Revisions as Spec};
 use sluice_crds::{Setting, State};
 
@@ -27,15 +25,7 @@ pub struct Revisions {
 pub struct List(Vec<Pattern>);
 
 /// What came of reading a list.
-#[derive(Clone, Debug)]
-pub enum Reading {
-    /// It was read.
-    Read(Arc<List>),
-    /// It cannot be had, and why.
-    Unavailable(String),
-    /// It was had and makes no sense.
-    Broken(String),
-}
+pub type Reading = crate::reading::Reading<List>;
 
 impl List {
     /// Reads a list: an entry a line; what follows a `#` is a comment.
@@ -59,30 +49,17 @@ impl List {
     }
 }
 
+/// The same entries.
 impl PartialEq for List {
     fn eq(&self, other: &Self) -> bool {
-        let texts = |list: &'_ Self| -> Vec<String> {
-            let all = list.0.iter();
-            all.map(|pattern| pattern.as_str().to_owned()).collect()
-        };
-        texts(self) == texts(other)
+        self.0.len() == other.0.len()
+            && self
+                .0
+                .iter()
+                .zip(&other.0)
+                .all(|(a, b)| a.as_str() == b.as_str())
     }
 }
-
-impl Eq for List {}
-
-impl PartialEq for Reading {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Reading::Read(a), Reading::Read(b)) => Arc::ptr_eq(a, b) || a == b,
-            (Reading::Unavailable(a), Reading::Unavailable(b))
-            | (Reading::Broken(a), Reading::Broken(b)) => a == b,
-            (Reading::Read(_) | Reading::Unavailable(_) | Reading::Broken(_), _) => false,
-        }
-    }
-}
-
-impl Eq for Reading {}
 
 /// What a revision was found on.
 enum Found<'a> {
@@ -90,8 +67,8 @@ enum Found<'a> {
     Entry(&'a Pattern),
     /// Nothing, and everything was read.
     Nothing,
-    /// Nothing in what was read; this was not.
-    Unread(&'a ListSource, Option<&'a Reading>),
+    /// Nothing in what was read, and one was not: what came of it, if anything.
+    Unread(Option<&'a Reading>),
 }
 
 impl Revisions {
@@ -149,7 +126,7 @@ impl Revisions {
         };
         match find(&self.deny, &self.deny_from, denied, revision) {
             Found::Entry(_) => return Opinion::closed(Reason::RevisionDenied),
-            Found::Unread(_, reading) => return unread(reading),
+            Found::Unread(reading) => return unread(reading),
             Found::Nothing => {}
         }
         if self.allow.is_empty() && self.allow_from.is_empty() {
@@ -157,7 +134,7 @@ impl Revisions {
         }
         match find(&self.allow, &self.allow_from, allowed, revision) {
             Found::Entry(_) => Opinion::of(State::Open, Reason::RevisionAllowed),
-            Found::Unread(_, reading) => unread(reading),
+            Found::Unread(reading) => unread(reading),
             Found::Nothing => Opinion::closed(Reason::RevisionNotListed),
         }
     }
@@ -192,7 +169,7 @@ impl Revisions {
             Found::Entry(entry) => {
                 format!("{revision} {what}: it matches `{}`", entry.as_str())
             }
-            Found::Nothing | Found::Unread(..) => format!("{revision} {what}"),
+            Found::Nothing | Found::Unread(_) => format!("{revision} {what}"),
         }
     }
 
@@ -262,13 +239,15 @@ fn find<'a>(
     }
     let unread = |place: &usize| !matches!(readings.get(*place), Some(Reading::Read(_)));
     match (0..from.len()).find(unread) {
-        Some(place) => Found::Unread(&from[place], readings.get(place)),
+        Some(place) => Found::Unread(readings.get(place)),
         None => Found::Nothing,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use rstest::rstest;
     use serde_json::json;
 

@@ -141,9 +141,7 @@ impl World {
             .calendars()
             .map(|(_, source)| self.reading(&namespace, source, schedule.zone()))
             .collect();
-        Evidence {
-            calendars: readings.unwrap_or_default(),
-        }
+        Evidence::Calendars(readings.unwrap_or_default())
     }
 
     /// What came of reading one calendar. None: nobody has looked here, only the controller.

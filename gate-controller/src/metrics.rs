@@ -142,7 +142,11 @@ impl Collector for Gauges {
                     for state in State::ALL {
                         let is =
                             gate.status.as_ref().and_then(|status| status.state) == Some(state);
-                        sample(metric, &with(gate, "state", state.as_str()), f64::from(u8::from(is)))?;
+                        sample(
+                            metric,
+                            &with(gate, "state", state.as_str()),
+                            f64::from(u8::from(is)),
+                        )?;
                     }
                 }
                 Ok(())

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use sluice_crds::{Require, State};
 
 use super::{Forces, View, answer_with, opinions};
-use crate::clock::Now;
+use crate::question::Question;
 use crate::schedule::{HORIZON, UPCOMING};
 use crate::verdict::Opinion;
 
@@ -20,27 +20,32 @@ pub(super) struct Outlook {
     pub behind: Option<Timestamp>,
 }
 
-/// The gate's next changes of state after `now` that are known ahead: at most [`UPCOMING`], within
+/// The gate's next changes of state that are known ahead: at most [`UPCOMING`], within
 /// [`HORIZON`], ascending. Instants at which only a gatekeeper changes are passed over.
-pub fn upcoming(view: &View<'_>, forces: &Forces, now: Now) -> Vec<(Timestamp, State)> {
-    look_ahead(view, forces, now).changes
+pub fn upcoming<'q>(
+    view: &View<'_>,
+    forces: &Forces,
+    question: impl Into<Question<'q>>,
+) -> Vec<(Timestamp, State)> {
+    look_ahead(view, forces, question.into()).changes
 }
 
-pub(super) fn look_ahead(view: &View<'_>, forces: &Forces, now: Now) -> Outlook {
-    let horizon = now.at.saturating_add(HORIZON).unwrap_or(Timestamp::MAX);
+pub(super) fn look_ahead(view: &View<'_>, forces: &Forces, question: Question<'_>) -> Outlook {
+    let now = question.now.at;
+    let horizon = now.saturating_add(HORIZON).unwrap_or(Timestamp::MAX);
     let mut changes = Vec::new();
     let mut behind = None;
-    let mut state = answer_with(view, forces, now).state;
-    let mut at = now.at;
+    let mut state = answer_with(view, forces, question).state;
+    let mut at = now;
     for _ in 0..MOST_LOOKS {
-        match candidate(view, forces, now.moved_to(at)) {
+        match candidate(view, forces, question.moved_to(at)) {
             Some(next) if next <= horizon && changes.len() < UPCOMING => at = next,
             next => {
                 behind = next.filter(|_| changes.is_empty());
                 break;
             }
         }
-        let then = answer_with(view, forces, now.moved_to(at)).state;
+        let then = answer_with(view, forces, question.moved_to(at)).state;
         if then != state {
             changes.push((at, then));
             state = then;
@@ -49,24 +54,32 @@ pub(super) fn look_ahead(view: &View<'_>, forces: &Forces, now: Now) -> Outlook 
     Outlook { changes, behind }
 }
 
-/// The earliest instant after `now` at which the gate could change: a force starts or ends, or
-/// what holds the gate in its state has changed.
-fn candidate(view: &View<'_>, forces: &Forces, now: Now) -> Option<Timestamp> {
-    let forced = forces.ends().filter(|at| *at > now.at).min();
-    if forces.in_effect(now.at).is_some() {
+/// The earliest instant at which the gate could change: a force starts or ends, or what holds the
+/// gate in its state has changed.
+pub(super) fn candidate(
+    view: &View<'_>,
+    forces: &Forces,
+    question: Question<'_>,
+) -> Option<Timestamp> {
+    let now = question.now.at;
+    let forced = forces.ends().filter(|at| *at > now).min();
+    if forces.in_effect(now).is_some() {
         return forced;
     }
-    forced.into_iter().chain(unforced(view, now)).min()
+    forced.into_iter().chain(unforced(view, question)).min()
 }
 
-fn unforced(view: &View<'_>, now: Now) -> Option<Timestamp> {
-    let (admitting, refusing): (Vec<Opinion>, Vec<Opinion>) =
-        opinions(view, now).partition(|opinion| opinion.admits(view.require()));
-    match view.require() {
-        Require::All if refusing.is_empty() => any(&admitting),
-        Require::All => every(&refusing),
-        Require::OneOf if admitting.is_empty() => any(&refusing),
-        Require::OneOf => every(&admitting),
+/// Those that hold the gate where it is have all to change first; where none does, any may.
+fn unforced(view: &View<'_>, question: Question<'_>) -> Option<Timestamp> {
+    let holds = match view.require() {
+        Require::All => State::Closed,
+        Require::OneOf => State::Open,
+    };
+    let (holding, others): (Vec<Opinion>, Vec<Opinion>) =
+        opinions(view, question).partition(|opinion| opinion.counts_as(view.require()) == holds);
+    match holding.is_empty() {
+        true => any(&others),
+        false => every(&holding),
     }
 }
 

@@ -10,6 +10,7 @@ use sluice_crds::{GateStatus, State};
 use super::{Answer, Force, Forces, View, answer_with, force, opinions, outlook, until, words};
 use crate::clock::Now;
 use crate::condition::{self, OPENED, READY, STALLED, Wanted};
+use crate::question::Question;
 use crate::report::{self, time, whole_second};
 use crate::verdict::{Reason, Verdict, transition};
 
@@ -59,10 +60,12 @@ pub fn report_uncompleted(view: &View<'_>, now: Now, obstacle: &str) -> Report {
 fn compose(view: &View<'_>, forces: &Forces, obstacle: Option<&str>, now: Now) -> Report {
     let gate = view.gate;
     let before = gate.status.clone().unwrap_or_default();
-    let answer = answer_with(view, forces, now);
-    let verdicts = words::verdicts(view, now);
-    let message = words::explain(view, forces, &answer, &verdicts, obstacle, now);
-    let outlook = outlook::look_ahead(view, forces, now);
+    // A status speaks of no revision in particular.
+    let any = Question::from(now);
+    let answer = answer_with(view, forces, any);
+    let verdicts = words::verdicts(view, any);
+    let message = words::explain(view, forces, &answer, &verdicts, obstacle, any);
+    let outlook = outlook::look_ahead(view, forces, any);
     let next = outlook
         .changes
         .first()
@@ -87,12 +90,12 @@ fn compose(view: &View<'_>, forces: &Forces, obstacle: Option<&str>, now: Now) -
         ),
         message: Some(message),
     };
-    let known = !opinions(view, now).any(|opinion| opinion.reason == Reason::Reported);
+    let known = !opinions(view, any).any(|opinion| opinion.reason == Reason::Reported);
     let changed = differs(&before, &status) && (known || !is_as_good(&before, &status));
     if !changed {
         status = before;
     }
-    let wake = report::wake(until(view, forces, now), next, now.at);
+    let wake = report::wake(until(view, forces, any), next, now.at);
     Report {
         answer,
         status,

@@ -143,6 +143,7 @@ impl Scene {
             gate: &self.gate,
             keepers,
             identity: self.identity,
+            cycle: None,
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kube::Api;
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher::Config;
-use sluice_crds::{Gate, Gatekeeper};
+use sluice_crds::{Approval, Gate, Gatekeeper};
 use tokio::task::JoinSet;
 
 use super::Parts;
@@ -13,9 +13,10 @@ use crate::cache::{Change, Seen};
 use crate::evidence::Tracker;
 use crate::key::Work;
 
-/// Follows gates, gatekeepers and their evidence.
+/// Follows gates, gatekeepers, approvals and whatever else is evidence.
 pub(super) fn follow(parts: &Parts, background: &mut JoinSet<()>) -> anyhow::Result<()> {
     background.spawn(follow_gates(parts.clone()));
+    background.spawn(follow_approvals(parts.clone()));
     background.spawn(follow_gatekeepers(parts.clone(), tracker(parts)?));
     Ok(())
 }
@@ -27,7 +28,10 @@ async fn follow_gates(parts: Parts) {
         parts.world.note_gate(change.key, gate);
         match change.now {
             Some(_) => waker.gate(&change),
-            None => parts.gone(&Work::Gate(change.key.clone())),
+            None => {
+                waker.dependents(change.key);
+                parts.gone(&Work::Gate(change.key.clone()));
+            }
         }
     };
     let gates = parts.api();
@@ -38,10 +42,24 @@ async fn follow_gates(parts: Parts) {
         .await;
 }
 
+async fn follow_approvals(parts: Parts) {
+    let waker = parts.waker();
+    let told = |change: Change<'_, Approval>| {
+        if let Some(gatekeeper) = parts.world.note_approval(&change) {
+            waker.gatekeeper(&gatekeeper, true);
+        }
+    };
+    let approvals = parts.api();
+    let config = Config::default();
+    parts.world.approvals.follow(approvals, config, told).await;
+}
+
 async fn follow_gatekeepers(parts: Parts, tracker: Tracker) {
     let (world, waker) = (&parts.world, parts.waker());
     let told = |change: Change<'_, Gatekeeper>| {
-        match change.now.and_then(Seen::object) {
+        let object = change.now.and_then(Seen::object);
+        world.note_gatekeeper(change.key, object.map(AsRef::as_ref));
+        match object {
             Some(object) => tracker.track(object),
             None => {
                 tracker.forget(change.key);

@@ -1,0 +1,47 @@
+//! Approvals, by the gatekeeper that they are for.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use hashbrown::HashMap;
+use sluice_crds::Approval;
+
+use crate::cache::{Change, Seen};
+use crate::key::{KeyRef, ObjectKey};
+
+/// The approvals for one gatekeeper. Replaced as a whole, so that whoever counts them holds still.
+type Ballot = Arc<[Arc<Approval>]>;
+
+/// The approvals for each gatekeeper.
+#[derive(Default)]
+pub(super) struct Ballots(RwLock<HashMap<ObjectKey, Ballot>>);
+
+impl Ballots {
+    /// The approvals for a gatekeeper.
+    pub(super) fn of(&self, gatekeeper: KeyRef<'_>) -> Ballot {
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        all.get(&gatekeeper).cloned().unwrap_or_default()
+    }
+
+    /// Notes an approval as it was, and as it is. Returns the gatekeeper that it is for: an
+    /// Approval never changes, so that it is one and the same.
+    pub(super) fn note(&self, change: &Change<'_, Approval>) -> Option<ObjectKey> {
+        let before = change.before.and_then(Seen::object);
+        let now = change.now.and_then(Seen::object);
+        let gatekeeper = ObjectKey {
+            namespace: Arc::clone(&change.key.namespace),
+            name: before.or(now)?.spec.gatekeeper_ref.name.as_str().into(),
+        };
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let ballot = all.get(&gatekeeper).cloned().unwrap_or_default();
+        let others = ballot
+            .iter()
+            .filter(|known| known.metadata.name.as_deref() != Some(&*change.key.name));
+        let ballot: Ballot = others.chain(now).cloned().collect();
+        if ballot.is_empty() {
+            all.remove(&gatekeeper);
+        } else {
+            all.insert(gatekeeper.clone(), ballot);
+        }
+        Some(gatekeeper)
+    }
+}
