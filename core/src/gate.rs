@@ -108,7 +108,7 @@ pub fn explain<'q>(view: &View<'_>, question: impl Into<Question<'q>>) -> (Answe
 /// An instant before which the answer does not change by time. None: it never does.
 pub fn steady_until(view: &View<'_>, question: Question<'_>) -> Option<Timestamp> {
     let forces = force::judge(view.gate, view.identity, question.now);
-    outlook::candidate(view, &forces, question)
+    until(view, &forces, question)
 }
 
 /// The same, with the annotations and the terms of the spec read already.

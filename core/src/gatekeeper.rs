@@ -17,17 +17,19 @@ use crate::gate::nested::{self, Nested};
 use crate::question::Question;
 use crate::refusal::{Refusal, Refusals};
 use crate::revisions::{self, Revisions};
-use crate::schedule::{self, Fault, HORIZON, Reading, Schedule, UPCOMING};
+use crate::schedule::{self, Fault, Reading, Schedule};
 use crate::span::Span;
 use crate::timeline::{Cause, Moment, Timeline};
 use crate::verdict::{Opinion, Reason, Verdict};
 use crate::words;
 use crate::{approval, external, manual};
 
+mod ahead;
 mod report;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use ahead::{Ahead, MOST_LOOKS};
 pub use report::{Report, report};
 
 /// What a gatekeeper was judged from, besides its spec and the clock.
@@ -260,16 +262,31 @@ impl Keeper {
 
     /// What it answers, without words.
     pub fn opinion<'q>(&self, question: impl Into<Question<'q>>) -> Opinion {
-        let Question { now, revision } = question.into();
+        let question = question.into();
+        let good_until = self.rests_until();
+        if good_until.is_some_and(|good_until| good_until <= question.now.at) {
+            return Opinion::closed(Reason::Expired);
+        }
+        let opinion = self.lasting(question);
+        Opinion {
+            until: opinion.until.into_iter().chain(good_until).min(),
+            ..opinion
+        }
+    }
+
+    /// The same as if its evidence never ran out.
+    fn lasting(&self, question: Question<'_>) -> Opinion {
+        let Question { now, revision } = question;
         let spec = &self.object.spec;
         if spec.suspend {
             return Opinion::closed(Reason::Suspended);
         }
-        match self.rule.as_ref() {
-            Err(_) => Opinion::closed(Reason::InvalidSpec),
+        let refused = || Opinion::closed(Reason::InvalidSpec);
+        let opinion = match self.rule.as_ref() {
+            Err(_) => refused(),
             Ok(Rule::Manual) => match &spec.manual {
-                Some(spec) => self.by_time(manual::opinion(spec, now.at), now),
-                None => Opinion::closed(Reason::InvalidSpec),
+                Some(spec) => manual::opinion(spec, now.at),
+                None => refused(),
             },
             Ok(Rule::Schedule { schedule, timeline }) => {
                 self.scheduled(schedule, timeline.as_ref(), now)
@@ -279,28 +296,22 @@ impl Keeper {
             }
             Ok(Rule::Approval(rule)) => {
                 let (approvals, authors, verified) = self.evidence.votes();
-                let votes = rule.opinion(approvals, authors, verified, revision, now.at);
-                self.by_time(votes, now)
+                rule.opinion(approvals, authors, verified, revision, now.at)
             }
             Ok(Rule::External) => match self.external() {
                 Some((spec, report)) => {
-                    let (generation, verified) =
-                        (self.object.metadata.generation, self.evidence.verified());
-                    let said =
-                        external::opinion(spec, report, generation, verified, revision, now.at);
-                    self.by_time(said, now)
+                    let generation = self.object.metadata.generation;
+                    let verified = self.evidence.verified();
+                    external::opinion(spec, report, generation, verified, revision, now.at)
                 }
-                None => Opinion::closed(Reason::InvalidSpec),
+                None => refused(),
             },
             Ok(Rule::Gates) => match &spec.gates {
-                Some(spec) => nested::opinion(
-                    spec.require,
-                    self.evidence.gates(),
-                    Question { now, revision },
-                ),
-                None => Opinion::closed(Reason::InvalidSpec),
+                Some(spec) => nested::opinion(spec.require, self.evidence.gates(), question),
+                None => refused(),
             },
-        }
+        };
+        self.by_time(opinion, now)
     }
 
     /// What a third party reports, and who may.
@@ -316,42 +327,15 @@ impl Keeper {
         let question = question.into();
         let now = question.now;
         let opinion = self.opinion(question);
-        match self.stand_in(&opinion, now) {
-            Some(reported) => Verdict::from(reported),
-            None => {
-                let valid_until = opinion
-                    .until
-                    .filter(|until| Some(*until) != self.good_until());
-                let message = self.explain(&opinion, question);
-                Verdict::new(
-                    Opinion {
-                        until: valid_until,
-                        ..opinion
-                    },
-                    message,
-                )
-            }
+        if let Some(reported) = self.stand_in(&opinion, now) {
+            return Verdict::from(reported);
         }
-    }
-
-    /// Its next changes of state after `now` that are known ahead: at most [`UPCOMING`], within
-    /// [`HORIZON`].
-    pub fn upcoming(&self, now: Now) -> Vec<(Timestamp, State)> {
-        let horizon = now.at.saturating_add(HORIZON).unwrap_or(Timestamp::MAX);
-        let mut changes: Vec<(Timestamp, State)> = Vec::new();
-        let mut opinion = self.opinion(now);
-        while let Some(next) = opinion.next {
-            if changes.len() == UPCOMING || next > horizon {
-                break;
-            }
-            let then = self.opinion(now.moved_to(next));
-            // What opens by time may be closed for another reason by then.
-            if then.state != opinion.state {
-                changes.push((next, then.state));
-            }
-            opinion = then;
-        }
-        changes
+        let until = match opinion.reason {
+            Reason::Expired => None,
+            _ => self.lasting(question).until,
+        };
+        let message = self.explain(&opinion, question);
+        Verdict::new(Opinion { until, ..opinion }, message)
     }
 
     fn scheduled(
@@ -360,33 +344,15 @@ impl Keeper {
         timeline: Result<&Timeline, &Fault>,
         now: Now,
     ) -> Opinion {
-        let good_until = self.good_until();
-        if good_until.is_some_and(|good_until| good_until <= now.at) {
-            return Opinion::closed(Reason::Expired);
-        }
-        let opinion = match self.moment(schedule, timeline, now.at) {
+        match self.moment(schedule, timeline, now.at) {
             Err(fault) => self.in_want_of_a_calendar(&fault, now),
-            Ok(moment) => {
-                let reason = match moment.cause {
-                    Cause::Inside(_) => Reason::InsideWindow,
-                    Cause::Unbounded => Reason::NoClosedWindow,
-                    Cause::ClosedBy(_) => Reason::ClosedWindow,
-                    Cause::LastStart(_) => Reason::LastStart,
-                    Cause::Outside => Reason::OutsideWindow,
-                    Cause::Undecided(_) => Reason::EvidenceUnavailable,
-                };
-                Opinion {
-                    state: moment.cause.state(),
-                    reason,
-                    until: [moment.holds_until(), good_until]
-                        .into_iter()
-                        .flatten()
-                        .min(),
-                    next: moment.next,
-                }
-            }
-        };
-        self.by_time(opinion, now)
+            Ok(moment) => Opinion {
+                state: moment.cause.state(),
+                reason: reason_of(moment.cause),
+                until: moment.holds_until(),
+                next: moment.next,
+            },
+        }
     }
 
     /// The moment at `at`: from the timeline at hand, or from one made for the occasion.
@@ -466,6 +432,14 @@ impl Keeper {
         (opinion.reason == reported_reason(reported)).then_some(reported)
     }
 
+    /// Until when its opinion rests on what was read. None: for as long as nothing is seen to
+    /// change.
+    fn rests_until(&self) -> Option<Timestamp> {
+        let rests = matches!(self.rule.as_ref(), Ok(Rule::Schedule { .. }));
+        self.good_until()
+            .filter(|_| rests && !self.object.spec.suspend)
+    }
+
     /// Until when everything that was read may be relied on. None: until it is seen to change.
     pub fn good_until(&self) -> Option<Timestamp> {
         let ends = self
@@ -541,6 +515,17 @@ impl Keeper {
             Ok(moment) => schedule::explain(schedule, self.evidence.calendars(), &moment),
             Err(fault) => fault.to_string(),
         }
+    }
+}
+
+fn reason_of(cause: Cause) -> Reason {
+    match cause {
+        Cause::Inside(_) => Reason::InsideWindow,
+        Cause::Unbounded => Reason::NoClosedWindow,
+        Cause::ClosedBy(_) => Reason::ClosedWindow,
+        Cause::LastStart(_) => Reason::LastStart,
+        Cause::Outside => Reason::OutsideWindow,
+        Cause::Undecided(_) => Reason::EvidenceUnavailable,
     }
 }
 

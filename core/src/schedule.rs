@@ -11,7 +11,7 @@ use sluice_crds::gatekeeper::{self as api, Calendar as CalendarSource};
 use crate::calendar::{Calendar, CalendarError};
 use crate::refusal::Refusals;
 use crate::span::Span;
-use crate::timeline::{Cause, Extent, Moment, Timeline};
+use crate::timeline::{Cause, Extent, Moment, States, Timeline};
 use crate::window::{Reach, Window};
 
 mod covers;
@@ -22,6 +22,7 @@ mod tests;
 mod words;
 
 use covers::Share;
+pub(crate) use covers::WindowCovers;
 pub(crate) use words::{cause, explain};
 
 /// How many changes of state a gatekeeper tells ahead.
@@ -213,6 +214,24 @@ impl Schedule {
             segments: usize::MAX,
         };
         Ok(Timeline::new(walk, extent).up_to(span.end))
+    }
+
+    /// The states from `from` on, found as they are asked for, in no more steps than a timeline
+    /// takes.
+    ///
+    /// # Errors
+    /// A calendar that is missing among the readings, or makes no sense.
+    pub(crate) fn states<'a>(
+        &'a self,
+        readings: &'a [Reading],
+        from: Timestamp,
+    ) -> Result<States<WindowCovers<'a>>, Fault> {
+        let reach = reach(from, MOST_STEPS);
+        let span = Span {
+            start: from,
+            end: reach.limit,
+        };
+        Ok(States::new(self.walk(readings, reach, 0)?, span))
     }
 
     fn ahead(

@@ -12,7 +12,8 @@ mod course;
 mod list;
 mod walk;
 
-pub(crate) use course::{Course, Stretch};
+pub(crate) use course::States;
+use course::{Course, Stretch};
 pub(crate) use list::Covers;
 pub(crate) use walk::{Gaps, Lists, Walk};
 

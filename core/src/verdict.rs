@@ -51,6 +51,20 @@ pub enum Reason {
     Expired,
     /// The clock cannot be relied on.
     ClockSkew,
+    /// The value is within the range.
+    InRange,
+    /// The value is outside the range.
+    OutOfRange,
+    /// The query comes to no value.
+    NoData,
+    /// The value is within the range, but not for long enough.
+    NotYet,
+    /// The address answers as expected.
+    AsExpected,
+    /// The address answers with another status than is expected.
+    UnexpectedStatus,
+    /// The body of the answer is not as expected.
+    UnexpectedBody,
     /// It depends on the revision, and none was named.
     DependsOnRevision,
     /// The revision is on a list of what may go out.
@@ -73,6 +87,14 @@ pub enum Reason {
     NotReported,
     /// Nobody verifies who says so.
     UnverifiedIdentity,
+    /// All objects are as they should be.
+    ObjectsReady,
+    /// Some object is not as it should be.
+    ObjectsNotReady,
+    /// There are no objects to look at.
+    NoObjects,
+    /// All is as it should be, but not for long enough.
+    Soaking,
     /// Other gates decide.
     Nested,
     /// The gate depends on itself.
@@ -103,6 +125,13 @@ impl Reason {
             Reason::EvidenceBroken => "EvidenceBroken",
             Reason::Expired => "Expired",
             Reason::ClockSkew => "ClockSkew",
+            Reason::InRange => "InRange",
+            Reason::OutOfRange => "OutOfRange",
+            Reason::NoData => "NoData",
+            Reason::NotYet => "NotYet",
+            Reason::AsExpected => "AsExpected",
+            Reason::UnexpectedStatus => "UnexpectedStatus",
+            Reason::UnexpectedBody => "UnexpectedBody",
             Reason::DependsOnRevision => "DependsOnRevision",
             Reason::RevisionAllowed => "RevisionAllowed",
             Reason::RevisionNotDenied => "RevisionNotDenied",
@@ -114,6 +143,10 @@ impl Reason {
             Reason::External => "ExternalReport",
             Reason::NotReported => "NotReported",
             Reason::UnverifiedIdentity => "UnverifiedIdentity",
+            Reason::ObjectsReady => "ObjectsReady",
+            Reason::ObjectsNotReady => "ObjectsNotReady",
+            Reason::NoObjects => "NoObjects",
+            Reason::Soaking => "Soaking",
             Reason::Nested => "NestedGates",
             Reason::Cycle => "CyclicGates",
         }

@@ -10,18 +10,24 @@ use crate::values::{Duration, Setting, State, Transition};
 mod approval;
 mod external;
 mod gates;
+mod http;
 mod manual;
+mod metric;
 mod objects;
+mod references;
 mod revisions;
 mod schedule;
 
 pub use approval::{ApprovalRule, ApprovalStatus, Authors};
 pub use external::{External, ExternalReport};
 pub use gates::Gates;
+pub use http::{Http, HttpStatus};
 pub use manual::Manual;
+pub use metric::{Metric, MetricStatus, Range};
 pub use objects::{ExpectedCondition, ObjectRule, Objects, ObjectsStatus};
+pub use references::{CertificateReference, ConfigMapKeyReference, SecretReference};
 pub use revisions::{ListSource, Revisions};
-pub use schedule::{Calendar, CertificateReference, ConfigMapKeyReference, Schedule, Window};
+pub use schedule::{Calendar, Schedule, Window};
 
 /// One rule, of exactly one kind.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -120,6 +126,20 @@ pub enum Kind<'a> {
     Gates(&'a Gates),
     /// Reports of a third party.
     External(&'a External),
+}
+
+impl Kind<'_> {
+    /// Its name, as a spec has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Schedule(_) => "schedule",
+            Kind::Manual(_) => "manual",
+            Kind::Revisions(_) => "revisions",
+            Kind::Approval(_) => "approval",
+            Kind::Gates(_) => "gates",
+            Kind::External(_) => "external",
+        }
+    }
 }
 
 /// A Gatekeeper's spec named none of the kinds, or more than one.

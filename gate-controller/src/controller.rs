@@ -1,7 +1,7 @@
 //! The controller, put together: serving, watches, standing, leadership, workers.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::bail;
 use kube::Client;
@@ -96,6 +96,8 @@ struct Parts {
     counters: Arc<Counters>,
     queue: Arc<Shared<Work>>,
     written: Arc<Written>,
+    /// Until when this replica may write; empty before it has asked to.
+    leadership: Arc<OnceLock<lease::Leadership>>,
 }
 
 impl Parts {
@@ -139,6 +141,7 @@ pub async fn start(
         counters: Arc::default(),
         queue: Arc::default(),
         written: Arc::default(),
+        leadership: Arc::default(),
     };
     let (metrics, health) = serving::serve(&parts, &shutdown).await?;
     let mut background = JoinSet::new();
@@ -149,6 +152,7 @@ pub async fn start(
 
     let tasks = TaskTracker::new();
     let (leadership, work_ended) = lead(&parts, &tasks, &shutdown)?;
+    parts.leadership.get_or_init(|| leadership.clone());
     let workers = Arc::new(workers(&parts, events, shard));
     let concurrent = parts.settings.concurrent;
     tasks.spawn(async move {

@@ -1,26 +1,23 @@
-//! What Prometheus reads. Gates are read from the caches when it asks: nothing is kept twice.
+//! What Prometheus reads: what is counted as it happens, and what is read from the caches when it
+//! asks, so that nothing is kept twice. `docs/reference/metrics.md` lists it all.
 
-use std::fmt::Error;
-use std::sync::Arc;
-
-use jiff::Timestamp;
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, MetricEncoder};
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::Registry;
-use sluice_core::clock::Trust;
-use sluice_core::gate::Identity;
-use sluice_crds::{Gate, Setting, State};
-
-use crate::world::World;
+use sluice_crds::State;
 
 mod durations;
+mod gatekeepers;
+mod gates;
+mod gauges;
 
 pub use durations::Durations;
+pub use gauges::Sources;
+
+/// The kinds that are looked at and written.
+const KINDS: [&str; 2] = ["Gate", "Gatekeeper"];
 
 /// What is counted as it happens.
 pub struct Counters {
@@ -61,25 +58,36 @@ fn delay_histogram() -> Histogram {
 }
 
 impl Default for Counters {
+    /// What is bound to happen is served from the start, at zero: of a series whose first value is 1
+    /// Prometheus does not know that it has grown.
     fn default() -> Self {
-        Self {
+        let counters = Self {
             reconciles: Durations::default(),
             failures: Family::default(),
             writes: Family::default(),
             transitions: Family::default(),
             transition_delay: Family::new_with_constructor(delay_histogram),
             events_dropped: Counter::default(),
+        };
+        for kind in KINDS {
+            drop(counters.writes.get_or_create(&KindLabels { kind }));
         }
+        for state in State::ALL {
+            let labels = TransitionLabels {
+                kind: "Gate",
+                state: state.as_str(),
+            };
+            drop(counters.transitions.get_or_create(&labels));
+        }
+        let gates = KindLabels { kind: "Gate" };
+        drop(counters.transition_delay.get_or_create(&gates));
+        counters
     }
 }
 
 impl Counters {
-    /// Everything there is to read: these counters, and the gates of `world`.
-    pub fn registry(
-        &self,
-        world: Arc<World>,
-        backlog: impl Fn() -> usize + Send + Sync + 'static,
-    ) -> Registry {
+    /// Everything there is to read: these counters, and what the sources say when they are asked.
+    pub fn registry(&self, sources: Sources) -> Registry {
         let mut registry = Registry::default();
         registry.register(
             "sluice_reconcile_failures",
@@ -107,164 +115,7 @@ impl Counters {
             self.events_dropped.clone(),
         );
         registry.register_collector(Box::new(self.reconciles.clone()));
-        registry.register_collector(Box::new(Gauges {
-            world,
-            backlog: Box::new(backlog),
-        }));
+        registry.register_collector(Box::new(sources));
         registry
     }
-}
-
-struct Gauges {
-    world: Arc<World>,
-    backlog: Box<dyn Fn() -> usize + Send + Sync>,
-}
-
-impl std::fmt::Debug for Gauges {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Gauges")
-    }
-}
-
-impl Collector for Gauges {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
-        let mut gates = self.world.gates.objects();
-        gates.sort_by(|a, b| {
-            let name = |gate: &Gate| (gate.metadata.namespace.clone(), gate.metadata.name.clone());
-            name(a).cmp(&name(b))
-        });
-        each(
-            &mut encoder,
-            "sluice_gate_state",
-            "1 for the state of the gate, 0 for the others",
-            |metric| {
-                for gate in &gates {
-                    for state in State::ALL {
-                        let is =
-                            gate.status.as_ref().and_then(|status| status.state) == Some(state);
-                        sample(
-                            metric,
-                            &with(gate, "state", state.as_str()),
-                            f64::from(u8::from(is)),
-                        )?;
-                    }
-                }
-                Ok(())
-            },
-        )?;
-        each(
-            &mut encoder,
-            "sluice_gate_next_transition_timestamp_seconds",
-            "When the gate changes next, if that is known",
-            |metric| {
-                for gate in &gates {
-                    if let Some(at) = next_transition(gate) {
-                        sample(metric, &labels(gate), seconds(at))?;
-                    }
-                }
-                Ok(())
-            },
-        )?;
-        each(
-            &mut encoder,
-            "sluice_gate_override",
-            "When the force on the gate ends, in seconds since the epoch",
-            |metric| {
-                for gate in &gates {
-                    let status = gate.status.as_ref();
-                    if let Some(force) = status.and_then(|status| status.r#override.as_ref()) {
-                        let state = match force.state {
-                            Setting::Open => "open",
-                            Setting::Closed => "closed",
-                        };
-                        sample(metric, &with(gate, "state", state), seconds(force.until.0))?;
-                    }
-                }
-                Ok(())
-            },
-        )?;
-        self.standing(&mut encoder)
-    }
-}
-
-impl Gauges {
-    fn standing(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
-        let standing = self.world.standing();
-        let skew = match standing.trust {
-            Trust::Good => 0.0,
-            Trust::Drifting(by) | Trust::Lost(by) => by.as_secs_f64(),
-        };
-        let verified = f64::from(u8::from(standing.identity == Identity::Verified));
-        let backlog = u32::try_from((self.backlog)()).unwrap_or(u32::MAX);
-        let gauges = [
-            (
-                "sluice_clock_skew_seconds",
-                "Our clock less the API server's, above 5 s",
-                skew,
-            ),
-            (
-                "sluice_identity_verified",
-                "1 while admission policies verify who forces gates",
-                verified,
-            ),
-            (
-                "sluice_queue_backlog",
-                "Objects that are due to be looked at",
-                f64::from(backlog),
-            ),
-        ];
-        for (name, help, value) in gauges {
-            let gauge = ConstGauge::new(value);
-            gauge.encode(encoder.encode_descriptor(
-                name,
-                help,
-                None,
-                ConstGauge::<f64>::TYPE,
-            )?)?;
-        }
-        Ok(())
-    }
-}
-
-fn each(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    samples: impl FnOnce(&mut MetricEncoder<'_>) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    samples(&mut metric)
-}
-
-type Labels<'a> = Vec<(&'static str, &'a str)>;
-
-fn sample(metric: &mut MetricEncoder<'_>, labels: &Labels<'_>, value: f64) -> Result<(), Error> {
-    ConstGauge::new(value).encode(metric.encode_family(&labels.as_slice())?)
-}
-
-fn labels(gate: &Gate) -> Labels<'_> {
-    let namespace = gate.metadata.namespace.as_deref().unwrap_or_default();
-    vec![
-        ("namespace", namespace),
-        ("name", gate.metadata.name.as_deref().unwrap_or_default()),
-    ]
-}
-
-fn with<'a>(gate: &'a Gate, name: &'static str, value: &'a str) -> Labels<'a> {
-    let mut all = labels(gate);
-    all.push((name, value));
-    all
-}
-
-fn next_transition(gate: &Gate) -> Option<Timestamp> {
-    Some(gate.status.as_ref()?.upcoming.first()?.at.0)
-}
-
-/// Seconds since the epoch; milliseconds of any year in reach are exact in it.
-#[allow(
-    clippy::cast_precision_loss,
-    reason = "an instant in seconds is far below 2^53"
-)]
-fn seconds(at: Timestamp) -> f64 {
-    at.as_second() as f64
 }

@@ -3,16 +3,14 @@
 use jiff::Timestamp;
 use sluice_crds::{Require, State};
 
-use super::{Forces, View, answer_with, opinions};
+use super::{Forces, Sight, View, answer_with, fold, opinions};
+use crate::gatekeeper::{Ahead, MOST_LOOKS};
 use crate::question::Question;
 use crate::schedule::{HORIZON, UPCOMING};
-use crate::verdict::Opinion;
-
-/// How many instants are examined for one list of changes. Gatekeepers that flip out of step every
-/// minute would have it look for ever.
-const MOST_LOOKS: usize = 2_000;
+use crate::verdict::{Opinion, Reason};
 
 /// What time will do to a gate.
+#[derive(Default)]
 pub(super) struct Outlook {
     /// Its next changes of state, as [`upcoming`] tells them.
     pub changes: Vec<(Timestamp, State)>,
@@ -20,8 +18,8 @@ pub(super) struct Outlook {
     pub behind: Option<Timestamp>,
 }
 
-/// The gate's next changes of state that are known ahead: at most [`UPCOMING`], within
-/// [`HORIZON`], ascending. Instants at which only a gatekeeper changes are passed over.
+/// The gate's next changes of state that are known ahead: at most [`UPCOMING`], within [`HORIZON`],
+/// ascending. Instants at which only a gatekeeper changes are passed over.
 pub fn upcoming<'q>(
     view: &View<'_>,
     forces: &Forces,
@@ -33,63 +31,93 @@ pub fn upcoming<'q>(
 pub(super) fn look_ahead(view: &View<'_>, forces: &Forces, question: Question<'_>) -> Outlook {
     let now = question.now.at;
     let horizon = now.saturating_add(HORIZON).unwrap_or(Timestamp::MAX);
-    let mut changes = Vec::new();
-    let mut behind = None;
-    let mut state = answer_with(view, forces, question).state;
-    let mut at = now;
+    let mut course = Course::new(view, forces, question);
+    let mut outlook = Outlook::default();
+    let (mut at, mut state) = (now, None);
     for _ in 0..MOST_LOOKS {
-        match candidate(view, forces, question.moved_to(at)) {
-            Some(next) if next <= horizon && changes.len() < UPCOMING => at = next,
+        let Some((then, next)) = course.at(at) else {
+            break;
+        };
+        if state.is_some_and(|state| state != then) {
+            outlook.changes.push((at, then));
+        }
+        state = Some(then);
+        match next {
+            Some(next) if next <= horizon && outlook.changes.len() < UPCOMING => at = next,
             next => {
-                behind = next.filter(|_| changes.is_empty());
+                outlook.behind = next.filter(|_| outlook.changes.is_empty());
                 break;
             }
         }
-        let then = answer_with(view, forces, question.moved_to(at)).state;
-        if then != state {
-            changes.push((at, then));
-            state = then;
+    }
+    outlook
+}
+
+/// A gate that is asked about one instant after the other.
+struct Course<'a> {
+    /// The gate by itself, with its forces: what holds whatever its gatekeepers say.
+    alone: View<'a>,
+    forces: &'a Forces,
+    question: Question<'a>,
+    /// What its gatekeepers said last.
+    said: Vec<Opinion>,
+    /// What they will say. None: the same for ever.
+    keepers: Vec<Option<Ahead<'a>>>,
+}
+
+impl<'a> Course<'a> {
+    fn new(view: &View<'a>, forces: &'a Forces, question: Question<'a>) -> Self {
+        let ahead = |sight: &Sight<'a>| match sight {
+            Sight::Seen(keeper) => Some(keeper.ahead(question)),
+            Sight::Missing | Sight::Forbidden | Sight::Unreadable(_) => None,
+        };
+        Self {
+            said: opinions(view, question).collect(),
+            keepers: view.keepers.iter().map(ahead).collect(),
+            alone: View {
+                keepers: Vec::new(),
+                ..view.clone()
+            },
+            forces,
+            question,
         }
     }
-    Outlook { changes, behind }
-}
 
-/// The earliest instant at which the gate could change: a force starts or ends, or what holds the
-/// gate in its state has changed.
-pub(super) fn candidate(
-    view: &View<'_>,
-    forces: &Forces,
-    question: Question<'_>,
-) -> Option<Timestamp> {
-    let now = question.now.at;
-    let forced = forces.ends().filter(|at| *at > now).min();
-    if forces.in_effect(now).is_some() {
-        return forced;
+    /// The state at `at`, which is no earlier than at the last call, and the earliest instant after
+    /// it at which the gate could change: a force starts or ends, or what holds the gate in its
+    /// state has changed. None: nobody knows.
+    fn at(&mut self, at: Timestamp) -> Option<(State, Option<Timestamp>)> {
+        let forced = self.forces.ends().filter(|end| *end > at).min();
+        let alone = answer_with(&self.alone, self.forces, self.question.moved_to(at));
+        if alone.reason != Reason::Default || self.keepers.is_empty() {
+            return Some((alone.state, forced));
+        }
+        for (said, keeper) in self.said.iter_mut().zip(&mut self.keepers) {
+            if let Some(keeper) = keeper {
+                *said = keeper.at(at)?;
+            }
+        }
+        let require = self.alone.require();
+        let state = fold::fold(require, self.said.iter().copied()).state;
+        let next = forced.into_iter().chain(self.may_change(require)).min();
+        Some((state, next))
     }
-    forced.into_iter().chain(unforced(view, question)).min()
-}
 
-/// Those that hold the gate where it is have all to change first; where none does, any may.
-fn unforced(view: &View<'_>, question: Question<'_>) -> Option<Timestamp> {
-    let holds = match view.require() {
-        Require::All => State::Closed,
-        Require::OneOf => State::Open,
-    };
-    let (holding, others): (Vec<Opinion>, Vec<Opinion>) =
-        opinions(view, question).partition(|opinion| opinion.counts_as(view.require()) == holds);
-    match holding.is_empty() {
-        true => any(&others),
-        false => every(&holding),
+    /// When what they say may come to anything else.
+    fn may_change(&self, require: Require) -> Option<Timestamp> {
+        // One of these is enough for its state, whatever the others say.
+        let enough = match require {
+            Require::All => State::Closed,
+            Require::OneOf => State::Open,
+        };
+        let mut holding = (self.said.iter())
+            .filter(|opinion| opinion.counts_as(require) == enough)
+            .peekable();
+        if holding.peek().is_none() {
+            return self.said.iter().filter_map(|opinion| opinion.next).min();
+        }
+        // All of them have to have changed; one that never does, holds for ever.
+        let changes: Option<Vec<Timestamp>> = holding.map(|opinion| opinion.next).collect();
+        changes?.into_iter().max()
     }
-}
-
-/// The first of them to change is enough.
-fn any(opinions: &[Opinion]) -> Option<Timestamp> {
-    opinions.iter().filter_map(|opinion| opinion.next).min()
-}
-
-/// All of them have to have changed; one that never does, holds for ever.
-fn every(opinions: &[Opinion]) -> Option<Timestamp> {
-    let changes: Option<Vec<Timestamp>> = opinions.iter().map(|opinion| opinion.next).collect();
-    changes?.into_iter().max()
 }

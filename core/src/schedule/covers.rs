@@ -135,7 +135,7 @@ impl Schedule {
 }
 
 /// When one window is.
-pub(super) enum WindowCovers<'a> {
+pub(crate) enum WindowCovers<'a> {
     Window { window: u16, spans: Spans<'a> },
     Calendar(Events<'a>),
 }

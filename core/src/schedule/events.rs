@@ -19,7 +19,7 @@ const FIRST_DAYS: i32 = 10;
 const MOST_DAYS: i32 = 400;
 
 /// When the events of a calendar are.
-pub(super) struct Events<'a> {
+pub(crate) struct Events<'a> {
     window: u16,
     calendar: &'a Calendar,
     shortened: SignedDuration,
@@ -54,7 +54,7 @@ impl<'a> Events<'a> {
     ///
     /// # Errors
     /// The day of `reach.from` by itself holds too much.
-    pub fn new(
+    pub(super) fn new(
         window: u16,
         calendar: &'a Calendar,
         reach: Reach,
@@ -112,7 +112,7 @@ impl<'a> Events<'a> {
         self.told = piece.end;
     }
 
-    pub fn next_cover(&mut self) -> Next<Cover> {
+    pub(super) fn next_cover(&mut self) -> Next<Cover> {
         loop {
             if let Some(Occurrence { span, event }) = self.ready.pop_front() {
                 let span = span.shortened(self.shortened);
@@ -137,7 +137,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    pub fn skip(&mut self, to: Timestamp) {
+    pub(super) fn skip(&mut self, to: Timestamp) {
         if self.looked < to {
             self.ready.clear();
             self.looked = midnight(to);

@@ -1,6 +1,7 @@
 //! A walk from stretch to stretch, as far as anything is known.
 
 use jiff::Timestamp;
+use sluice_crds::State;
 
 use super::Cause;
 use super::list::Covers;
@@ -32,6 +33,11 @@ impl Stretch {
     /// the same once more.
     pub fn changes_at(&self, at: Timestamp) -> bool {
         self.until == Some(at) && !self.cause.is_by_event()
+    }
+
+    fn comes_to(&self) -> (State, bool) {
+        let decided = !matches!(self.cause, Cause::Undecided(_));
+        (self.cause.state(), decided)
     }
 }
 
@@ -68,8 +74,54 @@ impl<C: Covers> Course<C> {
         })
     }
 
+    /// Passes over what comes before `at`.
+    fn skip_to(&mut self, at: Timestamp) {
+        self.at = self.at.map(|next| next.max(at));
+    }
+
     /// From where on nobody knows. None: it came to its end, or is still on its way.
     pub fn unknown(&self) -> Option<Timestamp> {
         self.unknown
+    }
+}
+
+/// What a course comes to, told from one instant to a later one: the state, and whether that is
+/// decided.
+pub(crate) struct States<C> {
+    course: Course<C>,
+    /// Causes that make no difference are passed over.
+    state_only: bool,
+    now: Option<Stretch>,
+    /// The next one that comes to anything else.
+    next: Option<Stretch>,
+}
+
+impl<C: Covers> States<C> {
+    /// Through `span`. Where all windows are known, only the state matters.
+    pub fn new(walk: Walk<C>, span: Span) -> Self {
+        Self {
+            state_only: !walk.has_gaps(),
+            course: Course::new(walk, span),
+            now: None,
+            next: None,
+        }
+    }
+
+    /// What holds at `at`, which is no earlier than at the last call, and when it comes to
+    /// anything else. None: nobody knows.
+    pub fn at(&mut self, at: Timestamp) -> Option<(Cause, Option<Timestamp>)> {
+        if self.now.is_none() || self.next.is_some_and(|next| next.start <= at) {
+            self.now = self.next.take();
+            if self.course.at.is_some_and(|next| next <= at) {
+                self.course.skip_to(at);
+                self.now = self.course.next(self.state_only);
+            }
+            let now = self.now?;
+            self.next = std::iter::from_fn(|| self.course.next(self.state_only))
+                .find(|then| then.comes_to() != now.comes_to());
+        }
+        let unknown = self.course.unknown().is_some_and(|unknown| unknown <= at);
+        let cause = self.now.filter(|_| !unknown)?.cause;
+        Some((cause, self.next.map(|next| next.start)))
     }
 }

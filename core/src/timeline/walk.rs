@@ -66,6 +66,11 @@ impl<C: Covers> Walk<C> {
         }
     }
 
+    /// Whether there are windows of which nothing is known.
+    pub fn has_gaps(&self) -> bool {
+        self.gaps.closed || self.gaps.open
+    }
+
     /// What holds at `at`, and until when: closed windows beat open ones, and what is known beats
     /// what is not. Instants are asked for in ascending order.
     ///

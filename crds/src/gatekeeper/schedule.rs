@@ -1,10 +1,9 @@
 //! `schedule`: windows in time, by cron, by date, by calendar.
 
 use kube::KubeSchema;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Duration, default_interval};
+use super::{CertificateReference, ConfigMapKeyReference, Duration, default_interval};
 
 /// Windows in which changes may, or may not, go out. Closed windows beat open ones; windows of
 /// one list may overlap, their union counts.
@@ -154,25 +153,4 @@ pub struct Calendar {
     /// public authorities.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cert_secret_ref: Option<CertificateReference>,
-}
-
-/// Names a key of a ConfigMap.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ConfigMapKeyReference {
-    /// The name of the ConfigMap.
-    #[schemars(length(min = 1, max = 253))]
-    pub name: String,
-    /// The key in it.
-    #[schemars(length(min = 1, max = 253))]
-    pub key: String,
-}
-
-/// Names a Secret that holds certificates.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CertificateReference {
-    /// The name of the Secret.
-    #[schemars(length(min = 1, max = 253))]
-    pub name: String,
 }

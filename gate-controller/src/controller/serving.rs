@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Parts;
 use crate::http;
+use crate::metrics::Sources;
 
 /// Serves metrics and health at the addresses of the settings. Says where: port 0 is any that is
 /// free.
@@ -20,11 +21,7 @@ pub(super) async fn serve(
         "--metrics-addr",
         parts.settings.metrics_addr.0,
         shutdown,
-        || {
-            let queue = Arc::clone(&parts.queue);
-            let backlog = move || queue.backlog();
-            http::metrics(parts.counters.registry(Arc::clone(&parts.world), backlog))
-        },
+        || http::metrics(parts.counters.registry(sources(parts))),
     );
     let health = serve_one(
         "--health-addr",
@@ -46,6 +43,17 @@ pub(super) async fn serve(
         "starting"
     );
     Ok((metrics, health))
+}
+
+fn sources(parts: &Parts) -> Sources {
+    let (queue, leadership) = (Arc::clone(&parts.queue), Arc::clone(&parts.leadership));
+    let leads = move || leadership.get().is_some_and(|leads| leads.left().is_some());
+    Sources {
+        world: Arc::clone(&parts.world),
+        clock: Arc::clone(&parts.clock),
+        backlog: Box::new(move || queue.backlog()),
+        leads: Box::new(leads),
+    }
 }
 
 async fn serve_one(

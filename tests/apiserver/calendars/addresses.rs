@@ -1,12 +1,12 @@
 //! Calendars at https addresses, through the whole controller.
 
-use super::server::Server;
-use super::{ALWAYS, CHRISTMAS, PAST, calendar};
-use crate::stage::{Stage, at, message};
-
 use anyhow::{Result, ensure};
 use sluice_crds::State;
 use sluice_crds::gatekeeper::CalendarStatus;
+
+use super::server::Server;
+use super::{ALWAYS, CHRISTMAS, PAST, calendar};
+use crate::stage::{Stage, at, message};
 
 /// A stage with a gate `uk` that is closed during the events of the server's calendar, whose
 /// authority is in a Secret.

@@ -1,9 +1,17 @@
 //! When a gate changes next.
 
+use std::time::{Duration, Instant};
+
+use jiff::SignedDuration;
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
 use rstest::rstest;
+use sluice_crds::Require;
 use sluice_crds::gate::annotations::{FORCE, FORCE_BY, FORCE_REASON, FORCE_UNTIL};
 
 use super::*;
+use crate::calendar::Calendar;
+use crate::schedule::{HORIZON, Reading};
 
 const BOTH: &str = "{gatekeepers: [{name: office}, {name: fridays}]}";
 const YEAR_END: &str = "{schedule: {closed: [{name: year-end, from: '2026-12-19T00:00:00', until: '2027-01-04T00:00:00'}]}}";
@@ -144,4 +152,128 @@ fn a_lost_clock_foretells_no_opening() {
         vec![keeper("office", OFFICE)],
     );
     assert_eq!(scene.report(lost).status.upcoming, []);
+}
+
+/// Evidence is renewed before it runs out.
+#[test]
+fn changes_are_foretold_beyond_what_is_read_already() {
+    let spec = "{schedule: {open: [{cron: 0 9 * * MON-FRI, duration: 8h}], closed: [{calendar: {url: 'https://calendar.test/'}}]}}";
+    let friday_18 = "2026-11-20T18:00:00Z";
+    let calendars = vec![events(
+        "DTSTART;VALUE=DATE:20261225",
+        1,
+        Some("2026-11-20T20:00:00Z"),
+    )];
+    let keepers = vec![keeper_with(
+        "office",
+        spec,
+        Evidence::Calendars(calendars),
+        at(friday_18),
+    )];
+    let told = upcoming_of(
+        gate("{gatekeepers: [{name: office}]}", &[]),
+        keepers,
+        friday_18,
+    );
+    assert_eq!(told[0], "2026-11-23T09:00:00Z Open");
+    assert_eq!(told.len(), 8);
+}
+
+fn events(event: &str, times: usize, good_until: Option<&str>) -> Reading {
+    let events = format!("BEGIN:VEVENT\n{event}\nEND:VEVENT\n").repeat(times);
+    let text = format!("BEGIN:VCALENDAR\n{events}END:VCALENDAR\n");
+    Reading::Read {
+        calendar: Arc::new(Calendar::parse(&text, &jiff::tz::TimeZone::UTC).unwrap()),
+        good_until: good_until.map(at),
+    }
+}
+
+/// Gatekeepers by calendars that never agree: each calendar is looked through once, and not for
+/// every instant.
+#[test]
+fn calendars_are_not_looked_through_for_every_instant() {
+    let by_calendar = |name: &str, start: &str| {
+        let hourly = format!("DTSTART:20260101T{start}\nDURATION:PT30M\nRRULE:FREQ=HOURLY");
+        let spec = "{schedule: {open: [{calendar: {configMapRef: {name: days, key: ics}}}]}}";
+        let calendars = vec![events(&hourly, 50, None)];
+        keeper_with(name, spec, Evidence::Calendars(calendars), at(FRIDAY_10))
+    };
+    let keepers = vec![by_calendar("even", "000000"), by_calendar("odd", "003000")];
+    let gate = gate("{gatekeepers: [{name: even}, {name: odd}]}", &[]);
+    let begun = Instant::now();
+    assert_eq!(upcoming_of(gate, keepers, FRIDAY_10), [""; 0]);
+    assert!(
+        begun.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
+const SPECS: [&str; 9] = [
+    OFFICE,
+    FRIDAYS,
+    YEAR_END,
+    OPEN,
+    "{manual: {state: closed, until: '2026-12-24T12:00:00Z'}}",
+    "{suspend: true, manual: {state: open}}",
+    "{schedule: {open: [{cron: '0 */5 * * *', duration: 2h, lastStart: 30m}]}}",
+    "{onError: open, schedule: {open: [{cron: 0 9 * * *, duration: 3h}], closed: [{calendar: {configMapRef: {name: days, key: ics}}}]}}",
+    "{onError: open, schedule: {open: [{cron: 0 6 * * *, duration: 9h}, {calendar: {configMapRef: {name: days, key: ics}}}]}}",
+];
+
+/// What is found by asking every gatekeeper at every instant at which one of them says anything
+/// else.
+fn found_step_by_step(scene: &Scene, now: Now) -> Vec<(Timestamp, State)> {
+    let horizon = now.at + HORIZON;
+    let view = scene.view();
+    let (mut at, mut state) = (now.at, answer(&view, now).state);
+    let mut changes = Vec::new();
+    loop {
+        let then = now.moved_to(at);
+        let untils = (scene.keepers.iter()).filter_map(|keeper| keeper.opinion(then).until);
+        let forces = crate::gate::force::read(&scene.gate, scene.identity, now.at);
+        let next = untils.chain(forces.ends()).filter(|next| *next > at).min();
+        let Some(next) = next.filter(|next| *next <= horizon && changes.len() < 8) else {
+            return changes;
+        };
+        at = next;
+        let then = answer(&view, now.moved_to(at)).state;
+        if then != state {
+            changes.push((at, then));
+            state = then;
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 30,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn what_is_foretold_is_what_comes(
+        specs in subsequence(&SPECS[..], 1..4),
+        require in select(vec![Require::All, Require::OneOf]),
+        hours in 0..4000_i64,
+    ) {
+        let now = Now::given(at("2026-09-01T00:00:00Z") + SignedDuration::from_hours(hours));
+        let missing = || vec![Reading::Unavailable("there is no ConfigMap days".into())];
+        let keepers: Vec<Keeper> = (specs.iter().enumerate())
+            .map(|(n, spec)| {
+                let evidence = Evidence::Calendars(missing());
+                keeper_with(&format!("k{n}"), spec, evidence, now.at)
+            })
+            .collect();
+        let mut gate = gate("{}", &[]);
+        gate.spec.require = require;
+        gate.spec.gatekeepers = (0..keepers.len())
+            .map(|n| serde_saphyr::from_str(&format!("{{name: k{n}}}")).unwrap())
+            .collect();
+        let scene = Scene::new(gate, keepers);
+        let forces = crate::gate::force::read(&scene.gate, scene.identity, now.at);
+        let told = upcoming(&scene.view(), &forces, now);
+        prop_assert_eq!(told, found_step_by_step(&scene, now));
+    }
 }

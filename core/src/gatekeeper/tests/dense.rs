@@ -35,12 +35,12 @@ fn what_is_too_dense_heals_when_its_day_is_over() {
 fn the_answer_is_the_same_whenever_it_was_prepared() {
     let instants = [
         ("2026-11-25T10:00:00Z", Reason::NoClosedWindow),
-        ("2026-12-01T00:00:00Z", Reason::EvidenceBroken),
         ("2026-12-10T23:59:59Z", Reason::EvidenceBroken),
         ("2026-12-20T10:00:00Z", Reason::NoClosedWindow),
     ];
-    for (from, _) in instants {
-        let keeper = keeper_with(HOLIDAYS, vec![dense()], from);
+    let dense = dense();
+    for from in ["2026-11-25T10:00:00Z", "2026-12-01T00:00:00Z"] {
+        let keeper = keeper_with(HOLIDAYS, vec![dense.clone()], from);
         for (instant, reason) in instants {
             let opinion = keeper.opinion(now(instant));
             assert_eq!(opinion.reason, reason, "at {instant}, prepared at {from}");

@@ -261,3 +261,37 @@ fn the_worst_of_several_calendars_decides(#[case] calendars: Vec<Reading>, #[cas
     };
     assert_eq!(verdict.state, state);
 }
+
+const OFFICE_AND_HOLIDAYS: &str = "{schedule: {timeZone: Europe/London, open: [{name: office, cron: 0 9 * * MON-FRI, duration: 8h}], closed: [{name: holidays, calendar: {url: 'https://calendar.test/'}}]}}";
+
+/// Evidence is renewed before it runs out: what lies behind its end is foretold all the same.
+#[test]
+fn changes_are_foretold_beyond_what_is_read_already() {
+    let friday_18 = "2026-11-20T18:00:00Z";
+    let holidays = christmas(Some("2026-11-20T20:00:00Z"));
+    let keeper = keeper_with(OFFICE_AND_HOLIDAYS, vec![holidays], friday_18);
+    let told = keeper.upcoming(now(friday_18));
+    assert_eq!(told.len(), 8);
+    assert_eq!(told[0], (at("2026-11-23T09:00:00Z"), State::Open));
+    let status = status(&keeper, friday_18);
+    assert_eq!(status.upcoming[0].at.0, at("2026-11-23T09:00:00Z"));
+    // But nothing once it has run out.
+    assert_eq!(keeper.upcoming(now("2026-11-20T20:00:00Z")), []);
+}
+
+/// A verdict says when time changes it: that evidence runs out before is no part of it, and would
+/// come and go with every reading.
+#[rstest]
+#[case::long_after("2026-11-23T13:00:00Z")]
+#[case::just_before("2026-11-20T16:59:59Z")]
+#[case::at_the_same_instant("2026-11-20T17:00:00Z")]
+fn the_end_of_a_verdict_does_not_move_with_each_reading(#[case] good_until: &str) {
+    let holidays = christmas(Some(good_until));
+    let keeper = keeper_with(OFFICE_AND_HOLIDAYS, vec![holidays], FRIDAY_10);
+    let verdict = keeper.verdict(now(FRIDAY_10));
+    assert_eq!(verdict.valid_until, Some(at("2026-11-20T17:00:00Z")));
+    assert_eq!(
+        keeper.opinion(now(FRIDAY_10)).until,
+        Some(at(good_until).min(at("2026-11-20T17:00:00Z")))
+    );
+}

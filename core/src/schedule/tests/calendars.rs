@@ -9,7 +9,7 @@ use super::*;
 
 /// Far more than the work takes without optimization, far less than it would without bounds.
 const SOON: Duration = Duration::from_secs(20);
-const MANY: usize = 16;
+const MANY: usize = 6;
 
 fn reading(event: &str, times: usize) -> Reading {
     let events = format!("BEGIN:VEVENT\n{event}\nEND:VEVENT\n").repeat(times);

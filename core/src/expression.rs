@@ -1,0 +1,302 @@
+//! Conditions in CEL, over JSON that others wrote.
+//!
+//! What comes in: a text of at most 1 KiB from a spec, and later values to judge. What goes out:
+//! true or false, or an [`ExpressionError`] in words that tell nothing of the values. The same
+//! values give the same answer.
+//!
+//! The language is CEL as the `cel` crate has it, with the macros `has`, `all`, `exists`,
+//! `exists_one`, `map` and `filter`, and without timestamps, durations, regular expressions and
+//! optional values. A map is gone through in the order of its keys.
+//!
+//! Both the text and the values may be hostile, and the crate sets no bounds. Here is what does:
+//! - The crate's smaller parser, with a limit to nesting. Its default one, made by ANTLR, overflows
+//!   the stack on a kibibyte of parentheses, which ends the process.
+//! - A stack of its own ([`apart`]), large enough for the deepest tree that is let through.
+//! - A walk over the tree ([`read`]) that refuses unknown names and everything that has no use.
+//! - A [`meter`]: the walk wraps whatever copies or compares, and the list of each macro, into
+//!   calls that pay for the work from an allowance. Nested macros over a long list, or lists of
+//!   lists that double, end with [`ExpressionError::TooMuchWork`] within a part of a second.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+use std::thread;
+
+use cel::common::types::{CelBool, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull};
+use cel::common::types::{CelString, CelUInt};
+use cel::common::value::Val;
+use cel::{Context, Env, ExecutionError, IdedExpr, Value};
+use serde_json::Value as Json;
+
+mod meter;
+mod read;
+#[cfg(test)]
+mod tests;
+
+use meter::Meter;
+
+/// The most bytes of an expression.
+pub const LONGEST: usize = 1024;
+/// The most values (numbers, texts, lists, …) in what an expression is asked about, all inputs
+/// together.
+pub const MOST_VALUES: usize = 65_536;
+/// The most bytes of text in it, keys included.
+pub const MOST_TEXT: usize = 1 << 20;
+/// How deep lists and objects may be within each other.
+pub const DEEPEST: usize = 64;
+
+/// What to write where an expression is wanted.
+pub const REMEDY: &str = "write a condition in CEL that comes to true or false, such as \
+                          body.ready == true";
+
+/// The functions that evaluation knows besides those of [`meter`].
+static ENVIRONMENT: LazyLock<Arc<Env>> =
+    LazyLock::new(|| Arc::new(Env::default().with_optional_support(false).with_stdlib()));
+
+/// A condition, ready to be asked. Clones share it.
+#[derive(Clone)]
+pub struct Expression(Arc<Inner>);
+
+struct Inner {
+    text: String,
+    tree: IdedExpr,
+    /// The names in the text: what a message may repeat.
+    names: BTreeSet<String>,
+}
+
+/// Why an expression came to nothing. No message holds any of the values.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExpressionError {
+    /// It comes to something else than true or false.
+    #[error("it comes to a value of type {0}, not to true or false")]
+    NotABool(String),
+    /// A key is not there. With its name, where the expression has it.
+    #[error("there is no key{}", named(.0.as_deref()))]
+    NoSuchKey(Option<String>),
+    /// A place in a list is not there.
+    #[error("a list is shorter than the place that is asked for")]
+    OutOfBounds,
+    /// A function or an operator got what it does not take.
+    #[error("`{function}` does not take {}", types(.taken))]
+    WrongTypes {
+        /// Its name.
+        function: String,
+        /// The types that it got. Empty: they are not known.
+        taken: Vec<String>,
+    },
+    /// A function fails on the value that it got.
+    #[error("`{0}` fails on the value that it is given")]
+    Fails(String),
+    /// A number is too large.
+    #[error("a number overflows")]
+    Overflow,
+    /// Somewhere is divided by zero.
+    #[error("it divides by zero")]
+    DivisionByZero,
+    /// An object is written with the same key twice.
+    #[error("an object has the same key twice")]
+    DuplicateKey,
+    /// What it is asked about is larger than [`MOST_VALUES`], [`MOST_TEXT`] or [`DEEPEST`] allow.
+    #[error("what it is asked about is too large: {0}")]
+    TooMuchInput(&'static str),
+    /// The allowance is spent.
+    #[error("it takes too much work over values of this size; write a simpler one")]
+    TooMuchWork,
+    /// The crate panicked, or failed in a way that it has no word for.
+    #[error("it cannot be evaluated; this is a defect of gate-controller")]
+    Defect,
+}
+
+fn named(key: Option<&str>) -> String {
+    key.map_or_else(String::new, |key| format!(" `{key}`"))
+}
+
+fn types(taken: &[String]) -> String {
+    match taken {
+        [] => "values of these types".to_owned(),
+        taken => taken.join(" and "),
+    }
+}
+
+impl Expression {
+    /// Reads a condition over `variables`.
+    ///
+    /// # Errors
+    /// What is wrong with it, without the remedy: see [`REMEDY`].
+    pub fn parse(text: &str, variables: &[&str]) -> Result<Self, String> {
+        if text.len() > LONGEST {
+            return Err(format!(
+                "the expression is longer than {LONGEST} characters"
+            ));
+        }
+        let (tree, names) = apart(|| read::expression(text, variables))
+            .unwrap_or_else(|| Err("the expression stops its reader".to_owned()))?;
+        Ok(Self(Arc::new(Inner {
+            text: text.to_owned(),
+            tree,
+            names,
+        })))
+    }
+
+    /// What it says of `inputs`: a value for each of its variables, by name.
+    ///
+    /// Takes part of a second at most, and does not yield meanwhile.
+    ///
+    /// # Errors
+    /// It does not come to true or false.
+    pub fn evaluate(&self, inputs: &[(&str, Json)]) -> Result<bool, ExpressionError> {
+        let mut size = Size::default();
+        for (_, json) in inputs {
+            size.add(json, 0)?;
+        }
+        let meter = Meter::full();
+        let outcome = apart(|| self.run(inputs, &meter)).unwrap_or(Err(ExpressionError::Defect));
+        if meter.is_spent() {
+            return Err(ExpressionError::TooMuchWork);
+        }
+        outcome
+    }
+
+    fn run(&self, inputs: &[(&str, Json)], meter: &Meter) -> Result<bool, ExpressionError> {
+        let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
+        meter
+            .install(&mut context)
+            .map_err(|_| ExpressionError::Defect)?;
+        for (name, json) in inputs {
+            context.add_variable_as_val(*name, value(json));
+        }
+        let found =
+            Value::resolve_val(&self.0.tree, &context).map_err(|error| self.outcome(error))?;
+        match found.downcast_ref::<CelBool>() {
+            Some(found) => Ok(*found.inner()),
+            None => Err(ExpressionError::NotABool(
+                found.get_type().name().to_owned(),
+            )),
+        }
+    }
+
+    /// The crate's errors repeat the values that they are about. These do not.
+    fn outcome(&self, error: ExecutionError) -> ExpressionError {
+        let wrong = |function: &str, taken: &[String]| ExpressionError::WrongTypes {
+            function: read::spelled(function).to_owned(),
+            taken: taken.to_vec(),
+        };
+        match error {
+            ExecutionError::NoSuchKey(key) => {
+                ExpressionError::NoSuchKey(self.0.names.get(key.as_str()).cloned())
+            }
+            ExecutionError::IndexOutOfBounds(_) => ExpressionError::OutOfBounds,
+            ExecutionError::NoSuchOverload(error) => {
+                wrong(error.function(), error.argument_types())
+            }
+            ExecutionError::UnsupportedBinaryOperator(function, ..) => wrong(function, &[]),
+            ExecutionError::UnexpectedType { want, .. } if want == "iterable" => {
+                wrong("all, exists, map or filter", &[])
+            }
+            ExecutionError::UnexpectedType { .. } | ExecutionError::ValuesNotComparable(..) => {
+                wrong("an operator", &[])
+            }
+            ExecutionError::UnsupportedKeyType(_) | ExecutionError::UnsupportedIndex(..) => {
+                wrong("[]", &[])
+            }
+            ExecutionError::FunctionError { function, .. } => ExpressionError::Fails(function),
+            ExecutionError::Overflow(..) => ExpressionError::Overflow,
+            ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => {
+                ExpressionError::DivisionByZero
+            }
+            ExecutionError::DuplicateKey(_) => ExpressionError::DuplicateKey,
+            _ => ExpressionError::Defect,
+        }
+    }
+
+    /// The expression as it was written.
+    pub fn text(&self) -> &str {
+        &self.0.text
+    }
+}
+
+impl fmt::Debug for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Expression").field(&self.0.text).finish()
+    }
+}
+
+impl PartialEq for Expression {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.text == other.0.text
+    }
+}
+
+impl Eq for Expression {}
+
+/// The stack on which expressions are read and judged, in bytes. An unoptimized build takes some
+/// 70 KiB for each level of a tree; only what is used is ever taken from the system.
+const STACK: usize = 16 << 20;
+
+/// Does `work` on a thread of its own, and waits for it. None: it panicked, or there is no thread
+/// to be had. The crate asserts what it believes of a text, and recurses into it; nobody's text
+/// may end the process.
+fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
+    let builder = thread::Builder::new()
+        .name("expression".to_owned())
+        .stack_size(STACK);
+    thread::scope(|scope| builder.spawn_scoped(scope, work).ok()?.join().ok())
+}
+
+/// How much there is to judge.
+#[derive(Default)]
+struct Size {
+    values: usize,
+    text: usize,
+}
+
+impl Size {
+    fn add(&mut self, json: &Json, depth: usize) -> Result<(), ExpressionError> {
+        self.values += 1;
+        if self.values > MOST_VALUES {
+            return Err(ExpressionError::TooMuchInput("more than 65536 values"));
+        }
+        if depth > DEEPEST {
+            return Err(ExpressionError::TooMuchInput("more than 64 levels"));
+        }
+        match json {
+            Json::Null | Json::Bool(_) | Json::Number(_) => Ok(()),
+            Json::String(text) => self.add_text(text),
+            Json::Array(items) => items.iter().try_for_each(|item| self.add(item, depth + 1)),
+            Json::Object(entries) => entries.iter().try_for_each(|(key, item)| {
+                self.add_text(key)?;
+                self.add(item, depth + 1)
+            }),
+        }
+    }
+
+    fn add_text(&mut self, text: &str) -> Result<(), ExpressionError> {
+        self.text += text.len();
+        match self.text > MOST_TEXT {
+            true => Err(ExpressionError::TooMuchInput("more than 1 MiB of text")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// JSON as CEL sees it. Whole numbers are `int`, those beyond it `uint`; texts are not copied.
+fn value(json: &Json) -> Box<dyn Val + '_> {
+    match json {
+        Json::Null => Box::new(CelNull),
+        Json::Bool(truth) => Box::new(CelBool::from(*truth)),
+        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(whole), _) => Box::new(CelInt::from(whole)),
+            (None, Some(whole)) => Box::new(CelUInt::from(whole)),
+            (None, None) => Box::new(CelDouble::from(number.as_f64().unwrap_or(f64::NAN))),
+        },
+        Json::String(text) => Box::new(CelString::from(text.as_str())),
+        Json::Array(items) => Box::new(CelList::from(items.iter().map(value).collect::<Vec<_>>())),
+        Json::Object(entries) => {
+            let entries = entries.iter();
+            let entries: HashMap<_, _> = entries
+                .map(|(key, item)| (CelMapKey::from(key.as_str()), value(item)))
+                .collect();
+            Box::new(CelMap::from(entries))
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The objects of one part, one event after another: what of them is as it should be, and since
+//! when without a break.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use kube::core::Selector;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use sluice_crds::gatekeeper::ObjectsStatus;
+
+use super::judge::labels;
+use super::{Judged, Part, Sighting, Unsatisfied, Which};
+
+/// How much of a digest is told, in bytes.
+const DIGEST: usize = 16;
+
+/// The objects of one part, followed over time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Course {
+    /// Where they are. None: in no namespace.
+    namespace: Option<String>,
+    judged: BTreeMap<String, Judged>,
+    /// How many of them are as they should be.
+    satisfied: usize,
+    satisfied_since: Option<Timestamp>,
+}
+
+impl Course {
+    /// Begins without any objects. `namespace` is where they are (None: in no namespace).
+    pub fn begin(namespace: Option<&str>) -> Self {
+        Self {
+            namespace: namespace.map(str::to_owned),
+            judged: BTreeMap::new(),
+            satisfied: 0,
+            satisfied_since: None,
+        }
+    }
+
+    /// Goes on: at `at` the object `name` of the part's kind is so, or is not there any more.
+    pub fn follow(&mut self, part: &Part, name: &str, object: Option<Value>, at: Timestamp) {
+        let object = object.filter(|object| part.selects(name, &labels(object)));
+        let now = object.map(|object| part.judge(object));
+        let is_satisfied = |judged: &Judged| usize::from(judged.why.is_none());
+        self.satisfied += now.as_ref().map_or(0, is_satisfied);
+        let before = match now {
+            Some(now) => self.judged.insert(name.to_owned(), now),
+            None => self.judged.remove(name),
+        };
+        self.satisfied -= before.as_ref().map_or(0, is_satisfied);
+        self.count(at);
+    }
+
+    /// Nobody knows what was until now: the count of time begins anew.
+    pub fn lose_sight(&mut self, at: Timestamp) {
+        self.satisfied_since = None;
+        self.count(at);
+    }
+
+    /// A clock that was set back begins the count of time anew.
+    pub fn not_after(&mut self, at: Timestamp) {
+        self.satisfied_since = self.satisfied_since.map(|since| since.min(at));
+    }
+
+    /// Whether an object with this name and these labels is, or was, one of its objects.
+    pub fn concerns(&self, part: &Part, name: &str, labels: &BTreeMap<String, String>) -> bool {
+        self.judged.contains_key(name) || part.selects(name, labels)
+    }
+
+    /// Since when all of them have been as they should be, without a break. None: they are not, or
+    /// there are none.
+    pub fn satisfied_since(&self) -> Option<Timestamp> {
+        self.satisfied_since
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.judged.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.judged.is_empty()
+    }
+
+    fn count(&mut self, at: Timestamp) {
+        self.satisfied_since = match self.is_satisfied() {
+            true => Some(self.satisfied_since.unwrap_or(at)),
+            false => None,
+        };
+    }
+
+    fn is_satisfied(&self) -> bool {
+        !self.is_empty() && self.satisfied == self.len()
+    }
+
+    fn first_unsatisfied(&self, part: &Part) -> Option<Unsatisfied> {
+        let kind = &part.spec.kind;
+        match &part.which {
+            Which::Named(name) if self.is_empty() => {
+                Some(Unsatisfied::Missing(self.called(kind, name)))
+            }
+            Which::Selected(selector) if self.is_empty() => {
+                Some(Unsatisfied::NothingSelected(self.none_of(kind, selector)))
+            }
+            Which::Named(_) | Which::Selected(_) => {
+                let unsatisfied = |(name, judged): (&String, &Judged)| {
+                    let why = judged.why.clone()?;
+                    let object = self.called(kind, name);
+                    Some(Unsatisfied::Object { object, why })
+                };
+                self.judged.iter().find_map(unsatisfied)
+            }
+        }
+    }
+
+    fn none_of(&self, kind: &str, selector: &Selector) -> String {
+        let mut words = kind.to_owned();
+        if let Some(namespace) = &self.namespace {
+            words.push_str(&format!(" in namespace {namespace}"));
+        }
+        if !selector.selects_all() {
+            words.push_str(&format!(" with labels {selector}"));
+        }
+        words
+    }
+
+    fn called(&self, kind: &str, name: &str) -> String {
+        match &self.namespace {
+            Some(namespace) => format!("{kind} {namespace}/{name}"),
+            None => format!("{kind} {name}"),
+        }
+    }
+}
+
+impl Sighting {
+    /// What was seen of a rule's parts, each with its course, in the order of the spec.
+    pub fn of<'a>(
+        parts: impl Iterator<Item = (&'a Part, &'a Course)> + Clone,
+        good_until: Timestamp,
+    ) -> Self {
+        let courses = parts.clone().map(|(_, course)| course);
+        let since = courses.clone().map(|course| course.satisfied_since);
+        let since: Option<Vec<Timestamp>> = since.collect();
+        Self {
+            seen: courses.clone().map(Course::len).sum(),
+            satisfied: courses.clone().map(|course| course.satisfied).sum(),
+            first_unsatisfied: parts
+                .clone()
+                .find_map(|(part, course)| course.first_unsatisfied(part)),
+            satisfied_since: since.and_then(|since| since.into_iter().max()),
+            digest: digest(courses),
+            good_until,
+        }
+    }
+}
+
+/// See [`ObjectsStatus::digest`]. None where some object has no mark.
+fn digest<'a>(courses: impl Iterator<Item = &'a Course>) -> Option<String> {
+    let mut digest = Sha256::new();
+    for course in courses {
+        for (name, judged) in &course.judged {
+            digest.update(name);
+            digest.update(" ");
+            digest.update(judged.mark.as_ref()?);
+            digest.update("\n");
+        }
+        digest.update("\n");
+    }
+    let bytes = digest.finalize();
+    Some(
+        bytes
+            .iter()
+            .take(DIGEST)
+            .map(|byte| format!("{byte:02x}"))
+            .collect(),
+    )
+}
+
+/// Goes on where a controller that ended has left off: `courses`, just begun, are those of one
+/// rule, and `said` is what was last reported of it. If nothing can have happened in between, the
+/// time that was counted counts.
+pub fn resume<'a>(
+    courses: impl Iterator<Item = &'a mut Course>,
+    said: &ObjectsStatus,
+    at: Timestamp,
+) {
+    let mut courses: Vec<_> = courses.collect();
+    let same = said.digest.is_some()
+        && said.digest == digest(courses.iter().map(|course| &**course))
+        && courses.iter().all(|course| course.is_satisfied());
+    let Some(since) = said.satisfied_since.as_ref().filter(|_| same) else {
+        return;
+    };
+    // Statuses have whole seconds: not to count more than there was.
+    let since = since.0.saturating_add(SignedDuration::from_secs(1));
+    let since = since.unwrap_or(Timestamp::MAX).min(at);
+    for course in &mut courses {
+        course.satisfied_since = Some(since);
+    }
+}

@@ -1,0 +1,89 @@
+//! What Prometheus reads of gatekeepers.
+
+use std::fmt::Error;
+use std::sync::Arc;
+
+use prometheus_client::encoding::DescriptorEncoder;
+use sluice_core::Reason;
+use sluice_crds::Gatekeeper;
+
+use super::gauges::{Sample, family, truth};
+
+/// Why a gatekeeper is not judged by evidence although it should be.
+const WITHOUT_EVIDENCE: [Reason; 4] = [
+    Reason::EvidenceUnavailable,
+    Reason::EvidenceBroken,
+    Reason::Expired,
+    Reason::NotObserved,
+];
+
+/// Writes every gauge of these gatekeepers: a family a kind of value.
+pub(super) fn encode(
+    encoder: &mut DescriptorEncoder<'_>,
+    gatekeepers: &[Arc<Gatekeeper>],
+) -> Result<(), Error> {
+    family(
+        encoder,
+        "sluice_gatekeeper_evidence",
+        "1 while the gatekeeper is judged by evidence, 0 while that cannot be had",
+        gatekeepers.iter().filter_map(|gatekeeper| {
+            let has = has_evidence(gatekeeper)?;
+            Some(Sample::of(gatekeeper.as_ref(), truth(has)))
+        }),
+    )
+}
+
+/// Whether its status speaks of evidence that is had. None: it has not been judged yet.
+fn has_evidence(gatekeeper: &Gatekeeper) -> Option<bool> {
+    let verdict = gatekeeper.status.as_ref()?.verdict.as_ref()?;
+    let lacks = |reason: &Reason| reason.as_str() == verdict.reason;
+    Some(!WITHOUT_EVIDENCE.iter().any(lacks))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::gauges::tests::page;
+    use super::*;
+
+    #[test]
+    fn evidence_is_had_unless_the_status_says_otherwise() {
+        let gatekeeper = |reason: Option<&str>| {
+            let status =
+                reason.map(|reason| json!({"state": "Closed", "reason": reason, "message": "m"}));
+            let gatekeeper = json!({
+                "apiVersion": "sluice.dev/v1alpha1",
+                "kind": "Gatekeeper",
+                "metadata": {"namespace": "apps", "name": reason.unwrap_or("unjudged")},
+                "spec": {},
+                "status": status,
+            });
+            Arc::new(serde_json::from_value(gatekeeper).unwrap())
+        };
+        let gatekeepers = [
+            Some("ClosedWindow"),
+            Some("EvidenceBroken"),
+            Some("EvidenceUnavailable"),
+            Some("Expired"),
+            Some("InvalidSpec"),
+            Some("NotObserved"),
+            None,
+        ]
+        .map(gatekeeper);
+        let lines = page("sluice_gatekeeper_evidence", move |encoder| {
+            encode(encoder, &gatekeepers)
+        });
+        assert_eq!(
+            lines,
+            [
+                r#"{namespace="apps",name="ClosedWindow"} 1.0"#,
+                r#"{namespace="apps",name="EvidenceBroken"} 0.0"#,
+                r#"{namespace="apps",name="EvidenceUnavailable"} 0.0"#,
+                r#"{namespace="apps",name="Expired"} 0.0"#,
+                r#"{namespace="apps",name="InvalidSpec"} 1.0"#,
+                r#"{namespace="apps",name="NotObserved"} 0.0"#,
+            ]
+        );
+    }
+}

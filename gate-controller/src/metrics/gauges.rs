@@ -1,0 +1,187 @@
+//! What is read when Prometheus asks: the caches, and how this replica stands.
+
+use std::fmt::{self, Error};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kube::Resource;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::gauge::ConstGauge;
+use sluice_core::clock::Trust;
+use sluice_core::gate::Identity;
+
+use super::{gatekeepers, gates};
+use crate::clock::Clock;
+use crate::world::World;
+
+/// Where the gauges are read from.
+pub struct Sources {
+    /// The caches.
+    pub world: Arc<World>,
+    /// By which instant an annotation asks for a force.
+    pub clock: Arc<dyn Clock>,
+    /// How many objects are due to be looked at.
+    pub backlog: Box<dyn Fn() -> usize + Send + Sync>,
+    /// Whether this replica may write.
+    pub leads: Box<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl fmt::Debug for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sources")
+    }
+}
+
+impl Collector for Sources {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
+        let gates = sorted(self.world.gates.objects());
+        gates::encode(&mut encoder, &gates, self.clock.now())?;
+        let gatekeepers = sorted(self.world.gatekeepers.objects());
+        gatekeepers::encode(&mut encoder, &gatekeepers)?;
+        self.standing(&mut encoder)
+    }
+}
+
+impl Sources {
+    fn standing(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+        let standing = self.world.standing();
+        let skew = match standing.trust {
+            Trust::Good => 0.0,
+            Trust::Drifting(by) | Trust::Lost(by) => by.as_secs_f64(),
+        };
+        let backlog = u32::try_from((self.backlog)()).unwrap_or(u32::MAX);
+        let gauges = [
+            (
+                "sluice_leader",
+                "1 while this replica may write",
+                truth((self.leads)()),
+            ),
+            (
+                "sluice_clock_skew_seconds",
+                "Our clock less the API server's, above 5 s",
+                skew,
+            ),
+            (
+                "sluice_identity_verified",
+                "1 while admission policies verify who forces gates",
+                truth(standing.identity == Identity::Verified),
+            ),
+            (
+                "sluice_queue_backlog",
+                "Objects that are due to be looked at",
+                f64::from(backlog),
+            ),
+        ];
+        for (name, help, value) in gauges {
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            ConstGauge::new(value).encode(metric)?;
+        }
+        Ok(())
+    }
+}
+
+/// By namespace and name, so that two pages of the same objects are the same.
+fn sorted<K: Resource>(mut objects: Vec<Arc<K>>) -> Vec<Arc<K>> {
+    objects.sort_by(|a, b| name(a.as_ref()).cmp(&name(b.as_ref())));
+    objects
+}
+
+/// One gauge of a family.
+pub(super) struct Sample<'a> {
+    labels: Vec<(&'static str, &'a str)>,
+    value: f64,
+}
+
+impl<'a> Sample<'a> {
+    /// Of an object.
+    pub(super) fn of<K: Resource>(object: &'a K, value: f64) -> Self {
+        let (namespace, name) = name(object);
+        Self {
+            labels: vec![("namespace", namespace), ("name", name)],
+            value,
+        }
+    }
+
+    /// With another label.
+    pub(super) fn with(mut self, label: &'static str, value: &'a str) -> Self {
+        self.labels.push((label, value));
+        self
+    }
+}
+
+fn name<K: Resource>(object: &K) -> (&str, &str) {
+    let metadata = object.meta();
+    (
+        metadata.namespace.as_deref().unwrap_or_default(),
+        metadata.name.as_deref().unwrap_or_default(),
+    )
+}
+
+/// Writes a family of gauges.
+pub(super) fn family<'a>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    samples: impl Iterator<Item = Sample<'a>>,
+) -> Result<(), Error> {
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    for Sample { labels, value } in samples {
+        ConstGauge::new(value).encode(metric.encode_family(&labels.as_slice())?)?;
+    }
+    Ok(())
+}
+
+/// 1 or 0.
+pub(super) fn truth(is: bool) -> f64 {
+    f64::from(u8::from(is))
+}
+
+/// Seconds since the epoch.
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "an instant in seconds is far below 2^53"
+)]
+pub(super) fn seconds(at: Timestamp) -> f64 {
+    at.as_second() as f64
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use prometheus_client::encoding::text::encode;
+    use prometheus_client::registry::Registry;
+
+    use super::*;
+
+    struct Page<W>(W);
+
+    impl<W> fmt::Debug for Page<W> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("Page")
+        }
+    }
+
+    impl<W> Collector for Page<W>
+    where
+        W: Fn(&mut DescriptorEncoder<'_>) -> Result<(), Error> + Send + Sync + 'static,
+    {
+        fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
+            (self.0)(&mut encoder)
+        }
+    }
+
+    /// What a page that `write` writes says of a metric: its samples, without its name.
+    pub(in crate::metrics) fn page(
+        metric: &str,
+        write: impl Fn(&mut DescriptorEncoder<'_>) -> Result<(), Error> + Send + Sync + 'static,
+    ) -> Vec<String> {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(Page(write)));
+        let mut page = String::new();
+        encode(&mut page, &registry).unwrap();
+        let samples = page.lines().filter_map(|line| line.strip_prefix(metric));
+        let own = samples.filter(|sample| sample.starts_with('{'));
+        own.map(str::to_owned).collect()
+    }
+}
