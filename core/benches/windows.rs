@@ -75,6 +75,7 @@ fn events_read() -> Vec<Reading> {
     vec![Reading::Read {
         calendar: Arc::new(calendar(&two_hundred_events())),
         good_until: None,
+        overdue: None,
     }]
 }
 

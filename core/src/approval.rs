@@ -6,12 +6,15 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use sluice_crds::approval::Vote;
 use sluice_crds::gatekeeper::{ApprovalRule as Spec, ApprovalStatus};
-use sluice_crds::{Approval, State};
+use sluice_crds::{Approval, Duration, State};
 
 use crate::duration;
 use crate::refusal::{Refusal, Refusals};
 use crate::revision::Revision;
 use crate::verdict::{Opinion, Reason};
+
+/// The longest an approval counts: a year and a day.
+const LONGEST: SignedDuration = SignedDuration::from_hours(8784);
 
 /// The rule that a spec comes to.
 #[derive(Clone, Debug)]
@@ -71,6 +74,24 @@ impl Authors {
     }
 }
 
+fn validity(text: &Duration, field: &str) -> Result<SignedDuration, Refusal> {
+    let field = format!("{field}.validFor");
+    let length =
+        duration::parse(text).map_err(|problem| Refusal::new(&field, problem, duration::REMEDY))?;
+    if length.is_positive() && length <= LONGEST {
+        return Ok(length);
+    }
+    let problem = format!(
+        "{} is not between zero and 8784h (366 days)",
+        duration::text(length)
+    );
+    Err(Refusal::new(
+        field,
+        problem,
+        "write how long an approval counts",
+    ))
+}
+
 impl Approvals {
     /// Reads a spec. `field` is where it stands.
     ///
@@ -91,9 +112,8 @@ impl Approvals {
                 "write how many people have to approve",
             ));
         }
-        let valid_for = duration::parse(valid_for).unwrap_or_else(|problem| {
-            let field = format!("{field}.validFor");
-            mistakes.push(Refusal::new(field, problem, duration::REMEDY));
+        let valid_for = validity(valid_for, field).unwrap_or_else(|mistake| {
+            mistakes.push(mistake);
             SignedDuration::ZERO
         });
         let rule = Self {

@@ -27,6 +27,7 @@ mod zones;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use k8s_openapi::api::core::v1::ConfigMap;
 use sha2::{Digest, Sha256};
 
 use crate::Refusal;
@@ -146,6 +147,25 @@ impl Calendar {
         })
     }
 
+    /// Reads a calendar from bytes that should be text.
+    ///
+    /// # Errors
+    /// Those of [`Calendar::parse`], or the line that is not UTF-8.
+    pub fn read(bytes: &[u8], zone: &TimeZone) -> Result<Self, CalendarError> {
+        if bytes.len() > MAX_TEXT {
+            return Err(CalendarError::TooLong { bytes: bytes.len() });
+        }
+        let text = std::str::from_utf8(bytes).map_err(|error| {
+            let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
+            CalendarError::Line {
+                line: 1 + before.iter().filter(|byte| **byte == b'\n').count(),
+                problem: "it is not UTF-8".to_owned(),
+                remedy: "save the file as UTF-8".to_owned(),
+            }
+        })?;
+        Self::parse(text, zone)
+    }
+
     /// How many events there are. Cancelled ones and those that take no time do not count; an
     /// instance of a series that was changed counts as an event of its own.
     pub fn events(&self) -> usize {
@@ -205,6 +225,13 @@ impl Calendar {
     pub(crate) fn end(&self) -> Option<Timestamp> {
         self.end
     }
+}
+
+/// What a ConfigMap has under `key`: text, or `binaryData`.
+pub fn in_config_map<'a>(map: &'a ConfigMap, key: &str) -> Option<&'a [u8]> {
+    let text = map.data.as_ref().and_then(|data| data.get(key));
+    let binary = || Some(map.binary_data.as_ref()?.get(key)?.0.as_slice());
+    text.map(String::as_bytes).or_else(binary)
 }
 
 fn digest(text: &str) -> String {

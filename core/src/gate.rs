@@ -95,20 +95,29 @@ pub fn answer<'q>(view: &View<'_>, question: impl Into<Question<'q>>) -> Answer 
     answer_with(view, &forces, question)
 }
 
-/// The same with its words: who decided, what was seen, until when.
-pub fn explain<'q>(view: &View<'_>, question: impl Into<Question<'q>>) -> (Answer, String) {
+/// The same with its words (who decided, what was seen), and until when time cannot change it.
+pub fn explain<'q>(
+    view: &View<'_>,
+    question: impl Into<Question<'q>>,
+) -> (Answer, Option<Timestamp>, String) {
     let question = question.into();
     let forces = force::judge(view.gate, view.identity, question.now);
     let answer = answer_with(view, &forces, question);
     let verdicts = words::verdicts(view, question);
     let message = words::explain(view, &forces, &answer, &verdicts, None, question);
-    (answer, message)
+    (answer, until(view, &forces, question), message)
 }
 
-/// An instant before which the answer does not change by time. None: it never does.
-pub fn steady_until(view: &View<'_>, question: Question<'_>) -> Option<Timestamp> {
+/// What the gate says to another that is nested in it.
+fn opinion(view: &View<'_>, question: Question<'_>) -> Opinion {
     let forces = force::judge(view.gate, view.identity, question.now);
-    until(view, &forces, question)
+    let answer = answer_with(view, &forces, question);
+    let until = until(view, &forces, question);
+    Opinion {
+        until,
+        next: until,
+        ..Opinion::of(answer.state, answer.reason)
+    }
 }
 
 /// The same, with the annotations and the terms of the spec read already.
@@ -148,7 +157,7 @@ fn opinions(view: &View<'_>, question: Question<'_>) -> impl Iterator<Item = Opi
 
 /// The earliest instant after `now` at which anything that a gate's report says may change by
 /// time. None: nothing does.
-fn until(view: &View<'_>, forces: &Forces, question: Question<'_>) -> Option<Timestamp> {
+pub(crate) fn until(view: &View<'_>, forces: &Forces, question: Question<'_>) -> Option<Timestamp> {
     let verdicts = opinions(view, question).filter_map(|opinion| opinion.until);
     verdicts
         .chain(forces.ends())

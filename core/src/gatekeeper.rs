@@ -144,10 +144,11 @@ enum Rule {
 pub fn check(spec: &GatekeeperSpec) -> Result<(), Refusals> {
     match kind(spec)? {
         Kind::Schedule(spec) => Schedule::read(spec, "spec.schedule").map(|_| ()),
+        Kind::Manual(spec) => manual::check(spec).map_err(Refusals::from),
         Kind::Revisions(spec) => Revisions::read(spec, "spec.revisions").map(|_| ()),
         Kind::Approval(spec) => approval::Approvals::read(spec, "spec.approval").map(|_| ()),
         Kind::Gates(spec) => nested::check(spec, "spec.gates"),
-        Kind::Manual(_) | Kind::External(_) => Ok(()),
+        Kind::External(_) => Ok(()),
     }
 }
 
@@ -430,6 +431,11 @@ impl Keeper {
         );
         let reported = self.reported(now).filter(|_| unread)?;
         (opinion.reason == reported_reason(reported)).then_some(reported)
+    }
+
+    /// Whether what it says at `now` is only what its status reports: nobody has looked since.
+    pub(crate) fn stands_in(&self, now: Now) -> bool {
+        self.stand_in(&self.opinion(now), now).is_some()
     }
 
     /// Until when its opinion rests on what was read. None: for as long as nothing is seen to

@@ -246,7 +246,14 @@ fn found(rule: &Rule, answer: &Answer) -> String {
     let field = format!("{}.expression", rule.path);
     if !rule.statuses.contains(status) {
         let expected: Vec<_> = rule.statuses.iter().map(u16::to_string).collect();
-        return format!("it answered {status}, expected {}", expected.join(" or "));
+        let remark = match status {
+            300..=399 => "; redirects are not followed",
+            _ => "",
+        };
+        return format!(
+            "it answered {status}, expected {}{remark}",
+            expected.join(" or ")
+        );
     }
     match body {
         Body::Unread => format!("it answered {status}"),

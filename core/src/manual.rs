@@ -4,8 +4,27 @@ use jiff::Timestamp;
 use sluice_crds::gatekeeper::Manual;
 use sluice_crds::{Setting, State};
 
+use crate::refusal::Refusal;
 use crate::verdict::{Opinion, Reason};
 use crate::words;
+
+/// The last instant that can be read lies within the day that begins here: 9999-12-30T22:00Z.
+const END_OF_TIME: Timestamp = Timestamp::constant(253_402_128_000, 0);
+
+/// What is wrong with the spec.
+///
+/// # Errors
+/// Its end.
+pub(crate) fn check(spec: &Manual) -> Result<(), Refusal> {
+    match &spec.until {
+        Some(until) if until.0 >= END_OF_TIME => Err(Refusal::new(
+            "spec.manual.until",
+            format!("`{}` is not before {END_OF_TIME}", until.0),
+            "write an earlier instant, or remove it",
+        )),
+        Some(_) | None => Ok(()),
+    }
+}
 
 /// Where the switch stands at `now`: as it was thrown, and after `until` the other way.
 pub(crate) fn opinion(spec: &Manual, now: Timestamp) -> Opinion {

@@ -74,6 +74,11 @@ impl Revision {
                 Err(_) => (text, None),
             },
         };
+        // A digest that stood without its algorithm is written with it.
+        let written = name.len() + digest.as_ref().map_or(0, |digest| digest.len() + 1);
+        if written > LONGEST {
+            return Err(Mistake::TooLong);
+        }
         let version = version(name);
         Ok(match digest {
             None => Self {
@@ -206,6 +211,11 @@ mod tests {
         assert!(mistake.contains(problem), "{mistake}");
         assert_eq!(
             Revision::parse(&"x".repeat(257)).unwrap_err(),
+            Mistake::TooLong
+        );
+        let as_it_is_written = format!("{}@{COMMIT}", "x".repeat(211));
+        assert_eq!(
+            Revision::parse(&as_it_is_written).unwrap_err(),
             Mistake::TooLong
         );
     }

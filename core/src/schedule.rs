@@ -82,11 +82,33 @@ pub enum Reading {
         calendar: Arc<Calendar>,
         /// Until when that may be relied on. None: until it is seen to change.
         good_until: Option<Timestamp>,
+        /// Why it has not been read again since. None: it was, whenever it was due.
+        overdue: Option<Overdue>,
     },
     /// It cannot be had, and why: what the other windows do not decide, `onError` does.
     Unavailable(String),
     /// It was had and makes no sense: closed until somebody mends it.
     Broken(CalendarError),
+}
+
+/// A calendar that is kept as it was, because it cannot be read again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overdue {
+    /// When it was last read.
+    pub read_at: Timestamp,
+    /// What stands in the way.
+    pub why: String,
+}
+
+impl fmt::Display for Overdue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { read_at, why } = self;
+        let read_at = crate::words::instant_utc(*read_at);
+        write!(
+            f,
+            "kept as it was read {read_at}; reading it again fails: {why}"
+        )
+    }
 }
 
 /// Why a schedule's states cannot be known: one of its calendars.
@@ -299,10 +321,7 @@ fn reach(from: Timestamp, steps: u32) -> Reach {
 /// A calendar, if it could be read.
 fn calendar(readings: &[Reading], place: usize) -> Option<&Calendar> {
     match readings.get(place)? {
-        Reading::Read {
-            calendar,
-            good_until: _,
-        } => Some(calendar),
+        Reading::Read { calendar, .. } => Some(calendar),
         Reading::Unavailable(_) | Reading::Broken(_) => None,
     }
 }

@@ -178,7 +178,8 @@ pub struct Opinion {
     pub state: State,
     /// Why.
     pub reason: Reason,
-    /// When state or reason changes. None: when a spec does.
+    /// When state or reason changes, or may: time changes the cause, evidence runs out, or nobody
+    /// has looked farther. None: when a spec changes, or what is read.
     pub until: Option<Timestamp>,
     /// When the state changes. None: not by time.
     pub next: Option<Timestamp>,

@@ -52,6 +52,7 @@ fn readings(yaml: &str) -> Vec<Reading> {
     let calendar = || Reading::Read {
         calendar: Arc::new(Calendar::parse(CHRISTMAS, &jiff::tz::TimeZone::UTC).unwrap()),
         good_until: None,
+        overdue: None,
     };
     yaml.contains("calendar")
         .then(calendar)

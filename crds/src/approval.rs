@@ -5,6 +5,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A vote. It never changes: who thinks better of it deletes it, or adds a rejection.
+#[allow(
+    clippy::duplicated_attributes,
+    reason = "each column has a type of its own"
+)]
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "sluice.dev",

@@ -8,6 +8,10 @@ use serde::{Deserialize, Serialize};
 use crate::gate_set::GateSet;
 
 /// Which consumers, and which gates. The company-wide freeze.
+#[allow(
+    clippy::duplicated_attributes,
+    reason = "each column has a type of its own"
+)]
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "sluice.dev",

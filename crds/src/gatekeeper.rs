@@ -189,7 +189,9 @@ pub struct VerdictStatus {
     pub reason: String,
     /// Why, in a sentence.
     pub message: String,
-    /// Until when this holds. Past it the verdict counts as closed. None: until a spec changes.
+    /// Until when time changes nothing of it. In a gatekeeper's own status it is also no later than
+    /// what was read is good; renewed evidence moves that on. Past it the verdict counts as closed.
+    /// None: until a spec changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_until: Option<Time>,
 }
@@ -262,7 +264,7 @@ pub struct CalendarStatus {
     /// The first 12 hexadecimal digits of the SHA-256 of its text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// What is wrong with it.
+    /// What is wrong with it. Beside `events`: why it is kept as it was and not read again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

@@ -37,6 +37,8 @@ pub struct Controller {
     pub metrics: Option<SocketAddr>,
     /// Where health is served.
     pub health: Option<SocketAddr>,
+    /// Where those who ask are answered.
+    pub check: Option<SocketAddr>,
     queue: Arc<Shared<Work>>,
     tasks: TaskTracker,
     background: Background,
@@ -151,6 +153,7 @@ pub async fn start(
     background.spawn(send_events(&parts, sending));
 
     let tasks = TaskTracker::new();
+    let check = serving::serve_check(&parts, &tasks, &shutdown).await?;
     let (leadership, work_ended) = lead(&parts, &tasks, &shutdown)?;
     parts.leadership.get_or_init(|| leadership.clone());
     let workers = Arc::new(workers(&parts, events, shard));
@@ -167,6 +170,7 @@ pub async fn start(
         counters: parts.counters,
         metrics,
         health,
+        check,
         queue: parts.queue,
         tasks,
         background: Background::watch(background),

@@ -4,6 +4,7 @@
 //! told of the next, so that none may stand for others. They come after everything else: while
 //! gates wait to be written, no event is sent.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,12 +13,14 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::api::PostParams;
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
 use sluice_core::condition::cut;
+use sluice_crds::Gate;
 use tokio::sync::mpsc;
 
 use crate::clock::Clock;
 use crate::failure;
+use crate::key::Work;
 use crate::metrics::Counters;
 
 /// How many events may wait. Beyond that they are dropped and counted: the log has them all.
@@ -29,18 +32,49 @@ const LET_PASS: Duration = Duration::from_millis(50);
 /// Who sends them.
 const CONTROLLER: &str = "gate-controller";
 
-/// An event to send.
+/// An event to send. A herd of them waits at once, so that it is small.
 pub struct Told {
     /// The object it is about.
-    pub about: ObjectReference,
+    pub about: About,
     /// Whether it is bad news.
     pub warning: bool,
     /// One word.
-    pub reason: String,
+    pub reason: Cow<'static, str>,
     /// What was done: one word.
     pub action: &'static str,
     /// A sentence.
-    pub note: String,
+    pub note: Box<str>,
+}
+
+/// The object that an event is about.
+pub struct About {
+    work: Work,
+    uid: Option<Box<str>>,
+}
+
+impl About {
+    /// The object that was looked at.
+    pub fn new<K: Resource>(work: Work, object: &K) -> Self {
+        let uid = object.meta().uid.as_deref();
+        Self {
+            work,
+            uid: uid.map(Box::from),
+        }
+    }
+}
+
+impl From<About> for ObjectReference {
+    fn from(about: About) -> Self {
+        let key = about.work.key();
+        Self {
+            api_version: Some(Gate::api_version(&()).into_owned()),
+            kind: Some(about.work.kind().to_owned()),
+            namespace: Some(key.namespace.to_string()),
+            name: Some(key.name.to_string()),
+            uid: about.uid.map(String::from),
+            ..Self::default()
+        }
+    }
 }
 
 /// Where events are put.
@@ -86,7 +120,7 @@ pub async fn send(
         while busy() {
             let_pass().await;
         }
-        let namespace = told.about.namespace.as_deref().unwrap_or("default");
+        let namespace = &told.about.work.key().namespace;
         let events: Api<Event> = Api::namespaced(client.clone(), namespace);
         let event = event(told, instance, at);
         if let Err(error) = events.create(&PostParams::default(), &event).await {
@@ -105,20 +139,20 @@ fn event(told: Told, instance: &str, at: Timestamp) -> Event {
         action,
         note,
     } = told;
-    let name = about.name.clone().unwrap_or_default();
+    let key = about.work.key();
     Event {
         metadata: ObjectMeta {
             // A name has 63 bytes at most: admission sees to it.
-            generate_name: Some(format!("{name}-")),
-            namespace: about.namespace.clone(),
+            generate_name: Some(format!("{}-", key.name)),
+            namespace: Some(key.namespace.to_string()),
             ..ObjectMeta::default()
         },
         event_time: Some(MicroTime(at)),
         type_: Some(if warning { "Warning" } else { "Normal" }.to_owned()),
-        reason: Some(reason),
+        reason: Some(reason.into_owned()),
         action: Some(action.to_owned()),
-        note: Some(cut(note, LONGEST_NOTE)),
-        regarding: Some(about),
+        note: Some(cut(note.into(), LONGEST_NOTE)),
+        regarding: Some(about.into()),
         reporting_controller: Some(CONTROLLER.to_owned()),
         reporting_instance: Some(instance.to_owned()),
         ..Event::default()

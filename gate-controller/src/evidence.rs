@@ -46,7 +46,7 @@ struct Inner {
     shared: Arc<Shared>,
     observers: Mutex<HashMap<ObjectKey, Tracked>>,
     next_id: AtomicU64,
-    _background: [Task; 2],
+    _background: [Task; 3],
 }
 
 /// What the observers share.
@@ -75,7 +75,7 @@ impl Drop for Task {
 }
 
 impl Tracker {
-    /// Reads ConfigMaps and Secrets with `client`, and whatever is outside the cluster under the
+    /// Reads the cluster with `client`, and whatever is outside the cluster under the
     /// rules of egress, which `egress_allow` opens. `changed` is called with the key of each
     /// gatekeeper whose evidence in `store` has changed.
     ///
@@ -116,11 +116,17 @@ impl Tracker {
         changed: impl Fn(&ObjectKey) + Send + Sync + 'static,
     ) -> Self {
         let users = Arc::new(Users::default());
-        let maps = clients.config_maps.clone();
-        let waking = users::wake_on_changes(Arc::clone(&users), maps.changes());
-        let releasing = users::release(Arc::clone(&users), maps, Arc::clone(&clock));
-        let background =
-            [tokio::spawn(waking), tokio::spawn(releasing)].map(|task| Task(task.abort_handle()));
+        let (maps, objects) = (clients.config_maps.changes(), clients.objects.changes());
+        let background = [
+            tokio::spawn(users::wake_on_changes(Arc::clone(&users), maps)),
+            tokio::spawn(users::wake_on_changes(Arc::clone(&users), objects)),
+            tokio::spawn(users::release(
+                Arc::clone(&users),
+                clients.clone(),
+                Arc::clone(&clock),
+            )),
+        ];
+        let background = background.map(|task| Task(task.abort_handle()));
         let changed = Box::new(changed);
         Self(Arc::new(Inner {
             shared: Arc::new(Shared {

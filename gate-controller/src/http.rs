@@ -1,4 +1,12 @@
-//! What is served: metrics, and whether the process is alive and ready.
+//! What is served: metrics, whether the process is alive and ready, and decisions for those who
+//! ask.
+//!
+//! | | |
+//! |---|---|
+//! | [`server`], [`tls`] | connections, and what they may take |
+//! | [`asking`] | who asks, what they may, how often: with [`auth`] and [`limit`] |
+//! | [`check`], [`flagger`] | the two forms of the question, which both come to a `question` |
+//! | [`openapi`], [`problem`] | how it is described, and how it is refused |
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +21,20 @@ use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+pub mod asking;
+pub mod auth;
+pub mod check;
+pub mod flagger;
+mod guard;
+pub mod limit;
+pub mod openapi;
 mod page;
+pub mod problem;
+mod question;
+pub mod server;
+#[cfg(test)]
+mod tests;
+pub mod tls;
 
 /// Metrics, at `/metrics`.
 pub fn metrics(registry: Registry) -> Router {

@@ -5,6 +5,7 @@
 //! *observed*, as client-go does: clocks of replicas need not agree. A leader that cannot renew
 //! stops writing at the renew deadline, before anyone else may start.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -88,9 +89,15 @@ fn name(selector: Option<&str>) -> String {
     }
 }
 
-/// Tells processes of the same name apart.
+/// Tells processes of the same name apart, and controllers of one process.
 fn nonce(now: Timestamp) -> String {
-    format!("{:x}-{:x}", std::process::id(), now.as_nanosecond())
+    static STARTED: AtomicU64 = AtomicU64::new(0);
+    let count = STARTED.fetch_add(1, Ordering::Relaxed);
+    format!(
+        "{:x}-{:x}-{count:x}",
+        std::process::id(),
+        now.as_nanosecond()
+    )
 }
 
 /// A Lease as it was last observed to change, and when that was.

@@ -3,6 +3,7 @@
 //! A kind is a folder: `gather.rs` collects everything that the decision needs, `apply.rs` carries
 //! it out. Events only wake; a look takes nothing but the object's name.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -119,6 +120,24 @@ impl Written {
         change(ahead);
     }
 
+    /// The watch has brought `version` of the object. Returns whether it is of our own making, or
+    /// older than that: what we write goes onto the version that it was decided from, so that
+    /// there is no news in it, and nobody has to look again.
+    pub(crate) fn came_back(&self, work: &Work, version: Option<&str>) -> bool {
+        let Some(version) = version.and_then(|version| version.parse::<u64>().ok()) else {
+            return false;
+        };
+        let mut all = self.lock();
+        match all.get(work).map(|ahead| ahead.version.cmp(&version)) {
+            None => false,
+            Some(Ordering::Greater) => true,
+            Some(order) => {
+                all.remove(work);
+                order == Ordering::Equal
+            }
+        }
+    }
+
     /// What `version` of the object lacks.
     fn beyond(&self, work: &Work, version: Option<&str>) -> Option<Ahead> {
         let version: u64 = version?.parse().ok()?;
@@ -171,5 +190,30 @@ mod tests {
         assert!(written.beyond(&work, Some("3")).is_none());
         written.status(&work, Some("opaque"), &"status");
         assert!(written.beyond(&work, Some("3")).is_none());
+    }
+
+    #[test]
+    fn what_comes_back_is_no_news() {
+        let work = Work::Gate(ObjectKey {
+            namespace: "n".into(),
+            name: "a".into(),
+        });
+        let written = Written::default();
+        let come_back = |version| written.came_back(&work, Some(version));
+        assert!(!come_back("1"));
+        for version in ["3", "12"] {
+            written.status(&work, Some(version), &"status");
+        }
+        // The first of the two is behind the second, which is still to come.
+        assert!(come_back("3"));
+        assert!(written.beyond(&work, Some("3")).is_some());
+        assert!(come_back("12"));
+        // It is forgotten, and whatever comes then is somebody else's.
+        assert!(!come_back("12"));
+        written.status(&work, Some("20"), &"status");
+        assert!(!come_back("21"));
+        assert!(written.beyond(&work, Some("3")).is_none());
+        written.status(&work, Some("30"), &"status");
+        assert!(!come_back("opaque"));
     }
 }

@@ -1,5 +1,6 @@
 //! The flags: Flux's where Flux has them, with Flux's defaults.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
@@ -16,6 +17,43 @@ pub struct Settings {
     /// Where health and readiness are served.
     #[arg(long, default_value = ":9440", value_name = "ADDRESS")]
     pub health_addr: Address,
+
+    /// Where those who ask are answered: `POST /v1/check`, and `POST /gate/check` for Flagger.
+    /// Nowhere unless this is given.
+    #[arg(long, default_value = "0", value_name = "ADDRESS")]
+    pub check_addr: Address,
+
+    /// The certificate for --check-addr, in PEM, with its issuers after it. It and its key are read
+    /// again when they change.
+    #[arg(long, value_name = "FILE", requires = "tls_key_file")]
+    pub tls_cert_file: Option<PathBuf>,
+
+    /// The key of the certificate, in PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    pub tls_key_file: Option<PathBuf>,
+
+    /// Serve --check-addr without TLS although others than this machine can reach it: where
+    /// something in front of it encrypts. Tokens pass in plain text.
+    #[arg(long, default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub check_insecure: bool,
+
+    /// An audience that the tokens of those who ask may be for. May be given several times. Without
+    /// any, tokens have to be for the API server.
+    #[arg(long, value_name = "AUDIENCE")]
+    pub check_audience: Vec<String>,
+
+    /// How many gates each of those who ask may ask about in a second.
+    #[arg(long, default_value_t = 100, value_name = "GATES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub check_rate: u32,
+
+    /// How many gates each of them may ask about at once, after a pause.
+    #[arg(long, default_value_t = 500, value_name = "GATES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub check_burst: u32,
+
+    /// Answer `POST /gate/check` to whoever sends no token: whether the gates named are open, and
+    /// why in one word. Flagger can send one only in the URL of a webhook.
+    #[arg(long, default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub flagger_without_token: bool,
 
     /// How many objects are looked at, and written, at once. The API server writes no faster for
     /// more, and each write takes longer.
@@ -176,6 +214,23 @@ mod tests {
         assert!(!settings.watch_all_namespaces && settings.enable_leader_election);
         assert_eq!(settings.min_retry_delay, Duration::from_secs(1));
         assert_eq!(settings.egress_allow.len(), 1);
+    }
+
+    #[test]
+    fn a_certificate_needs_its_key_and_a_rate_is_above_zero() {
+        let parse = |flags: &[&str]| {
+            Settings::try_parse_from([&["gate-controller"], flags].concat())
+                .map_err(|error| error.to_string())
+        };
+        let plain = parse(&[]).unwrap();
+        assert_eq!(plain.check_addr.0, None);
+        assert!(!plain.check_insecure && !plain.flagger_without_token);
+        let pair = ["--tls-cert-file=tls.crt", "--tls-key-file=tls.key"];
+        parse(&pair).unwrap();
+        for half in pair {
+            assert!(parse(&[half]).unwrap_err().contains("--tls-"), "{half}");
+        }
+        assert!(parse(&["--check-rate=0"]).is_err());
     }
 
     #[test]

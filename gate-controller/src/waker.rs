@@ -43,8 +43,7 @@ impl Waker {
         self.queue.push(work, urgency, self.clock.now());
     }
 
-    /// A gate that has changed: urgently, if somebody changed it. What only its status changes is
-    /// our own report, come back.
+    /// A gate that has changed: urgently, if somebody changed what it asks for.
     pub(crate) fn gate(&self, change: &Change<'_, Gate>) {
         let urgency = if is_touched(change) {
             Urgency::Person
@@ -54,6 +53,14 @@ impl Waker {
         let work = Work::Gate(change.key.clone());
         self.queue.push(work, urgency, self.clock.now());
         if urgency == Urgency::Person || change.before.is_none() {
+            self.dependents(change.key);
+        }
+    }
+
+    /// What this controller wrote onto a gate has come back. For the gate itself it is no news; the
+    /// gates that it is nested in see a force on it that was accepted.
+    pub(crate) fn accepted(&self, change: &Change<'_, Gate>) {
+        if is_touched(change) {
             self.dependents(change.key);
         }
     }

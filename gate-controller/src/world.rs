@@ -21,9 +21,11 @@ use crate::evidence::EvidenceStore;
 use crate::key::{KeyRef, ObjectKey, Work};
 
 mod ballots;
+mod decide;
 mod users;
 
 use ballots::Ballots;
+pub use decide::Decider;
 use users::Users;
 
 /// The caches and what is derived from them.

@@ -1,8 +1,9 @@
 //! The one way out of the cluster, for everything that evidence is read from elsewhere.
 //!
-//! What comes in: an https address, and authorities to trust besides the public ones. What goes
-//! out: the body of a reply with status 200, or an [`EgressError`] that tells the outcome and
-//! never the reply.
+//! What comes in: a [`Request`]. What goes out: the status and the body of the reply, or an
+//! [`EgressError`] that tells the outcome and never the reply.
+//!
+//! Addresses are https. Whose rule allows it may ask over http, but never with a secret.
 //!
 //! Whoever may write a Gatekeeper may name an address, and must not reach with the controller's
 //! hands what they cannot reach themselves: hence the [`address`] rules, checked on the addresses
@@ -15,12 +16,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use reqwest::{StatusCode, Url};
+use reqwest::Url;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub mod address;
 mod names;
 mod outcome;
+mod request;
 #[cfg(test)]
 pub(crate) mod test_server;
 #[cfg(test)]
@@ -30,6 +32,7 @@ mod trust;
 pub use address::{Class, Rules};
 pub use names::{Names, SystemNames};
 pub use outcome::EgressError;
+pub use request::{Credentials, Reply, Request, Schemes};
 
 use names::Guard;
 
@@ -66,6 +69,8 @@ struct Inner {
     limits: Limits,
     /// For whoever names no authorities of their own.
     client: reqwest::Client,
+    /// For http, where that is allowed.
+    plain: reqwest::Client,
     in_flight: Arc<Semaphore>,
     hosts: Mutex<HashMap<String, Weak<Semaphore>>>,
 }
@@ -85,12 +90,14 @@ impl Egress {
     /// As [`Egress::new`].
     pub fn with(rules: Rules, limits: Limits, names: Arc<dyn Names>) -> Result<Self, EgressError> {
         let guard = Guard::new(rules, names);
-        let client = client(&guard, None)?;
+        let plain = client(&guard, None, Schemes::HttpToo)?;
+        let client = client(&guard, None, Schemes::Https)?;
         let in_flight = Arc::new(Semaphore::new(limits.in_flight));
         Ok(Self(Arc::new(Inner {
             guard,
             limits,
             client,
+            plain,
             in_flight,
             hosts: Mutex::default(),
         })))
@@ -99,26 +106,55 @@ impl Egress {
     /// The body of the reply to a GET of `url`. `authorities` are certificates in PEM, trusted
     /// besides the public authorities.
     ///
+    /// # Errors
+    /// Anything but a reply with status 200, in time and not too long, from an https address that
+    /// the rules allow.
+    pub async fn get(&self, url: &str, authorities: Option<&[u8]>) -> Result<Vec<u8>, EgressError> {
+        let request = Request {
+            authorities,
+            ..Request::to(url)
+        };
+        let reply = self.ask(&request, |status| status == 200).await?;
+        match reply.status {
+            200 => Ok(reply.body),
+            status => Err(EgressError::Status(status)),
+        }
+    }
+
+    /// The reply to a request, whatever its status. The body is read of replies with a status that
+    /// `wants_body`; else it is empty.
+    ///
     /// The wait for a turn, where too many others ask at once, does not count against the limit
     /// of time.
     ///
     /// # Errors
-    /// Anything but a reply with status 200, in time and not too long, from an address that the
-    /// rules allow.
-    pub async fn get(&self, url: &str, authorities: Option<&[u8]>) -> Result<Vec<u8>, EgressError> {
-        let url = checked(url)?;
-        let client = match authorities {
-            None => self.0.client.clone(),
-            Some(pem) => client(&self.0.guard, Some(pem))?,
+    /// Anything but a reply in time and not too long, from an address that the rules allow.
+    pub async fn ask(
+        &self,
+        request: &Request<'_>,
+        wants_body: impl Fn(u16) -> bool,
+    ) -> Result<Reply, EgressError> {
+        let url = request.url()?;
+        let client = match (url.scheme(), request.authorities) {
+            ("https", None) => self.0.client.clone(),
+            ("https", authorities) => client(&self.0.guard, authorities, Schemes::Https)?,
+            _ => self.0.plain.clone(),
         };
-        let host = url.host_str().unwrap_or_default();
-        let _turn = self.turn(host).await;
+        let host = url.host_str().unwrap_or_default().to_owned();
+        let asking = request.signed(client.get(url.clone()));
+        let _turn = self.turn(&host).await;
         let time = self.0.limits.time;
-        let fetched = tokio::time::timeout(time, self.fetch(&client, url)).await;
+        let time = request.time.map_or(time, |own| own.min(time));
+        let fetched = tokio::time::timeout(time, self.fetch(asking, &url, wants_body)).await;
         fetched.unwrap_or(Err(EgressError::TimedOut(time)))
     }
 
-    async fn fetch(&self, client: &reqwest::Client, url: Url) -> Result<Vec<u8>, EgressError> {
+    async fn fetch(
+        &self,
+        asking: reqwest::RequestBuilder,
+        url: &Url,
+        wants_body: impl Fn(u16) -> bool,
+    ) -> Result<Reply, EgressError> {
         let most = self.0.limits.body;
         let outcome = |error: reqwest::Error| outcome::of(&error);
         // A literal address is connected to without a look-up, and so without the guard.
@@ -128,9 +164,11 @@ impl Egress {
         if let Some(Ok(address)) = literal {
             self.0.guard.check(address).await?;
         }
-        let mut response = client.get(url).send().await.map_err(outcome)?;
-        if response.status() != StatusCode::OK {
-            return Err(EgressError::Status(response.status().as_u16()));
+        let mut response = asking.send().await.map_err(outcome)?;
+        let status = response.status().as_u16();
+        let mut body = Vec::new();
+        if !wants_body(status) {
+            return Ok(Reply { status, body });
         }
         if response
             .content_length()
@@ -138,14 +176,13 @@ impl Egress {
         {
             return Err(EgressError::TooLong(most));
         }
-        let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(outcome)? {
             if body.len() + chunk.len() > most {
                 return Err(EgressError::TooLong(most));
             }
             body.extend_from_slice(&chunk);
         }
-        Ok(body)
+        Ok(Reply { status, body })
     }
 
     /// Waits for a turn: first among those who ask the same host, so that the many who wait for a
@@ -173,31 +210,24 @@ impl Egress {
 /// What a message may say of an address: its host. The rest may be as good as a password.
 pub fn shown(url: &str) -> String {
     match Url::parse(url) {
-        Ok(url) => format!("https://{}", url.host_str().unwrap_or_default()),
+        Ok(url) => format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default()),
         Err(_) => "the address".to_owned(),
     }
 }
 
-fn checked(url: &str) -> Result<Url, EgressError> {
-    let url = Url::parse(url).map_err(|_| EgressError::NotHttps)?;
-    if url.scheme() != "https" || url.host_str().is_none() {
-        return Err(EgressError::NotHttps);
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(EgressError::NamesAUser);
-    }
-    Ok(url)
-}
-
 /// A client that keeps no connection: whoever reads once a minute or less has no use for it.
-fn client(guard: &Guard, authorities: Option<&[u8]>) -> Result<reqwest::Client, EgressError> {
+fn client(
+    guard: &Guard,
+    authorities: Option<&[u8]>,
+    schemes: Schemes,
+) -> Result<reqwest::Client, EgressError> {
     reqwest::Client::builder()
         .user_agent(concat!(
             "sluice-gate-controller/",
             env!("CARGO_PKG_VERSION")
         ))
         .tls_backend_preconfigured(trust::config(authorities)?)
-        .https_only(true)
+        .https_only(schemes == Schemes::Https)
         .http1_only()
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)

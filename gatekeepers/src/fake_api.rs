@@ -1,5 +1,5 @@
-//! An API server in memory, for tests: ConfigMaps that can be listed and watched by name, and
-//! Secrets that can be read. Other crates' tests use this file too.
+//! An API server in memory, for tests: ConfigMaps that can be listed and watched by name, Secrets
+//! that can be read, and objects of any kind. Other crates' tests use this file too.
 #![allow(dead_code, reason = "not every crate's tests use all of it")]
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -13,8 +13,13 @@ use axum::http::{Response, StatusCode};
 use axum::routing::get;
 use futures::StreamExt;
 use futures::stream;
+use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 use tokio::sync::{broadcast, watch};
+
+// By its path from here, whoever includes this file.
+#[path = "fake_api/objects.rs"]
+mod objects;
 
 type Key = (String, String);
 
@@ -33,6 +38,7 @@ struct Inner {
     silent: watch::Sender<HashSet<String>>,
     lists: AtomicUsize,
     watches: AtomicUsize,
+    objects: objects::Objects,
 }
 
 impl FakeApi {
@@ -47,6 +53,7 @@ impl FakeApi {
             silent: watch::Sender::default(),
             lists: AtomicUsize::new(0),
             watches: AtomicUsize::new(0),
+            objects: objects::Objects::default(),
         }))
     }
 
@@ -56,6 +63,7 @@ impl FakeApi {
         let router: Router = Router::new()
             .route(maps, get(config_maps))
             .route(secrets, get(secret))
+            .fallback(objects::serve)
             .with_state(self.clone());
         kube::Client::new(router, "default")
     }
@@ -97,10 +105,23 @@ impl FakeApi {
 
     /// Creates or replaces a Secret with one key, whose value is given in base64.
     pub(crate) fn put_secret(&self, namespace: &str, name: &str, key: &str, base64: &str) {
+        self.put_secret_value(namespace, name, &json!({ key: base64 }));
+    }
+
+    /// Creates or replaces a Secret with these keys and their values.
+    pub(crate) fn put_secret_keys(&self, namespace: &str, name: &str, keys: &[(&str, &[u8])]) {
+        let data: BTreeMap<_, _> = keys
+            .iter()
+            .map(|(key, value)| (*key, ByteString(value.to_vec())))
+            .collect();
+        self.put_secret_value(namespace, name, &json!(data));
+    }
+
+    fn put_secret_value(&self, namespace: &str, name: &str, data: &Value) {
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret",
             "metadata": { "namespace": namespace, "name": name },
-            "data": { key: base64 },
+            "data": data,
         });
         let key = (namespace.to_owned(), name.to_owned());
         self.0.secrets.lock().unwrap().insert(key, secret);

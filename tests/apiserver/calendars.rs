@@ -16,15 +16,13 @@ use sluice_tests::controller::InProcess;
 use sluice_tests::rights::rule;
 use sluice_tests::{poll, shared};
 
-use super::stage::{Stage, at};
+use super::stage::{RETRIED, Stage, at};
 
 /// Whom a controller with few rights acts as.
 const USER: &str = "alice";
 /// How long a gate may take that has nothing to do with any calendar: far more than it does, far
 /// less than a controller that is busy for good.
 const PROMPT: Duration = Duration::from_secs(5);
-/// Within which a watch that was refused is tried again: half a minute, up to doubled by jitter.
-const RETRIED: Duration = Duration::from_secs(90);
 
 /// One day.
 const CHRISTMAS: &str = "BEGIN:VEVENT\nUID:1\nSUMMARY:Christmas\n\

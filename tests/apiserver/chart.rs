@@ -4,10 +4,14 @@
 //! Its policies and roles are cluster-wide and have fixed names, so these tests have control
 //! planes of their own, whatever the shared server is.
 
+mod alerts;
 mod controller;
+mod dashboard;
 mod installation;
+mod metrics;
 mod options;
 mod pod;
+mod promql;
 mod rights;
 mod values;
 

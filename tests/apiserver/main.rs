@@ -5,9 +5,11 @@
 mod admission;
 mod calendars;
 mod chart;
+mod check;
 mod cli;
 mod flux_strip;
 mod forces;
+mod kinds;
 mod outages;
 mod policies;
 mod proxy;

@@ -20,6 +20,9 @@ use crate::chart::{CONTROLLER, installed};
 /// Until a controller has written what it should: it takes milliseconds on an idle machine.
 pub const DEADLINE: Duration = Duration::from_secs(20);
 
+/// Within which a watch that was refused is tried again: half a minute, up to doubled by jitter.
+pub const RETRIED: Duration = Duration::from_secs(90);
+
 /// By how many seconds an instant must be ahead that something has to be ready for: far more than
 /// that takes on two busy cores, and less than [`DEADLINE`].
 pub const AHEAD: i64 = 10;
@@ -192,6 +195,11 @@ impl Stage {
     /// The clock in hand.
     pub fn clock(&self) -> Arc<SetClock> {
         Arc::clone(&self.clock)
+    }
+
+    /// What the clock says.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 
     /// Sets the clock.

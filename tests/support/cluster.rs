@@ -26,7 +26,10 @@ impl Cluster {
         Self::with_scratch(kubeconfig.into(), env::temp_dir())
     }
 
-    pub(crate) fn with_scratch(kubeconfig: PathBuf, scratch: PathBuf) -> Self {
+    /// The same, with a folder for the files that [`Self::kubeconfig_for`] makes: there are
+    /// credentials in them.
+    #[must_use]
+    pub fn with_scratch(kubeconfig: PathBuf, scratch: PathBuf) -> Self {
         Self {
             kubeconfig,
             scratch,

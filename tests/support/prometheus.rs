@@ -49,7 +49,7 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Finds both programs on the `PATH`, else in the cache, else builds them there: six minutes
+    /// Finds both programs on the `PATH`, else in the cache, else builds them there: five minutes
     /// on two cores, the first time.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use clap::Subcommand;
 
 use crate::cargo;
 
+mod check;
 mod scale;
 
 #[derive(Subcommand)]
@@ -15,6 +16,8 @@ pub(crate) enum Command {
     Windows,
     /// Many gates that change at one instant, on a real API server.
     Scale(scale::Arguments),
+    /// Many who ask over HTTP, beside a bare server.
+    Check(check::Arguments),
 }
 
 pub(crate) async fn run(command: Command) -> Result<()> {
@@ -27,5 +30,6 @@ pub(crate) async fn run(command: Command) -> Result<()> {
             "windows",
         ])),
         Command::Scale(arguments) => scale::run(arguments).await,
+        Command::Check(arguments) => check::run(arguments).await,
     }
 }

@@ -74,7 +74,7 @@ fn line(command: &Command) -> String {
 pub(crate) struct Metadata {
     /// The packages of the workspace.
     pub(crate) packages: Vec<Package>,
-    target_directory: PathBuf,
+    pub(crate) target_directory: PathBuf,
 }
 
 /// A package of the workspace.

@@ -23,6 +23,9 @@ const DATABASES: &str = "SLUICE_ADVISORY_DATABASES";
 pub(crate) fn check() -> Result<String> {
     let program = install()?;
     let databases = databases()?;
+    // It reads every crate of Cargo.lock, those for other systems among them, which no build here
+    // has downloaded.
+    run(cargo().args(["fetch", "--quiet"]))?;
     let mut command = Command::new(program);
     command.current_dir(root()).env(DATABASES, &databases);
     command.args(["--offline", "check", "licenses", "bans", "sources"]);

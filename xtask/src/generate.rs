@@ -35,7 +35,16 @@ const FOLDERS: [&str; 2] = ["crds/yaml", "charts/gate-controller/files/crds"];
 fn all() -> Result<Vec<Generated>> {
     let mut files = custom_resource_definitions()?;
     files.extend(said_by_kubectl_gate()?);
+    files.push(openapi()?);
     Ok(files)
+}
+
+/// What the controller serves to those who ask.
+fn openapi() -> Result<Generated> {
+    let document = gate_controller::http::openapi::document();
+    let content = serde_json::to_string_pretty(&document)? + "\n";
+    let path = "docs/reference/openapi.json".into();
+    Ok(Generated { path, content })
 }
 
 /// What the plugin says of itself, and the picture that it draws of an example. The week of the

@@ -17,6 +17,7 @@ mod demo;
 mod deny;
 mod docs;
 mod floors;
+mod fuzz;
 mod generate;
 mod server;
 mod signals;
@@ -50,6 +51,8 @@ enum Chore {
     Test(test::Arguments),
     /// All checks: format, lints, generated files, floors, dependencies, docs.
     Ci,
+    /// Random texts for whatever reads what people write, for as long as there is time.
+    Fuzz(fuzz::Arguments),
     /// Writes the files that are made from the code.
     Generate(generate::Arguments),
     /// Checks which crate may depend on which.
@@ -78,6 +81,7 @@ async fn run(chore: Chore) -> Result<()> {
         Chore::Bench(command) => bench::run(command).await,
         Chore::Test(arguments) => test::run(arguments).await,
         Chore::Ci => ci::run().await,
+        Chore::Fuzz(arguments) => fuzz::run(&arguments),
         Chore::Generate(arguments) => generate::run(&arguments),
         Chore::Floors => floors::check().map(drop),
         Chore::Deny => deny::check().map(|outcome| println!("{outcome}")),

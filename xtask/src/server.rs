@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Args;
 use sluice_tests::progress::Stderr;
-use sluice_tests::{Binaries, Cluster, ControlPlane, Options};
+use sluice_tests::{Binaries, Cluster, ControlPlane, Options, Workspace};
 
 mod installed;
 mod mark;
@@ -30,6 +30,8 @@ pub(crate) struct Open {
     pub(crate) cluster: Cluster,
     /// Dropped with us: the local control plane ends.
     plane: Option<ControlPlane>,
+    /// Where credentials for another's cluster go, for as long as we live.
+    _scratch: Option<Workspace>,
 }
 
 impl Open {
@@ -57,10 +59,12 @@ impl Server {
             return Ok(Open {
                 cluster: plane.cluster().clone(),
                 plane: Some(plane),
+                _scratch: None,
             });
         };
         let path = absolute(path)?;
-        let cluster = Cluster::at(&path);
+        let scratch = Workspace::create()?;
+        let cluster = Cluster::with_scratch(path.clone(), scratch.path().to_owned());
         let (address, context) = cluster.address().await?;
         let client = cluster.client().await?;
         let version = client.apiserver_version().await;
@@ -72,9 +76,11 @@ impl Server {
             path.display(),
         );
         installed::refuse(&client, &address).await?;
+        mark::sweep(&client).await?;
         Ok(Open {
             cluster,
             plane: None,
+            _scratch: Some(scratch),
         })
     }
 }

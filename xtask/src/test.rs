@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
+use sluice_tests::helm::Helm;
 use sluice_tests::programs::Program;
-use sluice_tests::{KUBECONFIG_VARIABLE, Options, USERS};
+use sluice_tests::progress::Stderr;
+use sluice_tests::{KUBECONFIG_VARIABLE, Options, USERS, prometheus};
 
 use crate::server::{Open, Server};
 use crate::steps::Steps;
@@ -27,6 +29,11 @@ pub(crate) struct Arguments {
 /// Runs the tests. Those that need a server of their own start it themselves.
 pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let mut steps = Steps::default();
+    if arguments.arguments.is_empty() {
+        // Whatever has to be built for them takes both cores, and tests have deadlines.
+        let tools = async || find_tools().map(|()| ((), None));
+        steps.run("find Helm and Prometheus", tools).await;
+    }
     if let Some((programs, open)) = prepare(&mut steps, &arguments.server).await {
         let tests = async || {
             let result = test(&programs, open.cluster.kubeconfig(), &arguments.arguments);
@@ -44,6 +51,14 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
             .await;
     }
     steps.finish()
+}
+
+/// Programs of others that some tests run: they would build them themselves.
+fn find_tools() -> Result<()> {
+    let progress = Stderr::new();
+    Helm::ensure(&progress)?;
+    prometheus::Programs::ensure(&progress)?;
+    Ok(())
 }
 
 /// What the tests need: the folder of the released programs, and a server.

@@ -60,3 +60,10 @@ controllerUsernames. A JSON list of strings is also a CEL list of strings.
   name: {{ . | quote }}
 {{- end }}
 {{- end }}
+
+{{/* A length of time, as Go writes it, in whole seconds. */}}
+{{- define "gate-controller.seconds" -}}
+{{- $beginning := toDate "2006-01-02" "1970-01-02" }}
+{{- $end := mustDateModify . $beginning }}
+{{- sub ($end | unixEpoch | int64) ($beginning | unixEpoch | int64) }}
+{{- end }}

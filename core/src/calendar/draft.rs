@@ -4,6 +4,7 @@
 use jiff::Timestamp;
 
 use super::clean;
+use super::expand::Steps;
 use super::read::{Property, WrittenEvent};
 use super::recur::Rule;
 use super::values::{self, Length, When};
@@ -41,6 +42,22 @@ impl Draft {
         Self::understand(event, zones).map_err(|refusal| (label(event), refusal))
     }
 
+    /// # Errors
+    /// Its rule never matches: nobody is to wait for ever for a day that is not in any calendar.
+    pub fn check_recurrence(&self, steps: &mut Steps) -> Result<(), Refusal> {
+        let rule = (self.times.as_ref())
+            .filter(|times| !times.length.is_none())
+            .and_then(|times| times.rule.as_ref());
+        match rule.and_then(|rule| rule.never_recurs(steps)) {
+            Some(true) => Err(Refusal::new(
+                "RRULE",
+                "never occurs again: nothing matches it in 400 years",
+                "correct its lists, or remove it",
+            )),
+            Some(false) | None => Ok(()),
+        }
+    }
+
     fn understand(event: &WrittenEvent, zones: &Zones) -> Result<Self, Refusal> {
         let text = |name| event.all(name).next().map(|p| p.value.as_str());
         let cancelled = text("STATUS").is_some_and(|s| s.eq_ignore_ascii_case("CANCELLED"));
@@ -61,7 +78,7 @@ impl Draft {
 }
 
 /// `` `Christmas` (UID 4711) ``, or as much of that as there is.
-fn label(event: &WrittenEvent) -> String {
+pub(super) fn label(event: &WrittenEvent) -> String {
     let text = |name| {
         let value = event.all(name).next().map(|p| clean(&p.value, 60));
         value.filter(|value| !value.is_empty())

@@ -6,7 +6,7 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::draft::{Draft, Times};
+use super::draft::{self, Draft, Times};
 use super::expand::{Go, MAX_STEPS, Steps};
 use super::read::WrittenEvent;
 use super::recur::Rule;
@@ -64,8 +64,13 @@ impl Starts {
 /// Which event is wrong, and how.
 pub(super) fn events(written: &[WrittenEvent], zones: &Zones) -> Result<Vec<Event>, CalendarError> {
     let mut drafts = Vec::with_capacity(written.len());
+    let mut steps = Steps::new(MAX_STEPS);
     for event in written {
-        let draft = Draft::read(event, zones);
+        let draft = Draft::read(event, zones).and_then(|draft| {
+            let recurs = draft.check_recurrence(&mut steps);
+            recurs.map_err(|refusal| (draft::label(event), refusal))?;
+            Ok(draft)
+        });
         drafts.push(draft.map_err(|(event, refusal)| CalendarError::Event { event, refusal })?);
     }
     let mut replaced: HashMap<String, Vec<When>> = HashMap::new();

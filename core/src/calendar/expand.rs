@@ -6,8 +6,8 @@
 //! cannot be interrupted while it searches, holds all instances of a year before it yields the
 //! first, finds nothing for `BYDAY=MO,2TU`, and panics on a BYDAY that is not ASCII.
 
-use jiff::SignedDuration;
 use jiff::civil::{Date, DateTime, Weekday};
+use jiff::{SignedDuration, ToSpan};
 
 use super::CalendarError;
 use super::recur::{Frequency, Rule, number};
@@ -15,6 +15,9 @@ use super::recur::{Frequency, Rule, number};
 /// How many events, days and times may be looked at for one answer: some 1,000 for each event of
 /// the largest calendar.
 pub(super) const MAX_STEPS: u32 = 2_000_000;
+
+/// After so many years the calendar is the same again.
+const YEARS_AROUND: i64 = 400;
 
 /// The steps that are left: each event, day or time that is looked at takes one.
 pub(crate) struct Steps(u32);
@@ -66,6 +69,24 @@ impl Rule {
         }
         self.last = last;
         Ok(())
+    }
+
+    /// Whether nothing matches it in the 400 years after the first instance, however far UNTIL or
+    /// COUNT let it go: the days of the week and the leap years come around in that time. None:
+    /// it takes too many steps to know.
+    pub fn never_recurs(&self, steps: &mut Steps) -> Option<bool> {
+        let from = self.first.date();
+        let to = from.checked_add(YEARS_AROUND.years()).ok()?;
+        let endless = Self {
+            last: DateTime::MAX,
+            ..self.clone()
+        };
+        let mut found = false;
+        let visited = endless.visit(from, to, steps, |_| {
+            found = true;
+            Ok(Go::Break(()))
+        });
+        visited.ok().map(|()| !found)
     }
 
     /// Calls `each` with the instances after the first that start on the days from `from` to

@@ -1,12 +1,15 @@
 //! The parts of an RRULE, each read from its text: `FREQ=WEEKLY;BYDAY=MO,FR` and so on.
 
 use jiff::civil::{DateTime, Time, Weekday};
-use jiff::tz::Offset;
+use jiff::tz::{Offset, TimeZone};
+use jiff::{SignedDuration, Timestamp};
 
 use super::clean;
 use super::recur::{Frequency, number};
 use super::values::{self, When};
-use crate::Refusal;
+use crate::{Refusal, zone};
+
+const INSTANT: SignedDuration = SignedDuration::from_nanos(1);
 
 pub(super) fn refused(problem: impl Into<String>, remedy: impl Into<String>) -> Refusal {
     Refusal::new("RRULE", problem, remedy)
@@ -195,8 +198,24 @@ impl Parts {
         }
         // The last instants of the year 9999 cannot be had: who writes them means no end.
         let instant = Offset::UTC.to_timestamp(wall).ok();
-        Ok(instant.map(|instant| first.zone.to_datetime(instant)))
+        Ok(instant.map(|instant| last_to_begin_by(&first.zone, instant)))
     }
+}
+
+/// The last time on the clocks of `zone` at which something begins by `instant`. While clocks show
+/// an hour for the second time, that is the end of the hour: what begins in it began the first
+/// time.
+fn last_to_begin_by(zone: &TimeZone, instant: Timestamp) -> DateTime {
+    let wall = zone.to_datetime(instant);
+    let begins = zone::resolve(zone, wall);
+    if begins.is_none_or(|begins| begins == instant) {
+        return wall;
+    }
+    let turned_back = (instant.checked_add(INSTANT).ok())
+        .and_then(|behind| zone.preceding(behind).next())
+        .map(|change| change.timestamp());
+    let before = turned_back.and_then(|change| change.checked_sub(INSTANT).ok());
+    before.map_or(wall, |before| zone.to_datetime(before))
 }
 
 fn weekday(text: &str) -> Option<Weekday> {

@@ -37,11 +37,7 @@ impl<'a> Zones<'a> {
 /// An IANA name, a Windows name, or an id such as `/example.org/20260101/Europe/London` or
 /// `tzone://Microsoft/Utc` that ends in one.
 fn known(id: &str) -> Option<TimeZone> {
-    let named = |name: &str| {
-        // The database has an entry for a zone that is not known, and takes it for UTC.
-        let unknown = name.eq_ignore_ascii_case("Etc/Unknown");
-        if unknown { None } else { zone::find(name).ok() }
-    };
+    let named = |name: &str| zone::find(name).ok();
     if let Some(found) = named(id).or_else(|| zone::windows::iana(id).and_then(named)) {
         return Some(found);
     }

@@ -15,7 +15,7 @@ use cel::common::value::{CowVal, Val};
 use cel::{Context, DeclarationError, ExecutionError, FunctionContext};
 
 /// The units of one evaluation.
-const ALLOWANCE: u64 = 300_000_000;
+const ALLOWANCE: u64 = 200_000_000;
 /// A value that is copied or compared.
 const VALUE: u64 = 100;
 /// An entry of a map, besides its value.

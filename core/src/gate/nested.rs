@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use sluice_crds::gatekeeper::Gates;
 use sluice_crds::{Gate, GateReference, Require};
 
-use super::{Identity, Sight, View, explain as explain_gate, fold, steady_until};
+use super::{Identity, Sight, View, explain as explain_gate, fold};
 use crate::gatekeeper::{Evidence, Keeper};
 use crate::question::Question;
 use crate::refusal::{Refusal, Refusals};
@@ -30,6 +30,28 @@ pub enum Named<T> {
     Unreadable(Arc<str>),
     /// Here it is.
     Here(T),
+}
+
+impl<T> Named<T> {
+    /// The same of what is here, borrowed.
+    pub fn as_ref(&self) -> Named<&T> {
+        match self {
+            Named::Missing => Named::Missing,
+            Named::Forbidden => Named::Forbidden,
+            Named::Unreadable(why) => Named::Unreadable(Arc::clone(why)),
+            Named::Here(here) => Named::Here(here),
+        }
+    }
+
+    /// The same, with something made of what is here.
+    pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Named<U> {
+        match self {
+            Named::Missing => Named::Missing,
+            Named::Forbidden => Named::Forbidden,
+            Named::Unreadable(why) => Named::Unreadable(why),
+            Named::Here(here) => Named::Here(make(here)),
+        }
+    }
 }
 
 /// Where gates and gatekeepers are found.
@@ -76,6 +98,19 @@ pub fn gather(sources: &impl Sources, gate: &Gate, at: Timestamp) -> Gathered {
     Walk::new(sources, at).gate(gate).0
 }
 
+/// The gate that an object in `from` names, with everything that it depends on.
+pub fn find(
+    sources: &impl Sources,
+    from: &str,
+    reference: &GateReference,
+    at: Timestamp,
+) -> Named<(Arc<Gate>, Gathered)> {
+    sources.gate(from, reference).map(|gate| {
+        let gathered = gather(sources, &gate, at);
+        (gate, gathered)
+    })
+}
+
 /// A gatekeeper of the kind `gates`, with its gates.
 pub fn complete(sources: &impl Sources, keeper: &Keeper, at: Timestamp) -> Keeper {
     Walk::new(sources, at).nest(keeper).0
@@ -95,6 +130,27 @@ impl Gathered {
             keepers: self.keepers.iter().map(sight).collect(),
             identity: self.identity,
             cycle: self.cycle.as_deref(),
+        }
+    }
+
+    /// The same with every gatekeeper, near and far, made anew.
+    #[must_use]
+    pub fn with_keepers(&self, make: &impl Fn(&Keeper) -> Keeper) -> Self {
+        let made = |named: &Named<Arc<Keeper>>| {
+            named.as_ref().map(|keeper| {
+                let made = make(keeper);
+                Arc::new(match keeper.evidence() {
+                    Evidence::Gates(gates) => {
+                        let gates = gates.iter().map(|gate| gate.with_keepers(make));
+                        made.with_evidence(Evidence::Gates(gates.collect()))
+                    }
+                    _ => made,
+                })
+            })
+        };
+        Self {
+            keepers: self.keepers.iter().map(made).collect(),
+            ..self.clone()
         }
     }
 
@@ -259,6 +315,21 @@ pub(crate) fn explain(require: Require, nested: &[Nested], question: Question<'_
 }
 
 impl Nested {
+    fn with_keepers(&self, make: &impl Fn(&Keeper) -> Keeper) -> Self {
+        let found = match &self.found {
+            Found::Gate(Named::Here(found)) => {
+                let (gate, gathered) = found.as_ref();
+                let gathered = gathered.with_keepers(make);
+                Found::Gate(Named::Here(Box::new((Arc::clone(gate), gathered))))
+            }
+            other => other.clone(),
+        };
+        Self {
+            name: self.name.clone(),
+            found,
+        }
+    }
+
     fn opinion(&self, question: Question<'_>) -> Opinion {
         let (gate, gathered) = match &self.found {
             Found::Gate(Named::Here(found)) => found.as_ref(),
@@ -269,21 +340,14 @@ impl Nested {
             }
             Found::Cycle(_) => return Opinion::closed(Reason::Cycle),
         };
-        let view = gathered.view(gate);
-        let answer = super::answer(&view, question);
-        let steady = steady_until(&view, question);
-        Opinion {
-            until: steady,
-            next: steady,
-            ..Opinion::of(answer.state, answer.reason)
-        }
+        super::opinion(&gathered.view(gate), question)
     }
 
     fn explain(&self, question: Question<'_>) -> String {
         match &self.found {
             Found::Gate(Named::Here(found)) => {
                 let (gate, gathered) = found.as_ref();
-                explain_gate(&gathered.view(gate), question).1
+                explain_gate(&gathered.view(gate), question).2
             }
             Found::Gate(Named::Missing) => "there is no such gate".to_owned(),
             Found::Gate(Named::Forbidden) => {

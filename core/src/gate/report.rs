@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sluice_crds::gate::{GatekeeperVerdict, Override};
 use sluice_crds::{GateStatus, State};
 
-use super::{Answer, Force, Forces, View, answer_with, force, opinions, outlook, until, words};
+use super::{Answer, Force, Forces, Sight, View, answer_with, force, outlook, until, words};
 use crate::clock::Now;
 use crate::condition::{self, OPENED, READY, STALLED, Wanted};
 use crate::question::Question;
@@ -23,8 +23,8 @@ pub struct Report {
     pub status: GateStatus,
     /// Whether it differs from what the object says in anything that is worth a write.
     pub changed: bool,
-    /// Force annotations to complete and co-own, before the status is written: it speaks of the
-    /// gate that has them. None: there is nothing to complete.
+    /// Force annotations to complete and co-own: the status speaks of the gate that has them.
+    /// None: there is nothing to complete.
     pub completion: Option<BTreeMap<String, String>>,
     /// When to look again, if nothing happens before. None: when something changes.
     pub wake: Option<Timestamp>,
@@ -90,7 +90,7 @@ fn compose(view: &View<'_>, forces: &Forces, obstacle: Option<&str>, now: Now) -
         ),
         message: Some(message),
     };
-    let known = !opinions(view, any).any(|opinion| opinion.reason == Reason::Reported);
+    let known = !stands_in(view, now);
     let changed = differs(&before, &status) && (known || !is_as_good(&before, &status));
     if !changed {
         status = before;
@@ -123,6 +123,13 @@ fn differs(before: &GateStatus, after: &GateStatus) -> bool {
         status
     };
     comparable(before) != comparable(after) || !after.upcoming.starts_with(&before.upcoming)
+}
+
+/// Whether any of the gatekeepers only repeats what its status reports.
+fn stands_in(view: &View<'_>, now: Now) -> bool {
+    view.keepers
+        .iter()
+        .any(|sight| matches!(sight, Sight::Seen(keeper) if keeper.stands_in(now)))
 }
 
 /// Whether a status that was written with evidence at hand says what one without it would.

@@ -179,9 +179,11 @@ fn calendars(schedule: &Schedule, readings: &[Reading]) -> Vec<CalendarStatus> {
             Reading::Read {
                 calendar,
                 good_until: _,
+                overdue,
             } => CalendarStatus {
                 events: i64::try_from(calendar.events()).ok(),
                 digest: Some(calendar.digest().to_owned()),
+                error: overdue.as_ref().map(ToString::to_string),
                 ..said
             },
             Reading::Unavailable(why) => CalendarStatus {

@@ -59,6 +59,7 @@ fn christmas(good_until: Option<&str>) -> Reading {
     Reading::Read {
         calendar: Arc::new(Calendar::parse(CHRISTMAS, &zone).unwrap()),
         good_until: good_until.map(at),
+        overdue: None,
     }
 }
 

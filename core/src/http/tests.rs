@@ -107,7 +107,7 @@ fn all_mistakes_are_told_at_once() {
     "",
     State::Closed,
     Reason::UnexpectedStatus,
-    "it answered 302, expected 200 or 204"
+    "it answered 302, expected 200 or 204; redirects are not followed"
 )]
 #[case(
     200,

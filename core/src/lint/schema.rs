@@ -288,6 +288,9 @@ fn form(pattern: &str) -> String {
         r"^https://[^\s@]+$" => {
             "write an address that starts with https:// and holds no user name".to_owned()
         }
+        r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}$" => {
+            "write a local date and time such as 2026-12-19T00:00:00".to_owned()
+        }
         other => format!("write text that matches {other}"),
     }
 }

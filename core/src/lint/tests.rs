@@ -124,6 +124,16 @@ fn what_is_right_is_let_through(#[case] kind: &str, #[case] spec: &str) {
 )]
 #[case(
     "Gatekeeper",
+    "{schedule: {open: [{from: 2026-12-19, until: '2026-12-20T00:00:00'}]}}",
+    "spec.schedule.open[0].from: `2026-12-19` is not a local date and time; write it with a time: 2026-12-19T00:00:00"
+)]
+#[case::beside_what_cannot_be_read(
+    "Gatekeeper",
+    "{schedule: {open: [{from: 2026-12-19, until: '2026-12-20T00:00:00', duration: 5}]}}",
+    "spec.schedule.open[0].from: `2026-12-19` is not of the form it should have; write a local date and time such as 2026-12-19T00:00:00"
+)]
+#[case(
+    "Gatekeeper",
     "{schedule: {timeZone: Mars, open: [{cron: '* * * * *'}]}}",
     "spec.schedule.timeZone: there is no time zone `Mars`"
 )]
@@ -162,7 +172,7 @@ fn mistakes_are_told_with_field_and_remedy(
 )]
 #[case::kind(
     "apiVersion: sluice.dev/v1alpha1\nkind: Gates\nmetadata: {name: a}",
-    "kind: sluice.dev/v1alpha1 has no kind `Gates`; write Gate or Gatekeeper"
+    "kind: sluice.dev/v1alpha1 has no kind `Gates`; write Gate, Gatekeeper or Approval"
 )]
 #[case::version(
     "apiVersion: sluice.dev/v1\nkind: Gate\nmetadata: {name: a}",
@@ -327,6 +337,11 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "{schedule: {open: [{from: '2026-12-19T00:00:00', until: '2026-12-19T00:00:00'}]}}",
     ),
     (
+        "until: must be before",
+        "Gatekeeper",
+        "{manual: {state: open, until: '9999-12-30T00:00:00Z'}}",
+    ),
+    (
         "duration: belongs to cron",
         "Gatekeeper",
         "{schedule: {open: [{from: '2026-12-19T00:00:00', until: '2026-12-20T00:00:00', duration: 1h}]}}",
@@ -365,6 +380,17 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "gatekeepers: a gatekeeper is listed twice",
         "Gate",
         "{gatekeepers: [{name: a}, {name: a}]}",
+    ),
+    ("revisions without a list", "Gatekeeper", "{revisions: {}}"),
+    (
+        "validFor: must be longer",
+        "Gatekeeper",
+        "{approval: {validFor: 0s}}",
+    ),
+    (
+        "refs: a gate is listed twice",
+        "Gatekeeper",
+        "{gates: {refs: [{name: a}, {name: a}]}}",
     ),
     ("window: must be longer", "Gate", "{window: 0s}"),
     (
@@ -425,6 +451,10 @@ fn world(objects: &str) -> World {
                     .gatekeepers
                     .insert(Key::of(&keeper.metadata), Arc::new(*keeper));
             }
+            Object::Approval(approval) => {
+                let key = Key::of(&approval.metadata);
+                world.approvals.insert(key, Arc::new(*approval));
+            }
             Object::ConfigMap(map) => {
                 world.config_maps.insert(Key::of(&map.metadata), Some(*map));
             }
@@ -465,6 +495,10 @@ metadata: {name: holidays}
 )]
 #[case::broken_calendar(
     &format!("{GATE}spec: {{schedule: {{closed: [{{calendar: {{configMapRef: {{name: a, key: b}}}}}}]}}}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{b: nonsense}}"),
+    "data[b]: the text does not begin with BEGIN:VCALENDAR; give the text", true
+)]
+#[case::broken_binary_calendar(
+    &format!("{GATE}spec: {{schedule: {{closed: [{{calendar: {{configMapRef: {{name: a, key: b}}}}}}]}}}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\nbinaryData: {{b: bm9uc2Vuc2U=}}"),
     "data[b]: the text does not begin with BEGIN:VCALENDAR; give the text", true
 )]
 #[case::never_open(

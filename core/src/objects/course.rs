@@ -135,21 +135,19 @@ impl Course {
 
 impl Sighting {
     /// What was seen of a rule's parts, each with its course, in the order of the spec.
-    pub fn of<'a>(
-        parts: impl Iterator<Item = (&'a Part, &'a Course)> + Clone,
-        good_until: Timestamp,
-    ) -> Self {
-        let courses = parts.clone().map(|(_, course)| course);
-        let since = courses.clone().map(|course| course.satisfied_since);
+    pub fn of(parts: &[(&Part, &Course)], good_until: Timestamp) -> Self {
+        let courses = || parts.iter().map(|(_, course)| *course);
+        let since = courses().map(|course| course.satisfied_since);
         let since: Option<Vec<Timestamp>> = since.collect();
+        // All have been since the last of them has.
+        let since = since.and_then(|since| since.into_iter().max());
+        let mut parts = parts.iter();
         Self {
-            seen: courses.clone().map(Course::len).sum(),
-            satisfied: courses.clone().map(|course| course.satisfied).sum(),
-            first_unsatisfied: parts
-                .clone()
-                .find_map(|(part, course)| course.first_unsatisfied(part)),
-            satisfied_since: since.and_then(|since| since.into_iter().max()),
-            digest: digest(courses),
+            seen: courses().map(Course::len).sum(),
+            satisfied: courses().map(|course| course.satisfied).sum(),
+            first_unsatisfied: parts.find_map(|(part, course)| course.first_unsatisfied(part)),
+            satisfied_since: since,
+            digest: since.and_then(|_| digest(courses())),
             good_until,
         }
     }

@@ -75,8 +75,8 @@ fn course(rule: &Rule, events: &[(i64, &str, Option<Value>)]) -> Course {
 }
 
 fn seen(rule: &Rule, course: &Course) -> Observed {
-    let parts = rule.parts().iter().zip([course]);
-    Observed::Seen(Sighting::of(parts, at(10_000)))
+    let parts = [(&rule.parts()[0], course)];
+    Observed::Seen(Sighting::of(&parts, at(10_000)))
 }
 
 fn sighting(observed: &Observed) -> &Sighting {

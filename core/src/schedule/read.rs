@@ -2,7 +2,7 @@
 //! or not admission would have refused it.
 
 use jiff::SignedDuration;
-use jiff::civil::DateTime;
+use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use sluice_crds::gatekeeper as api;
 use sluice_crds::{Duration, State};
@@ -207,10 +207,20 @@ impl Reader {
             .flatten()
             .and_then(|wall| zone::resolve(zone, wall));
         if read.is_none() {
+            let is_date = text
+                .parse::<Date>()
+                .is_ok_and(|day| day.to_string() == text);
+            let remedy = match is_date {
+                true => format!("write it with a time: {text}T00:00:00"),
+                false => {
+                    "write one such as 2026-12-19T00:00:00, without an offset: timeZone applies"
+                        .to_owned()
+                }
+            };
             self.refuse(
                 field,
                 format!("`{text}` is not a local date and time"),
-                "write one such as 2026-12-19T00:00:00, without an offset: timeZone applies",
+                &remedy,
             );
         }
         read

@@ -1,4 +1,5 @@
 use jiff::Timestamp;
+use k8s_openapi::ByteString;
 use rstest::rstest;
 use sluice_crds::{Setting, State};
 
@@ -205,6 +206,7 @@ fn with_calendar(map: Option<Option<&str>>, origin: Origin) -> Decision {
             .into_iter()
             .collect(),
         origin,
+        ..World::default()
     };
     scene(&world, "2026-12-25T10:00:00Z").decide(Now::given(at("2026-12-25T10:00:00Z")))
 }
@@ -231,6 +233,32 @@ fn calendars_are_read_from_config_maps() {
     assert_eq!(
         (broken.state, broken.reason.as_str()),
         (State::Closed, "EvidenceBroken")
+    );
+}
+
+/// As the controller does.
+#[test]
+fn calendars_are_read_from_binary_data_too() {
+    let map = |bytes: &[u8]| ConfigMap {
+        binary_data: Some([("uk.ics".to_owned(), ByteString(bytes.to_vec()))].into()),
+        ..ConfigMap::default()
+    };
+    let decide = |bytes: &[u8]| {
+        let world = World {
+            gates: [gate("{gatekeepers: [{name: holidays}]}", &[])].into(),
+            gatekeepers: [gatekeeper("holidays", HOLIDAYS)].into(),
+            config_maps: [(key("days"), Some(map(bytes)))].into(),
+            ..World::default()
+        };
+        scene(&world, "2026-12-25T10:00:00Z").decide(Now::given(at("2026-12-25T10:00:00Z")))
+    };
+    assert_eq!(decide(CHRISTMAS.as_bytes()).reason, "ClosedWindow");
+    let latin = decide(b"BEGIN:VCALENDAR\nSUMMARY:M\xe4rz\n");
+    assert_eq!(latin.reason, "EvidenceBroken");
+    assert!(
+        latin.message.contains("line 2: it is not UTF-8"),
+        "{}",
+        latin.message
     );
 }
 

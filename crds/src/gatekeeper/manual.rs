@@ -1,14 +1,19 @@
 //! `manual`: a switch, thrown by whoever may write the spec.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use schemars::JsonSchema;
+use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Setting;
 
 /// A switch.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("!has(self.until) || self.until < timestamp('9999-12-30T00:00:00Z')")
+        .message("until: must be before 9999-12-30T00:00:00Z; write an earlier instant, or remove it")
+        .field_path(".until")
+)]
 pub struct Manual {
     /// The position of the switch.
     pub state: Setting,

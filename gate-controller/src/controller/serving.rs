@@ -1,15 +1,23 @@
 //! What the controller serves, and where.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use axum::Router;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::Parts;
+use crate::Settings;
 use crate::http;
+use crate::http::asking::Asking;
+use crate::http::auth::{Kept, Reviews};
+use crate::http::limit::Rate;
+use crate::http::tls::{Certificates, LOOK_AGAIN};
 use crate::metrics::Sources;
+use crate::world::Decider;
 
 /// Serves metrics and health at the addresses of the settings. Says where: port 0 is any that is
 /// free.
@@ -68,4 +76,116 @@ async fn serve_one(
     let bound = http::serve(address, router(), shutdown.clone()).await;
     let bound = bound.with_context(|| format!("{flag}: cannot listen at {address}"))?;
     Ok(Some(bound))
+}
+
+/// Serves those who ask, at the address of the settings if there is one, until `shutdown`. What is
+/// under way then belongs to `tasks`.
+pub(super) async fn serve_check(
+    parts: &Parts,
+    tasks: &TaskTracker,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<Option<SocketAddr>> {
+    let settings = &parts.settings;
+    let Some(address) = settings.check_addr.0 else {
+        return Ok(None);
+    };
+    let certificates = certificates(settings, address).await?;
+    let audiences = settings.check_audience.clone();
+    let decider = Decider {
+        world: Arc::clone(&parts.world),
+        clock: Arc::clone(&parts.clock),
+    };
+    let asking = Asking::new(
+        Arc::new(decider),
+        Reviews::new(parts.client.clone(), audiences, Kept::default()),
+        Rate {
+            rate: NonZeroU32::new(settings.check_rate).unwrap_or(NonZeroU32::MIN),
+            burst: NonZeroU32::new(settings.check_burst).unwrap_or(NonZeroU32::MIN),
+        },
+        settings.flagger_without_token,
+    );
+    let router = asking.router();
+    let served = http::server::serve(
+        address,
+        router,
+        certificates.clone(),
+        tasks,
+        shutdown.clone(),
+    );
+    let bound = served
+        .await
+        .with_context(|| format!("--check-addr: cannot listen at {address}"))?;
+    let tls = certificates.is_some();
+    tracing::info!(address = %bound, tls, "answering those who ask");
+    if let Some(certificates) = certificates {
+        let shutdown = shutdown.clone();
+        tasks.spawn(async move {
+            let following = certificates.follow(LOOK_AGAIN);
+            shutdown.run_until_cancelled(following).await;
+        });
+    }
+    Ok(Some(bound))
+}
+
+/// The certificates of the settings. Without any, only this machine may ask, unless the operator
+/// says otherwise.
+async fn certificates(
+    settings: &Settings,
+    address: SocketAddr,
+) -> anyhow::Result<Option<Arc<Certificates>>> {
+    if let (Some(certificate), Some(key)) = (&settings.tls_cert_file, &settings.tls_key_file) {
+        let read = Certificates::read(certificate.clone(), key.clone()).await;
+        let read = read.context("--tls-cert-file, --tls-key-file")?;
+        return Ok(Some(Arc::new(read)));
+    }
+    ensure!(
+        address.ip().is_loopback() || settings.check_insecure,
+        "--check-addr: {address} can be reached by others, and tokens would pass in plain text; \
+         give --tls-cert-file and --tls-key-file, or listen at 127.0.0.1, or, where something in \
+         front of it encrypts, give --check-insecure"
+    );
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    async fn tls(flags: &[&str]) -> Result<bool, String> {
+        let settings = Settings::try_parse_from([&["gate-controller"], flags].concat()).unwrap();
+        let address = settings.check_addr.0.unwrap();
+        let certificates = certificates(&settings, address).await;
+        certificates
+            .map(|certificates| certificates.is_some())
+            .map_err(|why| format!("{why:#}"))
+    }
+
+    #[tokio::test]
+    async fn tokens_pass_in_plain_text_only_where_nobody_else_hears_them() {
+        assert_eq!(tls(&["--check-addr=127.0.0.1:0"]).await, Ok(false));
+        assert_eq!(tls(&["--check-addr=[::1]:0"]).await, Ok(false));
+        let refused = tls(&["--check-addr=:8443"]).await.unwrap_err();
+        assert!(
+            refused.contains("0.0.0.0:8443 can be reached by others"),
+            "{refused}"
+        );
+        let insecure = ["--check-addr=:8443", "--check-insecure"];
+        assert_eq!(tls(&insecure).await, Ok(false));
+    }
+
+    #[tokio::test]
+    async fn certificates_that_cannot_be_read_are_refused_at_start() {
+        let flags = [
+            "--check-addr=127.0.0.1:0",
+            "--tls-cert-file=no/such.crt",
+            "--tls-key-file=no/such.key",
+        ];
+        let refused = tls(&flags).await.unwrap_err();
+        assert!(
+            refused.starts_with("--tls-cert-file, --tls-key-file: no/such.crt: No such file"),
+            "{refused}"
+        );
+    }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use kube::Api;
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher::Config;
+use kube::{Api, Resource};
 use sluice_crds::{Approval, Gate, Gatekeeper};
 use tokio::task::JoinSet;
 
@@ -26,11 +26,13 @@ async fn follow_gates(parts: Parts) {
     let told = |change: Change<'_, Gate>| {
         let gate = change.now.and_then(Seen::object).map(AsRef::as_ref);
         parts.world.note_gate(change.key, gate);
+        let work = Work::Gate(change.key.clone());
         match change.now {
+            Some(now) if parts.is_ours(&work, now) => waker.accepted(&change),
             Some(_) => waker.gate(&change),
             None => {
                 waker.dependents(change.key);
-                parts.gone(&Work::Gate(change.key.clone()));
+                parts.gone(&work);
             }
         }
     };
@@ -66,9 +68,13 @@ async fn follow_gatekeepers(parts: Parts, tracker: Tracker) {
                 world.forget_gatekeeper(change.key);
             }
         }
+        let work = Work::Gatekeeper(change.key.clone());
+        if change.now.is_some_and(|now| parts.is_ours(&work, now)) {
+            return;
+        }
         waker.gatekeeper(change.key, is_respecified(&change));
         if change.now.is_none() {
-            parts.gone(&Work::Gatekeeper(change.key.clone()));
+            parts.gone(&work);
         }
     };
     let gatekeepers = parts.api();
@@ -76,14 +82,16 @@ async fn follow_gatekeepers(parts: Parts, tracker: Tracker) {
     world.gatekeepers.follow(gatekeepers, config, told).await;
 }
 
-/// Whether a change is one of what the object asks for: another spec, or another object of the
-/// same name.
+/// Whether a gatekeeper may say anything else: another spec, another object of the same name, or
+/// another report of a third party.
 fn is_respecified(change: &Change<'_, Gatekeeper>) -> bool {
-    let spec = |seen: &Seen<Gatekeeper>| {
-        let metadata = &seen.object()?.metadata;
-        Some((metadata.uid.clone(), metadata.generation))
+    let asks = |seen: &Seen<Gatekeeper>| {
+        let object = seen.object()?;
+        let metadata = &object.metadata;
+        let report = object.status.as_ref().and_then(|it| it.report.clone());
+        Some((metadata.uid.clone(), metadata.generation, report))
     };
-    match (change.before.and_then(spec), change.now.and_then(spec)) {
+    match (change.before.and_then(asks), change.now.and_then(asks)) {
         (Some(before), Some(now)) => before != now,
         (None, _) | (_, None) => true,
     }
@@ -103,13 +111,21 @@ fn tracker(parts: &Parts) -> anyhow::Result<Tracker> {
 impl Parts {
     fn api<K>(&self) -> Api<DeserializeGuard<K>>
     where
-        K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
     {
         if self.settings.watch_all_namespaces {
             Api::all(self.client.clone())
         } else {
             Api::namespaced(self.client.clone(), &self.settings.runtime_namespace)
         }
+    }
+
+    /// Whether what has come is nothing but what this controller wrote.
+    fn is_ours<K: Resource>(&self, work: &Work, now: &Seen<K>) -> bool {
+        let version = now
+            .object()
+            .and_then(|object| object.meta().resource_version.as_deref());
+        self.written.came_back(work, version)
     }
 
     /// Forgets an object that is gone: at once, because a replica that does not lead never looks.

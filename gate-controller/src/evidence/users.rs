@@ -1,19 +1,19 @@
-//! Who uses which ConfigMap: to wake them when it changes, and to end its watch when nobody does.
+//! Who uses which source: to wake them when it changes, and to end its watch when nobody does.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sluice_gatekeepers::{ConfigMapKey, ConfigMaps};
+use sluice_gatekeepers::{Clients, Source};
 use tokio::sync::Notify;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::clock::Clock;
 
-/// The users of ConfigMaps, by map.
+/// The users of sources, by source.
 #[derive(Default)]
 pub(super) struct Users {
-    by_map: Mutex<HashMap<ConfigMapKey, HashMap<u64, Arc<Notify>>>>,
+    by_source: Mutex<HashMap<Source, HashMap<u64, Arc<Notify>>>>,
     /// Somebody uses less than before.
     released: Notify,
 }
@@ -23,12 +23,17 @@ pub(super) struct User {
     users: Arc<Users>,
     id: u64,
     woken: Arc<Notify>,
-    uses: Vec<ConfigMapKey>,
+    uses: Vec<Source>,
 }
 
 impl Users {
-    fn wake(&self, map: &ConfigMapKey) {
-        for woken in self.lock().get(map).into_iter().flat_map(HashMap::values) {
+    fn wake(&self, source: &Source) {
+        for woken in self
+            .lock()
+            .get(source)
+            .into_iter()
+            .flat_map(HashMap::values)
+        {
             woken.notify_one();
         }
     }
@@ -39,12 +44,14 @@ impl Users {
         }
     }
 
-    fn in_use(&self) -> HashSet<ConfigMapKey> {
+    fn in_use(&self) -> HashSet<Source> {
         self.lock().keys().cloned().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ConfigMapKey, HashMap<u64, Arc<Notify>>>> {
-        self.by_map.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<Source, HashMap<u64, Arc<Notify>>>> {
+        self.by_source
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -59,24 +66,24 @@ impl User {
         }
     }
 
-    /// It uses these maps, and no others.
-    pub(super) fn uses(&mut self, maps: Vec<ConfigMapKey>) {
-        if self.uses == maps {
+    /// It uses these sources, and no others.
+    pub(super) fn uses(&mut self, sources: Vec<Source>) {
+        if self.uses == sources {
             return;
         }
-        let before = std::mem::replace(&mut self.uses, maps);
-        let mut by_map = self.users.lock();
-        for map in &self.uses {
-            by_map
-                .entry(map.clone())
+        let before = std::mem::replace(&mut self.uses, sources);
+        let mut by_source = self.users.lock();
+        for source in &self.uses {
+            by_source
+                .entry(source.clone())
                 .or_default()
                 .insert(self.id, Arc::clone(&self.woken));
         }
-        for map in before.iter().filter(|map| !self.uses.contains(map)) {
-            if let Some(users) = by_map.get_mut(map) {
+        for source in before.iter().filter(|source| !self.uses.contains(source)) {
+            if let Some(users) = by_source.get_mut(source) {
                 users.remove(&self.id);
                 if users.is_empty() {
-                    by_map.remove(map);
+                    by_source.remove(source);
                     self.users.released.notify_one();
                 }
             }
@@ -90,21 +97,24 @@ impl Drop for User {
     }
 }
 
-/// Wakes the users of each map that changes.
-pub(super) async fn wake_on_changes(users: Arc<Users>, mut changes: Receiver<ConfigMapKey>) {
+/// Wakes the users of each source that changes.
+pub(super) async fn wake_on_changes<K>(users: Arc<Users>, mut changes: Receiver<K>)
+where
+    K: Into<Source> + Clone,
+{
     loop {
         match changes.recv().await {
-            Ok(map) => users.wake(&map),
+            Ok(key) => users.wake(&key.into()),
             Err(RecvError::Lagged(_)) => users.wake_all(),
             Err(RecvError::Closed) => return,
         }
     }
 }
 
-/// Ends the watches of maps that nobody uses any more, a while after the last user has gone.
-pub(super) async fn release(users: Arc<Users>, maps: ConfigMaps, clock: Arc<dyn Clock>) {
+/// Ends the watches of sources that nobody uses any more, a while after the last user has gone.
+pub(super) async fn release(users: Arc<Users>, clients: Clients, clock: Arc<dyn Clock>) {
     loop {
-        match maps.keep(&users.in_use(), clock.now()) {
+        match clients.keep(&users.in_use(), clock.now()) {
             None => users.released.notified().await,
             Some(end) => tokio::select! {
                 () = users.released.notified() => {}
@@ -113,3 +123,6 @@ pub(super) async fn release(users: Arc<Users>, maps: ConfigMaps, clock: Arc<dyn 
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

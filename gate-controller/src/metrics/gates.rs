@@ -29,7 +29,7 @@ pub(super) fn encode(
             State::ALL.into_iter().map(sample)
         }),
     )?;
-    let instants: [(_, _, fn(&Gate) -> Option<Timestamp>); 2] = [
+    let instants: [InstantOf<Gate, Option<Timestamp>>; 2] = [
         (
             "sluice_gate_since_timestamp_seconds",
             "Since when the gate has been in its state",
@@ -49,12 +49,15 @@ pub(super) fn encode(
     encode_forces(encoder, gates, now)
 }
 
+/// A metric that is an instant: its name, what it says, and where that is found.
+type InstantOf<T, R> = (&'static str, &'static str, fn(&T) -> R);
+
 fn encode_forces(
     encoder: &mut DescriptorEncoder<'_>,
     gates: &[Arc<Gate>],
     now: Timestamp,
 ) -> Result<(), Error> {
-    let instants: [(_, _, fn(&Override) -> Timestamp); 2] = [
+    let instants: [InstantOf<Override, Timestamp>; 2] = [
         (
             "sluice_gate_override",
             "When the force on the gate ends, in seconds since the epoch",

@@ -1,5 +1,7 @@
 //! A look at a gate.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use kube::ResourceExt;
 use sluice_core::gate::{self, Report};
@@ -12,38 +14,78 @@ use crate::key::{ObjectKey, Work};
 mod apply;
 mod gather;
 
-/// Looks at a gate: decides it, completes the force on it, and writes what has changed. The status
-/// goes onto the version that the completion came to, and speaks of the gate as it is then.
+/// Looks at a gate: decides it, and writes what has changed.
 pub(super) async fn look(context: &Context, key: &ObjectKey) -> Result<Outcome, kube::Error> {
     let Some(gate) = gather::gather(context, key) else {
-        context.written.forget(&Work::Gate(key.clone()));
-        return Ok(Outcome::Gone);
+        return Ok(gone(context, key));
     };
     if !context.shard.holds(gate.labels()) {
         return Ok(Outcome::NotOurs);
     }
     let at = context.clock.now();
-    let now = context.world.now(at);
-    let mut report = context
-        .world
-        .with_view(&gate, at, |view| gate::report(view, now));
-    let mut version = gate.metadata.resource_version.clone();
-    let mut refused = None;
-    if let Some(annotations) = report.completion.take() {
-        match apply::complete(context, key, &gate, annotations).await {
-            Ok(completed) => version = completed,
-            Err(error) if is_refusal(&error) => {
-                let why = failure::of_request(&error, "patch", "gates", GROUP);
-                report = context
-                    .world
-                    .with_view(&gate, at, |view| gate::report_uncompleted(view, now, &why));
-                refused = Some(Box::new(error));
-            }
-            Err(error) => return Err(error),
+    let mut report = decide(context, &gate, at);
+    match report.completion.take() {
+        None => {
+            let wake = report.wake;
+            apply::apply(context, key, &gate, report, at).await?;
+            Ok(Outcome::Wake(wake))
         }
+        Some(completion) => accept(context, key, gate, report, completion, at).await,
     }
+}
+
+fn decide(context: &Context, gate: &Gate, at: Timestamp) -> Report {
+    let now = context.world.now(at);
+    context
+        .world
+        .with_view(gate, at, |view| gate::report(view, now))
+}
+
+fn gone(context: &Context, key: &ObjectKey) -> Outcome {
+    context.written.forget(&Work::Gate(key.clone()));
+    Outcome::Gone
+}
+
+/// Completes the force on a gate, and says so in its status. One that opens the gate counts only
+/// once that is done. One that closes it counts at once, and whoever closed it waits to read it:
+/// so this news goes first.
+async fn accept(
+    context: &Context,
+    key: &ObjectKey,
+    mut gate: Gate,
+    report: Report,
+    completion: BTreeMap<String, String>,
+    at: Timestamp,
+) -> Result<Outcome, kube::Error> {
+    if report.answer.state == State::Closed && Before::of(&gate).differs(&report) {
+        apply::apply(context, key, &gate, report, at).await?;
+        gate = match gather::gather(context, key) {
+            Some(written) => written,
+            None => return Ok(gone(context, key)),
+        };
+    }
+    let refused = match apply::complete(context, key, &gate, completion).await {
+        Ok(()) => None,
+        Err(error) if is_refusal(&error) => Some(Box::new(error)),
+        Err(error) => return Err(error),
+    };
+    let Some(gate) = gather::gather(context, key) else {
+        return Ok(gone(context, key));
+    };
+    let report = match &refused {
+        None => decide(context, &gate, at),
+        Some(error) => {
+            let (why, now) = (
+                failure::of_request(error, "patch", "gates", GROUP),
+                context.world.now(at),
+            );
+            context
+                .world
+                .with_view(&gate, at, |view| gate::report_uncompleted(view, now, &why))
+        }
+    };
     let wake = report.wake;
-    apply::apply(context, key, &gate, version, report, at).await?;
+    apply::apply(context, key, &gate, report, at).await?;
     Ok(match refused {
         None => Outcome::Wake(wake),
         Some(error) => Outcome::Unfinished { error, wake },

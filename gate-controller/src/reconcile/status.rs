@@ -1,11 +1,8 @@
 //! Writing a status: one server-side apply, by a field manager of the kind's own.
 
-use std::fmt::Debug;
-
-use kube::api::{Patch, PatchParams};
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::{Api, Client, Resource};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::key::ObjectKey;
@@ -28,14 +25,12 @@ pub(super) async fn write<K, S>(
     status: &S,
 ) -> Result<Wrote, kube::Error>
 where
-    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
-        + Clone
-        + Debug
-        + DeserializeOwned
-        + Serialize,
+    K: Resource<DynamicType = ()>,
     S: Serialize,
 {
-    let api: Api<K> = Api::namespaced(client.clone(), &key.namespace);
+    // What comes back is compared field by field, so that it needs no types.
+    let kind = ApiResource::erase::<K>(&());
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &key.namespace, &kind);
     let wanted = serde_json::to_value(status).map_err(kube::Error::SerdeError)?;
     let patch = json!({
         "apiVersion": K::api_version(&()),
@@ -47,15 +42,14 @@ where
     let written = api
         .patch_status(&key.name, &force, &Patch::Apply(&patch))
         .await?;
-    let is = serde_json::to_value(&written).map_err(kube::Error::SerdeError)?;
     // An apply leaves what others own. Only the controller writes here: take it away.
-    match foreign(&wanted, is.get("status").unwrap_or(&Value::Null)) {
+    match foreign(&wanted, written.data.get("status").unwrap_or(&Value::Null)) {
         None => Ok(Wrote {
             requests: 1,
-            version: written.meta().resource_version.clone(),
+            version: written.metadata.resource_version,
         }),
         Some(mend) => {
-            let version = &written.meta().resource_version;
+            let version = &written.metadata.resource_version;
             let mend = json!({ "metadata": { "resourceVersion": version }, "status": mend });
             let params = PatchParams {
                 field_manager: Some(manager.to_owned()),
@@ -66,7 +60,7 @@ where
                 .await?;
             Ok(Wrote {
                 requests: 2,
-                version: mended.meta().resource_version.clone(),
+                version: mended.metadata.resource_version,
             })
         }
     }

@@ -1,6 +1,7 @@
 //! One text in a ConfigMap.
 
 use k8s_openapi::api::core::v1::ConfigMap;
+use sluice_core::calendar::in_config_map;
 
 use super::{ConfigMapKey, ConfigMaps};
 
@@ -18,20 +19,11 @@ impl ConfigMaps {
             Ok(None) => return Err(format!("there is no ConfigMap {name}")),
             Ok(Some(map)) => map,
         };
-        match entry(&map, key) {
+        match in_config_map(&map, key) {
             Some(bytes) => Ok(bytes.to_vec()),
             None => Err(without_key(&map, name, key)),
         }
     }
-}
-
-fn entry<'a>(map: &'a ConfigMap, key: &str) -> Option<&'a [u8]> {
-    let text = map
-        .data
-        .as_ref()
-        .and_then(|data| data.get(key))
-        .map(String::as_bytes);
-    text.or_else(|| Some(map.binary_data.as_ref()?.get(key)?.0.as_slice()))
 }
 
 fn without_key(map: &ConfigMap, name: &ConfigMapKey, key: &str) -> String {
@@ -94,8 +86,8 @@ mod tests {
     #[test]
     fn a_text_may_be_under_either() {
         let map = map(&["a"], &["b"]);
-        assert_eq!(entry(&map, "a"), Some(&b"text"[..]));
-        assert_eq!(entry(&map, "b"), Some(&b"binary"[..]));
-        assert_eq!(entry(&map, "c"), None);
+        assert_eq!(in_config_map(&map, "a"), Some(&b"text"[..]));
+        assert_eq!(in_config_map(&map, "b"), Some(&b"binary"[..]));
+        assert_eq!(in_config_map(&map, "c"), None);
     }
 }

@@ -14,6 +14,12 @@ pub enum EgressError {
     /// The address is something else.
     #[error("it is not an https address; write one that starts with https://")]
     NotHttps,
+    /// The address is something else, where http is allowed too.
+    #[error("it is not an http or https address; write one that starts with https:// or http://")]
+    NotHttp,
+    /// A secret would be sent where others can read it.
+    #[error("secrets are sent over https only; write an https address")]
+    SecretOverHttp,
     /// The address holds credentials, which do not belong into a spec.
     #[error("it names a user; remove what stands before @")]
     NamesAUser,
@@ -66,6 +72,33 @@ pub enum EgressError {
     /// The TLS library refuses its own defaults.
     #[error("TLS cannot be set up")]
     Setup,
+}
+
+impl EgressError {
+    /// Whether the same request a moment later may have another outcome.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            EgressError::Unresolved
+            | EgressError::ApiServerUnresolved
+            | EgressError::ConnectionRefused
+            | EgressError::NoConnection
+            | EgressError::Tls
+            | EgressError::TimedOut(_)
+            | EgressError::Broken => true,
+            EgressError::NotHttps
+            | EgressError::NotHttp
+            | EgressError::SecretOverHttp
+            | EgressError::NamesAUser
+            | EgressError::Refused(_)
+            | EgressError::CertificateExpired
+            | EgressError::CertificateForAnother
+            | EgressError::CertificateNotTrusted
+            | EgressError::Status(_)
+            | EgressError::TooLong(_)
+            | EgressError::NoCertificate
+            | EgressError::Setup => false,
+        }
+    }
 }
 
 fn remark(status: u16) -> &'static str {

@@ -1,5 +1,7 @@
-//! A tiny https server on loopback, for tests: it answers every request with the same [`Reply`].
+//! A tiny https server on loopback, for tests: it answers every request with the same [`Reply`],
+//! but for those that are to come before it.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -58,6 +60,7 @@ pub(crate) struct TestServer {
 }
 
 struct State {
+    first: Mutex<VecDeque<Reply>>,
     reply: Mutex<Reply>,
     requests: AtomicUsize,
     now: AtomicUsize,
@@ -82,6 +85,7 @@ impl TestServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let state = Arc::new(State {
+            first: Mutex::default(),
             reply: Mutex::new(reply),
             requests: AtomicUsize::new(0),
             now: AtomicUsize::new(0),
@@ -101,6 +105,16 @@ impl TestServer {
 
     pub(crate) fn url(&self, host: &str) -> String {
         format!("https://{host}:{}/holidays.ics", self.address.port())
+    }
+
+    /// An address of this server, with a path.
+    pub(crate) fn address(&self, scheme: &str, host: &str, path: &str) -> String {
+        format!("{scheme}://{host}:{}{path}", self.address.port())
+    }
+
+    /// What the next requests are answered with, one each, before the usual.
+    pub(crate) async fn replies_first(&self, replies: impl IntoIterator<Item = Reply>) {
+        self.state.first.lock().await.extend(replies);
     }
 
     pub(crate) async fn replies(&self, reply: Reply) {
@@ -160,7 +174,11 @@ async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin, state: &State) 
     state.requests.fetch_add(1, Ordering::SeqCst);
     let now = state.now.fetch_add(1, Ordering::SeqCst) + 1;
     state.most.fetch_max(now, Ordering::SeqCst);
-    let reply = state.reply.lock().await.clone();
+    let first = state.first.lock().await.pop_front();
+    let reply = match first {
+        Some(reply) => reply,
+        None => state.reply.lock().await.clone(),
+    };
     write(&mut stream, reply, state).await;
     state.now.fetch_sub(1, Ordering::SeqCst);
 }

@@ -1,5 +1,6 @@
 //! Requests to a real https server on loopback, and what comes of them.
 
+mod asking;
 mod refused;
 
 use std::collections::HashMap;

@@ -2,10 +2,14 @@
 //!
 //! When to read again, and what a failure means, is [`Rereads`]: a pure rule over instants.
 
+use std::fmt;
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest as _, Sha256};
+use sluice_core::calendar::CalendarError;
 use sluice_core::duration;
-use sluice_core::schedule::Reading;
+use sluice_core::schedule::{Overdue, Reading};
 use sluice_crds::gatekeeper::Calendar;
 
 use super::text::Parsed;
@@ -29,7 +33,36 @@ pub(super) struct Rereads {
     /// In a row.
     failures: u32,
     /// What to judge from once the last good reading has run out.
-    problem: Option<Reading>,
+    problem: Option<Problem>,
+    /// When a good one was had last.
+    read_at: Option<Timestamp>,
+}
+
+/// What is wrong with an address.
+#[derive(Clone, Debug, PartialEq)]
+enum Problem {
+    /// It does not answer as it should.
+    Unavailable(String),
+    /// It answers what is no calendar.
+    Broken(CalendarError),
+}
+
+impl Problem {
+    fn reading(&self) -> Reading {
+        match self {
+            Problem::Unavailable(why) => Reading::Unavailable(why.clone()),
+            Problem::Broken(error) => Reading::Broken(error.clone()),
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::Unavailable(why) => f.write_str(why),
+            Problem::Broken(error) => error.fmt(f),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -110,41 +143,65 @@ fn after(
                 due,
                 failures: 0,
                 problem: None,
+                read_at: Some(now),
             };
             return (text::reading(parsed, Some(end)), rereads);
         }
-        Ok(parsed @ Err(_)) => text::reading(parsed, None),
-        Err(why) => Reading::Unavailable(why.clone()),
+        Ok(Err(error)) => Problem::Broken(error.clone()),
+        Err(why) => Problem::Unavailable(why.clone()),
     };
-    let before = last
-        .and_then(|last| last.rereads.as_ref())
-        .map_or(0, |before| before.failures);
-    let failures = before.saturating_add(1);
-    let due = Due::At(later(now, cadence.retry(failures)));
-    let reading = match last.filter(|last| holds(&last.reading, now)) {
-        Some(last) => last.reading.clone(),
-        None => problem.clone(),
+    let before = last.and_then(|last| last.rereads.as_ref());
+    let failures = before.map_or(1, |before| before.failures.saturating_add(1));
+    let read_at = before.and_then(|before| before.read_at);
+    let overdue = read_at.map(|read_at| Overdue {
+        read_at,
+        why: problem.to_string(),
+    });
+    let kept = last.and_then(|last| keep(&last.reading, overdue, cadence, now));
+    let reading = kept.unwrap_or_else(|| problem.reading());
+    let rereads = Rereads {
+        due: Due::At(later(now, cadence.retry(failures))),
+        failures,
+        problem: Some(problem),
+        read_at,
     };
-    (
-        reading,
-        Rereads {
-            due,
-            failures,
-            problem: Some(problem),
-        },
-    )
+    (reading, rereads)
+}
+
+/// What was read, for as long as it is good; after a clock was set back, for no longer than if it
+/// had been read just now.
+fn keep(
+    reading: &Reading,
+    overdue: Option<Overdue>,
+    cadence: &Cadence,
+    now: Timestamp,
+) -> Option<Reading> {
+    let Reading::Read {
+        calendar,
+        good_until,
+        overdue: _,
+    } = reading
+    else {
+        return None;
+    };
+    let good_until = good_until.filter(|end| now < *end)?;
+    Some(Reading::Read {
+        calendar: Arc::clone(calendar),
+        good_until: Some(good_until.min(later(now, cadence.interval * GOOD_FOR))),
+        overdue,
+    })
 }
 
 /// What to judge from at `now` when it is not yet time to read again.
-fn meanwhile(last: &Seen, now: Timestamp) -> Reading {
-    match last
-        .rereads
-        .as_ref()
-        .and_then(|rereads| rereads.problem.as_ref())
-    {
-        Some(problem) if !holds(&last.reading, now) => problem.clone(),
-        Some(_) | None => last.reading.clone(),
-    }
+fn meanwhile(last: &Seen, cadence: &Cadence, now: Timestamp) -> Reading {
+    let overdue = match &last.reading {
+        Reading::Read { overdue, .. } => overdue.clone(),
+        Reading::Unavailable(_) | Reading::Broken(_) => None,
+    };
+    let problem = || Some(last.rereads.as_ref()?.problem.as_ref()?.reading());
+    keep(&last.reading, overdue, cadence, now)
+        .or_else(problem)
+        .unwrap_or_else(|| last.reading.clone())
 }
 
 fn good_until(reading: &Reading) -> Option<Timestamp> {
@@ -152,10 +209,6 @@ fn good_until(reading: &Reading) -> Option<Timestamp> {
         Reading::Read { good_until, .. } => *good_until,
         Reading::Unavailable(_) | Reading::Broken(_) => None,
     }
-}
-
-fn holds(reading: &Reading, now: Timestamp) -> bool {
-    good_until(reading).is_some_and(|end| now < end)
 }
 
 fn later(now: Timestamp, by: SignedDuration) -> Timestamp {
@@ -175,22 +228,32 @@ impl Look<'_> {
             && !rereads.is_due(self.now, &cadence)
         {
             return Seen {
-                reading: meanwhile(last, self.now),
+                reading: meanwhile(last, &cadence, self.now),
                 ..last.clone()
             };
         }
         let attempt = match self.fetch(source, url).await {
             Ok(bytes) => Ok(self.clients.reader.read(&bytes, &self.zone).await),
-            Err(why) => {
-                let (namespace, name) = (&self.namespace, &self.name);
-                tracing::warn!(namespace, name, why, "a calendar cannot be read");
-                Err(why)
-            }
+            Err(why) => Err(why),
         };
         let (reading, rereads) = after(&attempt, last, &cadence, self.now);
+        self.tell(url, last.and_then(|last| last.rereads.as_ref()), &rereads);
         let fresh = attempt.ok().and_then(Result::ok);
         let kept = fresh.or_else(|| last.and_then(|last| last.kept.clone()));
         self.seen(source, reading, kept, Some(rereads))
+    }
+
+    /// Logs what went wrong, and that it is right again, once for each.
+    fn tell(&self, url: &str, before: Option<&Rereads>, rereads: &Rereads) {
+        let before = before.and_then(|before| before.problem.as_ref());
+        let (namespace, name, host) = (&self.namespace, &self.name, egress::shown(url));
+        match (before, &rereads.problem) {
+            (before, Some(problem)) if before != Some(problem) => {
+                tracing::warn!(namespace, name, host, why = %problem, "a calendar cannot be read");
+            }
+            (Some(_), None) => tracing::info!(namespace, name, host, "a calendar is read again"),
+            (_, Some(_)) | (None, None) => {}
+        }
     }
 
     async fn fetch(&self, source: &Calendar, url: &str) -> Result<Vec<u8>, String> {

@@ -112,7 +112,7 @@ fn only_calendars_need_evidence() {
     let needs = [&with, &without, &suspended, &manual].map(|object| needs_evidence(&object.spec));
     assert_eq!(needs, [true, false, false, false]);
     let names: Vec<_> = sources(&with).iter().map(ToString::to_string).collect();
-    assert_eq!(names, ["apps/de", "apps/uk"]);
+    assert_eq!(names, ["ConfigMap apps/de", "ConfigMap apps/uk"]);
     assert!(sources(&without).is_empty() && sources(&manual).is_empty());
 }
 

@@ -35,6 +35,7 @@ pub(super) fn reading(parsed: &Parsed, good_until: Option<Timestamp>) -> Reading
         Ok(calendar) => Reading::Read {
             calendar: Arc::clone(calendar),
             good_until,
+            overdue: None,
         },
         Err(error) => Reading::Broken(error.clone()),
     }
@@ -80,7 +81,7 @@ impl Reader {
         // Never closed; if it were, there would be no limit to keep.
         let _turn = self.0.turns.acquire().await.ok();
         let (bytes, zone) = (bytes.to_vec(), zone.zone.clone());
-        let parsing = tokio::task::spawn_blocking(move || parse(&bytes, &zone));
+        let parsing = tokio::task::spawn_blocking(move || Calendar::read(&bytes, &zone));
         parsing.await.unwrap_or_else(|_| Err(stopped()))
     }
 
@@ -102,18 +103,6 @@ impl Reader {
         parsed.insert(key, Arc::downgrade(&calendar));
         calendar
     }
-}
-
-fn parse(bytes: &[u8], zone: &TimeZone) -> Result<Calendar, CalendarError> {
-    let text = std::str::from_utf8(bytes).map_err(|error| {
-        let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
-        CalendarError::Line {
-            line: 1 + before.iter().filter(|byte| **byte == b'\n').count(),
-            problem: "it is not UTF-8".to_owned(),
-            remedy: "save the file as UTF-8".to_owned(),
-        }
-    })?;
-    Calendar::parse(text, zone)
 }
 
 /// The parser panicked: a defect, which must not look like a calendar without events.

@@ -12,7 +12,7 @@ use sluice_tests::{Cluster, poll};
 
 use super::installation::start;
 
-/// What has to be there before: the Prometheus operator's kind, as much of it as is needed to
+/// What has to be there before: the Prometheus operator's kinds, as much of them as is needed to
 /// store one, and the namespace that has a calendar's certificates.
 const BEFORE: &str = "
 apiVersion: apiextensions.k8s.io/v1
@@ -22,6 +22,19 @@ spec:
   group: monitoring.coreos.com
   scope: Namespaced
   names: {kind: PodMonitor, plural: podmonitors, singular: podmonitor}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: prometheusrules.monitoring.coreos.com}
+spec:
+  group: monitoring.coreos.com
+  scope: Namespaced
+  names: {kind: PrometheusRule, plural: prometheusrules, singular: prometheusrule}
   versions:
     - name: v1
       served: true
@@ -65,6 +78,11 @@ pub fn every_option() -> Value {
         "calendars": {"certSecrets": [{"namespace": "team", "names": ["calendar-ca"]}]},
         "metrics": {"service": {"port": 9090},
             "podMonitor": {"enabled": true, "scrapeTimeout": "5s", "labels": {"release": "prometheus"}}},
+        "alerts": {"enabled": true, "labels": {"release": "prometheus"},
+            "alertLabels": {"team": "platform"}, "disabled": ["SluiceBlocked"],
+            "runbooks": "https://example.com/alerts", "thresholds": {"forcedFor": "8h"}},
+        "dashboard": {"enabled": true, "namespace": "team",
+            "annotations": {"grafana_folder": "GitOps"}},
         "networkPolicy": {
             "metricsFrom": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}],
             "apiServer": {"ports": [6443], "cidrs": ["10.0.0.1/32"]},
@@ -102,7 +120,13 @@ fn the_flags_are_given(applied: &[DynamicObject]) -> Result<()> {
             .as_ref()
             .is_some_and(|types| types.kind == kind)
     };
-    for kind in ["PodMonitor", "PodDisruptionBudget", "NetworkPolicy"] {
+    for kind in [
+        "PodMonitor",
+        "PrometheusRule",
+        "ConfigMap",
+        "PodDisruptionBudget",
+        "NetworkPolicy",
+    ] {
         applied
             .iter()
             .find(|object| has_kind(object, kind))

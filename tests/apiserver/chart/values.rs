@@ -14,7 +14,8 @@ use sluice_tests::progress::Stderr;
 
 use super::options::every_option;
 
-fn render(values: Value) -> Result<Vec<Document>> {
+/// The chart with these values.
+pub fn render(values: Value) -> Result<Vec<Document>> {
     let release = Release {
         values,
         ..Release::default()
@@ -22,7 +23,8 @@ fn render(values: Value) -> Result<Vec<Document>> {
     Helm::ensure(&Stderr::new())?.template(&release)
 }
 
-fn find<K: serde::de::DeserializeOwned>(documents: &[Document], kind: &str) -> Result<K> {
+/// The object of this kind that has the release's own name.
+pub fn find<K: serde::de::DeserializeOwned>(documents: &[Document], kind: &str) -> Result<K> {
     let of_kind = |document: &&Document| {
         let types = document.object.types.as_ref();
         types.is_some_and(|types| types.kind == kind)
@@ -71,6 +73,18 @@ fn mistakes_are_refused_with_the_path() -> Result<()> {
         (
             json!({"replicas": 2, "controller": {"leaderElection": false}}),
             "set controller.leaderElection to true, or replicas to 1",
+        ),
+        (
+            json!({"alerts": {"thresholds": {"forcedFor": "1d"}}}),
+            "/alerts/thresholds/forcedFor",
+        ),
+        (
+            json!({"alerts": {"enabled": true, "thresholds": {"forcedFor": null}}}),
+            "alerts.thresholds: one is null",
+        ),
+        (
+            json!({"alerts": {"enabled": true, "disabled": ["SluiceAsleep"]}}),
+            "alerts.disabled: there is no alert SluiceAsleep",
         ),
         (
             json!({"serviceAccount": {"create": false}}),

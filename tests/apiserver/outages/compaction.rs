@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use axum::http::{Method, StatusCode};
+use axum::http::Method;
 use futures::TryStreamExt;
 use kube::api::{DeleteParams, ListParams, PostParams, WatchEvent, WatchParams};
 use sluice_crds::{Setting, State};
@@ -11,7 +11,7 @@ use sluice_tests::progress::Stderr;
 use sluice_tests::{Applier, Binaries, ControlPlane, Options, poll};
 
 use super::knows;
-use crate::proxy::{Proxy, refusal};
+use crate::proxy::{Fault, Proxy};
 use crate::stage::{DEADLINE, Stage, gate};
 
 /// An API server that keeps no history of its own, on an etcd that keeps a second of it.
@@ -44,9 +44,10 @@ async fn nothing_is_missed_although_etcd_has_forgotten_it() -> Result<()> {
     let listed = gates.list(&ListParams::default()).await?;
     let before = listed.metadata.resource_version.context("no version")?;
 
-    let away = refusal(StatusCode::INTERNAL_SERVER_ERROR, "InternalError");
-    proxy.order(away, Method::GET, "/gates?&watch=true", usize::MAX);
+    // It asks to go on from where it was, and that takes a while.
+    proxy.order(Fault::Hold, Method::GET, "/gates?&watch=true", 1);
     proxy.cut();
+    proxy.came().await?;
     gates.delete("first", &DeleteParams::default()).await?;
     create("second", Setting::Open).await?;
     create("third", Setting::Closed).await?;
@@ -60,7 +61,7 @@ async fn nothing_is_missed_although_etcd_has_forgotten_it() -> Result<()> {
     })
     .await?;
 
-    proxy.repair();
+    proxy.let_go();
     stage.says("second", State::Open, "Default").await?;
     stage.says("third", State::Closed, "Default").await?;
     knows(&controller, &["second", "third"]).await

@@ -2,7 +2,7 @@ module sluice.dev/tests/control-plane/prometheus
 
 go 1.26.0
 
-// Without service discovery: tests name what is scraped. It halves what is compiled.
+// Without service discovery, for tests name what is scraped: it is a third of the build.
 // -tags remove_all_sd,slicelabels
 
 tool (

@@ -25,7 +25,8 @@ pub use options::{Options, User};
 
 use crate::cluster::Cluster;
 use options::{CERTIFICATE, TOKENS};
-use processes::{Server, Workspace};
+use processes::Server;
+pub use processes::Workspace;
 
 /// Until the API server must be ready: it takes about 3 s on two idle cores.
 const READY_DEADLINE: Duration = Duration::from_secs(90);

@@ -19,8 +19,9 @@ use anyhow::{Context, Result};
 /// How long a drop waits for what it stopped. SIGKILL and `rm` take milliseconds.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
 
-/// A temporary folder that is removed when we and every [`Server`] in it are gone.
-pub(crate) struct Workspace {
+/// A temporary folder that is removed when we, and every server that runs in it, are gone: also
+/// when we are killed.
+pub struct Workspace {
     path: PathBuf,
     /// Held open for as long as the folder is needed.
     pipe: Option<PipeWriter>,
@@ -29,7 +30,11 @@ pub(crate) struct Workspace {
 
 impl Workspace {
     /// Creates a folder that only this user can read: there are tokens in it.
-    pub(crate) fn create() -> Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be created, or nobody could remove it.
+    pub fn create() -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("sluice-").tempdir()?;
         let (reader, writer) = io::pipe()?;
         let sweeper = start_sweeper(folder.path(), reader)
@@ -41,7 +46,9 @@ impl Workspace {
         })
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
         &self.path
     }
 

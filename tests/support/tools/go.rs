@@ -201,7 +201,7 @@ fn follow(lines: &Receiver<String>, progress: &dyn Progress) -> String {
         let elapsed = human(start.elapsed());
         progress.update(&format!("{elapsed}: {}", seen.summary()));
     }
-    Vec::from(seen.last).join("\n")
+    Vec::from(seen.said).join("\n")
 }
 
 /// What a build has said so far.
@@ -209,7 +209,10 @@ fn follow(lines: &Receiver<String>, progress: &dyn Progress) -> String {
 struct Seen {
     downloads: u32,
     packages: u32,
-    last: VecDeque<String>,
+    /// The package that was compiled last.
+    latest: String,
+    /// What it said besides: if it fails, why.
+    said: VecDeque<String>,
 }
 
 impl Seen {
@@ -221,19 +224,21 @@ impl Seen {
             self.downloads += 1;
         } else if !line.contains([' ', ':']) {
             self.packages += 1;
+            self.latest = line;
+        } else {
+            // Other packages are compiled on meanwhile: their names must not push it out.
+            if self.said.len() == Self::KEPT {
+                self.said.pop_front();
+            }
+            self.said.push_back(line);
         }
-        if self.last.len() == Self::KEPT {
-            self.last.pop_front();
-        }
-        self.last.push_back(line);
     }
 
     fn summary(&self) -> String {
-        let latest = self.last.back().map_or("", String::as_str);
         match (self.downloads, self.packages) {
             (0, 0) => "looking at what is built already".to_owned(),
             (downloads, 0) => format!("{downloads} modules downloaded"),
-            (_, packages) => format!("{packages} packages compiled, {latest}"),
+            (_, packages) => format!("{packages} packages compiled, {}", self.latest),
         }
     }
 }
@@ -294,5 +299,11 @@ mod tests {
         assert_eq!(seen.summary(), "1 modules downloaded");
         seen.take("k8s.io/api/core/v1".to_owned());
         assert_eq!(seen.summary(), "1 packages compiled, k8s.io/api/core/v1");
+        seen.take("a/b: /tool/compile: signal: killed".to_owned());
+        for n in 0..99 {
+            seen.take(format!("k8s.io/api/v{n}"));
+        }
+        assert_eq!(seen.summary(), "100 packages compiled, k8s.io/api/v98");
+        assert_eq!(seen.said, ["a/b: /tool/compile: signal: killed"]);
     }
 }

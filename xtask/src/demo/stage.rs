@@ -2,16 +2,23 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
-use anyhow::{Context, Result};
-use kube::Client;
+use anyhow::{Context, Result, ensure};
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
+use serde_json::json;
+use sluice_crds::Gate;
 use sluice_tests::controller::{self, Process};
-use sluice_tests::{Applier, Cluster, apply};
+use sluice_tests::{Applier, Cluster, apply, poll};
 use tempfile::TempPath;
 
 use super::{CONTROLLER, NAMESPACE};
 use crate::cargo;
 use crate::server::{Open, marked};
+
+/// Until what was installed is in effect.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where the story takes place.
 pub(super) struct Stage {
@@ -39,7 +46,30 @@ pub(super) async fn install(client: &Client) -> Result<()> {
         let applied = applier.documents(documents).await;
         applied.with_context(|| format!("cannot apply {file}"))?;
     }
-    Ok(())
+    wait_until_policies_judge(client).await
+}
+
+/// A policy takes effect a moment after it is stored: until then it refuses nobody.
+async fn wait_until_policies_judge(client: &Client) -> Result<()> {
+    let gates: Api<Gate> = Api::namespaced(client.clone(), NAMESPACE);
+    let rehearsal = PatchParams {
+        dry_run: true,
+        ..PatchParams::default()
+    };
+    let force = json!({ "metadata": { "annotations": { "sluice.dev/force": "ajar" } } });
+    let status = json!({ "status": { "reason": "Rehearsal" } });
+    poll(PATIENCE, "the admission policies to judge", async || {
+        let forced = gates
+            .patch("production", &rehearsal, &Patch::Merge(&force))
+            .await;
+        ensure!(forced.is_err(), "forces are let pass");
+        let reported = gates
+            .patch_status("production", &rehearsal, &Patch::Merge(&status))
+            .await;
+        ensure!(reported.is_err(), "statuses are let pass");
+        Ok(())
+    })
+    .await
 }
 
 /// The released controller, running as the user that the policies know. It ends when dropped, and

@@ -31,33 +31,31 @@ pub(crate) fn marked(mut documents: Vec<Document>) -> Vec<Document> {
     documents
 }
 
-/// Makes a namespace for a chore, or takes over the one that an earlier run has left.
+/// Makes a namespace for a chore. One that an earlier run has left is deleted first, with whatever
+/// is in it.
 ///
 /// # Errors
 ///
-/// If it is there already and nobody's leftover: it would be deleted with everything in it.
+/// If it is there already and nobody's leftover.
 pub(crate) async fn create_namespace(client: &Client, name: &str) -> Result<()> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
-    let found = poll(
-        DEADLINE,
-        "the namespace of the last run to go",
-        async || {
-            let found = namespaces.get_metadata_opt(name).await?;
-            let going = found
-                .as_ref()
-                .is_some_and(|found| found.metadata.deletion_timestamp.is_some());
-            ensure!(!going, "namespace {name} is being deleted");
-            Ok::<_, anyhow::Error>(found)
-        },
-    )
-    .await?;
-    if let Some(found) = found {
+    if let Some(found) = namespaces.get_metadata_opt(name).await? {
         ensure!(
             found.labels().contains_key(TEST_LABEL),
             "there is a namespace {name}, and it is not a chore's: it would be deleted with \
              everything in it. Delete it, or name another cluster"
         );
-        return Ok(());
+        delete_namespace(&namespaces, name).await?;
+        poll(
+            DEADLINE,
+            "the namespace of the last run to go",
+            async || {
+                let found = namespaces.get_metadata_opt(name).await?;
+                ensure!(found.is_none(), "namespace {name} is still there");
+                Ok::<_, anyhow::Error>(())
+            },
+        )
+        .await?;
     }
     let namespace = serde_json::from_value(json!({
         "metadata": { "name": name, "labels": { TEST_LABEL: "true" } },
@@ -68,15 +66,24 @@ pub(crate) async fn create_namespace(client: &Client, name: &str) -> Result<()> 
     Ok(())
 }
 
-/// Takes away a namespace that was made so, and whatever is marked and belongs to no namespace.
+/// Takes away a namespace that was made so, and what [`sweep`] does.
 pub(crate) async fn clear(client: &Client, namespace: &str) -> Result<()> {
-    let parameters = DeleteParams::default();
+    sweep(client).await?;
+    delete_namespace(&Api::all(client.clone()), namespace).await
+}
+
+/// Takes away whatever is marked and belongs to no namespace. A demo that was killed has left
+/// policies that refuse what other chores do.
+pub(super) async fn sweep(client: &Client) -> Result<()> {
     delete::<ValidatingAdmissionPolicyBinding>(client).await?;
     delete::<ValidatingAdmissionPolicy>(client).await?;
     delete::<ClusterRoleBinding>(client).await?;
-    delete::<ClusterRole>(client).await?;
-    let namespaces: Api<Namespace> = Api::all(client.clone());
-    match namespaces.delete(namespace, &parameters).await {
+    delete::<ClusterRole>(client).await
+}
+
+async fn delete_namespace(namespaces: &Api<Namespace>, name: &str) -> Result<()> {
+    let deleted = namespaces.delete(name, &DeleteParams::default()).await;
+    match deleted {
         // What was not there is gone.
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
         other => Ok(other.map(drop)?),

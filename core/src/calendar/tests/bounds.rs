@@ -28,7 +28,7 @@ fn steps(properties: &str) -> u32 {
 #[case::weekly("DTSTART:16010101T090000\nDURATION:PT1H\nRRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,TU")]
 #[case::monthly("DTSTART:16010101T090000\nDURATION:PT1H\nRRULE:FREQ=MONTHLY;BYDAY=-1FR")]
 #[case::yearly("DTSTART:16010101T090000\nDURATION:PT1H\nRRULE:FREQ=YEARLY")]
-#[case::never("DTSTART:16010101T090000\nDURATION:PT1H\nRRULE:FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30")]
+#[case::seldom("DTSTART:16010101T090000\nDURATION:PT1H\nRRULE:FREQ=DAILY;BYMONTH=2;BYMONTHDAY=29")]
 fn an_old_rule_costs_no_more_than_a_new_one(#[case] properties: &str) {
     let steps = steps(properties);
     assert!(steps < 100, "{steps}");
@@ -90,9 +90,9 @@ fn occurrences_are_counted() {
 }
 
 #[test]
-fn a_rule_that_never_matches_is_given_up() {
-    let never = "DTSTART:20260101T000000\nDURATION:PT5M\nRRULE:FREQ=DAILY;BYDAY=MO;BYMONTH=2;BYMONTHDAY=30,-30";
-    let calendar = read(&events(20, never), "UTC").unwrap();
+fn a_rule_that_hardly_ever_matches_is_given_up() {
+    let seldom = "DTSTART:20260101T000000\nDURATION:PT5M\nRRULE:FREQ=DAILY;BYDAY=MO;BYMONTH=2;BYMONTHDAY=29,-30";
+    let calendar = read(&events(20, seldom), "UTC").unwrap();
     let error = calendar.occurrences(span(ALWAYS.0, ALWAYS.1)).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -161,12 +161,12 @@ fn many_dates_are_read() {
 fn the_ends_of_time_are_harmless() {
     for start in ["00000101T000000", "99991230T000000", "00000101", "99991229"] {
         for rule in [
-            "DAILY",
-            "WEEKLY;BYDAY=MO;WKST=SU",
-            "MONTHLY;BYSETPOS=1;BYDAY=MO",
-            "YEARLY;BYWEEKNO=1,53,-1",
+            "DAILY;INTERVAL=9999",
+            "WEEKLY;BYDAY=MO;WKST=SU;INTERVAL=9999",
+            "MONTHLY;BYSETPOS=1;BYDAY=MO;INTERVAL=4799",
+            "YEARLY;BYWEEKNO=1,53,-1;INTERVAL=399",
         ] {
-            let text = event(&format!("DTSTART:{start}\nRRULE:FREQ={rule};INTERVAL=9999"));
+            let text = event(&format!("DTSTART:{start}\nRRULE:FREQ={rule}"));
             let calendar = read(&text, "Pacific/Apia").unwrap();
             assert!(
                 calendar.occurrences(span(ALWAYS.0, ALWAYS.1)).is_ok(),

@@ -251,6 +251,35 @@ fn a_rule_that_is_wrong(#[case] rule: &str, #[case] expected: &str) {
     assert!(message.starts_with(&expected), "{message}");
 }
 
+#[rstest]
+#[case::no_such_day("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30")]
+#[case::however_it_ends("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30;UNTIL=20270101")]
+#[case::however_often("FREQ=DAILY;BYMONTH=4;BYMONTHDAY=31;COUNT=1000000")]
+#[case::no_such_day_of_the_month("FREQ=YEARLY;BYYEARDAY=100;BYMONTH=1")]
+#[case::no_such_week("FREQ=YEARLY;BYWEEKNO=20;BYMONTH=1")]
+#[case::no_sixth_monday("FREQ=MONTHLY;BYDAY=MO;BYSETPOS=6")]
+#[case::no_leap_year("FREQ=YEARLY;INTERVAL=4;BYMONTH=2;BYMONTHDAY=29")]
+#[case::no_such_hour("FREQ=HOURLY;INTERVAL=24;BYHOUR=10")]
+fn a_rule_that_never_matches(#[case] rule: &str) {
+    let message = message(&event(&format!(
+        "SUMMARY:Payday\n{TIME}DURATION:PT1H\nRRULE:{rule}"
+    )));
+    assert_eq!(
+        message,
+        "event `Payday`: RRULE: never occurs again: nothing matches it in 400 years; correct its lists, or remove it"
+    );
+}
+
+#[rstest]
+#[case::every_28_years("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29;BYDAY=MO")]
+#[case::once("FREQ=YEARLY;COUNT=1")]
+#[case::ended_before_it_recurs("FREQ=YEARLY;UNTIL=20260601")]
+#[case::far_between("FREQ=YEARLY;INTERVAL=400")]
+fn a_rule_that_matches_in_the_end(#[case] rule: &str) {
+    let text = event(&format!("{TIME}DURATION:PT1H\nRRULE:{rule}"));
+    assert!(read(&text, "Europe/London").is_ok());
+}
+
 #[test]
 fn two_rules_are_refused() {
     let message = message(&event(&format!("{DAY}RRULE:FREQ=DAILY\nRRULE:FREQ=YEARLY")));

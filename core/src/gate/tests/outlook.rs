@@ -185,6 +185,7 @@ fn events(event: &str, times: usize, good_until: Option<&str>) -> Reading {
     Reading::Read {
         calendar: Arc::new(Calendar::parse(&text, &jiff::tz::TimeZone::UTC).unwrap()),
         good_until: good_until.map(at),
+        overdue: None,
     }
 }
 

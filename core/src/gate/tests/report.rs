@@ -8,6 +8,7 @@ use sluice_crds::gate::annotations::{
 
 use super::*;
 use crate::clock::Trust;
+use crate::schedule::Reading;
 
 /// Gatekeepers of every kind and in every trouble, by name.
 const KEEPERS: [(&str, &str); 13] = [
@@ -301,4 +302,27 @@ fn a_new_generation_is_answered_and_a_refused_spec_stalls() {
         message.starts_with("the spec is refused: spec.window: "),
         "{message}"
     );
+}
+
+#[test]
+fn a_restart_without_the_missing_calendar_writes_nothing() {
+    let reading = Reading::Unavailable("there is no ConfigMap days".into());
+    let before = keeper_with(
+        "holidays",
+        HOLIDAYS,
+        Evidence::Calendars(vec![reading]),
+        at(FRIDAY_10),
+    );
+    let mut object = Gatekeeper::clone(before.object());
+    object.status = Some(crate::gatekeeper::report(&before, now(FRIDAY_10)).status);
+    let mut scene = Scene::new(gate("{gatekeepers: [{name: holidays}]}", &[]), vec![before]);
+    let written = scene.report(now(FRIDAY_10));
+    scene.write(written);
+    scene.keepers = vec![Keeper::new(
+        Arc::new(object),
+        Evidence::default(),
+        at(FRIDAY_10),
+    )];
+    let later = scene.report(now("2026-11-20T10:01:00Z"));
+    assert!(!later.changed, "{:#?}", later.status);
 }

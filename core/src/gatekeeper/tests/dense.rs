@@ -10,6 +10,7 @@ fn dense() -> Reading {
     Reading::Read {
         calendar: Arc::new(Calendar::parse(&text, &zone).unwrap()),
         good_until: None,
+        overdue: None,
     }
 }
 

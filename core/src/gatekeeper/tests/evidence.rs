@@ -3,6 +3,7 @@
 use rstest::rstest;
 
 use super::*;
+use crate::schedule::Overdue;
 
 const CHRISTMAS_DAY: &str = "2026-12-25T10:00:00Z";
 
@@ -94,6 +95,44 @@ fn the_status_says_what_was_read() {
         Some("there is no ConfigMap days")
     );
     assert_eq!(status(&super::keeper(OFFICE), FRIDAY_10).evidence, None);
+}
+
+#[test]
+fn the_status_says_what_is_kept_and_why_it_is_not_read_again() {
+    let why = "https://calendar.test: status 500";
+    let read_at = at("2026-11-20T08:00:00Z");
+    let overdue = |why: &str| match christmas(Some("2026-11-20T11:00:00Z")) {
+        Reading::Read {
+            calendar,
+            good_until,
+            ..
+        } => Reading::Read {
+            calendar,
+            good_until,
+            overdue: Some(Overdue {
+                read_at,
+                why: why.to_owned(),
+            }),
+        },
+        other => other,
+    };
+    let before = keeper_with(HOLIDAYS, vec![overdue(why)], FRIDAY_10);
+    let status = status(&before, FRIDAY_10);
+    let said = &status.evidence.as_ref().unwrap().calendars[0];
+    assert_eq!(said.events, Some(1));
+    let error = "kept as it was read Fri 2026-11-20 08:00 UTC; reading it again fails: https://calendar.test: status 500";
+    assert_eq!(said.error.as_deref(), Some(error));
+    assert_eq!(
+        conditions(&before, now(FRIDAY_10)),
+        ["Ready=True NoClosedWindow"]
+    );
+    // Quiet, unless it fails for another reason.
+    let later = |why| {
+        let keeper = keeper_with(HOLIDAYS, vec![overdue(why)], FRIDAY_10);
+        let keeper = written(&keeper, status.clone(), at(FRIDAY_10));
+        super::super::report(&keeper, now("2026-11-20T10:01:00Z")).changed
+    };
+    assert!(!later(why) && later("https://calendar.test: timed out"));
 }
 
 /// A gatekeeper whose status was written with the calendar at hand, before a restart.

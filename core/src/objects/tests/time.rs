@@ -97,7 +97,10 @@ fn all_parts_have_to_be_satisfied_together() {
     );
     let rule = read(&spec).unwrap();
     let mut courses = [Course::begin(Some("apps")), Course::begin(None)];
-    let look = |courses: &[Course]| Sighting::of(rule.parts().iter().zip(courses), at(10_000));
+    let look = |courses: &[Course]| {
+        let parts: Vec<_> = rule.parts().iter().zip(courses).collect();
+        Sighting::of(&parts, at(10_000))
+    };
     courses[0].follow(&rule.parts()[0], "web", Some(ready("web")), at(10));
     let missing = Unsatisfied::Missing("StatefulSet db".to_owned());
     let sighting = look(&courses);

@@ -17,6 +17,7 @@ fn reading(event: &str, times: usize) -> Reading {
     Reading::Read {
         calendar: Arc::new(Calendar::parse(&text, &TimeZone::UTC).unwrap()),
         good_until: None,
+        overdue: None,
     }
 }
 

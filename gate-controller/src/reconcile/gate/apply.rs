@@ -10,7 +10,7 @@ use sluice_core::gate::{Answer, Report};
 use sluice_crds::{Gate, State};
 
 use super::Before;
-use crate::events::Told;
+use crate::events::{About, Told};
 use crate::key::{ObjectKey, Work};
 use crate::metrics::{KindLabels, TransitionLabels};
 use crate::reconcile::{Context, status};
@@ -21,12 +21,11 @@ const STATUS_MANAGER: &str = "gate-controller-gates";
 /// it: Flux strips what only `kubectl` owns.
 const FORCE_MANAGER: &str = "gate-controller-force";
 
-/// Writes the status onto `version` of the gate, and tells the news.
+/// Writes the status onto this version of the gate, and tells the news.
 pub(super) async fn apply(
     context: &Context,
     key: &ObjectKey,
     gate: &Gate,
-    version: Option<String>,
     report: Report,
     at: Timestamp,
 ) -> Result<(), kube::Error> {
@@ -40,10 +39,8 @@ pub(super) async fn apply(
         wake: _,
     } = report;
     if changed {
-        let client = &context.client;
-        let wrote =
-            status::write::<Gate, _>(client, key, version.as_deref(), STATUS_MANAGER, &status)
-                .await?;
+        let (client, version) = (&context.client, gate.metadata.resource_version.as_deref());
+        let wrote = status::write::<Gate, _>(client, key, version, STATUS_MANAGER, &status).await?;
         (0..wrote.requests).for_each(|_| context.wrote("Gate"));
         let work = Work::Gate(key.clone());
         let version = wrote.version.as_deref();
@@ -58,15 +55,14 @@ pub(super) async fn apply(
     Ok(())
 }
 
-/// Completes the annotations of a force, and owns them: what comes back is the version that has
-/// them. Onto this version of the gate alone: a force that somebody has ended meanwhile must not
+/// Completes the annotations of a force, and owns them. Onto this version of the gate alone: a force that somebody has ended meanwhile must not
 /// come back. And without the uid, an apply would make a gate anew that is gone.
 pub(super) async fn complete(
     context: &Context,
     key: &ObjectKey,
     gate: &Gate,
     annotations: BTreeMap<String, String>,
-) -> Result<Option<String>, kube::Error> {
+) -> Result<(), kube::Error> {
     let gates: Api<Gate> = Api::namespaced(context.client.clone(), &key.namespace);
     let patch = json!({
         "apiVersion": Gate::api_version(&()),
@@ -87,7 +83,7 @@ pub(super) async fn complete(
     context
         .written
         .annotations(&work, version.as_deref(), annotations);
-    Ok(version)
+    Ok(())
 }
 
 /// One line for the log, and an event: the news is the same.
@@ -116,14 +112,14 @@ fn tell(
         "{message}"
     );
     context.events.tell(Told {
-        about: gate.object_ref(&()),
+        about: About::new(Work::Gate(key.clone()), gate),
         warning: false,
         reason: match answer.state {
-            State::Open => "Opened".to_owned(),
-            State::Closed | State::Conditional => answer.state.to_string(),
+            State::Open => "Opened".into(),
+            State::Closed | State::Conditional => answer.state.as_str().into(),
         },
         action: "Decide",
-        note: message.to_owned(),
+        note: message.into(),
     });
 }
 

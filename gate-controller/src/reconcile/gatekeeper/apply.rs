@@ -1,11 +1,10 @@
 //! Carries out what was decided about a gatekeeper: its status, and bad news.
 
-use kube::Resource;
 use sluice_core::condition::STALLED;
 use sluice_core::gatekeeper::{Keeper, Report};
 use sluice_crds::{Gatekeeper, GatekeeperStatus};
 
-use crate::events::Told;
+use crate::events::{About, Told};
 use crate::key::{ObjectKey, Work};
 use crate::reconcile::{Context, status};
 
@@ -66,11 +65,11 @@ fn tell(context: &Context, key: &ObjectKey, object: &Gatekeeper, status: &Gateke
     };
     if stalled(status) && !object.status.as_ref().is_some_and(stalled) {
         context.events.tell(Told {
-            about: object.object_ref(&()),
+            about: About::new(Work::Gatekeeper(key.clone()), object),
             warning: true,
-            reason: verdict.reason.clone(),
+            reason: verdict.reason.clone().into(),
             action: "Judge",
-            note: verdict.message.clone(),
+            note: verdict.message.as_str().into(),
         });
     }
 }

@@ -76,7 +76,7 @@ impl Story {
 
     fn passes(&mut self, now: Timestamp) {
         let seen = self.seen.as_mut().unwrap();
-        seen.reading = meanwhile(seen, now);
+        seen.reading = meanwhile(seen, &self.cadence, now);
     }
 
     fn set(&mut self, reading: Reading, rereads: Rereads) {
@@ -171,6 +171,52 @@ async fn failures_leave_what_was_read_until_it_has_run_out() {
     // And a new failure begins anew.
     story.fails("status 500", at(303));
     assert_eq!(story.again(), at(304));
+}
+
+/// Three intervals are a long time in which nobody would know.
+#[tokio::test]
+async fn what_is_kept_says_why_it_is_not_read_again() {
+    let overdue = |reading: &Reading| match reading {
+        Reading::Read { overdue, .. } => overdue.as_ref().map(ToString::to_string),
+        Reading::Unavailable(_) | Reading::Broken(_) => panic!("it is not kept: {reading:?}"),
+    };
+    let kept = "kept as it was read Thu 1970-01-01 00:00 UTC; reading it again fails: ";
+    let mut story = Story::new();
+    story.succeeds(at(0)).await;
+    assert_eq!(overdue(story.reading()), None);
+    story.fails("status 500", at(60));
+    let first = story.reading().clone();
+    assert_eq!(overdue(&first), Some(format!("{kept}status 500")));
+    // The same failure once more is no news.
+    story.fails("status 500", at(61));
+    assert_eq!(*story.reading(), first);
+    story.passes(at(62));
+    assert_eq!(*story.reading(), first);
+    story.gets("<html>", at(63)).await;
+    let broken = CalendarError::NotACalendar;
+    assert_eq!(overdue(story.reading()), Some(format!("{kept}{broken}")));
+    story.succeeds(at(67)).await;
+    assert_eq!(overdue(story.reading()), None);
+}
+
+/// What was read before a clock was set back is good for no longer than what is read now.
+#[tokio::test]
+async fn a_clock_that_was_set_back_makes_nothing_good_for_years() {
+    let mut story = Story::new();
+    story.succeeds(at(1_000_000)).await;
+    story.fails("status 500", at(0));
+    assert_eq!(good_until(story.reading()), Some(at(180)));
+    story.fails("status 500", at(100));
+    assert_eq!(good_until(story.reading()), Some(at(180)));
+    story.passes(at(180));
+    assert_eq!(
+        *story.reading(),
+        Reading::Unavailable("status 500".to_owned())
+    );
+    let mut story = Story::new();
+    story.succeeds(at(50)).await;
+    story.passes(at(0));
+    assert_eq!(good_until(story.reading()), Some(at(180)));
 }
 
 #[tokio::test]

@@ -1,22 +1,26 @@
-//! The gates and gatekeepers of the herd, and the person in the midst of it.
+//! The gates and gatekeepers of the herd, and the people in the midst of it.
 
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use futures::{StreamExt, TryStreamExt};
 use jiff::{SignedDuration, Timestamp};
-use kube::api::{Patch, PatchParams, PostParams, WatchParams};
-use kube::core::WatchEvent;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::runtime::watcher::watch_object;
 use kube::{Api, Client};
 use serde_json::json;
 use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::gatekeeper::{Schedule, Window};
 use sluice_crds::{Gate, GateSpec, Gatekeeper, GatekeeperSpec};
 
+use super::seen::Ordered;
 use super::{NAMESPACE, connections};
 
-/// The one that is forced.
-const FORCED: &str = "gate-000000";
+/// How many gates are forced, one after the other.
+pub(super) const FORCED: usize = 9;
+/// How long whoever forces them takes a breath.
+const BREATH: Duration = Duration::from_millis(50);
 
 /// Gates `gate-000000` and on, each kept by a gatekeeper of its own that opens at `instant`.
 pub(super) async fn create(client: &Client, n: usize, instant: Timestamp) -> Result<()> {
@@ -60,23 +64,31 @@ pub(super) async fn create(client: &Client, n: usize, instant: Timestamp) -> Res
         .context("cannot create the herd")
 }
 
-/// Forces a gate while the herd is being written. How long it took until its status said so.
+/// Forces gates while the herd is being written, from all over the queue. How long it took until
+/// the status of each said so.
 #[allow(clippy::disallowed_methods, reason = "a benchmark on the real clock")]
-pub(super) async fn force_in_the_midst(client: &Client, instant: Timestamp) -> Result<Duration> {
-    let gates: Api<Gate> = Api::namespaced(client.clone(), NAMESPACE);
+pub(super) async fn force_in_the_midst(
+    client: &Client,
+    n: usize,
+    instant: Timestamp,
+) -> Result<Ordered> {
     let midst = instant.checked_add(SignedDuration::from_millis(300))?;
     let left = midst.duration_since(Timestamp::now());
     tokio::time::sleep(Duration::try_from(left).unwrap_or_default()).await;
-    let version = gates
-        .get(FORCED)
-        .await?
-        .metadata
-        .resource_version
-        .unwrap_or_default();
-    let only = WatchParams::default()
-        .fields(&format!("metadata.name={FORCED}"))
-        .timeout(60);
-    let mut changes = gates.watch(&only, &version).await?.boxed();
+    let mut took = Vec::with_capacity(FORCED);
+    for place in 0..FORCED {
+        let name = format!("gate-{:06}", place * n / FORCED);
+        took.push(force(client, &name).await?.as_secs_f64());
+        tokio::time::sleep(BREATH).await;
+    }
+    Ok(Ordered::new(took))
+}
+
+/// Forces a gate, and watches it until its status says so.
+async fn force(client: &Client, name: &str) -> Result<Duration> {
+    let gates: Api<Gate> = Api::namespaced(client.clone(), NAMESPACE);
+    let mut seen = pin!(watch_object(gates.clone(), name));
+    seen.try_next().await?;
     let annotations = json!({
         "sluice.dev/force": "closed",
         "sluice.dev/force-by": "admin",
@@ -85,18 +97,13 @@ pub(super) async fn force_in_the_midst(client: &Client, instant: Timestamp) -> R
     let patch = json!({ "metadata": { "annotations": annotations } });
     let began = Instant::now();
     gates
-        .patch(FORCED, &PatchParams::default(), &Patch::Merge(&patch))
+        .patch(name, &PatchParams::default(), &Patch::Merge(&patch))
         .await?;
-    while let Some(change) = changes.try_next().await? {
-        let WatchEvent::Modified(gate) = change else {
-            continue;
-        };
-        if gate
-            .status
-            .is_some_and(|status| status.r#override.is_some())
-        {
+    while let Some(gate) = seen.try_next().await? {
+        let status = gate.and_then(|gate| gate.status);
+        if status.is_some_and(|status| status.r#override.is_some()) {
             return Ok(began.elapsed());
         }
     }
-    anyhow::bail!("the force was not seen within a minute")
+    anyhow::bail!("nobody watches {name} any more")
 }

@@ -15,6 +15,7 @@ use sluice_tests::poll;
 use tokio::task::JoinSet;
 
 use super::NAMESPACE;
+use super::herd::FORCED;
 
 /// How long the last of them may take.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -89,9 +90,9 @@ impl Seen {
     pub(super) async fn delays(self, n: usize, instant: Timestamp) -> Result<Delays> {
         poll(PATIENCE, "every status to be written", async || {
             let (gates, keepers) = (count(&self.gates), count(&self.gatekeepers));
-            // One gate is forced closed in the midst of it, perhaps before it was seen open.
+            // Those that are forced closed in the midst of it were perhaps never seen open.
             ensure!(
-                gates + 1 >= n && keepers >= n,
+                gates + FORCED >= n && keepers >= n,
                 "{gates} gates, {keepers} gatekeepers"
             );
             Ok::<_, anyhow::Error>(())
@@ -123,12 +124,15 @@ fn count(arrivals: &Arrivals) -> usize {
 fn ordered(arrivals: &Arrivals, instant: Timestamp) -> Ordered {
     let arrivals = arrivals.lock().unwrap_or_else(PoisonError::into_inner);
     let delay = |at: &Timestamp| at.duration_since(instant).as_secs_f64();
-    let mut delays: Vec<f64> = arrivals.values().map(delay).collect();
-    delays.sort_by(f64::total_cmp);
-    Ordered(delays)
+    Ordered::new(arrivals.values().map(delay).collect())
 }
 
 impl Ordered {
+    pub(super) fn new(mut delays: Vec<f64>) -> Self {
+        delays.sort_by(f64::total_cmp);
+        Self(delays)
+    }
+
     /// The delay that this part of all stays below.
     #[allow(
         clippy::cast_precision_loss,

@@ -1,0 +1,249 @@
+//! Those who ask: who they are, what they may, how often, and the answer.
+//!
+//! What comes in: requests over HTTP. What goes out: decisions. Nothing is decided here: that is
+//! [`Decide`]'s.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::Request;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{Next, from_fn};
+use axum::routing::{get, post};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use futures::future::join_all;
+use sluice_core::revision::Revision;
+use sluice_crds::{Decision, GateSet, Subject};
+
+use super::auth::{Caller, RESOURCE, Reviews, Unasked, VERB};
+use super::limit::{Limiter, Rate, Who};
+use super::problem::Refused;
+use super::question::Question;
+use super::{check, flagger, guard, openapi};
+
+/// The most bytes of a body.
+const BODY: usize = 64 * 1024;
+
+/// How often the API server is asked for one address whose a token is. A refusal costs as little as
+/// any: it is the API server that is spared.
+const STRANGERS: Rate = Rate {
+    rate: NonZeroU32::new(20).unwrap(),
+    burst: NonZeroU32::new(100).unwrap(),
+};
+
+/// Whoever decides.
+pub trait Decide: Send + Sync + 'static {
+    /// Whether `subject` may go out with `revision`, now. The gates of `set` have their
+    /// namespaces.
+    fn decide(&self, set: &GateSet, subject: &Subject, revision: Option<&Revision>) -> Decision;
+
+    /// Whether all is known that decisions are made from.
+    fn synced(&self) -> bool;
+}
+
+/// What those who ask are served by.
+pub struct Asking {
+    decide: Arc<dyn Decide>,
+    reviews: Reviews,
+    callers: Limiter,
+    strangers: Limiter,
+    flagger_without_token: bool,
+}
+
+/// From where a request comes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Remote(pub(super) IpAddr);
+
+impl Asking {
+    /// Everybody may ask for gates at this rate. Whether Flagger may without a token is for the
+    /// operator to say.
+    pub fn new(
+        decide: Arc<dyn Decide>,
+        reviews: Reviews,
+        rate: Rate,
+        flagger_without_token: bool,
+    ) -> Self {
+        Self {
+            decide,
+            reviews,
+            callers: Limiter::new(rate),
+            strangers: Limiter::new(STRANGERS),
+            flagger_without_token,
+        }
+    }
+
+    /// All that is served.
+    pub fn router(self) -> Router {
+        Router::new()
+            .route("/v1/check", post(check::answer))
+            .route("/gate/check", post(flagger::answer))
+            .route("/openapi.json", get(openapi::show))
+            .fallback(nothing_here)
+            .method_not_allowed_fallback(not_so)
+            .with_state(Arc::new(self))
+            .layer(from_fn(|request: Request, next: Next| {
+                guard::guard(guard::TIME, request, next)
+            }))
+    }
+
+    /// Whether anything can be decided yet.
+    pub(super) fn ready(&self) -> Result<(), Refused> {
+        if self.decide.synced() {
+            return Ok(());
+        }
+        let why = "the controller has just started and does not know every gate yet";
+        Err(Refused::unavailable(why))
+    }
+
+    /// Whether Flagger may ask without a token.
+    pub(super) fn flagger_without_token(&self) -> bool {
+        self.flagger_without_token
+    }
+
+    /// Who asks.
+    pub(super) async fn caller(
+        &self,
+        remote: Remote,
+        token: Option<&str>,
+    ) -> Result<Arc<Caller>, Refused> {
+        let token = token.ok_or_else(|| self.unknown("no bearer token was sent"))?;
+        let take = || self.strangers.take(Who::at(remote.0), NonZeroU32::MIN);
+        let caller = self.reviews.caller(token, take).await.map_err(unasked)?;
+        caller.ok_or_else(|| self.unknown("the API server does not know the bearer token"))
+    }
+
+    fn unknown(&self, error: &str) -> Refused {
+        let audience = match self.reviews.audiences() {
+            [] => String::new(),
+            [one, ..] => format!(" --audience {one}"),
+        };
+        let remedy = format!(
+            "send the header Authorization: Bearer TOKEN with a valid one, such as \
+             `kubectl create token SERVICEACCOUNT{audience}` prints"
+        );
+        Refused::new(StatusCode::UNAUTHORIZED, error, remedy)
+    }
+
+    /// Counts so many gates.
+    pub(super) fn take(&self, who: Who, gates: usize) -> Result<(), Refused> {
+        let gates = u32::try_from(gates).unwrap_or(u32::MAX);
+        let Some(gates) = NonZeroU32::new(gates) else {
+            return Ok(());
+        };
+        let waiting = self.callers.take(who, gates);
+        waiting.map_err(|after| too_many("you ask about too many gates a second", after))
+    }
+
+    /// Whether somebody may check every gate that they name.
+    pub(super) async fn may_check(
+        &self,
+        caller: &Caller,
+        question: &Question,
+    ) -> Result<(), Refused> {
+        let asked = question.gates().map(async |(namespace, name, field)| {
+            let allowed = self.reviews.may_check(caller, namespace, name).await;
+            match allowed.map_err(unasked)? {
+                true => Ok(()),
+                false => Err(forbidden(caller, namespace, name).at(field)),
+            }
+        });
+        join_all(asked).await.into_iter().collect()
+    }
+
+    /// The answer.
+    pub(super) fn decide(&self, question: &Question) -> Decision {
+        let Question {
+            set,
+            subject,
+            revision,
+            ..
+        } = question;
+        self.decide.decide(set, subject, revision.as_ref())
+    }
+}
+
+impl Remote {
+    /// From where a request comes. All that come from nobody knows where come from one place.
+    pub(super) fn of(parts: &Parts) -> Self {
+        let remote = parts.extensions.get().copied();
+        remote.unwrap_or(Self(Ipv4Addr::UNSPECIFIED.into()))
+    }
+}
+
+/// The token of a header `Authorization: Bearer TOKEN`.
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    credentials(headers, "bearer")
+}
+
+/// The password of a header `Authorization: Basic`, which is where the one of a URL goes. The user
+/// name does not matter.
+pub(super) fn password(headers: &HeaderMap) -> Option<String> {
+    let text = STANDARD.decode(credentials(headers, "basic")?).ok()?;
+    let text = String::from_utf8(text).ok()?;
+    let (_, password) = text.split_once(':')?;
+    (!password.is_empty()).then(|| password.to_owned())
+}
+
+fn credentials<'a>(headers: &'a HeaderMap, scheme: &str) -> Option<&'a str> {
+    let text = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (named, credentials) = text.split_once(' ')?;
+    let credentials = credentials.trim();
+    (named.eq_ignore_ascii_case(scheme) && !credentials.is_empty()).then_some(credentials)
+}
+
+/// The whole body.
+pub(super) async fn whole(body: Body) -> Result<Bytes, Refused> {
+    let kib = BODY / 1024;
+    to_bytes(body, BODY).await.map_err(|_| {
+        let error = format!("the body is longer than {kib} KiB, or was not sent to its end");
+        Refused::new(StatusCode::BAD_REQUEST, error, "send less")
+    })
+}
+
+fn too_many(error: &str, after: Duration) -> Refused {
+    let remedy = "wait for as many seconds as the header Retry-After says";
+    Refused::new(StatusCode::TOO_MANY_REQUESTS, error, remedy).again(after)
+}
+
+fn unasked(why: Unasked) -> Refused {
+    match why {
+        Unasked::Unanswered(what) => {
+            Refused::unavailable(format!("the API server cannot be asked {what}"))
+        }
+        Unasked::Limited(after) => {
+            too_many("too many unknown tokens come from your address", after)
+        }
+    }
+}
+
+fn forbidden(caller: &Caller, namespace: &str, name: &str) -> Refused {
+    let (resource, group) = (RESOURCE, sluice_crds::GROUP);
+    Refused::new(
+        StatusCode::FORBIDDEN,
+        format!(
+            "{caller} may not {VERB} the gate \"{name}\" in the namespace \"{namespace}\": that \
+             needs the verb {VERB} on {resource}.{group}"
+        ),
+        format!(
+            "ask for a Role in \"{namespace}\" with apiGroups: [{group}], resources: [{resource}], \
+             verbs: [{VERB}]"
+        ),
+    )
+}
+
+async fn nothing_here() -> Refused {
+    let remedy = "POST to /v1/check or /gate/check; GET /openapi.json describes them";
+    Refused::new(StatusCode::NOT_FOUND, "there is nothing here", remedy)
+}
+
+async fn not_so() -> Refused {
+    let error = "this is not answered to that method";
+    let remedy = "use POST for /v1/check and /gate/check, GET for /openapi.json";
+    Refused::new(StatusCode::METHOD_NOT_ALLOWED, error, remedy)
+}

@@ -1,0 +1,164 @@
+//! The description of what is served, in the form of OpenAPI 3.1: at `/openapi.json`, and in the
+//! reference.
+//!
+//! The schemas are those of the types that are read and written; the rest stands here.
+
+use std::sync::LazyLock;
+
+use axum::body::Bytes;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Value, json};
+use sluice_crds::Decision;
+
+use super::check::CheckRequest;
+use super::flagger::{FlaggerAnswer, FlaggerRequest};
+use super::problem::Problem;
+
+static TEXT: LazyLock<Bytes> = LazyLock::new(|| document().to_string().into());
+
+pub(super) async fn show() -> Response {
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    (kind, TEXT.clone()).into_response()
+}
+
+/// The whole description.
+pub fn document() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.definitions_path = "/components/schemas".into();
+        // OpenAPI 3.1 says so for all of them.
+        settings.meta_schema = None;
+    });
+    let mut schemas = SchemaGenerator::new(settings);
+    let paths = json!({
+        "/v1/check": {"post": check(&mut schemas)},
+        "/gate/check": {"post": flagger(&mut schemas)},
+    });
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Sluice gate-controller",
+            "summary": "Whether a change may go out now, and why.",
+            "version": env!("CARGO_PKG_VERSION"),
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/", "description": "Where --check-addr says."}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas.take_definitions(true),
+            "securitySchemes": {
+                "bearer": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "A token that the API server knows. Whoever it belongs to needs \
+                                    the verb `check` on every gate named.",
+                },
+                "basic": {
+                    "type": "http",
+                    "scheme": "basic",
+                    "description": "The same token as the password, which is where the password of \
+                                    a URL goes. The user name does not matter.",
+                },
+            },
+        },
+    })
+}
+
+fn check(schemas: &mut SchemaGenerator) -> Value {
+    let asked = json!({
+        "gates": {"refs": [{"name": "production"}]},
+        "namespace": "apps",
+        "revision": "main@sha1:4f2a9c1e0b7d8a6f5e4d3c2b1a09f8e7d6c5b4a3",
+    });
+    let mut responses = refusals(schemas);
+    responses["200"] = json!({
+        "description": "A decision: `allowed` says which.",
+        "content": body(&schema::<Decision>(schemas), None),
+    });
+    json!({
+        "operationId": "check",
+        "summary": "Whether a change may go out now",
+        "security": [{"bearer": []}],
+        "requestBody": {
+            "required": true,
+            "description": "At most 64 KiB.",
+            "content": body(&schema::<CheckRequest>(schemas), Some(&asked)),
+        },
+        "responses": responses,
+    })
+}
+
+fn flagger(schemas: &mut SchemaGenerator) -> Value {
+    let asked = json!({
+        "name": "podinfo",
+        "namespace": "apps",
+        "phase": "Progressing",
+        "checksum": "85d557f47b",
+        "metadata": {"gate": "production", "hook": "confirm-promotion"},
+    });
+    let answer = schema::<FlaggerAnswer>(schemas);
+    let mut responses = refusals(schemas);
+    responses["200"] = json!({
+        "description": "The gates are open: the canary may go on.",
+        "content": body(&answer, None),
+    });
+    let problem = &responses["403"]["content"]["application/json"]["schema"];
+    let either = json!({"anyOf": [answer, problem]});
+    responses["403"] = json!({
+        "description": "The gates are closed, or the right is missing: the canary has to wait.",
+        "content": body(&either, None),
+    });
+    json!({
+        "operationId": "checkForFlagger",
+        "summary": "The same question as a webhook of Flagger asks it",
+        "description": "For the types confirm-rollout, confirm-traffic-increase and \
+                        confirm-promotion. Without a token only where the controller runs with \
+                        --flagger-without-token.",
+        "security": [{"basic": []}, {"bearer": []}, {}],
+        "requestBody": {
+            "required": true,
+            "description": "At most 64 KiB.",
+            "content": body(&schema::<FlaggerRequest>(schemas), Some(&asked)),
+        },
+        "responses": responses,
+    })
+}
+
+/// The answers that are none.
+fn refusals(schemas: &mut SchemaGenerator) -> Value {
+    let problem = schema::<Problem>(schemas);
+    let refusal =
+        |description: &str| json!({"description": description, "content": body(&problem, None)});
+    let later = |description: &str| {
+        let mut later = refusal(description);
+        later["headers"] = json!({
+            "Retry-After": {
+                "description": "After how many seconds it is worth another try.",
+                "schema": {"type": "integer", "minimum": 1},
+            },
+        });
+        later
+    };
+    json!({
+        "400": refusal("The request is wrong: where, and what to write instead."),
+        "401": refusal("No token that the API server knows was sent."),
+        "403": refusal("The right to check one of the gates is missing."),
+        "429": later("Too many gates were asked about."),
+        "500": refusal("A defect of the controller."),
+        "503": later("The controller does not know every gate yet, or cannot ask the API server."),
+    })
+}
+
+fn schema<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Value {
+    schemas.subschema_for::<T>().into()
+}
+
+fn body(schema: &Value, example: Option<&Value>) -> Value {
+    let mut content = json!({"schema": schema});
+    if let Some(example) = example {
+        content["example"] = example.clone();
+    }
+    json!({"application/json": content})
+}

@@ -1,0 +1,107 @@
+//! Evidence for `http`: what an address answers.
+//!
+//! What comes in: the spec, what was seen before, an instant. What goes out: what is [`Seen`] now,
+//! as `sluice_core::http` judges it. The address is asked at its interval ([`crate::polling`]); its
+//! body is judged beside the threads that serve everybody else, few at once, and then dropped.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+use sluice_core::expression::ExpressionError;
+use sluice_core::http::{self, Answer, Body, Observed, Rule};
+use sluice_core::polling::Polled;
+use sluice_crds::Gatekeeper;
+use sluice_crds::gatekeeper::{self as api, HttpStatus};
+use tokio::sync::Semaphore;
+
+use crate::egress::{Reply, Request, Schemes};
+use crate::polling::{self, Beat, Keys, Miss, persist};
+use crate::{Clients, namespace};
+
+#[cfg(test)]
+mod tests;
+
+/// How many bodies are judged at once: each may take a core for a part of a second.
+static JUDGES: Semaphore = Semaphore::const_new(2);
+
+/// What was seen of an address.
+pub(crate) type Seen = polling::Seen<api::Http, Rule, Observed>;
+
+/// What is seen of the address of `spec` at `now`. What is not due yet is taken from `last`.
+/// `status` is what was written about this very spec: after a restart it tells what was seen before
+/// it. None: the spec is refused.
+pub(crate) async fn observe(
+    object: &Gatekeeper,
+    spec: &api::Http,
+    clients: &Clients,
+    last: Option<&Seen>,
+    status: Option<&HttpStatus>,
+    now: Timestamp,
+) -> Option<Seen> {
+    let last = last.filter(|last| last.is_about(spec));
+    let rule = match last {
+        Some(last) => Arc::clone(&last.rule),
+        None => Arc::new(http::read(spec, "spec.http").ok()?),
+    };
+    let beat = Beat::new(rule.cadence, &object.uid().unwrap_or_default());
+    if let Some(last) = last.filter(|last| !last.is_due(now, &beat)) {
+        return Some(last.clone());
+    }
+    let (namespace, name) = (namespace(object), object.name_any());
+    let asking = || ask(spec, &rule, clients, &namespace);
+    let attempt = match persist(rule.cadence, rule.retries, asking).await {
+        Ok(reply) => Ok(judge(&rule, reply).await),
+        Err(trouble) => Err(trouble),
+    };
+    if let Err(trouble) = &attempt {
+        let why = trouble.why();
+        if last.and_then(|last| last.observed.error()) != Some(why) {
+            tracing::warn!(namespace, name, why, "an address does not answer");
+        }
+    }
+    let before = match (last, status) {
+        (Some(last), _) => Some(last.observed.clone()),
+        (None, Some(status)) => rule.restored(status, now),
+        (None, None) => None,
+    };
+    let failed = attempt.is_err();
+    let observed = Polled::next(before, attempt, rule.cadence, now);
+    let about = (spec, rule);
+    Some(Seen::next(last, about, observed, failed, &beat, now))
+}
+
+async fn ask(
+    spec: &api::Http,
+    rule: &Rule,
+    clients: &Clients,
+    namespace: &str,
+) -> Result<Reply, Miss> {
+    let (authorities, secret) = (spec.cert_secret_ref.as_ref(), spec.secret_ref.as_ref());
+    let keys = Keys::read(clients, namespace, authorities, secret).await?;
+    let request = Request {
+        schemes: Schemes::HttpToo,
+        authorities: keys.authorities.as_deref(),
+        credentials: keys.credentials.as_ref(),
+        time: Some(rule.cadence.timeout.unsigned_abs()),
+        ..Request::to(&spec.url)
+    };
+    let wants_body = |status| rule.wants_body(status);
+    let reply = clients.egress.ask(&request, wants_body).await;
+    reply.map_err(|error| Miss::of(&spec.url, &error))
+}
+
+async fn judge(rule: &Arc<Rule>, reply: Reply) -> Answer {
+    let Reply { status, body } = reply;
+    if !rule.wants_body(status) {
+        return rule.answer(status, &body);
+    }
+    // Never closed; if it were, there would be no limit to keep.
+    let _turn = JUDGES.acquire().await.ok();
+    let judging = Arc::clone(rule);
+    let judged = tokio::task::spawn_blocking(move || judging.answer(status, &body));
+    judged.await.unwrap_or(Answer {
+        status,
+        body: Body::Unjudged(ExpressionError::Defect),
+    })
+}

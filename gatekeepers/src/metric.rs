@@ -1,0 +1,92 @@
+//! Evidence for `metric`: what its query comes to.
+//!
+//! What comes in: the spec, what was seen before, an instant. What goes out: what is [`Seen`] now,
+//! as `sluice_core::metric` judges it. The query is asked at its interval ([`crate::polling`]), of
+//! Prometheus' HTTP API, whose answers [`answer`] reads.
+//!
+//! Not by a client library for Prometheus: those bring an HTTP client of their own, which would
+//! reach what the rules of [`crate::egress`] refuse.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+use sluice_core::metric::{self, Answer, Observed, Rule};
+use sluice_crds::Gatekeeper;
+use sluice_crds::gatekeeper::{self as api, MetricStatus};
+
+use crate::egress::{Request, Schemes};
+use crate::polling::{self, Beat, Keys, Miss, persist};
+use crate::{Clients, namespace};
+
+mod answer;
+#[cfg(test)]
+mod tests;
+
+/// How often an attempt is repeated where that may help.
+const RETRIES: usize = 2;
+
+/// What was seen of a query.
+pub(crate) type Seen = polling::Seen<api::Metric, Rule, Observed>;
+
+/// What is seen of the query of `spec` at `now`. What is not due yet is taken from `last`.
+/// `status` is what was written about this very spec: after a restart it tells what was seen before
+/// it. None: the spec is refused.
+pub(crate) async fn observe(
+    object: &Gatekeeper,
+    spec: &api::Metric,
+    clients: &Clients,
+    last: Option<&Seen>,
+    status: Option<&MetricStatus>,
+    now: Timestamp,
+) -> Option<Seen> {
+    let last = last.filter(|last| last.is_about(spec));
+    let rule = match last {
+        Some(last) => Arc::clone(&last.rule),
+        None => Arc::new(metric::read(spec, "spec.metric").ok()?),
+    };
+    let beat = Beat::new(rule.cadence, &object.uid().unwrap_or_default());
+    if let Some(last) = last.filter(|last| !last.is_due(now, &beat)) {
+        return Some(last.clone());
+    }
+    let (namespace, name) = (namespace(object), object.name_any());
+    let asking = || ask(spec, &rule, clients, &namespace);
+    let attempt = persist(rule.cadence, RETRIES, asking).await;
+    if let Err(trouble) = &attempt {
+        let why = trouble.why();
+        if last.and_then(|last| last.observed.polled.error()) != Some(why) {
+            tracing::warn!(namespace, name, why, "a metric cannot be read");
+        }
+    }
+    let before = match (last, status) {
+        (Some(last), _) => Some(last.observed.clone()),
+        (None, Some(status)) => Observed::restored(status, &rule, now),
+        (None, None) => None,
+    };
+    let failed = attempt.is_err();
+    let observed = Observed::next(before, attempt, &rule, now);
+    let about = (spec, rule);
+    Some(Seen::next(last, about, observed, failed, &beat, now))
+}
+
+async fn ask(
+    spec: &api::Metric,
+    rule: &Rule,
+    clients: &Clients,
+    namespace: &str,
+) -> Result<Answer, Miss> {
+    let (authorities, secret) = (spec.cert_secret_ref.as_ref(), spec.secret_ref.as_ref());
+    let keys = Keys::read(clients, namespace, authorities, secret).await?;
+    let url = format!("{}/api/v1/query", spec.address.trim_end_matches('/'));
+    let request = Request {
+        schemes: Schemes::HttpToo,
+        query: &[("query", spec.query.as_str())],
+        authorities: keys.authorities.as_deref(),
+        credentials: keys.credentials.as_ref(),
+        time: Some(rule.cadence.timeout.unsigned_abs()),
+        ..Request::to(&url)
+    };
+    let reply = clients.egress.ask(&request, answer::has_body).await;
+    let reply = reply.map_err(|error| Miss::of(&url, &error))?;
+    answer::read(&reply, &url, keys.credentials.is_some())
+}

@@ -1,0 +1,271 @@
+//! The objects of one watch, and what has become of them lately.
+//!
+//! What comes in: lists, and changes one by one. What goes out: to each reader, who remembers how
+//! far it has read, every change since; or everything, to one who has fallen behind. An object
+//! that was unready for a moment is seen so by everybody, however seldom they look.
+//!
+//! Objects are kept as text: it takes a fraction of the room of values, and its size is what the
+//! limits count.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use kube::ResourceExt;
+use kube::api::{ApiResource, DynamicObject, TypeMeta};
+use serde_json::Value;
+
+/// The annotation in which `kubectl apply` keeps a copy of the whole object.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// How much may be held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Objects of one kind in one namespace.
+    pub objects: usize,
+    /// Their text, in bytes.
+    pub bytes: usize,
+    /// The text of all objects that are watched, in bytes.
+    pub all_bytes: usize,
+    /// Changes that are remembered for those who read later, of one kind in one namespace.
+    pub changes: usize,
+    /// Their text, in bytes.
+    pub changed_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            objects: 10_000,
+            bytes: 64 << 20,
+            all_bytes: 256 << 20,
+            changes: 1024,
+            changed_bytes: 4 << 20,
+        }
+    }
+}
+
+impl Limits {
+    /// Whether so many objects, of so many bytes, may be held besides all others.
+    pub(super) fn check(
+        &self,
+        objects: usize,
+        bytes: usize,
+        all_bytes: usize,
+    ) -> Result<(), TooMuch> {
+        if objects > self.objects {
+            let most = self.objects;
+            return Err(TooMuch(format!("there are more than {most} of them")));
+        }
+        if bytes > self.bytes {
+            let most = self.bytes;
+            return Err(TooMuch(format!("they take more than {most} bytes")));
+        }
+        if all_bytes > self.all_bytes {
+            let most = self.all_bytes;
+            return Err(TooMuch(format!(
+                "with all others that are watched they take more than {most} bytes"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// More than may be held: what, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TooMuch(pub(super) String);
+
+/// An object as it was told, without what nobody reads.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Stored {
+    pub(super) name: String,
+    pub(super) labels: BTreeMap<String, String>,
+    version: String,
+    text: Box<str>,
+}
+
+/// A change of one object.
+#[derive(Clone, Debug)]
+pub(super) struct Change {
+    pub(super) name: String,
+    /// What it has become. None: it is gone.
+    pub(super) now: Option<Arc<Stored>>,
+    /// There may have been others before it that nobody has seen.
+    pub(super) unseen: bool,
+}
+
+/// How far somebody has read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cursor(u64);
+
+/// What is new to somebody.
+#[derive(Debug)]
+pub(super) enum News {
+    /// These changes, the oldest first.
+    Changes(Vec<Change>),
+    /// Too much has happened to remember: everything as it is now, as if it had just come.
+    All(Vec<Change>),
+}
+
+/// The objects of one watch.
+pub(super) struct Store {
+    limits: Limits,
+    objects: BTreeMap<String, Arc<Stored>>,
+    bytes: usize,
+    /// The text of the objects of all stores.
+    all_bytes: Arc<AtomicUsize>,
+    changes: VecDeque<Change>,
+    changed_bytes: usize,
+    /// The number of the change that comes next.
+    next: u64,
+}
+
+impl Stored {
+    /// An object of `resource`, without what nobody reads.
+    pub(super) fn new(mut object: DynamicObject, resource: &ApiResource) -> Self {
+        object.types = Some(TypeMeta {
+            api_version: resource.api_version.clone(),
+            kind: resource.kind.clone(),
+        });
+        object.metadata.managed_fields = None;
+        if let Some(annotations) = &mut object.metadata.annotations {
+            annotations.remove(LAST_APPLIED);
+        }
+        Self {
+            name: object.name_any(),
+            labels: object.metadata.labels.clone().unwrap_or_default(),
+            version: object.resource_version().unwrap_or_default(),
+            // What was JSON a moment ago is JSON.
+            text: serde_json::to_string(&object).unwrap_or_default().into(),
+        }
+    }
+
+    /// How much room it takes, in bytes of its text.
+    pub(super) fn size(&self) -> usize {
+        self.text.len()
+    }
+
+    /// The object.
+    pub(super) fn read(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_default()
+    }
+}
+
+impl Store {
+    /// An empty store, whose text counts in `all_bytes` too.
+    pub(super) fn new(limits: Limits, all_bytes: Arc<AtomicUsize>) -> Self {
+        Self {
+            limits,
+            objects: BTreeMap::new(),
+            bytes: 0,
+            all_bytes,
+            changes: VecDeque::new(),
+            changed_bytes: 0,
+            next: 0,
+        }
+    }
+
+    /// An object has come or changed, and nothing before that was missed.
+    pub(super) fn apply(&mut self, object: Stored) -> Result<(), TooMuch> {
+        self.change(object.name.clone(), Some(object), false)
+    }
+
+    /// An object is gone, and nothing before that was missed.
+    pub(super) fn delete(&mut self, name: &str) {
+        if self.objects.contains_key(name) {
+            // What goes takes no room.
+            let _ = self.change(name.to_owned(), None, false);
+        }
+    }
+
+    /// All objects as they are. What changed in between, nobody has seen. Says whether anything
+    /// has.
+    pub(super) fn replace(&mut self, listed: Vec<Stored>) -> Result<bool, TooMuch> {
+        let before = self.next;
+        let mut gone = self.objects.clone();
+        for object in listed {
+            let known = gone.remove(&object.name);
+            if known.is_none_or(|known| known.version != object.version) {
+                self.change(object.name.clone(), Some(object), true)?;
+            }
+        }
+        for name in gone.into_keys() {
+            self.change(name, None, true)?;
+        }
+        Ok(self.next != before)
+    }
+
+    /// Forgets everything, for want of room.
+    pub(super) fn clear(&mut self) {
+        self.objects.clear();
+        self.all_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.bytes = 0;
+        self.changes.clear();
+        self.changed_bytes = 0;
+        self.next += 1;
+    }
+
+    /// What has changed since `cursor`, and how far that goes. None: nothing was read yet.
+    pub(super) fn since(&self, cursor: Option<Cursor>) -> (News, Cursor) {
+        let remembered = u64::try_from(self.changes.len()).unwrap_or(u64::MAX);
+        let unread = cursor.and_then(|Cursor(read)| self.next.checked_sub(read));
+        let news = match unread.filter(|unread| *unread <= remembered) {
+            Some(unread) => {
+                let skipped = usize::try_from(remembered - unread).unwrap_or(usize::MAX);
+                News::Changes(self.changes.iter().skip(skipped).cloned().collect())
+            }
+            None => {
+                let come = self.objects.values().map(|object| Change {
+                    name: object.name.clone(),
+                    now: Some(Arc::clone(object)),
+                    unseen: false,
+                });
+                News::All(come.collect())
+            }
+        };
+        (news, Cursor(self.next))
+    }
+
+    fn change(
+        &mut self,
+        name: String,
+        object: Option<Stored>,
+        unseen: bool,
+    ) -> Result<(), TooMuch> {
+        let now = object.map(Arc::new);
+        let before = match &now {
+            Some(now) => self.objects.insert(name.clone(), Arc::clone(now)),
+            None => self.objects.remove(&name),
+        };
+        let (less, more) = (size(before.as_ref()), size(now.as_ref()));
+        self.bytes = self.bytes + more - less;
+        self.all_bytes.fetch_add(more, Ordering::Relaxed);
+        let all = self.all_bytes.fetch_sub(less, Ordering::Relaxed) - less;
+        self.remember(Change { name, now, unseen });
+        self.limits.check(self.objects.len(), self.bytes, all)
+    }
+
+    fn remember(&mut self, change: Change) {
+        self.next += 1;
+        self.changed_bytes += size(change.now.as_ref());
+        self.changes.push_back(change);
+        while self.changes.len() > self.limits.changes
+            || self.changed_bytes > self.limits.changed_bytes
+        {
+            let Some(oldest) = self.changes.pop_front() else {
+                return;
+            };
+            self.changed_bytes -= size(oldest.now.as_ref());
+        }
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.all_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+fn size(object: Option<&Arc<Stored>>) -> usize {
+    object.map_or(0, |object| object.size())
+}

@@ -1,0 +1,249 @@
+//! The list of metrics in the docs, held to what a controller serves.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+use sluice_crds::State;
+use sluice_tests::controller::InProcess;
+use sluice_tests::helm::chart;
+use sluice_tests::poll;
+use sluice_tests::rights::rule;
+
+use super::promql::selectors;
+use crate::forces::force;
+use crate::stage::{DEADLINE, OFFICE_HOURS, Stage};
+use crate::told::get;
+
+/// The list, and the heading in it under which stands what is still to come.
+const LIST: &str = "docs/reference/metrics.md";
+const TO_COME: &str = "## Not served yet";
+
+/// Labels that Prometheus gives to all that it scrapes.
+const OF_THE_TARGET: [&str; 3] = ["instance", "job", "pod"];
+
+/// A metric as queries name it, but for the suffixes of a histogram's parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metric {
+    kind: String,
+    labels: BTreeSet<String>,
+}
+
+/// Metrics by their names.
+pub type Metrics = BTreeMap<String, Metric>;
+
+/// What is on the list: what is served, and what is to come.
+pub fn listed() -> Result<(Metrics, Metrics)> {
+    let text = fs::read_to_string(chart().join("../..").join(LIST))?;
+    let (served, to_come) = text.split_once(TO_COME).context(TO_COME)?;
+    Ok((rows(served)?, rows(to_come)?))
+}
+
+fn rows(text: &str) -> Result<Metrics> {
+    let rows = text.lines().filter(|line| line.starts_with("| `"));
+    rows.map(|row| {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let ["", name, kind, labels, _unit, meaning, ""] = cells[..] else {
+            anyhow::bail!("{row}: not five cells");
+        };
+        ensure!(!meaning.is_empty(), "{row}: what does it mean?");
+        let quoted = |cell: &str| -> BTreeSet<String> {
+            let inside = cell.split('`').skip(1).step_by(2);
+            inside.map(str::to_owned).collect()
+        };
+        let name = quoted(name).pop_first().context("no name")?;
+        let (kind, labels) = (kind.to_owned(), quoted(labels));
+        Ok((name, Metric { kind, labels }))
+    })
+    .collect()
+}
+
+/// The queries of a page of ours that ask for what is not there, each with what that is.
+pub fn strangers<'a>(queries: impl Iterator<Item = &'a str>, known: &Metrics) -> Vec<String> {
+    let mut strangers = Vec::new();
+    for query in queries {
+        let asked = selectors(query);
+        if asked.is_empty() {
+            strangers.push(format!("{query}: asks for nothing"));
+        }
+        for selector in asked {
+            let Some(mut labels) = labels(&selector.metric, known) else {
+                strangers.push(format!("{query}: there is no {}", selector.metric));
+                continue;
+            };
+            labels.extend(OF_THE_TARGET.map(str::to_owned));
+            for label in selector.labels.difference(&labels) {
+                strangers.push(format!("{query}: {} has no {label}", selector.metric));
+            }
+        }
+    }
+    strangers
+}
+
+/// The labels of a series, by its name.
+fn labels(series: &str, known: &Metrics) -> Option<BTreeSet<String>> {
+    let whole = known
+        .get(series)
+        .filter(|metric| metric.kind != "histogram");
+    if let Some(metric) = whole {
+        return Some(metric.labels.clone());
+    }
+    ["_bucket", "_count", "_sum"].iter().find_map(|part| {
+        let metric = known.get(series.strip_suffix(part)?)?;
+        let mut labels = metric.labels.clone();
+        if *part == "_bucket" {
+            labels.insert("le".to_owned());
+        }
+        (metric.kind == "histogram").then_some(labels)
+    })
+}
+
+/// What a page serves: the labels as far as it has samples.
+fn served(page: &str) -> Result<Metrics> {
+    let mut metrics = Metrics::new();
+    let mut name = String::new();
+    for line in page.lines() {
+        if let Some(described) = line.strip_prefix("# TYPE ") {
+            let (family, kind) = described.split_once(' ').context(line.to_owned())?;
+            name = match kind {
+                "counter" => format!("{family}_total"),
+                _ => family.to_owned(),
+            };
+            let (kind, labels) = (kind.to_owned(), BTreeSet::new());
+            metrics.insert(name.clone(), Metric { kind, labels });
+        }
+        if line.starts_with('#') {
+            continue;
+        }
+        let sample = selectors(line.rsplit_once(' ').context("no value")?.0);
+        let sample = sample.into_iter().next().context(line.to_owned())?;
+        ensure!(sample.metric.starts_with(&name), "{line}: of {name}?");
+        let metric = metrics.get_mut(&name).context("no type")?;
+        let own = sample.labels.into_iter().filter(|label| label != "le");
+        metric.labels.extend(own);
+    }
+    Ok(metrics)
+}
+
+#[tokio::test]
+async fn the_list_is_what_is_served() -> Result<()> {
+    let stage = Stage::new("listed", "2026-11-20T08:00:00Z").await?;
+    stage.apply(OFFICE_HOURS).await?;
+    let mut found = refused(&stage).await?;
+    found.extend(busy(&stage).await?);
+    let (listed, to_come) = listed()?;
+    assert_eq!(found, listed, "{LIST} is not what is served");
+    let come: Vec<_> = to_come
+        .keys()
+        .filter(|name| found.contains_key(*name))
+        .collect();
+    assert!(come.is_empty(), "{LIST}: {come:?} have come");
+    Ok(())
+}
+
+/// What a controller serves that may read and not write.
+async fn refused(stage: &Stage) -> Result<Metrics> {
+    let read = rule(
+        "sluice.dev",
+        &["gates", "gatekeepers"],
+        &["get", "list", "watch"],
+    );
+    stage.grant_rules("reader", "alice", &[read]).await?;
+    let client = stage.cluster().client_for("alice").await?;
+    let controller = InProcess::start(stage.settings(), client, stage.clock()).await?;
+    let found = poll(DEADLINE, "a write to be refused", async || {
+        let found = page(&controller).await?;
+        let failures = found.contains_key("sluice_reconcile_failures_total");
+        ensure!(failures, "{found:?}");
+        Ok::<_, anyhow::Error>(found)
+    });
+    let found = found.await?;
+    controller.stop().await;
+    Ok(found)
+}
+
+/// What a controller serves that has something of everything to tell.
+async fn busy(stage: &Stage) -> Result<Metrics> {
+    let mut settings = stage.settings();
+    settings.trust_unverified_identity = true;
+    let controller = stage.start_with(settings).await?;
+    stage
+        .says("production", State::Closed, "OutsideWindow")
+        .await?;
+    let mut annotations = force("open", "alice");
+    annotations["sluice.dev/force-until"] = json!("2026-11-20T10:00:00Z");
+    stage.annotate("production", annotations).await?;
+    stage.says("production", State::Open, "Forced").await?;
+    stage.settle().await?;
+    poll(DEADLINE, "the force to be known", async || {
+        let found = page(&controller).await?;
+        let force = found.get("sluice_gate_override");
+        ensure!(
+            force.is_some_and(|force| !force.labels.is_empty()),
+            "{found:?}"
+        );
+        Ok(found)
+    })
+    .await
+}
+
+async fn page(controller: &InProcess) -> Result<Metrics> {
+    let (_, page) = get(controller.metrics()?, "/metrics").await?;
+    served(&page)
+}
+
+/// One of two, and the other when it is gone.
+#[tokio::test]
+async fn a_leader_says_so() -> Result<()> {
+    let stage = Stage::new("leader", "2026-11-20T12:00:00Z").await?;
+    let mut settings = stage.settings();
+    settings.enable_leader_election = true;
+    settings.leader_election_retry_period = Duration::from_millis(500);
+    let leads = async |controller: &InProcess, expected: u8| {
+        let line = format!("sluice_leader {expected}.0");
+        poll(DEADLINE, &line, async || {
+            let (_, page) = get(controller.metrics()?, "/metrics").await?;
+            ensure!(page.lines().any(|found| found == line), "{page}");
+            Ok(())
+        })
+        .await
+    };
+    let first = stage.start_with(settings.clone()).await?;
+    leads(&first, 1).await?;
+    let second = stage.start_with(settings).await?;
+    second.world().synced().await;
+    leads(&second, 0).await?;
+    first.stop().await;
+    leads(&second, 1).await
+}
+
+#[test]
+fn a_query_for_what_is_not_there_is_found() {
+    let metric = |kind: &str, labels: &[&str]| Metric {
+        kind: kind.to_owned(),
+        labels: labels.iter().map(|&label| label.to_owned()).collect(),
+    };
+    let known = Metrics::from([
+        ("state".to_owned(), metric("gauge", &["name"])),
+        ("delay".to_owned(), metric("histogram", &["kind"])),
+    ]);
+    let queries = [
+        r#"max(state{name="a", job="b"})"#,
+        r#"rate(delay_bucket{le="1", kind="a"}[5m])"#,
+        r#"delay_sum{le="1"} / delay"#,
+        r#"state_total{x="y"} + state{gate="a"}"#,
+        "vector(1)",
+    ];
+    assert_eq!(
+        strangers(queries.into_iter(), &known),
+        [
+            r#"delay_sum{le="1"} / delay: delay_sum has no le"#,
+            r#"delay_sum{le="1"} / delay: there is no delay"#,
+            r#"state_total{x="y"} + state{gate="a"}: there is no state_total"#,
+            r#"state_total{x="y"} + state{gate="a"}: state has no gate"#,
+            "vector(1): asks for nothing",
+        ]
+    );
+}

@@ -1,0 +1,267 @@
+//! Those who ask over HTTP: service accounts with tokens and rights of the real API server.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result, ensure};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use gate_controller::{Controller, Settings, start};
+use http::header::{AUTHORIZATION, RETRY_AFTER};
+use http::{Request, StatusCode};
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::api::{ObjectMeta, PostParams};
+use kube::client::Body;
+use kube::{Api, Client, Config};
+use serde_json::{Value, json};
+use sluice_crds::Decision;
+use sluice_tests::{poll, rights};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::stage::{DEADLINE, OFFICE_HOURS, Stage, at};
+
+/// A Friday at noon: office hours.
+const NOON: &str = "2026-11-20T12:00:00Z";
+/// That evening.
+const EVENING: &str = "2026-11-20T17:00:00Z";
+
+/// A controller that answers, and the stage that it is on.
+struct Desk {
+    stage: Stage,
+    client: Client,
+    _controller: Controller,
+    _shutdown: DropGuard,
+}
+
+struct Answer {
+    status: StatusCode,
+    again: bool,
+    body: Value,
+}
+
+impl Answer {
+    fn error(&self) -> &str {
+        self.body["error"].as_str().unwrap_or_default()
+    }
+}
+
+impl Desk {
+    async fn open(word: &str, change: impl FnOnce(&mut Settings)) -> Result<Self> {
+        let stage = Stage::new(word, NOON).await?;
+        stage.apply(OFFICE_HOURS).await?;
+        let mut settings = stage.settings();
+        settings.check_addr = "127.0.0.1:0".parse().map_err(anyhow::Error::msg)?;
+        change(&mut settings);
+        let shutdown = CancellationToken::new();
+        let clock: Arc<_> = stage.clock();
+        let controller = start(settings, stage.client(), clock, shutdown.clone()).await?;
+        let address = controller.check.context("nobody is answered")?;
+        let config = Config::new(format!("http://{address}").parse()?);
+        Ok(Self {
+            stage,
+            client: Client::try_from(config)?,
+            _controller: controller,
+            _shutdown: shutdown.drop_guard(),
+        })
+    }
+
+    /// A new service account. Its user is `system:serviceaccount:NAMESPACE:NAME`.
+    async fn account(&self, name: &str) -> Result<String> {
+        let namespace = self.stage.namespace();
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.stage.client(), namespace);
+        let account = ServiceAccount {
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                ..ObjectMeta::default()
+            },
+            ..ServiceAccount::default()
+        };
+        accounts.create(&PostParams::default(), &account).await?;
+        Ok(format!("system:serviceaccount:{namespace}:{name}"))
+    }
+
+    /// A token of it, for these audiences; for the API server where there are none.
+    async fn token(&self, name: &str, audiences: &[&str]) -> Result<String> {
+        let namespace = self.stage.namespace();
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.stage.client(), namespace);
+        let audiences: Vec<_> = audiences.iter().copied().map(str::to_owned).collect();
+        let wanted = TokenRequest {
+            spec: Some(TokenRequestSpec {
+                audiences: (!audiences.is_empty()).then_some(audiences),
+                ..TokenRequestSpec::default()
+            }),
+            ..TokenRequest::default()
+        };
+        let post = PostParams::default();
+        let issued = accounts.create_token_request(name, &post, &wanted).await?;
+        issued
+            .status
+            .context("no status")?
+            .token
+            .context("no token")
+    }
+
+    /// An account that may check the gate production.
+    async fn deployer(&self) -> Result<()> {
+        let user = self.account("deployer").await?;
+        let mut right = rights::rule("sluice.dev", &["gates"], &["check"]);
+        right["resourceNames"] = json!(["production"]);
+        self.stage.grant_rules("check", &user, &[right]).await?;
+        self.granted(&user).await
+    }
+
+    /// Waits until the API server grants what it has been told to: a refusal would be kept.
+    async fn granted(&self, user: &str) -> Result<()> {
+        let reviews: Api<SubjectAccessReview> = Api::all(self.stage.client());
+        let review = serde_json::from_value(json!({"spec": {
+            "user": user,
+            "resourceAttributes": {
+                "group": "sluice.dev",
+                "resource": "gates",
+                "verb": "check",
+                "namespace": self.stage.namespace(),
+                "name": "production",
+            },
+        }}))?;
+        poll(DEADLINE, "the right to be there", async || {
+            let review = reviews.create(&PostParams::default(), &review).await?;
+            let allowed = review.status.is_some_and(|status| status.allowed);
+            ensure!(allowed, "not granted yet");
+            Ok(())
+        })
+        .await
+    }
+
+    async fn post(&self, path: &str, credentials: &str, body: &Value) -> Result<Answer> {
+        let request = Request::post(path)
+            .header(AUTHORIZATION, credentials)
+            .body(Body::from(body.to_string().into_bytes()))?;
+        let (parts, body) = self.client.send(request).await?.into_parts();
+        let body = body.collect_bytes().await?;
+        Ok(Answer {
+            status: parts.status,
+            again: parts.headers.contains_key(RETRY_AFTER),
+            body: serde_json::from_slice(&body)?,
+        })
+    }
+
+    /// Whether production is open.
+    async fn check(&self, token: &str) -> Result<Answer> {
+        let asked = json!({
+            "gates": {"refs": [{"name": "production"}]},
+            "namespace": self.stage.namespace(),
+        });
+        self.post("/v1/check", &format!("Bearer {token}"), &asked)
+            .await
+    }
+
+    /// The same as soon as there is a decision: rights take a moment, and so do caches.
+    async fn decided(&self, token: &str) -> Result<Decision> {
+        poll(DEADLINE, "a decision", async || {
+            let answer = self.check(token).await?;
+            ensure!(answer.status == StatusCode::OK, "{}", answer.body);
+            Ok::<_, anyhow::Error>(serde_json::from_value(answer.body)?)
+        })
+        .await
+    }
+}
+
+#[tokio::test]
+async fn whoever_has_the_right_gets_the_decision_of_the_instant() -> Result<()> {
+    let desk = Desk::open("asked", |_| {}).await?;
+    desk.deployer().await?;
+    let token = desk.token("deployer", &[]).await?;
+    let gate = format!("{}/production", desk.stage.namespace());
+
+    let open = desk.decided(&token).await?;
+    assert!(open.allowed, "{open:?}");
+    assert_eq!(open.decided_by, [gate.as_str()]);
+    assert_eq!(open.checked[0].reason, "InsideWindow");
+    assert_eq!(open.next.map(|next| next.0), Some(at(EVENING)));
+
+    // No status has been written in between, and none is waited for.
+    desk.stage.set(EVENING);
+    let closed: Decision = serde_json::from_value(desk.check(&token).await?.body)?;
+    assert!(!closed.allowed, "{closed:?}");
+    assert_eq!(closed.at.0, at(EVENING));
+    assert_eq!(closed.decided_by, [gate]);
+    assert_eq!(closed.checked[0].reason, "OutsideWindow");
+    Ok(())
+}
+
+#[tokio::test]
+async fn strangers_and_those_without_the_right_get_no_decision() -> Result<()> {
+    let desk = Desk::open("strangers", |_| {}).await?;
+    let user = desk.account("passer-by").await?;
+    let token = desk.token("passer-by", &[]).await?;
+    let refused = poll(DEADLINE, "the caches to sync", async || {
+        let answer = desk.check(&token).await?;
+        let unready = answer.status == StatusCode::SERVICE_UNAVAILABLE;
+        ensure!(!unready && !answer.again, "{}", answer.body);
+        Ok::<_, anyhow::Error>(answer)
+    })
+    .await?;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN);
+    let expected = format!(
+        "\"{user}\" may not check the gate \"production\" in the namespace \"{}\": that needs the \
+         verb check on gates.sluice.dev",
+        desk.stage.namespace()
+    );
+    assert_eq!(refused.error(), expected);
+
+    let mut forged = token.clone();
+    forged.truncate(token.len() - 8);
+    for token in ["nonsense", &forged] {
+        let answer = desk.check(token).await?;
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{}", answer.body);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_token_for_the_audience_is_worth_nothing_elsewhere_nor_another_here() -> Result<()> {
+    let audience = |settings: &mut Settings| settings.check_audience = vec!["sluice".to_owned()];
+    let desk = Desk::open("audience", audience).await?;
+    desk.deployer().await?;
+    let ours = desk.token("deployer", &["sluice"]).await?;
+    assert!(desk.decided(&ours).await?.allowed);
+    let theirs = desk.token("deployer", &[]).await?;
+    let refused = desk.check(&theirs).await?;
+    assert_eq!(refused.status, StatusCode::UNAUTHORIZED, "{}", refused.body);
+
+    // Without the flag it is the other way round.
+    let desk = Desk::open("no-audience", |_| {}).await?;
+    desk.deployer().await?;
+    let theirs = desk.token("deployer", &[]).await?;
+    assert!(desk.decided(&theirs).await?.allowed);
+    let ours = desk.token("deployer", &["sluice"]).await?;
+    let refused = desk.check(&ours).await?;
+    assert_eq!(refused.status, StatusCode::UNAUTHORIZED, "{}", refused.body);
+    Ok(())
+}
+
+#[tokio::test]
+async fn flagger_waits_while_the_gate_is_closed() -> Result<()> {
+    let desk = Desk::open("flagger", |_| {}).await?;
+    desk.deployer().await?;
+    let token = desk.token("deployer", &[]).await?;
+    desk.decided(&token).await?;
+    // As Flagger 1.44 sends it, with the token in the webhook's URL.
+    let webhook = json!({
+        "name": "podinfo",
+        "namespace": desk.stage.namespace(),
+        "phase": "Progressing",
+        "checksum": "85d557f47b",
+        "metadata": {"gate": "production"},
+    });
+    let credentials = format!("Basic {}", STANDARD.encode(format!("token:{token}")));
+    let open = desk.post("/gate/check", &credentials, &webhook).await?;
+    assert_eq!(open.status, StatusCode::OK, "{}", open.body);
+    assert_eq!(open.body["reason"], "InsideWindow");
+    desk.stage.set(EVENING);
+    let closed = desk.post("/gate/check", &credentials, &webhook).await?;
+    assert_eq!(closed.status, StatusCode::FORBIDDEN, "{}", closed.body);
+    assert_eq!(closed.body["reason"], "OutsideWindow");
+    Ok(())
+}

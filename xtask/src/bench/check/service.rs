@@ -1,0 +1,125 @@
+//! The controller's service for those who ask, on a real API server, in this process.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use axum::body::Bytes;
+use clap::Parser;
+use gate_controller::clock::SystemClock;
+use gate_controller::{Controller, Settings, start};
+use k8s_openapi::api::authentication::v1::TokenRequest;
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::api::{ObjectMeta, PostParams};
+use kube::{Api, Client};
+use serde_json::json;
+use sluice_tests::{Applier, rights};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::NAMESPACE;
+use crate::cargo;
+
+/// Who asks.
+const ACCOUNT: &str = "asker";
+
+/// What is asked about: a gate that two gatekeepers keep.
+const GATE: &str = r#"
+apiVersion: sluice.dev/v1alpha1
+kind: Gatekeeper
+metadata: {name: never-mind}
+spec: {manual: {state: open, reason: "No freeze"}}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Gatekeeper
+metadata: {name: no-deploy-fridays}
+spec:
+  schedule:
+    timeZone: Europe/London
+    closed: [{name: fridays, cron: "0 0 * * FRI", duration: 24h}]
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Gate
+metadata: {name: production}
+spec: {gatekeepers: [{name: never-mind}, {name: no-deploy-fridays}]}
+"#;
+
+pub(super) struct Service {
+    pub(super) address: SocketAddr,
+    token: String,
+    _controller: Controller,
+    _shutdown: DropGuard,
+}
+
+impl Service {
+    /// Starts it with a rate that nobody reaches, and somebody who may ask.
+    pub(super) async fn start(client: &Client) -> Result<Self> {
+        let applier = Applier::new(client.clone());
+        let applied = applier.path(&cargo::root().join("crds/yaml")).await;
+        applied.context("cannot install the CRDs")?;
+        let applier = applier.in_namespace(NAMESPACE);
+        applier.text(GATE).await?;
+        let token = token(client).await?;
+
+        let namespace = format!("--runtime-namespace={NAMESPACE}");
+        let settings = Settings::try_parse_from([
+            "gate-controller",
+            "--metrics-addr=0",
+            "--health-addr=0",
+            "--standby",
+            "--watch-all-namespaces=false",
+            "--check-addr=127.0.0.1:0",
+            "--check-rate=1000000",
+            "--check-burst=1000000",
+            &namespace,
+        ])?;
+        let shutdown = CancellationToken::new();
+        let clock = Arc::new(SystemClock);
+        let controller = start(settings, client.clone(), clock, shutdown.clone()).await?;
+        let synced = tokio::time::timeout(Duration::from_secs(60), controller.world.synced());
+        synced.await.context("the caches do not sync")?;
+        Ok(Self {
+            address: controller.check.context("nobody is answered")?,
+            token,
+            _controller: controller,
+            _shutdown: shutdown.drop_guard(),
+        })
+    }
+
+    /// A check of the gate.
+    pub(super) fn request(&self) -> Bytes {
+        let body = json!({
+            "gates": {"refs": [{"name": "production"}]},
+            "namespace": NAMESPACE,
+            "revision": "main@sha1:4f2a9c1e0b7d8a6f5e4d3c2b1a09f8e7d6c5b4a3",
+        })
+        .to_string();
+        let (token, length) = (&self.token, body.len());
+        let request = format!(
+            "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
+             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        request.into()
+    }
+}
+
+/// A token of an account that may check the gate.
+async fn token(client: &Client) -> Result<String> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), NAMESPACE);
+    let account = ServiceAccount {
+        metadata: ObjectMeta {
+            name: Some(ACCOUNT.to_owned()),
+            ..ObjectMeta::default()
+        },
+        ..ServiceAccount::default()
+    };
+    let post = PostParams::default();
+    accounts.create(&post, &account).await?;
+    let user = format!("system:serviceaccount:{NAMESPACE}:{ACCOUNT}");
+    let right = rights::rule(sluice_crds::GROUP, &["gates"], &["check"]);
+    rights::grant_rules(client.clone(), NAMESPACE, "check", &user, &[right]).await?;
+    let wanted = TokenRequest::default();
+    let issued = accounts.create_token_request(ACCOUNT, &post, &wanted);
+    let status = issued.await?.status.context("no status")?;
+    status.token.context("no token")
+}
