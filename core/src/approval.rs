@@ -9,6 +9,7 @@ use sluice_crds::gatekeeper::{ApprovalRule as Spec, ApprovalStatus};
 use sluice_crds::{Approval, Duration, State};
 
 use crate::duration;
+use crate::lines;
 use crate::refusal::{Refusal, Refusals};
 use crate::revision::Revision;
 use crate::verdict::{Opinion, Reason};
@@ -49,11 +50,7 @@ impl Authors {
     /// The first line that makes no sense, and why.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut authors = Vec::new();
-        for (number, line) in (1..).zip(text.lines()) {
-            let line = line.split_once('#').map_or(line, |(line, _)| line).trim();
-            if line.is_empty() {
-                continue;
-            }
+        for (number, line) in lines::entries(text) {
             let Some((revision, author)) = line.split_once(char::is_whitespace) else {
                 return Err(format!(
                     "line {number}: there is no author; write the revision, a space, and the user \
@@ -182,9 +179,7 @@ impl Approvals {
                 }
                 Vote::Reject => {}
                 Vote::Approve => {
-                    let Some(until) = self.counts_until(approval) else {
-                        continue;
-                    };
+                    let until = self.counts_until(approval);
                     if until > now && self.may_vote(approval, author) {
                         let known = tally.approved.entry(vote.by.clone()).or_insert(until);
                         *known = until.max(*known);
@@ -196,9 +191,20 @@ impl Approvals {
         tally
     }
 
-    fn counts_until(&self, approval: &Approval) -> Option<Timestamp> {
-        let created = approval.metadata.creation_timestamp.as_ref()?.0;
-        created.checked_add(self.valid_for).ok()
+    /// Until when an approval counts. One that no API server has taken yet, from a file, counts for
+    /// as long as it is there.
+    fn counts_until(&self, approval: &Approval) -> Timestamp {
+        let Some(created) = &approval.metadata.creation_timestamp else {
+            return Timestamp::MAX;
+        };
+        let until = created.0.saturating_add(self.valid_for);
+        until.unwrap_or(Timestamp::MAX)
+    }
+
+    /// When the next of the approvals runs out that count at `now`.
+    fn next_end(&self, approvals: &[Arc<Approval>], now: Timestamp) -> Option<Timestamp> {
+        let ends = approvals.iter().map(|approval| self.counts_until(approval));
+        ends.filter(|end| *end > now && *end < Timestamp::MAX).min()
     }
 
     fn may_vote(&self, approval: &Approval, author: Option<&str>) -> bool {
@@ -234,7 +240,10 @@ impl Approvals {
             return Opinion::closed(Reason::UnverifiedIdentity);
         }
         let Some(revision) = revision else {
-            return Opinion::of(State::Conditional, Reason::DependsOnRevision);
+            return Opinion {
+                until: self.next_end(approvals, now),
+                ..Opinion::of(State::Conditional, Reason::DependsOnRevision)
+            };
         };
         let tally = self.tally(approvals, author, revision, now);
         if !tally.rejected.is_empty() {
@@ -242,11 +251,14 @@ impl Approvals {
         }
         match tally.holds_until(self.required) {
             None => Opinion::closed(Reason::AwaitingApproval),
-            until => Opinion {
-                until,
-                next: until,
-                ..Opinion::of(State::Open, Reason::Approved)
-            },
+            Some(until) => {
+                let until = Some(until).filter(|until| *until < Timestamp::MAX);
+                Opinion {
+                    until,
+                    next: until,
+                    ..Opinion::of(State::Open, Reason::Approved)
+                }
+            }
         }
     }
 

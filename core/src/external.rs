@@ -8,6 +8,9 @@ use crate::revision::Revision;
 use crate::verdict::{Opinion, Reason};
 use crate::words;
 
+/// The most characters of a reason that are shown.
+const LONGEST_REASON: usize = 256;
+
 /// What the report comes to. Only a report of one of the writers counts, about this generation of
 /// the spec, until it expires, and only where somebody verifies who writes it.
 pub(crate) fn opinion(
@@ -95,7 +98,8 @@ pub(crate) fn explain(
                 count => format!(" for {count} revisions"),
             };
             let why = report.reason.as_ref();
-            let why = why.map(|reason| format!(" ({reason})")).unwrap_or_default();
+            let why = why.map(|reason| format!(" ({})", words::clean(reason, LONGEST_REASON)));
+            let why = why.unwrap_or_default();
             format!(
                 "reported {}{only} by {}{why} until {}",
                 report.state,

@@ -3,6 +3,7 @@
 use sluice_crds::gatekeeper::{ListSource, Revisions as Spec};
 use sluice_crds::{Setting, State};
 
+use crate::lines;
 use crate::refusal::{Refusal, Refusals};
 use crate::revision::Revision;
 use crate::revision::pattern::{self, Pattern};
@@ -28,17 +29,13 @@ pub struct List(Vec<Pattern>);
 pub type Reading = crate::reading::Reading<List>;
 
 impl List {
-    /// Reads a list: an entry a line; what follows a `#` is a comment.
+    /// Reads a list: an entry a line, with comments after a `#`.
     ///
     /// # Errors
     /// The first line that is no entry, and why.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut entries = Vec::new();
-        for (number, line) in (1..).zip(text.lines()) {
-            let entry = line.split_once('#').map_or(line, |(entry, _)| entry).trim();
-            if entry.is_empty() {
-                continue;
-            }
+        for (number, entry) in lines::entries(text) {
             if entries.len() == MOST_ENTRIES {
                 return Err(format!("it has more than {MOST_ENTRIES} entries"));
             }
@@ -118,25 +115,62 @@ impl Revisions {
             return Opinion::closed(Reason::EvidenceBroken);
         }
         let Some(revision) = revision else {
-            return Opinion::of(State::Conditional, Reason::DependsOnRevision);
+            return self.of_any(lists, on_error);
         };
         let unread = |reading: Option<&Reading>| match reading {
             None => Opinion::closed(Reason::NotObserved),
             Some(_) => Opinion::of(on_error.into(), Reason::EvidenceUnavailable),
         };
-        match find(&self.deny, &self.deny_from, denied, revision) {
+        let not_denied = match find(&self.deny, &self.deny_from, denied, revision) {
             Found::Entry(_) => return Opinion::closed(Reason::RevisionDenied),
-            Found::Unread(reading) => return unread(reading),
-            Found::Nothing => {}
-        }
-        if self.allow.is_empty() && self.allow_from.is_empty() {
-            return Opinion::of(State::Open, Reason::RevisionNotDenied);
+            Found::Unread(reading) => unread(reading),
+            Found::Nothing => Opinion::of(State::Open, Reason::RevisionNotDenied),
+        };
+        if not_denied.state == State::Closed || self.allows_any() {
+            return not_denied;
         }
         match find(&self.allow, &self.allow_from, allowed, revision) {
+            // Perhaps it is denied, where nobody can tell.
+            Found::Entry(_) if not_denied.reason == Reason::EvidenceUnavailable => not_denied,
             Found::Entry(_) => Opinion::of(State::Open, Reason::RevisionAllowed),
             Found::Unread(reading) => unread(reading),
             Found::Nothing => Opinion::closed(Reason::RevisionNotListed),
         }
+    }
+
+    /// What it says where nobody asks about one revision. A list that cannot be had is told, though
+    /// what is known may still let some revisions pass.
+    fn of_any(&self, lists: &[Reading], on_error: Setting) -> Opinion {
+        let read = |reading: Option<&Reading>| matches!(reading, Some(Reading::Read(_)));
+        let (mut unread, mut blind) = (None, false);
+        for (place, _) in self.sources().enumerate() {
+            let reading = lists.get(place);
+            if read(reading) {
+                continue;
+            }
+            unread = unread.or(Some(match reading {
+                None => Reason::NotObserved,
+                Some(_) => Reason::EvidenceUnavailable,
+            }));
+            // Without a list that denies nothing may pass; without one that allows, others may.
+            blind |= place >= self.allow_from.len();
+        }
+        let allows = !self.allow.is_empty()
+            || (0..self.allow_from.len()).any(|place| read(lists.get(place)))
+            || self.allows_any();
+        match unread {
+            None => Opinion::of(State::Conditional, Reason::DependsOnRevision),
+            Some(Reason::EvidenceUnavailable) if on_error == Setting::Open => {
+                Opinion::of(State::Conditional, Reason::EvidenceUnavailable)
+            }
+            Some(reason) if blind || !allows => Opinion::closed(reason),
+            Some(reason) => Opinion::of(State::Conditional, reason),
+        }
+    }
+
+    /// Whether everything may pass that nothing denies.
+    fn allows_any(&self) -> bool {
+        self.allow.is_empty() && self.allow_from.is_empty()
     }
 
     /// Why it says so, in a sentence.

@@ -23,6 +23,7 @@ use crate::gatekeeper::{Evidence, Votes};
 use crate::reading;
 use crate::revisions::List;
 use crate::schedule::{Reading, Schedule};
+use crate::verdict::Reason;
 
 mod scene;
 mod sources;
@@ -182,7 +183,7 @@ impl World {
 
     /// What is known of what `gatekeeper` is judged from.
     pub(crate) fn evidence(&self, gatekeeper: &Gatekeeper, identity: Identity) -> Evidence {
-        let verified = identity != Identity::Unverified;
+        let verified = self.verifies(gatekeeper, identity);
         match gatekeeper.spec.kind() {
             Ok(Kind::Schedule(spec)) => self.calendars(gatekeeper, spec),
             Ok(Kind::Revisions(_)) => {
@@ -201,6 +202,20 @@ impl World {
             }),
             Ok(Kind::External(_)) => Evidence::Reporters { verified },
             Ok(Kind::Manual(_) | Kind::Gates(_)) | Err(NotOneKind) => Evidence::Nothing,
+        }
+    }
+
+    /// Whether somebody makes sure who votes and who reports. In a cluster its controller knows.
+    fn verifies(&self, gatekeeper: &Gatekeeper, identity: Identity) -> bool {
+        let verdict = gatekeeper
+            .status
+            .as_ref()
+            .and_then(|status| status.verdict.as_ref());
+        match self.origin {
+            Origin::Files => identity != Identity::Unverified,
+            Origin::Cluster => {
+                verdict.is_none_or(|verdict| verdict.reason != Reason::UnverifiedIdentity.as_str())
+            }
         }
     }
 

@@ -4,6 +4,7 @@
 //! Reading it takes no request, so that a decision is right at its instant, however long the
 //! writing of statuses takes.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use hashbrown::HashMap;
@@ -165,8 +166,8 @@ impl World {
         }
     }
 
-    /// Notes an approval as it was, and as it is. Returns the gatekeeper that it is for.
-    pub fn note_approval(&self, change: &Change<'_, Approval>) -> Option<ObjectKey> {
+    /// Notes an approval as it was, and as it is. Returns the gatekeepers that it was and is for.
+    pub fn note_approval(&self, change: &Change<'_, Approval>) -> BTreeSet<ObjectKey> {
         self.ballots.note(change)
     }
 

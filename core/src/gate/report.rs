@@ -198,7 +198,7 @@ fn conditions(answer: &Answer, message: &str, verdicts: &[Verdict]) -> Vec<Wante
 
 /// The reason of the first gatekeeper that could not be judged as it should be.
 fn trouble(verdicts: &[Verdict]) -> Option<&str> {
-    const TROUBLES: [Reason; 9] = [
+    const TROUBLES: [Reason; 11] = [
         Reason::Missing,
         Reason::CrossNamespaceRef,
         Reason::Suspended,
@@ -208,6 +208,8 @@ fn trouble(verdicts: &[Verdict]) -> Option<&str> {
         Reason::EvidenceBroken,
         Reason::Expired,
         Reason::ClockSkew,
+        Reason::UnverifiedIdentity,
+        Reason::Cycle,
     ];
     let in_trouble = |verdict: &&Verdict| {
         TROUBLES

@@ -144,9 +144,11 @@ fn conditions(reason: Reason, verdict: &Verdict) -> Vec<Wanted> {
             vec![want(READY, false), want(STALLED, true)]
         }
         Reason::NotObserved => vec![want(READY, false), want(RECONCILING, true)],
-        Reason::EvidenceUnavailable | Reason::Expired | Reason::ClockSkew => {
-            vec![want(READY, false)]
-        }
+        Reason::EvidenceUnavailable
+        | Reason::Expired
+        | Reason::ClockSkew
+        | Reason::UnverifiedIdentity
+        | Reason::Cycle => vec![want(READY, false)],
         _ => vec![want(READY, true)],
     }
 }

@@ -47,7 +47,7 @@ async fn follow_gates(parts: Parts) {
 async fn follow_approvals(parts: Parts) {
     let waker = parts.waker();
     let told = |change: Change<'_, Approval>| {
-        if let Some(gatekeeper) = parts.world.note_approval(&change) {
+        for gatekeeper in parts.world.note_approval(&change) {
             waker.gatekeeper(&gatekeeper, true);
         }
     };

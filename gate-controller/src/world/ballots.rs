@@ -1,5 +1,6 @@
 //! Approvals, by the gatekeeper that they are for.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use hashbrown::HashMap;
@@ -22,26 +23,37 @@ impl Ballots {
         all.get(&gatekeeper).cloned().unwrap_or_default()
     }
 
-    /// Notes an approval as it was, and as it is. Returns the gatekeeper that it is for: an
-    /// Approval never changes, so that it is one and the same.
-    pub(super) fn note(&self, change: &Change<'_, Approval>) -> Option<ObjectKey> {
+    /// Notes an approval as it was, and as it is. Returns the gatekeepers that it was and is for:
+    /// an Approval never changes, but another one may have taken its name.
+    pub(super) fn note(&self, change: &Change<'_, Approval>) -> BTreeSet<ObjectKey> {
         let before = change.before.and_then(Seen::object);
         let now = change.now.and_then(Seen::object);
-        let gatekeeper = ObjectKey {
+        let gatekeeper = |approval: &Arc<Approval>| ObjectKey {
             namespace: Arc::clone(&change.key.namespace),
-            name: before.or(now)?.spec.gatekeeper_ref.name.as_str().into(),
+            name: approval.spec.gatekeeper_ref.name.as_str().into(),
         };
+        let (was_for, is_for) = (before.map(gatekeeper), now.map(gatekeeper));
+        if let Some(gatekeeper) = &was_for {
+            self.set(gatekeeper, &change.key.name, None);
+        }
+        if let Some(gatekeeper) = &is_for {
+            self.set(gatekeeper, &change.key.name, now);
+        }
+        was_for.into_iter().chain(is_for).collect()
+    }
+
+    /// Puts an approval in the place of the one of its name.
+    fn set(&self, gatekeeper: &ObjectKey, name: &str, approval: Option<&Arc<Approval>>) {
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let ballot = all.get(&gatekeeper).cloned().unwrap_or_default();
+        let ballot = all.get(gatekeeper).cloned().unwrap_or_default();
         let others = ballot
             .iter()
-            .filter(|known| known.metadata.name.as_deref() != Some(&*change.key.name));
-        let ballot: Ballot = others.chain(now).cloned().collect();
+            .filter(|known| known.metadata.name.as_deref() != Some(name));
+        let ballot: Ballot = others.chain(approval).cloned().collect();
         if ballot.is_empty() {
-            all.remove(&gatekeeper);
+            all.remove(gatekeeper);
         } else {
             all.insert(gatekeeper.clone(), ballot);
         }
-        Some(gatekeeper)
     }
 }

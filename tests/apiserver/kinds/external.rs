@@ -134,7 +134,7 @@ async fn writers_write_their_report_in_their_own_name_and_nothing_else() -> Resu
         answer,
         "status.report.by: \"mallory\" is not the requesting user",
     )?;
-    let verdict = json!({"verdict": {"state": "Open", "reason": "Me", "message": "go"}});
+    let verdict = json!({"state": "Open", "reason": "Me", "message": "go"});
     let answer = write(&stage, "reporter", verdict).await?;
     refused_by(
         policy,
