@@ -6,13 +6,16 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use sluice_crds::approval::Vote;
 use sluice_crds::gatekeeper::{ApprovalRule as Spec, ApprovalStatus};
-use sluice_crds::{Approval, State};
+use sluice_crds::{Approval, Duration, State};
 
 use crate::duration;
-use crate::gate::Identity;
+use crate::lines;
 use crate::refusal::{Refusal, Refusals};
 use crate::revision::Revision;
 use crate::verdict::{Opinion, Reason};
+
+/// The longest an approval counts: a year and a day.
+const LONGEST: SignedDuration = SignedDuration::from_hours(8784);
 
 /// The rule that a spec comes to.
 #[derive(Clone, Debug)]
@@ -24,19 +27,11 @@ pub struct Approvals {
 }
 
 /// The authors of revisions, as they stand in a ConfigMap.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Authors(Vec<(Revision, String)>);
 
 /// What came of reading the authors.
-#[derive(Clone, Debug)]
-pub enum Reading {
-    /// They were read.
-    Read(Arc<Authors>),
-    /// They cannot be had, and why.
-    Unavailable(String),
-    /// They were had and make no sense.
-    Broken(String),
-}
+pub type Reading = crate::reading::Reading<Authors>;
 
 /// The votes on one revision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,11 +50,7 @@ impl Authors {
     /// The first line that makes no sense, and why.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut authors = Vec::new();
-        for (number, line) in (1..).zip(text.lines()) {
-            let line = line.split_once('#').map_or(line, |(line, _)| line).trim();
-            if line.is_empty() {
-                continue;
-            }
+        for (number, line) in lines::entries(text) {
             let Some((revision, author)) = line.split_once(char::is_whitespace) else {
                 return Err(format!(
                     "line {number}: there is no author; write the revision, a space, and the user \
@@ -78,6 +69,24 @@ impl Authors {
         let found = all.find(|(known, _)| known.is(revision));
         found.map(|(_, author)| author.as_str())
     }
+}
+
+fn validity(text: &Duration, field: &str) -> Result<SignedDuration, Refusal> {
+    let field = format!("{field}.validFor");
+    let length =
+        duration::parse(text).map_err(|problem| Refusal::new(&field, problem, duration::REMEDY))?;
+    if length.is_positive() && length <= LONGEST {
+        return Ok(length);
+    }
+    let problem = format!(
+        "{} is not between zero and 8784h (366 days)",
+        duration::text(length)
+    );
+    Err(Refusal::new(
+        field,
+        problem,
+        "write how long an approval counts",
+    ))
 }
 
 impl Approvals {
@@ -100,9 +109,8 @@ impl Approvals {
                 "write how many people have to approve",
             ));
         }
-        let valid_for = duration::parse(valid_for).unwrap_or_else(|problem| {
-            let field = format!("{field}.validFor");
-            mistakes.push(Refusal::new(field, problem, duration::REMEDY));
+        let valid_for = validity(valid_for, field).unwrap_or_else(|mistake| {
+            mistakes.push(mistake);
             SignedDuration::ZERO
         });
         let rule = Self {
@@ -112,6 +120,41 @@ impl Approvals {
             forbids_self: forbid_self.is_some(),
         };
         Refusals::unless_empty(mistakes, rule)
+    }
+
+    /// The votes on the revisions that were voted on last, at most `most` of them.
+    pub(crate) fn latest(
+        &self,
+        approvals: &[Arc<Approval>],
+        authors: Option<&Reading>,
+        most: usize,
+        now: Timestamp,
+    ) -> Vec<ApprovalStatus> {
+        let mut latest: Vec<&Arc<Approval>> = approvals.iter().collect();
+        latest.sort_by_key(|approval| {
+            let created = approval.metadata.creation_timestamp.as_ref();
+            std::cmp::Reverse((created.map(|at| at.0), &approval.metadata.name))
+        });
+        let mut revisions: Vec<Revision> = Vec::new();
+        for approval in latest {
+            if let Ok(revision) = Revision::parse(&approval.spec.revision)
+                && !revisions.iter().any(|known| known.is(&revision))
+            {
+                revisions.push(revision);
+            }
+            if revisions.len() == most {
+                break;
+            }
+        }
+        let status = |revision: &Revision| {
+            let author = match authors {
+                Some(Reading::Read(authors)) => authors.of(revision),
+                Some(Reading::Unavailable(_) | Reading::Broken(_)) | None => None,
+            };
+            self.tally(approvals, author, revision, now)
+                .status(revision)
+        };
+        revisions.iter().map(status).collect()
     }
 
     /// The votes on `revision` that count at `now`: one a person, a rejection for as long as it is
@@ -136,9 +179,7 @@ impl Approvals {
                 }
                 Vote::Reject => {}
                 Vote::Approve => {
-                    let Some(until) = self.counts_until(approval) else {
-                        continue;
-                    };
+                    let until = self.counts_until(approval);
                     if until > now && self.may_vote(approval, author) {
                         let known = tally.approved.entry(vote.by.clone()).or_insert(until);
                         *known = until.max(*known);
@@ -150,9 +191,20 @@ impl Approvals {
         tally
     }
 
-    fn counts_until(&self, approval: &Approval) -> Option<Timestamp> {
-        let created = approval.metadata.creation_timestamp.as_ref()?.0;
-        created.checked_add(self.valid_for).ok()
+    /// Until when an approval counts. One that no API server has taken yet, from a file, counts for
+    /// as long as it is there.
+    fn counts_until(&self, approval: &Approval) -> Timestamp {
+        let Some(created) = &approval.metadata.creation_timestamp else {
+            return Timestamp::MAX;
+        };
+        let until = created.0.saturating_add(self.valid_for);
+        until.unwrap_or(Timestamp::MAX)
+    }
+
+    /// When the next of the approvals runs out that count at `now`.
+    fn next_end(&self, approvals: &[Arc<Approval>], now: Timestamp) -> Option<Timestamp> {
+        let ends = approvals.iter().map(|approval| self.counts_until(approval));
+        ends.filter(|end| *end > now && *end < Timestamp::MAX).min()
     }
 
     fn may_vote(&self, approval: &Approval, author: Option<&str>) -> bool {
@@ -167,7 +219,7 @@ impl Approvals {
         &self,
         approvals: &[Arc<Approval>],
         authors: Option<&Reading>,
-        identity: Identity,
+        verified: bool,
         revision: Option<&Revision>,
         now: Timestamp,
     ) -> Opinion {
@@ -184,11 +236,14 @@ impl Approvals {
                 None => return Opinion::closed(Reason::EvidenceUnavailable),
             },
         };
-        if identity == Identity::Unverified {
+        if !verified {
             return Opinion::closed(Reason::UnverifiedIdentity);
         }
         let Some(revision) = revision else {
-            return Opinion::of(State::Conditional, Reason::DependsOnRevision);
+            return Opinion {
+                until: self.next_end(approvals, now),
+                ..Opinion::of(State::Conditional, Reason::DependsOnRevision)
+            };
         };
         let tally = self.tally(approvals, author, revision, now);
         if !tally.rejected.is_empty() {
@@ -196,11 +251,14 @@ impl Approvals {
         }
         match tally.holds_until(self.required) {
             None => Opinion::closed(Reason::AwaitingApproval),
-            until => Opinion {
-                until,
-                next: until,
-                ..Opinion::of(State::Open, Reason::Approved)
-            },
+            Some(until) => {
+                let until = Some(until).filter(|until| *until < Timestamp::MAX);
+                Opinion {
+                    until,
+                    next: until,
+                    ..Opinion::of(State::Open, Reason::Approved)
+                }
+            }
         }
     }
 

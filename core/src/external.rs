@@ -4,10 +4,12 @@ use jiff::Timestamp;
 use sluice_crds::State;
 use sluice_crds::gatekeeper::{External, ExternalReport};
 
-use crate::gate::Identity;
 use crate::revision::Revision;
 use crate::verdict::{Opinion, Reason};
 use crate::words;
+
+/// The most characters of a reason that are shown.
+const LONGEST_REASON: usize = 256;
 
 /// What the report comes to. Only a report of one of the writers counts, about this generation of
 /// the spec, until it expires, and only where somebody verifies who writes it.
@@ -15,7 +17,7 @@ pub(crate) fn opinion(
     spec: &External,
     report: Option<&ExternalReport>,
     generation: Option<i64>,
-    identity: Identity,
+    verified: bool,
     revision: Option<&Revision>,
     now: Timestamp,
 ) -> Opinion {
@@ -28,7 +30,7 @@ pub(crate) fn opinion(
     if report.expires_at.0 <= now {
         return Opinion::closed(Reason::Expired);
     }
-    if identity == Identity::Unverified || !spec.writers.contains(&report.by) {
+    if !verified || !spec.writers.contains(&report.by) {
         return Opinion::closed(Reason::UnverifiedIdentity);
     }
     let state = match (State::from(report.state), revision) {
@@ -96,7 +98,8 @@ pub(crate) fn explain(
                 count => format!(" for {count} revisions"),
             };
             let why = report.reason.as_ref();
-            let why = why.map(|reason| format!(" ({reason})")).unwrap_or_default();
+            let why = why.map(|reason| format!(" ({})", words::clean(reason, LONGEST_REASON)));
+            let why = why.unwrap_or_default();
             format!(
                 "reported {}{only} by {}{why} until {}",
                 report.state,

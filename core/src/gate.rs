@@ -2,21 +2,22 @@
 //!
 //! What comes in: the Gate, the gatekeepers it names, an instant. What goes out: an [`Answer`] for
 //! whoever must decide at once, and a [`Report`] for the status. Both come from the same fold, in
-//! this order: a force in effect, a suspension, the default of a gate without gatekeepers, the
-//! verdicts of its gatekeepers.
+//! this order: a force in effect, a suspension, a cycle, the default of a gate without gatekeepers,
+//! the verdicts of its gatekeepers.
 
 use jiff::Timestamp;
 use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::{Gate, Require, State};
 
-use crate::clock::Now;
 use crate::duration;
 use crate::gatekeeper::Keeper;
+use crate::question::Question;
 use crate::refusal::{Refusal, Refusals};
 use crate::verdict::{Opinion, Reason};
 
 mod fold;
 pub mod force;
+pub mod nested;
 mod outlook;
 mod report;
 #[cfg(test)]
@@ -52,6 +53,8 @@ pub struct View<'a> {
     pub keepers: Vec<Sight<'a>>,
     /// Whether the author of an annotation is known to be who it says.
     pub identity: Identity,
+    /// The way by which the gate comes to depend on itself, if it does.
+    pub cycle: Option<&'a str>,
 }
 
 impl<'a> View<'a> {
@@ -65,6 +68,7 @@ impl<'a> View<'a> {
             gate,
             keepers: gate.spec.gatekeepers.iter().map(seek).collect(),
             identity,
+            cycle: None,
         }
     }
 
@@ -84,29 +88,46 @@ pub struct Answer {
     pub decided_by: Option<usize>,
 }
 
-/// Whether the gate is open at `now`.
-pub fn answer(view: &View<'_>, now: Now) -> Answer {
-    let forces = force::judge(view.gate, view.identity, now);
-    answer_with(view, &forces, now)
+/// Whether the gate is open.
+pub fn answer<'q>(view: &View<'_>, question: impl Into<Question<'q>>) -> Answer {
+    let question = question.into();
+    let forces = force::judge(view.gate, view.identity, question.now);
+    answer_with(view, &forces, question)
 }
 
 /// The same with its words (who decided, what was seen), and until when time cannot change it.
-pub fn explain(view: &View<'_>, now: Now) -> (Answer, Option<Timestamp>, String) {
-    let forces = force::judge(view.gate, view.identity, now);
-    let answer = answer_with(view, &forces, now);
-    let verdicts = words::verdicts(view, now);
-    let message = words::explain(view, &forces, &answer, &verdicts, None, now);
-    (answer, until(view, &forces, now), message)
+pub fn explain<'q>(
+    view: &View<'_>,
+    question: impl Into<Question<'q>>,
+) -> (Answer, Option<Timestamp>, String) {
+    let question = question.into();
+    let forces = force::judge(view.gate, view.identity, question.now);
+    let answer = answer_with(view, &forces, question);
+    let verdicts = words::verdicts(view, question);
+    let message = words::explain(view, &forces, &answer, &verdicts, None, question);
+    (answer, until(view, &forces, question), message)
+}
+
+/// What the gate says to another that is nested in it.
+fn opinion(view: &View<'_>, question: Question<'_>) -> Opinion {
+    let forces = force::judge(view.gate, view.identity, question.now);
+    let answer = answer_with(view, &forces, question);
+    let until = until(view, &forces, question);
+    Opinion {
+        until,
+        next: until,
+        ..Opinion::of(answer.state, answer.reason)
+    }
 }
 
 /// The same, with the annotations and the terms of the spec read already.
-fn answer_with(view: &View<'_>, forces: &Forces, now: Now) -> Answer {
+fn answer_with(view: &View<'_>, forces: &Forces, question: Question<'_>) -> Answer {
     let undisputed = |state, reason| Answer {
         state,
         reason,
         decided_by: None,
     };
-    if let Some(force) = forces.in_effect(now.at) {
+    if let Some(force) = forces.in_effect(question.now.at) {
         return undisputed(force.state.into(), Reason::Forced);
     }
     if forces.terms.is_err() {
@@ -115,29 +136,32 @@ fn answer_with(view: &View<'_>, forces: &Forces, now: Now) -> Answer {
     if view.gate.spec.suspend {
         return undisputed(State::Closed, Reason::Suspended);
     }
+    if view.cycle.is_some() {
+        return undisputed(State::Closed, Reason::Cycle);
+    }
     if view.keepers.is_empty() {
         return undisputed(view.gate.spec.default.into(), Reason::Default);
     }
-    fold::fold(view.require(), opinions(view, now))
+    fold::fold(view.require(), opinions(view, question))
 }
 
-/// What each gatekeeper says at `now`.
-fn opinions(view: &View<'_>, now: Now) -> impl Iterator<Item = Opinion> {
+/// What each gatekeeper answers.
+fn opinions(view: &View<'_>, question: Question<'_>) -> impl Iterator<Item = Opinion> {
     view.keepers.iter().map(move |sight| match sight {
         Sight::Missing => Opinion::closed(Reason::Missing),
         Sight::Forbidden => Opinion::closed(Reason::CrossNamespaceRef),
         Sight::Unreadable(_) => Opinion::closed(Reason::InvalidSpec),
-        Sight::Seen(keeper) => keeper.opinion(now),
+        Sight::Seen(keeper) => keeper.opinion(question),
     })
 }
 
 /// The earliest instant after `now` at which anything that a gate's report says may change by
 /// time. None: nothing does.
-pub(crate) fn until(view: &View<'_>, forces: &Forces, now: Now) -> Option<Timestamp> {
-    let verdicts = opinions(view, now).filter_map(|opinion| opinion.until);
+pub(crate) fn until(view: &View<'_>, forces: &Forces, question: Question<'_>) -> Option<Timestamp> {
+    let verdicts = opinions(view, question).filter_map(|opinion| opinion.until);
     verdicts
         .chain(forces.ends())
-        .filter(|at| *at > now.at)
+        .filter(|at| *at > question.now.at)
         .min()
 }
 

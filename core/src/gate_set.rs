@@ -7,26 +7,14 @@
 use jiff::Timestamp;
 use sluice_crds::{CheckedGate, Decision, Require, Subject};
 
-use crate::clock::Now;
+use crate::gate::nested::Named;
 use crate::gate::{self, View};
+use crate::question::Question;
 use crate::report::time;
 use crate::verdict::{Opinion, Reason};
 
 /// How many gates a message names before it only counts them.
 const NAMED: usize = 3;
-
-/// A gate that a set names, as far as it can be seen.
-#[derive(Clone, Debug)]
-pub enum Sight<'a> {
-    /// There is none of that name.
-    Missing,
-    /// It lives in another namespace, and such references are off.
-    Forbidden,
-    /// There is one, but the API server holds something that this version cannot read.
-    Unreadable(&'a str),
-    /// Here it is.
-    Seen(View<'a>),
-}
 
 /// Several gates, and how their answers combine.
 #[derive(Clone, Debug)]
@@ -36,13 +24,19 @@ pub struct Set<'a> {
     /// The policy that asks for them. None: the subject itself does.
     pub policy: Option<String>,
     /// The gates, as `namespace/name`.
-    pub gates: Vec<(String, Sight<'a>)>,
+    pub gates: Vec<(String, Named<View<'a>>)>,
 }
 
 /// Whether the change that `subject` is about may pass every one of `sets`, of which the first is
 /// its own. A set without gates lets nothing pass.
-pub fn decide(subject: Subject, sets: &[Set<'_>], now: Now) -> Decision {
-    let outcomes: Vec<Outcome> = sets.iter().map(|set| Outcome::of(set, now)).collect();
+pub fn decide<'q>(
+    subject: Subject,
+    sets: &[Set<'_>],
+    question: impl Into<Question<'q>>,
+) -> Decision {
+    let question = question.into();
+    let of = |set| Outcome::of(set, question);
+    let outcomes: Vec<Outcome> = sets.iter().map(of).collect();
     let allowed = !outcomes.is_empty() && outcomes.iter().all(|outcome| outcome.allowed);
     let decisive = outcomes.iter().filter(|outcome| outcome.allowed == allowed);
     let decided_by: Vec<&CheckedGate> = decisive.flat_map(Outcome::decided_by).collect();
@@ -50,7 +44,7 @@ pub fn decide(subject: Subject, sets: &[Set<'_>], now: Now) -> Decision {
     let next = outcomes.iter().filter_map(|outcome| outcome.until).min();
     Decision {
         allowed,
-        at: time(now.at),
+        at: time(question.now.at),
         subject,
         require: sets.first().map(|set| set.require).unwrap_or_default(),
         decided_by: decided_by.iter().map(|gate| gate.gate.clone()).collect(),
@@ -75,11 +69,11 @@ struct Outcome {
 }
 
 impl Outcome {
-    fn of(set: &Set<'_>, now: Now) -> Self {
+    fn of(set: &Set<'_>, question: Question<'_>) -> Self {
         let mut until: Option<Timestamp> = None;
         let gates: Vec<(CheckedGate, bool)> = (set.gates.iter())
             .map(|(name, sight)| {
-                let (opinion, message) = ask(sight, now);
+                let (opinion, message) = ask(sight, question);
                 until = until.into_iter().chain(opinion.until).min();
                 let gate = CheckedGate {
                     gate: name.clone(),
@@ -116,22 +110,22 @@ impl Outcome {
 }
 
 /// What a gate says, with its words, and until when that holds.
-fn ask(sight: &Sight<'_>, now: Now) -> (Opinion, String) {
+fn ask(sight: &Named<View<'_>>, question: Question<'_>) -> (Opinion, String) {
     match sight {
-        Sight::Missing => (
+        Named::Missing => (
             Opinion::closed(Reason::Missing),
             "there is no such gate".to_owned(),
         ),
-        Sight::Forbidden => (
+        Named::Forbidden => (
             Opinion::closed(Reason::CrossNamespaceRef),
             "it is in another namespace, which --no-cross-namespace-refs forbids".to_owned(),
         ),
-        Sight::Unreadable(why) => (
+        Named::Unreadable(why) => (
             Opinion::closed(Reason::InvalidSpec),
             format!("it cannot be read: {why}"),
         ),
-        Sight::Seen(view) => {
-            let (answer, until, message) = gate::explain(view, now);
+        Named::Here(view) => {
+            let (answer, until, message) = gate::explain(view, question);
             let opinion = Opinion {
                 until,
                 ..Opinion::of(answer.state, answer.reason)
@@ -170,6 +164,7 @@ mod tests {
     use sluice_crds::{Gate, GateSpec, Gatekeeper};
 
     use super::*;
+    use crate::clock::Now;
     use crate::gate::Identity;
     use crate::gatekeeper::{Evidence, Keeper};
 
@@ -212,8 +207,9 @@ mod tests {
                 gate.metadata.namespace = Some("apps".to_owned());
                 let keeper = Gatekeeper::new("k", serde_saphyr::from_str(spec(letter)).unwrap());
                 let missing = crate::schedule::Reading::Unavailable("gone".to_owned());
-                let evidence = Evidence {
-                    calendars: if letter == 'e' { vec![missing] } else { vec![] },
+                let evidence = match letter {
+                    'e' => Evidence::Calendars(vec![missing]),
+                    _ => Evidence::Nothing,
                 };
                 let keeper = Keeper::new(Arc::new(keeper), evidence, now().at);
                 (format!("apps/{name}"), Some((gate, keeper)))
@@ -224,8 +220,8 @@ mod tests {
         fn set(&self, require: Require, policy: Option<&str>) -> Set<'_> {
             let gates = self.0.iter().map(|(name, found)| {
                 let sight = match found {
-                    None => Sight::Missing,
-                    Some((gate, keeper)) => Sight::Seen(View::new(gate, Identity::Trusted, |_| {
+                    None => Named::Missing,
+                    Some((gate, keeper)) => Named::Here(View::new(gate, Identity::Trusted, |_| {
                         gate::Sight::Seen(keeper)
                     })),
                 };

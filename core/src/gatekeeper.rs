@@ -9,17 +9,20 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use sluice_crds::gatekeeper::{Kind, VerdictStatus};
-use sluice_crds::{Gatekeeper, GatekeeperSpec, State};
+use sluice_crds::gatekeeper::{External, Kind, VerdictStatus};
+use sluice_crds::{Approval, Gatekeeper, GatekeeperSpec, State};
 
 use crate::clock::{Now, Trust};
-use crate::manual;
+use crate::gate::nested::{self, Nested};
+use crate::question::Question;
 use crate::refusal::{Refusal, Refusals};
+use crate::revisions::{self, Revisions};
 use crate::schedule::{self, Fault, Reading, Schedule};
 use crate::span::Span;
 use crate::timeline::{Cause, Moment, Timeline};
 use crate::verdict::{Opinion, Reason, Verdict};
 use crate::words;
+use crate::{approval, external, manual};
 
 mod ahead;
 mod report;
@@ -30,11 +33,79 @@ pub(crate) use ahead::{Ahead, MOST_LOOKS};
 pub use report::{Report, report};
 
 /// What a gatekeeper was judged from, besides its spec and the clock.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Evidence {
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Evidence {
+    /// Nothing: there is nothing to look at, or nobody has looked yet.
+    #[default]
+    Nothing,
     /// What came of reading a schedule's calendars, in the order of [`Schedule::calendars`].
-    /// Empty where it names none, or where nobody has looked yet.
-    pub calendars: Vec<Reading>,
+    Calendars(Vec<Reading>),
+    /// What came of reading lists of revisions, in the order of [`Revisions::sources`].
+    Lists(Vec<revisions::Reading>),
+    /// Votes.
+    Votes(Votes),
+    /// Whether somebody verifies who writes reports.
+    Reporters {
+        /// Somebody does.
+        verified: bool,
+    },
+    /// The gates that a gate is nested in, with everything that they name.
+    Gates(Arc<[Nested]>),
+}
+
+/// The votes for a gatekeeper, and what they are counted by.
+#[derive(Clone, Debug, Default)]
+pub struct Votes {
+    /// Every Approval that names it.
+    pub approvals: Arc<[Arc<Approval>]>,
+    /// Who the authors of revisions are, where that matters. None: nobody has looked yet.
+    pub authors: Option<approval::Reading>,
+    /// Whether somebody verifies who approves.
+    pub verified: bool,
+}
+
+/// The same list of votes, not one that says the same: comparing must be cheap.
+impl PartialEq for Votes {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.approvals, &other.approvals)
+            && self.authors == other.authors
+            && self.verified == other.verified
+    }
+}
+
+impl Evidence {
+    /// The readings of calendars.
+    pub fn calendars(&self) -> &[Reading] {
+        match self {
+            Evidence::Calendars(readings) => readings,
+            _ => &[],
+        }
+    }
+
+    fn lists(&self) -> &[revisions::Reading] {
+        match self {
+            Evidence::Lists(readings) => readings,
+            _ => &[],
+        }
+    }
+
+    fn votes(&self) -> (&[Arc<Approval>], Option<&approval::Reading>, bool) {
+        match self {
+            Evidence::Votes(votes) => (&votes.approvals, votes.authors.as_ref(), votes.verified),
+            _ => (&[], None, false),
+        }
+    }
+
+    fn verified(&self) -> bool {
+        matches!(self, Evidence::Reporters { verified: true })
+    }
+
+    fn gates(&self) -> &[Nested] {
+        match self {
+            Evidence::Gates(gates) => gates,
+            _ => &[],
+        }
+    }
 }
 
 /// A gatekeeper, ready to be asked.
@@ -45,6 +116,13 @@ pub struct Keeper {
     rule: Arc<Result<Rule, Refusals>>,
 }
 
+/// Made from the same object and the same evidence.
+impl PartialEq for Keeper {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.object, &other.object) && self.evidence == other.evidence
+    }
+}
+
 /// What a spec comes to.
 #[derive(Clone, Debug)]
 enum Rule {
@@ -53,6 +131,10 @@ enum Rule {
         timeline: Result<Timeline, Fault>,
     },
     Manual,
+    Revisions(Revisions),
+    Approval(approval::Approvals),
+    External,
+    Gates,
 }
 
 /// Everything that is wrong with a spec, whether or not admission would have refused it.
@@ -63,6 +145,10 @@ pub fn check(spec: &GatekeeperSpec) -> Result<(), Refusals> {
     match kind(spec)? {
         Kind::Schedule(spec) => Schedule::read(spec, "spec.schedule").map(|_| ()),
         Kind::Manual(spec) => manual::check(spec).map_err(Refusals::from),
+        Kind::Revisions(spec) => Revisions::read(spec, "spec.revisions").map(|_| ()),
+        Kind::Approval(spec) => approval::Approvals::read(spec, "spec.approval").map(|_| ()),
+        Kind::Gates(spec) => nested::check(spec, "spec.gates"),
+        Kind::External(_) => Ok(()),
     }
 }
 
@@ -71,7 +157,7 @@ fn kind(spec: &GatekeeperSpec) -> Result<Kind<'_>, Refusals> {
         Refusals::from(Refusal::new(
             "spec",
             "a Gatekeeper has exactly one kind",
-            "write one of schedule, manual",
+            format!("write one of {}", sluice_crds::gatekeeper::KINDS.join(", ")),
         ))
     })
 }
@@ -102,10 +188,16 @@ impl Keeper {
             Kind::Schedule(spec) => {
                 let schedule = Schedule::read(spec, "spec.schedule")?;
                 let schedule = Box::new(schedule.on_error(object.spec.on_error.into()));
-                let timeline = timeline(&schedule, &evidence.calendars);
+                let timeline = timeline(&schedule, evidence.calendars());
                 Ok(Rule::Schedule { schedule, timeline })
             }
             Kind::Manual(_) => Ok(Rule::Manual),
+            Kind::Revisions(spec) => Revisions::read(spec, "spec.revisions").map(Rule::Revisions),
+            Kind::Approval(spec) => {
+                approval::Approvals::read(spec, "spec.approval").map(Rule::Approval)
+            }
+            Kind::External(_) => Ok(Rule::External),
+            Kind::Gates(spec) => nested::check(spec, "spec.gates").map(|()| Rule::Gates),
         });
         Self {
             object,
@@ -119,6 +211,15 @@ impl Keeper {
     pub fn with_object(&self, object: Arc<Gatekeeper>) -> Self {
         Self {
             object,
+            ..self.clone()
+        }
+    }
+
+    /// The same, judged from other evidence that changes nothing about its windows.
+    #[must_use]
+    pub(crate) fn with_evidence(&self, evidence: Evidence) -> Self {
+        Self {
+            evidence,
             ..self.clone()
         }
     }
@@ -149,17 +250,25 @@ impl Keeper {
                 timeline: Err(fault),
                 ..
             }) => holds(fault, at),
-            Ok(Rule::Manual) | Err(_) => true,
+            Ok(
+                Rule::Manual
+                | Rule::Revisions(_)
+                | Rule::Approval(_)
+                | Rule::External
+                | Rule::Gates,
+            )
+            | Err(_) => true,
         }
     }
 
-    /// What it says at `now`, without words.
-    pub fn opinion(&self, now: Now) -> Opinion {
+    /// What it answers, without words.
+    pub fn opinion<'q>(&self, question: impl Into<Question<'q>>) -> Opinion {
+        let question = question.into();
         let good_until = self.rests_until();
-        if good_until.is_some_and(|good_until| good_until <= now.at) {
+        if good_until.is_some_and(|good_until| good_until <= question.now.at) {
             return Opinion::closed(Reason::Expired);
         }
-        let opinion = self.lasting(now);
+        let opinion = self.lasting(question);
         Opinion {
             until: opinion.until.into_iter().chain(good_until).min(),
             ..opinion
@@ -167,35 +276,70 @@ impl Keeper {
     }
 
     /// The same as if its evidence never ran out.
-    fn lasting(&self, now: Now) -> Opinion {
-        if self.object.spec.suspend {
+    fn lasting(&self, question: Question<'_>) -> Opinion {
+        let Question { now, revision } = question;
+        let spec = &self.object.spec;
+        if spec.suspend {
             return Opinion::closed(Reason::Suspended);
         }
+        let refused = || Opinion::closed(Reason::InvalidSpec);
         let opinion = match self.rule.as_ref() {
-            Err(_) => Opinion::closed(Reason::InvalidSpec),
-            Ok(Rule::Manual) => match &self.object.spec.manual {
+            Err(_) => refused(),
+            Ok(Rule::Manual) => match &spec.manual {
                 Some(spec) => manual::opinion(spec, now.at),
-                None => Opinion::closed(Reason::InvalidSpec),
+                None => refused(),
             },
             Ok(Rule::Schedule { schedule, timeline }) => {
                 self.scheduled(schedule, timeline.as_ref(), now)
             }
+            Ok(Rule::Revisions(rule)) => {
+                rule.opinion(self.evidence.lists(), revision, spec.on_error)
+            }
+            Ok(Rule::Approval(rule)) => {
+                let (approvals, authors, verified) = self.evidence.votes();
+                rule.opinion(approvals, authors, verified, revision, now.at)
+            }
+            Ok(Rule::External) => match self.external() {
+                Some((spec, report)) => {
+                    let generation = self.object.metadata.generation;
+                    let verified = self.evidence.verified();
+                    external::opinion(spec, report, generation, verified, revision, now.at)
+                }
+                None => refused(),
+            },
+            Ok(Rule::Gates) => match &spec.gates {
+                Some(spec) => nested::opinion(spec.require, self.evidence.gates(), question),
+                None => refused(),
+            },
         };
-        self.by_time(opinion, now)
+        match self.rule.as_ref() {
+            // No instant is asked for here, or the inner gates have asked.
+            Ok(Rule::Revisions(_) | Rule::Gates) => opinion,
+            _ => self.by_time(opinion, now),
+        }
+    }
+
+    /// What a third party reports, and who may.
+    fn external(&self) -> Option<(&External, Option<&sluice_crds::gatekeeper::ExternalReport>)> {
+        let status = self.object.status.as_ref();
+        let report = status.and_then(|status| status.report.as_ref());
+        Some((self.object.spec.external.as_ref()?, report))
     }
 
     /// What it says at `now`. It holds until time changes it: that evidence has to be renewed
     /// meanwhile is told by [`Keeper::good_until`].
-    pub fn verdict(&self, now: Now) -> Verdict {
-        let opinion = self.opinion(now);
+    pub fn verdict<'q>(&self, question: impl Into<Question<'q>>) -> Verdict {
+        let question = question.into();
+        let now = question.now;
+        let opinion = self.opinion(question);
         if let Some(reported) = self.stand_in(&opinion, now) {
             return Verdict::from(reported);
         }
         let until = match opinion.reason {
             Reason::Expired => None,
-            _ => self.lasting(now).until,
+            _ => self.lasting(question).until,
         };
-        let message = self.explain(&opinion, now);
+        let message = self.explain(&opinion, question);
         Verdict::new(Opinion { until, ..opinion }, message)
     }
 
@@ -227,12 +371,12 @@ impl Keeper {
             Ok(timeline) => match timeline.at(at) {
                 Some(moment) => Ok(moment),
                 None => schedule
-                    .moment(&self.evidence.calendars, at)
+                    .moment(self.evidence.calendars(), at)
                     .map_err(Cow::Owned),
             },
             Err(fault) if holds(fault, at) => Err(Cow::Borrowed(fault)),
             Err(_) => schedule
-                .moment(&self.evidence.calendars, at)
+                .moment(self.evidence.calendars(), at)
                 .map_err(Cow::Owned),
         }
     }
@@ -310,7 +454,7 @@ impl Keeper {
     pub fn good_until(&self) -> Option<Timestamp> {
         let ends = self
             .evidence
-            .calendars
+            .calendars()
             .iter()
             .filter_map(|reading| match reading {
                 Reading::Read { good_until, .. } => *good_until,
@@ -328,16 +472,17 @@ impl Keeper {
             && let Ok(Rule::Schedule { schedule, timeline }) = self.rule.as_ref()
             && let Ok(moment) = self.moment(schedule, timeline.as_ref(), now.at)
         {
-            return schedule::cause(schedule, &self.evidence.calendars, moment.cause);
+            return schedule::cause(schedule, self.evidence.calendars(), moment.cause);
         }
         self.verdict(now).message
     }
 
-    fn explain(&self, opinion: &Opinion, now: Now) -> String {
+    fn explain(&self, opinion: &Opinion, question: Question<'_>) -> String {
+        let Question { now, revision } = question;
         match opinion.reason {
             Reason::Suspended => "it is suspended".to_owned(),
             Reason::ClockSkew => skew(now.trust),
-            Reason::Expired => match self.good_until() {
+            Reason::Expired if self.external().is_none() => match self.good_until() {
                 Some(end) => format!(
                     "what it was judged from ran out {}",
                     words::instant_utc(end)
@@ -348,6 +493,19 @@ impl Keeper {
                 Err(refusals) => format!("its spec is refused: {refusals}"),
                 Ok(Rule::Manual) => match &self.object.spec.manual {
                     Some(spec) => manual::explain(spec, opinion),
+                    None => "it has no kind".to_owned(),
+                },
+                Ok(Rule::Revisions(rule)) => rule.explain(self.evidence.lists(), revision, opinion),
+                Ok(Rule::Approval(rule)) => {
+                    let (approvals, authors, _) = self.evidence.votes();
+                    rule.explain(approvals, authors, revision, opinion, now.at)
+                }
+                Ok(Rule::External) => match self.external() {
+                    Some((spec, report)) => external::explain(spec, report, opinion),
+                    None => "it has no kind".to_owned(),
+                },
+                Ok(Rule::Gates) => match &self.object.spec.gates {
+                    Some(spec) => nested::explain(spec.require, self.evidence.gates(), question),
                     None => "it has no kind".to_owned(),
                 },
                 Ok(Rule::Schedule { schedule, timeline }) => {
@@ -364,7 +522,7 @@ impl Keeper {
         now: Now,
     ) -> String {
         match self.moment(schedule, timeline, now.at) {
-            Ok(moment) => schedule::explain(schedule, &self.evidence.calendars, &moment),
+            Ok(moment) => schedule::explain(schedule, self.evidence.calendars(), &moment),
             Err(fault) => fault.to_string(),
         }
     }

@@ -11,9 +11,10 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use sluice_crds::{GROUP, Gate, Gatekeeper};
+use sluice_crds::{Approval, GROUP, Gate, Gatekeeper};
 
 use crate::refusal::{Refusal, Refusals};
+use crate::revision::Revision;
 use crate::{gate, gatekeeper};
 
 mod force;
@@ -26,6 +27,9 @@ pub use world::{Remark, Subject, refusals, remarks};
 /// The version of the API that this is.
 const VERSION: &str = "v1alpha1";
 
+/// What stands under `kind`.
+const KINDS: &str = "write Gate, Gatekeeper or Approval";
+
 /// An object that is of interest here.
 #[derive(Clone, Debug)]
 pub enum Object {
@@ -33,7 +37,9 @@ pub enum Object {
     Gate(Box<Gate>),
     /// A Gatekeeper.
     Gatekeeper(Box<Gatekeeper>),
-    /// A ConfigMap: perhaps the calendar of a gatekeeper.
+    /// An Approval.
+    Approval(Box<Approval>),
+    /// A ConfigMap: perhaps the calendar of a gatekeeper, or its list.
     ConfigMap(Box<ConfigMap>),
     /// Anything else: passed over.
     Other,
@@ -79,10 +85,11 @@ pub fn read(value: &Value) -> Read {
     match (group, version, kind) {
         (GROUP, VERSION, "Gate") => gate(value),
         (GROUP, VERSION, "Gatekeeper") => gatekeeper(value),
+        (GROUP, VERSION, "Approval") => approval(value),
         (GROUP, VERSION, other) => Read::refused(Refusal::new(
             "kind",
             format!("{GROUP}/{VERSION} has no kind `{other}`"),
-            "write Gate or Gatekeeper",
+            KINDS,
         )),
         (GROUP, other, _) => Read::refused(Refusal::new(
             "apiVersion",
@@ -99,7 +106,7 @@ pub fn read(value: &Value) -> Read {
 
 fn text<'a>(value: &'a Value, field: &str) -> Result<&'a str, Refusal> {
     let remedy = match field {
-        "kind" => "write Gate or Gatekeeper".to_owned(),
+        "kind" => KINDS.to_owned(),
         _ => format!("write {GROUP}/{VERSION}"),
     };
     match value.get(field) {
@@ -113,12 +120,14 @@ fn text<'a>(value: &'a Value, field: &str) -> Result<&'a str, Refusal> {
 struct Schemas {
     gate: JSONSchemaProps,
     gatekeeper: JSONSchemaProps,
+    approval: JSONSchemaProps,
     config_map: JSONSchemaProps,
 }
 
 static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| Schemas {
     gate: schema::of_kind("Gate"),
     gatekeeper: schema::of_kind("Gatekeeper"),
+    approval: schema::of_kind("Approval"),
     config_map: schema::of_config_maps(),
 });
 
@@ -148,6 +157,22 @@ fn gatekeeper(value: &Value) -> Read {
     }
     Read {
         object: object.map(|object| Object::Gatekeeper(Box::new(object))),
+        mistakes,
+    }
+}
+
+fn approval(value: &Value) -> Read {
+    let mut mistakes = metadata::check(value, metadata::NAME_LENGTH);
+    let object: Option<Approval> = typed(&SCHEMAS.approval, value, &mut mistakes);
+    if let Some(Err(why)) = object
+        .as_ref()
+        .map(|object| Revision::parse(&object.spec.revision))
+    {
+        let remedy = "write the revision in full, as the source reports it";
+        mistakes.push(Refusal::new("spec.revision", why.to_string(), remedy));
+    }
+    Read {
+        object: object.map(|object| Object::Approval(Box::new(object))),
         mistakes,
     }
 }

@@ -20,8 +20,9 @@ const LONGEST: usize = 256;
 pub const REMEDY: &str = "write a revision as Flux does, such as main@sha1:… with the commit in \
                           full, sha256:…, or a version such as 6.7.1";
 
-/// The name of a change.
-#[derive(Clone, Debug)]
+/// The name of a change. Equal: the same text; whether two name the same change, [`Revision::is`]
+/// says.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revision {
     text: String,
     /// Where the name ends and the digest begins, if it has both or only one.

@@ -1,10 +1,9 @@
 //! `revisions`: lists of what may, and may not, go out. What denies wins.
 
-use std::sync::Arc;
-
 use sluice_crds::gatekeeper::{ListSource, Revisions as Spec};
 use sluice_crds::{Setting, State};
 
+use crate::lines;
 use crate::refusal::{Refusal, Refusals};
 use crate::revision::Revision;
 use crate::revision::pattern::{self, Pattern};
@@ -27,28 +26,16 @@ pub struct Revisions {
 pub struct List(Vec<Pattern>);
 
 /// What came of reading a list.
-#[derive(Clone, Debug)]
-pub enum Reading {
-    /// It was read.
-    Read(Arc<List>),
-    /// It cannot be had, and why.
-    Unavailable(String),
-    /// It was had and makes no sense.
-    Broken(String),
-}
+pub type Reading = crate::reading::Reading<List>;
 
 impl List {
-    /// Reads a list: an entry a line; what follows a `#` is a comment.
+    /// Reads a list: an entry a line, with comments after a `#`.
     ///
     /// # Errors
     /// The first line that is no entry, and why.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut entries = Vec::new();
-        for (number, line) in (1..).zip(text.lines()) {
-            let entry = line.split_once('#').map_or(line, |(entry, _)| entry).trim();
-            if entry.is_empty() {
-                continue;
-            }
+        for (number, entry) in lines::entries(text) {
             if entries.len() == MOST_ENTRIES {
                 return Err(format!("it has more than {MOST_ENTRIES} entries"));
             }
@@ -59,30 +46,17 @@ impl List {
     }
 }
 
+/// The same entries.
 impl PartialEq for List {
     fn eq(&self, other: &Self) -> bool {
-        let texts = |list: &'_ Self| -> Vec<String> {
-            let all = list.0.iter();
-            all.map(|pattern| pattern.as_str().to_owned()).collect()
-        };
-        texts(self) == texts(other)
+        self.0.len() == other.0.len()
+            && self
+                .0
+                .iter()
+                .zip(&other.0)
+                .all(|(a, b)| a.as_str() == b.as_str())
     }
 }
-
-impl Eq for List {}
-
-impl PartialEq for Reading {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Reading::Read(a), Reading::Read(b)) => Arc::ptr_eq(a, b) || a == b,
-            (Reading::Unavailable(a), Reading::Unavailable(b))
-            | (Reading::Broken(a), Reading::Broken(b)) => a == b,
-            (Reading::Read(_) | Reading::Unavailable(_) | Reading::Broken(_), _) => false,
-        }
-    }
-}
-
-impl Eq for Reading {}
 
 /// What a revision was found on.
 enum Found<'a> {
@@ -141,25 +115,62 @@ impl Revisions {
             return Opinion::closed(Reason::EvidenceBroken);
         }
         let Some(revision) = revision else {
-            return Opinion::of(State::Conditional, Reason::DependsOnRevision);
+            return self.of_any(lists, on_error);
         };
         let unread = |reading: Option<&Reading>| match reading {
             None => Opinion::closed(Reason::NotObserved),
             Some(_) => Opinion::of(on_error.into(), Reason::EvidenceUnavailable),
         };
-        match find(&self.deny, &self.deny_from, denied, revision) {
+        let not_denied = match find(&self.deny, &self.deny_from, denied, revision) {
             Found::Entry(_) => return Opinion::closed(Reason::RevisionDenied),
-            Found::Unread(reading) => return unread(reading),
-            Found::Nothing => {}
-        }
-        if self.allow.is_empty() && self.allow_from.is_empty() {
-            return Opinion::of(State::Open, Reason::RevisionNotDenied);
+            Found::Unread(reading) => unread(reading),
+            Found::Nothing => Opinion::of(State::Open, Reason::RevisionNotDenied),
+        };
+        if not_denied.state == State::Closed || self.allows_any() {
+            return not_denied;
         }
         match find(&self.allow, &self.allow_from, allowed, revision) {
+            // Perhaps it is denied, where nobody can tell.
+            Found::Entry(_) if not_denied.reason == Reason::EvidenceUnavailable => not_denied,
             Found::Entry(_) => Opinion::of(State::Open, Reason::RevisionAllowed),
             Found::Unread(reading) => unread(reading),
             Found::Nothing => Opinion::closed(Reason::RevisionNotListed),
         }
+    }
+
+    /// What it says where nobody asks about one revision. A list that cannot be had is told, though
+    /// what is known may still let some revisions pass.
+    fn of_any(&self, lists: &[Reading], on_error: Setting) -> Opinion {
+        let read = |reading: Option<&Reading>| matches!(reading, Some(Reading::Read(_)));
+        let (mut unread, mut blind) = (None, false);
+        for (place, _) in self.sources().enumerate() {
+            let reading = lists.get(place);
+            if read(reading) {
+                continue;
+            }
+            unread = unread.or(Some(match reading {
+                None => Reason::NotObserved,
+                Some(_) => Reason::EvidenceUnavailable,
+            }));
+            // Without a list that denies nothing may pass; without one that allows, others may.
+            blind |= place >= self.allow_from.len();
+        }
+        let allows = !self.allow.is_empty()
+            || (0..self.allow_from.len()).any(|place| read(lists.get(place)))
+            || self.allows_any();
+        match unread {
+            None => Opinion::of(State::Conditional, Reason::DependsOnRevision),
+            Some(Reason::EvidenceUnavailable) if on_error == Setting::Open => {
+                Opinion::of(State::Conditional, Reason::EvidenceUnavailable)
+            }
+            Some(reason) if blind || !allows => Opinion::closed(reason),
+            Some(reason) => Opinion::of(State::Conditional, reason),
+        }
+    }
+
+    /// Whether everything may pass that nothing denies.
+    fn allows_any(&self) -> bool {
+        self.allow.is_empty() && self.allow_from.is_empty()
     }
 
     /// Why it says so, in a sentence.
@@ -269,6 +280,8 @@ fn find<'a>(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use rstest::rstest;
     use serde_json::json;
 

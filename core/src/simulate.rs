@@ -13,14 +13,20 @@ use jiff::tz::TimeZone;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use sluice_crds::gate::GatekeeperReference;
-use sluice_crds::gatekeeper::Calendar as Source;
-use sluice_crds::{Gate, GateSpec, Gatekeeper};
+use sluice_crds::gatekeeper::{self as api, ConfigMapKeyReference, Kind, NotOneKind};
+use sluice_crds::{Approval, Gate, GateSpec, Gatekeeper};
 
+use crate::approval::Authors;
 use crate::calendar::{Calendar, in_config_map};
-use crate::gatekeeper::Evidence;
+use crate::gate::Identity;
+use crate::gatekeeper::{Evidence, Votes};
+use crate::reading;
+use crate::revisions::List;
 use crate::schedule::{Reading, Schedule};
+use crate::verdict::Reason;
 
 mod scene;
+mod sources;
 mod stretch;
 
 pub use scene::{Decision, Scene};
@@ -50,14 +56,22 @@ impl Key {
         }
     }
 
+    /// What an object in the namespace `from` means by the name of another.
+    pub fn from_reference(from: &str, namespace: Option<&str>, name: &str) -> Self {
+        let namespace = match namespace.unwrap_or(from) {
+            "" => DEFAULT_NAMESPACE,
+            given => given,
+        };
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
     /// What `gate` means by `reference`.
     pub fn named_by(gate: &Gate, reference: &GatekeeperReference) -> Self {
         let own = Self::of(&gate.metadata).namespace;
-        let namespace = reference.namespace.clone().unwrap_or(own);
-        Self {
-            namespace,
-            name: reference.name.clone(),
-        }
+        Self::from_reference(&own, reference.namespace.as_deref(), &reference.name)
     }
 }
 
@@ -78,6 +92,28 @@ pub enum Origin {
     Cluster,
 }
 
+/// A text in a ConfigMap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text {
+    /// What it is to be understood as.
+    pub holds: Holds,
+    /// The ConfigMap.
+    pub map: Key,
+    /// The key of its data.
+    pub key: String,
+}
+
+/// What a text in a ConfigMap is to be understood as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holds {
+    /// A calendar.
+    Calendar,
+    /// A list of revisions.
+    Revisions,
+    /// The authors of revisions.
+    Authors,
+}
+
 /// Gates, and everything that they are decided from.
 #[derive(Clone, Debug, Default)]
 pub struct World {
@@ -85,6 +121,10 @@ pub struct World {
     pub gates: BTreeMap<Key, Gate>,
     /// The gatekeepers.
     pub gatekeepers: BTreeMap<Key, Arc<Gatekeeper>>,
+    /// Gates that nobody asks about but those above: they are nested in them.
+    pub nested: BTreeMap<Key, Gate>,
+    /// The approvals.
+    pub approvals: BTreeMap<Key, Arc<Approval>>,
     /// The ConfigMaps. None: it may not be read.
     pub config_maps: BTreeMap<Key, Option<ConfigMap>>,
     /// Where all this comes from.
@@ -110,29 +150,87 @@ impl World {
         }
     }
 
-    /// The calendars in ConfigMaps that `gatekeeper` names, as (ConfigMap, key of its data).
-    pub fn calendars_of(gatekeeper: &Gatekeeper) -> Vec<(Key, String)> {
-        let Some(schedule) = &gatekeeper.spec.schedule else {
-            return Vec::new();
-        };
-        let windows = schedule.open.iter().chain(&schedule.closed);
-        let references =
-            windows.filter_map(|window| window.calendar.as_ref()?.config_map_ref.as_ref());
+    /// The texts in ConfigMaps that `gatekeeper` is judged from.
+    pub fn texts_of(gatekeeper: &Gatekeeper) -> Vec<Text> {
         let namespace = Key::of(&gatekeeper.metadata).namespace;
-        let named = |name: &String| Key {
-            namespace: namespace.clone(),
-            name: name.clone(),
+        let text = |holds, reference: &ConfigMapKeyReference| Text {
+            holds,
+            map: Key {
+                namespace: namespace.clone(),
+                name: reference.name.clone(),
+            },
+            key: reference.key.clone(),
         };
-        references
-            .map(|reference| (named(&reference.name), reference.key.clone()))
-            .collect()
+        match gatekeeper.spec.kind() {
+            Ok(Kind::Schedule(spec)) => {
+                let windows = spec.open.iter().chain(&spec.closed);
+                windows
+                    .filter_map(|window| window.calendar.as_ref()?.config_map_ref.as_ref())
+                    .map(|reference| text(Holds::Calendar, reference))
+                    .collect()
+            }
+            Ok(Kind::Revisions(spec)) => (spec.allow_from.iter().chain(&spec.deny_from))
+                .map(|source| text(Holds::Revisions, &source.config_map_ref))
+                .collect(),
+            Ok(Kind::Approval(spec)) => (spec.forbid_self.iter())
+                .map(|authors| text(Holds::Authors, &authors.config_map_ref))
+                .collect(),
+            Ok(Kind::Manual(_) | Kind::Gates(_) | Kind::External(_)) | Err(NotOneKind) => {
+                Vec::new()
+            }
+        }
     }
 
-    /// What is known of the calendars that `gatekeeper` needs.
-    pub(crate) fn evidence(&self, gatekeeper: &Gatekeeper) -> Evidence {
-        let Some(spec) = &gatekeeper.spec.schedule else {
-            return Evidence::default();
-        };
+    /// What is known of what `gatekeeper` is judged from.
+    pub(crate) fn evidence(&self, gatekeeper: &Gatekeeper, identity: Identity) -> Evidence {
+        let verified = self.verifies(gatekeeper, identity);
+        match gatekeeper.spec.kind() {
+            Ok(Kind::Schedule(spec)) => self.calendars(gatekeeper, spec),
+            Ok(Kind::Revisions(_)) => {
+                let lists: Option<Vec<_>> = Self::texts_of(gatekeeper)
+                    .iter()
+                    .map(|text| self.list(text, List::parse))
+                    .collect();
+                Evidence::Lists(lists.unwrap_or_default())
+            }
+            Ok(Kind::Approval(_)) => Evidence::Votes(Votes {
+                approvals: self.approvals_of(&Key::of(&gatekeeper.metadata)).collect(),
+                authors: Self::texts_of(gatekeeper)
+                    .first()
+                    .and_then(|text| self.list(text, Authors::parse)),
+                verified,
+            }),
+            Ok(Kind::External(_)) => Evidence::Reporters { verified },
+            Ok(Kind::Manual(_) | Kind::Gates(_)) | Err(NotOneKind) => Evidence::Nothing,
+        }
+    }
+
+    /// Whether somebody makes sure who votes and who reports. In a cluster its controller knows.
+    fn verifies(&self, gatekeeper: &Gatekeeper, identity: Identity) -> bool {
+        let verdict = gatekeeper
+            .status
+            .as_ref()
+            .and_then(|status| status.verdict.as_ref());
+        match self.origin {
+            Origin::Files => identity != Identity::Unverified,
+            Origin::Cluster => {
+                verdict.is_none_or(|verdict| verdict.reason != Reason::UnverifiedIdentity.as_str())
+            }
+        }
+    }
+
+    /// The approvals for a gatekeeper.
+    fn approvals_of(&self, gatekeeper: &Key) -> impl Iterator<Item = Arc<Approval>> {
+        let own = self
+            .approvals
+            .iter()
+            .filter(|(key, _)| key.namespace == gatekeeper.namespace);
+        own.map(|(_, approval)| approval)
+            .filter(|approval| approval.spec.gatekeeper_ref.name == gatekeeper.name)
+            .cloned()
+    }
+
+    fn calendars(&self, gatekeeper: &Gatekeeper, spec: &api::Schedule) -> Evidence {
         let Ok(schedule) = Schedule::read(spec, "spec.schedule") else {
             return Evidence::default();
         };
@@ -141,13 +239,32 @@ impl World {
             .calendars()
             .map(|(_, source)| self.reading(&namespace, source, schedule.zone()))
             .collect();
-        Evidence {
-            calendars: readings.unwrap_or_default(),
-        }
+        Evidence::Calendars(readings.unwrap_or_default())
+    }
+
+    /// What came of reading one list. None: nobody has looked here, only the controller.
+    fn list<T>(
+        &self,
+        text: &Text,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<reading::Reading<T>> {
+        let Text { map: key, .. } = text;
+        Some(match self.config_maps.get(key) {
+            None => reading::Reading::Unavailable(format!("there is no ConfigMap {key}")),
+            Some(None) => return None,
+            Some(Some(map)) => match entry(map, &text.key).map(std::str::from_utf8) {
+                Err(why) => reading::Reading::Unavailable(format!("the ConfigMap {key} {why}")),
+                Ok(Err(_)) => reading::Reading::Broken("it is not UTF-8".to_owned()),
+                Ok(Ok(text)) => match parse(text) {
+                    Ok(list) => reading::Reading::Read(Arc::new(list)),
+                    Err(why) => reading::Reading::Broken(why),
+                },
+            },
+        })
     }
 
     /// What came of reading one calendar. None: nobody has looked here, only the controller.
-    fn reading(&self, namespace: &str, source: &Source, zone: &TimeZone) -> Option<Reading> {
+    fn reading(&self, namespace: &str, source: &api::Calendar, zone: &TimeZone) -> Option<Reading> {
         let Some(reference) = &source.config_map_ref else {
             return match self.origin {
                 Origin::Files => Some(Reading::Unavailable(

@@ -9,6 +9,7 @@ use crate::values::{Duration, Setting, State, Transition};
 
 mod approval;
 mod external;
+mod gates;
 mod http;
 mod manual;
 mod metric;
@@ -19,6 +20,7 @@ mod schedule;
 
 pub use approval::{ApprovalRule, ApprovalStatus, Authors};
 pub use external::{External, ExternalReport};
+pub use gates::Gates;
 pub use http::{Http, HttpStatus};
 pub use manual::Manual;
 pub use metric::{Metric, MetricStatus, Range};
@@ -39,7 +41,7 @@ pub use schedule::{Calendar, Schedule, Window};
     namespaced,
     status = "GatekeeperStatus",
     derive = "PartialEq",
-    doc = "A Gatekeeper is one rule that admits a change or does not: a schedule of windows, or a switch. Gates name the gatekeepers that keep them.",
+    doc = "A Gatekeeper is one rule that admits a change or does not: a schedule of windows, a switch, lists of revisions, approvals, other gates, or what a third party reports. Gates name the gatekeepers that keep them.",
     validation = Rule::new("size(self.metadata.name) <= 63")
         .message("metadata.name: at most 63 characters, so that it fits a label"),
     printcolumn(name = "State", type_ = "string", json_path = ".status.state"),
@@ -60,8 +62,8 @@ pub use schedule::{Calendar, Schedule, Window};
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new("[has(self.schedule), has(self.manual)].filter(given, given).size() == 1")
-        .message("a Gatekeeper has exactly one kind; write one of schedule, manual")
+    validation = Rule::new("[has(self.schedule), has(self.manual), has(self.revisions), has(self.approval), has(self.gates), has(self.external)].filter(given, given).size() == 1")
+        .message("a Gatekeeper has exactly one kind; write one of schedule, manual, revisions, approval, gates, external")
 )]
 pub struct GatekeeperSpec {
     /// What the verdict is while evidence cannot be had (a calendar that is missing or does not
@@ -80,7 +82,33 @@ pub struct GatekeeperSpec {
     /// Admits while its state is `open`: the switch that lives in Git.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manual: Option<Manual>,
+
+    /// Admits the revisions on its lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revisions: Option<Revisions>,
+
+    /// Admits a revision that enough people approve of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalRule>,
+
+    /// Admits what other gates admit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gates: Option<Gates>,
+
+    /// Admits what a third party reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<External>,
 }
+
+/// The names of the kinds, as a spec has them.
+pub const KINDS: [&str; 6] = [
+    "schedule",
+    "manual",
+    "revisions",
+    "approval",
+    "gates",
+    "external",
+];
 
 /// The kinds of gatekeeper. Whoever treats one treats them all: a `match` on this has no
 /// wildcard, so a new kind does not compile until every floor knows it.
@@ -90,6 +118,28 @@ pub enum Kind<'a> {
     Schedule(&'a Schedule),
     /// A switch.
     Manual(&'a Manual),
+    /// Lists of revisions.
+    Revisions(&'a Revisions),
+    /// Votes.
+    Approval(&'a ApprovalRule),
+    /// Other gates.
+    Gates(&'a Gates),
+    /// Reports of a third party.
+    External(&'a External),
+}
+
+impl Kind<'_> {
+    /// Its name, as a spec has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Schedule(_) => "schedule",
+            Kind::Manual(_) => "manual",
+            Kind::Revisions(_) => "revisions",
+            Kind::Approval(_) => "approval",
+            Kind::Gates(_) => "gates",
+            Kind::External(_) => "external",
+        }
+    }
 }
 
 /// A Gatekeeper's spec named none of the kinds, or more than one.
@@ -107,11 +157,24 @@ impl GatekeeperSpec {
             suspend: _,
             schedule,
             manual,
+            revisions,
+            approval,
+            gates,
+            external,
         } = self;
-        match (schedule, manual) {
-            (Some(schedule), None) => Ok(Kind::Schedule(schedule)),
-            (None, Some(manual)) => Ok(Kind::Manual(manual)),
-            (None, None) | (Some(_), Some(_)) => Err(NotOneKind),
+        let mut given = [
+            schedule.as_ref().map(Kind::Schedule),
+            manual.as_ref().map(Kind::Manual),
+            revisions.as_ref().map(Kind::Revisions),
+            approval.as_ref().map(Kind::Approval),
+            gates.as_ref().map(Kind::Gates),
+            external.as_ref().map(Kind::External),
+        ]
+        .into_iter()
+        .flatten();
+        match (given.next(), given.next()) {
+            (Some(kind), None) => Ok(kind),
+            (None, _) | (Some(_), Some(_)) => Err(NotOneKind),
         }
     }
 }
@@ -157,6 +220,11 @@ pub struct GatekeeperStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<EvidenceStatus>,
 
+    /// What the third party of an `external` gatekeeper reports: the only part of a status that
+    /// somebody else than the controller writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<ExternalReport>,
+
     /// The last value of `reconcile.fluxcd.io/requestedAt` that was answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_reconcile_at: Option<String>,
@@ -178,6 +246,10 @@ pub struct EvidenceStatus {
     /// The calendars of a schedule, in the order of its windows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calendars: Vec<CalendarStatus>,
+
+    /// The votes on the revisions that were voted on last: at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub votes: Vec<ApprovalStatus>,
 }
 
 /// A calendar as it was read.

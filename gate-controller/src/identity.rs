@@ -15,9 +15,13 @@ use sluice_core::gate::Identity;
 use crate::cache::Cache;
 use crate::key::KeyRef;
 
-/// The policies that make sure: that a force is by whom it says, and that nobody else writes
-/// statuses. Each has a binding of its name.
-pub const POLICIES: [&str; 2] = ["sluice-gate-overrides", "sluice-status-writers"];
+/// The policies that make sure: that a force and an approval are by whom they say, and that nobody
+/// else writes statuses. Each has a binding of its name.
+pub const POLICIES: [&str; 3] = [
+    "sluice-approvals",
+    "sluice-gate-overrides",
+    "sluice-status-writers",
+];
 
 /// The policies and their bindings, as they are installed.
 #[derive(Default)]

@@ -52,12 +52,31 @@ impl Waker {
         };
         let work = Work::Gate(change.key.clone());
         self.queue.push(work, urgency, self.clock.now());
+        if urgency == Urgency::Person || change.before.is_none() {
+            self.dependents(change.key);
+        }
+    }
+
+    /// What this controller wrote onto a gate has come back. For the gate itself it is no news; the
+    /// gates that it is nested in see a force on it that was accepted.
+    pub(crate) fn accepted(&self, change: &Change<'_, Gate>) {
+        if is_touched(change) {
+            self.dependents(change.key);
+        }
+    }
+
+    /// A gate is gone: whatever depends on it.
+    pub(crate) fn dependents(&self, gate: &ObjectKey) {
+        for work in self.world.dependents(gate) {
+            self.wake(work);
+        }
     }
 
     /// A gatekeeper, and if it may now say anything else, the gates that it keeps.
     pub(crate) fn gatekeeper(&self, key: &ObjectKey, gates_too: bool) {
         if gates_too {
             for gate in self.world.gates_of(key) {
+                self.dependents(&gate);
                 self.wake(Work::Gate(gate));
             }
         }

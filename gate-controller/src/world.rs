@@ -4,22 +4,28 @@
 //! Reading it takes no request, so that a decision is right at its instant, however long the
 //! writing of statuses takes.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use hashbrown::HashMap;
 use jiff::Timestamp;
 use sluice_core::clock::{Now, Trust};
-use sluice_core::gate::{self, Answer, Identity, Sight, View};
-use sluice_core::gatekeeper::{Evidence, Keeper};
-use sluice_crds::{Gate, Gatekeeper};
+use sluice_core::gate::nested::{self, Named, Sources};
+use sluice_core::gate::{self, Answer, Identity, View};
+use sluice_core::gatekeeper::{Evidence, Keeper, Votes};
+use sluice_crds::gate::GatekeeperReference;
+use sluice_crds::gatekeeper::Kind;
+use sluice_crds::{Approval, Gate, GateReference, Gatekeeper};
 
-use crate::cache::{Cache, Seen};
+use crate::cache::{Cache, Change, Seen};
 use crate::evidence::EvidenceStore;
-use crate::key::{KeyRef, ObjectKey};
+use crate::key::{KeyRef, ObjectKey, Work};
 
+mod ballots;
 mod decide;
 mod users;
 
+use ballots::Ballots;
 pub use decide::Decider;
 use users::Users;
 
@@ -29,10 +35,16 @@ pub struct World {
     pub gates: Cache<Gate>,
     /// All gatekeepers.
     pub gatekeepers: Cache<Gatekeeper>,
-    /// What was observed for them.
+    /// All approvals.
+    pub approvals: Cache<Approval>,
+    /// What was observed for gatekeepers.
     pub evidence: Arc<EvidenceStore>,
+    ballots: Ballots,
     keepers: RwLock<HashMap<ObjectKey, Arc<Keeper>>>,
+    /// Which gates name which gatekeepers.
     users: Mutex<Users>,
+    /// Which gatekeepers name which gates.
+    nesting: Mutex<Users>,
     standing: RwLock<Standing>,
     cross_namespace: bool,
 }
@@ -46,34 +58,18 @@ pub struct Standing {
     pub identity: Identity,
 }
 
-/// A gatekeeper that a gate names, as [`Sight`] borrows it.
-enum Found {
-    Missing,
-    Forbidden,
-    Unreadable(Arc<str>),
-    Keeper(Arc<Keeper>),
-}
-
-impl Found {
-    fn sight(&self) -> Sight<'_> {
-        match self {
-            Found::Missing => Sight::Missing,
-            Found::Forbidden => Sight::Forbidden,
-            Found::Unreadable(why) => Sight::Unreadable(why),
-            Found::Keeper(keeper) => Sight::Seen(keeper),
-        }
-    }
-}
-
 impl World {
     /// An empty world.
     pub fn new(standing: Standing, cross_namespace: bool) -> Self {
         Self {
             gates: Cache::default(),
             gatekeepers: Cache::default(),
+            approvals: Cache::default(),
             evidence: Arc::default(),
+            ballots: Ballots::default(),
             keepers: RwLock::default(),
             users: Mutex::default(),
+            nesting: Mutex::default(),
             standing: RwLock::new(standing),
             cross_namespace,
         }
@@ -100,15 +96,16 @@ impl World {
         }
     }
 
-    /// Whether every gate and gatekeeper has been listed: before that nothing is decided.
+    /// Whether everything has been listed: before that nothing is decided.
     pub fn is_synced(&self) -> bool {
-        self.gates.is_synced() && self.gatekeepers.is_synced()
+        self.gates.is_synced() && self.gatekeepers.is_synced() && self.approvals.is_synced()
     }
 
     /// Waits for that.
     pub async fn synced(&self) {
         self.gates.synced().await;
         self.gatekeepers.synced().await;
+        self.approvals.synced().await;
     }
 
     /// Whether a gate is open at `at`, decided here and now.
@@ -116,37 +113,24 @@ impl World {
         self.with_view(gate, at, |view| gate::answer(view, self.now(at)))
     }
 
-    /// Does something with a gate and everything that it names.
+    /// Does something with a gate and everything that it depends on.
     pub fn with_view<R>(&self, gate: &Gate, at: Timestamp, act: impl FnOnce(&View<'_>) -> R) -> R {
-        let found = self.found(gate, at);
-        act(&View {
-            gate,
-            keepers: found.iter().map(Found::sight).collect(),
-            identity: self.standing().identity,
-        })
+        act(&nested::gather(self, gate, at).view(gate))
     }
 
-    /// The gatekeepers that a gate names, ready to be asked about `at`.
-    fn found(&self, gate: &Gate, at: Timestamp) -> Vec<Found> {
-        let namespace = gate.metadata.namespace.as_deref().unwrap_or_default();
-        let references = gate.spec.gatekeepers.iter();
-        references
-            .map(|reference| {
-                let named = reference.namespace.as_deref().unwrap_or(namespace);
-                if named != namespace && !self.cross_namespace {
-                    return Found::Forbidden;
-                }
-                let name = &reference.name;
-                let namespace = named;
-                self.find(KeyRef { namespace, name }, at)
-            })
-            .collect()
-    }
-
-    /// A gatekeeper, ready to be asked about `at`.
+    /// A gatekeeper, ready to be asked about `at`, with everything that it depends on.
     pub fn keeper(&self, object: &Arc<Gatekeeper>, at: Timestamp) -> Arc<Keeper> {
+        let keeper = self.keeper_alone(object, at);
+        match object.spec.gates {
+            Some(_) => Arc::new(nested::complete(self, &keeper, at)),
+            None => keeper,
+        }
+    }
+
+    /// The same; of the kind `gates` without its gates.
+    fn keeper_alone(&self, object: &Arc<Gatekeeper>, at: Timestamp) -> Arc<Keeper> {
         let key = KeyRef::of(object.as_ref());
-        let evidence = self.evidence.of(object);
+        let evidence = self.evidence_of(object);
         let known = read(&self.keepers).get(&key).cloned();
         let keeper = match known.filter(|keeper| is_current(keeper, object, &evidence, at)) {
             Some(keeper) if Arc::ptr_eq(keeper.object(), object) => return keeper,
@@ -159,24 +143,50 @@ impl World {
         keeper
     }
 
-    fn find(&self, key: KeyRef<'_>, at: Timestamp) -> Found {
-        match self.gatekeepers.get(key) {
-            None => Found::Missing,
-            Some(Seen::Unreadable(why)) => Found::Unreadable(why),
-            Some(Seen::Object(object)) => Found::Keeper(self.keeper(&object, at)),
+    /// What a gatekeeper is judged from, besides spec, status and clock.
+    fn evidence_of(&self, object: &Gatekeeper) -> Evidence {
+        let verified = || self.standing().identity != Identity::Unverified;
+        match object.spec.kind() {
+            Ok(Kind::Approval(_)) => {
+                let authors = match self.evidence.of(object) {
+                    Evidence::Votes(votes) => votes.authors,
+                    _ => None,
+                };
+                Evidence::Votes(Votes {
+                    approvals: self.ballots.of(KeyRef::of(object)),
+                    authors,
+                    verified: verified(),
+                })
+            }
+            Ok(Kind::External(_)) => Evidence::Reporters {
+                verified: verified(),
+            },
+            Ok(Kind::Schedule(_) | Kind::Manual(_) | Kind::Revisions(_) | Kind::Gates(_))
+            | Err(_) => self.evidence.of(object),
         }
+    }
+
+    /// Notes an approval as it was, and as it is. Returns the gatekeepers that it was and is for.
+    pub fn note_approval(&self, change: &Change<'_, Approval>) -> BTreeSet<ObjectKey> {
+        self.ballots.note(change)
+    }
+
+    /// Notes which gates a gatekeeper names; none when it is gone.
+    pub fn note_gatekeeper(&self, key: &ObjectKey, object: Option<&Gatekeeper>) {
+        let gates = object.and_then(|object| object.spec.gates.as_ref());
+        let references = gates.map_or(&[][..], |gates| &gates.refs);
+        let named = references
+            .iter()
+            .map(|reference| named(key, reference.namespace.as_deref(), &reference.name));
+        lock(&self.nesting).set(key, named.collect());
     }
 
     /// Notes which gatekeepers a gate names; none when it is gone.
     pub fn note_gate(&self, key: &ObjectKey, gate: Option<&Gate>) {
         let references = gate.map_or(&[][..], |gate| &gate.spec.gatekeepers);
-        let named = references.iter().map(|reference| ObjectKey {
-            namespace: match &reference.namespace {
-                Some(namespace) => namespace.as_str().into(),
-                None => Arc::clone(&key.namespace),
-            },
-            name: reference.name.as_str().into(),
-        });
+        let named = references
+            .iter()
+            .map(|reference| named(key, reference.namespace.as_deref(), &reference.name));
         lock(&self.users).set(key, named.collect());
     }
 
@@ -188,6 +198,82 @@ impl World {
     /// The gates that name a gatekeeper.
     pub fn gates_of(&self, gatekeeper: &ObjectKey) -> Vec<ObjectKey> {
         lock(&self.users).of(gatekeeper)
+    }
+
+    /// The gatekeepers and gates that depend on a gate, near and far.
+    pub fn dependents(&self, gate: &ObjectKey) -> Vec<Work> {
+        let (users, nesting) = (lock(&self.users), lock(&self.nesting));
+        let mut found: Vec<Work> = Vec::new();
+        let mut gates = vec![gate.clone()];
+        while let Some(gate) = gates.pop() {
+            for gatekeeper in nesting.of(&gate) {
+                let work = Work::Gatekeeper(gatekeeper.clone());
+                if found.contains(&work) {
+                    continue;
+                }
+                found.push(work);
+                for gate in users.of(&gatekeeper) {
+                    let work = Work::Gate(gate.clone());
+                    if !found.contains(&work) {
+                        found.push(work);
+                        gates.push(gate);
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    fn may_name(&self, from: &str, namespace: &str) -> bool {
+        from == namespace || self.cross_namespace
+    }
+}
+
+impl Sources for World {
+    fn gate(&self, from: &str, reference: &GateReference) -> Named<Arc<Gate>> {
+        let namespace = reference.namespace.as_deref().unwrap_or(from);
+        if !self.may_name(from, namespace) {
+            return Named::Forbidden;
+        }
+        let name = &reference.name;
+        match self.gates.get(KeyRef { namespace, name }) {
+            None => Named::Missing,
+            Some(Seen::Unreadable(why)) => Named::Unreadable(why),
+            Some(Seen::Object(gate)) => Named::Here(gate),
+        }
+    }
+
+    fn gatekeeper(
+        &self,
+        from: &str,
+        reference: &GatekeeperReference,
+        at: Timestamp,
+    ) -> Named<Arc<Keeper>> {
+        let namespace = reference.namespace.as_deref().unwrap_or(from);
+        if !self.may_name(from, namespace) {
+            return Named::Forbidden;
+        }
+        let name = &reference.name;
+        match self.gatekeepers.get(KeyRef { namespace, name }) {
+            None => Named::Missing,
+            Some(Seen::Unreadable(why)) => Named::Unreadable(why),
+            Some(Seen::Object(object)) => Named::Here(self.keeper_alone(&object, at)),
+        }
+    }
+
+    fn identity(&self, _: &Gate) -> Identity {
+        self.standing().identity
+    }
+}
+
+/// What an object of that name means by another.
+fn named(by: &ObjectKey, namespace: Option<&str>, name: &str) -> ObjectKey {
+    ObjectKey {
+        namespace: match namespace {
+            Some(namespace) => namespace.into(),
+            None => Arc::clone(&by.namespace),
+        },
+        name: name.into(),
     }
 }
 

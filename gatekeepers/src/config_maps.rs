@@ -21,6 +21,8 @@ use tokio::task::AbortHandle;
 
 use crate::is_object_name;
 
+mod entry;
+
 /// How long a watch outlives its last user, so that an edited spec does not cost a new one.
 pub const KEPT: SignedDuration = SignedDuration::from_secs(60);
 /// How long to wait for the API server's first answer.

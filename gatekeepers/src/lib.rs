@@ -8,8 +8,10 @@
 
 use jiff::Timestamp;
 use kube::ResourceExt;
-use sluice_core::gatekeeper::Evidence;
-use sluice_crds::gatekeeper::{Kind, NotOneKind};
+use sluice_core::approval::Authors;
+use sluice_core::gatekeeper::{Evidence, Votes};
+use sluice_core::revisions::List;
+use sluice_crds::gatekeeper::{ApprovalRule, ConfigMapKeyReference, Kind, NotOneKind, Revisions};
 use sluice_crds::{Gatekeeper, GatekeeperSpec};
 
 pub mod config_maps;
@@ -18,6 +20,7 @@ pub mod egress;
 mod fake_api;
 #[allow(dead_code, reason = "wired in the next step")]
 mod http;
+mod lists;
 #[allow(dead_code, reason = "wired in the next step")]
 mod metric;
 #[allow(dead_code, reason = "wired in the next step")]
@@ -67,7 +70,40 @@ pub struct Observation {
     pub evidence: Evidence,
     /// When to observe again, if nothing changes before. None: only on a change.
     pub again: Option<Timestamp>,
-    calendars: Vec<schedule::Seen>,
+    seen: Seen,
+}
+
+/// What was seen in detail, so that it is not looked at again before it is due.
+#[derive(Clone, Debug, Default)]
+enum Seen {
+    #[default]
+    Nothing,
+    Calendars(Vec<schedule::Seen>),
+    Lists(Vec<lists::Seen<List>>),
+    Authors(Vec<lists::Seen<Authors>>),
+}
+
+impl Seen {
+    fn calendars(&self) -> &[schedule::Seen] {
+        match self {
+            Seen::Calendars(seen) => seen,
+            Seen::Nothing | Seen::Lists(_) | Seen::Authors(_) => &[],
+        }
+    }
+
+    fn lists(&self) -> &[lists::Seen<List>] {
+        match self {
+            Seen::Lists(seen) => seen,
+            Seen::Nothing | Seen::Calendars(_) | Seen::Authors(_) => &[],
+        }
+    }
+
+    fn authors(&self) -> &[lists::Seen<Authors>] {
+        match self {
+            Seen::Authors(seen) => seen,
+            Seen::Nothing | Seen::Calendars(_) | Seen::Lists(_) => &[],
+        }
+    }
 }
 
 impl Observation {
@@ -76,10 +112,18 @@ impl Observation {
     pub fn evidence_for(&self, object: &Gatekeeper) -> Option<Evidence> {
         match object.spec.kind() {
             Ok(Kind::Schedule(spec)) => {
-                let calendars = schedule::known(spec, &self.calendars)?;
-                Some(Evidence { calendars })
+                schedule::known(spec, self.seen.calendars()).map(Evidence::Calendars)
             }
-            Ok(Kind::Manual(_)) | Err(NotOneKind) => Some(Evidence::default()),
+            Ok(Kind::Revisions(spec)) => {
+                lists::known(references(spec), self.seen.lists()).map(Evidence::Lists)
+            }
+            Ok(Kind::Approval(spec)) => {
+                let authors = lists::known(author_lists(spec), self.seen.authors())?;
+                Some(votes(authors.into_iter().next()))
+            }
+            Ok(Kind::Manual(_) | Kind::Gates(_) | Kind::External(_)) | Err(NotOneKind) => {
+                Some(Evidence::default())
+            }
         }
     }
 
@@ -87,11 +131,31 @@ impl Observation {
     /// a look.
     #[must_use]
     pub fn made_due(mut self) -> Self {
-        for calendar in &mut self.calendars {
-            calendar.make_due();
+        if let Seen::Calendars(calendars) = &mut self.seen {
+            for calendar in calendars {
+                calendar.make_due();
+            }
         }
         self
     }
+}
+
+fn references(spec: &Revisions) -> impl Iterator<Item = &ConfigMapKeyReference> {
+    let all = spec.allow_from.iter().chain(&spec.deny_from);
+    all.map(|source| &source.config_map_ref)
+}
+
+fn author_lists(spec: &ApprovalRule) -> impl Iterator<Item = &ConfigMapKeyReference> {
+    let authors = spec.forbid_self.iter();
+    authors.map(|authors| &authors.config_map_ref)
+}
+
+/// Evidence of votes, whose Approvals somebody else adds.
+fn votes(authors: Option<sluice_core::approval::Reading>) -> Evidence {
+    Evidence::Votes(Votes {
+        authors,
+        ..Votes::default()
+    })
 }
 
 /// Whether there is anything to observe for a gatekeeper with this spec.
@@ -101,18 +165,28 @@ pub fn needs_evidence(spec: &GatekeeperSpec) -> bool {
     }
     match spec.kind() {
         Ok(Kind::Schedule(spec)) => schedule::needs_evidence(spec),
-        Ok(Kind::Manual(_)) | Err(NotOneKind) => false,
+        Ok(Kind::Revisions(spec)) => references(spec).next().is_some(),
+        Ok(Kind::Approval(spec)) => author_lists(spec).next().is_some(),
+        Ok(Kind::Manual(_) | Kind::Gates(_) | Kind::External(_)) | Err(NotOneKind) => false,
     }
 }
 
 /// What a gatekeeper is judged from inside the cluster: a change of it is a reason to observe anew.
 pub fn sources(object: &Gatekeeper) -> Vec<Source> {
+    let namespace = namespace(object);
+    let maps = |references: &mut dyn Iterator<Item = &ConfigMapKeyReference>| {
+        let mut keys: Vec<_> = references
+            .map(|reference| lists::source(reference, &namespace))
+            .collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys.into_iter().map(Source::ConfigMap).collect()
+    };
     match object.spec.kind() {
-        Ok(Kind::Schedule(spec)) => {
-            let maps = schedule::sources(spec, &namespace(object)).into_iter();
-            maps.map(Source::ConfigMap).collect()
-        }
-        Ok(Kind::Manual(_)) | Err(NotOneKind) => Vec::new(),
+        Ok(Kind::Schedule(spec)) => maps(&mut schedule::references(spec)),
+        Ok(Kind::Revisions(spec)) => maps(&mut references(spec)),
+        Ok(Kind::Approval(spec)) => maps(&mut author_lists(spec)),
+        Ok(Kind::Manual(_) | Kind::Gates(_) | Kind::External(_)) | Err(NotOneKind) => Vec::new(),
     }
 }
 
@@ -124,18 +198,40 @@ pub async fn observe(
     last: &Observation,
     now: Timestamp,
 ) -> Observation {
+    let namespace = namespace(object);
     match object.spec.kind() {
         Ok(Kind::Schedule(spec)) => {
-            let seen = schedule::observe(object, spec, clients, &last.calendars, now).await;
+            let seen = schedule::observe(object, spec, clients, last.seen.calendars(), now).await;
+            let readings = seen.iter().map(|seen| seen.reading.clone()).collect();
             Observation {
-                evidence: Evidence {
-                    calendars: seen.iter().map(|seen| seen.reading.clone()).collect(),
-                },
+                evidence: Evidence::Calendars(readings),
                 again: seen.iter().filter_map(schedule::Seen::again).min(),
-                calendars: seen,
+                seen: Seen::Calendars(seen),
             }
         }
-        Ok(Kind::Manual(_)) | Err(NotOneKind) => Observation::default(),
+        Ok(Kind::Revisions(spec)) => {
+            let all: Vec<_> = references(spec).collect();
+            let (last, parse) = (last.seen.lists(), List::parse);
+            let seen = lists::observe(&all, &namespace, clients, last, parse).await;
+            Observation {
+                evidence: Evidence::Lists(seen.iter().map(|seen| seen.reading.clone()).collect()),
+                again: None,
+                seen: Seen::Lists(seen),
+            }
+        }
+        Ok(Kind::Approval(spec)) => {
+            let all: Vec<_> = author_lists(spec).collect();
+            let (last, parse) = (last.seen.authors(), Authors::parse);
+            let seen = lists::observe(&all, &namespace, clients, last, parse).await;
+            Observation {
+                evidence: votes(seen.first().map(|seen| seen.reading.clone())),
+                again: None,
+                seen: Seen::Authors(seen),
+            }
+        }
+        Ok(Kind::Manual(_) | Kind::Gates(_) | Kind::External(_)) | Err(NotOneKind) => {
+            Observation::default()
+        }
     }
 }
 

@@ -13,9 +13,9 @@ use kube::ResourceExt;
 use sluice_core::calendar;
 use sluice_core::schedule::{Reading, Schedule};
 use sluice_crds::Gatekeeper;
-use sluice_crds::gatekeeper::{self as api, Calendar};
+use sluice_crds::gatekeeper::{self as api, Calendar, ConfigMapKeyReference};
 
-use crate::{Clients, ConfigMapKey, namespace};
+use crate::{Clients, namespace};
 
 mod address;
 mod config_map;
@@ -61,17 +61,9 @@ pub(crate) fn needs_evidence(spec: &api::Schedule) -> bool {
     calendars(spec).next().is_some()
 }
 
-/// The ConfigMaps that the calendars are in.
-pub(crate) fn sources(spec: &api::Schedule, namespace: &str) -> Vec<ConfigMapKey> {
-    let named = calendars(spec).filter_map(|calendar| calendar.config_map_ref.as_ref());
-    let key = |name: &str| ConfigMapKey {
-        namespace: namespace.to_owned(),
-        name: name.to_owned(),
-    };
-    let mut keys: Vec<_> = named.map(|reference| key(&reference.name)).collect();
-    keys.sort_unstable();
-    keys.dedup();
-    keys
+/// The keys of ConfigMaps that the calendars are in.
+pub(crate) fn references(spec: &api::Schedule) -> impl Iterator<Item = &ConfigMapKeyReference> {
+    calendars(spec).filter_map(|calendar| calendar.config_map_ref.as_ref())
 }
 
 fn calendars(spec: &api::Schedule) -> impl Iterator<Item = &Calendar> {

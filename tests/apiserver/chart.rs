@@ -37,17 +37,17 @@ fn the_default_values_render_what_is_needed() -> Result<()> {
         *kinds.entry(types.kind).or_default() += 1;
     }
     let expected = [
-        ("ClusterRole", 4),
+        ("ClusterRole", 5),
         ("ClusterRoleBinding", 1),
-        ("CustomResourceDefinition", 2),
+        ("CustomResourceDefinition", 3),
         ("Deployment", 1),
         ("NetworkPolicy", 1),
         ("Role", 1),
         ("RoleBinding", 1),
         ("Service", 1),
         ("ServiceAccount", 1),
-        ("ValidatingAdmissionPolicy", 2),
-        ("ValidatingAdmissionPolicyBinding", 2),
+        ("ValidatingAdmissionPolicy", 3),
+        ("ValidatingAdmissionPolicyBinding", 3),
     ];
     let expected = expected.map(|(kind, count)| (kind.to_owned(), count));
     assert_eq!(kinds, BTreeMap::from(expected));
@@ -82,7 +82,7 @@ fn the_chart_carries_the_api_of_this_version() -> Result<()> {
 fn the_plain_policies_are_those_of_the_default_installation() -> Result<()> {
     let plain = apply::read(&chart().join("policies"))?;
     let rendered = Helm::ensure(&Stderr::new())?.template(&Release::default())?;
-    assert_eq!(plain.len(), 4);
+    assert_eq!(plain.len(), 6);
     for plain in plain {
         let same = rendered.iter().find(|rendered| {
             rendered.object.types == plain.object.types
@@ -107,7 +107,7 @@ fn normalized(data: &serde_json::Value) -> String {
 async fn the_policies_have_no_warnings() -> Result<()> {
     let client = installed().await?.client().await?;
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client);
-    for name in ["sluice-gate-overrides", "sluice-status-writers"] {
+    for name in gate_controller::identity::POLICIES {
         let deadline = std::time::Duration::from_secs(30);
         let warnings = sluice_tests::poll(deadline, "the policy to be checked", async || {
             let status = policies.get(name).await?.status;

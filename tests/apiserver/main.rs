@@ -9,6 +9,7 @@ mod check;
 mod cli;
 mod flux_strip;
 mod forces;
+mod kinds;
 mod outages;
 mod policies;
 mod proxy;

@@ -5,7 +5,7 @@
 //! gates, and nothing else.
 
 mod force;
-mod scene;
+pub mod scene;
 mod spec;
 mod status;
 mod values;

@@ -197,6 +197,11 @@ impl Stage {
         Arc::clone(&self.clock)
     }
 
+    /// What the clock says.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
     /// Sets the clock.
     pub fn set(&self, now: &str) {
         self.clock.set(at(now));

@@ -12,7 +12,7 @@ use sluice_core::Now;
 use sluice_core::gate::{Identity, force};
 use sluice_core::simulate::{Decision, Key, Origin, Scene, World};
 use sluice_crds::gate::Override;
-use sluice_crds::{Gate, Gatekeeper, Setting};
+use sluice_crds::{Approval, Gate, Gatekeeper, Setting};
 
 use super::{Connection, explain, reach, status};
 
@@ -65,7 +65,8 @@ pub(crate) async fn load(
         }
         Scope::Everywhere => gates(&Api::all(connection.client.clone())).await?,
     };
-    world.gatekeepers = gatekeepers(connection, &world.gates).await?;
+    nested(connection, &mut world).await?;
+    world.approvals = approvals(connection, &world.gatekeepers).await?;
     world.config_maps = config_maps(connection, &world.gatekeepers).await;
     Ok(Seen {
         world,
@@ -82,8 +83,9 @@ impl Seen {
         if uncounted.is_empty() {
             Scene::new(&self.world, key, identity, now)
         } else {
-            let is_uncounted = |keeper: &Key| uncounted.iter().any(|(key, _)| key == keeper);
-            let world = self.around(gate, |keeper| !is_uncounted(keeper));
+            let mut world = self.world.clone();
+            let counts = |keeper: &Key| uncounted.iter().all(|(key, _)| key != keeper);
+            world.gatekeepers.retain(|keeper, _| counts(keeper));
             Scene::new(&world, key, identity, now)
         }
     }
@@ -93,28 +95,6 @@ impl Seen {
         let mut decision = scene.decide(now);
         reach::explain(&mut decision, &reach::uncounted(scene.gate()));
         decision
-    }
-
-    /// A gate, and of the gatekeepers that it names those that count.
-    fn around(&self, gate: &Gate, counts: impl Fn(&Key) -> bool) -> World {
-        let named = gate.spec.gatekeepers.iter();
-        let gatekeepers: BTreeMap<_, _> = named
-            .map(|reference| Key::named_by(gate, reference))
-            .filter(counts)
-            .filter_map(|key| Some((key.clone(), Arc::clone(self.world.gatekeepers.get(&key)?))))
-            .collect();
-        let calendars = gatekeepers
-            .values()
-            .flat_map(|keeper| World::calendars_of(keeper));
-        let config_maps = calendars
-            .filter_map(|(key, _)| Some((key.clone(), self.world.config_maps.get(&key)?.clone())))
-            .collect();
-        World {
-            gates: [(Key::of(&gate.metadata), gate.clone())].into(),
-            gatekeepers,
-            config_maps,
-            origin: self.world.origin,
-        }
     }
 
     /// Whether the forces of `gate` count: if the controller has accepted the one in effect, it
@@ -192,16 +172,80 @@ where
     }
 }
 
+/// The gatekeepers of the gates, the gates that those name, and so on.
+async fn nested(connection: &Connection, world: &mut World) -> Result<()> {
+    let mut fresh: Vec<Gate> = world.gates.values().cloned().collect();
+    while !fresh.is_empty() {
+        let known: BTreeSet<Key> = world.gatekeepers.keys().cloned().collect();
+        let keepers = gatekeepers(connection, &fresh, &known).await?;
+        let wanted: BTreeSet<Key> = keepers
+            .values()
+            .flat_map(|keeper| named_by(keeper))
+            .filter(|key| !world.gates.contains_key(key) && !world.nested.contains_key(key))
+            .collect();
+        world.gatekeepers.extend(keepers);
+        fresh = elsewhere(connection, wanted).await?;
+        let keyed = fresh
+            .iter()
+            .map(|gate| (Key::of(&gate.metadata), gate.clone()));
+        world.nested.extend(keyed);
+    }
+    Ok(())
+}
+
+/// The gates that a gatekeeper names.
+fn named_by(keeper: &Gatekeeper) -> Vec<Key> {
+    let own = Key::of(&keeper.metadata).namespace;
+    let references = keeper.spec.gates.iter().flat_map(|gates| &gates.refs);
+    references
+        .map(|it| Key::from_reference(&own, it.namespace.as_deref(), &it.name))
+        .collect()
+}
+
+/// Gates of any namespace, as far as they are there.
+async fn elsewhere(connection: &Connection, wanted: BTreeSet<Key>) -> Result<Vec<Gate>> {
+    let one = async |key: Key| {
+        let api: Api<Gate> = Api::namespaced(connection.client.clone(), &key.namespace);
+        let found = api.get_opt(&key.name).await;
+        found.map_err(|error| explain(error, &format!("read the gate {key}")))
+    };
+    let found = stream::iter(wanted).map(one).buffered(AT_ONCE);
+    found
+        .try_filter_map(async |found| Ok(found))
+        .try_collect()
+        .await
+}
+
+/// The approvals for gatekeepers that ask for some.
+async fn approvals(
+    connection: &Connection,
+    gatekeepers: &BTreeMap<Key, Arc<Gatekeeper>>,
+) -> Result<BTreeMap<Key, Arc<Approval>>> {
+    let asking = gatekeepers
+        .iter()
+        .filter(|(_, keeper)| keeper.spec.approval.is_some());
+    let namespaces: BTreeSet<&String> = asking.map(|(key, _)| &key.namespace).collect();
+    let mut all = BTreeMap::new();
+    for namespace in namespaces {
+        let api: Api<Approval> = Api::namespaced(connection.client.clone(), namespace);
+        let listed = list(&api, &format!("list the approvals of {namespace}")).await?;
+        let keyed = |approval: Approval| (Key::of(&approval.metadata), Arc::new(approval));
+        all.extend(listed.into_iter().map(keyed));
+    }
+    Ok(all)
+}
+
 async fn gatekeepers(
     connection: &Connection,
-    gates: &BTreeMap<Key, Gate>,
+    gates: &[Gate],
+    known: &BTreeSet<Key>,
 ) -> Result<BTreeMap<Key, Arc<Gatekeeper>>> {
     let mut wanted: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for gate in gates.values() {
+    for gate in gates {
         let uncounted = reach::uncounted(gate);
         let named = gate.spec.gatekeepers.iter();
         for key in named.map(|reference| Key::named_by(gate, reference)) {
-            if !uncounted.iter().any(|(other, _)| *other == key) {
+            if !known.contains(&key) && !uncounted.iter().any(|(other, _)| *other == key) {
                 wanted.entry(key.namespace).or_default().insert(key.name);
             }
         }
@@ -231,16 +275,16 @@ async fn gatekeepers(
     Ok(found.into_iter().flatten().map(keyed).collect())
 }
 
-/// The ConfigMaps that hold calendars. Not everybody who may see gates may read those: then the
+/// The ConfigMaps that gatekeepers are judged from. Not everybody who may see gates may read those: then the
 /// controller's report counts.
 async fn config_maps(
     connection: &Connection,
     gatekeepers: &BTreeMap<Key, Arc<Gatekeeper>>,
 ) -> BTreeMap<Key, Option<ConfigMap>> {
-    let calendars = gatekeepers
+    let texts = gatekeepers
         .values()
-        .flat_map(|keeper| World::calendars_of(keeper));
-    let wanted: BTreeSet<Key> = calendars.map(|(map, _)| map).collect();
+        .flat_map(|keeper| World::texts_of(keeper));
+    let wanted: BTreeSet<Key> = texts.map(|text| text.map).collect();
     let one = async |key: Key| {
         let api: Api<ConfigMap> = Api::namespaced(connection.client.clone(), &key.namespace);
         match api.get(&key.name).await {

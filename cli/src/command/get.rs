@@ -8,7 +8,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sluice_core::Now;
 use sluice_core::simulate::Key;
-use sluice_crds::gatekeeper::Kind;
 use sluice_crds::{Gate, Gatekeeper, State};
 
 use crate::arguments::Globals;
@@ -234,11 +233,7 @@ fn gatekeeper_row(gatekeeper: &Gatekeeper, now: Timestamp) -> Row {
     let status = gatekeeper.status.as_ref();
     let verdict = status.and_then(|status| status.verdict.as_ref());
     let until = status.and_then(|status| Some(status.upcoming.first()?.at.0.to_string()));
-    let kind = match gatekeeper.spec.kind() {
-        Ok(Kind::Schedule(_)) => "schedule",
-        Ok(Kind::Manual(_)) => "manual",
-        Err(_) => "",
-    };
+    let kind = gatekeeper.spec.kind().map_or("", |kind| kind.as_str());
     let created = gatekeeper.metadata.creation_timestamp.as_ref();
     let state = verdict.map(|verdict| verdict.state);
     Row {

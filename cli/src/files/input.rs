@@ -219,6 +219,12 @@ impl Input {
                     .is_some();
                 (Subject::Gatekeeper(key), known)
             }
+            Object::Approval(mut approval) => {
+                let key = self.key(&mut approval.metadata);
+                let approvals = &mut self.world.approvals;
+                let known = approvals.insert(key.clone(), Arc::new(*approval)).is_some();
+                (Subject::Approval(key), known)
+            }
             Object::ConfigMap(mut map) => {
                 let key = self.key(&mut map.metadata);
                 let known = self

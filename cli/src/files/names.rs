@@ -10,6 +10,7 @@ pub(super) fn called(subject: &Subject) -> String {
     match subject {
         Subject::Gate(key) => format!("Gate {key}"),
         Subject::Gatekeeper(key) => format!("Gatekeeper {key}"),
+        Subject::Approval(key) => format!("Approval {key}"),
         Subject::ConfigMap(key) => format!("ConfigMap {key}"),
     }
 }

@@ -8,7 +8,10 @@ use crate::verdict::{Opinion, Reason};
 /// The answer of at least one opinion. The first that decides is named.
 pub(super) fn fold(require: Require, opinions: impl Iterator<Item = Opinion>) -> Answer {
     let (mut open, mut closed, mut depends, mut count) = (None, None, None, 0);
+    // Whether any of them knows what it says: want of evidence is no reason for another gate.
+    let mut known = false;
     for (place, opinion) in opinions.enumerate() {
+        known |= opinion.reason != Reason::EvidenceUnavailable;
         let first = match opinion.counts_as(require) {
             State::Open => &mut open,
             State::Closed => &mut closed,
@@ -36,7 +39,8 @@ pub(super) fn fold(require: Require, opinions: impl Iterator<Item = Opinion>) ->
     };
     let reason = match (count, require, state) {
         (1, ..) => its_reason,
-        (_, Require::All, State::Open) => Reason::AllAdmit,
+        (_, Require::All, State::Open) if known => Reason::AllAdmit,
+        (_, Require::All, State::Open) => its_reason,
         (_, Require::OneOf, State::Closed) => Reason::NoneAdmits,
         (_, Require::All, State::Closed)
         | (_, Require::OneOf, State::Open)
@@ -101,5 +105,19 @@ mod tests {
     ) {
         let answer = fold(require, letters.chars().map(opinion));
         assert_eq!((answer.state, answer.decided_by), (state, decided_by));
+    }
+
+    #[rstest]
+    #[case("oo", Reason::AllAdmit)]
+    #[case("eo", Reason::AllAdmit)]
+    #[case("ee", Reason::EvidenceUnavailable)]
+    fn all_that_admit_for_want_of_evidence_are_no_better_than_one(
+        #[case] letters: &str,
+        #[case] reason: Reason,
+    ) {
+        assert_eq!(
+            fold(Require::All, letters.chars().map(opinion)).reason,
+            reason
+        );
     }
 }

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use sluice_crds::{Require, State};
 
 use super::{Forces, Sight, View, answer_with, fold, opinions};
-use crate::clock::Now;
 use crate::gatekeeper::{Ahead, MOST_LOOKS};
+use crate::question::Question;
 use crate::schedule::{HORIZON, UPCOMING};
 use crate::verdict::{Opinion, Reason};
 
@@ -18,17 +18,22 @@ pub(super) struct Outlook {
     pub behind: Option<Timestamp>,
 }
 
-/// The gate's next changes of state after `now` that are known ahead: at most [`UPCOMING`], within
-/// [`HORIZON`], ascending. Instants at which only a gatekeeper changes are passed over.
-pub fn upcoming(view: &View<'_>, forces: &Forces, now: Now) -> Vec<(Timestamp, State)> {
-    look_ahead(view, forces, now).changes
+/// The gate's next changes of state that are known ahead: at most [`UPCOMING`], within [`HORIZON`],
+/// ascending. Instants at which only a gatekeeper changes are passed over.
+pub fn upcoming<'q>(
+    view: &View<'_>,
+    forces: &Forces,
+    question: impl Into<Question<'q>>,
+) -> Vec<(Timestamp, State)> {
+    look_ahead(view, forces, question.into()).changes
 }
 
-pub(super) fn look_ahead(view: &View<'_>, forces: &Forces, now: Now) -> Outlook {
-    let horizon = now.at.saturating_add(HORIZON).unwrap_or(Timestamp::MAX);
-    let mut course = Course::new(view, forces, now);
+pub(super) fn look_ahead(view: &View<'_>, forces: &Forces, question: Question<'_>) -> Outlook {
+    let now = question.now.at;
+    let horizon = now.saturating_add(HORIZON).unwrap_or(Timestamp::MAX);
+    let mut course = Course::new(view, forces, question);
     let mut outlook = Outlook::default();
-    let (mut at, mut state) = (now.at, None);
+    let (mut at, mut state) = (now, None);
     for _ in 0..MOST_LOOKS {
         let Some((then, next)) = course.at(at) else {
             break;
@@ -53,7 +58,7 @@ struct Course<'a> {
     /// The gate by itself, with its forces: what holds whatever its gatekeepers say.
     alone: View<'a>,
     forces: &'a Forces,
-    now: Now,
+    question: Question<'a>,
     /// What its gatekeepers said last.
     said: Vec<Opinion>,
     /// What they will say. None: the same for ever.
@@ -61,20 +66,20 @@ struct Course<'a> {
 }
 
 impl<'a> Course<'a> {
-    fn new(view: &View<'a>, forces: &'a Forces, now: Now) -> Self {
+    fn new(view: &View<'a>, forces: &'a Forces, question: Question<'a>) -> Self {
         let ahead = |sight: &Sight<'a>| match sight {
-            Sight::Seen(keeper) => Some(keeper.ahead(now)),
+            Sight::Seen(keeper) => Some(keeper.ahead(question)),
             Sight::Missing | Sight::Forbidden | Sight::Unreadable(_) => None,
         };
         Self {
-            said: opinions(view, now).collect(),
+            said: opinions(view, question).collect(),
             keepers: view.keepers.iter().map(ahead).collect(),
             alone: View {
                 keepers: Vec::new(),
                 ..view.clone()
             },
             forces,
-            now,
+            question,
         }
     }
 
@@ -83,7 +88,7 @@ impl<'a> Course<'a> {
     /// state has changed. None: nobody knows.
     fn at(&mut self, at: Timestamp) -> Option<(State, Option<Timestamp>)> {
         let forced = self.forces.ends().filter(|end| *end > at).min();
-        let alone = answer_with(&self.alone, self.forces, self.now.moved_to(at));
+        let alone = answer_with(&self.alone, self.forces, self.question.moved_to(at));
         if alone.reason != Reason::Default || self.keepers.is_empty() {
             return Some((alone.state, forced));
         }

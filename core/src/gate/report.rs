@@ -10,6 +10,7 @@ use sluice_crds::{GateStatus, State};
 use super::{Answer, Force, Forces, Sight, View, answer_with, force, outlook, until, words};
 use crate::clock::Now;
 use crate::condition::{self, OPENED, READY, STALLED, Wanted};
+use crate::question::Question;
 use crate::report::{self, time, whole_second};
 use crate::verdict::{Reason, Verdict, transition};
 
@@ -59,10 +60,12 @@ pub fn report_uncompleted(view: &View<'_>, now: Now, obstacle: &str) -> Report {
 fn compose(view: &View<'_>, forces: &Forces, obstacle: Option<&str>, now: Now) -> Report {
     let gate = view.gate;
     let before = gate.status.clone().unwrap_or_default();
-    let answer = answer_with(view, forces, now);
-    let verdicts = words::verdicts(view, now);
-    let message = words::explain(view, forces, &answer, &verdicts, obstacle, now);
-    let outlook = outlook::look_ahead(view, forces, now);
+    // A status speaks of no revision in particular.
+    let any = Question::from(now);
+    let answer = answer_with(view, forces, any);
+    let verdicts = words::verdicts(view, any);
+    let message = words::explain(view, forces, &answer, &verdicts, obstacle, any);
+    let outlook = outlook::look_ahead(view, forces, any);
     let next = outlook
         .changes
         .first()
@@ -92,7 +95,7 @@ fn compose(view: &View<'_>, forces: &Forces, obstacle: Option<&str>, now: Now) -
     if !changed {
         status = before;
     }
-    let wake = report::wake(until(view, forces, now), next, now.at);
+    let wake = report::wake(until(view, forces, any), next, now.at);
     Report {
         answer,
         status,
@@ -195,7 +198,7 @@ fn conditions(answer: &Answer, message: &str, verdicts: &[Verdict]) -> Vec<Wante
 
 /// The reason of the first gatekeeper that could not be judged as it should be.
 fn trouble(verdicts: &[Verdict]) -> Option<&str> {
-    const TROUBLES: [Reason; 9] = [
+    const TROUBLES: [Reason; 11] = [
         Reason::Missing,
         Reason::CrossNamespaceRef,
         Reason::Suspended,
@@ -205,6 +208,8 @@ fn trouble(verdicts: &[Verdict]) -> Option<&str> {
         Reason::EvidenceBroken,
         Reason::Expired,
         Reason::ClockSkew,
+        Reason::UnverifiedIdentity,
+        Reason::Cycle,
     ];
     let in_trouble = |verdict: &&Verdict| {
         TROUBLES

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use sluice_crds::{Gate, GateSpec, Gatekeeper, State};
 
 use super::*;
+use crate::clock::Now;
 use crate::gatekeeper::Evidence;
 
 mod force;

@@ -7,6 +7,7 @@ use sluice_crds::{Require, Setting, State};
 
 use super::{Answer, Force, Forces, Sight, View, opinions};
 use crate::clock::{Now, Trust};
+use crate::question::Question;
 use crate::verdict::{Opinion, Reason, Verdict};
 use crate::words::clean;
 
@@ -28,8 +29,8 @@ pub(super) fn name(view: &View<'_>, place: usize) -> String {
     }
 }
 
-/// What each gatekeeper says at `now`, in words.
-pub(super) fn verdicts(view: &View<'_>, now: Now) -> Vec<Verdict> {
+/// What each gatekeeper answers, in words.
+pub(super) fn verdicts(view: &View<'_>, question: Question<'_>) -> Vec<Verdict> {
     let verdict = |sight: &Sight<'_>| match sight {
         Sight::Missing => Verdict::new(
             Opinion::closed(Reason::Missing),
@@ -43,7 +44,7 @@ pub(super) fn verdicts(view: &View<'_>, now: Now) -> Vec<Verdict> {
             Opinion::closed(Reason::InvalidSpec),
             format!("it cannot be read: {why}"),
         ),
-        Sight::Seen(keeper) => keeper.verdict(now),
+        Sight::Seen(keeper) => keeper.verdict(question),
     };
     view.keepers.iter().map(verdict).collect()
 }
@@ -56,8 +57,9 @@ pub(super) fn explain(
     answer: &Answer,
     verdicts: &[Verdict],
     obstacle: Option<&str>,
-    now: Now,
+    question: Question<'_>,
 ) -> String {
+    let now = question.now;
     let mut message = match answer.reason {
         Reason::Forced => forced(forces, now),
         Reason::Suspended if answer.decided_by.is_none() => "the gate is suspended".to_owned(),
@@ -71,7 +73,13 @@ pub(super) fn explain(
                 view.gate.spec.default
             )
         }
-        _ => deciders(view, answer.state, verdicts, now),
+        Reason::Cycle if answer.decided_by.is_none() => {
+            format!(
+                "the gate depends on itself: {}",
+                view.cycle.unwrap_or_default()
+            )
+        }
+        _ => deciders(view, answer.state, verdicts, question),
     };
     for complaint in &forces.complaints {
         // Writing to a String does not fail.
@@ -118,13 +126,10 @@ pub(super) fn of_clock(trust: Trust) -> Option<String> {
 }
 
 /// What those say who made the gate what it is.
-fn deciders(view: &View<'_>, state: State, verdicts: &[Verdict], now: Now) -> String {
+fn deciders(view: &View<'_>, state: State, verdicts: &[Verdict], question: Question<'_>) -> String {
     let require = view.require();
-    let decides = |opinion: &Opinion| {
-        let admits = opinion.admits(require);
-        admits == (state == State::Open)
-    };
-    let places: Vec<usize> = opinions(view, now)
+    let decides = |opinion: &Opinion| opinion.counts_as(require) == state;
+    let places: Vec<usize> = opinions(view, question)
         .enumerate()
         .filter_map(|(place, opinion)| decides(&opinion).then_some(place))
         .collect();

@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use sluice_crds::State;
 
 use super::{Keeper, Rule, reason_of};
-use crate::clock::{Now, Trust};
+use crate::clock::Trust;
+use crate::question::Question;
 use crate::schedule::{HORIZON, Schedule, UPCOMING, WindowCovers};
 use crate::timeline::{States, Timeline};
 use crate::verdict::{Opinion, Reason};
@@ -21,7 +22,7 @@ pub(crate) const MOST_LOOKS: usize = 2_000;
 /// renewed before it runs out: what has run out already is not.
 pub(crate) struct Ahead<'a> {
     keeper: &'a Keeper,
-    now: Now,
+    question: Question<'a>,
     /// It has run out.
     expired: bool,
     /// What follows the timeline at hand.
@@ -29,23 +30,24 @@ pub(crate) struct Ahead<'a> {
 }
 
 impl Keeper {
-    /// What it says from `now` on.
-    pub(crate) fn ahead(&self, now: Now) -> Ahead<'_> {
+    /// What it answers from now on.
+    pub(crate) fn ahead<'a>(&'a self, question: Question<'a>) -> Ahead<'a> {
         Ahead {
             keeper: self,
-            now,
-            expired: self.opinion(now).reason == Reason::Expired,
+            question,
+            expired: self.opinion(question).reason == Reason::Expired,
             states: None,
         }
     }
 
-    /// Its next changes of state after `now` that are known ahead: at most [`UPCOMING`], within
-    /// [`HORIZON`].
-    pub fn upcoming(&self, now: Now) -> Vec<(Timestamp, State)> {
-        let horizon = now.at.saturating_add(HORIZON).unwrap_or(Timestamp::MAX);
+    /// Its next changes of state that are known ahead: at most [`UPCOMING`], within [`HORIZON`].
+    pub fn upcoming<'q>(&self, question: impl Into<Question<'q>>) -> Vec<(Timestamp, State)> {
+        let question = question.into();
+        let now = question.now.at;
+        let horizon = now.saturating_add(HORIZON).unwrap_or(Timestamp::MAX);
         let mut changes: Vec<(Timestamp, State)> = Vec::new();
-        let mut ahead = self.ahead(now);
-        let (mut at, mut state) = (now.at, None);
+        let mut ahead = self.ahead(question);
+        let (mut at, mut state) = (now, None);
         for _ in 0..MOST_LOOKS {
             let Some(opinion) = ahead.at(at) else { break };
             if state.is_some_and(|state| state != opinion.state) {
@@ -66,7 +68,7 @@ impl<'a> Ahead<'a> {
     /// anything else that may matter to a gate, though perhaps not another state; `until` is not
     /// told. None: nobody knows.
     pub fn at(&mut self, at: Timestamp) -> Option<Opinion> {
-        let now = self.now.moved_to(at);
+        let question = self.question.moved_to(at);
         let opinion = match self.keeper.rule.as_ref() {
             _ if self.expired => Opinion::closed(Reason::Expired),
             Ok(Rule::Schedule {
@@ -74,11 +76,11 @@ impl<'a> Ahead<'a> {
                 timeline: Ok(timeline),
             }) if !self.keeper.object.spec.suspend => {
                 let opinion = self.scheduled(schedule, timeline, at)?;
-                self.keeper.by_time(opinion, now)
+                self.keeper.by_time(opinion, question.now)
             }
-            _ => self.keeper.lasting(now),
+            _ => self.keeper.lasting(question),
         };
-        let never_opens = matches!(now.trust, Trust::Lost(_));
+        let never_opens = matches!(question.now.trust, Trust::Lost(_));
         Some(Opinion {
             until: None,
             next: opinion.next.filter(|_| !never_opens),
@@ -92,7 +94,7 @@ impl<'a> Ahead<'a> {
         at_hand: &Timeline,
         at: Timestamp,
     ) -> Option<Opinion> {
-        let readings = &self.keeper.evidence.calendars;
+        let readings = self.keeper.evidence.calendars();
         // A timeline has the changes of the state. What is open may besides become, or cease to
         // be, so by `onError` alone.
         let at_hand = match schedule.missing(readings) {

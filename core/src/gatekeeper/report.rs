@@ -23,6 +23,9 @@ pub struct Report {
     pub wake: Option<Timestamp>,
 }
 
+/// How many revisions a status names that were voted on.
+const MOST_VOTED_ON: usize = 20;
+
 /// What the status of `keeper` should say at `now`.
 pub fn report(keeper: &Keeper, now: Now) -> Report {
     let object = keeper.object();
@@ -44,7 +47,8 @@ pub fn report(keeper: &Keeper, now: Now) -> Report {
         observed_generation: generation,
         upcoming,
         observed_at: Some(time(now.at)),
-        evidence: evidence(keeper),
+        evidence: evidence(keeper, now.at),
+        report: before.report.clone(),
         last_handled_reconcile_at: report::requested_at(&object.metadata)
             .or_else(|| before.last_handled_reconcile_at.clone()),
         conditions: condition::settle(
@@ -120,7 +124,7 @@ fn trouble(keeper: &Keeper, reason: Reason) -> Reason {
     match keeper.rule.as_ref() {
         Ok(Rule::Schedule { schedule, .. })
             if reason.is_by_window()
-                && schedule.missing(&keeper.evidence().calendars).is_some() =>
+                && schedule.missing(keeper.evidence().calendars()).is_some() =>
         {
             Reason::EvidenceUnavailable
         }
@@ -140,19 +144,29 @@ fn conditions(reason: Reason, verdict: &Verdict) -> Vec<Wanted> {
             vec![want(READY, false), want(STALLED, true)]
         }
         Reason::NotObserved => vec![want(READY, false), want(RECONCILING, true)],
-        Reason::EvidenceUnavailable | Reason::Expired | Reason::ClockSkew => {
-            vec![want(READY, false)]
-        }
+        Reason::EvidenceUnavailable
+        | Reason::Expired
+        | Reason::ClockSkew
+        | Reason::UnverifiedIdentity
+        | Reason::Cycle => vec![want(READY, false)],
         _ => vec![want(READY, true)],
     }
 }
 
-fn evidence(keeper: &Keeper) -> Option<EvidenceStatus> {
-    let Ok(Rule::Schedule { schedule, .. }) = keeper.rule.as_ref() else {
-        return None;
-    };
-    let calendars = calendars(schedule, &keeper.evidence().calendars);
-    (!calendars.is_empty()).then_some(EvidenceStatus { calendars })
+fn evidence(keeper: &Keeper, now: Timestamp) -> Option<EvidenceStatus> {
+    let evidence = keeper.evidence();
+    let mut status = EvidenceStatus::default();
+    match keeper.rule.as_ref() {
+        Ok(Rule::Schedule { schedule, .. }) => {
+            status.calendars = calendars(schedule, evidence.calendars());
+        }
+        Ok(Rule::Approval(rule)) => {
+            let (approvals, authors, _) = evidence.votes();
+            status.votes = rule.latest(approvals, authors, MOST_VOTED_ON, now);
+        }
+        Ok(Rule::Manual | Rule::Revisions(_) | Rule::External | Rule::Gates) | Err(_) => {}
+    }
+    (status != EvidenceStatus::default()).then_some(status)
 }
 
 fn calendars(schedule: &Schedule, readings: &[Reading]) -> Vec<CalendarStatus> {

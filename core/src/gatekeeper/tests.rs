@@ -43,7 +43,11 @@ fn object(spec: &str) -> Gatekeeper {
 }
 
 fn keeper_with(spec: &str, calendars: Vec<Reading>, from: &str) -> Keeper {
-    Keeper::new(Arc::new(object(spec)), Evidence { calendars }, at(from))
+    Keeper::new(
+        Arc::new(object(spec)),
+        Evidence::Calendars(calendars),
+        at(from),
+    )
 }
 
 fn keeper(spec: &str) -> Keeper {

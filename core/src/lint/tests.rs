@@ -172,7 +172,7 @@ fn mistakes_are_told_with_field_and_remedy(
 )]
 #[case::kind(
     "apiVersion: sluice.dev/v1alpha1\nkind: Gates\nmetadata: {name: a}",
-    "kind: sluice.dev/v1alpha1 has no kind `Gates`; write Gate or Gatekeeper"
+    "kind: sluice.dev/v1alpha1 has no kind `Gates`; write Gate, Gatekeeper or Approval"
 )]
 #[case::version(
     "apiVersion: sluice.dev/v1\nkind: Gate\nmetadata: {name: a}",
@@ -381,6 +381,17 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "Gate",
         "{gatekeepers: [{name: a}, {name: a}]}",
     ),
+    ("revisions without a list", "Gatekeeper", "{revisions: {}}"),
+    (
+        "validFor: must be longer",
+        "Gatekeeper",
+        "{approval: {validFor: 0s}}",
+    ),
+    (
+        "refs: a gate is listed twice",
+        "Gatekeeper",
+        "{gates: {refs: [{name: a}, {name: a}]}}",
+    ),
     ("window: must be longer", "Gate", "{window: 0s}"),
     (
         "maxOverride: must be longer",
@@ -439,6 +450,10 @@ fn world(objects: &str) -> World {
                 world
                     .gatekeepers
                     .insert(Key::of(&keeper.metadata), Arc::new(*keeper));
+            }
+            Object::Approval(approval) => {
+                let key = Key::of(&approval.metadata);
+                world.approvals.insert(key, Arc::new(*approval));
             }
             Object::ConfigMap(map) => {
                 world.config_maps.insert(Key::of(&map.metadata), Some(*map));

@@ -3,13 +3,15 @@
 use jiff::Timestamp;
 use sluice_crds::{Gate, Gatekeeper, State};
 
+use crate::approval::Authors;
 use crate::calendar::{Calendar, CalendarError};
 use crate::clock::Now;
 use crate::gate::{Identity, force};
 use crate::gatekeeper::Keeper;
 use crate::refusal::Refusal;
+use crate::revisions::List;
 use crate::schedule::{HORIZON, Schedule};
-use crate::simulate::{Key, Scene, World, entry};
+use crate::simulate::{Holds, Key, Scene, Text, World, entry};
 use crate::span::Span;
 use crate::verdict::Reason;
 
@@ -20,6 +22,8 @@ pub enum Subject {
     Gate(Key),
     /// A Gatekeeper.
     Gatekeeper(Key),
+    /// An Approval.
+    Approval(Key),
     /// A ConfigMap.
     ConfigMap(Key),
 }
@@ -90,29 +94,23 @@ impl Remarks<'_> {
     }
 
     fn gatekeeper(&mut self, key: &Key, gatekeeper: &Gatekeeper, now: Timestamp) {
-        let Some(spec) = &gatekeeper.spec.schedule else {
-            return;
-        };
-        let Ok(schedule) = Schedule::read(spec, "spec.schedule") else {
-            return;
-        };
         let before = self.remarks.len();
-        for (map, key_of_data) in World::calendars_of(gatekeeper) {
-            let found = self.world.config_maps.get(&map).and_then(Option::as_ref);
-            let read = found.map(|found| entry(found, &key_of_data));
-            match read {
-                None => self.missing(key, &format!("there is no ConfigMap {map} in these files")),
-                Some(Err(why)) => self.missing(key, &format!("the ConfigMap {map} {why}")),
-                Some(Ok(bytes)) => {
-                    if let Err(error) = Calendar::read(bytes, schedule.zone()) {
-                        let what = of_calendar(&error, &key_of_data);
-                        self.refuse(Subject::ConfigMap(map), what);
-                    }
-                }
+        for text in World::texts_of(gatekeeper) {
+            self.text(key, gatekeeper, &text);
+        }
+        for reference in gatekeeper.spec.gates.iter().flat_map(|gates| &gates.refs) {
+            let named = Key::from_reference(
+                &key.namespace,
+                reference.namespace.as_deref(),
+                &reference.name,
+            );
+            if !self.world.gates.contains_key(&named) {
+                let problem = format!("there is no Gate {named} in these files");
+                self.missing(key, "spec.gates", &problem, "it admits nothing");
             }
         }
-        if self.remarks.len() == before {
-            let evidence = self.world.evidence(gatekeeper);
+        if self.remarks.len() == before && gatekeeper.spec.schedule.is_some() {
+            let evidence = self.world.evidence(gatekeeper, Identity::Trusted);
             let keeper = Keeper::new(gatekeeper.clone().into(), evidence, now);
             let verdict = keeper.verdict(Now::given(now));
             if verdict.reason == Reason::EvidenceBroken.as_str() {
@@ -123,16 +121,59 @@ impl Remarks<'_> {
         }
     }
 
-    fn missing(&mut self, key: &Key, problem: &str) {
+    /// A text that a gatekeeper is judged from: whether it is there and makes sense.
+    fn text(&mut self, key: &Key, gatekeeper: &Gatekeeper, text: &Text) {
+        let field = match text.holds {
+            Holds::Calendar => "spec.schedule",
+            Holds::Revisions => "spec.revisions",
+            Holds::Authors => "spec.approval.forbidSelf",
+        };
+        let found = self
+            .world
+            .config_maps
+            .get(&text.map)
+            .and_then(Option::as_ref);
+        let bytes = match found.map(|found| entry(found, &text.key)) {
+            None => {
+                let problem = format!("there is no ConfigMap {} in these files", text.map);
+                return self.missing(key, field, &problem, consequence(text.holds));
+            }
+            Some(Err(why)) => {
+                let problem = format!("the ConfigMap {} {why}", text.map);
+                return self.missing(key, field, &problem, consequence(text.holds));
+            }
+            Some(Ok(bytes)) => bytes,
+        };
+        let list = |parsed: Result<(), String>| {
+            let remedy = "write one entry a line, and comments after a #";
+            let refuse = |why| Refusal::new(format!("data[{}]", text.key), why, remedy);
+            parsed.map_err(refuse)
+        };
+        let utf8 = || std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned());
+        let read = match text.holds {
+            Holds::Calendar => {
+                let spec = gatekeeper.spec.schedule.as_ref();
+                let schedule = spec.map(|spec| Schedule::read(spec, "spec.schedule"));
+                match schedule {
+                    Some(Ok(schedule)) => Calendar::read(bytes, schedule.zone())
+                        .map(drop)
+                        .map_err(|error| of_calendar(&error, &text.key)),
+                    // What is wrong with the spec is told already.
+                    Some(Err(_)) | None => Ok(()),
+                }
+            }
+            Holds::Revisions => list(utf8().and_then(List::parse).map(drop)),
+            Holds::Authors => list(utf8().and_then(Authors::parse).map(drop)),
+        };
+        if let Err(what) = read {
+            self.refuse(Subject::ConfigMap(text.map.clone()), what);
+        }
+    }
+
+    fn missing(&mut self, key: &Key, field: &str, problem: &str, consequence: &str) {
         let remedy = "add it, unless the cluster has it";
-        self.warn(
-            Subject::Gatekeeper(key.clone()),
-            Refusal::new(
-                "spec.schedule",
-                format!("{problem}, so onError decides"),
-                remedy,
-            ),
-        );
+        let what = Refusal::new(field, format!("{problem}, so {consequence}"), remedy);
+        self.warn(Subject::Gatekeeper(key.clone()), what);
     }
 
     fn gate(&mut self, key: &Key, gate: &Gate, now: Timestamp) {
@@ -194,6 +235,14 @@ impl Remarks<'_> {
                 .list
                 .iter()
                 .all(|stretch| stretch.answer.state == State::Closed)
+    }
+}
+
+/// What follows from it if a text cannot be had.
+fn consequence(holds: Holds) -> &'static str {
+    match holds {
+        Holds::Calendar | Holds::Revisions => "onError decides",
+        Holds::Authors => "nothing is approved",
     }
 }
 

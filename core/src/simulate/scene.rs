@@ -1,14 +1,14 @@
 //! One gate with everything that it names, ready to be asked about one instant after another.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 use sluice_crds::gate::{GatekeeperVerdict, Override};
 use sluice_crds::{Gate, State, Transition};
 
+use super::sources::Seen;
 use super::{Key, World};
 use crate::clock::Now;
-use crate::gate::{self, Answer, Identity, Sight, View, force};
+use crate::gate::nested::{self, Gathered, Named};
+use crate::gate::{self, Answer, Identity, View, force};
 use crate::gatekeeper::Keeper;
 use crate::span::Span;
 
@@ -16,7 +16,7 @@ use crate::span::Span;
 #[derive(Clone, Debug)]
 pub struct Scene {
     gate: Gate,
-    keepers: Vec<Option<Keeper>>,
+    gathered: Gathered,
     identity: Identity,
 }
 
@@ -53,16 +53,16 @@ impl Scene {
     ///
     /// None: there is no such gate.
     pub fn new(world: &World, gate: &Key, identity: Identity, from: Timestamp) -> Option<Self> {
-        let mut gate = world.gate(gate)?;
-        complete(&mut gate, identity, from);
-        let keeper = |reference| {
-            let object = world.gatekeepers.get(&Key::named_by(&gate, reference))?;
-            Some(Keeper::new(object.clone(), world.evidence(object), from))
+        let seen = Seen {
+            world,
+            identity,
+            from,
         };
-        let keepers = gate.spec.gatekeepers.iter().map(keeper).collect();
+        let gate = seen.complete(world.gate(gate)?);
+        let gathered = nested::gather(&seen, &gate, from);
         Some(Self {
             gate,
-            keepers,
+            gathered,
             identity,
         })
     }
@@ -74,14 +74,18 @@ impl Scene {
 
     /// Its gatekeepers, in the order of its spec. None: there is none of that name.
     pub fn keepers(&self) -> impl Iterator<Item = Option<&Keeper>> {
-        self.keepers.iter().map(Option::as_ref)
+        let named = self.gathered.keepers().iter();
+        named.map(|named| match named {
+            Named::Here(keeper) => Some(keeper.as_ref()),
+            Named::Missing | Named::Forbidden | Named::Unreadable(_) => None,
+        })
     }
 
     /// What is decided at `now`.
     pub fn decide(&mut self, now: Now) -> Decision {
-        for keeper in self.keepers.iter_mut().flatten() {
-            *keeper = Keeper::new(keeper.object().clone(), keeper.evidence().clone(), now.at);
-        }
+        self.gathered = self.gathered.with_keepers(&|keeper| {
+            Keeper::new(keeper.object().clone(), keeper.evidence().clone(), now.at)
+        });
         let report = gate::report(&self.view(), now);
         let decided_by = report
             .answer
@@ -110,7 +114,7 @@ impl Scene {
     /// The earliest instant after `now` at which the answer, or the cause of it, may change.
     pub(super) fn boundary(&self, now: Now) -> Option<Timestamp> {
         let forces = force::read(&self.gate, self.identity, now.at);
-        gate::until(&self.view(), &forces, now)
+        gate::until(&self.view(), &forces, now.into())
     }
 
     pub(super) fn forced(&self, at: Timestamp) -> Option<force::Force> {
@@ -120,29 +124,13 @@ impl Scene {
     }
 
     fn view(&self) -> View<'_> {
-        let sight = |keeper: Option<_>| keeper.map_or(Sight::Missing, Sight::Seen);
-        let keepers = self.keepers().map(sight).collect();
-        View {
-            gate: &self.gate,
-            keepers,
-            identity: self.identity,
-        }
+        self.gathered.view(&self.gate)
     }
 
     /// Gatekeepers answer quickly for what they are made ready for: moves them along.
     pub(super) fn make_ready_for(&mut self, span: Span) {
-        for keeper in self.keepers.iter_mut().flatten() {
-            *keeper = Keeper::through(keeper.object().clone(), keeper.evidence().clone(), span);
-        }
-    }
-}
-
-/// Writes into the annotations what the controller would write on seeing them at `from`.
-fn complete(gate: &mut Gate, identity: Identity, from: Timestamp) {
-    if let Some(completion) = force::read(gate, identity, from).completion {
-        gate.metadata
-            .annotations
-            .get_or_insert_with(BTreeMap::new)
-            .extend(completion);
+        self.gathered = self.gathered.with_keepers(&|keeper| {
+            Keeper::through(keeper.object().clone(), keeper.evidence().clone(), span)
+        });
     }
 }

@@ -126,6 +126,7 @@ impl Scene {
             let cause = match answer.reason {
                 Reason::Default => format!("{} by default", self.gate().spec.default),
                 Reason::Suspended => "the gate is suspended".to_owned(),
+                Reason::Cycle => "the gate depends on itself".to_owned(),
                 _ => "the spec of the gate is refused".to_owned(),
             };
             return (vec![cause], false);
@@ -164,9 +165,8 @@ struct Said {
 impl Said {
     fn by(keeper: &Keeper, require: Require, now: Now) -> Self {
         let opinion = keeper.opinion(now);
-        let admits = opinion.admits(require);
         Self {
-            state: if admits { State::Open } else { State::Closed },
+            state: opinion.counts_as(require),
             what: keeper.cause(now),
             unknown: matches!(opinion.reason, Reason::NotObserved | Reason::Expired),
         }

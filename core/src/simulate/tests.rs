@@ -206,6 +206,7 @@ fn with_calendar(map: Option<Option<&str>>, origin: Origin) -> Decision {
             .into_iter()
             .collect(),
         origin,
+        ..World::default()
     };
     scene(&world, "2026-12-25T10:00:00Z").decide(Now::given(at("2026-12-25T10:00:00Z")))
 }

@@ -107,6 +107,7 @@ impl Scene {
             gate,
             keepers: Vec::new(),
             identity,
+            cycle: None,
         }
     }
 }

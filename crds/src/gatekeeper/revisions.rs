@@ -11,7 +11,7 @@ use super::ConfigMapKeyReference;
 ///
 /// An entry is one of: a commit or digest, in full or its first 12 or more characters, with or
 /// without its algorithm (`sha1:4f2a…`); a range of versions that starts with an operator
-/// (`>=1.4.0 <2`, `^1.4`, `~1.4.2`); else a glob over the name of a branch or tag, the version, or
+/// (`>=1.4.0, <2`, `^1.4`, `~1.4.2`); else a glob over the name of a branch or tag, the version, or
 /// the whole revision (`release-*`, `1.4.?`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]

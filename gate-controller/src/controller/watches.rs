@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher::Config;
 use kube::{Api, Resource};
-use sluice_crds::{Gate, Gatekeeper};
+use sluice_crds::{Approval, Gate, Gatekeeper};
 use tokio::task::JoinSet;
 
 use super::Parts;
@@ -13,9 +13,10 @@ use crate::cache::{Change, Seen};
 use crate::evidence::Tracker;
 use crate::key::Work;
 
-/// Follows gates, gatekeepers and their evidence.
+/// Follows gates, gatekeepers, approvals and whatever else is evidence.
 pub(super) fn follow(parts: &Parts, background: &mut JoinSet<()>) -> anyhow::Result<()> {
     background.spawn(follow_gates(parts.clone()));
+    background.spawn(follow_approvals(parts.clone()));
     background.spawn(follow_gatekeepers(parts.clone(), tracker(parts)?));
     Ok(())
 }
@@ -27,9 +28,12 @@ async fn follow_gates(parts: Parts) {
         parts.world.note_gate(change.key, gate);
         let work = Work::Gate(change.key.clone());
         match change.now {
-            Some(now) if parts.is_ours(&work, now) => {}
+            Some(now) if parts.is_ours(&work, now) => waker.accepted(&change),
             Some(_) => waker.gate(&change),
-            None => parts.gone(&work),
+            None => {
+                waker.dependents(change.key);
+                parts.gone(&work);
+            }
         }
     };
     let gates = parts.api();
@@ -40,10 +44,24 @@ async fn follow_gates(parts: Parts) {
         .await;
 }
 
+async fn follow_approvals(parts: Parts) {
+    let waker = parts.waker();
+    let told = |change: Change<'_, Approval>| {
+        for gatekeeper in parts.world.note_approval(&change) {
+            waker.gatekeeper(&gatekeeper, true);
+        }
+    };
+    let approvals = parts.api();
+    let config = Config::default();
+    parts.world.approvals.follow(approvals, config, told).await;
+}
+
 async fn follow_gatekeepers(parts: Parts, tracker: Tracker) {
     let (world, waker) = (&parts.world, parts.waker());
     let told = |change: Change<'_, Gatekeeper>| {
-        match change.now.and_then(Seen::object) {
+        let object = change.now.and_then(Seen::object);
+        world.note_gatekeeper(change.key, object.map(AsRef::as_ref));
+        match object {
             Some(object) => tracker.track(object),
             None => {
                 tracker.forget(change.key);
@@ -64,14 +82,16 @@ async fn follow_gatekeepers(parts: Parts, tracker: Tracker) {
     world.gatekeepers.follow(gatekeepers, config, told).await;
 }
 
-/// Whether a change is one of what the object asks for: another spec, or another object of the
-/// same name.
+/// Whether a gatekeeper may say anything else: another spec, another object of the same name, or
+/// another report of a third party.
 fn is_respecified(change: &Change<'_, Gatekeeper>) -> bool {
-    let spec = |seen: &Seen<Gatekeeper>| {
-        let metadata = &seen.object()?.metadata;
-        Some((metadata.uid.clone(), metadata.generation))
+    let asks = |seen: &Seen<Gatekeeper>| {
+        let object = seen.object()?;
+        let metadata = &object.metadata;
+        let report = object.status.as_ref().and_then(|it| it.report.clone());
+        Some((metadata.uid.clone(), metadata.generation, report))
     };
-    match (change.before.and_then(spec), change.now.and_then(spec)) {
+    match (change.before.and_then(asks), change.now.and_then(asks)) {
         (Some(before), Some(now)) => before != now,
         (None, _) | (_, None) => true,
     }

@@ -169,11 +169,11 @@ fn events(evidence: &Evidence) -> Vec<usize> {
         Reading::Read { calendar, .. } => calendar.events(),
         Reading::Unavailable(_) | Reading::Broken(_) => panic!("it was not read: {reading:?}"),
     };
-    evidence.calendars.iter().map(count).collect()
+    evidence.calendars().iter().map(count).collect()
 }
 
 fn is_unavailable(evidence: &Evidence) -> bool {
-    matches!(evidence.calendars[..], [Reading::Unavailable(_)])
+    matches!(evidence.calendars()[..], [Reading::Unavailable(_)])
 }
 
 #[tokio::test]

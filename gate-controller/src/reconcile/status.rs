@@ -66,6 +66,9 @@ where
     }
 }
 
+/// The part of a status that a third party writes, and an admission policy guards.
+const REPORT: &str = "report";
+
 /// The merge patch that takes away what `is` has beyond `wanted`. None: nothing.
 fn foreign(wanted: &Value, is: &Value) -> Option<Value> {
     let (Value::Object(wanted), Value::Object(is)) = (wanted, is) else {
@@ -73,6 +76,9 @@ fn foreign(wanted: &Value, is: &Value) -> Option<Value> {
     };
     let mut mend = Map::new();
     for (name, value) in is {
+        if name == REPORT {
+            continue;
+        }
         match (wanted.get(name), value) {
             (None, _) => {
                 mend.insert(name.clone(), Value::Null);
@@ -103,9 +109,10 @@ mod tests {
             "state": "Open",
             "override": { "by": "alice", "more": 1 },
             "conditions": [1, 2],
-            "report": "mine",
+            "report": "theirs",
+            "more": "mine",
         });
-        let mend = json!({ "override": { "more": null }, "conditions": [1], "report": null });
+        let mend = json!({ "override": { "more": null }, "conditions": [1], "more": null });
         assert_eq!(foreign(&wanted, &is), Some(mend));
     }
 }

@@ -147,7 +147,7 @@ async fn the_list_is_what_is_served() -> Result<()> {
 async fn refused(stage: &Stage) -> Result<Metrics> {
     let read = rule(
         "sluice.dev",
-        &["gates", "gatekeepers"],
+        &["approvals", "gates", "gatekeepers"],
         &["get", "list", "watch"],
     );
     stage.grant_rules("reader", "alice", &[read]).await?;

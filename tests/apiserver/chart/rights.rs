@@ -193,6 +193,7 @@ async fn the_controller_has_no_other_right() -> Result<()> {
     const POLICIES: &str = "admissionregistration.k8s.io/validatingadmissionpolicies";
     const BINDINGS: &str = "admissionregistration.k8s.io/validatingadmissionpolicybindings";
     let mut expected = lines(&[
+        ("sluice.dev/approvals", READ),
         ("sluice.dev/gates", READ),
         ("sluice.dev/gates", &["patch", "override"]),
         ("sluice.dev/gatekeepers", READ),
@@ -315,6 +316,7 @@ async fn rights_of(role: &str) -> Result<BTreeSet<String>> {
 async fn the_clusters_own_roles_view_and_edit_but_do_not_force() -> Result<()> {
     const WRITE: &[&str] = &["create", "update", "patch", "delete", "deletecollection"];
     let view = lines(&[
+        ("sluice.dev/approvals", READ),
         ("sluice.dev/gates", READ),
         ("sluice.dev/gates/status", READ),
         ("sluice.dev/gatekeepers", READ),
@@ -330,6 +332,9 @@ async fn the_clusters_own_roles_view_and_edit_but_do_not_force() -> Result<()> {
     assert_eq!(rights_of("admin").await?, edit);
     let force = lines(&[("sluice.dev/gates", &["get", "override", "patch"])]);
     assert_eq!(rights_of("sluice-gate-override").await?, force);
+    let approve = ["create", "delete", "get", "list", "watch"];
+    let approve = lines(&[("sluice.dev/approvals", &approve)]);
+    assert_eq!(rights_of("sluice-approve").await?, approve);
     Ok(())
 }
 

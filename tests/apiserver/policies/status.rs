@@ -1,8 +1,8 @@
 //! Who writes status.
 
-use anyhow::Result;
-use kube::Api;
+use anyhow::{Context, Result, ensure};
 use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, CustomResourceExt};
 use serde_json::json;
 use sluice_crds::{Gate, Gatekeeper};
 
@@ -40,6 +40,31 @@ async fn the_controller_alone_writes_status() -> Result<()> {
     }
     let gates = scene.gates(CONTROLLER).await?;
     gates.patch_status(GATE, &parameters, &lie).await?;
+    Ok(())
+}
+
+/// What the policy did not compare could be written by whoever may write a report.
+#[test]
+fn the_writers_of_reports_change_no_other_field_of_a_status() -> Result<()> {
+    let policy =
+        std::fs::read_to_string(crate::chart::chart().join("policies/sluice-status-writers.yaml"))?;
+    let version = Gatekeeper::crd().spec.versions.remove(0);
+    let schema = version.schema.and_then(|schema| schema.open_api_v3_schema);
+    let mut fields = schema
+        .and_then(|schema| schema.properties)
+        .context("no schema")?;
+    let status = fields.remove("status").and_then(|status| status.properties);
+    for field in status
+        .context("no status")?
+        .into_keys()
+        .filter(|field| field != "report")
+    {
+        let compared = format!("object.?status.?{field}");
+        ensure!(
+            policy.matches(&compared).count() >= 2,
+            "{field} is not compared"
+        );
+    }
     Ok(())
 }
 

@@ -310,9 +310,7 @@ fn a_restart_without_the_missing_calendar_writes_nothing() {
     let before = keeper_with(
         "holidays",
         HOLIDAYS,
-        Evidence {
-            calendars: vec![reading],
-        },
+        Evidence::Calendars(vec![reading]),
         at(FRIDAY_10),
     );
     let mut object = Gatekeeper::clone(before.object());

@@ -26,9 +26,14 @@ pub(super) async fn apply(
         return Ok(());
     }
     let object = keeper.object();
+    // What a third party reports is its own.
+    let ours = GatekeeperStatus {
+        report: None,
+        ..status.clone()
+    };
     let version = object.metadata.resource_version.as_deref();
     let wrote =
-        status::write::<Gatekeeper, _>(&context.client, key, version, STATUS_MANAGER, &status)
+        status::write::<Gatekeeper, _>(&context.client, key, version, STATUS_MANAGER, &ours)
             .await?;
     (0..wrote.requests).for_each(|_| context.wrote("Gatekeeper"));
     let (work, version) = (Work::Gatekeeper(key.clone()), wrote.version.as_deref());

@@ -1,0 +1,37 @@
+//! What came of reading a text somewhere in the cluster.
+
+use std::sync::Arc;
+
+/// A text, as it was read and understood.
+#[derive(Debug)]
+pub enum Reading<T> {
+    /// Here is what it says.
+    Read(Arc<T>),
+    /// It cannot be had, and why.
+    Unavailable(String),
+    /// It was had and makes no sense, and why.
+    Broken(String),
+}
+
+/// Copies the reading, not the text.
+impl<T> Clone for Reading<T> {
+    fn clone(&self) -> Self {
+        match self {
+            Reading::Read(text) => Reading::Read(Arc::clone(text)),
+            Reading::Unavailable(why) => Reading::Unavailable(why.clone()),
+            Reading::Broken(why) => Reading::Broken(why.clone()),
+        }
+    }
+}
+
+/// The same reading, or one that says the same.
+impl<T: PartialEq> PartialEq for Reading<T> {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Reading::Read(a), Reading::Read(b)) => Arc::ptr_eq(a, b) || a == b,
+            (Reading::Unavailable(a), Reading::Unavailable(b))
+            | (Reading::Broken(a), Reading::Broken(b)) => a == b,
+            (Reading::Read(_) | Reading::Unavailable(_) | Reading::Broken(_), _) => false,
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! A [`World`] as gates and gatekeepers are found in it.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use sluice_crds::gate::GatekeeperReference;
+use sluice_crds::{Gate, GateReference};
+
+use super::{Key, World};
+use crate::gate::nested::{Named, Sources};
+use crate::gate::{Identity, force};
+use crate::gatekeeper::Keeper;
+
+/// A world, seen from an instant on.
+pub(super) struct Seen<'a> {
+    pub(super) world: &'a World,
+    pub(super) identity: Identity,
+    pub(super) from: Timestamp,
+}
+
+impl Seen<'_> {
+    /// Writes into the annotations what the controller would write on seeing them.
+    pub(super) fn complete(&self, mut gate: Gate) -> Gate {
+        if let Some(completion) = force::read(&gate, self.identity, self.from).completion {
+            let annotations = gate.metadata.annotations.get_or_insert_default();
+            annotations.extend(completion);
+        }
+        gate
+    }
+}
+
+impl Sources for Seen<'_> {
+    fn gate(&self, from: &str, reference: &GateReference) -> Named<Arc<Gate>> {
+        let key = Key::from_reference(from, reference.namespace.as_deref(), &reference.name);
+        let World { gates, nested, .. } = self.world;
+        match gates.get(&key).or_else(|| nested.get(&key)) {
+            Some(gate) => Named::Here(Arc::new(self.complete(gate.clone()))),
+            None => Named::Missing,
+        }
+    }
+
+    fn gatekeeper(
+        &self,
+        from: &str,
+        reference: &GatekeeperReference,
+        at: Timestamp,
+    ) -> Named<Arc<Keeper>> {
+        let key = Key::from_reference(from, reference.namespace.as_deref(), &reference.name);
+        match self.world.gatekeepers.get(&key) {
+            Some(object) => {
+                let evidence = self.world.evidence(object, self.identity);
+                Named::Here(Arc::new(Keeper::new(Arc::clone(object), evidence, at)))
+            }
+            None => Named::Missing,
+        }
+    }
+
+    fn identity(&self, _: &Gate) -> Identity {
+        self.identity
+    }
+}

@@ -1,0 +1,157 @@
+//! Reports of third parties.
+
+use anyhow::Result;
+use jiff::{SignedDuration, Timestamp};
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use sluice_crds::{Gatekeeper, State};
+use sluice_tests::{poll, rights};
+
+use crate::policies::scene::refused_by;
+use crate::stage::{DEADLINE, Stage, message};
+
+const NOON: &str = "2026-11-20T12:00:00Z";
+
+const TESTS: &str = "
+apiVersion: sluice.dev/v1alpha1
+kind: Gatekeeper
+metadata: {name: load-tests}
+spec: {external: {writers: [reporter]}}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Gate
+metadata: {name: production}
+spec: {gatekeepers: [{name: load-tests}]}
+";
+
+/// Two who may write to the subresource, of whom one may report.
+async fn stage(word: &str) -> Result<Stage> {
+    let stage = Stage::installed(word, NOON).await?;
+    stage.apply(TESTS).await?;
+    for user in ["reporter", "mallory"] {
+        let rules = [
+            rights::rule("sluice.dev", &["gatekeepers"], &["get"]),
+            rights::rule("sluice.dev", &["gatekeepers/status"], &["patch"]),
+        ];
+        stage.grant_rules(user, user, &rules).await?;
+        let gatekeepers = gatekeepers(&stage, user).await?;
+        poll(DEADLINE, "the rights to be there", async || {
+            gatekeepers.get("load-tests").await.map(drop)
+        })
+        .await?;
+    }
+    Ok(stage)
+}
+
+async fn gatekeepers(stage: &Stage, user: &str) -> Result<Api<Gatekeeper>> {
+    let client = stage.cluster().client_for(user).await?;
+    Ok(Api::namespaced(client, stage.namespace()))
+}
+
+async fn write(stage: &Stage, user: &str, status: Value) -> Result<kube::Result<Gatekeeper>> {
+    let patch = Patch::Merge(json!({"status": status}));
+    let params = PatchParams {
+        field_manager: Some("load-tests".to_owned()),
+        ..PatchParams::default()
+    };
+    let gatekeepers = gatekeepers(stage, user).await?;
+    Ok(gatekeepers
+        .patch_status("load-tests", &params, &patch)
+        .await)
+}
+
+fn report(by: &str, state: &str) -> Value {
+    json!({"report": {
+        "state": state, "by": by, "forGeneration": 1,
+        "reason": "run 7", "expiresAt": "2026-11-20T13:00:00Z",
+    }})
+}
+
+#[tokio::test]
+async fn a_report_counts_until_it_expires_or_the_spec_changes() -> Result<()> {
+    let stage = stage("reports").await?;
+    let _controller = stage.start().await?;
+    stage
+        .says("production", State::Closed, "NotReported")
+        .await?;
+
+    write(&stage, "reporter", report("reporter", "open")).await??;
+    let status = stage
+        .says("production", State::Open, "ExternalReport")
+        .await?;
+    assert!(message(&status).contains("run 7"), "{status:?}");
+    // The controller writes beside it, and leaves it.
+    let said = |status: &sluice_crds::GatekeeperStatus| {
+        let verdict = status.verdict.as_ref();
+        verdict.is_some_and(|verdict| verdict.state == State::Open) && status.report.is_some()
+    };
+    stage
+        .until_gatekeeper("load-tests", "its verdict and the report", said)
+        .await?;
+    write(&stage, "reporter", report("reporter", "closed")).await??;
+    stage
+        .says("production", State::Closed, "ExternalReport")
+        .await?;
+    write(&stage, "reporter", report("reporter", "open")).await??;
+    stage
+        .says("production", State::Open, "ExternalReport")
+        .await?;
+
+    stage.set("2026-11-20T13:00:00Z");
+    stage.says("production", State::Closed, "Expired").await?;
+    let later: Timestamp = stage.now() + SignedDuration::from_hours(1);
+    let mut fresh = report("reporter", "open");
+    fresh["report"]["expiresAt"] = json!(later.to_string());
+    write(&stage, "reporter", fresh).await??;
+    stage
+        .says("production", State::Open, "ExternalReport")
+        .await?;
+
+    // It was about another spec.
+    stage
+        .apply(&TESTS.replace("[reporter]", "[reporter, other]"))
+        .await?;
+    stage
+        .says("production", State::Closed, "NotReported")
+        .await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn writers_write_their_report_in_their_own_name_and_nothing_else() -> Result<()> {
+    let stage = stage("reporters").await?;
+    let policy = "sluice-status-writers";
+    let answer = write(&stage, "mallory", report("mallory", "open")).await?;
+    refused_by(
+        policy,
+        answer,
+        "be named in spec.external.writers to write status.report",
+    )?;
+    let answer = write(&stage, "reporter", report("mallory", "open")).await?;
+    refused_by(
+        policy,
+        answer,
+        "status.report.by: \"mallory\" is not the requesting user",
+    )?;
+    let verdict = json!({"state": "Open", "reason": "Me", "message": "go"});
+    let answer = write(&stage, "reporter", verdict).await?;
+    refused_by(
+        policy,
+        answer,
+        "write status.report, and nothing else of it",
+    )?;
+    for lie in [
+        json!({"observedGeneration": 7}),
+        json!({"upcoming": [{"at": "2026-11-20T13:00:00Z", "state": "Open"}]}),
+    ] {
+        let mut both = report("reporter", "open");
+        both.as_object_mut()
+            .unwrap()
+            .extend(lie.as_object().unwrap().clone());
+        let answer = write(&stage, "reporter", both).await?;
+        refused_by(policy, answer, "nothing else of it")?;
+    }
+    write(&stage, "reporter", report("reporter", "open")).await??;
+    Ok(())
+}
