@@ -128,8 +128,9 @@ mod tests {
         let documents = policies(&["demo", "o'hara \"q\""]).unwrap();
         let expressions: Vec<_> = documents
             .iter()
-            .filter_map(|document| document.object.data.pointer("/spec/variables"))
-            .map(|variables| variables[0]["expression"].as_str().unwrap())
+            .filter_map(|document| document.object.data.pointer("/spec/variables/0"))
+            .filter(|variable| variable["name"] == "controllers")
+            .map(|variable| variable["expression"].as_str().unwrap())
             .collect();
         assert_eq!(expressions, [r#"["demo","o'hara \"q\""]"#; 2]);
     }

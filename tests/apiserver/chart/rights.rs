@@ -274,7 +274,7 @@ async fn what_the_controller_must_not_do_is_forbidden() -> Result<()> {
 }
 
 /// Binds `user` to a ClusterRole in `namespace`, and waits until that is in effect: until they
-/// have a right on gates.
+/// have a right on one of our kinds.
 async fn bind(namespace: &Namespace, user: &str, role: &str) -> Result<()> {
     let client = installed().await?.client().await?;
     let bindings: Api<RoleBinding> = Api::namespaced(client, namespace.name());
@@ -283,9 +283,7 @@ async fn bind(namespace: &Namespace, user: &str, role: &str) -> Result<()> {
         .await?;
     poll(DEADLINE, "the binding to be in effect", async || {
         let rights = rights(user, namespace.name()).await?;
-        let found = rights
-            .iter()
-            .any(|right| right.starts_with("sluice.dev/gates "));
+        let found = rights.iter().any(|right| right.starts_with("sluice.dev/"));
         ensure!(found, "{rights:?}");
         Ok(())
     })
