@@ -22,7 +22,7 @@ use crate::span::Span;
 use crate::timeline::{Cause, Moment, Timeline};
 use crate::verdict::{Opinion, Reason, Verdict};
 use crate::words;
-use crate::{approval, external, manual};
+use crate::{approval, external, http, manual, metric, objects};
 
 mod ahead;
 mod report;
@@ -42,6 +42,12 @@ pub enum Evidence {
     Calendars(Vec<Reading>),
     /// What came of reading lists of revisions, in the order of [`Revisions::sources`].
     Lists(Vec<revisions::Reading>),
+    /// What the query of a metric came to.
+    Metric(metric::Observed),
+    /// What objects there are, and how they are.
+    Objects(objects::Observed),
+    /// What an address answered.
+    Http(http::Observed),
     /// Votes.
     Votes(Votes),
     /// Whether somebody verifies who writes reports.
@@ -89,6 +95,27 @@ impl Evidence {
         }
     }
 
+    fn metric(&self) -> Option<&metric::Observed> {
+        match self {
+            Evidence::Metric(observed) => Some(observed),
+            _ => None,
+        }
+    }
+
+    fn objects(&self) -> Option<&objects::Observed> {
+        match self {
+            Evidence::Objects(observed) => Some(observed),
+            _ => None,
+        }
+    }
+
+    fn http(&self) -> Option<&http::Observed> {
+        match self {
+            Evidence::Http(observed) => Some(observed),
+            _ => None,
+        }
+    }
+
     fn votes(&self) -> (&[Arc<Approval>], Option<&approval::Reading>, bool) {
         match self {
             Evidence::Votes(votes) => (&votes.approvals, votes.authors.as_ref(), votes.verified),
@@ -98,6 +125,11 @@ impl Evidence {
 
     fn verified(&self) -> bool {
         matches!(self, Evidence::Reporters { verified: true })
+    }
+
+    /// Whether anything is measured behind the gates that a gate is nested in.
+    pub(crate) fn nested_is_measured(&self) -> bool {
+        self.gates().iter().any(Nested::is_measured)
     }
 
     fn gates(&self) -> &[Nested] {
@@ -132,6 +164,9 @@ enum Rule {
     },
     Manual,
     Revisions(Revisions),
+    Metric(Box<metric::Rule>),
+    Objects(Box<objects::Rule>),
+    Http(Box<http::Rule>),
     Approval(approval::Approvals),
     External,
     Gates,
@@ -146,6 +181,9 @@ pub fn check(spec: &GatekeeperSpec) -> Result<(), Refusals> {
         Kind::Schedule(spec) => Schedule::read(spec, "spec.schedule").map(|_| ()),
         Kind::Manual(spec) => manual::check(spec).map_err(Refusals::from),
         Kind::Revisions(spec) => Revisions::read(spec, "spec.revisions").map(|_| ()),
+        Kind::Metric(spec) => metric::read(spec, "spec.metric").map(drop),
+        Kind::Objects(spec) => objects::Rule::read(spec, "spec.objects").map(drop),
+        Kind::Http(spec) => http::read(spec, "spec.http").map(drop),
         Kind::Approval(spec) => approval::Approvals::read(spec, "spec.approval").map(|_| ()),
         Kind::Gates(spec) => nested::check(spec, "spec.gates"),
         Kind::External(_) => Ok(()),
@@ -193,6 +231,14 @@ impl Keeper {
             }
             Kind::Manual(_) => Ok(Rule::Manual),
             Kind::Revisions(spec) => Revisions::read(spec, "spec.revisions").map(Rule::Revisions),
+            Kind::Metric(spec) => {
+                metric::read(spec, "spec.metric").map(|rule| Rule::Metric(Box::new(rule)))
+            }
+            Kind::Objects(spec) => objects::Rule::read(spec, "spec.objects")
+                .map(|rule| Rule::Objects(Box::new(rule))),
+            Kind::Http(spec) => {
+                http::read(spec, "spec.http").map(|rule| Rule::Http(Box::new(rule)))
+            }
             Kind::Approval(spec) => {
                 approval::Approvals::read(spec, "spec.approval").map(Rule::Approval)
             }
@@ -253,6 +299,9 @@ impl Keeper {
             Ok(
                 Rule::Manual
                 | Rule::Revisions(_)
+                | Rule::Metric(_)
+                | Rule::Objects(_)
+                | Rule::Http(_)
                 | Rule::Approval(_)
                 | Rule::External
                 | Rule::Gates,
@@ -295,6 +344,16 @@ impl Keeper {
             Ok(Rule::Revisions(rule)) => {
                 rule.opinion(self.evidence.lists(), revision, spec.on_error)
             }
+            Ok(Rule::Metric(_) | Rule::Objects(_) | Rule::Http(_)) if self.is_unread() => {
+                self.as_reported(now)
+            }
+            Ok(Rule::Metric(rule)) => {
+                metric::opinion(rule, self.evidence.metric(), spec.on_error, now)
+            }
+            Ok(Rule::Objects(rule)) => {
+                objects::opinion(rule, self.evidence.objects(), spec.on_error, now)
+            }
+            Ok(Rule::Http(rule)) => http::opinion(rule, self.evidence.http(), spec.on_error, now),
             Ok(Rule::Approval(rule)) => {
                 let (approvals, authors, verified) = self.evidence.votes();
                 rule.opinion(approvals, authors, verified, revision, now.at)
@@ -313,8 +372,14 @@ impl Keeper {
             },
         };
         match self.rule.as_ref() {
-            // No instant is asked for here, or the inner gates have asked.
-            Ok(Rule::Revisions(_) | Rule::Gates) => opinion,
+            // No instant is asked for here, or whoever was asked minds the clock.
+            Ok(
+                Rule::Revisions(_)
+                | Rule::Gates
+                | Rule::Metric(_)
+                | Rule::Objects(_)
+                | Rule::Http(_),
+            ) => opinion,
             _ => self.by_time(opinion, now),
         }
     }
@@ -337,6 +402,8 @@ impl Keeper {
         }
         let until = match opinion.reason {
             Reason::Expired => None,
+            // What was measured is measured again before it runs out.
+            _ if self.is_measured() => self.lasting(question).next,
             _ => self.lasting(question).until,
         };
         let message = self.explain(&opinion, question);
@@ -394,21 +461,53 @@ impl Keeper {
 
     fn in_want_of_a_calendar(&self, fault: &Fault, now: Now) -> Opinion {
         match fault {
-            Fault::Unread { .. } => match self.reported(now) {
-                Some(reported) => Opinion {
-                    state: reported.state,
-                    reason: reported_reason(reported),
-                    until: reported.valid_until.as_ref().map(|until| until.0),
-                    next: None,
-                },
-                None => Opinion::closed(Reason::NotObserved),
-            },
+            Fault::Unread { .. } => self.as_reported(now),
             Fault::Broken { within, .. } => Opinion {
                 until: within.map(|within| within.end),
                 ..Opinion::closed(Reason::EvidenceBroken)
             },
             Fault::TooMuch => Opinion::closed(Reason::EvidenceBroken),
         }
+    }
+
+    /// What its status reports, where nobody has looked yet.
+    fn as_reported(&self, now: Now) -> Opinion {
+        match self.reported(now) {
+            Some(reported) => Opinion {
+                state: reported.state,
+                reason: reported_reason(reported),
+                until: reported.valid_until.as_ref().map(|until| until.0),
+                next: None,
+            },
+            None => Opinion::closed(Reason::NotObserved),
+        }
+    }
+
+    /// Whether there is evidence to be had that nobody has looked at yet.
+    fn is_unread(&self) -> bool {
+        match self.rule.as_ref() {
+            Ok(Rule::Schedule { timeline, .. }) => matches!(timeline, Err(Fault::Unread { .. })),
+            Ok(Rule::Metric(_)) => self.evidence.metric().is_none(),
+            Ok(Rule::Objects(_)) => self.evidence.objects().is_none(),
+            Ok(Rule::Http(_)) => self.evidence.http().is_none(),
+            Ok(
+                Rule::Manual
+                | Rule::Revisions(_)
+                | Rule::Approval(_)
+                | Rule::External
+                | Rule::Gates,
+            )
+            | Err(_) => false,
+        }
+    }
+
+    /// Whether it is judged from what is measured again and again: that the words of it change is
+    /// no news.
+    pub(crate) fn is_measured(&self) -> bool {
+        matches!(
+            self.rule.as_ref(),
+            Ok(Rule::Metric(_) | Rule::Objects(_) | Rule::Http(_))
+        )
     }
 
     /// The verdict that its status reports, if it is about this very spec and still holds: what
@@ -426,14 +525,7 @@ impl Keeper {
 
     /// The reported verdict, where `opinion` is only what that says because nobody has looked.
     fn stand_in(&self, opinion: &Opinion, now: Now) -> Option<&VerdictStatus> {
-        let unread = matches!(
-            self.rule.as_ref(),
-            Ok(Rule::Schedule {
-                timeline: Err(Fault::Unread { .. }),
-                ..
-            })
-        );
-        let reported = self.reported(now).filter(|_| unread)?;
+        let reported = self.reported(now).filter(|_| self.is_unread())?;
         (opinion.reason == reported_reason(reported)).then_some(reported)
     }
 
@@ -452,15 +544,23 @@ impl Keeper {
 
     /// Until when everything that was read may be relied on. None: until it is seen to change.
     pub fn good_until(&self) -> Option<Timestamp> {
-        let ends = self
-            .evidence
-            .calendars()
-            .iter()
-            .filter_map(|reading| match reading {
-                Reading::Read { good_until, .. } => *good_until,
-                Reading::Unavailable(_) | Reading::Broken(_) => None,
-            });
-        ends.min()
+        match &self.evidence {
+            Evidence::Calendars(readings) => readings
+                .iter()
+                .filter_map(|reading| match reading {
+                    Reading::Read { good_until, .. } => *good_until,
+                    Reading::Unavailable(_) | Reading::Broken(_) => None,
+                })
+                .min(),
+            Evidence::Metric(observed) => observed.good_until(),
+            Evidence::Objects(observed) => observed.good_until(),
+            Evidence::Http(observed) => observed.good_until(),
+            Evidence::Nothing
+            | Evidence::Lists(_)
+            | Evidence::Votes(_)
+            | Evidence::Reporters { .. }
+            | Evidence::Gates(_) => None,
+        }
     }
 
     /// Why it says what it says at `now`, without the instants that would make each day's words
@@ -474,6 +574,16 @@ impl Keeper {
         {
             return schedule::cause(schedule, self.evidence.calendars(), moment.cause);
         }
+        let opinion = self.opinion(now);
+        match self.rule.as_ref() {
+            Ok(Rule::Metric(rule)) if !self.is_unread() => {
+                return metric::cause(rule, self.evidence.metric(), &opinion, now);
+            }
+            Ok(Rule::Http(rule)) if !self.is_unread() => {
+                return http::cause(rule, self.evidence.http(), &opinion, now);
+            }
+            _ => {}
+        }
         self.verdict(now).message
     }
 
@@ -482,7 +592,7 @@ impl Keeper {
         match opinion.reason {
             Reason::Suspended => "it is suspended".to_owned(),
             Reason::ClockSkew => skew(now.trust),
-            Reason::Expired if self.external().is_none() => match self.good_until() {
+            Reason::Expired if self.external().is_none() && !self.is_measured() => match self.good_until() {
                 Some(end) => format!(
                     "what it was judged from ran out {}",
                     words::instant_utc(end)
@@ -496,6 +606,13 @@ impl Keeper {
                     None => "it has no kind".to_owned(),
                 },
                 Ok(Rule::Revisions(rule)) => rule.explain(self.evidence.lists(), revision, opinion),
+                Ok(Rule::Metric(rule)) => {
+                    metric::explain(rule, self.evidence.metric(), opinion, now)
+                }
+                Ok(Rule::Objects(rule)) => {
+                    objects::explain(rule, self.evidence.objects(), opinion)
+                }
+                Ok(Rule::Http(rule)) => http::explain(rule, self.evidence.http(), opinion, now),
                 Ok(Rule::Approval(rule)) => {
                     let (approvals, authors, _) = self.evidence.votes();
                     rule.explain(approvals, authors, revision, opinion, now.at)

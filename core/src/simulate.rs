@@ -175,9 +175,15 @@ impl World {
             Ok(Kind::Approval(spec)) => (spec.forbid_self.iter())
                 .map(|authors| text(Holds::Authors, &authors.config_map_ref))
                 .collect(),
-            Ok(Kind::Manual(_) | Kind::Gates(_) | Kind::External(_)) | Err(NotOneKind) => {
-                Vec::new()
-            }
+            Ok(
+                Kind::Manual(_)
+                | Kind::Metric(_)
+                | Kind::Objects(_)
+                | Kind::Http(_)
+                | Kind::Gates(_)
+                | Kind::External(_),
+            )
+            | Err(NotOneKind) => Vec::new(),
         }
     }
 
@@ -201,7 +207,15 @@ impl World {
                 verified,
             }),
             Ok(Kind::External(_)) => Evidence::Reporters { verified },
-            Ok(Kind::Manual(_) | Kind::Gates(_)) | Err(NotOneKind) => Evidence::Nothing,
+            // Nobody measures here: what a status reports counts while it holds.
+            Ok(
+                Kind::Manual(_)
+                | Kind::Metric(_)
+                | Kind::Objects(_)
+                | Kind::Http(_)
+                | Kind::Gates(_),
+            )
+            | Err(NotOneKind) => Evidence::Nothing,
         }
     }
 

@@ -41,7 +41,7 @@ pub use schedule::{Calendar, Schedule, Window};
     namespaced,
     status = "GatekeeperStatus",
     derive = "PartialEq",
-    doc = "A Gatekeeper is one rule that admits a change or does not: a schedule of windows, a switch, lists of revisions, approvals, other gates, or what a third party reports. Gates name the gatekeepers that keep them.",
+    doc = "A Gatekeeper is one rule that admits a change or does not: a schedule of windows, a switch, lists of revisions, a metric, the state of objects, what an address answers, approvals, other gates, or what a third party reports. Gates name the gatekeepers that keep them.",
     validation = Rule::new("size(self.metadata.name) <= 63")
         .message("metadata.name: at most 63 characters, so that it fits a label"),
     printcolumn(name = "State", type_ = "string", json_path = ".status.state"),
@@ -62,12 +62,12 @@ pub use schedule::{Calendar, Schedule, Window};
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new("[has(self.schedule), has(self.manual), has(self.revisions), has(self.approval), has(self.gates), has(self.external)].filter(given, given).size() == 1")
-        .message("a Gatekeeper has exactly one kind; write one of schedule, manual, revisions, approval, gates, external")
+    validation = Rule::new("[has(self.schedule), has(self.manual), has(self.revisions), has(self.metric), has(self.objects), has(self.http), has(self.approval), has(self.gates), has(self.external)].filter(given, given).size() == 1")
+        .message("a Gatekeeper has exactly one kind; write one of schedule, manual, revisions, metric, objects, http, approval, gates, external")
 )]
 pub struct GatekeeperSpec {
-    /// What the verdict is while evidence cannot be had (a calendar that is missing or does not
-    /// answer). It covers nothing else.
+    /// What the verdict is while evidence cannot be had (a calendar that is missing, an address that
+    /// does not answer). It covers nothing else.
     #[serde(default)]
     pub on_error: Setting,
 
@@ -87,6 +87,18 @@ pub struct GatekeeperSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revisions: Option<Revisions>,
 
+    /// Admits while a value that Prometheus measures is within a range.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<Metric>,
+
+    /// Admits while other objects are as they should be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects: Option<Objects>,
+
+    /// Admits while an address answers as it should.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<Http>,
+
     /// Admits a revision that enough people approve of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalRule>,
@@ -101,10 +113,13 @@ pub struct GatekeeperSpec {
 }
 
 /// The names of the kinds, as a spec has them.
-pub const KINDS: [&str; 6] = [
+pub const KINDS: [&str; 9] = [
     "schedule",
     "manual",
     "revisions",
+    "metric",
+    "objects",
+    "http",
     "approval",
     "gates",
     "external",
@@ -120,6 +135,12 @@ pub enum Kind<'a> {
     Manual(&'a Manual),
     /// Lists of revisions.
     Revisions(&'a Revisions),
+    /// A value that is measured.
+    Metric(&'a Metric),
+    /// The state of other objects.
+    Objects(&'a Objects),
+    /// What an address answers.
+    Http(&'a Http),
     /// Votes.
     Approval(&'a ApprovalRule),
     /// Other gates.
@@ -135,6 +156,9 @@ impl Kind<'_> {
             Kind::Schedule(_) => "schedule",
             Kind::Manual(_) => "manual",
             Kind::Revisions(_) => "revisions",
+            Kind::Metric(_) => "metric",
+            Kind::Objects(_) => "objects",
+            Kind::Http(_) => "http",
             Kind::Approval(_) => "approval",
             Kind::Gates(_) => "gates",
             Kind::External(_) => "external",
@@ -158,6 +182,9 @@ impl GatekeeperSpec {
             schedule,
             manual,
             revisions,
+            metric,
+            objects,
+            http,
             approval,
             gates,
             external,
@@ -166,6 +193,9 @@ impl GatekeeperSpec {
             schedule.as_ref().map(Kind::Schedule),
             manual.as_ref().map(Kind::Manual),
             revisions.as_ref().map(Kind::Revisions),
+            metric.as_ref().map(Kind::Metric),
+            objects.as_ref().map(Kind::Objects),
+            http.as_ref().map(Kind::Http),
             approval.as_ref().map(Kind::Approval),
             gates.as_ref().map(Kind::Gates),
             external.as_ref().map(Kind::External),
@@ -246,6 +276,18 @@ pub struct EvidenceStatus {
     /// The calendars of a schedule, in the order of its windows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calendars: Vec<CalendarStatus>,
+
+    /// What the query of a metric came to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<MetricStatus>,
+
+    /// The objects, as they were seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects: Option<ObjectsStatus>,
+
+    /// What the address answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<HttpStatus>,
 
     /// The votes on the revisions that were voted on last: at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

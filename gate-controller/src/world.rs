@@ -161,7 +161,15 @@ impl World {
             Ok(Kind::External(_)) => Evidence::Reporters {
                 verified: verified(),
             },
-            Ok(Kind::Schedule(_) | Kind::Manual(_) | Kind::Revisions(_) | Kind::Gates(_))
+            Ok(
+                Kind::Schedule(_)
+                | Kind::Manual(_)
+                | Kind::Revisions(_)
+                | Kind::Metric(_)
+                | Kind::Objects(_)
+                | Kind::Http(_)
+                | Kind::Gates(_),
+            )
             | Err(_) => self.evidence.of(object),
         }
     }

@@ -11,24 +11,21 @@ use kube::ResourceExt;
 use sluice_core::approval::Authors;
 use sluice_core::gatekeeper::{Evidence, Votes};
 use sluice_core::revisions::List;
-use sluice_crds::gatekeeper::{ApprovalRule, ConfigMapKeyReference, Kind, NotOneKind, Revisions};
+use sluice_crds::gatekeeper::{
+    ApprovalRule, ConfigMapKeyReference, EvidenceStatus, Kind, NotOneKind, Revisions,
+};
 use sluice_crds::{Gatekeeper, GatekeeperSpec};
 
 pub mod config_maps;
 pub mod egress;
 #[cfg(test)]
 mod fake_api;
-#[allow(dead_code, reason = "wired in the next step")]
 mod http;
 mod lists;
-#[allow(dead_code, reason = "wired in the next step")]
 mod metric;
-#[allow(dead_code, reason = "wired in the next step")]
 pub mod objects;
-#[allow(dead_code, reason = "wired in the next step")]
 mod polling;
 mod schedule;
-#[allow(dead_code, reason = "wired in the next step")]
 mod secrets;
 mod source;
 
@@ -81,27 +78,51 @@ enum Seen {
     Calendars(Vec<schedule::Seen>),
     Lists(Vec<lists::Seen<List>>),
     Authors(Vec<lists::Seen<Authors>>),
+    Metric(Box<metric::Seen>),
+    Objects(Box<objects::Seen>),
+    Http(Box<http::Seen>),
 }
 
 impl Seen {
     fn calendars(&self) -> &[schedule::Seen] {
         match self {
             Seen::Calendars(seen) => seen,
-            Seen::Nothing | Seen::Lists(_) | Seen::Authors(_) => &[],
+            _ => &[],
         }
     }
 
     fn lists(&self) -> &[lists::Seen<List>] {
         match self {
             Seen::Lists(seen) => seen,
-            Seen::Nothing | Seen::Calendars(_) | Seen::Authors(_) => &[],
+            _ => &[],
         }
     }
 
     fn authors(&self) -> &[lists::Seen<Authors>] {
         match self {
             Seen::Authors(seen) => seen,
-            Seen::Nothing | Seen::Calendars(_) | Seen::Lists(_) => &[],
+            _ => &[],
+        }
+    }
+
+    fn metric(&self) -> Option<&metric::Seen> {
+        match self {
+            Seen::Metric(seen) => Some(seen),
+            _ => None,
+        }
+    }
+
+    fn objects(&self) -> objects::Seen {
+        match self {
+            Seen::Objects(seen) => objects::Seen::clone(seen),
+            _ => objects::Seen::default(),
+        }
+    }
+
+    fn http(&self) -> Option<&http::Seen> {
+        match self {
+            Seen::Http(seen) => Some(seen),
+            _ => None,
         }
     }
 }
@@ -121,6 +142,18 @@ impl Observation {
                 let authors = lists::known(author_lists(spec), self.seen.authors())?;
                 Some(votes(authors.into_iter().next()))
             }
+            Ok(Kind::Metric(spec)) => {
+                let seen = self.seen.metric().filter(|seen| seen.is_about(spec))?;
+                Some(Evidence::Metric(seen.observed.clone()))
+            }
+            Ok(Kind::Objects(spec)) => {
+                let known = objects::known(spec, &self.seen.objects())?;
+                Some(known.map_or(Evidence::Nothing, Evidence::Objects))
+            }
+            Ok(Kind::Http(spec)) => {
+                let seen = self.seen.http().filter(|seen| seen.is_about(spec))?;
+                Some(Evidence::Http(seen.observed.clone()))
+            }
             Ok(Kind::Manual(_) | Kind::Gates(_) | Kind::External(_)) | Err(NotOneKind) => {
                 Some(Evidence::default())
             }
@@ -131,10 +164,16 @@ impl Observation {
     /// a look.
     #[must_use]
     pub fn made_due(mut self) -> Self {
-        if let Seen::Calendars(calendars) = &mut self.seen {
-            for calendar in calendars {
-                calendar.make_due();
+        match &mut self.seen {
+            Seen::Calendars(calendars) => {
+                for calendar in calendars {
+                    calendar.make_due();
+                }
             }
+            Seen::Metric(seen) => seen.make_due(),
+            Seen::Objects(seen) => seen.make_due(),
+            Seen::Http(seen) => seen.make_due(),
+            Seen::Nothing | Seen::Lists(_) | Seen::Authors(_) => {}
         }
         self
     }
@@ -167,6 +206,7 @@ pub fn needs_evidence(spec: &GatekeeperSpec) -> bool {
         Ok(Kind::Schedule(spec)) => schedule::needs_evidence(spec),
         Ok(Kind::Revisions(spec)) => references(spec).next().is_some(),
         Ok(Kind::Approval(spec)) => author_lists(spec).next().is_some(),
+        Ok(Kind::Metric(_) | Kind::Objects(_) | Kind::Http(_)) => true,
         Ok(Kind::Manual(_) | Kind::Gates(_) | Kind::External(_)) | Err(NotOneKind) => false,
     }
 }
@@ -186,7 +226,11 @@ pub fn sources(object: &Gatekeeper) -> Vec<Source> {
         Ok(Kind::Schedule(spec)) => maps(&mut schedule::references(spec)),
         Ok(Kind::Revisions(spec)) => maps(&mut references(spec)),
         Ok(Kind::Approval(spec)) => maps(&mut author_lists(spec)),
-        Ok(Kind::Manual(_) | Kind::Gates(_) | Kind::External(_)) | Err(NotOneKind) => Vec::new(),
+        Ok(Kind::Objects(spec)) => objects::sources(spec, &namespace),
+        Ok(
+            Kind::Manual(_) | Kind::Metric(_) | Kind::Http(_) | Kind::Gates(_) | Kind::External(_),
+        )
+        | Err(NotOneKind) => Vec::new(),
     }
 }
 
@@ -229,10 +273,48 @@ pub async fn observe(
                 seen: Seen::Authors(seen),
             }
         }
+        Ok(Kind::Metric(spec)) => {
+            let said = said(object).and_then(|evidence| evidence.metric.as_ref());
+            let last = last.seen.metric();
+            let seen = metric::observe(object, spec, clients, last, said, now).await;
+            seen.map_or_else(Observation::default, |seen| Observation {
+                evidence: Evidence::Metric(seen.observed.clone()),
+                again: Some(seen.again()),
+                seen: Seen::Metric(Box::new(seen)),
+            })
+        }
+        Ok(Kind::Objects(spec)) => {
+            let said = said(object).and_then(|evidence| evidence.objects.as_ref());
+            let (watches, last) = (&clients.objects, last.seen.objects());
+            let seen = objects::observe(object, spec, watches, &last, said, now).await;
+            Observation {
+                evidence: seen.observed.clone().map_or(Evidence::Nothing, Evidence::Objects),
+                again: seen.again(),
+                seen: Seen::Objects(Box::new(seen)),
+            }
+        }
+        Ok(Kind::Http(spec)) => {
+            let said = said(object).and_then(|evidence| evidence.http.as_ref());
+            let last = last.seen.http();
+            let seen = http::observe(object, spec, clients, last, said, now).await;
+            seen.map_or_else(Observation::default, |seen| Observation {
+                evidence: Evidence::Http(seen.observed.clone()),
+                again: Some(seen.again()),
+                seen: Seen::Http(Box::new(seen)),
+            })
+        }
         Ok(Kind::Manual(_) | Kind::Gates(_) | Kind::External(_)) | Err(NotOneKind) => {
             Observation::default()
         }
     }
+}
+
+/// The evidence that a status has of this very spec: what a controller that has just started goes
+/// on from.
+fn said(object: &Gatekeeper) -> Option<&EvidenceStatus> {
+    let status = object.status.as_ref()?;
+    let is_current = status.observed_generation == object.metadata.generation;
+    status.evidence.as_ref().filter(|_| is_current)
 }
 
 fn namespace(object: &Gatekeeper) -> String {

@@ -91,7 +91,8 @@ fn compose(view: &View<'_>, forces: &Forces, obstacle: Option<&str>, now: Now) -
         message: Some(message),
     };
     let known = !stands_in(view, now);
-    let changed = differs(&before, &status) && (known || !is_as_good(&before, &status));
+    let changed = differs(&before, &status, is_measured(view))
+        && (known || !is_as_good(&before, &status));
     if !changed {
         status = before;
     }
@@ -116,13 +117,37 @@ fn settle(
 
 /// Whether a status says anything else. What comes into view at the far end of the outlook as time
 /// passes is nothing else: it is told when there is something to write.
-fn differs(before: &GateStatus, after: &GateStatus) -> bool {
+///
+/// Where gatekeepers are judged from what is measured, that the words of it change is nothing else
+/// either.
+fn differs(before: &GateStatus, after: &GateStatus, measured: bool) -> bool {
     let comparable = |status: &GateStatus| {
         let mut status = status.clone();
         status.upcoming.truncate(1);
+        if measured {
+            without_words(&mut status);
+        }
         status
     };
     comparable(before) != comparable(after) || !after.upcoming.starts_with(&before.upcoming)
+}
+
+fn without_words(status: &mut GateStatus) {
+    status.message = None;
+    for told in &mut status.verdicts {
+        told.verdict.message.clear();
+    }
+    for condition in &mut status.conditions {
+        condition.message.clear();
+    }
+}
+
+/// Whether any of the gatekeepers is judged from what is measured, itself or gates that keep it.
+fn is_measured(view: &View<'_>) -> bool {
+    view.keepers.iter().any(|sight| match sight {
+        Sight::Seen(keeper) => keeper.is_measured() || keeper.evidence().nested_is_measured(),
+        Sight::Missing | Sight::Forbidden | Sight::Unreadable(_) => false,
+    })
 }
 
 /// Whether any of the gatekeepers only repeats what its status reports.

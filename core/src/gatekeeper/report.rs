@@ -11,6 +11,7 @@ use crate::condition::{self, READY, RECONCILING, STALLED, Wanted};
 use crate::report::{self, time, whole_second};
 use crate::schedule::{Reading, Schedule};
 use crate::verdict::{Reason, Verdict, transition};
+use crate::{http, objects};
 
 /// What a gatekeeper's status should say.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,7 +63,7 @@ pub fn report(keeper: &Keeper, now: Now) -> Report {
             ..verdict.status()
         }),
     };
-    let changed = differs(&before, &status);
+    let changed = differs(&before, &status, keeper.is_measured());
     if !changed {
         status = before;
     }
@@ -107,15 +108,38 @@ fn valid_until(
 
 /// Whether a status says anything else, the instant of the look apart. What comes into view at the
 /// far end of the outlook as time passes is nothing else: it is told when there is something to
-/// write.
-fn differs(before: &GatekeeperStatus, after: &GatekeeperStatus) -> bool {
+/// write; and so is what is measured, as long as it comes to the same.
+fn differs(before: &GatekeeperStatus, after: &GatekeeperStatus, measured: bool) -> bool {
     let comparable = |status: &GatekeeperStatus| {
         let mut status = status.clone();
         status.observed_at = None;
         status.upcoming.truncate(1);
+        if measured {
+            without_measures(&mut status);
+        }
         status
     };
     comparable(before) != comparable(after) || !after.upcoming.starts_with(&before.upcoming)
+}
+
+/// Takes out of a status what another measurement changes although it comes to the same.
+fn without_measures(status: &mut GatekeeperStatus) {
+    if let Some(verdict) = &mut status.verdict {
+        verdict.message.clear();
+    }
+    for condition in &mut status.conditions {
+        condition.message.clear();
+    }
+    let Some(evidence) = &mut status.evidence else {
+        return;
+    };
+    if let Some(metric) = &mut evidence.metric {
+        metric.value = None;
+        metric.observed_at = None;
+    }
+    if let Some(http) = &mut evidence.http {
+        http.observed_at = None;
+    }
 }
 
 /// What the conditions are about: that a calendar cannot be had, even where the windows that are
@@ -164,6 +188,13 @@ fn evidence(keeper: &Keeper, now: Timestamp) -> Option<EvidenceStatus> {
             let (approvals, authors, _) = evidence.votes();
             status.votes = rule.latest(approvals, authors, MOST_VOTED_ON, now);
         }
+        Ok(Rule::Metric(rule)) => {
+            status.metric = evidence.metric().map(|observed| observed.status(rule));
+        }
+        Ok(Rule::Objects(_)) => {
+            status.objects = evidence.objects().and_then(objects::Observed::status);
+        }
+        Ok(Rule::Http(_)) => status.http = evidence.http().map(http::status),
         Ok(Rule::Manual | Rule::Revisions(_) | Rule::External | Rule::Gates) | Err(_) => {}
     }
     (status != EvidenceStatus::default()).then_some(status)

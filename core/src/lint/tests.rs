@@ -383,6 +383,51 @@ const BROKEN: &[(&str, &str, &str)] = &[
     ),
     ("revisions without a list", "Gatekeeper", "{revisions: {}}"),
     (
+        "secretRef: secrets",
+        "Gatekeeper",
+        "{metric: {address: 'http://a', query: up, range: {min: 1}, secretRef: {name: a}}}",
+    ),
+    (
+        "timeout: must be",
+        "Gatekeeper",
+        "{metric: {address: 'https://a', query: up, range: {min: 1}, timeout: 11s}}",
+    ),
+    (
+        "for: must be",
+        "Gatekeeper",
+        "{metric: {address: 'https://a', query: up, range: {min: 1}, for: 0s}}",
+    ),
+    (
+        "a range without limits",
+        "Gatekeeper",
+        "{metric: {address: 'https://a', query: up, range: {}}}",
+    ),
+    (
+        "min: must not be above",
+        "Gatekeeper",
+        "{metric: {address: 'https://a', query: up, range: {min: 2, max: 1}}}",
+    ),
+    (
+        "soak: must be",
+        "Gatekeeper",
+        "{objects: {serviceAccountName: a, of: [{apiVersion: v1, kind: Pod, name: a}], soak: 0s}}",
+    ),
+    (
+        "objects are named or selected",
+        "Gatekeeper",
+        "{objects: {serviceAccountName: a, of: [{apiVersion: v1, kind: Pod}]}}",
+    ),
+    (
+        "expression: takes the place",
+        "Gatekeeper",
+        "{objects: {serviceAccountName: a, of: [{apiVersion: v1, kind: Pod, name: a, condition: {type: Ready}, expression: 'true'}]}}",
+    ),
+    (
+        "kind: Secrets are never",
+        "Gatekeeper",
+        "{objects: {serviceAccountName: a, of: [{apiVersion: v1, kind: Secret, name: a}]}}",
+    ),
+    (
         "validFor: must be longer",
         "Gatekeeper",
         "{approval: {validFor: 0s}}",
