@@ -337,6 +337,8 @@ impl Keeper {
         }
         let until = match opinion.reason {
             Reason::Expired => None,
+            // A report is renewed before it runs out, as other evidence is.
+            _ if self.external().is_some() => None,
             _ => self.lasting(question).until,
         };
         let message = self.explain(&opinion, question);
@@ -452,6 +454,9 @@ impl Keeper {
 
     /// Until when everything that was read may be relied on. None: until it is seen to change.
     pub fn good_until(&self) -> Option<Timestamp> {
+        if let Some((_, report)) = self.external() {
+            return report.map(|report| report.expires_at.0);
+        }
         let ends = self
             .evidence
             .calendars()

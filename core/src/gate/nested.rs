@@ -19,6 +19,11 @@ use crate::verdict::{Opinion, Reason};
 /// The most gates that one gate may depend on, counted along every way.
 const MOST_GATES: usize = 128;
 
+/// What is said of a gate that may not be named.
+pub const FORBIDDEN: &str = "it is in another namespace, which --no-cross-namespace-refs forbids";
+/// How many gates a message names.
+const NAMED: usize = 3;
+
 /// What a name stands for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Named<T> {
@@ -309,12 +314,25 @@ pub(crate) fn explain(require: Require, nested: &[Nested], question: Question<'_
     let said: Vec<String> = nested
         .iter()
         .filter(|gate| gate.opinion(question).counts_as(require) == state)
+        .take(NAMED)
         .map(|gate| format!("gate {}: {}", gate.name, gate.explain(question)))
         .collect();
     said.join("; ")
 }
 
 impl Nested {
+    /// How much there is to ask for one answer.
+    pub(crate) fn weight(&self) -> usize {
+        let Found::Gate(Named::Here(found)) = &self.found else {
+            return 1;
+        };
+        let weight = |named: &Named<Arc<Keeper>>| match named {
+            Named::Here(keeper) => keeper.weight(),
+            Named::Missing | Named::Forbidden | Named::Unreadable(_) => 1,
+        };
+        1 + found.1.keepers.iter().map(weight).sum::<usize>()
+    }
+
     fn with_keepers(&self, make: &impl Fn(&Keeper) -> Keeper) -> Self {
         let found = match &self.found {
             Found::Gate(Named::Here(found)) => {
@@ -350,9 +368,7 @@ impl Nested {
                 explain_gate(&gathered.view(gate), question).2
             }
             Found::Gate(Named::Missing) => "there is no such gate".to_owned(),
-            Found::Gate(Named::Forbidden) => {
-                "it is in another namespace, which --no-cross-namespace-refs forbids".to_owned()
-            }
+            Found::Gate(Named::Forbidden) => FORBIDDEN.to_owned(),
             Found::Gate(Named::Unreadable(why)) => format!("it cannot be read: {why}"),
             Found::Cycle(by) => format!("it depends on itself: {by}"),
             Found::TooMany => format!("more than {MOST_GATES} gates hang together here"),
