@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use sluice_crds::gatekeeper::{External, Kind, VerdictStatus};
-use sluice_crds::{Approval, Gatekeeper, GatekeeperSpec, State};
+use sluice_crds::{Gatekeeper, GatekeeperSpec, State};
 
 use crate::clock::{Now, Trust};
-use crate::gate::nested::{self, Nested};
+use crate::gate::nested;
 use crate::question::Question;
 use crate::refusal::{Refusal, Refusals};
-use crate::revisions::{self, Revisions};
+use crate::revisions::Revisions;
 use crate::schedule::{self, Fault, Reading, Schedule};
 use crate::span::Span;
 use crate::timeline::{Cause, Moment, Timeline};
@@ -25,88 +25,14 @@ use crate::words;
 use crate::{approval, external, manual};
 
 mod ahead;
+mod evidence;
 mod report;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use ahead::{Ahead, MOST_LOOKS};
+pub use evidence::{Evidence, Votes};
 pub use report::{Report, report};
-
-/// What a gatekeeper was judged from, besides its spec and the clock.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum Evidence {
-    /// Nothing: there is nothing to look at, or nobody has looked yet.
-    #[default]
-    Nothing,
-    /// What came of reading a schedule's calendars, in the order of [`Schedule::calendars`].
-    Calendars(Vec<Reading>),
-    /// What came of reading lists of revisions, in the order of [`Revisions::sources`].
-    Lists(Vec<revisions::Reading>),
-    /// Votes.
-    Votes(Votes),
-    /// Whether somebody verifies who writes reports.
-    Reporters {
-        /// Somebody does.
-        verified: bool,
-    },
-    /// The gates that a gate is nested in, with everything that they name.
-    Gates(Arc<[Nested]>),
-}
-
-/// The votes for a gatekeeper, and what they are counted by.
-#[derive(Clone, Debug, Default)]
-pub struct Votes {
-    /// Every Approval that names it.
-    pub approvals: Arc<[Arc<Approval>]>,
-    /// Who the authors of revisions are, where that matters. None: nobody has looked yet.
-    pub authors: Option<approval::Reading>,
-    /// Whether somebody verifies who approves.
-    pub verified: bool,
-}
-
-/// The same list of votes, not one that says the same: comparing must be cheap.
-impl PartialEq for Votes {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.approvals, &other.approvals)
-            && self.authors == other.authors
-            && self.verified == other.verified
-    }
-}
-
-impl Evidence {
-    /// The readings of calendars.
-    pub fn calendars(&self) -> &[Reading] {
-        match self {
-            Evidence::Calendars(readings) => readings,
-            _ => &[],
-        }
-    }
-
-    fn lists(&self) -> &[revisions::Reading] {
-        match self {
-            Evidence::Lists(readings) => readings,
-            _ => &[],
-        }
-    }
-
-    fn votes(&self) -> (&[Arc<Approval>], Option<&approval::Reading>, bool) {
-        match self {
-            Evidence::Votes(votes) => (&votes.approvals, votes.authors.as_ref(), votes.verified),
-            _ => (&[], None, false),
-        }
-    }
-
-    fn verified(&self) -> bool {
-        matches!(self, Evidence::Reporters { verified: true })
-    }
-
-    fn gates(&self) -> &[Nested] {
-        match self {
-            Evidence::Gates(gates) => gates,
-            _ => &[],
-        }
-    }
-}
 
 /// A gatekeeper, ready to be asked.
 #[derive(Clone, Debug)]

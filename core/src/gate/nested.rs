@@ -7,8 +7,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use sluice_crds::gatekeeper::Gates;
-use sluice_crds::{Gate, GateReference, Require};
+use sluice_crds::{Gate, GateReference, GateSet, Require};
 
 use super::{Identity, Sight, View, explain as explain_gate, fold};
 use crate::gatekeeper::{Evidence, Keeper};
@@ -271,7 +270,7 @@ fn furthest(one: Option<Back>, other: Option<Back>) -> Option<Back> {
 }
 
 /// Everything that is wrong with a spec of the kind `gates`.
-pub(crate) fn check(spec: &Gates, field: &str) -> Result<(), Refusals> {
+pub(crate) fn check(spec: &GateSet, field: &str) -> Result<(), Refusals> {
     let mut mistakes = Vec::new();
     if spec.refs.is_empty() {
         mistakes.push(Refusal::new(
