@@ -64,10 +64,22 @@ impl Authors {
         Ok(Self(authors))
     }
 
-    fn of(&self, revision: &Revision) -> Option<&str> {
-        let mut all = self.0.iter();
-        let found = all.find(|(known, _)| known.is(revision));
-        found.map(|(_, author)| author.as_str())
+    /// Everybody who is named as an author of a revision.
+    fn of(&self, revision: &Revision) -> Vec<&str> {
+        let all = self.0.iter().filter(|(known, _)| known.is(revision));
+        all.map(|(_, author)| author.as_str()).collect()
+    }
+}
+
+/// Whether a vote is about `revision`. What is named too vaguely is nothing that anybody approves
+/// of; but a rejection of it counts: of a name without its digest for whatever bears that name, and
+/// of what nobody can read for everything.
+fn is_about(approval: &Approval, revision: &Revision) -> bool {
+    let rejects = approval.spec.decision == Vote::Reject;
+    match Revision::parse(&approval.spec.revision) {
+        Ok(named) if named.is(revision) => true,
+        Ok(named) => rejects && named.digest().is_none() && named.name() == revision.name(),
+        Err(_) => rejects,
     }
 }
 
@@ -147,11 +159,11 @@ impl Approvals {
             }
         }
         let status = |revision: &Revision| {
-            let author = match authors {
+            let authors = match authors {
                 Some(Reading::Read(authors)) => authors.of(revision),
-                Some(Reading::Unavailable(_) | Reading::Broken(_)) | None => None,
+                Some(Reading::Unavailable(_) | Reading::Broken(_)) | None => Vec::new(),
             };
-            self.tally(approvals, author, revision, now)
+            self.tally(approvals, &authors, revision, now)
                 .status(revision)
         };
         revisions.iter().map(status).collect()
@@ -162,14 +174,13 @@ impl Approvals {
     pub fn tally(
         &self,
         approvals: &[Arc<Approval>],
-        author: Option<&str>,
+        authors: &[&str],
         revision: &Revision,
         now: Timestamp,
     ) -> Tally {
         let mut tally = Tally::default();
         let about = |approval: &&Arc<Approval>| {
-            approval.metadata.deletion_timestamp.is_none()
-                && Revision::parse(&approval.spec.revision).is_ok_and(|named| named.is(revision))
+            approval.metadata.deletion_timestamp.is_none() && is_about(approval, revision)
         };
         for approval in approvals.iter().filter(about) {
             let vote = &approval.spec;
@@ -180,7 +191,7 @@ impl Approvals {
                 Vote::Reject => {}
                 Vote::Approve => {
                     let until = self.counts_until(approval);
-                    if until > now && self.may_vote(approval, author) {
+                    if until > now && self.may_vote(approval, authors) {
                         let known = tally.approved.entry(vote.by.clone()).or_insert(until);
                         *known = until.max(*known);
                     }
@@ -207,11 +218,11 @@ impl Approvals {
         ends.filter(|end| *end > now && *end < Timestamp::MAX).min()
     }
 
-    fn may_vote(&self, approval: &Approval, author: Option<&str>) -> bool {
+    fn may_vote(&self, approval: &Approval, authors: &[&str]) -> bool {
         let vote = &approval.spec;
         let in_a_group =
             self.groups.is_empty() || vote.groups.iter().any(|group| self.groups.contains(group));
-        in_a_group && !(self.forbids_self && author == Some(vote.by.as_str()))
+        in_a_group && !(self.forbids_self && authors.contains(&vote.by.as_str()))
     }
 
     /// What the votes come to.
@@ -223,18 +234,21 @@ impl Approvals {
         revision: Option<&Revision>,
         now: Timestamp,
     ) -> Opinion {
-        let author = match (self.forbids_self, authors, revision) {
-            (false, _, _) => None,
+        let authors = match (self.forbids_self, authors, revision) {
+            (false, _, _) => Vec::new(),
             (true, None, _) => return Opinion::closed(Reason::NotObserved),
             (true, Some(Reading::Unavailable(_)), _) => {
                 return Opinion::closed(Reason::EvidenceUnavailable);
             }
             (true, Some(Reading::Broken(_)), _) => return Opinion::closed(Reason::EvidenceBroken),
-            (true, Some(Reading::Read(_)), None) => None,
-            (true, Some(Reading::Read(authors)), Some(revision)) => match authors.of(revision) {
-                Some(author) => Some(author),
-                None => return Opinion::closed(Reason::EvidenceUnavailable),
-            },
+            (true, Some(Reading::Read(_)), None) => Vec::new(),
+            (true, Some(Reading::Read(authors)), Some(revision)) => {
+                let authors = authors.of(revision);
+                if authors.is_empty() {
+                    return Opinion::closed(Reason::EvidenceUnavailable);
+                }
+                authors
+            }
         };
         if !verified {
             return Opinion::closed(Reason::UnverifiedIdentity);
@@ -245,7 +259,7 @@ impl Approvals {
                 ..Opinion::of(State::Conditional, Reason::DependsOnRevision)
             };
         };
-        let tally = self.tally(approvals, author, revision, now);
+        let tally = self.tally(approvals, &authors, revision, now);
         if !tally.rejected.is_empty() {
             return Opinion::closed(Reason::Rejected);
         }
@@ -293,14 +307,14 @@ impl Approvals {
                 self.required
             );
         };
-        let author = match authors {
-            Some(Reading::Read(authors)) if self.forbids_self => match authors.of(revision) {
-                Some(author) => Some(author),
-                None => return format!("nobody says who the author of {revision} is"),
-            },
-            _ => None,
+        let authors = match authors {
+            Some(Reading::Read(authors)) if self.forbids_self => authors.of(revision),
+            _ => Vec::new(),
         };
-        let tally = self.tally(approvals, author, revision, now);
+        if self.forbids_self && authors.is_empty() {
+            return format!("nobody says who the author of {revision} is");
+        }
+        let tally = self.tally(approvals, &authors, revision, now);
         if !tally.rejected.is_empty() {
             return format!("{revision} is rejected by {}", tally.rejected.join(", "));
         }
@@ -334,3 +348,6 @@ impl Tally {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

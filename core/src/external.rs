@@ -50,12 +50,10 @@ pub(crate) fn opinion(
         }
         (state, _) => state,
     };
-    let until = Some(report.expires_at.0);
+    // That it expires is no change to foretell: reports are renewed.
     Opinion {
-        state,
-        reason: Reason::External,
-        until,
-        next: until.filter(|_| state != State::Closed),
+        until: Some(report.expires_at.0),
+        ..Opinion::of(state, Reason::External)
     }
 }
 
@@ -100,12 +98,11 @@ pub(crate) fn explain(
             let why = report.reason.as_ref();
             let why = why.map(|reason| format!(" ({})", words::clean(reason, LONGEST_REASON)));
             let why = why.unwrap_or_default();
-            format!(
-                "reported {}{only} by {}{why} until {}",
-                report.state,
-                report.by,
-                words::instant_utc(report.expires_at.0)
-            )
+            // Without its end: another report that says the same is no news.
+            format!("reported {}{only} by {}{why}", report.state, report.by)
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

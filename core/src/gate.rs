@@ -44,6 +44,16 @@ pub enum Sight<'a> {
     Seen(&'a Keeper),
 }
 
+impl Sight<'_> {
+    /// How much there is to ask for one answer.
+    fn weight(&self) -> usize {
+        match self {
+            Sight::Seen(keeper) => keeper.weight(),
+            Sight::Missing | Sight::Forbidden | Sight::Unreadable(_) => 1,
+        }
+    }
+}
+
 /// A gate and everything that it names.
 #[derive(Clone, Debug)]
 pub struct View<'a> {
@@ -108,11 +118,14 @@ pub fn explain<'q>(
     (answer, until(view, &forces, question), message)
 }
 
-/// What the gate says to another that is nested in it.
+/// What the gate says to another that is nested in it. Each gatekeeper is asked once: asked twice
+/// on every floor, gates that hang together in a chain would take longer with each by double.
 fn opinion(view: &View<'_>, question: Question<'_>) -> Opinion {
     let forces = force::judge(view.gate, view.identity, question.now);
-    let answer = answer_with(view, &forces, question);
-    let until = until(view, &forces, question);
+    let mut ends = Vec::new();
+    let said = opinions(view, question).inspect(|opinion| ends.extend(opinion.until));
+    let answer = answer_of(view, &forces, question, said);
+    let until = earliest(ends.into_iter().chain(forces.ends()), question);
     Opinion {
         until,
         next: until,
@@ -122,6 +135,16 @@ fn opinion(view: &View<'_>, question: Question<'_>) -> Opinion {
 
 /// The same, with the annotations and the terms of the spec read already.
 fn answer_with(view: &View<'_>, forces: &Forces, question: Question<'_>) -> Answer {
+    answer_of(view, forces, question, opinions(view, question))
+}
+
+/// The same of what its gatekeepers say, if that matters.
+fn answer_of(
+    view: &View<'_>,
+    forces: &Forces,
+    question: Question<'_>,
+    said: impl Iterator<Item = Opinion>,
+) -> Answer {
     let undisputed = |state, reason| Answer {
         state,
         reason,
@@ -142,7 +165,7 @@ fn answer_with(view: &View<'_>, forces: &Forces, question: Question<'_>) -> Answ
     if view.keepers.is_empty() {
         return undisputed(view.gate.spec.default.into(), Reason::Default);
     }
-    fold::fold(view.require(), opinions(view, question))
+    fold::fold(view.require(), said)
 }
 
 /// What each gatekeeper answers.
@@ -159,10 +182,14 @@ fn opinions(view: &View<'_>, question: Question<'_>) -> impl Iterator<Item = Opi
 /// time. None: nothing does.
 pub(crate) fn until(view: &View<'_>, forces: &Forces, question: Question<'_>) -> Option<Timestamp> {
     let verdicts = opinions(view, question).filter_map(|opinion| opinion.until);
-    verdicts
-        .chain(forces.ends())
-        .filter(|at| *at > question.now.at)
-        .min()
+    earliest(verdicts.chain(forces.ends()), question)
+}
+
+fn earliest(
+    instants: impl Iterator<Item = Timestamp>,
+    question: Question<'_>,
+) -> Option<Timestamp> {
+    instants.filter(|at| *at > question.now.at).min()
 }
 
 /// Everything that is wrong with a gate's spec, whether or not admission would have refused it.

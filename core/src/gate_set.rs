@@ -7,7 +7,7 @@
 use jiff::Timestamp;
 use sluice_crds::{CheckedGate, Decision, Require, Subject};
 
-use crate::gate::nested::Named;
+use crate::gate::nested::{FORBIDDEN, Named};
 use crate::gate::{self, View};
 use crate::question::Question;
 use crate::report::time;
@@ -118,7 +118,7 @@ fn ask(sight: &Named<View<'_>>, question: Question<'_>) -> (Opinion, String) {
         ),
         Named::Forbidden => (
             Opinion::closed(Reason::CrossNamespaceRef),
-            "it is in another namespace, which --no-cross-namespace-refs forbids".to_owned(),
+            FORBIDDEN.to_owned(),
         ),
         Named::Unreadable(why) => (
             Opinion::closed(Reason::InvalidSpec),

@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use sluice_crds::gatekeeper::{External, Kind, VerdictStatus};
-use sluice_crds::{Approval, Gatekeeper, GatekeeperSpec, State};
+use sluice_crds::{Gatekeeper, GatekeeperSpec, State};
 
 use crate::clock::{Now, Trust};
-use crate::gate::nested::{self, Nested};
+use crate::gate::nested;
 use crate::question::Question;
 use crate::refusal::{Refusal, Refusals};
-use crate::revisions::{self, Revisions};
+use crate::revisions::Revisions;
 use crate::schedule::{self, Fault, Reading, Schedule};
 use crate::span::Span;
 use crate::timeline::{Cause, Moment, Timeline};
@@ -25,120 +25,14 @@ use crate::words;
 use crate::{approval, external, http, manual, metric, objects};
 
 mod ahead;
+mod evidence;
 mod report;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use ahead::{Ahead, MOST_LOOKS};
+pub use evidence::{Evidence, Votes};
 pub use report::{Report, report};
-
-/// What a gatekeeper was judged from, besides its spec and the clock.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum Evidence {
-    /// Nothing: there is nothing to look at, or nobody has looked yet.
-    #[default]
-    Nothing,
-    /// What came of reading a schedule's calendars, in the order of [`Schedule::calendars`].
-    Calendars(Vec<Reading>),
-    /// What came of reading lists of revisions, in the order of [`Revisions::sources`].
-    Lists(Vec<revisions::Reading>),
-    /// What the query of a metric came to.
-    Metric(metric::Observed),
-    /// What objects there are, and how they are.
-    Objects(objects::Observed),
-    /// What an address answered.
-    Http(http::Observed),
-    /// Votes.
-    Votes(Votes),
-    /// Whether somebody verifies who writes reports.
-    Reporters {
-        /// Somebody does.
-        verified: bool,
-    },
-    /// The gates that a gate is nested in, with everything that they name.
-    Gates(Arc<[Nested]>),
-}
-
-/// The votes for a gatekeeper, and what they are counted by.
-#[derive(Clone, Debug, Default)]
-pub struct Votes {
-    /// Every Approval that names it.
-    pub approvals: Arc<[Arc<Approval>]>,
-    /// Who the authors of revisions are, where that matters. None: nobody has looked yet.
-    pub authors: Option<approval::Reading>,
-    /// Whether somebody verifies who approves.
-    pub verified: bool,
-}
-
-/// The same list of votes, not one that says the same: comparing must be cheap.
-impl PartialEq for Votes {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.approvals, &other.approvals)
-            && self.authors == other.authors
-            && self.verified == other.verified
-    }
-}
-
-impl Evidence {
-    /// The readings of calendars.
-    pub fn calendars(&self) -> &[Reading] {
-        match self {
-            Evidence::Calendars(readings) => readings,
-            _ => &[],
-        }
-    }
-
-    fn lists(&self) -> &[revisions::Reading] {
-        match self {
-            Evidence::Lists(readings) => readings,
-            _ => &[],
-        }
-    }
-
-    fn metric(&self) -> Option<&metric::Observed> {
-        match self {
-            Evidence::Metric(observed) => Some(observed),
-            _ => None,
-        }
-    }
-
-    fn objects(&self) -> Option<&objects::Observed> {
-        match self {
-            Evidence::Objects(observed) => Some(observed),
-            _ => None,
-        }
-    }
-
-    fn http(&self) -> Option<&http::Observed> {
-        match self {
-            Evidence::Http(observed) => Some(observed),
-            _ => None,
-        }
-    }
-
-    fn votes(&self) -> (&[Arc<Approval>], Option<&approval::Reading>, bool) {
-        match self {
-            Evidence::Votes(votes) => (&votes.approvals, votes.authors.as_ref(), votes.verified),
-            _ => (&[], None, false),
-        }
-    }
-
-    fn verified(&self) -> bool {
-        matches!(self, Evidence::Reporters { verified: true })
-    }
-
-    /// Whether anything is measured behind the gates that a gate is nested in.
-    pub(crate) fn nested_is_measured(&self) -> bool {
-        self.gates().iter().any(Nested::is_measured)
-    }
-
-    fn gates(&self) -> &[Nested] {
-        match self {
-            Evidence::Gates(gates) => gates,
-            _ => &[],
-        }
-    }
-}
 
 /// A gatekeeper, ready to be asked.
 #[derive(Clone, Debug)]
@@ -402,7 +296,8 @@ impl Keeper {
         }
         let until = match opinion.reason {
             Reason::Expired => None,
-            // What was measured is measured again before it runs out.
+            // A report is renewed before it runs out, as other evidence is.
+            _ if self.external().is_some() => None,
             _ if self.is_measured() => self.lasting(question).next,
             _ => self.lasting(question).until,
         };
@@ -544,6 +439,9 @@ impl Keeper {
 
     /// Until when everything that was read may be relied on. None: until it is seen to change.
     pub fn good_until(&self) -> Option<Timestamp> {
+        if let Some((_, report)) = self.external() {
+            return report.map(|report| report.expires_at.0);
+        }
         match &self.evidence {
             Evidence::Calendars(readings) => readings
                 .iter()

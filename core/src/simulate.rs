@@ -123,6 +123,8 @@ pub struct World {
     pub gatekeepers: BTreeMap<Key, Arc<Gatekeeper>>,
     /// Gates that nobody asks about but those above: they are nested in them.
     pub nested: BTreeMap<Key, Gate>,
+    /// Whether the author of an annotation is known, where that differs from gate to gate.
+    pub identities: BTreeMap<Key, Identity>,
     /// The approvals.
     pub approvals: BTreeMap<Key, Arc<Approval>>,
     /// The ConfigMaps. None: it may not be read.
@@ -221,14 +223,22 @@ impl World {
 
     /// Whether somebody makes sure who votes and who reports. In a cluster its controller knows.
     fn verifies(&self, gatekeeper: &Gatekeeper, identity: Identity) -> bool {
-        let verdict = gatekeeper
-            .status
-            .as_ref()
-            .and_then(|status| status.verdict.as_ref());
+        // What it says only where somebody does.
+        const PROOFS: [Reason; 6] = [
+            Reason::DependsOnRevision,
+            Reason::Approved,
+            Reason::AwaitingApproval,
+            Reason::Rejected,
+            Reason::External,
+            Reason::RevisionNotListed,
+        ];
+        let status = gatekeeper.status.as_ref();
+        let status = status.filter(|it| it.observed_generation == gatekeeper.metadata.generation);
+        let verdict = status.and_then(|status| status.verdict.as_ref());
         match self.origin {
             Origin::Files => identity != Identity::Unverified,
             Origin::Cluster => {
-                verdict.is_none_or(|verdict| verdict.reason != Reason::UnverifiedIdentity.as_str())
+                verdict.is_some_and(|said| PROOFS.iter().any(|proof| proof.as_str() == said.reason))
             }
         }
     }

@@ -5,11 +5,11 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::gate_set::GateSet;
 use crate::values::{Duration, Setting, State, Transition};
 
 mod approval;
 mod external;
-mod gates;
 mod http;
 mod manual;
 mod metric;
@@ -20,7 +20,6 @@ mod schedule;
 
 pub use approval::{ApprovalRule, ApprovalStatus, Authors};
 pub use external::{External, ExternalReport};
-pub use gates::Gates;
 pub use http::{Http, HttpStatus};
 pub use manual::Manual;
 pub use metric::{Metric, MetricStatus, Range};
@@ -103,9 +102,9 @@ pub struct GatekeeperSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalRule>,
 
-    /// Admits what other gates admit.
+    /// Admits what other gates admit, each by itself or all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gates: Option<Gates>,
+    pub gates: Option<GateSet>,
 
     /// Admits what a third party reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -144,7 +143,7 @@ pub enum Kind<'a> {
     /// Votes.
     Approval(&'a ApprovalRule),
     /// Other gates.
-    Gates(&'a Gates),
+    Gates(&'a GateSet),
     /// Reports of a third party.
     External(&'a External),
 }

@@ -196,7 +196,6 @@ where
                 let fresh: HashMap<_, _> = std::mem::take(listed).into_iter().collect();
                 let all: Vec<_> = fresh.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
                 let mut before = std::mem::replace(&mut *self.write(), fresh);
-                self.progress.send_replace(Progress::Synced);
                 for (key, now) in &all {
                     let before = before.remove(key);
                     changed(Change {
@@ -212,6 +211,8 @@ where
                         now: None,
                     });
                 }
+                // After whoever keeps an index has heard of everything.
+                self.progress.send_replace(Progress::Synced);
             }
             Event::Apply(object) => {
                 let (key, object) = seen(object);

@@ -29,6 +29,23 @@ fn is_touched(change: &Change<'_, Gate>) -> bool {
     }
 }
 
+/// Whether gates that a gate is nested in may come to anything else: whatever happened but a change
+/// of nothing else than its status.
+fn may_matter(change: &Change<'_, Gate>) -> bool {
+    let asks = |seen: &Seen<Gate>| {
+        let metadata = &seen.object()?.metadata;
+        Some((
+            metadata.uid.clone(),
+            metadata.generation,
+            metadata.annotations.clone(),
+        ))
+    };
+    match (change.before.and_then(asks), change.now.and_then(asks)) {
+        (Some(before), Some(now)) => before != now,
+        (None, _) | (_, None) => true,
+    }
+}
+
 /// Puts objects into the queue.
 #[derive(Clone)]
 pub(crate) struct Waker {
@@ -52,7 +69,7 @@ impl Waker {
         };
         let work = Work::Gate(change.key.clone());
         self.queue.push(work, urgency, self.clock.now());
-        if urgency == Urgency::Person || change.before.is_none() {
+        if may_matter(change) {
             self.dependents(change.key);
         }
     }
@@ -60,7 +77,7 @@ impl Waker {
     /// What this controller wrote onto a gate has come back. For the gate itself it is no news; the
     /// gates that it is nested in see a force on it that was accepted.
     pub(crate) fn accepted(&self, change: &Change<'_, Gate>) {
-        if is_touched(change) {
+        if may_matter(change) {
             self.dependents(change.key);
         }
     }

@@ -5,6 +5,7 @@
 //! writing of statuses takes.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use hashbrown::HashMap;
@@ -46,6 +47,8 @@ pub struct World {
     /// Which gatekeepers name which gates.
     nesting: Mutex<Users>,
     standing: RwLock<Standing>,
+    /// Whether the standing has been found out.
+    known: AtomicBool,
     cross_namespace: bool,
 }
 
@@ -71,6 +74,7 @@ impl World {
             users: Mutex::default(),
             nesting: Mutex::default(),
             standing: RwLock::new(standing),
+            known: AtomicBool::new(false),
             cross_namespace,
         }
     }
@@ -101,7 +105,18 @@ impl World {
         self.gates.is_synced() && self.gatekeepers.is_synced() && self.approvals.is_synced()
     }
 
-    /// Waits for that.
+    /// Whether decisions can be made: everything is listed, the policies have been looked for, the
+    /// clocks compared.
+    pub fn is_ready(&self) -> bool {
+        self.is_synced() && self.known.load(Ordering::Relaxed)
+    }
+
+    /// From now on they can.
+    pub(crate) fn ready(&self) {
+        self.known.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits for everything to be listed.
     pub async fn synced(&self) {
         self.gates.synced().await;
         self.gatekeepers.synced().await;
@@ -209,21 +224,17 @@ impl World {
     }
 
     /// The gatekeepers and gates that depend on a gate, near and far.
-    pub fn dependents(&self, gate: &ObjectKey) -> Vec<Work> {
+    pub fn dependents(&self, gate: &ObjectKey) -> BTreeSet<Work> {
         let (users, nesting) = (lock(&self.users), lock(&self.nesting));
-        let mut found: Vec<Work> = Vec::new();
+        let mut found: BTreeSet<Work> = BTreeSet::new();
         let mut gates = vec![gate.clone()];
         while let Some(gate) = gates.pop() {
             for gatekeeper in nesting.of(&gate) {
-                let work = Work::Gatekeeper(gatekeeper.clone());
-                if found.contains(&work) {
+                if !found.insert(Work::Gatekeeper(gatekeeper.clone())) {
                     continue;
                 }
-                found.push(work);
                 for gate in users.of(&gatekeeper) {
-                    let work = Work::Gate(gate.clone());
-                    if !found.contains(&work) {
-                        found.push(work);
+                    if found.insert(Work::Gate(gate.clone())) {
                         gates.push(gate);
                     }
                 }

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams};
 use sluice_core::Now;
+use sluice_core::gate::nested::FORBIDDEN;
 use sluice_core::gate::{Identity, force};
 use sluice_core::simulate::{Decision, Key, Origin, Scene, World};
 use sluice_crds::gate::Override;
@@ -80,14 +81,19 @@ impl Seen {
         let gate = self.world.gates.get(key)?;
         let identity = self.identity(gate, now);
         let uncounted = reach::uncounted(gate);
-        if uncounted.is_empty() {
-            Scene::new(&self.world, key, identity, now)
-        } else {
-            let mut world = self.world.clone();
-            let counts = |keeper: &Key| uncounted.iter().all(|(key, _)| key != keeper);
-            world.gatekeepers.retain(|keeper, _| counts(keeper));
-            Scene::new(&world, key, identity, now)
+        let nests = |keeper: &Arc<Gatekeeper>| keeper.spec.gates.is_some();
+        if uncounted.is_empty() && !self.world.gatekeepers.values().any(nests) {
+            return Scene::new(&self.world, key, identity, now);
         }
+        let mut world = self.world.clone();
+        let counts = |keeper: &Key| uncounted.iter().all(|(key, _)| key != keeper);
+        world.gatekeepers.retain(|keeper, _| counts(keeper));
+        // Each gate around which there are others has forces of its own.
+        let gates = self.world.gates.iter().chain(&self.world.nested);
+        world.identities = gates
+            .map(|(key, gate)| (key.clone(), self.identity(gate, now)))
+            .collect();
+        Scene::new(&world, key, identity, now)
     }
 
     /// What is decided about the gate of a scene at `now`.
@@ -193,12 +199,18 @@ async fn nested(connection: &Connection, world: &mut World) -> Result<()> {
     Ok(())
 }
 
-/// The gates that a gatekeeper names.
+/// The gates that a gatekeeper names; those in other namespaces if its controller has said what
+/// comes of them, and not that they do not count.
 fn named_by(keeper: &Gatekeeper) -> Vec<Key> {
     let own = Key::of(&keeper.metadata).namespace;
+    let status = keeper.status.as_ref();
+    let status = status.filter(|it| it.observed_generation == keeper.metadata.generation);
+    let verdict = status.and_then(|status| status.verdict.as_ref());
+    let reach = verdict.is_some_and(|said| !said.message.contains(FORBIDDEN));
     let references = keeper.spec.gates.iter().flat_map(|gates| &gates.refs);
     references
         .map(|it| Key::from_reference(&own, it.namespace.as_deref(), &it.name))
+        .filter(|key| reach || key.namespace == own)
         .collect()
 }
 

@@ -7,8 +7,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use sluice_crds::gatekeeper::Gates;
-use sluice_crds::{Gate, GateReference, Require};
+use sluice_crds::{Gate, GateReference, GateSet, Require};
 
 use super::{Identity, Sight, View, explain as explain_gate, fold};
 use crate::gatekeeper::{Evidence, Keeper};
@@ -18,6 +17,11 @@ use crate::verdict::{Opinion, Reason};
 
 /// The most gates that one gate may depend on, counted along every way.
 const MOST_GATES: usize = 128;
+
+/// What is said of a gate that may not be named.
+pub const FORBIDDEN: &str = "it is in another namespace, which --no-cross-namespace-refs forbids";
+/// How many gates a message names.
+const NAMED: usize = 3;
 
 /// What a name stands for.
 #[derive(Clone, Debug, PartialEq)]
@@ -266,7 +270,7 @@ fn furthest(one: Option<Back>, other: Option<Back>) -> Option<Back> {
 }
 
 /// Everything that is wrong with a spec of the kind `gates`.
-pub(crate) fn check(spec: &Gates, field: &str) -> Result<(), Refusals> {
+pub(crate) fn check(spec: &GateSet, field: &str) -> Result<(), Refusals> {
     let mut mistakes = Vec::new();
     if spec.refs.is_empty() {
         mistakes.push(Refusal::new(
@@ -309,6 +313,7 @@ pub(crate) fn explain(require: Require, nested: &[Nested], question: Question<'_
     let said: Vec<String> = nested
         .iter()
         .filter(|gate| gate.opinion(question).counts_as(require) == state)
+        .take(NAMED)
         .map(|gate| format!("gate {}: {}", gate.name, gate.explain(question)))
         .collect();
     said.join("; ")
@@ -325,6 +330,18 @@ impl Nested {
             Named::Here(keeper) => keeper.is_measured() || keeper.evidence().nested_is_measured(),
             Named::Missing | Named::Forbidden | Named::Unreadable(_) => false,
         })
+    }
+
+    /// How much there is to ask for one answer.
+    pub(crate) fn weight(&self) -> usize {
+        let Found::Gate(Named::Here(found)) = &self.found else {
+            return 1;
+        };
+        let weight = |named: &Named<Arc<Keeper>>| match named {
+            Named::Here(keeper) => keeper.weight(),
+            Named::Missing | Named::Forbidden | Named::Unreadable(_) => 1,
+        };
+        1 + found.1.keepers.iter().map(weight).sum::<usize>()
     }
 
     fn with_keepers(&self, make: &impl Fn(&Keeper) -> Keeper) -> Self {
@@ -362,9 +379,7 @@ impl Nested {
                 explain_gate(&gathered.view(gate), question).2
             }
             Found::Gate(Named::Missing) => "there is no such gate".to_owned(),
-            Found::Gate(Named::Forbidden) => {
-                "it is in another namespace, which --no-cross-namespace-refs forbids".to_owned()
-            }
+            Found::Gate(Named::Forbidden) => FORBIDDEN.to_owned(),
             Found::Gate(Named::Unreadable(why)) => format!("it cannot be read: {why}"),
             Found::Cycle(by) => format!("it depends on itself: {by}"),
             Found::TooMany => format!("more than {MOST_GATES} gates hang together here"),

@@ -34,7 +34,8 @@ pub(super) fn look_ahead(view: &View<'_>, forces: &Forces, question: Question<'_
     let mut course = Course::new(view, forces, question);
     let mut outlook = Outlook::default();
     let (mut at, mut state) = (now, None);
-    for _ in 0..MOST_LOOKS {
+    let weight: usize = view.keepers.iter().map(Sight::weight).sum();
+    for _ in 0..MOST_LOOKS / weight.max(1) {
         let Some((then, next)) = course.at(at) else {
             break;
         };

@@ -9,6 +9,7 @@ use sluice_crds::State;
 
 use super::{Keeper, Rule, reason_of};
 use crate::clock::Trust;
+use crate::gate::nested::Nested;
 use crate::question::Question;
 use crate::schedule::{HORIZON, Schedule, UPCOMING, WindowCovers};
 use crate::timeline::{States, Timeline};
@@ -30,6 +31,13 @@ pub(crate) struct Ahead<'a> {
 }
 
 impl Keeper {
+    /// How much there is to ask for one answer: itself, and everything behind the gates that it
+    /// names.
+    pub(crate) fn weight(&self) -> usize {
+        let behind: usize = self.evidence.gates().iter().map(Nested::weight).sum();
+        1 + behind
+    }
+
     /// What it answers from now on.
     pub(crate) fn ahead<'a>(&'a self, question: Question<'a>) -> Ahead<'a> {
         Ahead {
@@ -48,7 +56,7 @@ impl Keeper {
         let mut changes: Vec<(Timestamp, State)> = Vec::new();
         let mut ahead = self.ahead(question);
         let (mut at, mut state) = (now, None);
-        for _ in 0..MOST_LOOKS {
+        for _ in 0..MOST_LOOKS / self.weight() {
             let Some(opinion) = ahead.at(at) else { break };
             if state.is_some_and(|state| state != opinion.state) {
                 changes.push((at, opinion.state));

@@ -7,7 +7,7 @@
 //! | anything else | a glob (`*`, `?`, `[…]`, `{a,b}`) over the name, the version, or the whole revision |
 
 use globset::{GlobBuilder, GlobMatcher};
-use semver::VersionReq;
+use semver::{BuildMetadata, Version, VersionReq};
 
 use super::Revision;
 
@@ -73,7 +73,7 @@ impl Pattern {
                 revision.name().is_some_and(|name| glob.is_match(name))
                     || revision
                         .version()
-                        .is_some_and(|version| glob.is_match(version.to_string()))
+                        .is_some_and(|version| is_version(glob, version))
                     || glob.is_match(revision.to_string())
             }
         }
@@ -83,6 +83,18 @@ impl Pattern {
     pub fn as_str(&self) -> &str {
         &self.text
     }
+}
+
+/// Whether a glob matches a version, with or without a leading `v` and its build metadata: Flux adds
+/// those, and none of them makes another version.
+fn is_version(glob: &GlobMatcher, version: &Version) -> bool {
+    let plain = Version {
+        build: BuildMetadata::EMPTY,
+        ..version.clone()
+    };
+    [version, &plain]
+        .iter()
+        .any(|version| glob.is_match(version.to_string()) || glob.is_match(format!("v{version}")))
 }
 
 fn rule(text: &str) -> Result<Rule, String> {
@@ -146,6 +158,10 @@ mod tests {
     #[case::branch("release-*", "release-2026@sha1:{commit}", true)]
     #[case::branch_with_slash("release/*", "release/2026/11@sha1:{commit}", true)]
     #[case::version_glob("1.4.?", "v1.4.2", true)]
+    #[case::version_without_build("6.7.1", "6.7.1+3", true)]
+    #[case::version_with_v("v1.4.3", "1.4.3", true)]
+    #[case::version_without_v("1.4.3", "v1.4.3@sha1:{commit}", true)]
+    #[case::another_version("6.7.1", "6.7.10", false)]
     #[case::whole("main@sha1:4f2a*", "main@sha1:{commit}", true)]
     #[case::another_branch("release-*", "main@sha1:{commit}", false)]
     #[case::everything("*", "{commit}", true)]

@@ -21,7 +21,8 @@ pub(super) struct Seen<'a> {
 impl Seen<'_> {
     /// Writes into the annotations what the controller would write on seeing them.
     pub(super) fn complete(&self, mut gate: Gate) -> Gate {
-        if let Some(completion) = force::read(&gate, self.identity, self.from).completion {
+        let identity = self.identity(&gate);
+        if let Some(completion) = force::read(&gate, identity, self.from).completion {
             let annotations = gate.metadata.annotations.get_or_insert_default();
             annotations.extend(completion);
         }
@@ -55,7 +56,8 @@ impl Sources for Seen<'_> {
         }
     }
 
-    fn identity(&self, _: &Gate) -> Identity {
-        self.identity
+    fn identity(&self, gate: &Gate) -> Identity {
+        let known = self.world.identities.get(&Key::of(&gate.metadata));
+        known.copied().unwrap_or(self.identity)
     }
 }

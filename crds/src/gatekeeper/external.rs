@@ -1,6 +1,7 @@
 //! `external`: what a third party reports.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,8 +19,13 @@ pub struct External {
 
 /// What a third party reports. It writes this, and nothing else, to the status subresource, under
 /// a field manager of its own.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("self.expiresAt < timestamp('9999-12-30T00:00:00Z')")
+        .message("expiresAt: must be before 9999-12-30T00:00:00Z; write an earlier instant")
+        .field_path(".expiresAt")
+)]
 pub struct ExternalReport {
     /// Open: changes may go out.
     pub state: Setting,

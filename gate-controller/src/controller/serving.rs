@@ -37,7 +37,7 @@ pub(super) async fn serve(
         shutdown,
         || {
             let world = Arc::clone(&parts.world);
-            http::health(move || match world.is_synced() {
+            http::health(move || match world.is_ready() {
                 true => Ok(()),
                 false => Err("the caches have not synced yet".to_owned()),
             })

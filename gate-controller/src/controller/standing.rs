@@ -28,6 +28,7 @@ pub(super) fn follow(
             // Where its sender is gone, it was known.
             let _ = known.wait_for(|known| *known).await;
         }
+        world.ready();
         tracing::info!("every cache has synced");
     }
 }

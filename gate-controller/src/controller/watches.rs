@@ -69,10 +69,12 @@ async fn follow_gatekeepers(parts: Parts, tracker: Tracker) {
             }
         }
         let work = Work::Gatekeeper(change.key.clone());
-        if change.now.is_some_and(|now| parts.is_ours(&work, now)) {
+        let respecified = is_respecified(&change);
+        // Of a list, the write may be known before what it was decided from has been told.
+        if change.now.is_some_and(|now| parts.is_ours(&work, now)) && !respecified {
             return;
         }
-        waker.gatekeeper(change.key, is_respecified(&change));
+        waker.gatekeeper(change.key, respecified);
         if change.now.is_none() {
             parts.gone(&work);
         }

@@ -37,8 +37,7 @@ pub struct CheckRequest {
     /// The gates that it has to pass.
     pub gates: Gates,
 
-    /// The namespace that the change is for: where gates are that are named without one. Gates that
-    /// a GatePolicy asks of this namespace are checked besides.
+    /// The namespace that the change is for: where gates are that are named without one.
     #[schemars(
         length(min = 1, max = 63),
         regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")

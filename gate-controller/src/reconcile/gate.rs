@@ -54,7 +54,7 @@ async fn accept(
     key: &ObjectKey,
     mut gate: Gate,
     report: Report,
-    completion: BTreeMap<String, String>,
+    mut completion: BTreeMap<String, String>,
     at: Timestamp,
 ) -> Result<Outcome, kube::Error> {
     if report.answer.state == State::Closed && Before::of(&gate).differs(&report) {
@@ -63,6 +63,14 @@ async fn accept(
             Some(written) => written,
             None => return Ok(gone(context, key)),
         };
+        // Perhaps somebody has changed or ended the force meanwhile: it must not come back.
+        let mut report = decide(context, &gate, at);
+        let Some(still) = report.completion.take() else {
+            let wake = report.wake;
+            apply::apply(context, key, &gate, report, at).await?;
+            return Ok(Outcome::Wake(wake));
+        };
+        completion = still;
     }
     let refused = match apply::complete(context, key, &gate, completion).await {
         Ok(()) => None,

@@ -32,6 +32,10 @@ impl Ballots {
             namespace: Arc::clone(&change.key.namespace),
             name: approval.spec.gatekeeper_ref.name.as_str().into(),
         };
+        let version = |approval: &Arc<Approval>| approval.metadata.resource_version.clone();
+        if before.is_some() && before.map(version) == now.map(version) {
+            return BTreeSet::new();
+        }
         let (was_for, is_for) = (before.map(gatekeeper), now.map(gatekeeper));
         if let Some(gatekeeper) = &was_for {
             self.set(gatekeeper, &change.key.name, None);

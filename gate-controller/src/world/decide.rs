@@ -44,6 +44,6 @@ impl Decide for Decider {
     }
 
     fn synced(&self) -> bool {
-        self.world.is_synced()
+        self.world.is_ready()
     }
 }

@@ -27,6 +27,8 @@ mod process;
 mod raw;
 mod seen;
 
+/// How many gates are forced, one after the other.
+const FORCED: usize = 9;
 /// Where the herd lives.
 const NAMESPACE: &str = "sluice-scale";
 
@@ -223,7 +225,7 @@ impl std::fmt::Display for Table {
         writeln!(
             f,
             "| {} gates forced in the midst, until the status: p50, last | {:.0} ms, {:.0} ms |",
-            herd::FORCED,
+            FORCED,
             forced.at(0.5) * 1e3,
             forced.at(1.0) * 1e3
         )?;

@@ -163,7 +163,8 @@ mod tests {
         // Applied anew without the mark, they lose it.
         applier.documents(policies).await.unwrap();
         let error = refuse(&client, "there").await.unwrap_err().to_string();
-        let words = "Sluice is installed on there (ValidatingAdmissionPolicy sluice-gate-overrides, \
+        let words = "Sluice is installed on there (ValidatingAdmissionPolicy sluice-approvals, \
+                     ValidatingAdmissionPolicy sluice-gate-overrides, \
                      ValidatingAdmissionPolicy sluice-status-writers): ";
         assert!(error.starts_with(words), "{error}");
     }

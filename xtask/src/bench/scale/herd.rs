@@ -16,10 +16,8 @@ use sluice_crds::{Gate, GateSpec, Gatekeeper, GatekeeperSpec};
 use sluice_tests::poll;
 
 use super::seen::Ordered;
-use super::{NAMESPACE, connections};
+use super::{FORCED, NAMESPACE, connections};
 
-/// How many gates are forced, one after the other.
-pub(super) const FORCED: usize = 9;
 /// How long whoever forces them takes a breath.
 const BREATH: Duration = Duration::from_millis(50);
 

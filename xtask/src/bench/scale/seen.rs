@@ -14,8 +14,7 @@ use sluice_crds::{Gate, Gatekeeper, State};
 use sluice_tests::poll;
 use tokio::task::JoinSet;
 
-use super::NAMESPACE;
-use super::herd::FORCED;
+use super::{FORCED, NAMESPACE};
 
 /// How long the last of them may take.
 const PATIENCE: Duration = Duration::from_secs(180);

@@ -1,0 +1,154 @@
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use rstest::rstest;
+use sluice_crds::ApprovalSpec;
+use sluice_crds::approval::LocalReference;
+
+use super::*;
+
+const COMMIT: &str = "4f2a9c1e0b7d8a6f5e4d3c2b1a09f8e7d6c5b4a3";
+const NOW: &str = "2026-11-20T12:00:00Z";
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn revision() -> Revision {
+    Revision::parse(&format!("v1.4.2@sha1:{COMMIT}")).unwrap()
+}
+
+fn rule(spec: &str) -> Approvals {
+    let spec: Spec = serde_saphyr::from_str(spec).unwrap();
+    Approvals::read(&spec, "spec.approval").unwrap()
+}
+
+/// A vote by a letter: a, b, c approve, and A, B, C reject, in the groups `x` and so on.
+fn vote(by: char, revision: &str, created: &str) -> Arc<Approval> {
+    let mut approval = Approval::new(
+        &format!("vote-{by}"),
+        ApprovalSpec {
+            gatekeeper_ref: LocalReference {
+                name: "release".to_owned(),
+            },
+            revision: revision.to_owned(),
+            decision: match by.is_uppercase() {
+                true => Vote::Reject,
+                false => Vote::Approve,
+            },
+            by: by.to_lowercase().to_string(),
+            groups: vec![format!("group-{}", by.to_lowercase())],
+            reason: None,
+        },
+    );
+    approval.metadata.creation_timestamp = Some(Time(at(created)));
+    Arc::new(approval)
+}
+
+fn votes(letters: &str) -> Vec<Arc<Approval>> {
+    let revision = revision().to_string();
+    letters
+        .chars()
+        .map(|by| vote(by, &revision, "2026-11-20T10:00:00Z"))
+        .collect()
+}
+
+fn says(rule: &Approvals, approvals: &[Arc<Approval>]) -> Reason {
+    let opinion = rule.opinion(approvals, None, true, Some(&revision()), at(NOW));
+    assert_eq!(
+        opinion.state == State::Open,
+        opinion.reason == Reason::Approved
+    );
+    opinion.reason
+}
+
+#[rstest]
+#[case::nobody("", Reason::AwaitingApproval)]
+#[case::one("a", Reason::AwaitingApproval)]
+#[case::one_twice("aa", Reason::AwaitingApproval)]
+#[case::two("ab", Reason::Approved)]
+#[case::one_rejects("abC", Reason::Rejected)]
+#[case::on_second_thought("abA", Reason::Rejected)]
+fn votes_are_counted_by_person(#[case] letters: &str, #[case] reason: Reason) {
+    assert_eq!(says(&rule("{required: 2}"), &votes(letters)), reason);
+}
+
+#[test]
+fn an_approval_counts_for_its_time_and_a_rejection_for_ever() {
+    let rule = rule("{validFor: 2h}");
+    let opinion = |now| rule.opinion(&votes("a"), None, true, Some(&revision()), at(now));
+    let open = opinion("2026-11-20T11:59:59Z");
+    assert_eq!((open.state, open.until), (State::Open, Some(at(NOW))));
+    assert_eq!(opinion(NOW).reason, Reason::AwaitingApproval);
+    let rejected = rule.opinion(
+        &votes("A"),
+        None,
+        true,
+        Some(&revision()),
+        at("2036-01-01T00:00:00Z"),
+    );
+    assert_eq!(rejected.reason, Reason::Rejected);
+    // Where nobody asks about a revision, the next end is when to look again.
+    let any = rule.opinion(&votes("a"), None, true, None, at("2026-11-20T11:00:00Z"));
+    assert_eq!((any.state, any.until), (State::Conditional, Some(at(NOW))));
+}
+
+#[rstest]
+#[case::same_commit_elsewhere("main@sha1:{commit}", Reason::Approved, Reason::Rejected)]
+#[case::tag_alone("v1.4.2", Reason::AwaitingApproval, Reason::Rejected)]
+#[case::another_tag("v1.4.3", Reason::AwaitingApproval, Reason::AwaitingApproval)]
+#[case::cut_short("main@4f2a9c1", Reason::AwaitingApproval, Reason::Rejected)]
+#[case::another_commit(
+    "v1.4.2@sha1:0000000000000000000000000000000000000000",
+    Reason::AwaitingApproval,
+    Reason::AwaitingApproval
+)]
+fn what_is_vague_approves_of_nothing_and_rejects_what_it_may_mean(
+    #[case] text: &str,
+    #[case] approving: Reason,
+    #[case] rejecting: Reason,
+) {
+    let text = text.replace("{commit}", COMMIT);
+    let rule = rule("{}");
+    for (by, reason) in [('a', approving), ('A', rejecting)] {
+        assert_eq!(says(&rule, &[vote(by, &text, NOW)]), reason, "{by}");
+    }
+}
+
+#[test]
+fn groups_and_authors_say_who_counts() {
+    let members = rule("{groups: [group-a, group-c]}");
+    assert_eq!(says(&members, &votes("b")), Reason::AwaitingApproval);
+    assert_eq!(says(&members, &votes("c")), Reason::Approved);
+    // A rejection counts whoever it is by.
+    assert_eq!(says(&members, &votes("aB")), Reason::Rejected);
+
+    let rule = rule("{forbidSelf: {configMapRef: {name: authors, key: list}}}");
+    let by_authors = |list: &str, letters: &str| {
+        let authors = Reading::Read(Arc::new(Authors::parse(list).unwrap()));
+        let votes = votes(letters);
+        rule.opinion(&votes, Some(&authors), true, Some(&revision()), at(NOW))
+            .reason
+    };
+    let list = format!("main@sha1:{COMMIT} a # first\n{COMMIT} b\n");
+    // Both authors are authors.
+    assert_eq!(by_authors(&list, "ab"), Reason::AwaitingApproval);
+    assert_eq!(by_authors(&list, "abc"), Reason::Approved);
+    assert_eq!(by_authors("", "c"), Reason::EvidenceUnavailable);
+    let unread = rule.opinion(&votes("c"), None, true, Some(&revision()), at(NOW));
+    assert_eq!(unread.reason, Reason::NotObserved);
+}
+
+#[test]
+fn nothing_counts_that_nobody_verifies() {
+    for asked in [None, Some(&revision())] {
+        let opinion = rule("{}").opinion(&votes("abc"), None, false, asked, at(NOW));
+        assert_eq!(opinion.reason, Reason::UnverifiedIdentity);
+    }
+}
+
+#[rstest]
+#[case("nobody", "line 1: there is no author")]
+#[case("# a\nmain@4f2a9c1 a", "line 2: ")]
+fn a_list_of_authors_names_the_line_that_makes_no_sense(#[case] text: &str, #[case] why: &str) {
+    let refusal = Authors::parse(text).unwrap_err();
+    assert!(refusal.starts_with(why), "{refusal}");
+}

@@ -1,0 +1,117 @@
+//! What gatekeepers are judged from, besides spec and clock.
+
+use std::sync::Arc;
+
+use sluice_crds::Approval;
+
+use crate::gate::nested::Nested;
+use crate::schedule::Reading;
+use crate::{approval, http, metric, objects, revisions};
+
+/// What a gatekeeper was judged from, besides its spec and the clock.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Evidence {
+    /// Nothing: there is nothing to look at, or nobody has looked yet.
+    #[default]
+    Nothing,
+    /// What came of reading a schedule's calendars, in the order of [`Schedule::calendars`](crate::schedule::Schedule::calendars).
+    Calendars(Vec<Reading>),
+    /// What came of reading lists of revisions, in the order of [`Revisions::sources`](crate::revisions::Revisions::sources).
+    Lists(Vec<revisions::Reading>),
+    /// What the query of a metric came to.
+    Metric(metric::Observed),
+    /// What objects there are, and how they are.
+    Objects(objects::Observed),
+    /// What an address answered.
+    Http(http::Observed),
+    /// Votes.
+    Votes(Votes),
+    /// Whether somebody verifies who writes reports.
+    Reporters {
+        /// Somebody does.
+        verified: bool,
+    },
+    /// The gates that a gate is nested in, with everything that they name.
+    Gates(Arc<[Nested]>),
+}
+
+/// The votes for a gatekeeper, and what they are counted by.
+#[derive(Clone, Debug, Default)]
+pub struct Votes {
+    /// Every Approval that names it.
+    pub approvals: Arc<[Arc<Approval>]>,
+    /// Who the authors of revisions are, where that matters. None: nobody has looked yet.
+    pub authors: Option<approval::Reading>,
+    /// Whether somebody verifies who approves.
+    pub verified: bool,
+}
+
+/// The same list of votes, not one that says the same: comparing must be cheap.
+impl PartialEq for Votes {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.approvals, &other.approvals)
+            && self.authors == other.authors
+            && self.verified == other.verified
+    }
+}
+
+impl Evidence {
+    /// The readings of calendars.
+    pub fn calendars(&self) -> &[Reading] {
+        match self {
+            Evidence::Calendars(readings) => readings,
+            _ => &[],
+        }
+    }
+
+    pub(super) fn lists(&self) -> &[revisions::Reading] {
+        match self {
+            Evidence::Lists(readings) => readings,
+            _ => &[],
+        }
+    }
+
+    pub(super) fn metric(&self) -> Option<&metric::Observed> {
+        match self {
+            Evidence::Metric(observed) => Some(observed),
+            _ => None,
+        }
+    }
+
+    pub(super) fn objects(&self) -> Option<&objects::Observed> {
+        match self {
+            Evidence::Objects(observed) => Some(observed),
+            _ => None,
+        }
+    }
+
+    pub(super) fn http(&self) -> Option<&http::Observed> {
+        match self {
+            Evidence::Http(observed) => Some(observed),
+            _ => None,
+        }
+    }
+
+    pub(super) fn votes(&self) -> (&[Arc<Approval>], Option<&approval::Reading>, bool) {
+        match self {
+            Evidence::Votes(votes) => (&votes.approvals, votes.authors.as_ref(), votes.verified),
+            _ => (&[], None, false),
+        }
+    }
+
+    pub(super) fn verified(&self) -> bool {
+        matches!(self, Evidence::Reporters { verified: true })
+    }
+
+    /// Whether anything is measured behind the gates that a gate is nested in.
+    pub(crate) fn nested_is_measured(&self) -> bool {
+        self.gates().iter().any(Nested::is_measured)
+    }
+
+    pub(super) fn gates(&self) -> &[Nested] {
+        match self {
+            Evidence::Gates(gates) => gates,
+            _ => &[],
+        }
+    }
+}
