@@ -128,8 +128,9 @@ impl Keeper {
             Kind::Metric(spec) => {
                 metric::read(spec, "spec.metric").map(|rule| Rule::Metric(Box::new(rule)))
             }
-            Kind::Objects(spec) => objects::Rule::read(spec, "spec.objects")
-                .map(|rule| Rule::Objects(Box::new(rule))),
+            Kind::Objects(spec) => {
+                objects::Rule::read(spec, "spec.objects").map(|rule| Rule::Objects(Box::new(rule)))
+            }
             Kind::Http(spec) => {
                 http::read(spec, "spec.http").map(|rule| Rule::Http(Box::new(rule)))
             }
@@ -490,13 +491,15 @@ impl Keeper {
         match opinion.reason {
             Reason::Suspended => "it is suspended".to_owned(),
             Reason::ClockSkew => skew(now.trust),
-            Reason::Expired if self.external().is_none() && !self.is_measured() => match self.good_until() {
-                Some(end) => format!(
-                    "what it was judged from ran out {}",
-                    words::instant_utc(end)
-                ),
-                None => "what it was judged from has run out".to_owned(),
-            },
+            Reason::Expired if self.external().is_none() && !self.is_measured() => {
+                match self.good_until() {
+                    Some(end) => format!(
+                        "what it was judged from ran out {}",
+                        words::instant_utc(end)
+                    ),
+                    None => "what it was judged from has run out".to_owned(),
+                }
+            }
             _ => match self.rule.as_ref() {
                 Err(refusals) => format!("its spec is refused: {refusals}"),
                 Ok(Rule::Manual) => match &self.object.spec.manual {
@@ -507,9 +510,7 @@ impl Keeper {
                 Ok(Rule::Metric(rule)) => {
                     metric::explain(rule, self.evidence.metric(), opinion, now)
                 }
-                Ok(Rule::Objects(rule)) => {
-                    objects::explain(rule, self.evidence.objects(), opinion)
-                }
+                Ok(Rule::Objects(rule)) => objects::explain(rule, self.evidence.objects(), opinion),
                 Ok(Rule::Http(rule)) => http::explain(rule, self.evidence.http(), opinion, now),
                 Ok(Rule::Approval(rule)) => {
                     let (approvals, authors, _) = self.evidence.votes();

@@ -288,7 +288,10 @@ pub async fn observe(
             let (watches, last) = (&clients.objects, last.seen.objects());
             let seen = objects::observe(object, spec, watches, &last, said, now).await;
             Observation {
-                evidence: seen.observed.clone().map_or(Evidence::Nothing, Evidence::Objects),
+                evidence: seen
+                    .observed
+                    .clone()
+                    .map_or(Evidence::Nothing, Evidence::Objects),
                 again: seen.again(),
                 seen: Seen::Objects(Box::new(seen)),
             }

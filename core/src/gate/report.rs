@@ -91,8 +91,8 @@ fn compose(view: &View<'_>, forces: &Forces, obstacle: Option<&str>, now: Now) -
         message: Some(message),
     };
     let known = !stands_in(view, now);
-    let changed = differs(&before, &status, is_measured(view))
-        && (known || !is_as_good(&before, &status));
+    let changed =
+        differs(&before, &status, is_measured(view)) && (known || !is_as_good(&before, &status));
     if !changed {
         status = before;
     }
