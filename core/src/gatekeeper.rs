@@ -354,20 +354,24 @@ impl Keeper {
 
     /// The reported verdict, where `opinion` is only what that says because nobody has looked.
     fn stand_in(&self, opinion: &Opinion, now: Now) -> Option<&VerdictStatus> {
-        let unread = matches!(
-            self.rule.as_ref(),
-            Ok(Rule::Schedule {
-                timeline: Err(Fault::Unread { .. }),
-                ..
-            })
-        );
-        let reported = self.reported(now).filter(|_| unread)?;
+        let reported = self.reported(now).filter(|_| self.is_unread())?;
         (opinion.reason == reported_reason(reported)).then_some(reported)
     }
 
     /// Whether what it says at `now` is only what its status reports: nobody has looked since.
     pub(crate) fn stands_in(&self, now: Now) -> bool {
-        self.stand_in(&self.opinion(now), now).is_some()
+        self.is_unread() && self.stand_in(&self.opinion(now), now).is_some()
+    }
+
+    /// Whether there is evidence to be had that nobody has looked at yet.
+    fn is_unread(&self) -> bool {
+        matches!(
+            self.rule.as_ref(),
+            Ok(Rule::Schedule {
+                timeline: Err(Fault::Unread { .. }),
+                ..
+            })
+        )
     }
 
     /// Until when its opinion rests on what was read. None: for as long as nothing is seen to
