@@ -427,7 +427,7 @@ impl Keeper {
 
     /// Whether what it says at `now` is only what its status reports: nobody has looked since.
     pub(crate) fn stands_in(&self, now: Now) -> bool {
-        self.stand_in(&self.opinion(now), now).is_some()
+        self.is_unread() && self.stand_in(&self.opinion(now), now).is_some()
     }
 
     /// Until when its opinion rests on what was read. None: for as long as nothing is seen to

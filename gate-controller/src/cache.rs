@@ -163,7 +163,11 @@ where
                     // The watcher tries again by itself, with a growing delay.
                     let why =
                         failure::of_watch(&error, K::plural(&()).as_ref(), K::group(&()).as_ref());
-                    tracing::error!(kind = %K::kind(&()), "{why}");
+                    if failure::is_expired(&error) {
+                        tracing::info!(kind = %K::kind(&()), "{why}; listing anew");
+                    } else {
+                        tracing::error!(kind = %K::kind(&()), "{why}");
+                    }
                     troubled = true;
                     if failure::is_refused(&error) {
                         self.refused();

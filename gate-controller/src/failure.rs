@@ -57,6 +57,18 @@ pub fn is_refused(error: &watcher::Error) -> bool {
     )
 }
 
+/// Whether a watch only has to begin anew with a list: the API server no longer knows the version
+/// that it was to go on from. That is part of how watches work, after a compaction or when a kind
+/// has just been installed.
+pub fn is_expired(error: &watcher::Error) -> bool {
+    matches!(
+        error,
+        watcher::Error::WatchError(status)
+            | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+            if status.code == 410
+    )
+}
+
 /// Whether the failure passes by itself: the API server is away, or has too much to do. A refusal
 /// stays one until somebody changes something.
 pub fn passes(error: &kube::Error) -> bool {
@@ -96,6 +108,20 @@ mod tests {
     #[case::away(503, true)]
     fn some_failures_pass_by_themselves(#[case] code: u16, #[case] expected: bool) {
         assert_eq!(passes(&refused(code, "")), expected);
+    }
+
+    #[rstest]
+    #[case::expired(410, true)]
+    #[case::refused(403, false)]
+    #[case::away(503, false)]
+    fn a_watch_of_too_old_a_version_begins_anew(#[case] code: u16, #[case] expected: bool) {
+        let status = || Status::failure("too old resource version", "").with_code(code);
+        assert_eq!(
+            is_expired(&watcher::Error::WatchError(status().boxed())),
+            expected
+        );
+        let start = watcher::Error::WatchStartFailed(refused(code, "Expired"));
+        assert_eq!(is_expired(&start), expected);
     }
 
     #[test]

@@ -243,23 +243,30 @@ impl World {
         found
     }
 
-    fn may_name(&self, from: &str, namespace: &str) -> bool {
-        from == namespace || self.cross_namespace
+    /// What an object in the namespace `from` means by the name of another.
+    fn find<K>(
+        &self,
+        cache: &Cache<K>,
+        from: &str,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Named<Arc<K>> {
+        let namespace = namespace.unwrap_or(from);
+        if namespace != from && !self.cross_namespace {
+            return Named::Forbidden;
+        }
+        match cache.get(KeyRef { namespace, name }) {
+            None => Named::Missing,
+            Some(Seen::Unreadable(why)) => Named::Unreadable(why),
+            Some(Seen::Object(object)) => Named::Here(object),
+        }
     }
 }
 
 impl Sources for World {
     fn gate(&self, from: &str, reference: &GateReference) -> Named<Arc<Gate>> {
-        let namespace = reference.namespace.as_deref().unwrap_or(from);
-        if !self.may_name(from, namespace) {
-            return Named::Forbidden;
-        }
-        let name = &reference.name;
-        match self.gates.get(KeyRef { namespace, name }) {
-            None => Named::Missing,
-            Some(Seen::Unreadable(why)) => Named::Unreadable(why),
-            Some(Seen::Object(gate)) => Named::Here(gate),
-        }
+        let GateReference { name, namespace } = reference;
+        self.find(&self.gates, from, namespace.as_deref(), name)
     }
 
     fn gatekeeper(
@@ -268,16 +275,9 @@ impl Sources for World {
         reference: &GatekeeperReference,
         at: Timestamp,
     ) -> Named<Arc<Keeper>> {
-        let namespace = reference.namespace.as_deref().unwrap_or(from);
-        if !self.may_name(from, namespace) {
-            return Named::Forbidden;
-        }
-        let name = &reference.name;
-        match self.gatekeepers.get(KeyRef { namespace, name }) {
-            None => Named::Missing,
-            Some(Seen::Unreadable(why)) => Named::Unreadable(why),
-            Some(Seen::Object(object)) => Named::Here(self.keeper_alone(&object, at)),
-        }
+        let GatekeeperReference { name, namespace } = reference;
+        let found = self.find(&self.gatekeepers, from, namespace.as_deref(), name);
+        found.map(|object| self.keeper_alone(&object, at))
     }
 
     fn identity(&self, _: &Gate) -> Identity {

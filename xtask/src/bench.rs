@@ -4,8 +4,11 @@
 
 use anyhow::Result;
 use clap::Subcommand;
+use kube::Client;
 
 use crate::cargo;
+use crate::server::{self, Open};
+use crate::signals::told_to_end;
 
 mod check;
 mod scale;
@@ -32,4 +35,24 @@ pub(crate) async fn run(command: Command) -> Result<()> {
         Command::Scale(arguments) => scale::run(arguments).await,
         Command::Check(arguments) => check::run(arguments).await,
     }
+}
+
+/// What was measured in a namespace of its own, which is cleared afterwards. None: we were told to
+/// end before.
+async fn measure_in<T>(
+    open: &Open,
+    client: &Client,
+    namespace: &str,
+    measuring: impl Future<Output = Result<T>>,
+) -> Result<Option<T>> {
+    server::create_namespace(client, namespace).await?;
+    let ended = told_to_end()?;
+    let measured = tokio::select! {
+        measured = measuring => measured.map(Some),
+        () = ended => Ok(None),
+    };
+    if !open.is_ours() {
+        server::clear(client, namespace).await?;
+    }
+    measured
 }

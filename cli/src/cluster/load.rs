@@ -287,8 +287,8 @@ async fn gatekeepers(
     Ok(found.into_iter().flatten().map(keyed).collect())
 }
 
-/// The ConfigMaps that gatekeepers are judged from. Not everybody who may see gates may read those: then the
-/// controller's report counts.
+/// The ConfigMaps that gatekeepers are judged from. Not everybody who may see gates may read those:
+/// then the controller's report counts.
 async fn config_maps(
     connection: &Connection,
     gatekeepers: &BTreeMap<Key, Arc<Gatekeeper>>,

@@ -20,8 +20,7 @@ use sluice_tests::progress::{Progress, Stderr};
 use sluice_tests::{Options, poll};
 use tokio::net::TcpListener;
 
-use crate::server::{self, Server};
-use crate::signals::told_to_end;
+use crate::server::Server;
 
 mod client;
 mod service;
@@ -50,16 +49,8 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let open = arguments.server.open(Options::default()).await?;
     let client = open.cluster.client().await?;
-    server::create_namespace(&client, NAMESPACE).await?;
-    let ended = told_to_end()?;
-    let measured = tokio::select! {
-        measured = measure(&arguments, &client) => measured.map(Some),
-        () = ended => Ok(None),
-    };
-    if !open.is_ours() {
-        server::clear(&client, NAMESPACE).await?;
-    }
-    if let Some(table) = measured? {
+    let measuring = measure(&arguments, &client);
+    if let Some(table) = super::measure_in(&open, &client, NAMESPACE, measuring).await? {
         print!("{table}");
     }
     Ok(())

@@ -18,8 +18,7 @@ use sluice_tests::progress::{Progress, Stderr};
 use sluice_tests::{Applier, Options};
 
 use crate::cargo;
-use crate::server::{self, Open, Server};
-use crate::signals::told_to_end;
+use crate::server::{Open, Server};
 
 mod decisions;
 mod herd;
@@ -54,16 +53,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let program = cargo::released(Program::GateController)?;
     let open = arguments.server.open(Options::default()).await?;
     let client = open.cluster.client().await?;
-    server::create_namespace(&client, NAMESPACE).await?;
-    let ended = told_to_end()?;
-    let measured = tokio::select! {
-        measured = measure(&arguments, &program, &open, &client) => measured.map(Some),
-        () = ended => Ok(None),
-    };
-    if !open.is_ours() {
-        server::clear(&client, NAMESPACE).await?;
-    }
-    if let Some(table) = measured? {
+    let measuring = measure(&arguments, &program, &open, &client);
+    if let Some(table) = super::measure_in(&open, &client, NAMESPACE, measuring).await? {
         print!("{table}");
     }
     Ok(())

@@ -1,0 +1,193 @@
+//! The rules of the definitions, each with its counterpart here.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaPropsOrArray;
+
+use super::*;
+
+/// Every rule (CEL) of the definitions with an object that breaks it.
+const BROKEN: &[(&str, &str, &str)] = &[
+    ("a Gatekeeper has exactly one kind", "Gatekeeper", "{}"),
+    (
+        "a schedule without windows",
+        "Gatekeeper",
+        "{schedule: {timeZone: UTC}}",
+    ),
+    (
+        "closed: lastStart belongs",
+        "Gatekeeper",
+        "{schedule: {closed: [{cron: '* * * * *', duration: 1h, lastStart: 1m}]}}",
+    ),
+    (
+        "open: a window has the name of",
+        "Gatekeeper",
+        "{schedule: {open: [{name: a, cron: '* * * * *'}], closed: [{name: a, cron: '* * * * *'}]}}",
+    ),
+    (
+        "open: two windows have",
+        "Gatekeeper",
+        "{schedule: {open: [{name: a, cron: '* * * * *'}, {name: a, cron: '0 * * * *'}]}}",
+    ),
+    (
+        "closed: two windows have",
+        "Gatekeeper",
+        "{schedule: {closed: [{name: a, cron: '* * * * *'}, {name: a, cron: '0 * * * *'}]}}",
+    ),
+    (
+        "a window is given in exactly one way",
+        "Gatekeeper",
+        "{schedule: {open: [{name: a}]}}",
+    ),
+    (
+        "from and until belong",
+        "Gatekeeper",
+        "{schedule: {open: [{from: '2026-12-19T00:00:00'}]}}",
+    ),
+    (
+        "until: must be later",
+        "Gatekeeper",
+        "{schedule: {open: [{from: '2026-12-19T00:00:00', until: '2026-12-19T00:00:00'}]}}",
+    ),
+    (
+        "until: must be before",
+        "Gatekeeper",
+        "{manual: {state: open, until: '9999-12-30T00:00:00Z'}}",
+    ),
+    (
+        "duration: belongs to cron",
+        "Gatekeeper",
+        "{schedule: {open: [{from: '2026-12-19T00:00:00', until: '2026-12-20T00:00:00', duration: 1h}]}}",
+    ),
+    (
+        "duration: must be longer",
+        "Gatekeeper",
+        "{schedule: {open: [{cron: '* * * * *', duration: 0s}]}}",
+    ),
+    (
+        "lastStart: a cron without",
+        "Gatekeeper",
+        "{schedule: {open: [{cron: '* * * * *', lastStart: 1m}]}}",
+    ),
+    (
+        "lastStart: must be longer",
+        "Gatekeeper",
+        "{schedule: {open: [{cron: '* * * * *', duration: 1h, lastStart: 1h}]}}",
+    ),
+    (
+        "a calendar is read from",
+        "Gatekeeper",
+        "{schedule: {open: [{calendar: {interval: 1h}}]}}",
+    ),
+    (
+        "certSecretRef: belongs",
+        "Gatekeeper",
+        "{schedule: {open: [{calendar: {configMapRef: {name: a, key: b}, certSecretRef: {name: a}}}]}}",
+    ),
+    (
+        "interval: must be",
+        "Gatekeeper",
+        "{schedule: {open: [{calendar: {url: 'https://a', interval: 1s}}]}}",
+    ),
+    (
+        "gatekeepers: a gatekeeper is listed twice",
+        "Gate",
+        "{gatekeepers: [{name: a}, {name: a}]}",
+    ),
+    ("revisions without a list", "Gatekeeper", "{revisions: {}}"),
+    (
+        "secretRef: secrets",
+        "Gatekeeper",
+        "{metric: {address: 'http://a', query: up, range: {min: 1}, secretRef: {name: a}}}",
+    ),
+    (
+        "timeout: must be",
+        "Gatekeeper",
+        "{metric: {address: 'https://a', query: up, range: {min: 1}, timeout: 11s}}",
+    ),
+    (
+        "for: must be",
+        "Gatekeeper",
+        "{metric: {address: 'https://a', query: up, range: {min: 1}, for: 0s}}",
+    ),
+    (
+        "a range without limits",
+        "Gatekeeper",
+        "{metric: {address: 'https://a', query: up, range: {}}}",
+    ),
+    (
+        "min: must not be above",
+        "Gatekeeper",
+        "{metric: {address: 'https://a', query: up, range: {min: 2, max: 1}}}",
+    ),
+    (
+        "soak: must be",
+        "Gatekeeper",
+        "{objects: {serviceAccountName: a, of: [{apiVersion: v1, kind: Pod, name: a}], soak: 0s}}",
+    ),
+    (
+        "objects are named or selected",
+        "Gatekeeper",
+        "{objects: {serviceAccountName: a, of: [{apiVersion: v1, kind: Pod}]}}",
+    ),
+    (
+        "expression: takes the place",
+        "Gatekeeper",
+        "{objects: {serviceAccountName: a, of: [{apiVersion: v1, kind: Pod, name: a, condition: {type: Ready}, expression: 'true'}]}}",
+    ),
+    (
+        "kind: Secrets are never",
+        "Gatekeeper",
+        "{objects: {serviceAccountName: a, of: [{apiVersion: v1, kind: Secret, name: a}]}}",
+    ),
+    (
+        "validFor: must be longer",
+        "Gatekeeper",
+        "{approval: {validFor: 0s}}",
+    ),
+    (
+        "refs: a gate is listed twice",
+        "Gatekeeper",
+        "{gates: {refs: [{name: a}, {name: a}]}}",
+    ),
+    ("window: must be longer", "Gate", "{window: 0s}"),
+    (
+        "maxOverride: must be longer",
+        "Gate",
+        "{maxOverride: 10000h}",
+    ),
+    ("window: must not be longer", "Gate", "{window: 25h}"),
+    (
+        "default: only a gate",
+        "Gate",
+        "{default: open, gatekeepers: [{name: a}]}",
+    ),
+];
+
+/// A rule about the object as a whole, with a case of its own above.
+const OF_NAMES: &str = "metadata.name: at most 63 characters";
+
+fn rules(schema: &JSONSchemaProps, found: &mut Vec<String>) {
+    for rule in schema.x_kubernetes_validations.iter().flatten() {
+        found.extend(rule.message.clone());
+    }
+    for property in schema.properties.iter().flatten() {
+        rules(property.1, found);
+    }
+    if let Some(JSONSchemaPropsOrArray::Schema(each)) = &schema.items {
+        rules(each, found);
+    }
+}
+
+#[test]
+fn every_rule_of_the_definitions_has_a_counterpart() {
+    let mut found = Vec::new();
+    rules(&SCHEMAS.gate, &mut found);
+    rules(&SCHEMAS.gatekeeper, &mut found);
+    assert!(found.len() >= BROKEN.len());
+    for rule in found.iter().filter(|rule| !rule.starts_with(OF_NAMES)) {
+        let broken = BROKEN
+            .iter()
+            .find(|(message, ..)| rule.starts_with(message));
+        let (_, kind, spec) = broken.unwrap_or_else(|| panic!("no case breaks the rule: {rule}"));
+        assert_ne!(told(&with_spec(kind, spec)), [""; 0], "{rule}: {spec}");
+    }
+}

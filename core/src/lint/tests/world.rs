@@ -1,0 +1,101 @@
+//! Objects beside each other.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::*;
+use crate::simulate::{Key, World};
+
+fn world(objects: &str) -> World {
+    let mut world = World::default();
+    let values: Vec<Value> = serde_saphyr::from_multiple(objects).unwrap();
+    for value in values {
+        let Read { object, mistakes } = read(&value);
+        assert_eq!(mistakes, []);
+        match object.unwrap() {
+            Object::Gate(gate) => {
+                world.gates.insert(Key::of(&gate.metadata), *gate);
+            }
+            Object::Gatekeeper(keeper) => {
+                world
+                    .gatekeepers
+                    .insert(Key::of(&keeper.metadata), Arc::new(*keeper));
+            }
+            Object::Approval(approval) => {
+                let key = Key::of(&approval.metadata);
+                world.approvals.insert(key, Arc::new(*approval));
+            }
+            Object::ConfigMap(map) => {
+                world.config_maps.insert(Key::of(&map.metadata), Some(*map));
+            }
+            Object::Other => {}
+        }
+    }
+    world
+}
+
+fn remarked(objects: &str) -> BTreeMap<String, bool> {
+    let now = "2026-11-20T12:00:00Z".parse().unwrap();
+    let remarks = remarks(&world(objects), now).into_iter();
+    remarks
+        .map(|remark| (remark.what.to_string(), remark.refused))
+        .collect()
+}
+
+const GATE: &str = "
+apiVersion: sluice.dev/v1alpha1
+kind: Gate
+metadata: {name: production}
+spec: {gatekeepers: [{name: holidays}]}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Gatekeeper
+metadata: {name: holidays}
+";
+
+#[rstest]
+#[case::missing_gatekeeper(
+    "apiVersion: sluice.dev/v1alpha1\nkind: Gate\nmetadata: {name: a}\nspec: {gatekeepers: [{name: b}]}",
+    "there is no Gatekeeper default/b in these files",
+    false
+)]
+#[case::missing_calendar(
+    &format!("{GATE}spec: {{schedule: {{closed: [{{calendar: {{configMapRef: {{name: a, key: b}}}}}}]}}}}"),
+    "there is no ConfigMap default/a in these files", false
+)]
+#[case::broken_calendar(
+    &format!("{GATE}spec: {{schedule: {{closed: [{{calendar: {{configMapRef: {{name: a, key: b}}}}}}]}}}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{b: nonsense}}"),
+    "data[b]: the text does not begin with BEGIN:VCALENDAR; give the text", true
+)]
+#[case::broken_binary_calendar(
+    &format!("{GATE}spec: {{schedule: {{closed: [{{calendar: {{configMapRef: {{name: a, key: b}}}}}}]}}}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\nbinaryData: {{b: bm9uc2Vuc2U=}}"),
+    "data[b]: the text does not begin with BEGIN:VCALENDAR; give the text", true
+)]
+#[case::never_open(
+    &format!("{GATE}spec: {{schedule: {{open: [{{from: '2020-01-01T00:00:00', until: '2020-01-02T00:00:00'}}]}}}}"),
+    "the gate does not open within 90 days", false
+)]
+#[case::force_has_ended(
+    "{apiVersion: sluice.dev/v1alpha1, kind: Gate, metadata: {name: a, annotations: {sluice.dev/force: open, sluice.dev/force-by: a, sluice.dev/force-reason: b, sluice.dev/force-until: '1999-01-01T00:00:00Z'}}, spec: {}}",
+    "has passed",
+    false
+)]
+fn objects_are_seen_beside_each_other(
+    #[case] objects: &str,
+    #[case] expected: &str,
+    #[case] refused: bool,
+) {
+    let told = remarked(objects);
+    let found = told.iter().find(|(what, _)| what.contains(expected));
+    assert_eq!(
+        found.map(|(_, refused)| *refused),
+        Some(refused),
+        "{told:#?}"
+    );
+}
+
+#[test]
+fn a_gate_that_opens_is_not_remarked_on() {
+    let open = format!("{GATE}spec: {{schedule: {{open: [{{cron: 0 0 1 1 *, duration: 1h}}]}}}}");
+    assert_eq!(remarked(&open), BTreeMap::new());
+}
