@@ -26,8 +26,8 @@ const DEADLINE: Duration = Duration::from_secs(30);
 /// A flag's end, instead of the pod's own ports.
 const NOWHERE: &str = "-addr=127.0.0.1:0";
 
-/// A gate that is decided from all that the controller reads: a gatekeeper, and a calendar whose
-/// one event is long over.
+/// A gate that is decided from all that the controller reads: gatekeepers, a calendar whose one
+/// event is long over, and a workload that a service account may read.
 const OBJECTS: &str = "
 apiVersion: v1
 kind: ConfigMap
@@ -43,10 +43,42 @@ metadata: {name: holidays}
 spec:
   schedule: {closed: [{name: holidays, calendar: {configMapRef: {name: holidays, key: uk.ics}}}]}
 ---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: reader}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: reader}
+rules: [{apiGroups: [batch], resources: [cronjobs], verbs: [get, list, watch]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: reader}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reader}
+subjects: [{kind: ServiceAccount, name: reader, namespace: default}]
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: report}
+spec:
+  schedule: 0 0 1 1 *
+  suspend: true
+  jobTemplate:
+    spec: {template: {spec: {restartPolicy: Never, containers: [{name: report, image: example.com/report}]}}}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Gatekeeper
+metadata: {name: health}
+spec:
+  objects:
+    serviceAccountName: reader
+    of: [{apiVersion: batch/v1, kind: CronJob, name: report, expression: object.spec.suspend}]
+---
 apiVersion: sluice.dev/v1alpha1
 kind: Gate
 metadata: {name: production}
-spec: {gatekeepers: [{name: holidays}]}
+spec: {gatekeepers: [{name: holidays}, {name: health}]}
 ";
 
 #[tokio::test]

@@ -75,6 +75,8 @@ pub fn every_option() -> Value {
         "controllerUsernames": ["demo", ODD_NAME],
         "policies": {"extraStatusWriters": ["backup"]},
         "serviceAccount": {"name": "sluice", "annotations": {"example.com/a": "b"}},
+        "objects": {"extraRules": [
+            {"apiGroups": ["cert-manager.io"], "resources": ["certificates"]}]},
         "calendars": {"certSecrets": [{"namespace": "team", "names": ["calendar-ca"]}]},
         "metrics": {"service": {"port": 9090},
             "podMonitor": {"enabled": true, "scrapeTimeout": "5s", "labels": {"release": "prometheus"}}},

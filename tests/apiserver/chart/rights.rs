@@ -203,7 +203,21 @@ async fn the_controller_has_no_other_right() -> Result<()> {
         ("events.k8s.io/events", &["create"]),
         (POLICIES, READ),
         (BINDINGS, READ),
+        ("authorization.k8s.io/subjectaccessreviews", &["create"]),
+        ("/serviceaccounts", &["get"]),
     ]);
+    let kinds = "\
+        /pods apps/daemonsets apps/deployments apps/replicasets apps/statefulsets batch/cronjobs \
+        batch/jobs helm.toolkit.fluxcd.io/helmreleases image.toolkit.fluxcd.io/imagepolicies \
+        image.toolkit.fluxcd.io/imagerepositories \
+        image.toolkit.fluxcd.io/imageupdateautomations \
+        kustomize.toolkit.fluxcd.io/kustomizations source.toolkit.fluxcd.io/buckets \
+        source.toolkit.fluxcd.io/externalartifacts source.toolkit.fluxcd.io/gitrepositories \
+        source.toolkit.fluxcd.io/helmcharts source.toolkit.fluxcd.io/helmrepositories \
+        source.toolkit.fluxcd.io/ocirepositories flagger.app/canaries argoproj.io/applications \
+        argoproj.io/rollouts";
+    let kinds = kinds.split_whitespace();
+    expected.extend(kinds.flat_map(|kind| lines(&[(kind, READ)])));
     assert_eq!(rights(CONTROLLER, "default").await?, expected);
     let lease = ["get", "create", "update"];
     expected.extend(lines(&[("coordination.k8s.io/leases", &lease)]));

@@ -69,6 +69,22 @@ fn mistakes_are_refused_with_the_path() -> Result<()> {
             json!({"calendars": {"certSecrets": [{"namespace": "a"}]}}),
             "/calendars/certSecrets/0",
         ),
+        (
+            json!({"objects": {"extraRules": [{"apiGroups": ["a", ""], "resources": ["nodes", "secrets"]}]}}),
+            "/objects/extraRules/0/resources/1",
+        ),
+        (
+            json!({"objects": {"rules": [{"apiGroups": ["apps"], "resources": ["*"]}]}}),
+            "/objects/rules/0/resources/0",
+        ),
+        (
+            json!({"objects": {"rules": [{"apiGroups": ["*"], "resources": ["deployments"]}]}}),
+            "/objects/rules/0/apiGroups/0",
+        ),
+        (
+            json!({"objects": {"rules": [{"apiGroups": ["apps"], "resources": ["jobs"], "verbs": ["delete"]}]}}),
+            "'verbs' not allowed",
+        ),
         (json!({"image": {"digest": "sha256:1"}}), "/image/digest"),
         (
             json!({"replicas": 2, "controller": {"leaderElection": false}}),
@@ -154,14 +170,49 @@ fn one_namespace_watched_is_one_namespace_granted() -> Result<()> {
         let rules = rules.into_iter().flatten();
         rules.filter_map(|rule| rule.api_groups).flatten().collect()
     };
-    assert_eq!(groups(everywhere.rules), ["admissionregistration.k8s.io"]);
+    // Neither is in a namespace.
+    assert_eq!(
+        groups(everywhere.rules),
+        ["admissionregistration.k8s.io", "authorization.k8s.io"]
+    );
     let here = groups(here.rules);
-    for group in ["coordination.k8s.io", "sluice.dev", "", "events.k8s.io"] {
+    for group in [
+        "coordination.k8s.io",
+        "sluice.dev",
+        "",
+        "events.k8s.io",
+        "apps",
+    ] {
         assert!(
             here.iter().any(|found| found == group),
             "{group:?} is missing in {here:?}"
         );
     }
+    Ok(())
+}
+
+/// Kinds are added to those of the chart, or take their place.
+#[test]
+fn which_kinds_are_read_is_a_choice() -> Result<()> {
+    let read = |objects: Value| -> Result<Vec<String>> {
+        let role: ClusterRole = find(&render(json!({ "objects": objects }))?, "ClusterRole")?;
+        let rules = role.rules.into_iter().flatten();
+        Ok(rules.filter_map(|rule| rule.resources).flatten().collect())
+    };
+    let certificates = json!([{"apiGroups": ["cert-manager.io"], "resources": ["certificates"]}]);
+    let has = |kinds: &[String], kind: &str| kinds.iter().any(|found| found == kind);
+    let added = read(json!({ "extraRules": certificates }))?;
+    assert!(
+        has(&added, "certificates") && has(&added, "deployments"),
+        "{added:?}"
+    );
+    let replaced = read(json!({ "rules": certificates }))?;
+    assert!(
+        has(&replaced, "certificates") && !has(&replaced, "deployments"),
+        "{replaced:?}"
+    );
+    let none = read(json!({ "rules": [] }))?;
+    assert!(!has(&none, "pods") && has(&none, "gates"), "{none:?}");
     Ok(())
 }
 
