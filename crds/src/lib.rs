@@ -5,6 +5,7 @@
 //! Meaning lives one floor up, in `sluice-core`: here a cron expression is still a string.
 
 pub mod approval;
+pub mod audit;
 pub mod decision;
 pub mod gate;
 pub mod gate_policy;

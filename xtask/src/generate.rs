@@ -36,6 +36,7 @@ fn all() -> Result<Vec<Generated>> {
     let mut files = custom_resource_definitions()?;
     files.extend(said_by_kubectl_gate()?);
     files.push(openapi()?);
+    files.push(audit()?);
     Ok(files)
 }
 
@@ -44,6 +45,13 @@ fn openapi() -> Result<Generated> {
     let document = gate_controller::http::openapi::document();
     let content = serde_json::to_string_pretty(&document)? + "\n";
     let path = "docs/reference/openapi.json".into();
+    Ok(Generated { path, content })
+}
+
+/// The form of the audit log's lines.
+fn audit() -> Result<Generated> {
+    let content = serde_json::to_string_pretty(&sluice_crds::audit::schema())? + "\n";
+    let path = "docs/reference/audit.schema.json".into();
     Ok(Generated { path, content })
 }
 
