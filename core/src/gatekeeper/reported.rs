@@ -1,0 +1,75 @@
+//! What stands in for evidence that nobody has looked at yet, after a restart or in a tool: the
+//! verdict that the status reports, for as long as it holds.
+
+use sluice_crds::gatekeeper::VerdictStatus;
+
+use super::{Keeper, Rule};
+use crate::clock::Now;
+use crate::schedule::Fault;
+use crate::verdict::{Opinion, Reason};
+
+impl Keeper {
+    /// What its status reports, where nobody has looked yet.
+    pub(super) fn as_reported(&self, now: Now) -> Opinion {
+        match self.reported(now) {
+            Some(reported) => Opinion {
+                state: reported.state,
+                reason: reported_reason(reported),
+                until: reported.valid_until.as_ref().map(|until| until.0),
+                next: None,
+            },
+            None => Opinion::closed(Reason::NotObserved),
+        }
+    }
+
+    /// Whether there is evidence to be had that nobody has looked at yet.
+    pub(super) fn is_unread(&self) -> bool {
+        match self.rule.as_ref() {
+            Ok(Rule::Schedule { timeline, .. }) => matches!(timeline, Err(Fault::Unread { .. })),
+            Ok(Rule::Metric(_)) => self.evidence.metric().is_none(),
+            Ok(Rule::Objects(_)) => self.evidence.objects().is_none(),
+            Ok(Rule::Http(_)) => self.evidence.http().is_none(),
+            Ok(
+                Rule::Manual
+                | Rule::Revisions(_)
+                | Rule::Approval(_)
+                | Rule::External
+                | Rule::Gates,
+            )
+            | Err(_) => false,
+        }
+    }
+
+    /// The verdict that its status reports, if it is about this very spec and still holds: what
+    /// is known of evidence where nobody has looked, after a restart or in a tool.
+    fn reported(&self, now: Now) -> Option<&VerdictStatus> {
+        let status = self.object.status.as_ref()?;
+        let verdict = status.verdict.as_ref()?;
+        (status.observed_generation == self.object.metadata.generation
+            && verdict
+                .valid_until
+                .as_ref()
+                .is_none_or(|until| now.at < until.0))
+        .then_some(verdict)
+    }
+
+    /// The reported verdict, where `opinion` is only what that says because nobody has looked.
+    pub(super) fn stand_in(&self, opinion: &Opinion, now: Now) -> Option<&VerdictStatus> {
+        let reported = self.reported(now).filter(|_| self.is_unread())?;
+        (opinion.reason == reported_reason(reported)).then_some(reported)
+    }
+
+    /// Whether what it says at `now` is only what its status reports: nobody has looked since.
+    pub(crate) fn stands_in(&self, now: Now) -> bool {
+        self.is_unread() && self.stand_in(&self.opinion(now), now).is_some()
+    }
+}
+
+/// The reason of an opinion that is only a report. That evidence cannot be had stays what it is:
+/// it opens no gate by itself of which one gatekeeper would be enough.
+fn reported_reason(reported: &VerdictStatus) -> Reason {
+    match reported.reason == Reason::EvidenceUnavailable.as_str() {
+        true => Reason::EvidenceUnavailable,
+        false => Reason::Reported,
+    }
+}
