@@ -314,7 +314,7 @@ fn admitted(
 ) -> Opinion {
     let closed = Opinion {
         until: Some(last.good_until),
-        ..Opinion::closed(Reason::NotYet)
+        ..Opinion::closed(Reason::Soaking)
     };
     let enough = rule.enough(observed.within_since.unwrap_or(last.at));
     match now.trust {

@@ -57,8 +57,6 @@ pub enum Reason {
     OutOfRange,
     /// The query comes to no value.
     NoData,
-    /// The value is within the range, but not for long enough.
-    NotYet,
     /// The address answers as expected.
     AsExpected,
     /// The address answers with another status than is expected.
@@ -128,7 +126,6 @@ impl Reason {
             Reason::InRange => "InRange",
             Reason::OutOfRange => "OutOfRange",
             Reason::NoData => "NoData",
-            Reason::NotYet => "NotYet",
             Reason::AsExpected => "AsExpected",
             Reason::UnexpectedStatus => "UnexpectedStatus",
             Reason::UnexpectedBody => "UnexpectedBody",

@@ -12,12 +12,10 @@
 //! The authorities are Mozilla's, compiled in: an image without a single file works, and all
 //! replicas trust the same ones.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Url;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub mod address;
 mod names;
@@ -28,6 +26,7 @@ pub(crate) mod test_server;
 #[cfg(test)]
 mod tests;
 mod trust;
+mod turns;
 
 pub use address::{Class, Rules};
 pub use names::{Names, SystemNames};
@@ -35,6 +34,7 @@ pub use outcome::EgressError;
 pub use request::{Credentials, Reply, Request, Schemes};
 
 use names::Guard;
+use turns::Turns;
 
 /// What one request may take, and how many there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,9 +43,11 @@ pub struct Limits {
     pub time: Duration,
     /// The length of the body, in bytes.
     pub body: usize,
-    /// Requests at once.
+    /// Requests at once that have not shown to be slow.
     pub in_flight: usize,
-    /// Requests at once to one host.
+    /// Slow requests at once.
+    pub slow: usize,
+    /// Of each of both, requests at once to one host.
     pub per_host: usize,
 }
 
@@ -55,6 +57,7 @@ impl Default for Limits {
             time: Duration::from_secs(10),
             body: 1 << 20,
             in_flight: 64,
+            slow: 32,
             per_host: 4,
         }
     }
@@ -71,8 +74,7 @@ struct Inner {
     client: reqwest::Client,
     /// For http, where that is allowed.
     plain: reqwest::Client,
-    in_flight: Arc<Semaphore>,
-    hosts: Mutex<HashMap<String, Weak<Semaphore>>>,
+    turns: Turns,
 }
 
 impl Egress {
@@ -92,14 +94,12 @@ impl Egress {
         let guard = Guard::new(rules, names);
         let plain = client(&guard, None, Schemes::HttpToo)?;
         let client = client(&guard, None, Schemes::Https)?;
-        let in_flight = Arc::new(Semaphore::new(limits.in_flight));
         Ok(Self(Arc::new(Inner {
             guard,
             limits,
             client,
             plain,
-            in_flight,
-            hosts: Mutex::default(),
+            turns: Turns::new(limits),
         })))
     }
 
@@ -125,7 +125,7 @@ impl Egress {
     /// `wants_body`; else it is empty.
     ///
     /// The wait for a turn, where too many others ask at once, does not count against the limit
-    /// of time.
+    /// of time. Where many are slow, it may be asked twice.
     ///
     /// # Errors
     /// Anything but a reply in time and not too long, from an address that the rules allow.
@@ -140,13 +140,14 @@ impl Egress {
             ("https", authorities) => client(&self.0.guard, authorities, Schemes::Https)?,
             _ => self.0.plain.clone(),
         };
-        let host = url.host_str().unwrap_or_default().to_owned();
-        let asking = request.signed(client.get(url.clone()));
-        let _turn = self.turn(&host).await;
         let time = self.0.limits.time;
         let time = request.time.map_or(time, |own| own.min(time));
-        let fetched = tokio::time::timeout(time, self.fetch(asking, &url, wants_body)).await;
-        fetched.unwrap_or(Err(EgressError::TimedOut(time)))
+        let asking = async || {
+            let asking = request.signed(client.get(url.clone()));
+            let fetched = tokio::time::timeout(time, self.fetch(asking, &url, &wants_body)).await;
+            fetched.unwrap_or(Err(EgressError::TimedOut(time)))
+        };
+        self.0.turns.take(&url, asking).await
     }
 
     async fn fetch(
@@ -183,27 +184,6 @@ impl Egress {
             body.extend_from_slice(&chunk);
         }
         Ok(Reply { status, body })
-    }
-
-    /// Waits for a turn: first among those who ask the same host, so that the many who wait for a
-    /// slow one take no turn from the others.
-    async fn turn(&self, host: &str) -> [Option<OwnedSemaphorePermit>; 2] {
-        let host = self.host(host);
-        // Neither is ever closed; if it were, there would be no limit to keep.
-        let one = host.acquire_owned().await.ok();
-        let two = Arc::clone(&self.0.in_flight).acquire_owned().await.ok();
-        [one, two]
-    }
-
-    fn host(&self, name: &str) -> Arc<Semaphore> {
-        let mut hosts = self.0.hosts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(host) = hosts.get(name).and_then(Weak::upgrade) {
-            return host;
-        }
-        hosts.retain(|_, host| host.strong_count() > 0);
-        let host = Arc::new(Semaphore::new(self.0.limits.per_host));
-        hosts.insert(name.to_owned(), Arc::downgrade(&host));
-        host
     }
 }
 

@@ -272,7 +272,10 @@ fn a_row_has_to_be_long_enough() {
     let observed = observed(&rule, &["0.9", "0.995", "0.997"]);
     assert_eq!(observed.within_since, Some(at(1)));
     let first = opinion(&rule, Some(&observed), Setting::Closed, now(2));
-    assert_eq!((first.state, first.reason), (State::Closed, Reason::NotYet));
+    assert_eq!(
+        (first.state, first.reason),
+        (State::Closed, Reason::Soaking)
+    );
     assert_eq!((first.next, first.until), (Some(at(3)), Some(at(3))));
     assert_eq!(
         said(&rule, &observed, 2),
@@ -351,16 +354,16 @@ fn a_row_is_not_over_by_a_clock_that_cannot_be_relied_on() {
         opinion(rule, Some(&observed), Setting::Closed, lost).reason
     };
     assert_eq!(reason(&rule(&json!({ "for": "1m" }))), Reason::ClockSkew);
-    assert_eq!(reason(&rule(&json!({ "for": "2m" }))), Reason::NotYet);
+    assert_eq!(reason(&rule(&json!({ "for": "2m" }))), Reason::Soaking);
     assert_eq!(reason(&rule(&json!({}))), Reason::InRange);
 }
 
 #[rstest]
-#[case(&["NaN"], State::Closed, Reason::NotYet)]
+#[case(&["NaN"], State::Closed, Reason::Soaking)]
 #[case(&["NaN", "NaN"], State::Open, Reason::NoData)]
 #[case(&["NaN", "0.995"], State::Open, Reason::InRange)]
 #[case(&["0.995", "NaN"], State::Open, Reason::NoData)]
-#[case(&["0.9", "NaN"], State::Closed, Reason::NotYet)]
+#[case(&["0.9", "NaN"], State::Closed, Reason::Soaking)]
 fn no_data_may_count_as_a_value_within(
     #[case] attempts: &[&str],
     #[case] state: State,

@@ -32,7 +32,7 @@ pub fn explain(
         Answer::TooMany(samples) => too_many(*samples),
     };
     let row = match (observed.within_since, opinion.reason) {
-        (Some(since), Reason::NotYet) => format!(
+        (Some(since), Reason::Soaking) => format!(
             " since {}, and has to be for {}, until {}",
             words::instant_utc(since),
             duration::text(rule.for_),
@@ -69,7 +69,7 @@ pub fn cause(
         Answer::TooMany(_) => "the query comes to several samples".to_owned(),
     };
     match opinion.reason {
-        Reason::NotYet => format!("{found}, but not yet for {}", duration::text(rule.for_)),
+        Reason::Soaking => format!("{found}, but not yet for {}", duration::text(rule.for_)),
         _ => found,
     }
 }

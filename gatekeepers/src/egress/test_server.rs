@@ -63,8 +63,6 @@ struct State {
     first: Mutex<VecDeque<Reply>>,
     reply: Mutex<Reply>,
     requests: AtomicUsize,
-    now: AtomicUsize,
-    most: AtomicUsize,
     written: AtomicUsize,
     heads: Mutex<Vec<String>>,
 }
@@ -88,8 +86,6 @@ impl TestServer {
             first: Mutex::default(),
             reply: Mutex::new(reply),
             requests: AtomicUsize::new(0),
-            now: AtomicUsize::new(0),
-            most: AtomicUsize::new(0),
             written: AtomicUsize::new(0),
             heads: Mutex::default(),
         });
@@ -124,11 +120,6 @@ impl TestServer {
     /// How many requests came through TLS.
     pub(crate) fn requests(&self) -> usize {
         self.state.requests.load(Ordering::SeqCst)
-    }
-
-    /// How many there were at once, at most.
-    pub(crate) fn most_at_once(&self) -> usize {
-        self.state.most.load(Ordering::SeqCst)
     }
 
     /// How many bytes of endless bodies were taken.
@@ -172,15 +163,12 @@ async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin, state: &State) 
         .await
         .push(String::from_utf8_lossy(&head[..length]).into_owned());
     state.requests.fetch_add(1, Ordering::SeqCst);
-    let now = state.now.fetch_add(1, Ordering::SeqCst) + 1;
-    state.most.fetch_max(now, Ordering::SeqCst);
     let first = state.first.lock().await.pop_front();
     let reply = match first {
         Some(reply) => reply,
         None => state.reply.lock().await.clone(),
     };
     write(&mut stream, reply, state).await;
-    state.now.fetch_sub(1, Ordering::SeqCst);
 }
 
 async fn write(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), reply: Reply, state: &State) {
