@@ -266,6 +266,17 @@ impl Observed {
         self.polled.good_until()
     }
 
+    /// The last value, while it counts at `at`.
+    pub fn value(&self, at: Timestamp) -> Option<f64> {
+        match self.polled.at(at) {
+            Standing::Good(last) => match &last.answer {
+                Answer::Value(sample) => Some(sample.value),
+                Answer::NoData | Answer::TooMany(_) => None,
+            },
+            Standing::Trouble(_) | Standing::Expired(_) | Standing::Nothing => None,
+        }
+    }
+
     /// As statuses have it.
     pub fn status(&self, rule: &Rule) -> MetricStatus {
         let last = self.polled.last.as_ref();

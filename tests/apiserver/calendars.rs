@@ -1,7 +1,6 @@
 //! Calendars that gates are closed by: read, edited, lost, and as bad as calendars can be.
 
 mod addresses;
-mod server;
 
 use std::time::Duration;
 

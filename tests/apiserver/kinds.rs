@@ -2,6 +2,7 @@
 //! revision.
 
 use anyhow::{Context, Result};
+use serde_json::{Value, json};
 use sluice_core::gate;
 use sluice_core::question::Question;
 use sluice_core::revision::Revision;
@@ -12,8 +13,30 @@ use crate::stage::Stage;
 
 mod approvals;
 mod external;
+mod http;
+mod metric;
 mod nested;
 mod revisions;
+
+/// A gatekeeper with this spec, and a gate of its name that it keeps.
+pub fn kept(name: &str, spec: &Value) -> String {
+    let object = |kind: &str, spec: &Value| {
+        json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": kind,
+            "metadata": {"name": name}, "spec": spec,
+        })
+    };
+    let gate = object("Gate", &json!({"gatekeepers": [{"name": name}]}));
+    format!("{}\n---\n{gate}\n---\n", object("Gatekeeper", spec))
+}
+
+/// A Secret with these keys.
+fn secret(name: &str, keys: &Value) -> String {
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": keys,
+    });
+    format!("{secret}\n---\n")
+}
 
 /// A commit, in full.
 const COMMIT: &str = "4f2a9c1e0b7d8a6f5e4d3c2b1a09f8e7d6c5b4a3";

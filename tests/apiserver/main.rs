@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod admission;
+mod answers;
 mod calendars;
 mod chart;
 mod check;

@@ -182,6 +182,13 @@ impl Stage {
         self.start_with(self.settings()).await
     }
 
+    /// The same, with loopback open to it, where the servers of tests are.
+    pub async fn start_with_egress(&self) -> Result<InProcess> {
+        let mut settings = self.settings();
+        settings.egress_allow = vec!["127.0.0.0/8".parse()?];
+        self.start_with(settings).await
+    }
+
     /// Starts a controller by the clock of the machine, as one does who waits for retries.
     pub async fn start_in_real_time(&self, client: Client) -> Result<InProcess> {
         InProcess::start(self.settings(), client, Arc::new(SystemClock)).await
@@ -327,7 +334,12 @@ impl Stage {
     /// How many writes of gates the API server has taken from the controller, but for the answers
     /// that [`Self::settle`] asked for: only differences of two such counts mean anything.
     pub fn writes(&self, controller: &InProcess) -> i64 {
-        let writes = i64::try_from(controller.writes("Gate")).unwrap();
+        self.writes_of(controller, "Gate")
+    }
+
+    /// The same for objects of a kind.
+    pub fn writes_of(&self, controller: &InProcess, kind: &'static str) -> i64 {
+        let writes = i64::try_from(controller.writes(kind)).unwrap();
         writes - i64::from(self.asked.load(Ordering::Relaxed))
     }
 

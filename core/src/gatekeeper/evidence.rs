@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use sluice_crds::Approval;
 
 use crate::gate::nested::Nested;
@@ -62,6 +63,12 @@ impl Evidence {
             Evidence::Calendars(readings) => readings,
             _ => &[],
         }
+    }
+
+    /// The value that a metric had when it was last asked for, while that counts at `at`; in the
+    /// unit of its query.
+    pub fn measured(&self, at: Timestamp) -> Option<f64> {
+        self.metric()?.value(at)
     }
 
     pub(super) fn lists(&self) -> &[revisions::Reading] {

@@ -302,6 +302,23 @@ fn a_row_that_outlasts_its_answer_is_promised_no_longer_than_that() {
     assert_eq!((opinion.next, opinion.until), (Some(at(60)), Some(at(3))));
 }
 
+#[rstest]
+#[case(&["0.995"], 2, Some(0.995))]
+#[case(&["0.9"], 0, Some(0.9))]
+#[case(&["0.995"], 3, None)]
+#[case(&["0.995", ""], 2, Some(0.995))]
+#[case(&["0.995", "NaN"], 1, None)]
+#[case(&["0.995", TOO_MANY], 1, None)]
+#[case(&[""], 0, None)]
+fn a_value_is_told_while_it_counts(
+    #[case] attempts: &[&str],
+    #[case] minute: i64,
+    #[case] value: Option<f64>,
+) {
+    let rule = rule(&json!({}));
+    assert_eq!(observed(&rule, attempts).value(at(minute)), value);
+}
+
 /// Since when the value is within, after attempts from minute 0 on.
 #[rstest]
 #[case(&["0.995", "0.996", "0.997"], Some(0))]

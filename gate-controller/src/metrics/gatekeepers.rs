@@ -17,10 +17,12 @@ const WITHOUT_EVIDENCE: [Reason; 4] = [
     Reason::NotObserved,
 ];
 
-/// Writes every gauge of these gatekeepers: a family a kind of value.
+/// Writes every gauge of these gatekeepers: a family a kind of value. What was `measured` is not read
+/// from statuses, which are not written for it.
 pub(super) fn encode(
     encoder: &mut DescriptorEncoder<'_>,
     gatekeepers: &[Arc<Gatekeeper>],
+    measured: impl Fn(&Gatekeeper) -> Option<f64>,
 ) -> Result<(), Error> {
     family(
         encoder,
@@ -30,6 +32,14 @@ pub(super) fn encode(
             let has = has_evidence(gatekeeper)?;
             Some(Sample::of(gatekeeper.as_ref(), truth(has)))
         }),
+    )?;
+    family(
+        encoder,
+        "sluice_gatekeeper_value",
+        "The value that a metric gatekeeper last measured, in the unit of its query",
+        gatekeepers
+            .iter()
+            .filter_map(|gatekeeper| Some(Sample::of(gatekeeper.as_ref(), measured(gatekeeper)?))),
     )
 }
 
@@ -72,7 +82,7 @@ mod tests {
         ]
         .map(gatekeeper);
         let lines = page("sluice_gatekeeper_evidence", move |encoder| {
-            encode(encoder, &gatekeepers)
+            encode(encoder, &gatekeepers, |_| None)
         });
         assert_eq!(
             lines,
@@ -83,6 +93,33 @@ mod tests {
                 r#"{namespace="apps",name="Expired"} 0.0"#,
                 r#"{namespace="apps",name="InvalidSpec"} 1.0"#,
                 r#"{namespace="apps",name="NotObserved"} 0.0"#,
+            ]
+        );
+    }
+    #[test]
+    fn what_was_measured_is_told_as_it_is() {
+        let gatekeepers = ["errors", "latency", "unknown"].map(|name| {
+            let gatekeeper = json!({
+                "apiVersion": "sluice.dev/v1alpha1",
+                "kind": "Gatekeeper",
+                "metadata": {"namespace": "apps", "name": name},
+                "spec": {},
+            });
+            Arc::new(serde_json::from_value(gatekeeper).unwrap())
+        });
+        let measured = |gatekeeper: &Gatekeeper| match gatekeeper.metadata.name.as_deref() {
+            Some("errors") => Some(0.02),
+            Some("latency") => Some(f64::INFINITY),
+            _ => None,
+        };
+        let lines = page("sluice_gatekeeper_value", move |encoder| {
+            encode(encoder, &gatekeepers, measured)
+        });
+        assert_eq!(
+            lines,
+            [
+                r#"{namespace="apps",name="errors"} 0.02"#,
+                r#"{namespace="apps",name="latency"} +Inf"#,
             ]
         );
     }

@@ -37,9 +37,11 @@ impl fmt::Debug for Sources {
 impl Collector for Sources {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
         let gates = sorted(self.world.gates.objects());
-        gates::encode(&mut encoder, &gates, self.clock.now())?;
+        let now = self.clock.now();
+        gates::encode(&mut encoder, &gates, now)?;
         let gatekeepers = sorted(self.world.gatekeepers.objects());
-        gatekeepers::encode(&mut encoder, &gatekeepers)?;
+        let measured = |gatekeeper: &_| self.world.evidence.of(gatekeeper).measured(now);
+        gatekeepers::encode(&mut encoder, &gatekeepers, measured)?;
         self.standing(&mut encoder)
     }
 }

@@ -59,10 +59,9 @@ impl Turns {
         Asking: Future<Output = T>,
     {
         let (who, host) = (hash(url), host(url));
-        if !self.known_slow().contains(&who) {
-            if let Some(outcome) = self.quickly(who, &host, &request).await {
-                return outcome;
-            }
+        let is_slow = self.known_slow().contains(&who);
+        if !is_slow && let Some(outcome) = self.quickly(who, &host, &request).await {
+            return outcome;
         }
         let _turn = self.slow.turn(&host).await;
         let mut asked = pin!(request());

@@ -4,8 +4,8 @@ use anyhow::{Result, ensure};
 use sluice_crds::State;
 use sluice_crds::gatekeeper::CalendarStatus;
 
-use super::server::Server;
 use super::{ALWAYS, CHRISTMAS, PAST, calendar};
+use crate::answers::Server;
 use crate::stage::{Stage, at, message};
 
 /// A stage with a gate `uk` that is closed during the events of the server's calendar, whose
@@ -36,7 +36,7 @@ kind: Gate
 metadata: {{name: uk}}
 spec: {{gatekeepers: [{{name: uk}}]}}
 ",
-        server.url()
+        server.url("/secret-4711/holidays.ics")
     );
     stage.apply(&objects).await?;
     Ok(stage)
@@ -46,9 +46,7 @@ spec: {{gatekeepers: [{{name: uk}}]}}
 async fn a_gate_follows_a_calendar_at_an_address_as_long_as_that_is_good() -> Result<()> {
     let server = Server::start(calendar(CHRISTMAS)).await?;
     let stage = scene(&server).await?;
-    let mut settings = stage.settings();
-    settings.egress_allow = vec!["127.0.0.0/8".parse()?];
-    let _controller = stage.start_with(settings).await?;
+    let _controller = stage.start_with_egress().await?;
     let open = stage.says("uk", State::Open, "NoClosedWindow").await?;
     assert_eq!(open.upcoming[0].at.0, at("2026-12-25T00:00:00Z"));
     let was_read = |calendar: &CalendarStatus| calendar.events == Some(1);

@@ -13,7 +13,9 @@ use sluice_tests::poll;
 use sluice_tests::rights::rule;
 
 use super::promql::selectors;
+use crate::answers::Server;
 use crate::forces::force;
+use crate::kinds::kept;
 use crate::stage::{DEADLINE, OFFICE_HOURS, Stage};
 use crate::told::get;
 
@@ -166,9 +168,20 @@ async fn refused(stage: &Stage) -> Result<Metrics> {
 
 /// What a controller serves that has something of everything to tell.
 async fn busy(stage: &Stage) -> Result<Metrics> {
+    // As Prometheus answers.
+    let server = Server::plain(
+        r#"{"status": "success", "data": {"resultType": "scalar", "result": [1, "7"]}}"#,
+    );
+    let server = server.await?;
+    let metric = json!({"metric": {
+        "address": server.url("/"), "query": "seven", "range": {"max": 7},
+    }});
+    stage.apply(&kept("measured", &metric)).await?;
     let mut settings = stage.settings();
     settings.trust_unverified_identity = true;
+    settings.egress_allow = vec!["127.0.0.0/8".parse()?];
     let controller = stage.start_with(settings).await?;
+    stage.says("measured", State::Open, "InRange").await?;
     stage
         .says("production", State::Closed, "OutsideWindow")
         .await?;
