@@ -6,6 +6,8 @@
 use anyhow::{Context, Result, anyhow};
 use jiff::fmt::rfc2822::DateTimeParser;
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use kube::api::{Api, PostParams};
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -96,6 +98,14 @@ async fn config(globals: &Globals) -> Result<Config> {
     }
 }
 
+/// A person or a program, as the API server knows them: the admission policies want that very
+/// name.
+#[derive(Clone, Debug)]
+pub(crate) struct User {
+    pub(crate) name: String,
+    pub(crate) groups: Vec<String>,
+}
+
 /// The present instant, and how it compares with the API server's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Present {
@@ -106,6 +116,24 @@ pub(crate) struct Present {
 }
 
 impl Connection {
+    /// Who the API server takes us for.
+    pub(crate) async fn who(&self) -> Result<User> {
+        let api: Api<SelfSubjectReview> = Api::all(self.client.clone());
+        let review = api
+            .create(&PostParams::default(), &SelfSubjectReview::default())
+            .await;
+        let review = review.map_err(|error| explain(error, "ask the API server who you are"))?;
+        let user = review.status.and_then(|status| status.user_info);
+        let user = user.and_then(|user| Some((user.username?, user.groups)));
+        let (name, groups) = user.context(
+            "the API server does not say who you are; update it, or write the object yourself",
+        )?;
+        Ok(User {
+            name,
+            groups: groups.unwrap_or_default(),
+        })
+    }
+
     /// What time it is. A clock that cannot be compared is taken to be right.
     pub(crate) async fn present(&self) -> Present {
         let difference = self.difference().await.unwrap_or(SignedDuration::ZERO);

@@ -2,10 +2,13 @@
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
+use sluice_crds::approval;
 
 use crate::arguments::{Arguments, Globals};
 use crate::outcome::Outcome;
 
+mod about;
+mod audit;
 mod calendar;
 mod check;
 mod completion;
@@ -14,9 +17,11 @@ mod get;
 mod input;
 mod lint;
 mod markdown;
+mod pending;
 mod reset;
 mod simulate;
 mod version;
+mod vote;
 mod wait;
 mod why;
 
@@ -37,11 +42,24 @@ pub(crate) enum Command {
     /// long as the gate's spec.window says. It is done when the controller has accepted it.
     Close(force::Force),
     Reset(reset::Reset),
+    /// Approve of a revision: gates that ask for it let the revision pass once enough people have
+    ///
+    /// The approval carries your name, as the API server knows you, and your groups if the
+    /// gatekeeper asks for some. It counts for as long as the gatekeeper says, and never changes:
+    /// who thinks better of it deletes it, or rejects.
+    Approve(vote::Vote),
+    /// Reject a revision: no gate that asks for approvals lets it pass, whoever approves
+    ///
+    /// The rejection carries your name, as the API server knows you. It counts until you delete
+    /// it: nobody else can.
+    Reject(vote::Vote),
     Check(check::Check),
     Wait(wait::Wait),
+    Pending(pending::Pending),
     Calendar(calendar::Calendar),
     Simulate(simulate::Simulate),
     Lint(lint::Lint),
+    Audit(audit::Audit),
     Completion(completion::Completion),
     /// Print the version
     Version,
@@ -61,11 +79,15 @@ pub(crate) fn run(arguments: Arguments) -> Result<Outcome> {
         Command::Open(force) => online(force.run(&globals, sluice_crds::Setting::Open)),
         Command::Close(force) => online(force.run(&globals, sluice_crds::Setting::Closed)),
         Command::Reset(reset) => online(reset.run(&globals)),
+        Command::Approve(vote) => online(vote.run(&globals, approval::Vote::Approve)),
+        Command::Reject(vote) => online(vote.run(&globals, approval::Vote::Reject)),
         Command::Check(check) => online(check.run(&globals)),
         Command::Wait(wait) => online(wait.run(&globals)),
         Command::Calendar(calendar) if calendar.is_offline() => calendar.run_offline(&globals),
         Command::Calendar(calendar) => online(calendar.run(&globals)),
         Command::Simulate(simulate) => simulate.run(&globals),
+        Command::Pending(pending) => online(pending.run(&globals)),
+        Command::Audit(audit) => audit.run(&globals),
         Command::Lint(lint) => lint.run(&globals),
         Command::Completion(completion) => completion.run(),
         Command::Version => version::run(),

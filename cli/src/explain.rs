@@ -3,7 +3,10 @@
 use std::fmt::Write;
 
 use serde::Serialize;
+use sluice_core::gate::nested::Inside;
+use sluice_core::revision::Revision;
 use sluice_core::simulate::{Decision, Scene};
+use sluice_core::verdict::Reason;
 use sluice_core::words;
 use sluice_crds::gate::GatekeeperVerdict;
 use sluice_crds::{Require, State, Transition};
@@ -17,6 +20,8 @@ use crate::output;
 pub(crate) struct Decided<'a> {
     gate: &'a str,
     namespace: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<String>,
     at: String,
     state: State,
     reason: &'a str,
@@ -26,11 +31,13 @@ pub(crate) struct Decided<'a> {
     verdicts: &'a [GatekeeperVerdict],
 }
 
-impl<'a> From<&'a Decision> for Decided<'a> {
-    fn from(decision: &'a Decision) -> Self {
+impl<'a> Decided<'a> {
+    /// What was decided about `revision`, or about any.
+    pub(crate) fn about(decision: &'a Decision, revision: Option<&Revision>) -> Self {
         Self {
             gate: &decision.gate.name,
             namespace: &decision.gate.namespace,
+            revision: revision.map(ToString::to_string),
             at: decision.at.to_string(),
             state: decision.state,
             reason: &decision.reason,
@@ -118,8 +125,14 @@ impl Drawing {
     }
 }
 
-/// A decision with everything that led to it, as a tree. `notes` are further branches.
-pub(crate) fn tree(scene: &Scene, decision: &Decision, notes: &[String]) -> String {
+/// A decision about `revision`, or about any, with everything that led to it, as a tree. `notes`
+/// are further branches.
+pub(crate) fn tree(
+    scene: &Scene,
+    decision: &Decision,
+    revision: Option<&Revision>,
+    notes: &[String],
+) -> String {
     let mut branches = vec![keepers(scene, decision), Branch::of(force(decision))];
     let ignored = decision
         .complaints
@@ -135,7 +148,12 @@ pub(crate) fn tree(scene: &Scene, decision: &Decision, notes: &[String]) -> Stri
         reason,
         ..
     } = decision;
-    let mut text = format!("Gate {gate} is {} ({reason})\n", output::state(*state));
+    let about = revision.map(|revision| format!(" for {revision}"));
+    let mut text = format!(
+        "Gate {gate} is {}{} ({reason})\n",
+        output::state(*state),
+        about.unwrap_or_default()
+    );
     Drawing::new().draw(&branches, "", &mut text);
     text
 }
@@ -151,29 +169,57 @@ fn keepers(scene: &Scene, decision: &Decision) -> Branch {
         (many, Require::All) => format!("{many} gatekeepers, all of which must admit"),
         (many, Require::OneOf) => format!("{many} gatekeepers, one of which must admit"),
     };
-    let keeper = |GatekeeperVerdict {
-                      gatekeeper,
-                      verdict,
-                  }: &GatekeeperVerdict| {
-        let decides = decision.decided_by.as_ref() == Some(gatekeeper);
-        let by = if decides { ", which decides" } else { "" };
-        let until = verdict.valid_until.as_ref();
-        let until = until
-            .map(|until| format!(" until {}", until.0))
-            .unwrap_or_default();
-        let (state, reason) = (output::state(verdict.state), &verdict.reason);
-        let lines = vec![
-            format!("{gatekeeper} is {state}{until} ({reason}){by}"),
-            verdict.message.clone(),
-        ];
-        Branch {
-            lines,
-            inside: Vec::new(),
-        }
-    };
+    let behind = decision.inside.iter().map(Vec::as_slice);
+    let inside = decision.verdicts.iter().zip(behind);
+    let inside = inside.map(|(told, behind)| {
+        let decides = decision.decided_by.as_ref() == Some(&told.gatekeeper);
+        keeper(told, behind, if decides { ", which decides" } else { "" })
+    });
     Branch {
         lines: vec![head],
-        inside: decision.verdicts.iter().map(keeper).collect(),
+        inside: inside.collect(),
+    }
+}
+
+/// What one gatekeeper says, with the gates behind it.
+fn keeper(told: &GatekeeperVerdict, behind: &[Inside], decides: &str) -> Branch {
+    let GatekeeperVerdict {
+        gatekeeper,
+        verdict,
+    } = told;
+    let until = verdict.valid_until.as_ref();
+    let until = until.map(|until| format!(" until {}", until.0));
+    let until = until.unwrap_or_default();
+    let (state, reason) = (output::state(verdict.state), &verdict.reason);
+    let mut lines = vec![format!(
+        "{gatekeeper} is {state}{until} ({reason}){decides}"
+    )];
+    // The gates behind it say the same again, each for itself.
+    if behind.is_empty() {
+        lines.push(verdict.message.clone());
+    }
+    Branch {
+        lines,
+        inside: behind.iter().map(gate_inside).collect(),
+    }
+}
+
+/// A gate that another gate's gatekeeper names.
+fn gate_inside(gate: &Inside) -> Branch {
+    let (state, reason) = (output::state(gate.state), gate.reason);
+    let mut lines = vec![format!("gate {} is {state} ({reason})", gate.name)];
+    if gate.verdicts.is_empty() || gate.reason == Reason::Forced.as_str() {
+        lines.push(gate.message.clone());
+    }
+    if gate.require == Some(Require::OneOf) && gate.verdicts.len() > 1 {
+        lines.push("one of its gatekeepers must admit".to_owned());
+    }
+    let keepers = gate.verdicts.iter();
+    Branch {
+        lines,
+        inside: keepers
+            .map(|(told, behind)| keeper(told, behind, ""))
+            .collect(),
     }
 }
 

@@ -102,18 +102,12 @@ pub(crate) fn columns() -> usize {
 
 /// The lines that `text` takes in so many columns, broken between words. Styles take none.
 pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
-    let width = |text: &str| {
-        anstream::adapter::strip_str(text)
-            .to_string()
-            .chars()
-            .count()
-    };
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let Some(line) = lines.last_mut() else { break };
         if line.is_empty() {
             line.push_str(word);
-        } else if width(line) + 1 + width(word) <= columns {
+        } else if characters(line) + 1 + characters(word) <= columns {
             line.push(' ');
             line.push_str(word);
         } else {
@@ -121,6 +115,33 @@ pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// A table as kubectl prints it: no lines, three blanks between columns. Cells may be styled.
+pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+    let head: Vec<String> = head.iter().map(|title| (*title).to_owned()).collect();
+    let lines = || std::iter::once(&head).chain(rows);
+    let widths: Vec<usize> = (0..head.len())
+        .map(|column| lines().map(|row| characters(&row[column])).max())
+        .map(|widest| widest.unwrap_or(0) + 3)
+        .collect();
+    let mut text = String::new();
+    for row in lines() {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            let blanks = width - characters(cell);
+            line.push_str(&format!("{cell}{:blanks$}", ""));
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// How many characters are seen: styles take none.
+fn characters(text: &str) -> usize {
+    let plain = anstream::adapter::strip_str(text).to_string();
+    plain.chars().count()
 }
 
 /// Whether the locale has more than ASCII.

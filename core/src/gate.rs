@@ -26,7 +26,7 @@ mod words;
 
 pub use force::{Force, Forces, Identity};
 pub use outlook::upcoming;
-pub use report::{Report, report, report_uncompleted};
+pub use report::{Report, Told, report, report_uncompleted, told};
 
 /// The most gatekeepers of one gate.
 const MOST_GATEKEEPERS: usize = 32;

@@ -8,9 +8,9 @@ use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams};
-use sluice_core::Now;
 use sluice_core::gate::nested::FORBIDDEN;
 use sluice_core::gate::{Identity, force};
+use sluice_core::question::Question;
 use sluice_core::simulate::{Decision, Key, Origin, Scene, World};
 use sluice_crds::gate::Override;
 use sluice_crds::{Approval, Gate, Gatekeeper, Setting};
@@ -96,9 +96,9 @@ impl Seen {
         Scene::new(&world, key, identity, now)
     }
 
-    /// What is decided about the gate of a scene at `now`.
-    pub(crate) fn decide(&self, scene: &mut Scene, now: Now) -> Decision {
-        let mut decision = scene.decide(now);
+    /// What is decided about the gate of a scene.
+    pub(crate) fn decide(&self, scene: &mut Scene, question: Question<'_>) -> Decision {
+        let mut decision = scene.decide(question);
         reach::explain(&mut decision, &reach::uncounted(scene.gate()));
         decision
     }
@@ -361,7 +361,7 @@ mod tests {
             let key = Key::of(&gate.metadata);
             seen.world.gates.insert(key.clone(), gate);
             let mut scene = seen.scene(&key, now).unwrap();
-            let decision = seen.decide(&mut scene, Now::given(now));
+            let decision = seen.decide(&mut scene, sluice_core::Now::given(now).into());
             assert_eq!(decision.state, expected, "{accepted_by:?}: {decision:?}");
         }
     }

@@ -6,6 +6,7 @@ use sluice_core::Now;
 use sluice_core::simulate::Key;
 use sluice_crds::State;
 
+use super::about::About;
 use crate::arguments::Globals;
 use crate::cluster::{self, Scope, Use};
 use crate::explain::{self, Decided};
@@ -26,6 +27,9 @@ pub(crate) struct Check {
     /// The gates
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
+
+    #[command(flatten)]
+    about: About,
 
     /// The instant to decide for: RFC 3339 [default: now]
     #[arg(long, value_name = "INSTANT")]
@@ -64,14 +68,15 @@ impl Check {
                 name,
             };
             let mut scene = seen.scene(&key, now.at).context("a gate went away")?;
-            let decision = seen.decide(&mut scene, now);
+            let decision = seen.decide(&mut scene, self.about.at(now));
             outcome = outcome.and(Outcome::yes_if(decision.state == State::Open));
             decisions.push(decision);
         }
+        let decided = |decision| Decided::about(decision, self.about.revision());
         match (self.output, decisions.as_slice()) {
-            (Some(form), [only]) => output::data(form, &Decided::from(only))?,
+            (Some(form), [only]) => output::data(form, &decided(only))?,
             (Some(form), all) => {
-                let all: Vec<Decided<'_>> = all.iter().map(Decided::from).collect();
+                let all: Vec<Decided<'_>> = all.iter().map(decided).collect();
                 output::data(form, &all)?;
             }
             (None, all) => {

@@ -86,7 +86,7 @@ impl Get {
         let now = connection.present().await.now;
         let rows: Vec<Row> = (seen.world.gates.iter())
             .filter_map(|(key, gate)| {
-                let decision = seen.decide(&mut seen.scene(key, now.at)?, now);
+                let decision = seen.decide(&mut seen.scene(key, now.at)?, now.into());
                 Some(gate_row(key, gate, &decision, now))
             })
             .collect();
@@ -255,37 +255,20 @@ fn gatekeeper_row(gatekeeper: &Gatekeeper, now: Timestamp) -> Row {
     }
 }
 
-/// A table as kubectl prints it: no lines, three blanks between columns. The namespace is the
-/// first column, the message the last.
+/// The namespace is the first column, the message the last.
 fn table(titles: &[&str], rows: &[Row], namespaces: bool, wide: bool) -> String {
-    let head = ["NAMESPACE", "NAME", "STATE"]
-        .iter()
-        .chain(titles)
-        .chain(&["MESSAGE"]);
-    let head = Row {
-        cells: head.map(|title| (*title).to_owned()).collect(),
-        state: None,
-    };
-    let shown = usize::from(!namespaces)..head.cells.len() - usize::from(!wide);
-    let lines = || std::iter::once(&head).chain(rows);
-    let width = |column: usize| lines().map(|row| row.cells[column].chars().count()).max();
-    let widths: Vec<usize> = (0..head.cells.len())
-        .map(|column| width(column).unwrap_or(0) + 3)
-        .collect();
-    let mut text = String::new();
-    for row in lines() {
-        let mut line = String::new();
-        for column in shown.clone() {
-            let cell = &row.cells[column];
-            let style = row.state.filter(|_| column == STATE).map(output::style);
-            let style = style.unwrap_or_default();
-            let blanks = widths[column] - cell.chars().count();
-            line.push_str(&format!("{style}{cell}{style:#}{:blanks$}", ""));
+    let head = ["NAMESPACE", "NAME", "STATE"].iter().chain(titles);
+    let head: Vec<&str> = head.chain(&["MESSAGE"]).copied().collect();
+    let shown = usize::from(!namespaces)..head.len() - usize::from(!wide);
+    let cells = |row: &Row| {
+        let mut cells = row.cells.clone();
+        if let Some(state) = row.state {
+            cells[STATE] = output::state(state);
         }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
+        cells[shown.clone()].to_vec()
+    };
+    let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
+    output::table(&head[shown.clone()], &rows)
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! FILES, for the commands that need no cluster.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use jiff::Timestamp;
-use sluice_core::simulate::{Key, World};
+use sluice_core::simulate::{Given, Key, World};
 
 use crate::arguments::Globals;
 use crate::files::{self, Input};
@@ -39,6 +40,34 @@ pub(super) fn read(paths: &[PathBuf], globals: &Globals, now: Timestamp) -> Resu
         output::note(finding);
     }
     bail!("the input is refused: {}", count(refused.len(), "mistake"));
+}
+
+/// Lets gatekeepers see from `start` on what the file says.
+///
+/// # Errors
+/// A file that cannot be read, or says what makes no sense.
+pub(super) fn give(
+    world: &mut World,
+    path: &Path,
+    globals: &Globals,
+    start: Timestamp,
+) -> Result<()> {
+    let file = path.display();
+    let sources = files::read(&[path.to_owned()])?;
+    for source in &sources {
+        let given: BTreeMap<String, Given> = serde_saphyr::from_str(&source.text)
+            .with_context(|| format!("{file}: it is no evidence"))?;
+        for (name, given) in given {
+            let (namespace, short) = match name.split_once('/') {
+                Some((namespace, name)) => (namespace, name),
+                None => (super::namespace_of_files(globals), name.as_str()),
+            };
+            let key = Key::from_reference(namespace, None, short);
+            let done = world.give(&key, given, start);
+            done.map_err(|why| anyhow!("{file}: {name}: {why}"))?;
+        }
+    }
+    Ok(())
 }
 
 /// The gate of that name, which may be given as `NAMESPACE/NAME`, or the only one.

@@ -1,5 +1,7 @@
 //! `kubectl gate simulate`
 
+use std::path::PathBuf;
+
 use anyhow::{Result, bail};
 use clap::Args;
 use jiff::Timestamp;
@@ -10,6 +12,7 @@ use sluice_core::simulate::{Key, Scene, Stretches, World};
 use sluice_core::span::Span;
 use sluice_crds::{Setting, State};
 
+use super::about::About;
 use super::input::{self, Files};
 use crate::arguments::Globals;
 use crate::explain::{self, Decided};
@@ -23,7 +26,7 @@ use crate::output::{self, Data};
 /// Files with gatekeepers and no gate are simulated as if a gate of the gatekeeper's name were
 /// kept by it alone. An annotation that forces a gate counts as if it had been written by whom it
 /// names, at the instant that the simulation starts from. The status of objects is not looked at,
-/// and no calendar is read from an address.
+/// no calendar is read from an address, and nothing is measured: --evidence says what would be.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Exit codes: 0 it was told, and is as expected; 1 it is not as expected; 2 the input is refused: \
@@ -31,6 +34,15 @@ what lint refuses, no gate, several gates without --gate.")]
 pub(crate) struct Simulate {
     #[command(flatten)]
     files: Files,
+
+    /// What gatekeepers see that measure something: a YAML file with, for each [NAMESPACE/]NAME,
+    /// `value` (metric), `status` and `body` (http), `objects` or `report` (external), or
+    /// `unavailable` or `broken` and why; and `since` when
+    #[arg(long, value_name = "FILE")]
+    evidence: Option<PathBuf>,
+
+    #[command(flatten)]
+    about: About,
 
     /// The gate, where the files hold several
     #[arg(long, value_name = "[NAMESPACE/]NAME")]
@@ -85,7 +97,10 @@ impl Simulate {
         let Some(start) = at.or(from) else {
             bail!("say when: --at INSTANT, or --from INSTANT --to INSTANT")
         };
-        let world = input::read(&self.files.paths, globals, start)?;
+        let mut world = input::read(&self.files.paths, globals, start)?;
+        if let Some(path) = &self.evidence {
+            input::give(&mut world, path, globals, start)?;
+        }
         let key = input::choose(&world, self.gate.as_deref(), globals)?;
         let mut scene = self.scene(&world, &key, start)?;
         let shown = zone.unwrap_or_else(|| Zone::of(&scene));
@@ -111,12 +126,13 @@ impl Simulate {
     }
 
     fn at(&self, scene: &mut Scene, at: Timestamp, zone: &Zone) -> Result<Outcome> {
-        let decision = scene.decide(Now::given(at));
+        let decision = scene.decide(self.about.at(Now::given(at)));
+        let revision = self.about.revision();
         let outcome = self.expect.map_or(Outcome::Yes, |expected| {
             Outcome::yes_if(State::from(expected) == decision.state)
         });
         match (self.output, self.expect) {
-            (Some(form), _) => output::data(form, &Decided::from(&decision))?,
+            (Some(form), _) => output::data(form, &Decided::about(&decision, revision))?,
             (None, Some(expected)) if outcome == Outcome::No => {
                 let expected = State::from(expected);
                 output::line(format_args!(
@@ -127,7 +143,7 @@ impl Simulate {
             (None, Some(_)) => output::line(explain::line(&decision))?,
             (None, None) => {
                 output::line(format_args!("At {at}, {}:", zone.text(at)))?;
-                output::text(explain::tree(scene, &decision, &[]))?;
+                output::text(explain::tree(scene, &decision, revision, &[]))?;
             }
         }
         Ok(outcome)

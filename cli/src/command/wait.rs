@@ -6,15 +6,17 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 use futures::stream::{BoxStream, SelectAll};
-use futures::{FutureExt, Stream, StreamExt};
+use futures::{FutureExt, StreamExt};
 use jiff::{SignedDuration, Timestamp};
 use kube::api::Api;
+use kube::core::NamespaceResourceScope;
 use kube::runtime::{WatchStreamExt, watcher};
 use sluice_core::simulate::{Decision, Key};
-use sluice_crds::{Gate, Gatekeeper, Setting, State};
+use sluice_crds::{Approval, Gate, Gatekeeper, Setting, State};
 
+use super::about::About;
 use crate::arguments::Globals;
-use crate::cluster::{self, Connection, Scope, Use};
+use crate::cluster::{self, Connection, Scope, Seen, Use};
 use crate::outcome::Outcome;
 use crate::{clock, explain, instant, output};
 
@@ -41,6 +43,9 @@ pub(crate) struct Wait {
     /// The state to wait for
     #[arg(long = "for", value_name = "STATE", value_parser = parse_setting, default_value = "open")]
     wanted: Setting,
+
+    #[command(flatten)]
+    about: About,
 
     /// How long to wait, such as 10m
     #[arg(long, value_name = "DURATION", default_value = "10m")]
@@ -81,12 +86,9 @@ impl Wait {
     async fn until_wanted(&self, connection: &Connection, name: &str) -> Result<Outcome> {
         let wanted = State::from(self.wanted);
         let mut said = None;
-        let mut watched = BTreeSet::new();
-        let mut changes: SelectAll<BoxStream<'static, ()>> = SelectAll::new();
+        let mut watched = Watched::default();
         loop {
-            let decided = self
-                .decide(connection, name, &mut watched, &mut changes)
-                .await;
+            let decided = self.decide(connection, name, &mut watched).await;
             let (line, wake) = match decided {
                 Ok(decision) if decision.state == wanted => {
                     output::line(explain::line(&decision))?;
@@ -104,7 +106,7 @@ impl Wait {
                 output::line(format_args!("waiting: {line}"))?;
                 said = Some(line);
             }
-            something(&mut changes, wake).await;
+            watched.something(wake).await;
         }
     }
 
@@ -113,73 +115,109 @@ impl Wait {
         &self,
         connection: &Connection,
         name: &str,
-        watched: &mut BTreeSet<Key>,
-        changes: &mut SelectAll<BoxStream<'static, ()>>,
+        watched: &mut Watched,
     ) -> Result<Decision> {
         let key = Key {
             namespace: connection.namespace.clone(),
             name: name.to_owned(),
         };
-        if watched.insert(key.clone()) {
-            let api: Api<Gate> = Api::namespaced(connection.client.clone(), &key.namespace);
-            changes.push(watch(api, &key.name).boxed());
-        }
+        // Before anything is read, so that no change falls in between.
+        watched.gate(connection, &key);
         let scope = Scope::Named(vec![name.to_owned()]);
         let seen = cluster::load(connection, &scope, self.trust_unverified_identity).await?;
-        for reference in seen
-            .world
-            .gates
-            .values()
-            .flat_map(|gate| &gate.spec.gatekeepers)
-        {
-            let namespace = reference
-                .namespace
-                .clone()
-                .unwrap_or_else(|| key.namespace.clone());
-            // A gate and a gatekeeper may share a name: a slash is part of neither.
-            let of_its_own = Key {
-                namespace: format!("{namespace}/"),
-                name: reference.name.clone(),
-            };
-            if watched.insert(of_its_own) {
-                let api: Api<Gatekeeper> = Api::namespaced(connection.client.clone(), &namespace);
-                changes.push(watch(api, &reference.name).boxed());
-            }
-        }
+        watched.everything(connection, &seen);
         let now = connection.present().await.now;
         let mut scene = seen.scene(&key, now.at).context("the gate went away")?;
-        Ok(seen.decide(&mut scene, now))
+        Ok(seen.decide(&mut scene, self.about.at(now)))
     }
 }
 
-/// Something that an object of that name changes. One that cannot be watched is looked at every
-/// now and then all the same.
-fn watch<K>(api: Api<K>, name: &str) -> impl Stream<Item = ()> + Send + use<K>
-where
-    K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
-{
-    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
-    let events = watcher(api, config).default_backoff();
-    events.filter_map(async |event| event.ok().map(|_| ()))
+/// What is watched, each once.
+#[derive(Default)]
+struct Watched {
+    known: BTreeSet<(What, Key)>,
+    changes: SelectAll<BoxStream<'static, ()>>,
 }
 
-/// Waits until an object has changed, or the time may have changed the answer.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "waits for the known instant of the next change"
-)]
-async fn something(changes: &mut SelectAll<BoxStream<'static, ()>>, wake: Option<Timestamp>) {
-    let until_wake = wake.map(|wake| {
-        let ahead = wake.duration_since(clock::now());
-        // Timers count in milliseconds: one more, so as not to come too early.
-        Duration::try_from(ahead).unwrap_or_default() + Duration::from_millis(1)
-    });
-    let pause = until_wake.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN);
-    tokio::select! {
-        () = tokio::time::sleep(pause) => {}
-        _ = changes.next(), if !changes.is_empty() => {
-            // What comes together is looked at once.
-            while changes.next().now_or_never().flatten().is_some() {}
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    Gate,
+    Gatekeeper,
+    /// All of a namespace: their names are not known before.
+    Approvals,
+}
+
+impl Watched {
+    fn gate(&mut self, connection: &Connection, key: &Key) {
+        self.watch::<Gate>(What::Gate, connection, key);
+    }
+
+    /// Everything that was decided from.
+    fn everything(&mut self, connection: &Connection, seen: &Seen) {
+        for key in seen.world.nested.keys() {
+            self.gate(connection, key);
+        }
+        for gate in seen.world.gates.values().chain(seen.world.nested.values()) {
+            // Those that are not there may come.
+            for reference in &gate.spec.gatekeepers {
+                let key = Key::named_by(gate, reference);
+                self.watch::<Gatekeeper>(What::Gatekeeper, connection, &key);
+            }
+        }
+        for (key, keeper) in &seen.world.gatekeepers {
+            if keeper.spec.approval.is_some() {
+                let all = Key {
+                    name: String::new(),
+                    ..key.clone()
+                };
+                self.watch::<Approval>(What::Approvals, connection, &all);
+            }
+        }
+    }
+
+    /// One that cannot be watched is looked at every now and then all the same.
+    fn watch<K>(&mut self, what: What, connection: &Connection, key: &Key)
+    where
+        K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + std::fmt::Debug
+            + serde::de::DeserializeOwned
+            + Send
+            + 'static,
+    {
+        if !self.known.insert((what, key.clone())) {
+            return;
+        }
+        let api: Api<K> = Api::namespaced(connection.client.clone(), &key.namespace);
+        let config = match what {
+            What::Gate | What::Gatekeeper => {
+                watcher::Config::default().fields(&format!("metadata.name={}", key.name))
+            }
+            What::Approvals => watcher::Config::default(),
+        };
+        let events = watcher(api, config).default_backoff();
+        let changes = events.filter_map(async |event| event.ok().map(|_| ()));
+        self.changes.push(changes.boxed());
+    }
+
+    /// Waits until an object has changed, or the time may have changed the answer.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "waits for the known instant of the next change"
+    )]
+    async fn something(&mut self, wake: Option<Timestamp>) {
+        let until_wake = wake.map(|wake| {
+            let ahead = wake.duration_since(clock::now());
+            // Timers count in milliseconds: one more, so as not to come too early.
+            Duration::try_from(ahead).unwrap_or_default() + Duration::from_millis(1)
+        });
+        let pause = until_wake.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN);
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            _ = self.changes.next(), if !self.changes.is_empty() => {
+                // What comes together is looked at once.
+                while self.changes.next().now_or_never().flatten().is_some() {}
+            }
         }
     }
 }

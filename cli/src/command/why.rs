@@ -4,19 +4,23 @@ use anyhow::{Context, Result};
 use clap::Args;
 use sluice_core::simulate::{Decision, Key};
 
+use super::about::About;
 use crate::arguments::Globals;
 use crate::cluster::{self, Scope, Seen, Use};
 use crate::explain;
 use crate::outcome::Outcome;
 use crate::output;
 
-/// Explain why a gate is open or closed: what each gatekeeper says, who forces it, what changes
-/// next
+/// Explain why a gate is open or closed: what each gatekeeper says and has measured, the gates
+/// behind it, who forces it, what changes next
 #[derive(Debug, Args)]
 pub(crate) struct Why {
     /// The gates
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
+
+    #[command(flatten)]
+    about: About,
 
     /// Let forces count although nobody verified who they are from
     #[arg(long)]
@@ -37,9 +41,12 @@ impl Why {
                 name,
             };
             let mut scene = seen.scene(&key, now.at).context("a gate went away")?;
-            let decision = seen.decide(&mut scene, now);
-            let notes: Vec<String> = lag(&seen, &decision).into_iter().collect();
-            output::text(explain::tree(&scene, &decision, &notes))?;
+            let decision = seen.decide(&mut scene, self.about.at(now));
+            let revision = self.about.revision();
+            // A status speaks of no revision in particular.
+            let lag = lag(&seen, &decision).filter(|_| revision.is_none());
+            let notes: Vec<String> = lag.into_iter().collect();
+            output::text(explain::tree(&scene, &decision, revision, &notes))?;
         }
         Ok(Outcome::Yes)
     }

@@ -15,6 +15,10 @@ use crate::question::Question;
 use crate::refusal::{Refusal, Refusals};
 use crate::verdict::{Opinion, Reason};
 
+mod inside;
+
+pub use inside::Inside;
+
 /// The most gates that one gate may depend on, counted along every way.
 const MOST_GATES: usize = 128;
 

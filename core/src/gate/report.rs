@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sluice_crds::gate::{GatekeeperVerdict, Override};
-use sluice_crds::{GateStatus, State};
+use sluice_crds::{GateStatus, State, Transition};
 
 use super::{Answer, Force, Forces, Sight, View, answer_with, force, outlook, until, words};
 use crate::clock::Now;
@@ -55,40 +55,78 @@ pub fn report_uncompleted(view: &View<'_>, now: Now, obstacle: &str) -> Report {
     compose(view, &forces, Some(obstacle), now)
 }
 
+/// What there is to tell of a gate: its status about any revision, a person who asks about one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Told {
+    /// The answer.
+    pub answer: Answer,
+    /// Why, in a sentence.
+    pub message: String,
+    /// What each gatekeeper says, in the order of the spec.
+    pub verdicts: Vec<GatekeeperVerdict>,
+    /// The force in effect, if any.
+    pub r#override: Option<Override>,
+    /// The next real changes that are known ahead: at most 8, within 90 days.
+    pub upcoming: Vec<Transition>,
+    /// When anything of this may change by time. None: nothing does.
+    pub wake: Option<Timestamp>,
+}
+
+/// What there is to tell of a gate to whoever asks `question`.
+pub fn told<'q>(view: &View<'_>, question: impl Into<Question<'q>>) -> Told {
+    let question = question.into();
+    let forces = force::judge(view.gate, view.identity, question.now);
+    tell(view, &forces, None, question).0
+}
+
+/// The same of a gate with these forces, of which those that wait to be accepted do so because of
+/// `obstacle`; and the verdicts as they were made.
+fn tell(
+    view: &View<'_>,
+    forces: &Forces,
+    obstacle: Option<&str>,
+    question: Question<'_>,
+) -> (Told, Vec<Verdict>) {
+    let at = question.now.at;
+    let answer = answer_with(view, forces, question);
+    let verdicts = words::verdicts(view, question);
+    let message = words::explain(view, forces, &answer, &verdicts, obstacle, question);
+    let outlook = outlook::look_ahead(view, forces, question);
+    let first = outlook.changes.first().map(|change| change.0);
+    let next = first.or(outlook.behind);
+    let told = Told {
+        answer,
+        message,
+        verdicts: named(view, &verdicts),
+        r#override: forces.in_effect(at).and_then(effective),
+        upcoming: outlook.changes.into_iter().map(transition).collect(),
+        wake: report::wake(until(view, forces, question), next, at),
+    };
+    (told, verdicts)
+}
+
 /// The report of a gate with these forces. Those that wait to be accepted do so because of
 /// `obstacle`.
 fn compose(view: &View<'_>, forces: &Forces, obstacle: Option<&str>, now: Now) -> Report {
     let gate = view.gate;
     let before = gate.status.clone().unwrap_or_default();
     // A status speaks of no revision in particular.
-    let any = Question::from(now);
-    let answer = answer_with(view, forces, any);
-    let verdicts = words::verdicts(view, any);
-    let message = words::explain(view, forces, &answer, &verdicts, obstacle, any);
-    let outlook = outlook::look_ahead(view, forces, any);
-    let next = outlook
-        .changes
-        .first()
-        .map(|change| change.0)
-        .or(outlook.behind);
-    let conditions = conditions(&answer, &message, &verdicts);
+    let (told, verdicts) = tell(view, forces, obstacle, Question::from(now));
+    let Told { answer, wake, .. } = told;
+    let conditions = conditions(&answer, &told.message, &verdicts);
+    let generation = gate.metadata.generation;
     let mut status = GateStatus {
-        observed_generation: gate.metadata.generation,
+        observed_generation: generation,
         state: Some(answer.state),
         reason: Some(answer.reason.as_str().to_owned()),
-        verdicts: told(view, &verdicts),
-        r#override: forces.in_effect(now.at).and_then(effective),
-        upcoming: outlook.changes.into_iter().map(transition).collect(),
+        verdicts: told.verdicts,
+        r#override: told.r#override,
+        upcoming: told.upcoming,
         since: Some(time(since(&before, answer.state, now))),
         last_handled_reconcile_at: report::requested_at(&gate.metadata)
             .or_else(|| before.last_handled_reconcile_at.clone()),
-        conditions: settle(
-            conditions,
-            &before.conditions,
-            gate.metadata.generation,
-            now,
-        ),
-        message: Some(message),
+        conditions: settle(conditions, &before.conditions, generation, now),
+        message: Some(told.message),
     };
     let known = !stands_in(view, now);
     let changed =
@@ -96,7 +134,6 @@ fn compose(view: &View<'_>, forces: &Forces, obstacle: Option<&str>, now: Now) -
     if !changed {
         status = before;
     }
-    let wake = report::wake(until(view, forces, any), next, now.at);
     Report {
         answer,
         status,
@@ -181,12 +218,12 @@ fn since(before: &GateStatus, state: State, now: Now) -> Timestamp {
     }
 }
 
-fn told(view: &View<'_>, verdicts: &[Verdict]) -> Vec<GatekeeperVerdict> {
-    let told = |(place, verdict): (usize, &Verdict)| GatekeeperVerdict {
+fn named(view: &View<'_>, verdicts: &[Verdict]) -> Vec<GatekeeperVerdict> {
+    let named = |(place, verdict): (usize, &Verdict)| GatekeeperVerdict {
         gatekeeper: words::name(view, place),
         verdict: verdict.status(),
     };
-    verdicts.iter().enumerate().map(told).collect()
+    verdicts.iter().enumerate().map(named).collect()
 }
 
 /// A force as the status has it: once it is accepted, for before that it has no beginning, and

@@ -115,7 +115,8 @@ impl Evidence {
         self.gates().iter().any(Nested::is_measured)
     }
 
-    pub(super) fn gates(&self) -> &[Nested] {
+    /// The gates that a gatekeeper names.
+    pub(crate) fn gates(&self) -> &[Nested] {
         match self {
             Evidence::Gates(gates) => gates,
             _ => &[],

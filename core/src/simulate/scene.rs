@@ -7,9 +7,10 @@ use sluice_crds::{Gate, State, Transition};
 use super::sources::Seen;
 use super::{Key, World};
 use crate::clock::Now;
-use crate::gate::nested::{self, Gathered, Named};
+use crate::gate::nested::{self, Gathered, Inside, Named};
 use crate::gate::{self, Answer, Identity, View, force};
 use crate::gatekeeper::Keeper;
+use crate::question::Question;
 use crate::span::Span;
 
 /// A gate with everything that it names.
@@ -37,6 +38,8 @@ pub struct Decision {
     pub decided_by: Option<String>,
     /// What each gatekeeper says, in the order of the spec.
     pub verdicts: Vec<GatekeeperVerdict>,
+    /// The gates behind each of those that nest any.
+    pub inside: Vec<Vec<Inside>>,
     /// The force in effect, if any.
     pub r#override: Option<Override>,
     /// What is wrong with the annotations that force the gate.
@@ -81,28 +84,28 @@ impl Scene {
         })
     }
 
-    /// What is decided at `now`.
-    pub fn decide(&mut self, now: Now) -> Decision {
+    /// What is decided about a revision, or about any, at an instant.
+    pub fn decide<'q>(&mut self, question: impl Into<Question<'q>>) -> Decision {
+        let question = question.into();
+        let now = question.now;
         self.gathered = self.gathered.with_keepers(&|keeper| {
             Keeper::new(keeper.object().clone(), keeper.evidence().clone(), now.at)
         });
-        let report = gate::report(&self.view(), now);
-        let decided_by = report
-            .answer
-            .decided_by
-            .and_then(|place| Some(report.status.verdicts.get(place)?.gatekeeper.clone()));
+        let told = gate::told(&self.view(), question);
+        let name = |place: usize| Some(told.verdicts.get(place)?.gatekeeper.clone());
         Decision {
             gate: Key::of(&self.gate.metadata),
             at: now.at,
-            state: report.answer.state,
-            reason: report.answer.reason.as_str().to_owned(),
-            message: report.status.message.unwrap_or_default(),
-            decided_by,
-            verdicts: report.status.verdicts,
-            r#override: report.status.r#override,
+            state: told.answer.state,
+            reason: told.answer.reason.as_str().to_owned(),
+            decided_by: told.answer.decided_by.and_then(name),
+            message: told.message,
+            verdicts: told.verdicts,
+            inside: self.gathered.inside(question),
+            r#override: told.r#override,
             complaints: force::read(&self.gate, self.identity, now.at).complaints,
-            upcoming: report.status.upcoming,
-            wake: report.wake,
+            upcoming: told.upcoming,
+            wake: told.wake,
         }
     }
 

@@ -1,0 +1,98 @@
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn record(event: &Value) -> Record {
+    serde_json::from_value(json!({
+        "version": "sluice.dev/audit/v1",
+        "at": "2026-11-20T12:00:00.000000Z",
+        "by": "gate-controller-0",
+        "event": event,
+    }))
+    .unwrap()
+}
+
+fn decision() -> Record {
+    record(&json!({
+        "type": "Decision",
+        "askedBy": "ci",
+        "repeated": 2,
+        "decision": {
+            "allowed": false,
+            "at": "2026-11-20T12:00:00Z",
+            "subject": {"kind": "Deployment", "namespace": "apps", "name": "api", "action": "promote", "revision": "v1.2.3"},
+            "require": "all",
+            "checked": [{"gate": "apps/production", "state": "Closed", "reason": "Manual", "message": "m"}],
+            "decidedBy": ["apps/production"],
+            "message": "held back by apps/production: m",
+        },
+    }))
+}
+
+fn transition() -> Record {
+    record(&json!({
+        "type": "Transition", "gate": "apps/production", "from": "Open", "to": "Closed",
+        "reason": "OutsideWindow", "message": "office-hours: over", "decidedBy": ["office-hours"],
+    }))
+}
+
+fn forced() -> Record {
+    record(&json!({
+        "type": "Override", "gate": "apps/production", "step": "Began", "message": "forced",
+        "override": {"state": "open", "by": "alice", "reason": "hotfix", "since": "2026-11-20T12:00:00Z", "until": "2026-11-20T13:00:00Z"},
+    }))
+}
+
+fn defined() -> Record {
+    record(&json!({
+        "type": "Definition",
+        "object": {"kind": "Gate", "namespace": "apps", "name": "production"},
+        "change": "Changed",
+        "differences": [{"field": "spec.require", "before": "all", "after": "oneOf"}],
+        "spec": {"require": "oneOf"},
+        "changedBy": [{"manager": "kustomize-controller"}],
+    }))
+}
+
+fn lost() -> Record {
+    record(&json!({"type": "Lost", "records": 2, "message": "the disk is full"}))
+}
+
+#[test]
+fn records_are_told_in_a_line_each() {
+    let all = [decision(), transition(), forced(), defined(), lost()];
+    let text: Vec<String> = all.iter().map(told).collect();
+    let plain = anstream::adapter::strip_str(&text.join("\n")).to_string();
+    insta::assert_snapshot!(plain, @"");
+}
+
+#[rstest]
+#[case::everything(Some((None, "production")), &[], None, [true, true, true, true, true])]
+#[case::of_that_namespace(Some((Some("apps"), "production")), &[], None, [true, true, true, true, true])]
+#[case::of_another(Some((Some("other"), "production")), &[], None, [false, false, false, false, true])]
+#[case::of_types(None, &[Type::Override, Type::Definition], None, [false, false, true, true, false])]
+#[case::of_a_revision(None, &[], Some("1.2.3"), [true, false, false, false, true])]
+#[case::of_another_revision(None, &[], Some("v2.0.0"), [false, false, false, false, true])]
+fn records_are_chosen(
+    #[case] gate: Option<(Option<&str>, &str)>,
+    #[case] types: &[Type],
+    #[case] revision: Option<&str>,
+    #[case] expected: [bool; 5],
+) {
+    let revision = revision.map(|text| Revision::parse(text).unwrap());
+    let wanted = Wanted {
+        gate,
+        types,
+        revision: revision.as_ref(),
+        since: Some("2026-11-20T12:00:00Z".parse().unwrap()),
+        until: Some("2026-11-20T12:00:01Z".parse().unwrap()),
+    };
+    let all = [decision(), transition(), forced(), defined(), lost()];
+    assert_eq!(all.each_ref().map(|record| wanted.is(record)), expected);
+    let later = Wanted {
+        since: wanted.until,
+        ..wanted
+    };
+    assert!(!all.iter().any(|record| later.is(record)));
+}

@@ -1,0 +1,159 @@
+//! `kubectl gate pending`
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use clap::Args;
+use jiff::Timestamp;
+use serde::Serialize;
+use sluice_core::Now;
+use sluice_core::revision::Revision;
+use sluice_core::simulate::Key;
+use sluice_core::verdict::Reason;
+use sluice_crds::Approval;
+use sluice_crds::approval::Vote;
+
+use super::about;
+use crate::arguments::Globals;
+use crate::cluster::{self, Scope, Seen, Use};
+use crate::instant::age;
+use crate::outcome::Outcome;
+use crate::output::{self, Data};
+
+/// List what waits: which change, at which gate, since when and for what
+///
+/// Whoever asks its gates and is told no waits, until it is told yes or asks no more: the
+/// controller tells so by Events, which the API server keeps for an hour. And so does a revision
+/// that people have begun to approve of, until enough have.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit codes: 0 it is listed, whether or not anything waits; 2 it cannot be told."
+)]
+pub(crate) struct Pending {
+    /// In all namespaces
+    #[arg(long, short = 'A')]
+    all_namespaces: bool,
+
+    /// Print for programs
+    #[arg(long, short = 'o', value_name = "FORMAT")]
+    output: Option<Data>,
+}
+
+/// Something that waits.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    namespace: String,
+    /// What waits: `Kind/name`, or a vote.
+    what: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<String>,
+    gates: Vec<String>,
+    since: Timestamp,
+    message: String,
+}
+
+impl Pending {
+    pub(super) async fn run(&self, globals: &Globals) -> Result<Outcome> {
+        let connection = cluster::connect(globals, Use::Requests).await?;
+        let scope = match self.all_namespaces {
+            true => Scope::Everywhere,
+            false => Scope::Namespace,
+        };
+        let seen = cluster::load(&connection, &scope, false).await?;
+        let now = connection.present().await.now;
+        let mut rows = voted_on(&seen, now);
+        rows.sort_by(|a, b| (a.since, &a.what).cmp(&(b.since, &b.what)));
+        match self.output {
+            Some(form) => output::data(form, &rows)?,
+            None if rows.is_empty() => output::note("Nothing waits."),
+            None => output::text(self.table(&rows, now.at))?,
+        }
+        Ok(Outcome::Yes)
+    }
+
+    fn table(&self, rows: &[Row], now: Timestamp) -> String {
+        let head = ["NAMESPACE", "WAITS", "REVISION", "AT", "SINCE", "BECAUSE"];
+        let skipped = usize::from(!self.all_namespaces);
+        let cells = |row: &Row| {
+            let cells = [
+                row.namespace.clone(),
+                row.what.clone(),
+                row.revision.clone().unwrap_or_else(|| "any".to_owned()),
+                row.gates.join(","),
+                age(row.since, now),
+                row.message.clone(),
+            ];
+            cells[skipped..].to_vec()
+        };
+        let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
+        output::table(&head[skipped..], &rows)
+    }
+}
+
+/// The revisions that somebody has approved of, and that gates hold back all the same until more
+/// people do.
+fn voted_on(seen: &Seen, now: Now) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (keeper, votes) in votes(seen) {
+        for (revision, since) in votes {
+            let mut gates = Vec::new();
+            let mut message = String::new();
+            for (key, gate) in &seen.world.gates {
+                let mut named = gate.spec.gatekeepers.iter();
+                let Some(place) =
+                    named.position(|reference| Key::named_by(gate, reference) == keeper)
+                else {
+                    continue;
+                };
+                let Some(mut scene) = seen.scene(key, now.at) else {
+                    continue;
+                };
+                let decision = seen.decide(&mut scene, about::question(now, Some(&revision)));
+                let waits = |reason: &str| reason == Reason::AwaitingApproval.as_str();
+                if let Some(told) = decision.verdicts.get(place)
+                    && waits(&told.verdict.reason)
+                {
+                    gates.push(key.to_string());
+                    message.clone_from(&told.verdict.message);
+                }
+            }
+            if !gates.is_empty() {
+                rows.push(Row {
+                    namespace: keeper.namespace.clone(),
+                    what: format!("gatekeeper/{}", keeper.name),
+                    revision: Some(revision.to_string()),
+                    gates,
+                    since,
+                    message,
+                });
+            }
+        }
+    }
+    rows
+}
+
+/// For each gatekeeper the revisions that somebody has approved of, and since when.
+fn votes(seen: &Seen) -> BTreeMap<Key, Vec<(Revision, Timestamp)>> {
+    let mut all: BTreeMap<Key, Vec<(Revision, Timestamp)>> = BTreeMap::new();
+    let approves = |approval: &&std::sync::Arc<Approval>| {
+        approval.spec.decision == Vote::Approve && approval.metadata.deletion_timestamp.is_none()
+    };
+    for approval in seen.world.approvals.values().filter(approves) {
+        let created = approval.metadata.creation_timestamp.as_ref();
+        let (Ok(revision), Some(created)) = (Revision::parse(&approval.spec.revision), created)
+        else {
+            continue;
+        };
+        let key = Key {
+            namespace: Key::of(&approval.metadata).namespace,
+            name: approval.spec.gatekeeper_ref.name.clone(),
+        };
+        let known = all.entry(key).or_default();
+        match known.iter_mut().find(|(other, _)| other.is(&revision)) {
+            Some((_, since)) => *since = created.0.min(*since),
+            None => known.push((revision, created.0)),
+        }
+    }
+    all
+}

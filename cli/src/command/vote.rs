@@ -1,0 +1,220 @@
+//! `kubectl gate approve` and `kubectl gate reject`
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::Args;
+use jiff::Timestamp;
+use kube::ResourceExt;
+use kube::api::{Api, ListParams, PostParams};
+use serde_json::json;
+use sluice_core::revision::Revision;
+use sluice_core::simulate::Key;
+use sluice_core::{duration, lint};
+use sluice_crds::approval::Vote as Decision;
+use sluice_crds::gatekeeper::ApprovalRule;
+use sluice_crds::{Approval, Gate, Gatekeeper};
+
+use super::about;
+use crate::arguments::Globals;
+use crate::cluster::{self, Connection, Scope, Use, User, explain};
+use crate::outcome::Outcome;
+use crate::output;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Exit codes: 0 the vote is cast; 2 it cannot be.")]
+pub(crate) struct Vote {
+    /// The gate, whose gatekeeper asks for approvals; or gatekeeper/NAME, where several do
+    #[arg(value_name = "NAME")]
+    name: String,
+
+    /// The revision, in full, as Flux writes it: main@sha1:… with the commit in full
+    #[arg(long, short = 'r', value_name = "REVISION", value_parser = about::parse)]
+    revision: Revision,
+
+    /// Why, for everybody who looks
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+/// A gatekeeper that asks for approvals.
+struct Asking {
+    key: Key,
+    rule: ApprovalRule,
+}
+
+impl Vote {
+    pub(super) async fn run(&self, globals: &Globals, decision: Decision) -> Result<Outcome> {
+        if self.reason.as_ref().is_some_and(|it| it.trim().is_empty()) {
+            bail!("--reason: it is empty; say why, or leave it out");
+        }
+        let connection = cluster::connect(globals, Use::Requests).await?;
+        let asking = self.asking(&connection).await?;
+        let user = connection.who().await?;
+        let approval = self.approval(&asking, decision, &user)?;
+        let api: Api<Approval> = Api::namespaced(connection.client.clone(), &asking.key.namespace);
+        let verb = match decision {
+            Decision::Approve => "approve of",
+            Decision::Reject => "reject",
+        };
+        let now = connection.present().await.there;
+        match self.already(&api, &approval, &asking.rule, now).await {
+            Some(known) => output::line(format_args!(
+                "{}: you have said so already (approval/{known})",
+                asking.key.name
+            ))?,
+            None => {
+                let created = api.create(&PostParams::default(), &approval).await;
+                let what = || format!("{verb} {} at {}", self.revision, asking.key.name);
+                let created = created.map_err(|error| explain(error, &what()))?;
+                output::line(format_args!(
+                    "approval.sluice.dev/{} created",
+                    created.name_any()
+                ))?;
+            }
+        }
+        self.tell(&connection, &asking).await
+    }
+
+    /// The one gatekeeper whose votes these are.
+    async fn asking(&self, connection: &Connection) -> Result<Asking> {
+        let named = ["gatekeeper/", "gatekeepers/", "gk/"];
+        let named = named.iter().find_map(|kind| self.name.strip_prefix(kind));
+        if let Some(name) = named {
+            let key = Key {
+                namespace: connection.namespace.clone(),
+                name: name.to_owned(),
+            };
+            let rule = rule(connection, &key).await?;
+            let rule = rule.ok_or_else(|| {
+                anyhow!("the gatekeeper {name} asks for no approvals: it is of another kind")
+            })?;
+            return Ok(Asking { key, rule });
+        }
+        let name = cluster::gate_name(&self.name)?;
+        let api: Api<Gate> = Api::namespaced(connection.client.clone(), &connection.namespace);
+        let gate = api.get(&name).await;
+        let gate = gate.map_err(|error| explain(error, &format!("read the gate {name}")))?;
+        let mut asking = Vec::new();
+        for reference in &gate.spec.gatekeepers {
+            let key = Key::named_by(&gate, reference);
+            if let Some(rule) = rule(connection, &key).await? {
+                asking.push(Asking { key, rule });
+            }
+        }
+        let names: Vec<&str> = asking.iter().map(|it| it.key.name.as_str()).collect();
+        match names.as_slice() {
+            [] => bail!(
+                "no gatekeeper of the gate {name} asks for approvals; name one that does: gatekeeper/NAME"
+            ),
+            [_] => asking.pop().context("there is one"),
+            several => bail!(
+                "several gatekeepers of the gate {name} ask for approvals; choose one: gatekeeper/{}",
+                several.join(", gatekeeper/")
+            ),
+        }
+    }
+
+    /// The Approval to create.
+    fn approval(&self, asking: &Asking, decision: Decision, user: &User) -> Result<Approval> {
+        let wanted = &asking.rule.groups;
+        let groups: Vec<&String> = wanted
+            .iter()
+            .filter(|group| user.groups.contains(group))
+            .collect();
+        if decision == Decision::Approve && !wanted.is_empty() && groups.is_empty() {
+            bail!(
+                "your approval would not count: {} wants a member of {}, and the API server has you in {}",
+                asking.key.name,
+                wanted.join(" or "),
+                user.groups.join(", ")
+            );
+        }
+        let approval = json!({
+            "apiVersion": "sluice.dev/v1alpha1",
+            "kind": "Approval",
+            "metadata": {
+                "generateName": format!("{}-", asking.key.name),
+                "namespace": asking.key.namespace,
+            },
+            "spec": {
+                "gatekeeperRef": {"name": asking.key.name},
+                "revision": self.revision.to_string(),
+                "decision": decision,
+                "by": user.name,
+                "groups": groups,
+                "reason": self.reason.as_deref().map(str::trim),
+            },
+        });
+        let mut approval = approval;
+        if self.reason.is_none() {
+            approval["spec"]
+                .as_object_mut()
+                .and_then(|spec| spec.remove("reason"));
+        }
+        let mistakes = lint::read(&approval).mistakes;
+        if let Some(mistake) = mistakes.first() {
+            bail!("{mistake}");
+        }
+        serde_json::from_value(approval).context("cannot write an Approval")
+    }
+
+    /// The name of a vote that says the same and has not spent half of its time. Whoever may not
+    /// see votes casts another.
+    async fn already(
+        &self,
+        api: &Api<Approval>,
+        approval: &Approval,
+        rule: &ApprovalRule,
+        now: Timestamp,
+    ) -> Option<String> {
+        let half = duration::parse(&rule.valid_for).ok()? / 2;
+        let spec = &approval.spec;
+        let says_the_same = |known: &&Approval| {
+            let created = known.metadata.creation_timestamp.as_ref();
+            let fresh = created.is_some_and(|at| now.duration_since(at.0) < half);
+            let lasting = fresh || spec.decision == Decision::Reject;
+            let about = Revision::parse(&known.spec.revision);
+            lasting
+                && known.metadata.deletion_timestamp.is_none()
+                && known.spec.gatekeeper_ref == spec.gatekeeper_ref
+                && (&known.spec.by, known.spec.decision) == (&spec.by, spec.decision)
+                && known.spec.groups == spec.groups
+                && about.is_ok_and(|about| about.is(&self.revision))
+        };
+        let all = api.list(&ListParams::default()).await.ok()?;
+        all.items
+            .iter()
+            .find(says_the_same)
+            .map(ResourceExt::name_any)
+    }
+
+    /// What the votes come to.
+    async fn tell(&self, connection: &Connection, asking: &Asking) -> Result<Outcome> {
+        let gates = cluster::load(connection, &Scope::Namespace, false).await;
+        // Whoever may vote need not see gates.
+        let Ok(seen) = gates else {
+            return Ok(Outcome::Yes);
+        };
+        let now = connection.present().await.now;
+        let question = about::question(now, Some(&self.revision));
+        let keeps = |gate: &Gate| {
+            let mut named = gate.spec.gatekeepers.iter();
+            named.any(|reference| Key::named_by(gate, reference) == asking.key)
+        };
+        for (key, _) in seen.world.gates.iter().filter(|(_, gate)| keeps(gate)) {
+            let Some(mut scene) = seen.scene(key, now.at) else {
+                continue;
+            };
+            let decision = seen.decide(&mut scene, question);
+            output::line(crate::explain::line(&decision))?;
+        }
+        Ok(Outcome::Yes)
+    }
+}
+
+/// How a gatekeeper asks for approvals. None: it does not, or is not there.
+async fn rule(connection: &Connection, key: &Key) -> Result<Option<ApprovalRule>> {
+    let api: Api<Gatekeeper> = Api::namespaced(connection.client.clone(), &key.namespace);
+    let found = api.get_opt(&key.name).await;
+    let found = found.map_err(|error| explain(error, &format!("read the gatekeeper {key}")))?;
+    Ok(found.and_then(|keeper| keeper.spec.approval))
+}
