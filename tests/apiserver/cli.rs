@@ -5,6 +5,7 @@ mod asking;
 mod calendars;
 mod forcing;
 mod namespaces;
+mod voting;
 mod waiting;
 
 use std::process::Stdio;

@@ -31,6 +31,10 @@ fn everything_is_told(#[case] arguments: &[&str], #[case] expected: &str) {
 #[case::no_such_kubeconfig(&["get", "--kubeconfig", "/nowhere.yaml"])]
 #[case::group_of_nobody(&["get", "--as-group", "admins"])]
 #[case::bad_timeout(&["wait", "production", "--timeout", "never"])]
+#[case::vote_without_a_revision(&["approve", "production"])]
+#[case::vote_on_a_cut_commit(&["approve", "production", "-r", "main@sha1:4f2a9c1"])]
+#[case::vote_without_a_cluster(&["reject", "production", "-r", "v1.2.3"])]
+#[case::no_such_log(&["audit", "/nowhere.log"])]
 #[case::bad_patience(&["open", "production", "--reason", "a", "--timeout", "never"])]
 fn what_cannot_be_told_ends_with_2(#[case] arguments: &[&str]) {
     let ran = run(arguments, "");

@@ -64,7 +64,13 @@ fn records_are_told_in_a_line_each() {
     let all = [decision(), transition(), forced(), defined(), lost()];
     let text: Vec<String> = all.iter().map(told).collect();
     let plain = anstream::adapter::strip_str(&text.join("\n")).to_string();
-    insta::assert_snapshot!(plain, @"");
+    insta::assert_snapshot!(plain, @r#"
+    2026-11-20 12:00:00  decision    apps/Deployment/api  promote of v1.2.3 held back, asked by ci, 2 times more: held back by apps/production: m
+    2026-11-20 12:00:00  transition  apps/production  Open → Closed (OutsideWindow): office-hours: over
+    2026-11-20 12:00:00  override    apps/production  began Open by alice until 2026-11-20T13:00:00Z (hotfix): forced
+    2026-11-20 12:00:00  definition  apps/Gate/production  changed by kustomize-controller: spec.require: "all" → "oneOf"
+    2026-11-20 12:00:00  lost        -  2 records: the disk is full
+    "#);
 }
 
 #[rstest]
