@@ -109,7 +109,7 @@ mod tests {
         });
         let measured = |gatekeeper: &Gatekeeper| match gatekeeper.metadata.name.as_deref() {
             Some("errors") => Some(0.02),
-            Some("latency") => Some(f64::INFINITY),
+            Some("latency") => Some(1.5e3),
             _ => None,
         };
         let lines = page("sluice_gatekeeper_value", move |encoder| {
@@ -119,7 +119,7 @@ mod tests {
             lines,
             [
                 r#"{namespace="apps",name="errors"} 0.02"#,
-                r#"{namespace="apps",name="latency"} +Inf"#,
+                r#"{namespace="apps",name="latency"} 1500.0"#,
             ]
         );
     }
