@@ -254,13 +254,18 @@ impl Keeper {
         opinion
     }
 
-    /// Whether it is judged from what is measured again and again: that the words of it change is
-    /// no news.
-    pub(crate) fn is_measured(&self) -> bool {
+    /// Whether it is judged from what somebody has to look at again and again.
+    fn is_measured(&self) -> bool {
         matches!(
             self.rule.as_ref(),
             Ok(Rule::Metric(_) | Rule::Objects(_) | Rule::Http(_))
         )
+    }
+
+    /// Whether the words of it may be others after each look although it comes to the same: that
+    /// is no news.
+    pub(crate) fn wavers(&self) -> bool {
+        matches!(self.rule.as_ref(), Ok(Rule::Metric(_) | Rule::Http(_)))
     }
 
     /// Until when its opinion rests on what was read. None: for as long as nothing is seen to

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::{RoundMode, SignedDuration, Timestamp, TimestampRound, Unit};
 use kube::core::Selector;
 use sluice_crds::gatekeeper::{ObjectRule, ObjectsStatus};
 use sluice_crds::{Setting, State};
@@ -144,7 +144,10 @@ impl Observed {
         Some(ObjectsStatus {
             seen: count(sighting.seen),
             satisfied: count(sighting.satisfied),
-            satisfied_since: sighting.satisfied_since.map(time),
+            // Statuses have whole seconds: not to tell of more time than there was.
+            satisfied_since: sighting
+                .satisfied_since
+                .map(|since| time(next_second(since))),
             digest: sighting.digest.clone(),
         })
     }
@@ -192,6 +195,16 @@ pub fn opinion(rule: &Rule, observed: Option<&Observed>, on_error: Setting, now:
     }
 }
 
+/// The first full second that is not before `at`.
+fn next_second(at: Timestamp) -> Timestamp {
+    let second = at.round(
+        TimestampRound::new()
+            .smallest(Unit::Second)
+            .mode(RoundMode::Ceil),
+    );
+    second.unwrap_or(at)
+}
+
 /// When objects have been as they should be for long enough.
 fn soaked(rule: &Rule, since: Timestamp) -> Timestamp {
     since.saturating_add(rule.soak).unwrap_or(Timestamp::MAX)
@@ -227,7 +240,7 @@ fn explain_sighting(rule: &Rule, sighting: &Sighting, opinion: &Opinion) -> Stri
     };
     let count = format!("{satisfied} of {seen} {objects}");
     match (&sighting.first_unsatisfied, sighting.satisfied_since) {
-        (Some(first @ Unsatisfied::Object { .. }), _) if *seen > 1 => format!("{count}; {first}"),
+        // Without the count: else a roll-out of many objects would be as many statuses to write.
         (Some(first), _) => first.to_string(),
         (None, Some(since)) if !rule.soak.is_zero() => {
             let since_when = words::instant_utc(since);

@@ -16,6 +16,7 @@ mod external;
 mod http;
 mod metric;
 mod nested;
+mod objects;
 mod revisions;
 
 /// A gatekeeper with this spec, and a gate of its name that it keeps.

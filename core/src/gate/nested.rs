@@ -324,14 +324,14 @@ pub(crate) fn explain(require: Require, nested: &[Nested], question: Question<'_
 }
 
 impl Nested {
-    /// Whether it is judged from what is measured again and again.
-    pub(crate) fn is_measured(&self) -> bool {
+    /// Whether the words of anything behind it waver.
+    pub(crate) fn wavers(&self) -> bool {
         let Found::Gate(Named::Here(found)) = &self.found else {
             return false;
         };
         let mut keepers = found.1.keepers.iter();
         keepers.any(|named| match named {
-            Named::Here(keeper) => keeper.is_measured() || keeper.evidence().nested_is_measured(),
+            Named::Here(keeper) => keeper.wavers() || keeper.evidence().nested_wavers(),
             Named::Missing | Named::Forbidden | Named::Unreadable(_) => false,
         })
     }

@@ -130,7 +130,7 @@ fn compose(view: &View<'_>, forces: &Forces, obstacle: Option<&str>, now: Now) -
     };
     let known = !stands_in(view, now);
     let changed =
-        differs(&before, &status, is_measured(view)) && (known || !is_as_good(&before, &status));
+        differs(&before, &status, wavers(view)) && (known || !is_as_good(&before, &status));
     if !changed {
         status = before;
     }
@@ -157,11 +157,11 @@ fn settle(
 ///
 /// Where gatekeepers are judged from what is measured, that the words of it change is nothing else
 /// either.
-fn differs(before: &GateStatus, after: &GateStatus, measured: bool) -> bool {
+fn differs(before: &GateStatus, after: &GateStatus, wavers: bool) -> bool {
     let comparable = |status: &GateStatus| {
         let mut status = status.clone();
         status.upcoming.truncate(1);
-        if measured {
+        if wavers {
             without_words(&mut status);
         }
         status
@@ -179,10 +179,10 @@ fn without_words(status: &mut GateStatus) {
     }
 }
 
-/// Whether any of the gatekeepers is judged from what is measured, itself or gates that keep it.
-fn is_measured(view: &View<'_>) -> bool {
+/// Whether the words of any of the gatekeepers waver, its own or those of gates that keep it.
+fn wavers(view: &View<'_>) -> bool {
     view.keepers.iter().any(|sight| match sight {
-        Sight::Seen(keeper) => keeper.is_measured() || keeper.evidence().nested_is_measured(),
+        Sight::Seen(keeper) => keeper.wavers() || keeper.evidence().nested_wavers(),
         Sight::Missing | Sight::Forbidden | Sight::Unreadable(_) => false,
     })
 }

@@ -110,9 +110,9 @@ impl Evidence {
         matches!(self, Evidence::Reporters { verified: true })
     }
 
-    /// Whether anything is measured behind the gates that a gate is nested in.
-    pub(crate) fn nested_is_measured(&self) -> bool {
-        self.gates().iter().any(Nested::is_measured)
+    /// Whether the words of anything waver behind the gates that a gate is nested in.
+    pub(crate) fn nested_wavers(&self) -> bool {
+        self.gates().iter().any(Nested::wavers)
     }
 
     /// The gates that a gatekeeper names.

@@ -63,7 +63,7 @@ pub fn report(keeper: &Keeper, now: Now) -> Report {
             ..verdict.status()
         }),
     };
-    let changed = differs(&before, &status, keeper.is_measured());
+    let changed = differs(&before, &status, keeper.wavers());
     if !changed {
         status = before;
     }
@@ -109,27 +109,32 @@ fn valid_until(
 /// Whether a status says anything else, the instant of the look apart. What comes into view at the
 /// far end of the outlook as time passes is nothing else: it is told when there is something to
 /// write; and so is what is measured, as long as it comes to the same.
-fn differs(before: &GatekeeperStatus, after: &GatekeeperStatus, measured: bool) -> bool {
+fn differs(before: &GatekeeperStatus, after: &GatekeeperStatus, wavers: bool) -> bool {
     let comparable = |status: &GatekeeperStatus| {
         let mut status = status.clone();
         status.observed_at = None;
         status.upcoming.truncate(1);
-        if measured {
-            without_measures(&mut status);
+        without_measures(&mut status);
+        if wavers {
+            without_words(&mut status);
         }
         status
     };
     comparable(before) != comparable(after) || !after.upcoming.starts_with(&before.upcoming)
 }
 
-/// Takes out of a status what another measurement changes although it comes to the same.
-fn without_measures(status: &mut GatekeeperStatus) {
+/// Takes the words out of a status.
+fn without_words(status: &mut GatekeeperStatus) {
     if let Some(verdict) = &mut status.verdict {
         verdict.message.clear();
     }
     for condition in &mut status.conditions {
         condition.message.clear();
     }
+}
+
+/// Takes out of a status what another look changes although it comes to the same.
+fn without_measures(status: &mut GatekeeperStatus) {
     let Some(evidence) = &mut status.evidence else {
         return;
     };
@@ -139,6 +144,9 @@ fn without_measures(status: &mut GatekeeperStatus) {
     }
     if let Some(http) = &mut evidence.http {
         http.observed_at = None;
+    }
+    if let Some(objects) = &mut evidence.objects {
+        (objects.seen, objects.satisfied) = (0, 0);
     }
 }
 

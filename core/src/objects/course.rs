@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use kube::core::Selector;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -190,10 +190,7 @@ pub fn resume<'a>(
     let Some(since) = said.satisfied_since.as_ref().filter(|_| same) else {
         return;
     };
-    // Statuses have whole seconds: not to count more than there was.
-    let since = since.0.saturating_add(SignedDuration::from_secs(1));
-    let since = since.unwrap_or(Timestamp::MAX).min(at);
     for course in &mut courses {
-        course.satisfied_since = Some(since);
+        course.satisfied_since = Some(since.0.min(at));
     }
 }

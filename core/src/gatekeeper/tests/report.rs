@@ -149,3 +149,28 @@ fn another_generation_is_written_even_if_it_says_the_same() {
     assert!(report.changed);
     assert_eq!(report.status.observed_generation, Some(4));
 }
+
+/// How many objects there are is no news, which of them is not as it should be is.
+#[test]
+fn of_objects_the_first_that_is_wrong_is_written() {
+    use crate::objects::{Observed, Sighting, Unsatisfied};
+
+    const SPEC: &str = "{objects: {serviceAccountName: reader, of: [{apiVersion: apps/v1, kind: Deployment, selector: {}}]}}";
+    let seen = |satisfied, wrong: &str| {
+        Evidence::Objects(Observed::Seen(Sighting {
+            seen: 9,
+            satisfied,
+            first_unsatisfied: Some(Unsatisfied::Missing(wrong.to_owned())),
+            satisfied_since: None,
+            digest: None,
+            good_until: at("2026-11-20T10:30:00Z"),
+        }))
+    };
+    let keeper = Keeper::new(Arc::new(object(SPEC)), seen(1, "a"), at(FRIDAY_10));
+    let written = written(&keeper, status(&keeper, FRIDAY_10), at(FRIDAY_10));
+    let changed =
+        |evidence| super::super::report(&written.with_evidence(evidence), now(FRIDAY_10)).changed;
+    assert!(!changed(seen(1, "a")));
+    assert!(!changed(seen(2, "a")));
+    assert!(changed(seen(2, "b")));
+}

@@ -128,7 +128,7 @@ fn resumed(rule: &Rule, before: &[(i64, &str, Option<Value>)], after: Value) -> 
 fn a_soak_outlives_its_controller_where_nothing_can_have_happened() {
     let rule = rule(&json!({ "name": "web" }), 1000);
     let before = [(100, "web", Some(ready("web")))];
-    assert_eq!(resumed(&rule, &before, ready("web")), at(101));
+    assert_eq!(resumed(&rule, &before, ready("web")), at(100));
     let changed = |path: &str, value: Value| {
         let mut object = ready("web");
         *object.pointer_mut(path).unwrap() = value;
@@ -148,6 +148,25 @@ fn a_soak_outlives_its_controller_where_nothing_can_have_happened() {
     let rule = self::rule(&json!({ "name": "web", "expression": "true" }), 1000);
     let before = [(100, "web", Some(ready("web")))];
     assert_eq!(resumed(&rule, &before, ready("web")), at(500));
+}
+
+#[test]
+fn a_status_tells_of_no_more_time_than_there_was_and_the_same_after_a_restart() {
+    let rule = rule(&json!({ "name": "web" }), 1000);
+    let told = |course: &Course| {
+        let status = seen(&rule, course).status().unwrap();
+        (status.satisfied_since.as_ref().unwrap().0, status)
+    };
+    let begun = |at| {
+        let mut course = Course::begin(Some("apps"));
+        course.follow(&rule.parts()[0], "web", Some(ready("web")), at);
+        course
+    };
+    let (since, status) = told(&begun(Timestamp::from_millisecond(100_001).unwrap()));
+    assert_eq!(since, at(101));
+    let mut later = begun(at(500));
+    resume([&mut later].into_iter(), &status, at(500));
+    assert_eq!(told(&later), (since, status));
 }
 
 #[derive(Clone, Copy, Debug)]
