@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use kube::Client;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sluice_core::lint;
 use sluice_tests::{Namespace, shared};
 
@@ -107,6 +107,57 @@ const SCHEDULES: &[Mistake] = &[
     ("{open: [{name: a, cron: '* * * * *'}], closed: [{name: a, cron: '* * * * *'}]}", "spec.schedule.open", "has the name of a closed one", "spec.schedule.closed[0].name"),
 ];
 
+/// Mistakes in a metric, which has an address, a query and a range but for what is written here.
+#[rustfmt::skip]
+const METRICS: &[Mistake] = &[
+    ("{address: null}", ".address", "Required value", "="),
+    ("{query: null}", ".query", "Required value", "="),
+    ("{range: null}", ".range", "Required value", "="),
+    ("{address: 'prometheus:9090'}", ".address", "should match", "="),
+    ("{address: 'ftp://prometheus'}", ".address", "should match", "="),
+    ("{address: 'https://'}", ".address", "should match", "="),
+    ("{address: 'https://me:secret@prometheus'}", ".address", "should match", "="),
+    ("{address: 'https://prometheus/?dedup=true'}", ".address", "should match", "="),
+    ("{query: ''}", ".query", "at least 1 chars long", "="),
+    ("{range: {}}", ".range", "admits everything; write min, max or both", "="),
+    ("{range: {min: null, max: null}}", ".range", "admits everything", "="),
+    ("{range: {min: 2, max: 1}}", ".range.min", "must not be above max", "="),
+    ("{range: {max: '5%'}}", ".range.max", "must be of type number", "="),
+    ("{interval: 4s}", ".interval", "between 5s and 24h", "="),
+    ("{interval: 25h}", ".interval", "between 5s and 24h", "="),
+    ("{interval: 1d}", ".interval", "should match", "="),
+    ("{timeout: 0s}", ".timeout", "longer than zero and at most 10s", "="),
+    ("{timeout: 11s}", ".timeout", "longer than zero and at most 10s", "="),
+    ("{for: 0s}", ".for", "longer than zero and at most 168h", "="),
+    ("{for: 169h}", ".for", "longer than zero and at most 168h", "="),
+    ("{for: 5 minutes}", ".for", "should match", "="),
+    ("{onNoData: ignore}", ".onNoData", "supported values", "="),
+    ("{address: 'http://prometheus', secretRef: {name: a}}", ".secretRef", "sent over https only; write an https address", "="),
+    ("{address: 'http://prometheus', certSecretRef: {name: a}}", ".certSecretRef", "belongs to an https address; remove it", "="),
+    ("{secretRef: {name: ''}}", ".secretRef.name", "at least 1 chars long", "="),
+    ("{certSecretRef: {}}", ".certSecretRef.name", "Required value", "="),
+];
+
+/// Mistakes in a check over http, which has a url but for what is written here.
+#[rustfmt::skip]
+const CHECKS: &[Mistake] = &[
+    ("{url: null}", ".url", "Required value", "="),
+    ("{url: status.example.com}", ".url", "should match", "="),
+    ("{url: 'file:///etc/passwd'}", ".url", "should match", "="),
+    ("{url: 'https://me@status.example.com/'}", ".url", "should match", "="),
+    ("{expectedStatuses: []}", ".expectedStatuses", "at least 1 items", "="),
+    ("{expectedStatuses: [200, 99]}", ".expectedStatuses[1]", "greater than or equal to 100", "="),
+    ("{expectedStatuses: [600]}", ".expectedStatuses[0]", "less than or equal to 599", "="),
+    ("{expectedStatuses: [2xx]}", ".expectedStatuses[0]", "must be of type integer", "="),
+    ("{expression: ''}", ".expression", "at least 1 chars long", "="),
+    ("{interval: 1s}", ".interval", "between 5s and 24h", "="),
+    ("{timeout: 1m}", ".timeout", "longer than zero and at most 10s", "="),
+    ("{retries: -1}", ".retries", "greater than or equal to 0", "="),
+    ("{retries: 6}", ".retries", "less than or equal to 5", "="),
+    ("{url: 'http://status', secretRef: {name: a}}", ".secretRef", "sent over https only; write an https address", "="),
+    ("{url: 'http://status', certSecretRef: {name: a}}", ".certSecretRef", "belongs to an https address; remove it", "="),
+];
+
 #[tokio::test]
 async fn mistakes_in_gates_are_refused() -> Result<()> {
     let judge = Judge::new().await?;
@@ -138,6 +189,44 @@ async fn mistakes_in_windows_are_refused() -> Result<()> {
     judge
         .refuses_all("Gatekeeper", "spec.schedule.open[0]", table)
         .await
+}
+
+#[tokio::test]
+async fn mistakes_in_what_is_asked_are_refused() -> Result<()> {
+    let judge = Judge::new().await?;
+    let metric = "address: 'https://prometheus', query: up, range: {min: 1}";
+    let whole = |mistake: &Mistake| with("metric", metric, mistake.0);
+    let table: Vec<_> = METRICS
+        .iter()
+        .map(|mistake| Ok((whole(mistake)?, mistake)))
+        .collect::<Result<_>>()?;
+    judge
+        .refuses_all("Gatekeeper", "spec.metric", table.into_iter())
+        .await?;
+    let whole = |mistake: &Mistake| with("http", "url: 'https://status'", mistake.0);
+    let table: Vec<_> = CHECKS
+        .iter()
+        .map(|mistake| Ok((whole(mistake)?, mistake)))
+        .collect::<Result<_>>()?;
+    judge
+        .refuses_all("Gatekeeper", "spec.http", table.into_iter())
+        .await?;
+    let long: String = "200, ".repeat(17);
+    let long = format!("{{http: {{url: 'https://status', expectedStatuses: [{long}]}}}}");
+    let mistake = ("", "spec.http.expectedStatuses", "must have at most", "=");
+    judge
+        .refuses("", object("Gatekeeper", &long)?, &mistake)
+        .await
+}
+
+/// The spec of a kind with these fields, of which `other` takes the place.
+fn with(kind: &str, fields: &str, other: &str) -> Result<String> {
+    let mut spec: Value = serde_saphyr::from_str(&format!("{{{fields}}}"))?;
+    let other: Value = serde_saphyr::from_str(other)?;
+    for (field, value) in other.as_object().into_iter().flatten() {
+        spec[field] = value.clone();
+    }
+    Ok(json!({ kind: spec }).to_string())
 }
 
 /// An optional field that is null is absent.

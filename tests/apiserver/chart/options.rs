@@ -13,7 +13,7 @@ use sluice_tests::{Cluster, poll};
 use super::installation::start;
 
 /// What has to be there before: the Prometheus operator's kinds, as much of them as is needed to
-/// store one, and the namespace that has a calendar's certificates.
+/// store one, and the namespace that has what evidence is asked for with.
 const BEFORE: &str = "
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -52,6 +52,11 @@ stringData: {ca.crt: nobody}
 ---
 apiVersion: v1
 kind: Secret
+metadata: {name: prometheus, namespace: team}
+stringData: {token: t0ken}
+---
+apiVersion: v1
+kind: Secret
 metadata: {name: other, namespace: team}
 stringData: {password: secret}
 ";
@@ -77,7 +82,7 @@ pub fn every_option() -> Value {
         "serviceAccount": {"name": "sluice", "annotations": {"example.com/a": "b"}},
         "objects": {"extraRules": [
             {"apiGroups": ["cert-manager.io"], "resources": ["certificates"]}]},
-        "calendars": {"certSecrets": [{"namespace": "team", "names": ["calendar-ca"]}]},
+        "evidence": {"secrets": [{"namespace": "team", "names": ["calendar-ca", "prometheus"]}]},
         "metrics": {"service": {"port": 9090},
             "podMonitor": {"enabled": true, "scrapeTimeout": "5s", "labels": {"release": "prometheus"}}},
         "alerts": {"enabled": true, "labels": {"release": "prometheus"},
@@ -88,6 +93,7 @@ pub fn every_option() -> Value {
         "networkPolicy": {
             "metricsFrom": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}],
             "apiServer": {"ports": [6443], "cidrs": ["10.0.0.1/32"]},
+            "evidence": {"ports": [9090], "to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]},
             "extraEgress": [{"ports": [{"port": 3128, "protocol": "TCP"}]}],
         },
         "podDisruptionBudget": {"enabled": true},
@@ -111,7 +117,7 @@ async fn every_option_is_accepted_and_means_what_it_says() -> Result<()> {
     let (plane, applied) = start(&release, BEFORE).await?;
     let cluster = plane.cluster();
     the_flags_are_given(&applied)?;
-    only_the_named_secret_can_be_read(cluster).await?;
+    only_named_secrets_can_be_read(cluster).await?;
     named_users_count_as_the_controller(cluster).await
 }
 
@@ -160,12 +166,13 @@ fn the_flags_are_given(applied: &[DynamicObject]) -> Result<()> {
     Ok(())
 }
 
-async fn only_the_named_secret_can_be_read(cluster: &Cluster) -> Result<()> {
+async fn only_named_secrets_can_be_read(cluster: &Cluster) -> Result<()> {
     let client = cluster
         .client_for("system:serviceaccount:sluice-two:sluice")
         .await?;
     let secrets: Api<Secret> = Api::namespaced(client, "team");
     secrets.get("calendar-ca").await?;
+    secrets.get("prometheus").await?;
     assert!(secrets.get("other").await.is_err());
     assert!(secrets.list(&ListParams::default()).await.is_err());
     Ok(())

@@ -4,6 +4,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::rbac::v1::{ClusterRole, Role};
 use kube::ResourceExt;
 use serde_json::{Value, json};
@@ -66,8 +67,8 @@ fn mistakes_are_refused_with_the_path() -> Result<()> {
             "/policies/extraStatusWriters",
         ),
         (
-            json!({"calendars": {"certSecrets": [{"namespace": "a"}]}}),
-            "/calendars/certSecrets/0",
+            json!({"evidence": {"secrets": [{"namespace": "a"}]}}),
+            "/evidence/secrets/0",
         ),
         (
             json!({"objects": {"extraRules": [{"apiGroups": ["a", ""], "resources": ["nodes", "secrets"]}]}}),
@@ -84,6 +85,10 @@ fn mistakes_are_refused_with_the_path() -> Result<()> {
         (
             json!({"objects": {"rules": [{"apiGroups": ["apps"], "resources": ["jobs"], "verbs": ["delete"]}]}}),
             "'verbs' not allowed",
+        ),
+        (
+            json!({"networkPolicy": {"evidence": {"ports": ["https"]}}}),
+            "/networkPolicy/evidence/ports/0",
         ),
         (json!({"image": {"digest": "sha256:1"}}), "/image/digest"),
         (
@@ -213,6 +218,27 @@ fn which_kinds_are_read_is_a_choice() -> Result<()> {
     );
     let none = read(json!({ "rules": [] }))?;
     assert!(!has(&none, "pods") && has(&none, "gates"), "{none:?}");
+    Ok(())
+}
+
+/// Ports and peers at which evidence is asked for are opened, and no others.
+#[test]
+fn whom_evidence_is_asked_of_is_a_choice() -> Result<()> {
+    let egress = |evidence: Value| -> Result<Vec<Value>> {
+        let values = json!({"networkPolicy": {"evidence": evidence}});
+        let policy: NetworkPolicy = find(&render(values)?, "NetworkPolicy")?;
+        let rules = policy.spec.and_then(|spec| spec.egress);
+        // Before it: names, and the API server.
+        let rules = rules.into_iter().flatten().skip(2);
+        Ok(rules.map(|rule| json!(rule)).collect())
+    };
+    let port = |port: u16| json!({"port": port, "protocol": "TCP"});
+    let usual = json!({"ports": [port(443), port(9090)]});
+    assert_eq!(egress(json!({}))?, [usual]);
+    let peers = json!([{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}]);
+    let narrow = json!({"ports": [port(9090)], "to": peers});
+    assert_eq!(egress(json!({"ports": [9090], "to": peers}))?, [narrow]);
+    assert_eq!(egress(json!({"ports": []}))?, [Value::Null; 0]);
     Ok(())
 }
 
