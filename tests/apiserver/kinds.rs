@@ -32,7 +32,7 @@ pub fn kept(name: &str, spec: &Value) -> String {
 }
 
 /// A Secret with these keys.
-fn secret(name: &str, keys: &Value) -> String {
+pub fn secret(name: &str, keys: &Value) -> String {
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": keys,
     });

@@ -20,6 +20,8 @@ use sluice_tests::{Applier, Cluster, poll};
 
 use super::CONTROLLER;
 use super::installation::start;
+use crate::answers::Server;
+use crate::kinds::{kept, secret};
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -83,13 +85,23 @@ spec: {gatekeepers: [{name: holidays}, {name: health}]}
 
 #[tokio::test]
 async fn it_can_do_all_it_has_to() -> Result<()> {
-    let (plane, applied) = start(&Release::default(), "").await?;
+    let release = Release {
+        values: json!({
+            "controller": {"egressAllow": ["127.0.0.0/8"]},
+            "evidence": {"secrets": [{"namespace": "default", "names": ["prometheus"]}]},
+        }),
+        ..Release::default()
+    };
+    let (plane, applied) = start(&release, "").await?;
     let cluster = plane.cluster();
     let folder = tempfile::tempdir()?;
     let log = folder.path().join("log");
     let kubeconfig = cluster.kubeconfig_for(CONTROLLER)?;
     let _controller = run(&applied, &kubeconfig, &log)?;
     it_decides_and_completes(cluster)
+        .await
+        .with_context(|| fs::read_to_string(&log).unwrap_or_default())?;
+    it_asks_with_a_secret(cluster)
         .await
         .with_context(|| fs::read_to_string(&log).unwrap_or_default())?;
     it_told_and_led(cluster).await?;
@@ -135,6 +147,29 @@ fn run(applied: &[DynamicObject], kubeconfig: &Path, log: &Path) -> Result<Child
         .stderr(Stdio::null())
         .spawn()?;
     Ok(child)
+}
+
+/// With the one that the release lists, of what answers as Prometheus does.
+async fn it_asks_with_a_secret(cluster: &Cluster) -> Result<()> {
+    let one = r#"{"status": "success", "data": {"resultType": "scalar", "result": [1, "1"]}}"#;
+    let server = Server::start(one).await?;
+    let keys = json!({"ca.crt": server.authority, "token": "t0ken"});
+    let metric = json!({"metric": {
+        "address": server.url(""), "query": "up", "range": {"min": 1},
+        "secretRef": {"name": "prometheus"}, "certSecretRef": {"name": "prometheus"},
+    }});
+    let client = cluster.client().await?;
+    let objects = secret("prometheus", &keys) + &kept("measured", &metric);
+    Applier::new(client.clone()).text(&objects).await?;
+    let gates: Api<Gate> = Api::default_namespaced(client);
+    poll(DEADLINE, "the gate to be open", async || {
+        let status = gates.get("measured").await?.status.context("no status")?;
+        ensure!(status.state == Some(State::Open), "{status:?}");
+        Ok(())
+    })
+    .await?;
+    assert_eq!(server.authorization().as_deref(), Some("Bearer t0ken"));
+    Ok(())
 }
 
 async fn it_decides_and_completes(cluster: &Cluster) -> Result<()> {
