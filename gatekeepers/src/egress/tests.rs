@@ -317,6 +317,41 @@ async fn a_slow_host_takes_no_turn_from_others() {
     assert_eq!(slow.requests(), 10);
 }
 
+/// Ten of them for each of a hundred hosts, of which thirty never answer: more than fill both lanes.
+#[tokio::test]
+async fn hosts_that_never_answer_take_no_turn_from_the_others() {
+    struct Here;
+    impl Names for Here {
+        fn lookup<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+            async { Ok(vec![IpAddr::from([127, 0, 0, 1])]) }.boxed()
+        }
+    }
+    let dead = TestServer::without_tls(Reply::Stall(Vec::new())).await;
+    let alive = TestServer::without_tls(Reply::ok("text")).await;
+    let limits = Limits {
+        time: Duration::from_secs(600),
+        ..Limits::default()
+    };
+    let egress = Egress::with(rules(&["127.0.0.0/8"], &[]), limits, Arc::new(Here)).unwrap();
+    let ask = |server: &TestServer, n: usize| {
+        let url = server.address("http", &format!("host-{}.test", n / 10), "/");
+        let egress = &egress;
+        async move {
+            let request = Request {
+                schemes: Schemes::HttpToo,
+                ..Request::to(&url)
+            };
+            egress.ask(&request, |_| true).await.unwrap().body
+        }
+    };
+    let waiting = join_all((0..300).map(|n| ask(&dead, n)));
+    let answered = join_all((300..1000).map(|n| ask(&alive, n)));
+    tokio::select! {
+        _ = waiting => panic!("nobody answers them"),
+        bodies = answered => assert!(bodies.iter().all(|body| body == b"text")),
+    }
+}
+
 #[test]
 fn messages_name_the_host_and_nothing_that_may_be_secret() {
     assert_eq!(
