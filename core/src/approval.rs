@@ -134,6 +134,11 @@ impl Approvals {
         Refusals::unless_empty(mistakes, rule)
     }
 
+    /// Whether it has to know who the authors of revisions are.
+    pub(crate) fn forbids_self(&self) -> bool {
+        self.forbids_self
+    }
+
     /// The votes on the revisions that were voted on last, at most `most` of them.
     pub(crate) fn latest(
         &self,

@@ -12,7 +12,7 @@ use sluice_crds::gatekeeper::External;
 use sluice_crds::{Gatekeeper, State};
 
 use crate::clock::{Now, Trust};
-use crate::gate::nested;
+use crate::gate::nested::{self, Nested};
 use crate::question::Question;
 use crate::refusal::Refusals;
 use crate::schedule::{Fault, Reading, Schedule};
@@ -146,10 +146,13 @@ impl Keeper {
     pub fn opinion<'q>(&self, question: impl Into<Question<'q>>) -> Opinion {
         let question = question.into();
         let good_until = self.rests_until();
-        if good_until.is_some_and(|good_until| good_until <= question.now.at) {
+        if good_until.is_some_and(|good_until| good_until <= question.evidence_at().at) {
             return Opinion::closed(Reason::Expired);
         }
         let opinion = self.lasting(question);
+        if question.is_ahead() {
+            return opinion;
+        }
         Opinion {
             until: opinion.until.into_iter().chain(good_until).min(),
             ..opinion
@@ -158,7 +161,8 @@ impl Keeper {
 
     /// The same as if its evidence never ran out.
     fn lasting(&self, question: Question<'_>) -> Opinion {
-        let Question { now, revision } = question;
+        let Question { now, revision, .. } = question;
+        let seen_at = question.evidence_at();
         let spec = &self.object.spec;
         if spec.suspend {
             return Opinion::closed(Reason::Suspended);
@@ -173,19 +177,25 @@ impl Keeper {
             Ok(Rule::Schedule { schedule, timeline }) => {
                 self.scheduled(schedule, timeline.as_ref(), now)
             }
+            Ok(
+                Rule::Metric(_)
+                | Rule::Objects(_)
+                | Rule::Http(_)
+                | Rule::Revisions(_)
+                | Rule::Approval(_),
+            ) if self.is_unread(revision) => self.as_reported(seen_at),
             Ok(Rule::Revisions(rule)) => {
                 rule.opinion(self.evidence.lists(), revision, spec.on_error)
             }
-            Ok(Rule::Metric(_) | Rule::Objects(_) | Rule::Http(_)) if self.is_unread() => {
-                self.as_reported(now)
-            }
             Ok(Rule::Metric(rule)) => {
-                metric::opinion(rule, self.evidence.metric(), spec.on_error, now)
+                metric::opinion(rule, self.evidence.metric(), spec.on_error, seen_at)
             }
             Ok(Rule::Objects(rule)) => {
-                objects::opinion(rule, self.evidence.objects(), spec.on_error, now)
+                objects::opinion(rule, self.evidence.objects(), spec.on_error, seen_at)
             }
-            Ok(Rule::Http(rule)) => http::opinion(rule, self.evidence.http(), spec.on_error, now),
+            Ok(Rule::Http(rule)) => {
+                http::opinion(rule, self.evidence.http(), spec.on_error, seen_at)
+            }
             Ok(Rule::Approval(rule)) => {
                 let (approvals, authors, verified) = self.evidence.votes();
                 rule.opinion(approvals, authors, verified, revision, now.at)
@@ -204,6 +214,14 @@ impl Keeper {
             },
         };
         match self.rule.as_ref() {
+            // What will be measured nobody knows.
+            Ok(Rule::Metric(_) | Rule::Objects(_) | Rule::Http(_)) if question.is_ahead() => {
+                Opinion {
+                    until: None,
+                    next: None,
+                    ..opinion
+                }
+            }
             // No instant is asked for here, or whoever was asked minds the clock.
             Ok(
                 Rule::Revisions(_)
@@ -227,9 +245,8 @@ impl Keeper {
     /// meanwhile is told by [`Keeper::good_until`].
     pub fn verdict<'q>(&self, question: impl Into<Question<'q>>) -> Verdict {
         let question = question.into();
-        let now = question.now;
         let opinion = self.opinion(question);
-        if let Some(reported) = self.stand_in(&opinion, now) {
+        if let Some(reported) = self.stand_in(&opinion, question) {
             return Verdict::from(reported);
         }
         let until = match opinion.reason {
@@ -237,7 +254,7 @@ impl Keeper {
             // A report is renewed before it runs out, as other evidence is.
             _ if self.external().is_some() => None,
             _ if self.is_measured() => self.lasting(question).next,
-            _ => self.lasting(question).until,
+            _ => self.lasting(question.ahead()).until,
         };
         let message = self.explain(&opinion, question);
         Verdict::new(Opinion { until, ..opinion }, message)
@@ -292,11 +309,11 @@ impl Keeper {
             Evidence::Metric(observed) => observed.good_until(),
             Evidence::Objects(observed) => observed.good_until(),
             Evidence::Http(observed) => observed.good_until(),
+            Evidence::Gates(gates) => gates.iter().filter_map(Nested::good_until).min(),
             Evidence::Nothing
             | Evidence::Lists(_)
             | Evidence::Votes(_)
-            | Evidence::Reporters { .. }
-            | Evidence::Gates(_) => None,
+            | Evidence::Reporters { .. } => None,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What gates and gatekeepers are asked.
 
+use jiff::Timestamp;
+
 use crate::clock::Now;
 use crate::revision::Revision;
 
@@ -10,12 +12,41 @@ pub struct Question<'a> {
     pub now: Now,
     /// The change. None: any; whoever answers differently for each says so.
     pub revision: Option<&'a Revision>,
+    /// Since when it is asked, where `now` lies ahead of that: evidence that was good then is taken
+    /// to be renewed before it runs out. None: it is asked at `now`.
+    asked_at: Option<Timestamp>,
 }
 
-impl Question<'_> {
+impl<'a> Question<'a> {
+    /// Whether this change may go out at `now`.
+    pub fn new(now: Now, revision: Option<&'a Revision>) -> Self {
+        Self {
+            now,
+            revision,
+            asked_at: None,
+        }
+    }
+
+    /// The same, to be moved to times to come.
+    pub(crate) fn ahead(self) -> Self {
+        Self {
+            asked_at: Some(self.asked_at.unwrap_or(self.now.at)),
+            ..self
+        }
+    }
+
+    /// Whether it is about a time to come.
+    pub(crate) fn is_ahead(&self) -> bool {
+        self.asked_at.is_some()
+    }
+
+    /// The instant at which evidence has to be good.
+    pub(crate) fn evidence_at(&self) -> Now {
+        self.now.moved_to(self.asked_at.unwrap_or(self.now.at))
+    }
     /// The same question at another instant, by the same clock.
     #[must_use]
-    pub fn moved_to(self, at: jiff::Timestamp) -> Self {
+    pub fn moved_to(self, at: Timestamp) -> Self {
         Self {
             now: self.now.moved_to(at),
             ..self
@@ -25,9 +56,6 @@ impl Question<'_> {
 
 impl From<Now> for Question<'_> {
     fn from(now: Now) -> Self {
-        Self {
-            now,
-            revision: None,
-        }
+        Self::new(now, None)
     }
 }

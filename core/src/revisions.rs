@@ -121,7 +121,8 @@ impl Revisions {
             None => Opinion::closed(Reason::NotObserved),
             Some(_) => Opinion::of(on_error.into(), Reason::EvidenceUnavailable),
         };
-        let not_denied = match find(&self.deny, &self.deny_from, denied, revision) {
+        let denies = |entry: &Pattern| entry.covers(revision);
+        let not_denied = match find(&self.deny, &self.deny_from, denied, denies) {
             Found::Entry(_) => return Opinion::closed(Reason::RevisionDenied),
             Found::Unread(reading) => unread(reading),
             Found::Nothing => Opinion::of(State::Open, Reason::RevisionNotDenied),
@@ -129,7 +130,8 @@ impl Revisions {
         if not_denied.state == State::Closed || self.allows_any() {
             return not_denied;
         }
-        match find(&self.allow, &self.allow_from, allowed, revision) {
+        let allows = |entry: &Pattern| entry.matches(revision);
+        match find(&self.allow, &self.allow_from, allowed, allows) {
             // Perhaps it is denied, where nobody can tell.
             Found::Entry(_) if not_denied.reason == Reason::EvidenceUnavailable => not_denied,
             Found::Entry(_) => Opinion::of(State::Open, Reason::RevisionAllowed),
@@ -199,7 +201,12 @@ impl Revisions {
             State::Open => "may go out",
             State::Closed | State::Conditional => "may not go out",
         };
-        match find(own, from, readings, revision) {
+        let denies = opinion.reason == Reason::RevisionDenied;
+        let decides = |entry: &Pattern| match denies {
+            true => entry.covers(revision),
+            false => entry.matches(revision),
+        };
+        match find(own, from, readings, decides) {
             Found::Entry(entry) => {
                 format!("{revision} {what}: it matches `{}`", entry.as_str())
             }
@@ -262,13 +269,13 @@ fn find<'a>(
     own: &'a [Pattern],
     from: &'a [ListSource],
     readings: &'a [Reading],
-    revision: &Revision,
+    decides: impl Fn(&Pattern) -> bool,
 ) -> Found<'a> {
     let read = readings.iter().flat_map(|reading| match reading {
         Reading::Read(list) => list.0.as_slice(),
         Reading::Unavailable(_) | Reading::Broken(_) => &[],
     });
-    if let Some(entry) = own.iter().chain(read).find(|entry| entry.matches(revision)) {
+    if let Some(entry) = own.iter().chain(read).find(|entry| decides(entry)) {
         return Found::Entry(entry);
     }
     let unread = |place: &usize| !matches!(readings.get(*place), Some(Reading::Read(_)));
@@ -382,6 +389,18 @@ mod tests {
         let allows = rule(json!({ "allow": ["release-*"], "allowFrom": from("a") }));
         let (state, reason, _) = judged(&allows, &[gone()], Setting::Closed);
         assert_eq!((state, reason), (State::Open, Reason::RevisionAllowed));
+    }
+
+    #[test]
+    fn a_prerelease_of_what_is_denied_is_denied_and_named() {
+        let rule = rule(json!({ "allow": ["*"], "deny": [">=2.0.0"] }));
+        let revision = Revision::parse("2.1.0-rc.1").unwrap();
+        let opinion = rule.opinion(&[], Some(&revision), Setting::Closed);
+        assert_eq!(opinion.reason, Reason::RevisionDenied);
+        assert_eq!(
+            rule.explain(&[], Some(&revision), &opinion),
+            "2.1.0-rc.1 may not go out: it matches `>=2.0.0`"
+        );
     }
 
     #[test]

@@ -211,6 +211,24 @@ pub fn needs_evidence(spec: &GatekeeperSpec) -> bool {
     }
 }
 
+/// Whether that evidence decides about each revision in its own way: what a status says of no
+/// revision in particular cannot stand in for it.
+pub fn decides_by_revision(spec: &GatekeeperSpec) -> bool {
+    match spec.kind() {
+        Ok(Kind::Revisions(_) | Kind::Approval(_)) => needs_evidence(spec),
+        Ok(
+            Kind::Schedule(_)
+            | Kind::Manual(_)
+            | Kind::Metric(_)
+            | Kind::Objects(_)
+            | Kind::Http(_)
+            | Kind::Gates(_)
+            | Kind::External(_),
+        )
+        | Err(NotOneKind) => false,
+    }
+}
+
 /// What a gatekeeper is judged from inside the cluster: a change of it is a reason to observe anew.
 pub fn sources(object: &Gatekeeper) -> Vec<Source> {
     let namespace = namespace(object);

@@ -53,10 +53,7 @@ async fn asked(
     let revision = Revision::parse(revision).ok().context("no revision")?;
     let world = controller.world();
     let at = stage.now();
-    let question = Question {
-        now: world.now(at),
-        revision: Some(&revision),
-    };
+    let question = Question::new(world.now(at), Some(&revision));
     let (answer, _, message) = world.with_view(&gate, at, |view| gate::explain(view, question));
     Ok((answer.state, message))
 }

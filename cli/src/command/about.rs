@@ -31,5 +31,5 @@ impl About {
 
 /// What is asked about a revision, or about any, at an instant.
 pub(super) fn question(now: Now, revision: Option<&Revision>) -> Question<'_> {
-    Question { now, revision }
+    Question::new(now, revision)
 }

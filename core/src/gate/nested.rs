@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use sluice_crds::{Gate, GateReference, GateSet, Require};
 
 use super::{Identity, Sight, View, explain as explain_gate, fold};
+use crate::clock::Now;
 use crate::gatekeeper::{Evidence, Keeper};
 use crate::question::Question;
 use crate::refusal::{Refusal, Refusals};
@@ -326,14 +327,32 @@ pub(crate) fn explain(require: Require, nested: &[Nested], question: Question<'_
 impl Nested {
     /// Whether the words of anything behind it waver.
     pub(crate) fn wavers(&self) -> bool {
-        let Found::Gate(Named::Here(found)) = &self.found else {
-            return false;
+        let wavers = |keeper: &Keeper| keeper.wavers() || keeper.evidence().nested_wavers();
+        self.keepers().any(wavers)
+    }
+
+    /// The gatekeepers that are found behind it.
+    fn keepers(&self) -> impl Iterator<Item = &Keeper> {
+        let keepers = match &self.found {
+            Found::Gate(Named::Here(found)) => found.1.keepers(),
+            Found::Gate(Named::Missing | Named::Forbidden | Named::Unreadable(_))
+            | Found::Cycle(_)
+            | Found::TooMany => &[],
         };
-        let mut keepers = found.1.keepers.iter();
-        keepers.any(|named| match named {
-            Named::Here(keeper) => keeper.wavers() || keeper.evidence().nested_wavers(),
-            Named::Missing | Named::Forbidden | Named::Unreadable(_) => false,
+        keepers.iter().filter_map(|named| match named {
+            Named::Here(keeper) => Some(keeper.as_ref()),
+            Named::Missing | Named::Forbidden | Named::Unreadable(_) => None,
         })
+    }
+
+    /// Until when everything that was read behind it may be relied on.
+    pub(crate) fn good_until(&self) -> Option<Timestamp> {
+        self.keepers().filter_map(Keeper::good_until).min()
+    }
+
+    /// Whether anything behind it only repeats what its status reports.
+    pub(crate) fn stands_in(&self, now: Now) -> bool {
+        self.keepers().any(|keeper| keeper.stands_in(now))
     }
 
     /// How much there is to ask for one answer.

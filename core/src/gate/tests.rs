@@ -10,6 +10,7 @@ use super::*;
 use crate::clock::Now;
 use crate::gatekeeper::Evidence;
 
+mod behind;
 mod chain;
 mod force;
 mod order;

@@ -42,7 +42,7 @@ impl Keeper {
     pub(crate) fn ahead<'a>(&'a self, question: Question<'a>) -> Ahead<'a> {
         Ahead {
             keeper: self,
-            question,
+            question: question.ahead(),
             expired: self.opinion(question).reason == Reason::Expired,
             states: None,
         }
@@ -86,11 +86,6 @@ impl<'a> Ahead<'a> {
                 let opinion = self.scheduled(schedule, timeline, at)?;
                 self.keeper.by_time(opinion, question.now)
             }
-            // What will be measured nobody knows, nor what a status says of later.
-            _ if self.keeper.is_measured() => Opinion {
-                next: None,
-                ..self.keeper.lasting(self.question)
-            },
             _ => self.keeper.lasting(question),
         };
         let never_opens = matches!(question.now.trust, Trust::Lost(_));

@@ -33,7 +33,7 @@ pub fn report(keeper: &Keeper, now: Now) -> Report {
     let before = object.status.clone().unwrap_or_default();
     let opinion = keeper.opinion(now);
     let wake = report::wake(opinion.until, opinion.next, now.at);
-    if keeper.stand_in(&opinion, now).is_some() {
+    if keeper.stand_in(&opinion, now.into()).is_some() {
         // Nobody has looked yet: what the status says is all that is known.
         return Report {
             status: before,
@@ -63,7 +63,9 @@ pub fn report(keeper: &Keeper, now: Now) -> Report {
             ..verdict.status()
         }),
     };
-    let changed = differs(&before, &status, keeper.wavers());
+    let known = !keeper.stands_in(now);
+    let changed =
+        differs(&before, &status, keeper.wavers()) && (known || !is_as_good(&before, &status));
     if !changed {
         status = before;
     }
@@ -84,7 +86,9 @@ fn valid_until(
     now: Timestamp,
 ) -> Option<Time> {
     let by_time = verdict.valid_until;
-    let Some(good_until) = keeper.good_until() else {
+    // Behind other gates, what has run out may not decide.
+    let rests = |end: &Timestamp| keeper.evidence().gates().is_empty() || *end > now;
+    let Some(good_until) = keeper.good_until().filter(rests) else {
         return by_time.map(time);
     };
     let until = by_time.map_or(good_until, |by_time| by_time.min(good_until));
@@ -121,6 +125,14 @@ fn differs(before: &GatekeeperStatus, after: &GatekeeperStatus, wavers: bool) ->
         status
     };
     comparable(before) != comparable(after) || !after.upcoming.starts_with(&before.upcoming)
+}
+
+/// Whether a status that was written with evidence at hand says what one without it would.
+fn is_as_good(before: &GatekeeperStatus, after: &GatekeeperStatus) -> bool {
+    let state = |status: &GatekeeperStatus| Some(status.verdict.as_ref()?.state);
+    state(before) == state(after)
+        && before.observed_generation == after.observed_generation
+        && before.last_handled_reconcile_at == after.last_handled_reconcile_at
 }
 
 /// Takes the words out of a status.

@@ -5,6 +5,8 @@ use sluice_crds::gatekeeper::VerdictStatus;
 
 use super::{Keeper, Rule};
 use crate::clock::Now;
+use crate::question::Question;
+use crate::revision::Revision;
 use crate::schedule::Fault;
 use crate::verdict::{Opinion, Reason};
 
@@ -22,21 +24,22 @@ impl Keeper {
         }
     }
 
-    /// Whether there is evidence to be had that nobody has looked at yet.
-    pub(super) fn is_unread(&self) -> bool {
+    /// Whether there is evidence to be had that nobody has looked at yet, and a status could stand
+    /// in for it: what it says of no revision in particular does so for no particular one.
+    pub(super) fn is_unread(&self, revision: Option<&Revision>) -> bool {
         match self.rule.as_ref() {
             Ok(Rule::Schedule { timeline, .. }) => matches!(timeline, Err(Fault::Unread { .. })),
             Ok(Rule::Metric(_)) => self.evidence.metric().is_none(),
             Ok(Rule::Objects(_)) => self.evidence.objects().is_none(),
             Ok(Rule::Http(_)) => self.evidence.http().is_none(),
-            Ok(
-                Rule::Manual
-                | Rule::Revisions(_)
-                | Rule::Approval(_)
-                | Rule::External
-                | Rule::Gates,
-            )
-            | Err(_) => false,
+            Ok(Rule::Revisions(rule)) => {
+                revision.is_none() && self.evidence.lists().len() < rule.sources().count()
+            }
+            Ok(Rule::Approval(rule)) => {
+                let (_, authors, _) = self.evidence.votes();
+                revision.is_none() && rule.forbids_self() && authors.is_none()
+            }
+            Ok(Rule::Manual | Rule::External | Rule::Gates) | Err(_) => false,
         }
     }
 
@@ -54,14 +57,22 @@ impl Keeper {
     }
 
     /// The reported verdict, where `opinion` is only what that says because nobody has looked.
-    pub(super) fn stand_in(&self, opinion: &Opinion, now: Now) -> Option<&VerdictStatus> {
-        let reported = self.reported(now).filter(|_| self.is_unread())?;
+    pub(super) fn stand_in(
+        &self,
+        opinion: &Opinion,
+        question: Question<'_>,
+    ) -> Option<&VerdictStatus> {
+        let reported = self.reported(question.evidence_at());
+        let reported = reported.filter(|_| self.is_unread(question.revision))?;
         (opinion.reason == reported_reason(reported)).then_some(reported)
     }
 
-    /// Whether what it says at `now` is only what its status reports: nobody has looked since.
+    /// Whether what it says at `now` is only what its status reports, or rests on what others'
+    /// report, behind the gates that it names: nobody has looked since.
     pub(crate) fn stands_in(&self, now: Now) -> bool {
-        self.is_unread() && self.stand_in(&self.opinion(now), now).is_some()
+        let alone = || self.stand_in(&self.opinion(now), now.into()).is_some();
+        let behind = || self.evidence.gates().iter().any(|gate| gate.stands_in(now));
+        (self.is_unread(None) && alone()) || behind()
     }
 }
 

@@ -9,6 +9,7 @@ use crate::calendar::Calendar;
 mod dense;
 mod evidence;
 mod report;
+mod restarted;
 mod undecided;
 mod verdict;
 

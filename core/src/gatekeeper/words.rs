@@ -21,10 +21,10 @@ impl Keeper {
         }
         let opinion = self.opinion(now);
         match self.rule.as_ref() {
-            Ok(Rule::Metric(rule)) if !self.is_unread() => {
+            Ok(Rule::Metric(rule)) if !self.is_unread(None) => {
                 return metric::cause(rule, self.evidence.metric(), &opinion, now);
             }
-            Ok(Rule::Http(rule)) if !self.is_unread() => {
+            Ok(Rule::Http(rule)) if !self.is_unread(None) => {
                 return http::cause(rule, self.evidence.http(), &opinion, now);
             }
             _ => {}
@@ -33,7 +33,7 @@ impl Keeper {
     }
 
     pub(super) fn explain(&self, opinion: &Opinion, question: Question<'_>) -> String {
-        let Question { now, revision } = question;
+        let Question { now, revision, .. } = question;
         match opinion.reason {
             Reason::Suspended => "it is suspended".to_owned(),
             Reason::ClockSkew => skew(now.trust),

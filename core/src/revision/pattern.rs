@@ -3,11 +3,11 @@
 //! | entry | matches |
 //! |---|---|
 //! | twelve or more hexadecimal digits, with or without `sha1:`, `sha256:`, … | commits and digests that begin so |
-//! | an operator and a version (`>=1.4.0, <2`, `^1.4`, `~1.4.2`, `=1.4.2`) | versions in that range |
+//! | an operator and a version (`>=1.4.0, <2`, `^1.4`, `~1.4.2`, `=1.4.2`) | versions in that range; a prerelease only where the range names one of the same release, as is usual |
 //! | anything else | a glob (`*`, `?`, `[…]`, `{a,b}`) over the name, the version, or the whole revision |
 
 use globset::{GlobBuilder, GlobMatcher};
-use semver::{BuildMetadata, Version, VersionReq};
+use semver::{BuildMetadata, Comparator, Op, Version, VersionReq};
 
 use super::Revision;
 
@@ -79,10 +79,35 @@ impl Pattern {
         }
     }
 
+    /// Whether a revision matches, or is a prerelease of what does: for lists of what may not go
+    /// out. `>=2.0.0` does not match `2.1.0-rc.1`, but whoever wrote that meant to keep it in, too.
+    pub fn covers(&self, revision: &Revision) -> bool {
+        let is_within = || match (&self.rule, revision.version()) {
+            (Rule::Versions(range), Some(version)) if !version.pre.is_empty() => {
+                let comparators = &range.comparators;
+                comparators.iter().all(|bound| reaches(bound, version))
+            }
+            _ => false,
+        };
+        self.matches(revision) || is_within()
+    }
+
     /// The entry, as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
+}
+
+/// Whether a prerelease is on the same side of a bound as its release, or right before it.
+fn reaches(bound: &Comparator, version: &Version) -> bool {
+    let release = Version::new(version.major, version.minor, version.patch);
+    let end = Version::new(
+        bound.major,
+        bound.minor.unwrap_or_default(),
+        bound.patch.unwrap_or_default(),
+    );
+    let is_right_before = bound.op == Op::Less && bound.pre.is_empty() && release == end;
+    bound.matches(version) || bound.matches(&release) || is_right_before
 }
 
 /// Whether a glob matches a version, with or without a leading `v` and its build metadata: Flux adds
@@ -169,6 +194,36 @@ mod tests {
         let revision = Revision::parse(&revision.replace("{commit}", COMMIT)).unwrap();
         let pattern = Pattern::parse(entry).unwrap();
         assert_eq!(pattern.matches(&revision), matches);
+    }
+
+    /// What may not go out may not go out as a prerelease either; what may has to name those.
+    #[rstest]
+    #[case::later(">=2.0.0", "2.1.0-rc.1", false, true)]
+    #[case::of_the_first(">=2.0.0", "2.0.0-rc.1", false, true)]
+    #[case::right_before_the_end("<2", "v2.0.0-rc.1", false, true)]
+    #[case::up_to_the_end(">1.0.0, <=2.0.0", "2.0.0-rc.1", false, true)]
+    #[case::of_that_one("=2.0.0", "2.0.0-rc.1", false, true)]
+    #[case::compatible("^1.4", "1.9.0-beta", false, true)]
+    #[case::next_major("^1.4", "2.0.0-beta", false, false)]
+    #[case::after_the_end("<2.0.0", "2.0.1-rc.1", false, false)]
+    #[case::before_the_first(">2.0.0", "2.0.0-rc.1", false, false)]
+    #[case::outside(">=3, <4", "2.1.0-rc.1", false, false)]
+    #[case::named(">=2.0.0-rc.2", "2.0.0-rc.3", true, true)]
+    #[case::before_the_named(">=2.0.0-rc.2", "2.0.0-rc.1", false, true)]
+    #[case::no_prerelease(">=2.0.0", "2.1.0", true, true)]
+    #[case::no_version(">=2.0.0", "main", false, false)]
+    fn prereleases(
+        #[case] entry: &str,
+        #[case] revision: &str,
+        #[case] matches: bool,
+        #[case] covers: bool,
+    ) {
+        let (entry, revision) = (Pattern::parse(entry), Revision::parse(revision));
+        let (entry, revision) = (entry.unwrap(), revision.unwrap());
+        assert_eq!(
+            (entry.matches(&revision), entry.covers(&revision)),
+            (matches, covers)
+        );
     }
 
     #[rstest]

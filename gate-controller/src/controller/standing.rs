@@ -1,6 +1,7 @@
 //! How far the clock and the authors of annotations can be relied on, found out in the background.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sluice_core::gate::Identity;
 use tokio::sync::watch;
@@ -9,8 +10,13 @@ use tokio::task::JoinSet;
 use super::Parts;
 use crate::{identity, skew};
 
+/// For how long decisions wait for lists in ConfigMaps: those that have not come by then count as
+/// not read, and let nothing pass.
+const FIRST_LOOKS: Duration = Duration::from_secs(10);
+
 /// Finds out and goes on to. What it returns completes once decisions can be made: everything is
-/// listed, the policies have been looked for, the clocks compared.
+/// listed, the lists of revisions and of their authors are read, the policies have been looked for,
+/// the clocks compared.
 pub(super) fn follow(
     parts: &Parts,
     background: &mut JoinSet<()>,
@@ -24,6 +30,10 @@ pub(super) fn follow(
     let world = Arc::clone(&parts.world);
     async move {
         world.synced().await;
+        let looks = tokio::time::timeout(FIRST_LOOKS, world.evidence.first_looks());
+        if looks.await.is_err() {
+            tracing::info!("some lists in ConfigMaps have not been read yet");
+        }
         for mut known in [policies_known, clocks_known] {
             // Where its sender is gone, it was known.
             let _ = known.wait_for(|known| *known).await;

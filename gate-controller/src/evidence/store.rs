@@ -1,17 +1,23 @@
 //! What was observed last, for decisions to read.
 
-use std::sync::{PoisonError, RwLock};
+use std::collections::BTreeSet;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use hashbrown::HashMap;
 use sluice_core::gatekeeper::Evidence;
 use sluice_crds::Gatekeeper;
-use sluice_gatekeepers::{Observation, needs_evidence};
+use sluice_gatekeepers::{Observation, decides_by_revision, needs_evidence};
+use tokio::sync::watch;
 
 use crate::key::{KeyRef, ObjectKey};
 
 /// What was observed for every gatekeeper.
 #[derive(Default)]
-pub struct EvidenceStore(RwLock<HashMap<ObjectKey, Stored>>);
+pub struct EvidenceStore {
+    stored: RwLock<HashMap<ObjectKey, Stored>>,
+    /// For whom the first look has not been taken yet, and no status can stand in.
+    awaited: watch::Sender<BTreeSet<ObjectKey>>,
+}
 
 struct Stored {
     /// Of the observer, the only one that may write here.
@@ -42,7 +48,7 @@ impl EvidenceStore {
         if !needs_evidence(&object.spec) {
             return Evidence::default();
         }
-        let stored = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let stored = self.read();
         let stored = stored.get(&KeyRef::of(object));
         stored
             .map(|stored| stored.evidence_for(object))
@@ -51,7 +57,7 @@ impl EvidenceStore {
 
     /// From now on the observer `id` writes what is observed for `object`.
     pub(super) fn begin(&self, key: &ObjectKey, id: u64, object: &Gatekeeper) {
-        let mut stored = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut stored = self.write();
         // Another observer of the same object goes on where the one before it ended.
         let before = stored
             .remove(key)
@@ -62,6 +68,10 @@ impl EvidenceStore {
             generation: object.metadata.generation,
             observation: Observation::default(),
         };
+        if before.is_none() && decides_by_revision(&object.spec) {
+            self.awaited
+                .send_if_modified(|awaited| awaited.insert(key.clone()));
+        }
         stored.insert(
             key.clone(),
             before.map_or(fresh, |before| Stored { id, ..before }),
@@ -77,21 +87,42 @@ impl EvidenceStore {
         object: &Gatekeeper,
         observation: Observation,
     ) -> bool {
-        let mut stored = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut stored = self.write();
         let Some(stored) = stored.get_mut(key).filter(|stored| stored.id == id) else {
             return false;
         };
         let news = stored.evidence_for(object) != observation.evidence;
         stored.generation = object.metadata.generation;
         stored.observation = observation;
+        self.arrived(key);
         news
     }
 
     /// Nothing is known of it any more.
     pub(super) fn remove(&self, key: &ObjectKey) {
-        self.0
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(key);
+        self.write().remove(key);
+        self.arrived(key);
+    }
+
+    /// Waits until a first look has been taken for every gatekeeper that a status cannot stand in
+    /// for.
+    pub async fn first_looks(&self) {
+        let mut awaited = self.awaited.subscribe();
+        // The sender lives as long as `self`.
+        let _ = awaited.wait_for(BTreeSet::is_empty).await;
+    }
+
+    fn arrived(&self, key: &ObjectKey) {
+        self.awaited.send_if_modified(|awaited| awaited.remove(key));
+    }
+
+    // A panic while it was locked leaves the map whole.
+
+    fn read(&self) -> RwLockReadGuard<'_, HashMap<ObjectKey, Stored>> {
+        self.stored.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, HashMap<ObjectKey, Stored>> {
+        self.stored.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

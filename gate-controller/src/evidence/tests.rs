@@ -385,3 +385,34 @@ async fn everything_ends_with_the_tracker() {
     assert!(soon(stage.changed.recv()).await.is_none());
     assert_eq!(stage.lookups.load(Ordering::SeqCst), 1);
 }
+
+/// A status stands in for a calendar that has not been read yet, but for no list.
+#[tokio::test]
+async fn lists_are_waited_for_and_calendars_are_not() {
+    let stage = Stage::new();
+    let waits = || stage.store.first_looks().now_or_never().is_none();
+    let map = json!({ "configMapRef": { "name": "days", "key": "uk.ics" } });
+    stage
+        .tracker
+        .track(&gatekeeper("apps", "calendar", std::slice::from_ref(&map)));
+    assert!(!waits());
+    let listed = |name: &str| {
+        let object = json!({
+            "apiVersion": "sluice.dev/v1alpha1",
+            "kind": "Gatekeeper",
+            "metadata": { "namespace": "apps", "name": name, "uid": name, "generation": 1 },
+            "spec": { "revisions": { "allowFrom": [map.clone()] } },
+        });
+        Arc::new(serde_json::from_value(object).unwrap())
+    };
+    stage.tracker.track(&listed("gone"));
+    assert!(waits());
+    stage.tracker.forget(&ObjectKey {
+        namespace: "apps".into(),
+        name: "gone".into(),
+    });
+    assert!(!waits());
+    stage.tracker.track(&listed("list"));
+    assert!(waits());
+    soon(stage.store.first_looks()).await;
+}

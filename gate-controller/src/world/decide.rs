@@ -40,7 +40,7 @@ impl Decide for Decider {
             policy: None,
             gates: gates.collect(),
         };
-        gate_set::decide(subject.clone(), &[own], Question { now, revision })
+        gate_set::decide(subject.clone(), &[own], Question::new(now, revision))
     }
 
     fn synced(&self) -> bool {

@@ -73,3 +73,37 @@ async fn a_gate_lets_those_revisions_pass_that_its_lists_allow() -> Result<()> {
     assert_eq!(state("v1.5.0").await?.0, State::Closed);
     Ok(())
 }
+
+/// A controller that starts again says of no revision that it is not allowed only because the
+/// lists have not been read yet, and writes nothing.
+#[tokio::test]
+async fn lists_are_read_before_anything_is_decided() -> Result<()> {
+    let stage = Stage::new("revisions-restart", NOON).await?;
+    stage.apply(RELEASES).await?;
+    let first = stage.start().await?;
+    stage
+        .says("production", State::Conditional, "DependsOnRevision")
+        .await?;
+    stage.settle().await?;
+    first.stop().await;
+    let versions = async || {
+        let keeper = stage.gatekeepers().get("releases").await?;
+        let version = stage.version("production").await?;
+        Ok::<_, anyhow::Error>((keeper.metadata.resource_version, version))
+    };
+    let before = versions().await?;
+
+    let second = stage.start().await?;
+    poll(DEADLINE, "the controller to be ready", async || {
+        ensure!(second.world().is_ready());
+        Ok(())
+    })
+    .await?;
+    // At once.
+    let revision = format!("v1.4.2@sha1:{COMMIT}");
+    let (state, why) = asked(&stage, &second, "production", &revision).await?;
+    assert_eq!(state, State::Open, "{why}");
+    stage.settle().await?;
+    assert_eq!(versions().await?, before);
+    Ok(())
+}

@@ -40,10 +40,7 @@ fn decided(spec: &str, given: &str, after: &str) -> (State, String) {
     let mut scene = Scene::new(&world, &key, Identity::Trusted, start()).unwrap();
     let length: jiff::SignedDuration = after.parse().unwrap();
     let revision = Revision::parse("v1.2.3").unwrap();
-    let decision = scene.decide(Question {
-        now: Now::given(start() + length),
-        revision: Some(&revision),
-    });
+    let decision = scene.decide(Question::new(Now::given(start() + length), Some(&revision)));
     (decision.state, decision.message)
 }
 
