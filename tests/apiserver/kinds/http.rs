@@ -234,7 +234,7 @@ async fn an_address_is_asked_with_the_token_of_a_secret() -> Result<()> {
 async fn an_answer_counts_for_three_intervals_and_no_longer() -> Result<()> {
     let server = Server::plain("").await?;
     let stage = Stage::new("answers", NOON).await?;
-    let spec = asks(&server.url("/"), json!({"timeout": "500ms", "retries": 1}));
+    let spec = asks(&server.url("/"), json!({"timeout": "2s", "retries": 1}));
     stage.apply(&kept("status", &spec)).await?;
     let first = stage.start_with_egress().await?;
     stage.says("status", State::Open, "AsExpected").await?;

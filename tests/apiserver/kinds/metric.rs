@@ -357,7 +357,7 @@ async fn the_last_value_counts_for_three_intervals_and_no_longer() -> Result<()>
     prometheus.set("errors", 0.02);
     prometheus.says("errors", Some(0.02)).await?;
     let stage = Stage::new("restart", NOON).await?;
-    let strict = errors(&prometheus, json!({"timeout": "500ms"}));
+    let strict = errors(&prometheus, json!({"timeout": "2s"}));
     let mut lax = strict.clone();
     lax["onError"] = "open".into();
     stage.apply(&kept("strict", &strict)).await?;
@@ -375,7 +375,7 @@ async fn the_last_value_counts_for_three_intervals_and_no_longer() -> Result<()>
     stage.pass(ROUND);
     let slow = |metric: &MetricStatus| {
         let error = metric.error.as_deref();
-        error == Some("http://127.0.0.1: timed out after 0.5s")
+        error == Some("http://127.0.0.1: timed out after 2s")
     };
     let kept = stage.measured("strict", "timed out", slow).await?;
     assert_eq!(kept.value.as_deref(), Some("0.02"));
