@@ -1,5 +1,8 @@
 //! What addresses answer, through the whole controller.
 
+use std::net::TcpListener;
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use jiff::SignedDuration;
 use k8s_openapi::api::events::v1::Event;
@@ -17,6 +20,9 @@ use crate::stage::{Stage, at, message};
 const NOON: &str = "2026-11-20T12:00:00Z";
 /// Within this an address is asked again: at its interval of a minute, a tenth more or less.
 const ROUND: SignedDuration = SignedDuration::from_secs(66);
+/// How long two answers may take beside those that never come: far more than they do, and less than
+/// what each of the others holds out for.
+const PROMPT: Duration = Duration::from_secs(8);
 /// What nobody may read in a message.
 const REPLY: &str = "s3cr3t";
 
@@ -267,4 +273,38 @@ async fn an_answer_counts_for_three_intervals_and_no_longer() -> Result<()> {
     stage
         .told("status", State::Closed, "EvidenceUnavailable", words)
         .await
+}
+
+/// Twenty servers that take requests and never answer, each with four gatekeepers: more than may be
+/// under way at once. They would hold everybody up for ten seconds, and again.
+#[tokio::test]
+async fn servers_that_never_answer_delay_no_other_gate() -> Result<()> {
+    let mut dead = Vec::new();
+    let stage = Stage::new("dead", NOON).await?;
+    let mut objects = String::new();
+    for n in 0..20 {
+        let server = TcpListener::bind("127.0.0.1:0")?;
+        for m in 0..4 {
+            let url = format!("http://{}/{m}", server.local_addr()?);
+            objects += &kept(&format!("dead-{n}-{m}"), &asks(&url, json!({})));
+        }
+        dead.push(server);
+    }
+    stage.apply(&objects).await?;
+    let _controller = stage.start_with_egress().await?;
+    stage
+        .says("dead-19-3", State::Closed, "NotObserved")
+        .await?;
+    let server = Server::plain("").await?;
+    let spec = asks(&server.url("/"), json!({}));
+    let quickly = async {
+        stage.apply(&kept("alive", &spec)).await?;
+        stage.says("alive", State::Open, "AsExpected").await?;
+        server.answers(503, "");
+        stage.clock().set(stage.now() + ROUND);
+        stage.says("alive", State::Closed, "UnexpectedStatus").await
+    };
+    let told = tokio::time::timeout(PROMPT, quickly).await;
+    told.with_context(|| format!("not within {PROMPT:?}"))??;
+    Ok(())
 }
