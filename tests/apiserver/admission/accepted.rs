@@ -38,7 +38,7 @@ async fn every_example_is_accepted() -> Result<()> {
 /// Specs with mistakes that the API server cannot see: the field below `spec`, and words that say
 /// what is wrong and what to write instead.
 #[rustfmt::skip]
-const UNSEEN: [(&str, &str, &str, &str); 15] = [
+const UNSEEN: [(&str, &str, &str, &str); 19] = [
     ("{schedule: {timeZone: Europe/Londn, open: [{cron: '* * * * *'}]}}", "schedule.timeZone", "Europe/Londn", "write"),
     ("{schedule: {open: [{cron: '0 0 30 2 *'}]}}", "schedule.open[0].cron", "never occurs", "write five fields"),
     ("{schedule: {open: [{cron: '0 0 * * tue-mon'}]}}", "schedule.open[0].cron", "not a cron expression", "write five fields"),
@@ -53,6 +53,10 @@ const UNSEEN: [(&str, &str, &str, &str); 15] = [
     ("{metric: {address: 'https://p', query: ' ', range: {max: 1}}}", "metric.query", "the query is empty", "write a query in PromQL"),
     ("{http: {url: 'https://s', expression: 'body.ready ='}}", "http.expression", "", "write a condition in CEL"),
     ("{http: {url: 'https://s', expression: 'answer.ready'}}", "http.expression", "answer", "write a condition in CEL"),
+    ("{objects: {serviceAccountName: a, of: [{apiVersion: v1, kind: secret, name: b}]}}", "objects.of[0].kind", "Secrets are never read", "name another kind"),
+    ("{objects: {serviceAccountName: a, of: [{apiVersion: v1, kind: Pod, name: b/c}]}}", "objects.of[0].name", "is not the name of an object", "write the name alone"),
+    ("{objects: {serviceAccountName: a, of: [{apiVersion: v1, kind: Pod, selector: {matchExpressions: [{key: a, operator: Like}]}}]}}", "objects.of[0].selector", "`Like` is not an operator", "write matchLabels"),
+    ("{objects: {serviceAccountName: a, of: [{apiVersion: v1, kind: Pod, name: b, expression: 'pod.spec'}]}}", "objects.of[0].expression", "pod", "write"),
     ("{http: {url: 'https:///path'}}", "http.url", "it is not an http or https address", "write one that starts with https://"),
 ];
 

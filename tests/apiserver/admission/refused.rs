@@ -8,6 +8,8 @@ use sluice_tests::{Namespace, shared};
 
 use super::{ask, object};
 
+mod objects;
+
 /// A mistake: the spec in YAML, the field that the API server names, words that it says, and the
 /// field that lint names. `=` stands for the same field.
 type Mistake = (&'static str, &'static str, &'static str, &'static str);
