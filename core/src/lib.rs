@@ -9,6 +9,7 @@ pub mod calendar;
 pub mod clock;
 pub mod condition;
 pub mod cron;
+pub mod differences;
 pub mod duration;
 pub mod expression;
 pub mod external;

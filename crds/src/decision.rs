@@ -7,6 +7,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::values::{Require, State};
 
+/// What Events about decisions carry for machines. Their reason is [`told::BLOCKED`] or
+/// [`told::ADMITTED`].
+pub mod told {
+    /// The reason of an Event, and the value of [`OUTCOME`]: the subject has to wait.
+    pub const BLOCKED: &str = "Blocked";
+    /// The same: the subject may go on.
+    pub const ADMITTED: &str = "Admitted";
+    /// A label: the outcome, so that all that waits is found by a selector.
+    pub const OUTCOME: &str = "sluice.dev/decision";
+    /// An annotation: the kind of the subject.
+    pub const KIND: &str = "sluice.dev/subject-kind";
+    /// An annotation: its namespace.
+    pub const NAMESPACE: &str = "sluice.dev/subject-namespace";
+    /// An annotation: its name, where it has one.
+    pub const NAME: &str = "sluice.dev/subject-name";
+    /// An annotation: what it wants to do.
+    pub const ACTION: &str = "sluice.dev/subject-action";
+    /// An annotation: the revision that it wants to do it with, where it names one.
+    pub const REVISION: &str = "sluice.dev/subject-revision";
+    /// An annotation: the gates that decided, as `namespace/name`, with commas between them.
+    pub const GATES: &str = "sluice.dev/decided-by";
+    /// An annotation: since when the outcome has been the same, RFC 3339.
+    pub const SINCE: &str = "sluice.dev/since";
+    /// An annotation: when the answer may be another one by time alone, where that is known.
+    pub const NEXT: &str = "sluice.dev/next";
+}
+
 /// Whether one change may go out now, which gates were checked, and which decided.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -39,7 +66,7 @@ pub struct Decision {
 }
 
 /// Who wants to do what.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Subject {
     /// The kind of the object that wants to move, such as `Pipeline`. For whoever asks over HTTP

@@ -16,6 +16,7 @@ use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
+use crate::definitions::managers_of_spec;
 use crate::failure;
 use crate::key::{KeyRef, ObjectKey};
 
@@ -245,7 +246,8 @@ fn seen<K: Resource<DynamicType = ()>>(object: DeserializeGuard<K>) -> (ObjectKe
     let key = ObjectKey::of(&object);
     let seen = match object.0 {
         Ok(mut object) => {
-            object.meta_mut().managed_fields = None;
+            let managers = object.meta_mut().managed_fields.take();
+            object.meta_mut().managed_fields = managers.map(managers_of_spec);
             object.annotations_mut().remove(LAST_APPLIED);
             Seen::Object(Arc::new(object))
         }

@@ -3,14 +3,17 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use kube::Client;
 use sluice_core::clock::Trust;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::audit::Audit;
 use crate::clock::Clock;
+use crate::decisions::Decisions;
+use crate::definitions::Definitions;
 use crate::events::Events;
 use crate::key::Work;
 use crate::metrics::Counters;
@@ -33,12 +36,15 @@ pub struct Controller {
     pub world: Arc<World>,
     /// What it counts.
     pub counters: Arc<Counters>,
+    /// What it has answered to those who asked.
+    pub decisions: Arc<Decisions>,
     /// Where metrics are served.
     pub metrics: Option<SocketAddr>,
     /// Where health is served.
     pub health: Option<SocketAddr>,
     /// Where those who ask are answered.
     pub check: Option<SocketAddr>,
+    audit: Audit,
     queue: Arc<Shared<Work>>,
     tasks: TaskTracker,
     background: Background,
@@ -64,6 +70,7 @@ impl Controller {
     pub async fn stopped(mut self) {
         self.tasks.close();
         self.tasks.wait().await;
+        self.audit.finish().await;
         self.background.watching.abort();
         // It ends by being aborted.
         let _ = (&mut self.background.watching).await;
@@ -98,6 +105,10 @@ struct Parts {
     counters: Arc<Counters>,
     queue: Arc<Shared<Work>>,
     written: Arc<Written>,
+    events: Events,
+    audit: Audit,
+    decisions: Arc<Decisions>,
+    definitions: Arc<Definitions>,
     /// Until when this replica may write; empty before it has asked to.
     leadership: Arc<OnceLock<lease::Leadership>>,
 }
@@ -135,28 +146,44 @@ pub async fn start(
         trust: Trust::Good,
         identity: identity::at_start(settings.trust_unverified_identity),
     };
+    let world = Arc::new(World::new(standing, !settings.no_cross_namespace_refs));
+    let counters = Arc::<Counters>::default();
+    let (events, sending) = Events::new(Arc::clone(&counters), Arc::clone(&clock));
+    let audit = audit(&settings, &clock, &counters)?;
+    let decisions = Decisions::new(
+        Arc::clone(&world),
+        Arc::clone(&clock),
+        Arc::clone(&counters),
+        events.clone(),
+        audit.clone(),
+    );
     let parts = Parts {
-        world: Arc::new(World::new(standing, !settings.no_cross_namespace_refs)),
+        world,
         settings: Arc::new(settings),
         client,
         clock,
-        counters: Arc::default(),
+        counters,
         queue: Arc::default(),
         written: Arc::default(),
+        events,
+        audit,
+        decisions: Arc::new(decisions),
+        definitions: Arc::default(),
         leadership: Arc::default(),
     };
     let (metrics, health) = serving::serve(&parts, &shutdown).await?;
     let mut background = JoinSet::new();
     watches::follow(&parts, &mut background)?;
     let known = standing::follow(&parts, &mut background);
-    let (events, sending) = Events::new(Arc::clone(&parts.counters), Arc::clone(&parts.clock));
     background.spawn(send_events(&parts, sending));
+    let decisions = Arc::clone(&parts.decisions);
+    background.spawn(async move { decisions.sweep().await });
 
     let tasks = TaskTracker::new();
     let check = serving::serve_check(&parts, &tasks, &shutdown).await?;
     let (leadership, work_ended) = lead(&parts, &tasks, &shutdown)?;
     parts.leadership.get_or_init(|| leadership.clone());
-    let workers = Arc::new(workers(&parts, events, shard));
+    let workers = Arc::new(workers(&parts, shard));
     let concurrent = parts.settings.concurrent;
     tasks.spawn(async move {
         tokio::select! {
@@ -168,16 +195,33 @@ pub async fn start(
     Ok(Controller {
         world: parts.world,
         counters: parts.counters,
+        decisions: parts.decisions,
         metrics,
         health,
         check,
+        audit: parts.audit,
         queue: parts.queue,
         tasks,
         background: Background::watch(background),
     })
 }
 
-fn workers(parts: &Parts, events: Events, shard: Shard) -> Workers {
+/// The audit log of the settings.
+fn audit(
+    settings: &Settings,
+    clock: &Arc<dyn Clock>,
+    counters: &Arc<Counters>,
+) -> anyhow::Result<Audit> {
+    let Some(destination) = settings.audit_log.clone() else {
+        return Ok(Audit::default());
+    };
+    let (clock, counters) = (Arc::clone(clock), Arc::clone(counters));
+    let (required, by) = (settings.audit_required, settings.pod_name.as_str());
+    let started = Audit::start(destination, required, by, clock, counters);
+    started.context("--audit-log: no thread can be had to write it")
+}
+
+fn workers(parts: &Parts, shard: Shard) -> Workers {
     let parts = parts.clone();
     Workers {
         retry: Retry {
@@ -188,7 +232,9 @@ fn workers(parts: &Parts, events: Events, shard: Shard) -> Workers {
             client: parts.client,
             world: parts.world,
             clock: parts.clock,
-            events,
+            events: parts.events,
+            audit: parts.audit,
+            definitions: parts.definitions,
             counters: parts.counters,
             shard,
             written: parts.written,

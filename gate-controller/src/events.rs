@@ -5,6 +5,7 @@
 //! gates wait to be written, no event is sent.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,12 +45,32 @@ pub struct Told {
     pub action: &'static str,
     /// A sentence.
     pub note: Box<str>,
+    /// What machines read of it.
+    pub more: Option<Box<More>>,
+}
+
+/// What an event carries besides.
+#[derive(Default)]
+pub struct More {
+    /// Another object that it is about.
+    pub related: Option<ObjectReference>,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Its annotations.
+    pub annotations: BTreeMap<String, String>,
 }
 
 /// The object that an event is about.
 pub struct About {
-    work: Work,
+    what: What,
     uid: Option<Box<str>>,
+}
+
+enum What {
+    /// One of ours.
+    Work(Work),
+    /// Another.
+    Object(Box<ObjectReference>),
 }
 
 impl About {
@@ -57,18 +78,41 @@ impl About {
     pub fn new<K: Resource>(work: Work, object: &K) -> Self {
         let uid = object.meta().uid.as_deref();
         Self {
-            work,
+            what: What::Work(work),
             uid: uid.map(Box::from),
+        }
+    }
+
+    /// An object that is none of ours.
+    pub fn object(reference: ObjectReference) -> Self {
+        Self {
+            what: What::Object(Box::new(reference)),
+            uid: None,
+        }
+    }
+
+    /// Its namespace and name.
+    fn name(&self) -> (&str, &str) {
+        match &self.what {
+            What::Work(work) => (&work.key().namespace, &work.key().name),
+            What::Object(object) => (
+                object.namespace.as_deref().unwrap_or_default(),
+                object.name.as_deref().unwrap_or_default(),
+            ),
         }
     }
 }
 
 impl From<About> for ObjectReference {
     fn from(about: About) -> Self {
-        let key = about.work.key();
+        let work = match about.what {
+            What::Work(work) => work,
+            What::Object(object) => return *object,
+        };
+        let key = work.key();
         Self {
             api_version: Some(Gate::api_version(&()).into_owned()),
-            kind: Some(about.work.kind().to_owned()),
+            kind: Some(work.kind().to_owned()),
             namespace: Some(key.namespace.to_string()),
             name: Some(key.name.to_string()),
             uid: about.uid.map(String::from),
@@ -120,7 +164,7 @@ pub async fn send(
         while busy() {
             let_pass().await;
         }
-        let namespace = &told.about.work.key().namespace;
+        let (namespace, _) = told.about.name();
         let events: Api<Event> = Api::namespaced(client.clone(), namespace);
         let event = event(told, instance, at);
         if let Err(error) = events.create(&PostParams::default(), &event).await {
@@ -138,15 +182,24 @@ fn event(told: Told, instance: &str, at: Timestamp) -> Event {
         reason,
         action,
         note,
+        more,
     } = told;
-    let key = about.work.key();
+    let (namespace, name) = about.name();
+    let More {
+        related,
+        labels,
+        annotations,
+    } = more.map(|more| *more).unwrap_or_default();
     Event {
         metadata: ObjectMeta {
             // A name has 63 bytes at most: admission sees to it.
-            generate_name: Some(format!("{}-", key.name)),
-            namespace: Some(key.namespace.to_string()),
+            generate_name: Some(format!("{name}-")),
+            namespace: Some(namespace.to_owned()),
+            labels: (!labels.is_empty()).then_some(labels),
+            annotations: (!annotations.is_empty()).then_some(annotations),
             ..ObjectMeta::default()
         },
+        related,
         event_time: Some(MicroTime(at)),
         type_: Some(if warning { "Warning" } else { "Normal" }.to_owned()),
         reason: Some(reason.into_owned()),

@@ -4,9 +4,12 @@
 //! goes into the queue ([`queue`]); workers take an object at a time, gather, decide and apply
 //! ([`reconcile`]). [`controller`] puts it together; `main.rs` is flags and signals.
 
+pub mod audit;
 pub mod cache;
 pub mod clock;
 pub mod controller;
+pub mod decisions;
+pub mod definitions;
 pub mod events;
 pub mod evidence;
 mod failure;

@@ -4,6 +4,7 @@
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use sluice_crds::State;
@@ -33,6 +34,25 @@ pub struct Counters {
     pub transition_delay: Family<KindLabels, Histogram>,
     /// Events that were not sent.
     pub events_dropped: Counter,
+    /// Answers to those who asked.
+    pub decisions: Family<DecisionLabels, Counter>,
+    /// Lines of the audit log.
+    pub audit_records: Counter,
+    /// Records that were not written into it.
+    pub audit_dropped: Counter,
+    /// 1 while it cannot be written.
+    pub audit_failing: Gauge,
+}
+
+/// What somebody asked for, and was answered. Every word is one of a list.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct DecisionLabels {
+    /// The kind of the subject.
+    pub kind: &'static str,
+    /// What it wants to do.
+    pub action: &'static str,
+    /// Whether it may.
+    pub outcome: &'static str,
 }
 
 /// A kind.
@@ -68,6 +88,10 @@ impl Default for Counters {
             transitions: Family::default(),
             transition_delay: Family::new_with_constructor(delay_histogram),
             events_dropped: Counter::default(),
+            decisions: Family::default(),
+            audit_records: Counter::default(),
+            audit_dropped: Counter::default(),
+            audit_failing: Gauge::default(),
         };
         for kind in KINDS {
             drop(counters.writes.get_or_create(&KindLabels { kind }));
@@ -113,6 +137,26 @@ impl Counters {
             "sluice_events_dropped",
             "Events that were not sent",
             self.events_dropped.clone(),
+        );
+        registry.register(
+            "sluice_decisions",
+            "Answers to those who asked",
+            self.decisions.clone(),
+        );
+        registry.register(
+            "sluice_audit_records",
+            "Lines of the audit log",
+            self.audit_records.clone(),
+        );
+        registry.register(
+            "sluice_audit_dropped",
+            "Records that were not written into the audit log",
+            self.audit_dropped.clone(),
+        );
+        registry.register(
+            "sluice_audit_failing",
+            "1 while the audit log cannot be written",
+            self.audit_failing.clone(),
         );
         registry.register_collector(Box::new(self.reconciles.clone()));
         registry.register_collector(Box::new(sources));

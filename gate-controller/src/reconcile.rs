@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use kube::Client;
 
+use crate::audit::Audit;
 use crate::clock::Clock;
+use crate::definitions::{Definitions, Telling};
 use crate::events::Events;
 use crate::key::Work;
 use crate::metrics::{Counters, KindLabels};
@@ -31,6 +33,10 @@ pub struct Context {
     pub clock: Arc<dyn Clock>,
     /// Where events are put.
     pub events: Events,
+    /// Where it is recorded.
+    pub audit: Audit,
+    /// What is not told yet of what objects are.
+    pub definitions: Arc<Definitions>,
     /// What is counted.
     pub counters: Arc<Counters>,
     /// The objects that this controller writes to.
@@ -40,6 +46,15 @@ pub struct Context {
 }
 
 impl Context {
+    /// Where it is told what objects are.
+    fn telling(&self) -> Telling<'_> {
+        Telling {
+            definitions: &self.definitions,
+            events: &self.events,
+            audit: &self.audit,
+        }
+    }
+
     /// Notes a write.
     fn wrote(&self, kind: &'static str) {
         self.counters

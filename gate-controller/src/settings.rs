@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::{Parser, ValueEnum};
 use ipnet::IpNet;
 
+use crate::audit::Destination;
+
 /// Decides when changes may go out.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "gate-controller", version)]
@@ -54,6 +56,17 @@ pub struct Settings {
     /// why in one word. Flagger can send one only in the URL of a webhook.
     #[arg(long, default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub flagger_without_token: bool,
+
+    /// Keep an audit log: one line of JSON for each decision, each change of a gate, each force, and
+    /// each change of what a gate or gatekeeper is. A file, which is opened again when it has been
+    /// moved away, or - for standard output.
+    #[arg(long, value_name = "PATH|-")]
+    pub audit_log: Option<Destination>,
+
+    /// Let nothing pass that cannot be recorded: while the audit log cannot be written, whoever asks
+    /// is told no.
+    #[arg(long, requires = "audit_log", default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub audit_required: bool,
 
     /// How many objects are looked at, and written, at once. The API server writes no faster for
     /// more, and each write takes longer.

@@ -25,7 +25,8 @@ pub fn start(settings: &Settings) {
         .with_default(libraries)
         .with_target("gate_controller", level)
         .with_target("sluice_gatekeepers", level)
-        .with_target("decision", level);
+        .with_target("decision", level)
+        .with_target("definition", level);
     let registry = tracing_subscriber::registry().with(filter);
     match settings.log_encoding {
         LogEncoding::Json => {

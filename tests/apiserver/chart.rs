@@ -37,7 +37,7 @@ fn the_default_values_render_what_is_needed() -> Result<()> {
         *kinds.entry(types.kind).or_default() += 1;
     }
     let expected = [
-        ("ClusterRole", 5),
+        ("ClusterRole", 6),
         ("ClusterRoleBinding", 1),
         ("CustomResourceDefinition", 3),
         ("Deployment", 1),

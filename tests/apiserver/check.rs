@@ -11,7 +11,8 @@ use http::{Request, StatusCode};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::api::{ObjectMeta, PostParams};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{ListParams, ObjectMeta, PostParams};
 use kube::client::Body;
 use kube::{Api, Client, Config};
 use serde_json::{Value, json};
@@ -20,6 +21,7 @@ use sluice_tests::{poll, rights};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::stage::{DEADLINE, OFFICE_HOURS, Stage, at};
+use crate::told;
 
 /// A Friday at noon: office hours.
 const NOON: &str = "2026-11-20T12:00:00Z";
@@ -30,7 +32,7 @@ const EVENING: &str = "2026-11-20T17:00:00Z";
 struct Desk {
     stage: Stage,
     client: Client,
-    _controller: Controller,
+    controller: Controller,
     _shutdown: DropGuard,
 }
 
@@ -61,7 +63,7 @@ impl Desk {
         Ok(Self {
             stage,
             client: Client::try_from(config)?,
-            _controller: controller,
+            controller,
             _shutdown: shutdown.drop_guard(),
         })
     }
@@ -238,6 +240,116 @@ async fn a_token_for_the_audience_is_worth_nothing_elsewhere_nor_another_here() 
     let ours = desk.token("deployer", &["sluice"]).await?;
     let refused = desk.check(&ours).await?;
     assert_eq!(refused.status, StatusCode::UNAUTHORIZED, "{}", refused.body);
+    Ok(())
+}
+
+/// The Events about decisions on a gate, in the order in which they were sent.
+async fn events(desk: &Desk, outcome: &str) -> Result<Vec<Event>> {
+    let events: Api<Event> = Api::namespaced(desk.stage.client(), desk.stage.namespace());
+    let selected = ListParams::default().labels(&format!("sluice.dev/decision={outcome}"));
+    let mut events = events.list(&selected).await?.items;
+    events.sort_by_key(|event| event.event_time.clone());
+    Ok(events)
+}
+
+#[tokio::test]
+async fn what_waits_is_found_by_people_and_machines() -> Result<()> {
+    let desk = Desk::open("waits", |_| {}).await?;
+    desk.deployer().await?;
+    let token = desk.token("deployer", &[]).await?;
+    desk.decided(&token).await?;
+    desk.stage.set(EVENING);
+    let namespace = desk.stage.namespace();
+    let asked = json!({
+        "consumer": {"kind": "Kustomization", "name": "shop"},
+        "gates": {"refs": [{"name": "production"}]},
+        "namespace": namespace,
+        "action": "sync",
+    });
+    let credentials = format!("Bearer {token}");
+    for _ in 0..3 {
+        let answer = desk.post("/v1/check", &credentials, &asked).await?;
+        assert_eq!(answer.body["allowed"], false, "{}", answer.body);
+    }
+    let told = poll(DEADLINE, "the event", async || {
+        let mut events = events(&desk, "Blocked").await?;
+        ensure!(events.len() == 1, "{events:?}");
+        Ok(events.remove(0))
+    })
+    .await?;
+    assert_eq!(told.reason.as_deref(), Some("Blocked"));
+    let regarding = told.regarding.unwrap();
+    assert_eq!(regarding.kind.as_deref(), Some("Gate"));
+    assert_eq!(regarding.name.as_deref(), Some("production"));
+    let gate = desk.stage.gates().get("production").await?;
+    assert_eq!(regarding.uid, gate.metadata.uid);
+    assert_eq!(told.related.unwrap().name.as_deref(), Some("shop"));
+    let expected = [
+        ("decided-by", format!("{namespace}/production")),
+        ("next", "2026-11-23T09:00:00Z".to_owned()),
+        ("since", EVENING.to_owned()),
+        ("subject-action", "sync".to_owned()),
+        ("subject-kind", "Kustomization".to_owned()),
+        ("subject-name", "shop".to_owned()),
+        ("subject-namespace", namespace.to_owned()),
+    ];
+    let expected = expected.map(|(key, value)| (format!("sluice.dev/{key}"), value));
+    assert_eq!(told.metadata.annotations, Some(expected.into()));
+
+    let metrics = desk.controller.metrics.context("no metrics")?;
+    let blocked = |value| {
+        format!(
+            "sluice_blocked{{kind=\"Kustomization\",namespace=\"{namespace}\",name=\"shop\"}} {value}.0"
+        )
+    };
+    let (_, page) = told::get(metrics, "/metrics").await?;
+    assert!(page.contains(&blocked(1)), "{page}");
+    let held = "sluice_decisions_total{kind=\"Kustomization\",action=\"sync\",outcome=\"held\"} 3";
+    assert!(page.contains(held), "{page}");
+
+    desk.stage.set("2026-11-23T09:00:00Z");
+    let answer = desk.post("/v1/check", &credentials, &asked).await?;
+    assert_eq!(answer.body["allowed"], true, "{}", answer.body);
+    let (_, page) = told::get(metrics, "/metrics").await?;
+    assert!(page.contains(&blocked(0)), "{page}");
+    poll(DEADLINE, "the other event", async || {
+        let admitted = events(&desk, "Admitted").await?;
+        let related = admitted.iter().filter(|event| event.related.is_some());
+        ensure!(related.count() == 1, "{admitted:?}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_consumer_for_whom_nothing_decides_is_told_no() -> Result<()> {
+    let desk = Desk::open("consumer", |_| {}).await?;
+    desk.deployer().await?;
+    let user = desk.account("controller").await?;
+    let right = rights::rule("sluice.dev", &["gates"], &["check"]);
+    desk.stage.grant_rules("check-all", &user, &[right]).await?;
+    desk.granted(&user).await?;
+    let asked = json!({
+        "consumer": {"kind": "Kustomization", "name": "shop"},
+        "namespace": desk.stage.namespace(),
+    });
+    let token = desk.token("controller", &[]).await?;
+    let credentials = format!("Bearer {token}");
+    let answer = poll(DEADLINE, "a decision", async || {
+        let answer = desk.post("/v1/check", &credentials, &asked).await?;
+        ensure!(answer.status == StatusCode::OK, "{}", answer.body);
+        Ok::<_, anyhow::Error>(answer)
+    })
+    .await?;
+    assert_eq!(answer.body["allowed"], false);
+    let message = answer.body["message"].as_str().unwrap_or_default();
+    assert!(message.starts_with("no gate is named"), "{message}");
+    // A right to one gate is not enough.
+    let token = desk.token("deployer", &[]).await?;
+    let refused = desk
+        .post("/v1/check", &format!("Bearer {token}"), &asked)
+        .await?;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.body);
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 
 mod admission;
 mod answers;
+mod audit;
 mod calendars;
 mod chart;
 mod check;

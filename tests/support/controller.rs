@@ -12,6 +12,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use clap::Parser;
 use gate_controller::clock::Clock;
+use gate_controller::decisions::Decisions;
 use gate_controller::metrics::KindLabels;
 use gate_controller::world::World;
 use gate_controller::{Controller, Settings};
@@ -74,6 +75,12 @@ impl InProcess {
     #[must_use]
     pub fn world(&self) -> &World {
         &self.controller.world
+    }
+
+    /// What it has answered.
+    #[must_use]
+    pub fn decisions(&self) -> &Decisions {
+        &self.controller.decisions
     }
 
     /// How many writes of objects of this kind the API server has taken from it.

@@ -11,6 +11,7 @@ use super::{Answer, Force, Forces, Sight, View, answer_with, force, outlook, unt
 use crate::clock::Now;
 use crate::condition::{self, OPENED, READY, STALLED, Wanted};
 use crate::question::Question;
+use crate::refusal::Refusal;
 use crate::report::{self, time, whole_second};
 use crate::verdict::{Reason, Verdict, transition};
 
@@ -26,6 +27,8 @@ pub struct Report {
     /// Force annotations to complete and co-own: the status speaks of the gate that has them.
     /// None: there is nothing to complete.
     pub completion: Option<BTreeMap<String, String>>,
+    /// What is wrong with the annotations that force the gate: those forces do not count.
+    pub complaints: Vec<Refusal>,
     /// When to look again, if nothing happens before. None: when something changes.
     pub wake: Option<Timestamp>,
 }
@@ -139,6 +142,7 @@ fn compose(view: &View<'_>, forces: &Forces, obstacle: Option<&str>, now: Now) -
         status,
         changed,
         completion: None,
+        complaints: forces.complaints.clone(),
         wake,
     }
 }

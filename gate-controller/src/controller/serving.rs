@@ -37,9 +37,15 @@ pub(super) async fn serve(
         shutdown,
         || {
             let world = Arc::clone(&parts.world);
-            http::health(move || match world.is_ready() {
-                true => Ok(()),
-                false => Err("the caches have not synced yet".to_owned()),
+            let audit = parts.audit.clone();
+            http::health(move || {
+                if !world.is_ready() {
+                    return Err("the caches have not synced yet".to_owned());
+                }
+                match audit.obstacle() {
+                    None => Ok(()),
+                    Some(why) => Err(format!("the audit log cannot be written: {why}")),
+                }
             })
         },
     );
@@ -58,6 +64,7 @@ fn sources(parts: &Parts) -> Sources {
     let leads = move || leadership.get().is_some_and(|leads| leads.left().is_some());
     Sources {
         world: Arc::clone(&parts.world),
+        decisions: Arc::clone(&parts.decisions),
         clock: Arc::clone(&parts.clock),
         backlog: Box::new(move || queue.backlog()),
         leads: Box::new(leads),
@@ -97,6 +104,7 @@ pub(super) async fn serve_check(
     };
     let asking = Asking::new(
         Arc::new(decider),
+        Arc::clone(&parts.decisions),
         Reviews::new(parts.client.clone(), audiences, Kept::default()),
         Rate {
             rate: NonZeroU32::new(settings.check_rate).unwrap_or(NonZeroU32::MIN),

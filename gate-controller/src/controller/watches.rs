@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 
 use super::Parts;
 use crate::cache::{Change, Seen};
+use crate::definitions::{Defines, Telling};
 use crate::evidence::Tracker;
 use crate::key::Work;
 
@@ -27,6 +28,7 @@ async fn follow_gates(parts: Parts) {
         let gate = change.now.and_then(Seen::object).map(AsRef::as_ref);
         parts.world.note_gate(change.key, gate);
         let work = Work::Gate(change.key.clone());
+        parts.define(&work, &change);
         match change.now {
             Some(now) if parts.is_ours(&work, now) => waker.accepted(&change),
             Some(_) => waker.gate(&change),
@@ -69,6 +71,7 @@ async fn follow_gatekeepers(parts: Parts, tracker: Tracker) {
             }
         }
         let work = Work::Gatekeeper(change.key.clone());
+        parts.define(&work, &change);
         let respecified = is_respecified(&change);
         // Of a list, the write may be known before what it was decided from has been told.
         if change.now.is_some_and(|now| parts.is_ours(&work, now)) && !respecified {
@@ -128,6 +131,23 @@ impl Parts {
             .object()
             .and_then(|object| object.meta().resource_version.as_deref());
         self.written.came_back(work, version)
+    }
+
+    /// Notes what an object is and was. That it is gone is told at once, by the replica that leads:
+    /// nobody looks at it any more.
+    fn define<K: Defines>(&self, work: &Work, change: &Change<'_, K>) {
+        self.definitions.note(work, change);
+        let leads = || self.leadership.get().is_some_and(|it| it.left().is_some());
+        if let (None, Some(before)) = (change.now, change.before.and_then(Seen::object))
+            && leads()
+        {
+            let telling = Telling {
+                definitions: &self.definitions,
+                events: &self.events,
+                audit: &self.audit,
+            };
+            telling.gone(work, before.as_ref());
+        }
     }
 
     /// Forgets an object that is gone: at once, because a replica that does not lead never looks.

@@ -21,6 +21,8 @@ use futures::future::join_all;
 use sluice_core::revision::Revision;
 use sluice_crds::{Decision, GateSet, Subject};
 
+use crate::decisions::{Answer, Decisions};
+
 use super::auth::{Caller, RESOURCE, Reviews, Unasked, VERB};
 use super::limit::{Limiter, Rate, Who};
 use super::problem::Refused;
@@ -50,6 +52,7 @@ pub trait Decide: Send + Sync + 'static {
 /// What those who ask are served by.
 pub struct Asking {
     decide: Arc<dyn Decide>,
+    decisions: Arc<Decisions>,
     reviews: Reviews,
     callers: Limiter,
     strangers: Limiter,
@@ -65,12 +68,14 @@ impl Asking {
     /// operator to say.
     pub fn new(
         decide: Arc<dyn Decide>,
+        decisions: Arc<Decisions>,
         reviews: Reviews,
         rate: Rate,
         flagger_without_token: bool,
     ) -> Self {
         Self {
             decide,
+            decisions,
             reviews,
             callers: Limiter::new(rate),
             strangers: Limiter::new(STRANGERS),
@@ -140,31 +145,43 @@ impl Asking {
         waiting.map_err(|after| too_many("you ask about too many gates a second", after))
     }
 
-    /// Whether somebody may check every gate that they name.
+    /// Whether somebody may check every gate that they name; where they name none, those of the
+    /// namespace that the question is about.
     pub(super) async fn may_check(
         &self,
         caller: &Caller,
         question: &Question,
     ) -> Result<(), Refused> {
-        let asked = question.gates().map(async |(namespace, name, field)| {
-            let allowed = self.reviews.may_check(caller, namespace, name).await;
-            match allowed.map_err(unasked)? {
-                true => Ok(()),
-                false => Err(forbidden(caller, namespace, name).at(field)),
-            }
-        });
+        let namespace = (question.subject.namespace.as_str(), None, "namespace");
+        let unnamed = question.set.refs.is_empty().then_some(namespace);
+        let named = question
+            .gates()
+            .map(|(namespace, name, field)| (namespace, Some(name), field));
+        let asked = unnamed
+            .into_iter()
+            .chain(named)
+            .map(async |(namespace, name, field)| {
+                let allowed = self.reviews.may_check(caller, namespace, name).await;
+                match allowed.map_err(unasked)? {
+                    true => Ok(()),
+                    false => Err(forbidden(caller, namespace, name).at(field)),
+                }
+            });
         join_all(asked).await.into_iter().collect()
     }
 
-    /// The answer.
-    pub(super) fn decide(&self, question: &Question) -> Decision {
+    /// The answer, which is told besides.
+    pub(super) async fn decide(&self, question: &Question, caller: Option<&Caller>) -> Answer {
         let Question {
             set,
             subject,
             revision,
             ..
         } = question;
-        self.decide.decide(set, subject, revision.as_ref())
+        let decision = self.decide.decide(set, subject, revision.as_ref());
+        self.decisions
+            .tell(decision, caller.map(Caller::name))
+            .await
     }
 }
 
@@ -222,13 +239,17 @@ fn unasked(why: Unasked) -> Refused {
     }
 }
 
-fn forbidden(caller: &Caller, namespace: &str, name: &str) -> Refused {
+fn forbidden(caller: &Caller, namespace: &str, name: Option<&str>) -> Refused {
     let (resource, group) = (RESOURCE, sluice_crds::GROUP);
+    let what = match name {
+        Some(name) => format!("the gate \"{name}\""),
+        None => "every gate".to_owned(),
+    };
     Refused::new(
         StatusCode::FORBIDDEN,
         format!(
-            "{caller} may not {VERB} the gate \"{name}\" in the namespace \"{namespace}\": that \
-             needs the verb {VERB} on {resource}.{group}"
+            "{caller} may not {VERB} {what} in the namespace \"{namespace}\": that needs the verb \
+             {VERB} on {resource}.{group}"
         ),
         format!(
             "ask for a Role in \"{namespace}\" with apiGroups: [{group}], resources: [{resource}], \

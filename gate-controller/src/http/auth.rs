@@ -71,15 +71,23 @@ type Hash = [u8; 32];
 pub(super) struct Caller {
     user: UserInfo,
     /// Of the name alone: one user may have many tokens, and each says a little more.
-    pub(super) name: Hash,
+    pub(super) key: Hash,
+    /// The name, fit to be shown.
+    name: String,
     /// Of all that the API server says of them: who joins a group has other rights.
     id: Hash,
 }
 
 impl fmt::Display for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.user.username.as_deref().unwrap_or_default();
-        write!(f, "\"{}\"", words::clean(name, NAME))
+        write!(f, "\"{}\"", self.name)
+    }
+}
+
+impl Caller {
+    /// Their name, fit to be shown.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 }
 
@@ -140,7 +148,7 @@ impl Reviews {
         answer.await.map_err(Arc::unwrap_or_clone)
     }
 
-    /// Whether somebody may check a gate.
+    /// Whether somebody may check a gate, or, where none is named, every gate of a namespace.
     ///
     /// # Errors
     /// The API server does not answer.
@@ -148,9 +156,11 @@ impl Reviews {
         &self,
         caller: &Caller,
         namespace: &str,
-        name: &str,
+        name: Option<&str>,
     ) -> Result<bool, Unasked> {
-        let key = hash(&[&caller.id, namespace.as_bytes(), name.as_bytes()]);
+        // No gate has no name.
+        let gate = name.unwrap_or_default().as_bytes();
+        let key = hash(&[&caller.id, namespace.as_bytes(), gate]);
         let answer = self
             .rights
             .try_get_with(key, self.review_access(caller, namespace, name));
@@ -181,17 +191,23 @@ impl Reviews {
         if answer.authenticated != Some(true) || !is_for_us || name.is_empty() {
             return Ok(None);
         }
-        let name = hash(&[name.as_bytes()]);
+        let (key, name) = (hash(&[name.as_bytes()]), words::clean(name, NAME));
         let id = serde_json::to_vec(&user).map_err(|_| Unasked::Unanswered(what))?;
         let id = hash(&[&id]);
-        Ok(Some(Arc::new(Caller { user, name, id })))
+        let caller = Caller {
+            user,
+            key,
+            name,
+            id,
+        };
+        Ok(Some(Arc::new(caller)))
     }
 
     async fn review_access(
         &self,
         caller: &Caller,
         namespace: &str,
-        name: &str,
+        name: Option<&str>,
     ) -> Result<bool, Unasked> {
         let user = caller.user.clone();
         let review = SubjectAccessReview {
@@ -201,7 +217,7 @@ impl Reviews {
                     resource: Some(RESOURCE.to_owned()),
                     verb: Some(VERB.to_owned()),
                     namespace: Some(namespace.to_owned()),
-                    name: Some(name.to_owned()),
+                    name: name.map(str::to_owned),
                     ..ResourceAttributes::default()
                 }),
                 user: user.username,

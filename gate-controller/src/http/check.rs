@@ -1,6 +1,6 @@
 //! `POST /v1/check`: whether a change may go out now.
 //!
-//! What comes in: gates, a namespace, a revision, from somebody with a token. What goes out: a
+//! What comes in: gates or a consumer, a namespace, a revision, from somebody with a token. What goes out: a
 //! [`Decision`], allowed or not; or why there is none.
 //!
 //! [`Decision`]: sluice_crds::Decision
@@ -34,8 +34,14 @@ const COMPLAINT: usize = 300;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CheckRequest {
-    /// The gates that it has to pass.
-    pub gates: Gates,
+    /// The gates that it has to pass. May be left out where a consumer is given: then those
+    /// decide that GatePolicies name for it, and if there are none, the answer is no.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gates: Option<Gates>,
+
+    /// The object that wants to move, where it is one. None: whoever asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consumer: Option<Consumer>,
 
     /// The namespace that the change is for: where gates are that are named without one.
     #[schemars(
@@ -54,6 +60,22 @@ pub struct CheckRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Za-z0-9-]+$"))]
     pub action: Option<String>,
+}
+
+/// The object that wants to move. Its namespace is that of the change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Consumer {
+    /// Its kind, such as `Kustomization`: GatePolicies may be for some kinds alone.
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Z][A-Za-z0-9]*$"))]
+    pub kind: String,
+
+    /// Its name.
+    #[schemars(
+        length(min = 1, max = 63),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
+    )]
+    pub name: String,
 }
 
 /// Several gates, and how their answers combine.
@@ -97,13 +119,14 @@ pub(super) async fn answer(
     let (parts, body) = request.into_parts();
     let token = bearer(&parts.headers);
     let caller = asking.caller(Remote::of(&parts), token).await?;
-    let who = Who::Caller(caller.name);
+    let who = Who::Caller(caller.key);
     // One before it is read, the others when it is known how many they are.
     asking.take(who, 1)?;
     let question = question(read(&whole(body).await?, FORM)?)?;
-    asking.take(who, question.set.refs.len() - 1)?;
+    asking.take(who, question.set.refs.len().saturating_sub(1))?;
     asking.may_check(&caller, &question).await?;
-    Ok(json(StatusCode::OK, &asking.decide(&question)))
+    let answer = asking.decide(&question, Some(&caller)).await;
+    Ok(json(StatusCode::OK, &answer.decision))
 }
 
 /// What a body looks like.
@@ -135,7 +158,8 @@ pub(super) fn read<T: DeserializeOwned>(body: &[u8], form: &str) -> Result<T, Re
 
 fn question(request: CheckRequest) -> Result<Question, Refused> {
     let CheckRequest {
-        gates: Gates { require, refs },
+        gates,
+        consumer,
         namespace,
         revision,
         action,
@@ -143,7 +167,26 @@ fn question(request: CheckRequest) -> Result<Question, Refused> {
     question::namespace("namespace", &namespace)?;
     let action = action.unwrap_or_else(|| ACTION.to_owned());
     question::action("action", &action)?;
+    if let Some(Consumer { kind, name }) = &consumer {
+        question::kind("consumer.kind", kind)?;
+        question::name("consumer.name", name)?;
+    }
     let revision = revision.map(|text| question::revision("revision", &text));
+    let (kind, name) = match consumer {
+        Some(Consumer { kind, name }) => (kind, Some(name)),
+        None => (KIND.to_owned(), None),
+    };
+    let subject = Subject {
+        kind,
+        namespace,
+        name,
+        action,
+        revision: None,
+    };
+    let revision = revision.transpose()?;
+    let Some(Gates { require, refs }) = gates else {
+        return Ok(Question::of_consumer("gates", subject, revision)?);
+    };
     let named = refs.into_iter().enumerate().map(|(n, gate)| Named {
         field: format!("gates.refs[{n}]"),
         gate: GateReference {
@@ -151,20 +194,7 @@ fn question(request: CheckRequest) -> Result<Question, Refused> {
             namespace: gate.namespace,
         },
     });
-    let subject = Subject {
-        kind: KIND.to_owned(),
-        namespace,
-        name: None,
-        action,
-        revision: None,
-    };
     let list = "gates.refs";
-    let revision = revision.transpose()?;
-    Ok(Question::new(
-        list,
-        require,
-        named.collect(),
-        subject,
-        revision,
-    )?)
+    let named = named.collect();
+    Ok(Question::new(list, require, named, subject, revision)?)
 }

@@ -18,13 +18,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sluice_core::refusal::Refusal;
 use sluice_core::words;
-use sluice_crds::{CheckedGate, Decision, GateReference, Require, State as GateState, Subject};
+use sluice_crds::{CheckedGate, GateReference, Require, State as GateState, Subject};
 
 use super::asking::{Asking, Remote, bearer, password, whole};
 use super::check::read;
 use super::limit::Who;
 use super::problem::{Refused, json};
 use super::question::{self, Named, Question};
+use crate::decisions::Answer;
 
 /// What Flagger wants to do where the webhook does not say.
 const ACTION: &str = "advance";
@@ -102,19 +103,19 @@ async fn check(
         token => Some(asking.caller(remote, token).await.map_err(in_the_url)?),
     };
     let who = caller.as_ref();
-    let who = who.map_or_else(|| Who::at(remote.0), |caller| Who::Caller(caller.name));
+    let who = who.map_or_else(|| Who::at(remote.0), |caller| Who::Caller(caller.key));
     asking.take(who, 1)?;
     let question = question(read(&whole(body).await?, FORM)?)?;
     asking.take(who, question.set.refs.len() - 1)?;
     if let Some(caller) = &caller {
         asking.may_check(caller, &question).await?;
     }
-    let decision = asking.decide(&question);
-    let status = match decision.allowed {
+    let answer = asking.decide(&question, caller.as_deref()).await;
+    let status = match answer.decision.allowed {
         true => StatusCode::OK,
         false => StatusCode::FORBIDDEN,
     };
-    Ok(json(status, &told(decision, caller.is_some())))
+    Ok(json(status, &told(answer, caller.is_some())))
 }
 
 /// What a body looks like.
@@ -131,9 +132,10 @@ fn in_the_url(refused: Refused) -> Refused {
 }
 
 /// What Flagger is told of a decision: without a token, no more than one word of each cause.
-fn told(decision: Decision, known: bool) -> FlaggerAnswer {
+fn told(answer: Answer, known: bool) -> FlaggerAnswer {
+    let Answer { decision, reason } = answer;
     let decided = |gate: &&CheckedGate| decision.decided_by.contains(&gate.gate);
-    let mut reasons: Vec<&str> = Vec::new();
+    let mut reasons: Vec<&str> = reason.into_iter().collect();
     for gate in decision.checked.iter().filter(decided) {
         if !reasons.contains(&gate.reason.as_str()) {
             reasons.push(&gate.reason);

@@ -79,6 +79,35 @@ impl Question {
         })
     }
 
+    /// About none but those that GatePolicies name for a consumer; `list` is the field that would
+    /// name others.
+    ///
+    /// # Errors
+    /// There is no consumer.
+    pub(super) fn of_consumer(
+        list: &str,
+        subject: Subject,
+        revision: Option<Revision>,
+    ) -> Result<Self, Refusal> {
+        if subject.name.is_none() {
+            let problem = "neither gates nor a consumer are named";
+            let remedy = "name the gates, or the consumer whose GatePolicies are to decide";
+            return Err(Refusal::new(list, problem, remedy));
+        }
+        Ok(Self {
+            set: GateSet {
+                require: Require::All,
+                refs: Vec::new(),
+            },
+            subject: Subject {
+                revision: revision.as_ref().map(Revision::to_string),
+                ..subject
+            },
+            revision,
+            fields: Vec::new(),
+        })
+    }
+
     /// Namespace, name and field of each gate.
     pub(super) fn gates(&self) -> impl Iterator<Item = (&str, &str, &str)> {
         self.set.refs.iter().zip(&self.fields).map(|(gate, field)| {
@@ -116,6 +145,25 @@ pub(super) fn namespace(field: &str, text: &str) -> Result<(), Refusal> {
         field,
         format!("`{}` is no namespace", words::clean(text, QUOTED)),
         "write at most 63 lower-case letters, digits and -, with a letter or digit at both ends",
+    ))
+}
+
+/// A kind, as Kubernetes writes them.
+///
+/// # Errors
+/// It is none.
+pub(super) fn kind(field: &str, text: &str) -> Result<(), Refusal> {
+    let is_part = |c: char| c.is_ascii_alphanumeric();
+    if text.len() <= LABEL
+        && text.starts_with(|c: char| c.is_ascii_uppercase())
+        && text.chars().all(is_part)
+    {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        field,
+        format!("`{}` is no kind", words::clean(text, QUOTED)),
+        "write at most 63 letters and digits, the first of them upper-case, such as Kustomization",
     ))
 }
 

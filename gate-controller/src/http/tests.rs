@@ -14,6 +14,8 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Client;
 use serde_json::{Value, json};
+use sluice_core::clock::Trust;
+use sluice_core::gate::Identity;
 use sluice_core::revision::Revision;
 use sluice_crds::{CheckedGate, Decision, GateSet, State, Subject};
 use tokio::sync::Semaphore;
@@ -22,6 +24,15 @@ use tower::{ServiceExt, service_fn};
 use super::asking::{Asking, Decide, Remote};
 use super::auth::{Kept, Reviews};
 use super::limit::Rate;
+use crate::audit::Audit;
+use crate::clock::{Clock, SetClock};
+use crate::decisions::Decisions;
+use crate::events::{Events, Sending};
+use crate::metrics::Counters;
+use crate::world::{Standing, World};
+
+/// When it is.
+const NOW: &str = "2026-11-20T12:00:00Z";
 
 mod auth;
 mod check;
@@ -74,7 +85,8 @@ impl Api {
         self.access_reviews.fetch_add(1, Ordering::SeqCst);
         let spec = &review["spec"];
         let what = &spec["resourceAttributes"];
-        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        // Where none is named, it is about all.
+        let text = |value: &Value| value.as_str().unwrap_or("*").to_owned();
         let right = format!(
             "{} {}/{}",
             text(&spec["user"]),
@@ -163,7 +175,7 @@ impl Decide for Arc<Decider> {
         let checked: Vec<_> = checked.collect();
         Decision {
             allowed: !closed,
-            at: Time("2026-11-20T12:00:00Z".parse::<Timestamp>().unwrap()),
+            at: Time(NOW.parse::<Timestamp>().unwrap()),
             subject: subject.clone(),
             require: set.require,
             decided_by: checked.iter().map(|gate| gate.gate.clone()).collect(),
@@ -186,6 +198,7 @@ struct Scene {
     rate: u32,
     burst: u32,
     flagger_without_token: bool,
+    audit: Audit,
 }
 
 impl Default for Scene {
@@ -200,6 +213,7 @@ impl Default for Scene {
             rate: 1_000,
             burst: 1_000,
             flagger_without_token: false,
+            audit: Audit::default(),
         }
     }
 }
@@ -215,11 +229,14 @@ impl Scene {
             burst: n(self.burst),
         };
         let decide = Arc::new(Arc::clone(&decider));
-        let asking = Asking::new(decide, reviews, rate, self.flagger_without_token);
+        let (decisions, sending) = decisions(self.audit);
+        let without_token = self.flagger_without_token;
+        let asking = Asking::new(decide, decisions, reviews, rate, without_token);
         Stage {
             api,
             decider,
             router: asking.router(),
+            _sending: Arc::new(sending),
         }
     }
 }
@@ -230,6 +247,21 @@ struct Stage {
     api: Arc<Api>,
     decider: Arc<Decider>,
     router: Router,
+    _sending: Arc<Sending>,
+}
+
+/// Where answers are told. Nobody sends the events.
+fn decisions(audit: Audit) -> (Arc<Decisions>, Sending) {
+    let standing = Standing {
+        trust: Trust::Good,
+        identity: Identity::Trusted,
+    };
+    let world = Arc::new(World::new(standing, true));
+    let clock: Arc<dyn Clock> = Arc::new(SetClock::new(NOW.parse().unwrap()));
+    let counters = Arc::<Counters>::default();
+    let (events, sending) = Events::new(Arc::clone(&counters), Arc::clone(&clock));
+    let decisions = Decisions::new(world, clock, counters, events, audit);
+    (Arc::new(decisions), sending)
 }
 
 /// What came back.

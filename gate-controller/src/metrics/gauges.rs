@@ -14,12 +14,15 @@ use sluice_core::gate::Identity;
 
 use super::{gatekeepers, gates};
 use crate::clock::Clock;
+use crate::decisions::{Decisions, Waiting};
 use crate::world::World;
 
 /// Where the gauges are read from.
 pub struct Sources {
     /// The caches.
     pub world: Arc<World>,
+    /// What was answered of late.
+    pub decisions: Arc<Decisions>,
     /// By which instant an annotation asks for a force.
     pub clock: Arc<dyn Clock>,
     /// How many objects are due to be looked at.
@@ -42,6 +45,7 @@ impl Collector for Sources {
         let gatekeepers = sorted(self.world.gatekeepers.objects());
         let measured = |gatekeeper: &_| self.world.evidence.of(gatekeeper).measured(now);
         gatekeepers::encode(&mut encoder, &gatekeepers, measured)?;
+        blocked(&mut encoder, &self.decisions.waiting())?;
         self.standing(&mut encoder)
     }
 }
@@ -82,6 +86,28 @@ impl Sources {
         }
         Ok(())
     }
+}
+
+/// Writes what waits at its gates.
+fn blocked(encoder: &mut DescriptorEncoder<'_>, asked: &[Waiting]) -> Result<(), Error> {
+    fn sample(asked: &Waiting) -> Sample<'_> {
+        let Waiting {
+            kind,
+            namespace,
+            name,
+            waits,
+        } = asked;
+        Sample {
+            labels: vec![("kind", kind), ("namespace", namespace), ("name", name)],
+            value: truth(*waits),
+        }
+    }
+    family(
+        encoder,
+        "sluice_blocked",
+        "1 while what asks its gates is told to wait, 0 once it may go on",
+        asked.iter().map(sample),
+    )
 }
 
 /// By namespace and name, so that two pages of the same objects are the same.

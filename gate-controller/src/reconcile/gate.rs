@@ -13,6 +13,7 @@ use crate::key::{ObjectKey, Work};
 
 mod apply;
 mod gather;
+mod record;
 
 /// Looks at a gate: decides it, and writes what has changed.
 pub(super) async fn look(context: &Context, key: &ObjectKey) -> Result<Outcome, kube::Error> {

@@ -39,7 +39,7 @@ pub type Metrics = BTreeMap<String, Metric>;
 /// What is on the list: what is served, and what is to come.
 pub fn listed() -> Result<(Metrics, Metrics)> {
     let text = fs::read_to_string(chart().join("../..").join(LIST))?;
-    let (served, to_come) = text.split_once(TO_COME).context(TO_COME)?;
+    let (served, to_come) = text.split_once(TO_COME).unwrap_or((&text, ""));
     Ok((rows(served)?, rows(to_come)?))
 }
 
@@ -190,6 +190,14 @@ async fn busy(stage: &Stage) -> Result<Metrics> {
     stage.annotate("production", annotations).await?;
     stage.says("production", State::Open, "Forced").await?;
     stage.settle().await?;
+    let asked = json!({
+        "allowed": false,
+        "at": "2026-11-20T08:00:00Z",
+        "subject": {"kind": "Pipeline", "namespace": "apps", "name": "shop", "action": "promote"},
+        "require": "all", "checked": [], "decidedBy": [], "message": "no gate is named",
+    });
+    let asked = serde_json::from_value(asked)?;
+    controller.decisions().tell(asked, None).await;
     poll(DEADLINE, "the force to be known", async || {
         let found = page(&controller).await?;
         let force = found.get("sluice_gate_override");

@@ -12,8 +12,8 @@ use sluice_tests::{Cluster, poll};
 
 use super::installation::start;
 
-/// What has to be there before: the Prometheus operator's kinds, as much of them as is needed to
-/// store one, and the namespace that has what evidence is asked for with.
+/// What has to be there before: the kinds of the Prometheus operator and of cert-manager, as much of
+/// them as is needed to store one, and the namespace that has what evidence is asked for with.
 const BEFORE: &str = "
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -35,6 +35,19 @@ spec:
   group: monitoring.coreos.com
   scope: Namespaced
   names: {kind: PrometheusRule, plural: prometheusrules, singular: prometheusrule}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: certificates.cert-manager.io}
+spec:
+  group: cert-manager.io
+  scope: Namespaced
+  names: {kind: Certificate, plural: certificates, singular: certificate}
   versions:
     - name: v1
       served: true
@@ -80,6 +93,16 @@ pub fn every_option() -> Value {
         "controllerUsernames": ["demo", ODD_NAME],
         "policies": {"extraStatusWriters": ["backup"]},
         "serviceAccount": {"name": "sluice", "annotations": {"example.com/a": "b"}},
+        "check": {
+            "enabled": true, "port": 8444, "audiences": ["sluice", "ci"], "rate": 50, "burst": 200,
+            "tls": {"certManager": {"enabled": true, "dnsNames": ["gates.example.com"],
+                "issuerRef": {"kind": "ClusterIssuer", "name": "cluster-ca"}}},
+            "flaggerWithoutToken": true,
+            "service": {"port": 8443, "annotations": {"example.com/a": "b"}},
+            "from": [{"namespaceSelector": {"matchLabels": {"name": "ci"}}}],
+        },
+        "audit": {"path": "/var/log/sluice/$(POD_NAME).log", "required": true,
+            "volume": {"persistentVolumeClaim": {"claimName": "audit"}}},
         "objects": {"extraRules": [
             {"apiGroups": ["cert-manager.io"], "resources": ["certificates"]}]},
         "evidence": {"secrets": [{"namespace": "team", "names": ["calendar-ca", "prometheus"]}]},
@@ -134,6 +157,7 @@ fn the_flags_are_given(applied: &[DynamicObject]) -> Result<()> {
         "ConfigMap",
         "PodDisruptionBudget",
         "NetworkPolicy",
+        "Certificate",
     ] {
         applied
             .iter()
@@ -158,6 +182,16 @@ fn the_flags_are_given(applied: &[DynamicObject]) -> Result<()> {
         "--egress-allow=10.0.0.0/8",
         "--egress-allow=fd00::/8",
         "--trust-unverified-identity",
+        "--check-addr=:8444",
+        "--tls-cert-file=/etc/sluice/check/tls.crt",
+        "--tls-key-file=/etc/sluice/check/tls.key",
+        "--check-audience=sluice",
+        "--check-audience=ci",
+        "--check-rate=50",
+        "--check-burst=200",
+        "--flagger-without-token",
+        "--audit-log=/var/log/sluice/$(POD_NAME).log",
+        "--audit-required",
     ];
     assert_eq!(
         pod.containers[0].args.as_deref(),

@@ -347,6 +347,8 @@ async fn the_clusters_own_roles_view_and_edit_but_do_not_force() -> Result<()> {
     let approve = ["create", "delete", "get", "list", "watch"];
     let approve = lines(&[("sluice.dev/approvals", &approve)]);
     assert_eq!(rights_of("sluice-approve").await?, approve);
+    let check = lines(&[("sluice.dev/gates", &["check"])]);
+    assert_eq!(rights_of("sluice-check").await?, check);
     Ok(())
 }
 

@@ -4,8 +4,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::rbac::v1::{ClusterRole, Role};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 use sluice_tests::apply::Document;
@@ -89,6 +91,21 @@ fn mistakes_are_refused_with_the_path() -> Result<()> {
         (
             json!({"networkPolicy": {"evidence": {"ports": ["https"]}}}),
             "/networkPolicy/evidence/ports/0",
+        ),
+        (
+            json!({"check": {"enabled": true}}),
+            "check.tls: tokens would pass in plain text",
+        ),
+        (
+            json!({"check": {"enabled": true, "tls": {"certManager": {"enabled": true}}}}),
+            "check.tls.certManager.issuerRef: must name the issuer",
+        ),
+        (json!({"check": {"port": 8080}}), "/check/port"),
+        (json!({"audit": {"path": "audit.log"}}), "/audit/path"),
+        (json!({"audit": {"path": "/audit.log"}}), "/audit/path"),
+        (
+            json!({"audit": {"required": true}}),
+            "audit.required: there is no audit log",
         ),
         (json!({"image": {"digest": "sha256:1"}}), "/image/digest"),
         (
@@ -239,6 +256,62 @@ fn whom_evidence_is_asked_of_is_a_choice() -> Result<()> {
     let narrow = json!({"ports": [port(9090)], "to": peers});
     assert_eq!(egress(json!({"ports": [9090], "to": peers}))?, [narrow]);
     assert_eq!(egress(json!({"ports": []}))?, [Value::Null; 0]);
+    Ok(())
+}
+
+/// Whoever asks reaches a port that is served, and the certificate is where the flags say.
+#[test]
+fn those_who_ask_are_answered_when_it_is_switched_on() -> Result<()> {
+    let check = json!({
+        "check": {"enabled": true, "tls": {"secretName": "gates-tls"}, "from": [{"podSelector": {}}]},
+        "audit": {"path": "/var/log/sluice/audit.log"},
+    });
+    let documents = render(check)?;
+    let service: Service = find(&documents, "Service")?;
+    let port = &service.spec.context("no spec")?.ports.context("no ports")?[0];
+    assert_eq!((port.name.as_deref(), port.port), (Some("https"), 443));
+    assert_eq!(
+        port.target_port,
+        Some(IntOrString::String("check".to_owned()))
+    );
+    let deployment: Deployment = find(&documents, "Deployment")?;
+    let pod = deployment.spec.template.spec.context("no pod")?;
+    let container = &pod.containers[0];
+    let served = container.ports.iter().flatten();
+    let served = served.filter(|port| port.name.as_deref() == Some("check"));
+    assert_eq!(
+        served.map(|port| port.container_port).collect::<Vec<_>>(),
+        [8443]
+    );
+    let mounts = container.volume_mounts.iter().flatten();
+    let mounts: Vec<_> = mounts
+        .map(|it| (it.name.as_str(), it.mount_path.as_str()))
+        .collect();
+    assert_eq!(
+        mounts,
+        [
+            ("check-tls", "/etc/sluice/check"),
+            ("audit", "/var/log/sluice")
+        ]
+    );
+    let volumes: Vec<_> = pod.volumes.iter().flatten().collect();
+    let secret = volumes[0]
+        .secret
+        .as_ref()
+        .and_then(|secret| secret.secret_name.as_deref());
+    assert_eq!(secret, Some("gates-tls"));
+    assert!(volumes[1].empty_dir.is_some());
+    let policy: NetworkPolicy = find(&documents, "NetworkPolicy")?;
+    let ingress = policy.spec.context("no spec")?.ingress.unwrap_or_default();
+    assert!(ingress[2].from.as_ref().is_some_and(|from| from.len() == 1));
+    let delegates = |documents: &[Document]| {
+        let mut all = documents
+            .iter()
+            .map(|document| &document.object.data["roleRef"]["name"]);
+        all.any(|role| role == "system:auth-delegator")
+    };
+    assert!(delegates(&documents));
+    assert!(!delegates(&render(json!({}))?));
     Ok(())
 }
 

@@ -70,6 +70,63 @@ async fn what_is_asked_is_what_is_decided() {
     );
 }
 
+#[tokio::test]
+async fn a_consumer_is_the_subject_and_may_name_no_gates() {
+    let stage = Scene {
+        api: Api::default()
+            .grant("alice apps/production")
+            .grant("bob apps/*"),
+        ..Scene::default()
+    }
+    .start();
+    let mut asked = production();
+    asked["consumer"] = json!({"kind": "Kustomization", "name": "shop"});
+    let named = stage.check("alice", &asked).await;
+    assert_eq!(named.status, StatusCode::OK);
+    assert_eq!(named.body["subject"]["kind"], "Kustomization");
+    assert_eq!(named.body["subject"]["name"], "shop");
+
+    asked.as_object_mut().unwrap().remove("gates");
+    assert_eq!(stage.check("bob", &asked).await.status, StatusCode::OK);
+    let (set, subject, _) = stage.decider.asked().remove(1);
+    assert_eq!((set.refs.len(), subject.name.as_deref()), (0, Some("shop")));
+    // A right to one gate is none to ask which others there are.
+    let refused = stage.check("alice", &asked).await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN);
+    assert_eq!(
+        (refused.text("field"), refused.text("error")),
+        (
+            "namespace",
+            "\"alice\" may not check every gate in the namespace \"apps\": that needs the verb \
+             check on gates.sluice.dev"
+        )
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_recorded_is_not_allowed_where_it_has_to_be() {
+    let full = |required| Scene {
+        audit: full(required),
+        ..Scene::default()
+    };
+    let stage = full(true).start();
+    let closed = stage.check("alice", &production()).await;
+    assert_eq!(closed.body["allowed"], false);
+    let message = closed.text("message");
+    assert!(message.contains("No space left"), "{message}");
+    // Any other goes on as before.
+    let stage = full(false).start();
+    let open = stage.check("alice", &production()).await;
+    assert_eq!(open.body["allowed"], true);
+}
+
+/// An audit log on a disk that is full.
+fn full(required: bool) -> Audit {
+    let clock = Arc::new(SetClock::new(NOW.parse().unwrap()));
+    let destination = "/dev/full".parse().unwrap();
+    Audit::start(destination, required, "c-0", clock, Arc::default()).unwrap()
+}
+
 /// A body that is refused.
 async fn refused(body: impl Into<Body>) -> Answer {
     let stage = Scene::default().start();
@@ -85,13 +142,27 @@ async fn refused(body: impl Into<Body>) -> Answer {
 
 #[rstest]
 #[case::no_json("{", None, "EOF while parsing")]
-#[case::more_than_one(r#"{} {}"#, None, "missing field `gates`")]
+#[case::more_than_one(r#"{} {}"#, None, "missing field `namespace`")]
 #[case::trailing(
     r#"{"gates": {"refs": [{"name": "a"}]}, "namespace": "apps"} x"#,
     None,
     "trailing"
 )]
-#[case::no_gates(r#"{"namespace": "apps"}"#, None, "missing field `gates`")]
+#[case::no_gates(
+    r#"{"namespace": "apps"}"#,
+    Some("gates"),
+    "neither gates nor a consumer"
+)]
+#[case::no_kind(
+    r#"{"consumer": {"kind": "kustomization", "name": "shop"}, "namespace": "apps"}"#,
+    Some("consumer.kind"),
+    "`kustomization` is no kind"
+)]
+#[case::no_consumer(
+    r#"{"consumer": {"kind": "Kustomization", "name": ""}, "namespace": "apps"}"#,
+    Some("consumer.name"),
+    "is no name"
+)]
 #[case::unknown_field(r#"{"gate": "production"}"#, Some("gate"), "unknown field `gate`")]
 #[case::twice(
     r#"{"namespace": "a", "namespace": "b"}"#,
@@ -148,10 +219,10 @@ async fn refused(body: impl Into<Body>) -> Answer {
     Some("action"),
     "`go out` is no action"
 )]
-#[case::no_consumer(
+#[case::half_a_consumer(
     r#"{"gates": {"refs": [{"name": "a"}]}, "namespace": "apps", "consumer": {"kind": "Pipeline"}}"#,
     Some("consumer"),
-    "unknown field `consumer`"
+    "missing field `name`"
 )]
 #[tokio::test]
 async fn a_mistake_is_named_with_its_field(

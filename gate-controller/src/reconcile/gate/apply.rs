@@ -9,7 +9,7 @@ use serde_json::json;
 use sluice_core::gate::{Answer, Report};
 use sluice_crds::{Gate, State};
 
-use super::Before;
+use super::{Before, record};
 use crate::events::{About, Told};
 use crate::key::{ObjectKey, Work};
 use crate::metrics::{KindLabels, TransitionLabels};
@@ -36,6 +36,7 @@ pub(super) async fn apply(
         status,
         changed,
         completion: _,
+        complaints,
         wake: _,
     } = report;
     if changed {
@@ -45,11 +46,14 @@ pub(super) async fn apply(
         let work = Work::Gate(key.clone());
         let version = wrote.version.as_deref();
         context.written.status(&work, version, &status);
+        context.telling().tell(&work, gate);
+        record::forces(&context.audit, key, gate, &status, &complaints);
     }
     if news {
         let message = status.message.as_deref().unwrap_or_default();
         let next = status.upcoming.first().map(|change| change.at.0);
         tell(context, key, gate, &answer, message, next);
+        record::transition(&context.audit, key, gate, &answer, &status);
         measure(context, &before, answer.state, at);
     }
     Ok(())
@@ -120,6 +124,7 @@ fn tell(
         },
         action: "Decide",
         note: message.into(),
+        more: None,
     });
 }
 

@@ -38,6 +38,7 @@ pub(super) async fn apply(
     (0..wrote.requests).for_each(|_| context.wrote("Gatekeeper"));
     let (work, version) = (Work::Gatekeeper(key.clone()), wrote.version.as_deref());
     context.written.status(&work, version, &status);
+    context.telling().tell(&work, object.as_ref());
     tell(context, key, object, &status);
     Ok(())
 }
@@ -70,6 +71,7 @@ fn tell(context: &Context, key: &ObjectKey, object: &Gatekeeper, status: &Gateke
             reason: verdict.reason.clone().into(),
             action: "Judge",
             note: verdict.message.as_str().into(),
+            more: None,
         });
     }
 }

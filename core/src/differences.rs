@@ -1,0 +1,152 @@
+//! What is different between two specs, for people who ask who changed what.
+//!
+//! What comes in: two specs as JSON. What goes out: the fields that differ, with what stood and
+//! stands there. Lists of things that have names are compared by name: their order says nothing, and
+//! one that is added is no change of all that follow it.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use sluice_crds::audit::Difference;
+
+/// What is different in `after`, in fields below `spec`.
+pub fn between(before: &Value, after: &Value) -> Vec<Difference> {
+    let mut found = Vec::new();
+    compare("spec", Some(before), Some(after), &mut found);
+    found
+}
+
+fn compare(
+    field: &str,
+    before: Option<&Value>,
+    after: Option<&Value>,
+    found: &mut Vec<Difference>,
+) {
+    if before == after {
+        return;
+    }
+    match (before, after) {
+        (Some(Value::Object(before)), Some(Value::Object(after))) => {
+            let keys = before
+                .keys()
+                .chain(after.keys().filter(|key| !before.contains_key(*key)));
+            for key in keys {
+                let field = format!("{field}.{key}");
+                compare(&field, before.get(key), after.get(key), found);
+            }
+        }
+        (Some(Value::Array(before)), Some(Value::Array(after))) => {
+            match (named(before), named(after)) {
+                (Some(before), Some(after)) if before != after => {
+                    let added = after.keys().filter(|name| !before.contains_key(*name));
+                    for name in before.keys().chain(added) {
+                        let field = format!("{field}[{name}]");
+                        let (before, after) = (before.get(name), after.get(name));
+                        compare(&field, before.copied(), after.copied(), found);
+                    }
+                }
+                _ => found.push(difference(
+                    field,
+                    Some(&Value::Array(before.clone())),
+                    Some(&Value::Array(after.clone())),
+                )),
+            }
+        }
+        _ => found.push(difference(field, before, after)),
+    }
+}
+
+fn difference(field: &str, before: Option<&Value>, after: Option<&Value>) -> Difference {
+    Difference {
+        field: field.to_owned(),
+        before: before.cloned(),
+        after: after.cloned(),
+    }
+}
+
+/// What a list names, if each of it has a name of its own.
+fn named(list: &[Value]) -> Option<BTreeMap<String, &Value>> {
+    let mut all = BTreeMap::new();
+    for item in list {
+        let name = item.get("name")?.as_str()?;
+        let name = match item.get("namespace").and_then(Value::as_str) {
+            Some(namespace) => format!("{namespace}/{name}"),
+            None => name.to_owned(),
+        };
+        if all.insert(name, item).is_some() {
+            return None;
+        }
+    }
+    Some(all)
+}
+
+/// In a line: `spec.require: "all" → "oneOf"; spec.gatekeepers[fridays]: removed`.
+pub fn in_words(differences: &[Difference]) -> String {
+    let word = |difference: &Difference| {
+        let Difference {
+            field,
+            before,
+            after,
+        } = difference;
+        match (before, after) {
+            (Some(before), Some(after)) => format!("{field}: {before} → {after}"),
+            (None, Some(after)) if is_name(after) => format!("{field}: added"),
+            (None, Some(after)) => format!("{field}: added {after}"),
+            (Some(_), None) => format!("{field}: removed"),
+            (None, None) => field.clone(),
+        }
+    };
+    differences.iter().map(word).collect::<Vec<_>>().join("; ")
+}
+
+/// Whether a value says nothing but what its place says already.
+fn is_name(value: &Value) -> bool {
+    let Value::Object(fields) = value else {
+        return false;
+    };
+    fields.keys().all(|key| key == "name" || key == "namespace")
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case::nothing(json!({"a": [1]}), json!({"a": [1]}), "")]
+    #[case::logic(
+        json!({"require": "all", "window": "1h"}),
+        json!({"require": "oneOf", "window": "1h"}),
+        r#"spec.require: "all" → "oneOf""#
+    )]
+    #[case::gatekeepers_come_and_go(
+        json!({"gatekeepers": [{"name": "hours"}, {"name": "fridays", "namespace": "shared"}]}),
+        json!({"gatekeepers": [{"name": "approval"}, {"name": "hours"}]}),
+        "spec.gatekeepers[shared/fridays]: removed; spec.gatekeepers[approval]: added"
+    )]
+    #[case::a_field_comes(json!({}), json!({"suspend": true}), "spec.suspend: added true")]
+    #[case::another_kind(
+        json!({"manual": {"state": "open"}}),
+        json!({"schedule": {}}),
+        "spec.manual: removed; spec.schedule: added"
+    )]
+    #[case::a_window_of_many(
+        json!({"schedule": {"open": [{"name": "a", "cron": "0 9 * * *"}, {"name": "b"}]}}),
+        json!({"schedule": {"open": [{"name": "a", "cron": "0 8 * * *"}, {"name": "b"}]}}),
+        r#"spec.schedule.open[a].cron: "0 9 * * *" → "0 8 * * *""#
+    )]
+    #[case::a_list_without_names(
+        json!({"allow": ["1.x"]}),
+        json!({"allow": ["1.x", "2.x"]}),
+        r#"spec.allow: ["1.x"] → ["1.x","2.x"]"#
+    )]
+    fn fields_that_differ_are_named(
+        #[case] before: Value,
+        #[case] after: Value,
+        #[case] words: &str,
+    ) {
+        assert_eq!(in_words(&between(&before, &after)), words);
+    }
+}

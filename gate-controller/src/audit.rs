@@ -1,0 +1,259 @@
+//! The audit log: what was decided, what changed, who overrode it, as lines of JSON.
+//!
+//! What comes in: events. What goes out: lines, into a file or onto standard output, by one thread
+//! of its own ([`writer`]). Nobody waits for a slow disk but whoever asks to ([`Audit::record`]):
+//! what does not fit is counted, and a line says how much is missing.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use sluice_crds::audit::{Event, Record, Version};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use crate::clock::Clock;
+use crate::metrics::Counters;
+
+mod file;
+mod writer;
+
+/// How many records may wait to be written: some 8 MiB of them.
+const WAITING: usize = 8_192;
+/// How long somebody who must know waits for a record to be written.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long the controller waits at its end for what is under way.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Where the lines go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// Standard output.
+    Stdout,
+    /// A file, which is appended to.
+    File(PathBuf),
+}
+
+impl std::str::FromStr for Destination {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "" => Err("write the path of a file, or - for standard output".to_owned()),
+            "-" => Ok(Self::Stdout),
+            path => Ok(Self::File(path.into())),
+        }
+    }
+}
+
+/// The audit log, or none.
+#[derive(Clone, Default)]
+pub struct Audit(Option<Arc<Kept>>);
+
+/// What a log that is kept consists of.
+struct Kept {
+    waiting: SyncSender<Entry>,
+    required: bool,
+    by: String,
+    clock: Arc<dyn Clock>,
+    state: Arc<State>,
+}
+
+/// Something to be written.
+enum Entry {
+    /// A record, and whoever waits for it.
+    Record(Box<Record>, Option<oneshot::Sender<()>>),
+    /// Nothing comes after this.
+    End(oneshot::Sender<()>),
+}
+
+/// How it goes.
+#[derive(Default)]
+struct State {
+    trouble: Mutex<Trouble>,
+    counters: Arc<Counters>,
+}
+
+/// What goes wrong.
+#[derive(Default)]
+struct Trouble {
+    /// Why records are not written. None: they are.
+    why: Option<String>,
+    /// How many records were lost, and are not told yet.
+    lost: u64,
+    /// Why they were.
+    lost_for: String,
+}
+
+impl Audit {
+    /// A log that is written to from now on. `by` is the name of this replica. Whether decisions
+    /// that cannot be recorded are closed is for the operator to say.
+    ///
+    /// # Errors
+    /// No thread can be had.
+    pub fn start(
+        destination: Destination,
+        required: bool,
+        by: &str,
+        clock: Arc<dyn Clock>,
+        counters: Arc<Counters>,
+    ) -> std::io::Result<Self> {
+        let (waiting, entries): (_, Receiver<Entry>) = sync_channel(WAITING);
+        let state = Arc::new(State {
+            trouble: Mutex::default(),
+            counters,
+        });
+        writer::start(
+            destination,
+            entries,
+            by,
+            Arc::clone(&clock),
+            Arc::clone(&state),
+        )?;
+        Ok(Self(Some(Arc::new(Kept {
+            waiting,
+            required,
+            by: by.to_owned(),
+            clock,
+            state,
+        }))))
+    }
+
+    /// Whether there is a log at all.
+    pub fn is_kept(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Whether a decision that cannot be recorded is to be closed.
+    pub fn is_required(&self) -> bool {
+        self.0.as_ref().is_some_and(|kept| kept.required)
+    }
+
+    /// Has an event written, and waits for nothing. What finds no room is counted.
+    pub fn tell(&self, event: impl FnOnce() -> Event) {
+        if let Some(kept) = &self.0 {
+            let _ = kept.put(event(), None);
+        }
+    }
+
+    /// Has an event written, and waits until it is.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub async fn record(&self, event: Event) -> Result<(), String> {
+        let Some(kept) = &self.0 else {
+            return Ok(());
+        };
+        let (written, done) = oneshot::channel();
+        kept.put(event, Some(written))?;
+        match timeout(PATIENCE, done).await {
+            Ok(Ok(())) => Ok(()),
+            // It could not be written.
+            Ok(Err(_)) => Err(kept
+                .state
+                .why()
+                .unwrap_or_else(|| "it has ended".to_owned())),
+            Err(_) => {
+                let why = format!("nothing was written within {PATIENCE:?}");
+                kept.state.fails(&why, 0);
+                Err(why)
+            }
+        }
+    }
+
+    /// Why decisions are closed for want of a log. None: they are not.
+    pub fn obstacle(&self) -> Option<String> {
+        let kept = self.0.as_ref().filter(|kept| kept.required)?;
+        kept.state.why()
+    }
+
+    /// Why records are not written. None: they are, or none are kept.
+    pub fn trouble(&self) -> Option<String> {
+        self.0.as_ref()?.state.why()
+    }
+
+    /// Waits, for a moment at most, until all that was told is written.
+    pub async fn finish(&self) {
+        let Some(kept) = &self.0 else {
+            return;
+        };
+        let (ended, done) = oneshot::channel();
+        if kept.waiting.try_send(Entry::End(ended)).is_ok() {
+            // If it takes longer, it is lost with the process.
+            let _ = timeout(LAST_WORDS, done).await;
+        }
+    }
+}
+
+impl Kept {
+    fn put(&self, event: Event, written: Option<oneshot::Sender<()>>) -> Result<(), String> {
+        let record = Record {
+            version: Version::default(),
+            at: MicroTime(self.clock.now()),
+            by: self.by.clone(),
+            event,
+        };
+        let entry = Entry::Record(Box::new(record), written);
+        self.waiting.try_send(entry).map_err(|_| {
+            let why = format!("{WAITING} records wait to be written already");
+            self.state.fails(&why, 1);
+            why
+        })
+    }
+}
+
+impl State {
+    fn why(&self) -> Option<String> {
+        self.lock().why.clone()
+    }
+
+    /// So many records are not written, and why. It is logged when it begins, or is for another
+    /// cause.
+    fn fails(&self, why: &str, lost: u64) {
+        self.counters.audit_dropped.inc_by(lost);
+        let mut trouble = self.lock();
+        trouble.lost = trouble.lost.saturating_add(lost);
+        if lost > 0 {
+            trouble.lost_for = why.to_owned();
+        }
+        if trouble.why.as_deref() == Some(why) {
+            return;
+        }
+        trouble.why = Some(why.to_owned());
+        drop(trouble);
+        self.counters.audit_failing.set(1);
+        tracing::error!("the audit log cannot be written: {why}");
+    }
+
+    /// Records are written again.
+    fn works(&self) {
+        let mut trouble = self.lock();
+        if trouble.why.take().is_some() {
+            drop(trouble);
+            self.counters.audit_failing.set(0);
+            tracing::info!("the audit log is written again");
+        }
+    }
+
+    /// How many are lost and not told yet, and why.
+    fn lost(&self) -> Option<(u64, String)> {
+        let trouble = self.lock();
+        (trouble.lost > 0).then(|| (trouble.lost, trouble.lost_for.clone()))
+    }
+
+    /// So many of them have been told.
+    fn told(&self, lost: u64) {
+        let mut trouble = self.lock();
+        trouble.lost = trouble.lost.saturating_sub(lost);
+    }
+
+    /// A panic while it was locked leaves it whole.
+    fn lock(&self) -> MutexGuard<'_, Trouble> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

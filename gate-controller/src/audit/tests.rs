@@ -1,0 +1,156 @@
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use sluice_crds::audit::Lost;
+
+use super::*;
+use crate::clock::SetClock;
+
+fn start(destination: &str, required: bool) -> (Audit, Arc<Counters>) {
+    let counters = Arc::<Counters>::default();
+    let clock = Arc::new(SetClock::new("2026-11-20T12:00:00Z".parse().unwrap()));
+    let destination = destination.parse().unwrap();
+    let audit = Audit::start(destination, required, "c-0", clock, Arc::clone(&counters)).unwrap();
+    (audit, counters)
+}
+
+/// Any event; a number tells it from others.
+fn event(records: u64) -> Event {
+    let message = "m".repeat(200);
+    Event::Lost(Lost { records, message })
+}
+
+fn lines(path: &Path) -> Vec<Record> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    assert!(text.is_empty() || text.ends_with('\n'), "{text}");
+    let read = |line| serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {line}"));
+    text.lines().map(read).collect()
+}
+
+fn numbers(path: &Path) -> Vec<u64> {
+    let number = |record: Record| match record.event {
+        Event::Lost(lost) => lost.records,
+        other => panic!("{other:?}"),
+    };
+    lines(path).into_iter().map(number).collect()
+}
+
+async fn until(what: &str, met: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !met() {
+        assert!(began.elapsed() < Duration::from_secs(20), "{what}");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn lines_are_appended_and_the_file_is_opened_again_when_it_was_moved() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, moved) = (
+        folder.path().join("audit.log"),
+        folder.path().join("audit.log.1"),
+    );
+    fs::write(&path, "").unwrap();
+    let (audit, counters) = start(path.to_str().unwrap(), false);
+    audit.record(event(1)).await.unwrap();
+    let written = lines(&path);
+    assert_eq!(
+        (written[0].by.as_str(), &written[0].event),
+        ("c-0", &event(1))
+    );
+    fs::rename(&path, &moved).unwrap();
+    audit.record(event(2)).await.unwrap();
+    fs::remove_file(&path).unwrap();
+    audit.tell(|| event(3));
+    audit.record(event(4)).await.unwrap();
+    assert_eq!((numbers(&moved), numbers(&path)), (vec![1], vec![3, 4]));
+    audit.tell(|| event(5));
+    audit.finish().await;
+    assert_eq!(numbers(&path), [3, 4, 5]);
+    assert_eq!((counters.audit_records.get(), audit.trouble()), (5, None));
+}
+
+#[tokio::test]
+async fn what_a_full_disk_does_not_take_is_counted_and_nobody_waits() {
+    let (audit, counters) = start("/dev/full", false);
+    audit.tell(|| event(1));
+    until("the loss", || counters.audit_dropped.get() == 1).await;
+    until("the report", || counters.audit_failing.get() == 1).await;
+    let why = audit.trouble().unwrap();
+    assert!(why.contains("No space left"), "{why}");
+    assert_eq!(audit.obstacle(), None);
+    // Only whoever asks for it is told.
+    assert_eq!(audit.record(event(2)).await, Err(why.clone()));
+    let (required, _) = start("/dev/full", true);
+    assert_eq!(required.record(event(1)).await, Err(why.clone()));
+    assert_eq!(required.obstacle(), Some(why));
+}
+
+#[tokio::test]
+async fn a_path_that_cannot_be_written_is_reported_and_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("later").join("audit.log");
+    let (audit, counters) = start(path.to_str().unwrap(), true);
+    until("the report", || audit.obstacle().is_some()).await;
+    assert!(
+        audit
+            .record(event(1))
+            .await
+            .unwrap_err()
+            .contains("No such file")
+    );
+    fs::create_dir(path.parent().unwrap()).unwrap();
+    until("the file", || audit.obstacle().is_none()).await;
+    assert_eq!(counters.audit_failing.get(), 0);
+    audit.record(event(7)).await.unwrap();
+    // A line says how many are missing.
+    assert_eq!(numbers(&path), [1, 7]);
+}
+
+#[tokio::test]
+async fn a_pipe_that_nobody_reads_holds_nobody_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pipe");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&path)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let (audit, counters) = start(path.to_str().unwrap(), true);
+    let began = Instant::now();
+    let many = WAITING as u64 + 10;
+    (0..many).for_each(|n| audit.tell(|| event(n)));
+    assert!(
+        began.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        began.elapsed()
+    );
+    assert!(
+        counters.audit_dropped.get() >= 9,
+        "{}",
+        counters.audit_dropped.get()
+    );
+    assert!(audit.obstacle().unwrap().contains("wait to be written"));
+    assert!(audit.record(event(0)).await.is_err());
+}
+
+#[tokio::test]
+async fn whoever_must_know_waits_so_long_for_a_disk_and_no_longer() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pipe");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&path)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let (audit, _) = start(path.to_str().unwrap(), true);
+    let why = audit.record(event(1)).await.unwrap_err();
+    assert!(why.contains("nothing was written within"), "{why}");
+    assert_eq!(audit.obstacle(), Some(why));
+}

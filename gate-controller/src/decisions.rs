@@ -1,0 +1,172 @@
+//! Decisions are told: in the log, by events, as metrics, in the audit log.
+//!
+//! What comes in: each answer to somebody who asked. What goes out: the same answer, or no, where it
+//! had to be recorded and was not; and, where it is another one than before, the news of it. Equal
+//! answers to the same question are counted, so that whoever asks ten thousand times a second fills
+//! neither the log nor the disk.
+//!
+//! | | another answer | the same again |
+//! |---|---|---|
+//! | log | a line | a line at the level debug |
+//! | events | one on each gate that decided | for those who wait: each [`TELL_AGAIN`] |
+//! | audit log | a line | counted, and told each [`FOLD`]; where it is required, each yes is a line |
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+use sluice_crds::Decision;
+use sluice_crds::audit::{Decided, Event};
+
+use crate::audit::Audit;
+use crate::clock::Clock;
+use crate::events::Events;
+use crate::metrics::Counters;
+use crate::world::World;
+
+mod known;
+mod labels;
+mod news;
+
+use known::Known;
+pub use known::Waiting;
+
+/// How often it is told again that something waits, while it goes on asking.
+pub const TELL_AGAIN: SignedDuration = SignedDuration::from_mins(30);
+/// How often equal answers are told in the audit log.
+pub const FOLD: SignedDuration = SignedDuration::from_mins(5);
+/// After how long a question is forgotten that nobody asks any more.
+pub const FORGET: SignedDuration = SignedDuration::from_hours(1);
+/// How often it is looked for what is to be forgotten.
+const SWEEP: SignedDuration = SignedDuration::from_mins(1);
+
+/// The word for what could not be recorded, and so is not allowed.
+pub const UNRECORDED: &str = "AuditUnavailable";
+
+/// An answer as it is given.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The decision.
+    pub decision: Decision,
+    /// Why it is no, in one word, where that is for no gate's sake.
+    pub reason: Option<&'static str>,
+}
+
+/// All that was answered of late.
+pub struct Decisions {
+    known: Mutex<Known>,
+    world: Arc<World>,
+    clock: Arc<dyn Clock>,
+    counters: Arc<Counters>,
+    events: Events,
+    audit: Audit,
+}
+
+impl Decisions {
+    /// Nothing was answered yet. The world is that in which the gates are that events are about.
+    pub fn new(
+        world: Arc<World>,
+        clock: Arc<dyn Clock>,
+        counters: Arc<Counters>,
+        events: Events,
+        audit: Audit,
+    ) -> Self {
+        labels::serve_from_the_start(&counters);
+        Self {
+            known: Mutex::default(),
+            world,
+            clock,
+            counters,
+            events,
+            audit,
+        }
+    }
+
+    /// Tells a decision that somebody is to be given, and returns what they are given.
+    pub async fn tell(&self, decision: Decision, asked_by: Option<&str>) -> Answer {
+        let alone = decision.allowed && self.audit.is_required();
+        let answer = match alone {
+            true => self.record(decision, asked_by).await,
+            false => Answer {
+                decision,
+                reason: None,
+            },
+        };
+        let decision = &answer.decision;
+        let labels = labels::of(decision);
+        self.counters.decisions.get_or_create(&labels).inc();
+        let recorded = alone && answer.reason.is_none();
+        let keep = self.audit.is_kept() && !recorded;
+        let news = self.lock().note(decision, asked_by, keep);
+        news::log(decision, asked_by, news.is_new);
+        if news.is_event {
+            news::events(&self.events, &self.world, decision, news.since);
+        } else if news.is_dropped {
+            self.counters.events_dropped.inc();
+        }
+        if let Some(repeated) = news.line.filter(|_| keep) {
+            self.audit
+                .tell(|| line(decision.clone(), asked_by, repeated));
+        }
+        answer
+    }
+
+    /// Records a decision before it is given.
+    async fn record(&self, decision: Decision, asked_by: Option<&str>) -> Answer {
+        let recorded = self.audit.record(line(decision.clone(), asked_by, 0));
+        match recorded.await {
+            Ok(()) => Answer {
+                decision,
+                reason: None,
+            },
+            Err(why) => Answer {
+                decision: Decision {
+                    allowed: false,
+                    decided_by: Vec::new(),
+                    message: format!(
+                        "held back because the decision cannot be recorded, which --audit-required \
+                         asks for: the audit log: {why}"
+                    ),
+                    next: None,
+                    ..decision
+                },
+                reason: Some(UNRECORDED),
+            },
+        }
+    }
+
+    /// Everything that has a name and asked of late, and whether it waits.
+    pub fn waiting(&self) -> Vec<Waiting> {
+        self.lock().waiting(self.clock.now())
+    }
+
+    /// Forgets what nobody asks any more, and tells what was counted, now and then. It never ends.
+    pub async fn sweep(&self) {
+        loop {
+            let now = self.clock.now();
+            let next = now.saturating_add(SWEEP).unwrap_or(Timestamp::MAX);
+            while self.clock.now() < next {
+                self.clock.wait_until(next).await;
+            }
+            let counted = self.lock().sweep(self.clock.now());
+            for decided in counted {
+                self.audit.tell(|| Event::Decision(Box::new(decided)));
+            }
+        }
+    }
+
+    /// A panic while it was locked leaves it whole.
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn line(decision: Decision, asked_by: Option<&str>, repeated: u64) -> Event {
+    Event::Decision(Box::new(Decided {
+        asked_by: asked_by.map(str::to_owned),
+        repeated,
+        decision,
+    }))
+}
+
+#[cfg(test)]
+mod tests;

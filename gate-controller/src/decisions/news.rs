@@ -1,0 +1,119 @@
+//! The words of a decision: its line in the log, and its events.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use sluice_crds::decision::told;
+use sluice_crds::{Decision, Subject};
+
+use crate::cache::Seen;
+use crate::events::{About, Events, More, Told};
+use crate::key::{KeyRef, ObjectKey, Work};
+use crate::world::World;
+
+/// How many of the gates that decided get an event.
+const GATES: usize = 3;
+
+/// One line: for everybody if it is news, else for those who look for something.
+pub(super) fn log(decision: &Decision, asked_by: Option<&str>, is_new: bool) {
+    macro_rules! line {
+        ($level:ident) => {
+            tracing::$level!(
+                target: "decision",
+                kind = decision.subject.kind,
+                namespace = decision.subject.namespace,
+                name = decision.subject.name,
+                action = decision.subject.action,
+                revision = decision.subject.revision,
+                allowed = decision.allowed,
+                decided_by = decision.decided_by.join(", "),
+                asked_by,
+                next = decision.next.as_ref().map(|next| tracing::field::display(next.0)),
+                "{}",
+                decision.message
+            )
+        };
+    }
+    match is_new {
+        true => line!(info),
+        false => line!(debug),
+    }
+}
+
+/// An event on each gate that decided and is there; where there is none, on the subject.
+pub(super) fn events(events: &Events, world: &World, decision: &Decision, since: Timestamp) {
+    let there = decision.decided_by.iter().filter_map(|gate| {
+        let (namespace, name) = gate.split_once('/')?;
+        let key = KeyRef { namespace, name };
+        match world.gates.get(key)? {
+            Seen::Object(gate) => {
+                let work = Work::Gate(ObjectKey::from(key));
+                Some(About::new(work, gate.as_ref()))
+            }
+            Seen::Unreadable(_) => None,
+        }
+    });
+    let mut there = there.take(GATES).peekable();
+    if there.peek().is_none() {
+        events.tell(event(About::object(consumer(decision)), decision, since));
+    }
+    there.for_each(|about| events.tell(event(about, decision, since)));
+}
+
+fn event(about: About, decision: &Decision, since: Timestamp) -> Told {
+    let Decision {
+        allowed,
+        subject,
+        decided_by,
+        next,
+        message,
+        ..
+    } = decision;
+    let outcome = match allowed {
+        true => told::ADMITTED,
+        false => told::BLOCKED,
+    };
+    let Subject {
+        kind,
+        namespace,
+        name,
+        action,
+        revision,
+    } = subject;
+    let annotations = [
+        (told::KIND, Some(kind.clone())),
+        (told::NAMESPACE, Some(namespace.clone())),
+        (told::NAME, name.clone()),
+        (told::ACTION, Some(action.clone())),
+        (told::REVISION, revision.clone()),
+        (told::GATES, Some(decided_by.join(","))),
+        (told::SINCE, Some(since.to_string())),
+        (told::NEXT, next.as_ref().map(|next| next.0.to_string())),
+    ];
+    let annotations = annotations
+        .into_iter()
+        .filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    let who = name.as_deref().unwrap_or("somebody who asks");
+    Told {
+        about,
+        warning: false,
+        reason: outcome.into(),
+        action: "Check",
+        note: format!("{kind} {namespace}/{who}, {action}: {message}").into(),
+        more: Some(Box::new(More {
+            related: name.is_some().then(|| consumer(decision)),
+            labels: [(told::OUTCOME.to_owned(), outcome.to_owned())].into(),
+            annotations: annotations.collect(),
+        })),
+    }
+}
+
+/// The subject, as far as it is known.
+fn consumer(decision: &Decision) -> ObjectReference {
+    let subject = &decision.subject;
+    ObjectReference {
+        kind: Some(subject.kind.clone()),
+        namespace: Some(subject.namespace.clone()),
+        name: Some(subject.name.clone().unwrap_or_else(|| "check".to_owned())),
+        ..ObjectReference::default()
+    }
+}

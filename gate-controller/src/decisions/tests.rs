@@ -1,0 +1,223 @@
+use std::path::PathBuf;
+
+use sluice_core::clock::Trust;
+use sluice_core::gate::Identity;
+use sluice_crds::audit::Record;
+use sluice_crds::{CheckedGate, Require, State, Subject};
+use tempfile::TempDir;
+
+use super::*;
+use crate::clock::SetClock;
+use crate::events::{Sending, Told};
+use crate::world::Standing;
+
+const NOON: &str = "2026-11-20T12:00:00Z";
+
+struct Desk {
+    decisions: Decisions,
+    clock: Arc<SetClock>,
+    counters: Arc<Counters>,
+    sending: Sending,
+    _folder: TempDir,
+    path: PathBuf,
+}
+
+impl Desk {
+    fn open(required: bool) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        let clock = Arc::new(SetClock::new(NOON.parse().unwrap()));
+        let counters = Arc::<Counters>::default();
+        let told: Arc<dyn Clock> = clock.clone();
+        let (events, sending) = Events::new(Arc::clone(&counters), Arc::clone(&told));
+        let destination = path.to_str().unwrap().parse().unwrap();
+        let (by, kept) = (Arc::clone(&told), Arc::clone(&counters));
+        let audit = Audit::start(destination, required, "c-0", by, kept).unwrap();
+        let standing = Standing {
+            trust: Trust::Good,
+            identity: Identity::Trusted,
+        };
+        let world = Arc::new(World::new(standing, true));
+        Self {
+            decisions: Decisions::new(world, told, Arc::clone(&counters), events, audit),
+            clock,
+            counters,
+            sending,
+            _folder: folder,
+            path,
+        }
+    }
+
+    fn pass(&self, minutes: i64) {
+        self.clock
+            .set(self.clock.now() + SignedDuration::from_mins(minutes));
+    }
+
+    async fn ask(&self, name: Option<&str>, allowed: bool, reason: &str) -> Decision {
+        let gate = CheckedGate {
+            gate: "apps/production".to_owned(),
+            policy: None,
+            state: if allowed { State::Open } else { State::Closed },
+            reason: reason.to_owned(),
+            message: format!("measured at {}", self.clock.now()),
+        };
+        let decision = Decision {
+            allowed,
+            at: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(self.clock.now()),
+            subject: Subject {
+                kind: "Kustomization".to_owned(),
+                namespace: "apps".to_owned(),
+                name: name.map(str::to_owned),
+                action: "sync".to_owned(),
+                revision: None,
+            },
+            require: Require::All,
+            checked: vec![gate],
+            decided_by: vec!["apps/production".to_owned()],
+            message: "m".to_owned(),
+            next: None,
+        };
+        self.decisions.tell(decision, Some("alice")).await.decision
+    }
+
+    fn events(&mut self) -> Vec<Told> {
+        let mut all = Vec::new();
+        while let Ok((_, event)) = self.sending.try_recv() {
+            all.push(event);
+        }
+        all
+    }
+
+    fn outcomes(&mut self) -> Vec<String> {
+        let events = self.events().into_iter();
+        events.map(|event| event.reason.into_owned()).collect()
+    }
+
+    /// Whether each line is a yes, and how many it stands for besides.
+    async fn lines(&self) -> Vec<(bool, u64)> {
+        // What comes after all is written after all.
+        self.decisions.audit.finish().await;
+        let text = std::fs::read_to_string(&self.path).unwrap();
+        let read = |line| match serde_json::from_str::<Record>(line).unwrap().event {
+            Event::Decision(told) => (told.decision.allowed, told.repeated),
+            other => panic!("{other:?}"),
+        };
+        text.lines().map(read).collect()
+    }
+}
+
+#[tokio::test]
+async fn equal_answers_are_counted_and_others_told() {
+    let mut desk = Desk::open(false);
+    for _ in 0..1_000 {
+        desk.ask(Some("shop"), false, "OutsideWindow").await;
+    }
+    desk.pass(1);
+    // Of another gatekeeper: the same answer for another reason.
+    desk.ask(Some("shop"), false, "ClosedWindow").await;
+    desk.ask(Some("shop"), true, "InsideWindow").await;
+    desk.ask(Some("shop"), true, "InsideWindow").await;
+    assert_eq!(desk.outcomes(), ["Blocked", "Blocked", "Admitted"]);
+    let lines = [(false, 0), (false, 999), (true, 0)];
+    assert_eq!(desk.lines().await, lines);
+    let held = labels::of(&desk.ask(Some("shop"), false, "OutsideWindow").await);
+    let counted = desk.counters.decisions.get_or_create(&held).get();
+    assert_eq!(
+        (held.kind, held.action, counted),
+        ("Kustomization", "sync", 1_002)
+    );
+}
+
+#[tokio::test]
+async fn whoever_waits_is_told_again_while_they_ask() {
+    let mut desk = Desk::open(false);
+    for _ in 0..7 {
+        desk.ask(Some("shop"), false, "OutsideWindow").await;
+        desk.ask(Some("till"), true, "InsideWindow").await;
+        desk.pass(10);
+    }
+    let events = desk.events();
+    let waits = events.iter().filter(|event| event.reason == "Blocked");
+    let since = |event: &Told| {
+        let more = event.more.as_ref().unwrap();
+        assert_eq!(more.labels["sluice.dev/decision"], "Blocked");
+        assert_eq!(more.annotations["sluice.dev/subject-name"], "shop");
+        assert_eq!(more.annotations["sluice.dev/decided-by"], "apps/production");
+        more.annotations["sluice.dev/since"].clone()
+    };
+    assert_eq!(waits.map(since).collect::<Vec<_>>(), [NOON; 3]);
+    assert_eq!(events.len(), 4, "of what goes on once");
+    // Every 10 minutes is more seldom than equal answers are folded.
+    assert_eq!(desk.lines().await.len(), 14);
+}
+
+#[tokio::test]
+async fn what_waits_is_shown_until_it_goes_on_or_is_forgotten() {
+    let desk = Desk::open(false);
+    let waiting = || {
+        let all = desk.decisions.waiting().into_iter();
+        all.map(|it| (it.name, it.waits)).collect::<Vec<_>>()
+    };
+    desk.ask(Some("shop"), false, "OutsideWindow").await;
+    desk.ask(Some("till"), false, "OutsideWindow").await;
+    desk.ask(None, false, "OutsideWindow").await;
+    desk.ask(Some("till"), true, "InsideWindow").await;
+    let shown = |name: &str, waits| (name.to_owned(), waits);
+    assert_eq!(waiting(), [shown("shop", true), shown("till", false)]);
+    desk.pass(59);
+    desk.ask(Some("shop"), false, "OutsideWindow").await;
+    desk.pass(1);
+    assert_eq!(waiting(), [shown("shop", true)]);
+    desk.pass(59);
+    assert_eq!(waiting(), []);
+}
+
+#[tokio::test]
+async fn what_was_counted_is_told_when_nothing_comes_after_it() {
+    let desk = Arc::new(Desk::open(false));
+    for _ in 0..5 {
+        desk.ask(Some("shop"), false, "OutsideWindow").await;
+    }
+    let sweeping = Arc::clone(&desk);
+    let sweeps = tokio::spawn(async move { sweeping.decisions.sweep().await });
+    let told = async {
+        while desk.counters.audit_records.get() < 2 {
+            desk.pass(2);
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(10), told)
+        .await
+        .unwrap();
+    sweeps.abort();
+    // The line is the last of the five, and stands for the three between.
+    assert_eq!(desk.lines().await, [(false, 0), (false, 3)]);
+}
+
+#[tokio::test]
+async fn every_yes_is_a_line_where_it_has_to_be_recorded() {
+    let desk = Desk::open(true);
+    for _ in 0..3 {
+        assert!(desk.ask(Some("shop"), true, "InsideWindow").await.allowed);
+        desk.ask(Some("till"), false, "OutsideWindow").await;
+    }
+    let lines = desk.lines().await;
+    assert_eq!(lines.iter().filter(|line| line.0).count(), 3, "{lines:?}");
+    assert_eq!(lines.len(), 4, "{lines:?}");
+}
+
+#[tokio::test]
+async fn whoever_asks_something_new_each_time_fills_nothing() {
+    let mut desk = Desk::open(false);
+    for n in 0..10_500 {
+        let name = format!("shop-{n}");
+        desk.ask(Some(&name), false, "OutsideWindow").await;
+    }
+    assert_eq!(desk.events().len(), 200);
+    assert!(desk.counters.events_dropped.get() >= 10_000);
+    let known = desk.decisions.waiting().len();
+    assert!(known <= 10_000, "{known}");
+    desk.pass(1);
+    desk.ask(Some("shop"), false, "OutsideWindow").await;
+    assert_eq!(desk.events().len(), 1);
+}
