@@ -120,7 +120,7 @@ pub fn explain<'q>(
 
 /// What the gate says to another that is nested in it. Each gatekeeper is asked once: asked twice
 /// on every floor, gates that hang together in a chain would take longer with each by double.
-fn opinion(view: &View<'_>, question: Question<'_>) -> Opinion {
+pub(crate) fn opinion(view: &View<'_>, question: Question<'_>) -> Opinion {
     let forces = force::judge(view.gate, view.identity, question.now);
     let mut ends = Vec::new();
     let said = opinions(view, question).inspect(|opinion| ends.extend(opinion.until));

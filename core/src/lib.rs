@@ -14,6 +14,7 @@ pub mod duration;
 pub mod expression;
 pub mod external;
 pub mod gate;
+pub mod gate_policy;
 pub mod gate_set;
 pub mod gatekeeper;
 pub mod http;

@@ -3,22 +3,23 @@
 //! What comes in: an object as it was written, as a JSON value. What goes out: the object, and
 //! every mistake in it with its field and the remedy. The schema is that of the
 //! CustomResourceDefinitions; their rules (CEL) are not run but have a counterpart each in
-//! [`crate::gate::check`] and [`crate::gatekeeper::check`], which a test makes sure of.
+//! [`crate::gate::check`], [`crate::gatekeeper::check`] and [`crate::gate_policy::check`], which a
+//! test makes sure of.
 
 use std::sync::LazyLock;
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use sluice_crds::{Approval, GROUP, Gate, Gatekeeper};
+use sluice_crds::{Approval, GROUP, Gate, GatePolicy, Gatekeeper};
 
 use crate::refusal::{Refusal, Refusals};
 use crate::revision::Revision;
-use crate::{gate, gatekeeper};
+use crate::{gate, gate_policy, gatekeeper};
 
 mod force;
-mod metadata;
+pub(crate) mod metadata;
 mod schema;
 mod world;
 
@@ -28,7 +29,7 @@ pub use world::{Remark, Subject, refusals, remarks};
 const VERSION: &str = "v1alpha1";
 
 /// What stands under `kind`.
-const KINDS: &str = "write Gate, Gatekeeper or Approval";
+const KINDS: &str = "write Gate, Gatekeeper, Approval or GatePolicy";
 
 /// An object that is of interest here.
 #[derive(Clone, Debug)]
@@ -39,6 +40,10 @@ pub enum Object {
     Gatekeeper(Box<Gatekeeper>),
     /// An Approval.
     Approval(Box<Approval>),
+    /// A GatePolicy.
+    GatePolicy(Box<GatePolicy>),
+    /// A Namespace: perhaps selected by a policy.
+    Namespace(Box<Namespace>),
     /// A ConfigMap: perhaps the calendar of a gatekeeper, or its list.
     ConfigMap(Box<ConfigMap>),
     /// Anything else: passed over.
@@ -86,6 +91,7 @@ pub fn read(value: &Value) -> Read {
         (GROUP, VERSION, "Gate") => gate(value),
         (GROUP, VERSION, "Gatekeeper") => gatekeeper(value),
         (GROUP, VERSION, "Approval") => approval(value),
+        (GROUP, VERSION, "GatePolicy") => gate_policy(value),
         (GROUP, VERSION, other) => Read::refused(Refusal::new(
             "kind",
             format!("{GROUP}/{VERSION} has no kind `{other}`"),
@@ -97,6 +103,7 @@ pub fn read(value: &Value) -> Read {
             format!("write {GROUP}/{VERSION}"),
         )),
         ("", "v1", "ConfigMap") => config_map(value),
+        ("", "v1", "Namespace") => namespace(value),
         _ => Read {
             object: Some(Object::Other),
             mistakes: Vec::new(),
@@ -121,6 +128,8 @@ struct Schemas {
     gate: JSONSchemaProps,
     gatekeeper: JSONSchemaProps,
     approval: JSONSchemaProps,
+    gate_policy: JSONSchemaProps,
+    namespace: JSONSchemaProps,
     config_map: JSONSchemaProps,
 }
 
@@ -128,6 +137,8 @@ static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| Schemas {
     gate: schema::of_kind("Gate"),
     gatekeeper: schema::of_kind("Gatekeeper"),
     approval: schema::of_kind("Approval"),
+    gate_policy: schema::of_kind("GatePolicy"),
+    namespace: schema::of_namespaces(),
     config_map: schema::of_config_maps(),
 });
 
@@ -173,6 +184,30 @@ fn approval(value: &Value) -> Read {
     }
     Read {
         object: object.map(|object| Object::Approval(Box::new(object))),
+        mistakes,
+    }
+}
+
+fn gate_policy(value: &Value) -> Read {
+    let mut mistakes = metadata::check(value, metadata::LABEL_LENGTH);
+    let object: Option<GatePolicy> = typed(&SCHEMAS.gate_policy, value, &mut mistakes);
+    let checked = object
+        .as_ref()
+        .map(|object| gate_policy::check(&object.spec));
+    if let Some(Err(refusals)) = checked {
+        add(&mut mistakes, refusals);
+    }
+    Read {
+        object: object.map(|object| Object::GatePolicy(Box::new(object))),
+        mistakes,
+    }
+}
+
+fn namespace(value: &Value) -> Read {
+    let mut mistakes = metadata::check(value, metadata::LABEL_LENGTH);
+    let object: Option<Namespace> = typed(&SCHEMAS.namespace, value, &mut mistakes);
+    Read {
+        object: object.map(|object| Object::Namespace(Box::new(object))),
         mistakes,
     }
 }

@@ -14,12 +14,15 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::gatekeeper::{self as api, ConfigMapKeyReference, Kind, NotOneKind};
-use sluice_crds::{Approval, Gate, GateSpec, Gatekeeper};
+use sluice_crds::{Approval, Gate, GateSet, GateSpec, Gatekeeper, Subject};
 
 use crate::approval::Authors;
 use crate::calendar::{Calendar, in_config_map};
 use crate::gate::Identity;
+use crate::gate_policy::{Labels, Readable};
+use crate::gate_set;
 use crate::gatekeeper::{Evidence, Votes};
+use crate::question::Question;
 use crate::reading;
 use crate::revisions::List;
 use crate::schedule::{Reading, Schedule};
@@ -27,7 +30,7 @@ use crate::verdict::Reason;
 
 mod given;
 mod scene;
-mod sources;
+pub(crate) mod sources;
 mod stretch;
 
 pub use given::Given;
@@ -129,6 +132,10 @@ pub struct World {
     pub identities: BTreeMap<Key, Identity>,
     /// The approvals.
     pub approvals: BTreeMap<Key, Arc<Approval>>,
+    /// The gate policies by name. Err: one that cannot be read, and why.
+    pub policies: BTreeMap<String, Readable>,
+    /// The labels of namespaces.
+    pub namespaces: BTreeMap<String, Labels>,
     /// The ConfigMaps. None: it may not be read.
     pub config_maps: BTreeMap<Key, Option<ConfigMap>>,
     /// What gatekeepers have seen that measure something, as it was given.
@@ -324,6 +331,23 @@ impl World {
             }),
         }
     }
+}
+
+/// Whether what `subject` wants to do may pass the gates of `own` and those of the policies of
+/// `world`, as the controller decides it.
+pub fn decide(
+    world: &World,
+    own: &GateSet,
+    subject: Subject,
+    identity: Identity,
+    question: Question<'_>,
+) -> sluice_crds::Decision {
+    let seen = sources::Seen {
+        world,
+        identity,
+        from: question.now.at,
+    };
+    gate_set::gather(&seen, own, &subject, question.now.at).decide(subject, question)
 }
 
 /// What `map` has under `key`, or what stands in the way.

@@ -35,6 +35,8 @@ pub enum Reason {
     InvalidSpec,
     /// The gatekeeper does not exist.
     Missing,
+    /// The gate does not exist.
+    GateMissing,
     /// The gatekeeper lives in a namespace that may not be named.
     CrossNamespaceRef,
     /// Evidence has not been observed yet.
@@ -115,6 +117,7 @@ impl Reason {
             Reason::Suspended => "Suspended",
             Reason::InvalidSpec => "InvalidSpec",
             Reason::Missing => "GatekeeperMissing",
+            Reason::GateMissing => "GateMissing",
             Reason::CrossNamespaceRef => "CrossNamespaceRef",
             Reason::NotObserved => "NotObserved",
             Reason::Reported => "Reported",

@@ -53,7 +53,8 @@ pub struct Decision {
     /// Every gate that was checked.
     pub checked: Vec<CheckedGate>,
 
-    /// The gates that decided: those that let it out, or those that hold it back.
+    /// The gates that decided: those that let it out, or those that hold it back. Each once, also
+    /// where the subject and a GatePolicy ask for the same one.
     pub decided_by: Vec<String>,
 
     /// Why, in a sentence.
@@ -92,7 +93,8 @@ pub struct Subject {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckedGate {
-    /// The gate, as `namespace/name`.
+    /// The gate, as `namespace/name`. Where nobody can tell which gates a GatePolicy names, that
+    /// policy stands for them, as `GatePolicy name`, and counts as closed.
     pub gate: String,
 
     /// The GatePolicy that asks for it. None: the subject itself does.

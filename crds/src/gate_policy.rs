@@ -1,17 +1,15 @@
 //! `GatePolicy`: gates that every consumer of some namespaces must pass besides its own.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::gate_set::GateSet;
 
-/// Which consumers, and which gates. The company-wide freeze.
-#[allow(
-    clippy::duplicated_attributes,
-    reason = "each column has a type of its own"
-)]
+/// Which consumers, and which gates.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "sluice.dev",
@@ -23,10 +21,13 @@ use crate::gate_set::GateSet;
     status = "GatePolicyStatus",
     derive = "PartialEq",
     doc = "A GatePolicy names gates that every consumer of some namespaces must pass besides its own: the company-wide freeze.",
+    validation = Rule::new("size(self.metadata.name) <= 63")
+        .message("metadata.name: at most 63 characters, so that it fits a label"),
     printcolumn(
-        name = "Gates",
+        name = "Gate",
         type_ = "string",
-        json_path = ".spec.gates.refs[*].name"
+        json_path = ".spec.gates.refs[0].name",
+        description = "The first of its gates"
     ),
     printcolumn(name = "Require", type_ = "string", json_path = ".spec.gates.require"),
     printcolumn(
@@ -35,9 +36,16 @@ use crate::gate_set::GateSet;
         json_path = ".status.conditions[?(@.type==\"Ready\")].status"
     ),
     printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
+        name = "Reason",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].reason"
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].message",
+        priority = 1
     )
 )]
 #[serde(rename_all = "camelCase")]
@@ -47,17 +55,98 @@ use crate::gate_set::GateSet;
         .field_path(".gates.refs")
 )]
 pub struct GatePolicySpec {
-    /// The namespaces whose consumers must pass. Empty: all.
-    #[serde(default)]
-    pub namespace_selector: LabelSelector,
+    /// The namespaces whose consumers must pass, by their labels. Empty: all.
+    #[serde(default, skip_serializing_if = "NamespaceSelector::is_empty")]
+    pub namespace_selector: NamespaceSelector,
 
-    /// The kinds of consumers that must pass. Empty: all, whoever asks over HTTP included.
+    /// The kinds of consumers that must pass, such as `Pipeline`. Empty: all, whoever asks over
+    /// HTTP included, which is of the kind `Check` where it names no other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16), inner(length(min = 1, max = 63)))]
+    #[schemars(
+        length(max = 16),
+        inner(length(min = 1, max = 63), regex(pattern = r"^[A-Z][A-Za-z0-9]*$")),
+        extend("x-kubernetes-list-type" = "set")
+    )]
     pub kinds: Vec<String>,
 
-    /// The gates.
+    /// The gates, each with its namespace.
     pub gates: GateSet,
+}
+
+/// Selects namespaces by their labels, as every LabelSelector of Kubernetes does. All of it has to
+/// hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NamespaceSelector {
+    /// Labels with these values.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend(
+        "maxProperties" = 32,
+        "additionalProperties" = {
+            "type": "string",
+            "maxLength": 63,
+            "pattern": r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
+        }
+    ))]
+    pub match_labels: BTreeMap<String, String>,
+
+    /// What else is asked of labels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub match_expressions: Vec<LabelRequirement>,
+}
+
+impl NamespaceSelector {
+    /// Whether it selects every namespace.
+    pub fn is_empty(&self) -> bool {
+        self.match_labels.is_empty() && self.match_expressions.is_empty()
+    }
+}
+
+/// What is asked of a label.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)")
+        .message("values: belong to In and NotIn, which need at least one, and to no other operator")
+        .field_path(".values")
+)]
+pub struct LabelRequirement {
+    /// The name of the label.
+    #[schemars(
+        length(min = 1, max = 317),
+        regex(
+            pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
+        )
+    )]
+    pub key: String,
+
+    /// What is asked.
+    pub operator: LabelOperator,
+
+    /// The values that it is about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 64),
+        inner(
+            length(max = 63),
+            regex(pattern = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$")
+        )
+    )]
+    pub values: Vec<String>,
+}
+
+/// What is asked of a label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum LabelOperator {
+    /// It has one of the values.
+    In,
+    /// It has none of the values, or is not there.
+    NotIn,
+    /// It is there.
+    Exists,
+    /// It is not there.
+    DoesNotExist,
 }
 
 /// What the controller made of a policy.
@@ -68,7 +157,11 @@ pub struct GatePolicyStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
 
-    /// `Ready`: every gate that it names exists. `Stalled`: the spec has to change first.
+    /// The last value of `reconcile.fluxcd.io/requestedAt` that was answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_handled_reconcile_at: Option<String>,
+
+    /// `Ready`: every gate that it names is there. `Stalled`: the spec has to change first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend(
         "x-kubernetes-list-type" = "map",

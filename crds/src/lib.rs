@@ -30,7 +30,12 @@ pub const GROUP: &str = "sluice.dev";
 /// Every CustomResourceDefinition of this API, in the order of the house: a kind after those it
 /// names.
 pub fn all() -> Vec<CustomResourceDefinition> {
-    vec![Gatekeeper::crd(), Approval::crd(), Gate::crd()]
+    vec![
+        Gatekeeper::crd(),
+        Approval::crd(),
+        Gate::crd(),
+        GatePolicy::crd(),
+    ]
 }
 
 #[cfg(test)]

@@ -100,6 +100,13 @@ impl<K> Cache<K> {
         self.read().keys().cloned().collect()
     }
 
+    /// All objects with their names, those that cannot be read among them.
+    pub fn all(&self) -> Vec<(ObjectKey, Seen<K>)> {
+        let all = self.read();
+        let all = all.iter();
+        all.map(|(key, seen)| (key.clone(), seen.clone())).collect()
+    }
+
     /// All objects that can be read.
     pub fn objects(&self) -> Vec<Arc<K>> {
         let all = self.read();

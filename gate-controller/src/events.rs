@@ -30,6 +30,8 @@ const WAITING: usize = 16_384;
 const LONGEST_NOTE: usize = 1024;
 /// How long sending waits for more urgent writes before it looks again.
 const LET_PASS: Duration = Duration::from_millis(50);
+/// The namespace of events about objects that are in none, as the API has it.
+const NOWHERE: &str = "default";
 /// Who sends them.
 const CONTROLLER: &str = "gate-controller";
 
@@ -91,14 +93,18 @@ impl About {
         }
     }
 
-    /// Its namespace and name.
+    /// The namespace of its events, which is its own, and its name.
     fn name(&self) -> (&str, &str) {
-        match &self.what {
-            What::Work(work) => (&work.key().namespace, &work.key().name),
+        let (namespace, name) = match &self.what {
+            What::Work(work) => (&*work.key().namespace, &*work.key().name),
             What::Object(object) => (
                 object.namespace.as_deref().unwrap_or_default(),
                 object.name.as_deref().unwrap_or_default(),
             ),
+        };
+        match namespace {
+            "" => (NOWHERE, name),
+            namespace => (namespace, name),
         }
     }
 }
@@ -113,7 +119,7 @@ impl From<About> for ObjectReference {
         Self {
             api_version: Some(Gate::api_version(&()).into_owned()),
             kind: Some(work.kind().to_owned()),
-            namespace: Some(key.namespace.to_string()),
+            namespace: Some(key.namespace.to_string()).filter(|namespace| !namespace.is_empty()),
             name: Some(key.name.to_string()),
             uid: about.uid.map(String::from),
             ..Self::default()

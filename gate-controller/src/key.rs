@@ -7,7 +7,8 @@ use std::sync::Arc;
 use hashbrown::Equivalent;
 use kube::Resource;
 
-/// The namespace and name of an object. Many indexes hold the same one: a clone costs no text.
+/// The namespace and name of an object; of one that is in none, the namespace is empty. Many indexes
+/// hold the same one: a clone costs no text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectKey {
     /// The namespace.
@@ -26,7 +27,7 @@ pub struct KeyRef<'a> {
 }
 
 impl<'a> KeyRef<'a> {
-    /// The key of a namespaced object.
+    /// The key of an object.
     pub fn of<K: Resource>(object: &'a K) -> Self {
         let metadata = object.meta();
         Self {
@@ -58,7 +59,7 @@ impl Hash for ObjectKey {
 }
 
 impl ObjectKey {
-    /// The key of a namespaced object.
+    /// The key of an object.
     pub fn of<K: Resource>(object: &K) -> Self {
         KeyRef::of(object).into()
     }
@@ -74,7 +75,10 @@ impl ObjectKey {
 
 impl fmt::Display for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
+        match &*self.namespace {
+            "" => f.write_str(&self.name),
+            namespace => write!(f, "{namespace}/{}", self.name),
+        }
     }
 }
 
@@ -85,6 +89,8 @@ pub enum Work {
     Gate(ObjectKey),
     /// A gatekeeper.
     Gatekeeper(ObjectKey),
+    /// A gate policy.
+    GatePolicy(ObjectKey),
 }
 
 impl Work {
@@ -93,13 +99,14 @@ impl Work {
         match self {
             Work::Gate(_) => "Gate",
             Work::Gatekeeper(_) => "Gatekeeper",
+            Work::GatePolicy(_) => "GatePolicy",
         }
     }
 
     /// The name of the object.
     pub fn key(&self) -> &ObjectKey {
         match self {
-            Work::Gate(key) | Work::Gatekeeper(key) => key,
+            Work::Gate(key) | Work::Gatekeeper(key) | Work::GatePolicy(key) => key,
         }
     }
 }

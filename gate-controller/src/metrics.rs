@@ -10,6 +10,7 @@ use prometheus_client::registry::Registry;
 use sluice_crds::State;
 
 mod durations;
+mod gate_policies;
 mod gatekeepers;
 mod gates;
 mod gauges;
@@ -18,7 +19,7 @@ pub use durations::Durations;
 pub use gauges::Sources;
 
 /// The kinds that are looked at and written.
-const KINDS: [&str; 2] = ["Gate", "Gatekeeper"];
+const KINDS: [&str; 3] = ["Gate", "Gatekeeper", "GatePolicy"];
 
 /// What is counted as it happens.
 pub struct Counters {

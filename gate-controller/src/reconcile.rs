@@ -20,6 +20,7 @@ use crate::shard::Shard;
 use crate::world::World;
 
 pub mod gate;
+pub mod gate_policy;
 pub mod gatekeeper;
 mod status;
 
@@ -90,6 +91,7 @@ pub async fn look(context: &Context, work: &Work) -> Result<Outcome, kube::Error
     match work {
         Work::Gate(key) => gate::look(context, key).await,
         Work::Gatekeeper(key) => gatekeeper::look(context, key).await,
+        Work::GatePolicy(key) => gate_policy::look(context, key).await,
     }
 }
 

@@ -89,6 +89,18 @@ impl Waker {
         }
     }
 
+    /// A gate has come, gone, or can be read or not as before: the policies that name it.
+    pub(crate) fn policies_of(&self, gate: &ObjectKey) {
+        for policy in self.world.policies_of(gate) {
+            self.wake(Work::GatePolicy(policy));
+        }
+    }
+
+    /// A policy.
+    pub(crate) fn policy(&self, key: &ObjectKey) {
+        self.wake(Work::GatePolicy(key.clone()));
+    }
+
     /// A gatekeeper, and if it may now say anything else, the gates that it keeps.
     pub(crate) fn gatekeeper(&self, key: &ObjectKey, gates_too: bool) {
         if gates_too {

@@ -206,7 +206,7 @@ impl Workers {
 pub(crate) fn urgency(work: &Work) -> Urgency {
     match work {
         Work::Gate(_) => Urgency::Gate,
-        Work::Gatekeeper(_) => Urgency::Report,
+        Work::Gatekeeper(_) | Work::GatePolicy(_) => Urgency::Report,
     }
 }
 
@@ -214,6 +214,7 @@ fn plural(work: &Work) -> &'static str {
     match work {
         Work::Gate(_) => "gates and gates/status",
         Work::Gatekeeper(_) => "gatekeepers/status",
+        Work::GatePolicy(_) => "gatepolicies/status",
     }
 }
 

@@ -10,13 +10,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 
 use hashbrown::HashMap;
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::core::PartialObjectMeta;
 use sluice_core::clock::{Now, Trust};
 use sluice_core::gate::nested::{self, Named, Sources};
 use sluice_core::gate::{self, Answer, Identity, View};
 use sluice_core::gatekeeper::{Evidence, Keeper, Votes};
 use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::gatekeeper::Kind;
-use sluice_crds::{Approval, Gate, GateReference, Gatekeeper};
+use sluice_crds::{Approval, Gate, GatePolicy, GateReference, Gatekeeper};
 
 use crate::cache::{Cache, Change, Seen};
 use crate::evidence::EvidenceStore;
@@ -38,6 +40,10 @@ pub struct World {
     pub gatekeepers: Cache<Gatekeeper>,
     /// All approvals.
     pub approvals: Cache<Approval>,
+    /// All gate policies.
+    pub policies: Cache<GatePolicy>,
+    /// All namespaces, of which policies select some by their labels.
+    pub namespaces: Cache<PartialObjectMeta<Namespace>>,
     /// What was observed for gatekeepers.
     pub evidence: Arc<EvidenceStore>,
     ballots: Ballots,
@@ -46,6 +52,8 @@ pub struct World {
     users: Mutex<Users>,
     /// Which gatekeepers name which gates.
     nesting: Mutex<Users>,
+    /// Which policies name which gates.
+    policing: Mutex<Users>,
     standing: RwLock<Standing>,
     /// Whether the standing has been found out.
     known: AtomicBool,
@@ -68,11 +76,14 @@ impl World {
             gates: Cache::default(),
             gatekeepers: Cache::default(),
             approvals: Cache::default(),
+            policies: Cache::default(),
+            namespaces: Cache::default(),
             evidence: Arc::default(),
             ballots: Ballots::default(),
             keepers: RwLock::default(),
             users: Mutex::default(),
             nesting: Mutex::default(),
+            policing: Mutex::default(),
             standing: RwLock::new(standing),
             known: AtomicBool::new(false),
             cross_namespace,
@@ -100,15 +111,18 @@ impl World {
         }
     }
 
-    /// Whether everything has been listed: before that nothing is decided.
+    /// Whether all is listed that gates are decided from: before that none is.
     pub fn is_synced(&self) -> bool {
         self.gates.is_synced() && self.gatekeepers.is_synced() && self.approvals.is_synced()
     }
 
-    /// Whether decisions can be made: everything is listed, the policies have been looked for, the
-    /// clocks compared.
+    /// Whether those who ask can be answered: everything is listed, gate policies and namespaces
+    /// too, the admission policies have been looked for, the clocks compared.
     pub fn is_ready(&self) -> bool {
-        self.is_synced() && self.known.load(Ordering::Relaxed)
+        self.is_synced()
+            && self.policies.is_synced()
+            && self.namespaces.is_synced()
+            && self.known.load(Ordering::Relaxed)
     }
 
     /// From now on they can.
@@ -116,7 +130,7 @@ impl World {
         self.known.store(true, Ordering::Relaxed);
     }
 
-    /// Waits for everything to be listed.
+    /// Waits for all to be listed that gates are decided from.
     pub async fn synced(&self) {
         self.gates.synced().await;
         self.gatekeepers.synced().await;
@@ -211,6 +225,26 @@ impl World {
             .iter()
             .map(|reference| named(key, reference.namespace.as_deref(), &reference.name));
         lock(&self.users).set(key, named.collect());
+    }
+
+    /// Notes which gates a policy names; none when it is gone.
+    pub fn note_policy(&self, key: &ObjectKey, policy: Option<&GatePolicy>) {
+        let references = policy.map_or(&[][..], |policy| &policy.spec.gates.refs);
+        let named = references
+            .iter()
+            .map(|reference| named(key, reference.namespace.as_deref(), &reference.name));
+        lock(&self.policing).set(key, named.collect());
+    }
+
+    /// The policies that name a gate.
+    pub fn policies_of(&self, gate: &ObjectKey) -> Vec<ObjectKey> {
+        lock(&self.policing).of(gate)
+    }
+
+    /// What a policy means by a gate that it names: policies name gates in any namespace.
+    pub fn gate_of_policy(&self, reference: &GateReference) -> Named<Arc<Gate>> {
+        let namespace = reference.namespace.as_deref().unwrap_or_default();
+        self.find(&self.gates, namespace, Some(namespace), &reference.name)
     }
 
     /// Notes that a gatekeeper is gone or cannot be read: nothing is kept ready for it.

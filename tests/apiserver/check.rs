@@ -29,10 +29,10 @@ const NOON: &str = "2026-11-20T12:00:00Z";
 const EVENING: &str = "2026-11-20T17:00:00Z";
 
 /// A controller that answers, and the stage that it is on.
-struct Desk {
-    stage: Stage,
+pub struct Desk {
+    pub stage: Stage,
     client: Client,
-    controller: Controller,
+    pub controller: Controller,
     _shutdown: DropGuard,
 }
 
@@ -49,15 +49,26 @@ impl Answer {
 }
 
 impl Desk {
-    async fn open(word: &str, change: impl FnOnce(&mut Settings)) -> Result<Self> {
+    /// On a stage of its own, with flags of one's choice.
+    pub async fn open(word: &str, change: impl FnOnce(&mut Settings)) -> Result<Self> {
         let stage = Stage::new(word, NOON).await?;
         stage.apply(OFFICE_HOURS).await?;
+        let client = stage.client();
+        Self::on(stage, client, change).await
+    }
+
+    /// On this stage, for a controller that acts as `acting`.
+    pub async fn on(
+        stage: Stage,
+        acting: Client,
+        change: impl FnOnce(&mut Settings),
+    ) -> Result<Self> {
         let mut settings = stage.settings();
         settings.check_addr = "127.0.0.1:0".parse().map_err(anyhow::Error::msg)?;
         change(&mut settings);
         let shutdown = CancellationToken::new();
         let clock: Arc<_> = stage.clock();
-        let controller = start(settings, stage.client(), clock, shutdown.clone()).await?;
+        let controller = start(settings, acting, clock, shutdown.clone()).await?;
         let address = controller.check.context("nobody is answered")?;
         let config = Config::new(format!("http://{address}").parse()?);
         Ok(Self {
@@ -84,7 +95,7 @@ impl Desk {
     }
 
     /// A token of it, for these audiences; for the API server where there are none.
-    async fn token(&self, name: &str, audiences: &[&str]) -> Result<String> {
+    pub async fn token(&self, name: &str, audiences: &[&str]) -> Result<String> {
         let namespace = self.stage.namespace();
         let accounts: Api<ServiceAccount> = Api::namespaced(self.stage.client(), namespace);
         let audiences: Vec<_> = audiences.iter().copied().map(str::to_owned).collect();
@@ -105,7 +116,7 @@ impl Desk {
     }
 
     /// An account that may check the gate production.
-    async fn deployer(&self) -> Result<()> {
+    pub async fn deployer(&self) -> Result<()> {
         let user = self.account("deployer").await?;
         let mut right = rights::rule("sluice.dev", &["gates"], &["check"]);
         right["resourceNames"] = json!(["production"]);
@@ -159,7 +170,7 @@ impl Desk {
     }
 
     /// The same as soon as there is a decision: rights take a moment, and so do caches.
-    async fn decided(&self, token: &str) -> Result<Decision> {
+    pub async fn decided(&self, token: &str) -> Result<Decision> {
         poll(DEADLINE, "a decision", async || {
             let answer = self.check(token).await?;
             ensure!(answer.status == StatusCode::OK, "{}", answer.body);

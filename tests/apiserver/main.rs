@@ -11,6 +11,7 @@ mod check;
 mod cli;
 mod flux_strip;
 mod forces;
+mod gate_policies;
 mod kinds;
 mod outages;
 mod policies;

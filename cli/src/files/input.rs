@@ -225,6 +225,19 @@ impl Input {
                 let known = approvals.insert(key.clone(), Arc::new(*approval)).is_some();
                 (Subject::Approval(key), known)
             }
+            Object::GatePolicy(mut policy) => {
+                let name = self.key(&mut policy.metadata).name;
+                let policies = &mut self.world.policies;
+                let policy = Ok(Arc::new(*policy));
+                let known = policies.insert(name.clone(), policy).is_some();
+                (Subject::GatePolicy(name), known)
+            }
+            Object::Namespace(mut namespace) => {
+                let name = self.key(&mut namespace.metadata).name;
+                let labels = namespace.metadata.labels.unwrap_or_default();
+                let known = self.world.namespaces.insert(name.clone(), labels);
+                (Subject::Namespace(name), known.is_some())
+            }
             Object::ConfigMap(mut map) => {
                 let key = self.key(&mut map.metadata);
                 let known = self

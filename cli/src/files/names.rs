@@ -11,6 +11,8 @@ pub(super) fn called(subject: &Subject) -> String {
         Subject::Gate(key) => format!("Gate {key}"),
         Subject::Gatekeeper(key) => format!("Gatekeeper {key}"),
         Subject::Approval(key) => format!("Approval {key}"),
+        Subject::GatePolicy(name) => format!("GatePolicy {name}"),
+        Subject::Namespace(name) => format!("Namespace {name}"),
         Subject::ConfigMap(key) => format!("ConfigMap {key}"),
     }
 }
@@ -31,6 +33,9 @@ pub(super) fn name_of(value: &Value, namespace: &str) -> Option<String> {
     let name = text("name")
         .or_else(|| text("generateName"))
         .unwrap_or("without a name");
+    if matches!(kind, "GatePolicy" | "Namespace") {
+        return Some(format!("{kind} {name}"));
+    }
     Some(format!(
         "{kind} {}/{name}",
         text("namespace").unwrap_or(namespace)

@@ -190,7 +190,8 @@ fn texts(fields: &Map<String, Value>, list: &str, mistakes: &mut Vec<Refusal>) {
     }
 }
 
-fn is_qualified(key: &str) -> bool {
+/// Whether it may be the name of a label.
+pub(crate) fn is_qualified(key: &str) -> bool {
     let (prefix, name) = match key.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),
         None => (None, key),
@@ -203,7 +204,8 @@ fn is_qualified(key: &str) -> bool {
     !name.is_empty() && is_label_value(name) && prefix.is_none_or(is_domain)
 }
 
-fn is_label_value(text: &str) -> bool {
+/// Whether it may be the value of a label.
+pub(crate) fn is_label_value(text: &str) -> bool {
     let is_end = |c: char| c.is_ascii_alphanumeric();
     text.is_empty()
         || (text.len() <= LABEL_LENGTH

@@ -46,6 +46,15 @@ pub(super) fn of_config_maps() -> JSONSchemaProps {
     })
 }
 
+/// The same of Namespaces: nothing but their labels matters.
+pub(super) fn of_namespaces() -> JSONSchemaProps {
+    with_type(JSONSchemaProps {
+        properties: Some([("spec".to_owned(), JSONSchemaProps::default())].into()),
+        type_: Some("object".to_owned()),
+        ..JSONSchemaProps::default()
+    })
+}
+
 /// Every object has these; `metadata` is checked by itself.
 fn with_type(mut schema: JSONSchemaProps) -> JSONSchemaProps {
     let properties = schema.properties.get_or_insert_default();

@@ -1,7 +1,7 @@
 //! Objects beside each other: what they name and is not there, what they come to.
 
 use jiff::Timestamp;
-use sluice_crds::{Gate, Gatekeeper, State};
+use sluice_crds::{Gate, GatePolicy, Gatekeeper, State};
 
 use crate::approval::Authors;
 use crate::calendar::{Calendar, CalendarError};
@@ -24,6 +24,10 @@ pub enum Subject {
     Gatekeeper(Key),
     /// An Approval.
     Approval(Key),
+    /// A GatePolicy, which is in no namespace.
+    GatePolicy(String),
+    /// A Namespace.
+    Namespace(String),
     /// A ConfigMap.
     ConfigMap(Key),
 }
@@ -48,6 +52,15 @@ pub fn remarks(world: &World, now: Timestamp) -> Vec<Remark> {
             remarks: &mut remarks,
         };
         all.gate(key, gate, now);
+    }
+    for (name, policy) in &world.policies {
+        let mut all = Remarks {
+            world,
+            remarks: &mut remarks,
+        };
+        if let Ok(policy) = policy {
+            all.policy(name, policy);
+        }
     }
     remarks
 }
@@ -221,6 +234,25 @@ impl Remarks<'_> {
             let problem = format!("the gate does not open within {days} days");
             let remedy = "change the windows of its gatekeepers, unless it is meant so";
             self.warn(subject(), Refusal::new("spec.gatekeepers", problem, remedy));
+        }
+    }
+
+    fn policy(&mut self, name: &str, policy: &GatePolicy) {
+        for (place, reference) in policy.spec.gates.refs.iter().enumerate() {
+            // What is wrong with one without a namespace is told already.
+            let Some(namespace) = &reference.namespace else {
+                continue;
+            };
+            let named = Key::from_reference(namespace, None, &reference.name);
+            if !self.world.gates.contains_key(&named) {
+                let problem = format!(
+                    "there is no Gate {named} in these files, so it holds back whatever the policy \
+                     concerns"
+                );
+                let field = format!("spec.gates.refs[{place}]");
+                let what = Refusal::new(field, problem, "add it, unless the cluster has it");
+                self.warn(Subject::GatePolicy(name.to_owned()), what);
+            }
         }
     }
 

@@ -9,13 +9,15 @@ use sluice_crds::{Gate, GateReference};
 use super::{Key, World};
 use crate::gate::nested::{Named, Sources};
 use crate::gate::{Identity, force};
+use crate::gate_policy::{Labels, Readable};
+use crate::gate_set;
 use crate::gatekeeper::Keeper;
 
 /// A world, seen from an instant on.
-pub(super) struct Seen<'a> {
-    pub(super) world: &'a World,
-    pub(super) identity: Identity,
-    pub(super) from: Timestamp,
+pub(crate) struct Seen<'a> {
+    pub(crate) world: &'a World,
+    pub(crate) identity: Identity,
+    pub(crate) from: Timestamp,
 }
 
 impl Seen<'_> {
@@ -59,5 +61,18 @@ impl Sources for Seen<'_> {
     fn identity(&self, gate: &Gate) -> Identity {
         let known = self.world.identities.get(&Key::of(&gate.metadata));
         known.copied().unwrap_or(self.identity)
+    }
+}
+
+impl gate_set::Sources for Seen<'_> {
+    fn policies(&self) -> Vec<(String, Readable)> {
+        let policies = self.world.policies.iter();
+        policies
+            .map(|(name, policy)| (name.clone(), policy.clone()))
+            .collect()
+    }
+
+    fn labels(&self, namespace: &str) -> Option<Labels> {
+        self.world.namespaces.get(namespace).cloned()
     }
 }

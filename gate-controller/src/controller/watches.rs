@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use kube::core::DeserializeGuard;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::core::{DeserializeGuard, PartialObjectMeta};
 use kube::runtime::watcher::Config;
 use kube::{Api, Resource};
-use sluice_crds::{Approval, Gate, Gatekeeper};
+use sluice_crds::{Approval, Gate, GatePolicy, Gatekeeper};
 use tokio::task::JoinSet;
 
 use super::Parts;
@@ -14,10 +15,13 @@ use crate::definitions::{Defines, Telling};
 use crate::evidence::Tracker;
 use crate::key::Work;
 
-/// Follows gates, gatekeepers, approvals and whatever else is evidence.
+/// Follows gates, gatekeepers, approvals, policies with the namespaces that they select, and whatever
+/// else is evidence.
 pub(super) fn follow(parts: &Parts, background: &mut JoinSet<()>) -> anyhow::Result<()> {
     background.spawn(follow_gates(parts.clone()));
     background.spawn(follow_approvals(parts.clone()));
+    background.spawn(follow_policies(parts.clone()));
+    background.spawn(follow_namespaces(parts.clone()));
     background.spawn(follow_gatekeepers(parts.clone(), tracker(parts)?));
     Ok(())
 }
@@ -27,6 +31,10 @@ async fn follow_gates(parts: Parts) {
     let told = |change: Change<'_, Gate>| {
         let gate = change.now.and_then(Seen::object).map(AsRef::as_ref);
         parts.world.note_gate(change.key, gate);
+        let is_there = |seen: Option<&Seen<Gate>>| seen.map(|seen| seen.object().is_some());
+        if is_there(change.before) != is_there(change.now) {
+            waker.policies_of(change.key);
+        }
         let work = Work::Gate(change.key.clone());
         parts.define(&work, &change);
         match change.now {
@@ -56,6 +64,42 @@ async fn follow_approvals(parts: Parts) {
     let approvals = parts.api();
     let config = Config::default();
     parts.world.approvals.follow(approvals, config, told).await;
+}
+
+async fn follow_policies(parts: Parts) {
+    let (world, waker) = (&parts.world, parts.waker());
+    let reports = parts.settings.watch_all_namespaces;
+    let told = |change: Change<'_, GatePolicy>| {
+        // Who sees the gates of one namespace cannot say whether those of a policy are there, and
+        // several such controllers would each write another status.
+        if !reports {
+            return;
+        }
+        let policy = change.now.and_then(Seen::object);
+        world.note_policy(change.key, policy.map(AsRef::as_ref));
+        let work = Work::GatePolicy(change.key.clone());
+        match change.now {
+            Some(now) if parts.is_ours(&work, now) => {}
+            Some(_) => waker.policy(change.key),
+            None => parts.gone(&work),
+        }
+    };
+    let policies = Api::all(parts.client.clone());
+    let config = Config::default();
+    world.policies.follow(policies, config, told).await;
+}
+
+/// Of namespaces nothing is kept but their metadata. Nobody is woken: their labels are asked for
+/// when something is decided.
+async fn follow_namespaces(parts: Parts) {
+    let told = |_: Change<'_, PartialObjectMeta<Namespace>>| {};
+    let namespaces = Api::all(parts.client.clone());
+    let config = Config::default();
+    parts
+        .world
+        .namespaces
+        .follow(namespaces, config, told)
+        .await;
 }
 
 async fn follow_gatekeepers(parts: Parts, tracker: Tracker) {

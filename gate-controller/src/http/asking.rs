@@ -102,7 +102,7 @@ impl Asking {
         if self.decide.synced() {
             return Ok(());
         }
-        let why = "the controller has just started and does not know every gate yet";
+        let why = "the controller does not know every gate and GatePolicy yet";
         Err(Refused::unavailable(why))
     }
 

@@ -147,7 +147,7 @@ fn refusals(schemas: &mut SchemaGenerator) -> Value {
         "403": refusal("The right to check one of the gates is missing."),
         "429": later("Too many gates were asked about."),
         "500": refusal("A defect of the controller."),
-        "503": later("The controller does not know every gate yet, or cannot ask the API server."),
+        "503": later("The controller does not know every gate and GatePolicy yet, or cannot ask the API server."),
     })
 }
 

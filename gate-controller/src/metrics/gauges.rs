@@ -12,7 +12,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use sluice_core::clock::Trust;
 use sluice_core::gate::Identity;
 
-use super::{gatekeepers, gates};
+use super::{gate_policies, gatekeepers, gates};
 use crate::clock::Clock;
 use crate::decisions::{Decisions, Waiting};
 use crate::world::World;
@@ -45,6 +45,8 @@ impl Collector for Sources {
         let gatekeepers = sorted(self.world.gatekeepers.objects());
         let measured = |gatekeeper: &_| self.world.evidence.of(gatekeeper).measured(now);
         gatekeepers::encode(&mut encoder, &gatekeepers, measured)?;
+        let policies = sorted(self.world.policies.objects());
+        gate_policies::encode(&mut encoder, &policies)?;
         blocked(&mut encoder, &self.decisions.waiting())?;
         self.standing(&mut encoder)
     }
@@ -123,11 +125,12 @@ pub(super) struct Sample<'a> {
 }
 
 impl<'a> Sample<'a> {
-    /// Of an object.
+    /// Of an object; of one that is in no namespace, without a label for it.
     pub(super) fn of<K: Resource>(object: &'a K, value: f64) -> Self {
         let (namespace, name) = name(object);
+        let namespace = Some(("namespace", namespace)).filter(|label| !label.1.is_empty());
         Self {
-            labels: vec![("namespace", namespace), ("name", name)],
+            labels: namespace.into_iter().chain([("name", name)]).collect(),
             value,
         }
     }

@@ -30,7 +30,10 @@ where
 {
     // What comes back is compared field by field, so that it needs no types.
     let kind = ApiResource::erase::<K>(&());
-    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &key.namespace, &kind);
+    let api: Api<DynamicObject> = match &*key.namespace {
+        "" => Api::all_with(client.clone(), &kind),
+        namespace => Api::namespaced_with(client.clone(), namespace, &kind),
+    };
     let wanted = serde_json::to_value(status).map_err(kube::Error::SerdeError)?;
     let patch = json!({
         "apiVersion": K::api_version(&()),

@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
-use sluice_core::gate::nested;
-use sluice_core::gate_set::{self, Set};
+use kube::ResourceExt;
+use sluice_core::gate_policy::{Labels, Readable};
+use sluice_core::gate_set::{self, Sources};
 use sluice_core::question::Question;
 use sluice_core::revision::Revision;
 use sluice_crds::{Decision, GateSet, Subject};
 
 use super::World;
+use crate::cache::Seen;
 use crate::clock::Clock;
 use crate::http::check::Decide;
+use crate::key::KeyRef;
 
 /// Decides by the caches and the clock, whenever it is asked.
 pub struct Decider {
@@ -23,27 +26,36 @@ pub struct Decider {
 impl Decide for Decider {
     fn decide(&self, set: &GateSet, subject: &Subject, revision: Option<&Revision>) -> Decision {
         let now = self.world.now(self.clock.now());
-        let from = &subject.namespace;
-        let found: Vec<_> = (set.refs.iter())
-            .map(|reference| {
-                let namespace = reference.namespace.as_ref().unwrap_or(from);
-                let found = nested::find(self.world.as_ref(), from, reference, now.at);
-                (format!("{namespace}/{}", reference.name), found)
-            })
-            .collect();
-        let gates = found.iter().map(|(name, found)| {
-            let view = found.as_ref().map(|(gate, gathered)| gathered.view(gate));
-            (name.clone(), view)
-        });
-        let own = Set {
-            require: set.require,
-            policy: None,
-            gates: gates.collect(),
-        };
-        gate_set::decide(subject.clone(), &[own], Question::new(now, revision))
+        let gathered = gate_set::gather(self.world.as_ref(), set, subject, now.at);
+        gathered.decide(subject.clone(), Question::new(now, revision))
     }
 
     fn synced(&self) -> bool {
         self.world.is_ready()
+    }
+}
+
+impl Sources for World {
+    fn policies(&self) -> Vec<(String, Readable)> {
+        let mut policies: Vec<_> = (self.policies.all().into_iter())
+            .map(|(key, seen)| {
+                let policy = match seen {
+                    Seen::Object(policy) => Ok(policy),
+                    Seen::Unreadable(why) => Err(why),
+                };
+                (key.name.to_string(), policy)
+            })
+            .collect();
+        policies.sort_by(|one, other| one.0.cmp(&other.0));
+        policies
+    }
+
+    fn labels(&self, namespace: &str) -> Option<Labels> {
+        let key = KeyRef {
+            namespace: "",
+            name: namespace,
+        };
+        let seen = self.namespaces.get(key)?;
+        Some(seen.object()?.labels().clone())
     }
 }

@@ -1,4 +1,4 @@
-//! Which gates name which gatekeepers.
+//! Which objects name which others, such as gates their gatekeepers.
 
 use hashbrown::{HashMap, HashSet};
 

@@ -5,8 +5,10 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use kube::Api;
+use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use sluice_crds::State;
+use sluice_crds::{GatePolicy, State};
 use sluice_tests::controller::InProcess;
 use sluice_tests::helm::chart;
 use sluice_tests::poll;
@@ -198,16 +200,45 @@ async fn busy(stage: &Stage) -> Result<Metrics> {
     });
     let asked = serde_json::from_value(asked)?;
     controller.decisions().tell(asked, None).await;
-    poll(DEADLINE, "the force to be known", async || {
+    let policy = reported_policy(stage).await?;
+    let found = poll(DEADLINE, "force and policy to be known", async || {
         let found = page(&controller).await?;
-        let force = found.get("sluice_gate_override");
-        ensure!(
-            force.is_some_and(|force| !force.labels.is_empty()),
-            "{found:?}"
-        );
+        for metric in ["sluice_gate_override", "sluice_gate_policy_ready"] {
+            let metric = found.get(metric);
+            ensure!(metric.is_some_and(|it| !it.labels.is_empty()), "{found:?}");
+        }
         Ok(found)
-    })
-    .await
+    });
+    let found = found.await?;
+    let policies: Api<GatePolicy> = Api::all(stage.client());
+    policies.delete(&policy, &Default::default()).await?;
+    Ok(found)
+}
+
+/// A policy over this namespace alone, with a status: this controller keeps one namespace, and
+/// writes none.
+async fn reported_policy(stage: &Stage) -> Result<String> {
+    let name = stage.namespace();
+    let policy = json!({
+        "apiVersion": "sluice.dev/v1alpha1",
+        "kind": "GatePolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}},
+            "gates": {"refs": [{"name": "production", "namespace": name}]},
+        },
+    });
+    stage.apply(&policy.to_string()).await?;
+    let policies: Api<GatePolicy> = Api::all(stage.client());
+    let ready = json!({
+        "type": "Ready", "status": "True", "reason": "GatesFound", "message": "test",
+        "lastTransitionTime": "2026-11-20T08:00:00Z",
+    });
+    let status = Patch::Merge(json!({"status": {"conditions": [ready]}}));
+    policies
+        .patch_status(name, &PatchParams::default(), &status)
+        .await?;
+    Ok(name.to_owned())
 }
 
 async fn page(controller: &InProcess) -> Result<Metrics> {

@@ -14,7 +14,7 @@ use k8s_openapi::api::authorization::v1::{
     SelfSubjectRulesReview, SelfSubjectRulesReviewSpec, SubjectRulesReviewStatus,
 };
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace as KubeNamespace, Secret};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::api::{
@@ -23,7 +23,7 @@ use kube::api::{
 use kube::{Api, Client, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use sluice_crds::{Gate, Gatekeeper};
+use sluice_crds::{Gate, GatePolicy, Gatekeeper};
 use sluice_tests::apply::{self, Document};
 use sluice_tests::helm::{Helm, Release};
 use sluice_tests::progress::Stderr;
@@ -82,6 +82,8 @@ async fn the_controller_may_read_what_it_decides_from() -> Result<()> {
     tokio::try_join!(
         read::<Gate>(&client),
         read::<Gatekeeper>(&client),
+        read::<GatePolicy>(&client),
+        read::<KubeNamespace>(&client),
         read::<ConfigMap>(&client),
         read::<ValidatingAdmissionPolicy>(&client),
         read::<ValidatingAdmissionPolicyBinding>(&client),
@@ -199,6 +201,9 @@ async fn the_controller_has_no_other_right() -> Result<()> {
         ("sluice.dev/gatekeepers", READ),
         ("sluice.dev/gates/status", &["patch"]),
         ("sluice.dev/gatekeepers/status", &["patch"]),
+        ("sluice.dev/gatepolicies", READ),
+        ("sluice.dev/gatepolicies/status", &["patch"]),
+        ("/namespaces", READ),
         ("/configmaps", READ),
         ("events.k8s.io/events", &["create"]),
         (POLICIES, READ),
@@ -333,6 +338,8 @@ async fn the_clusters_own_roles_view_and_edit_but_do_not_force() -> Result<()> {
         ("sluice.dev/gates/status", READ),
         ("sluice.dev/gatekeepers", READ),
         ("sluice.dev/gatekeepers/status", READ),
+        ("sluice.dev/gatepolicies", READ),
+        ("sluice.dev/gatepolicies/status", READ),
     ]);
     let mut edit = lines(&[
         ("sluice.dev/gates", WRITE),
@@ -349,6 +356,9 @@ async fn the_clusters_own_roles_view_and_edit_but_do_not_force() -> Result<()> {
     assert_eq!(rights_of("sluice-approve").await?, approve);
     let check = lines(&[("sluice.dev/gates", &["check"])]);
     assert_eq!(rights_of("sluice-check").await?, check);
+    let policies = [&["create", "update", "patch", "delete"], READ].concat();
+    let policies = lines(&[("sluice.dev/gatepolicies", &policies)]);
+    assert_eq!(rights_of("sluice-gate-policy-admin").await?, policies);
     Ok(())
 }
 

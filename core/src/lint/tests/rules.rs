@@ -148,6 +148,16 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "Gatekeeper",
         "{gates: {refs: [{name: a}, {name: a}]}}",
     ),
+    (
+        "gates.refs: a GatePolicy has no namespace",
+        "GatePolicy",
+        "{gates: {refs: [{name: a}]}}",
+    ),
+    (
+        "values: belong to In",
+        "GatePolicy",
+        "{namespaceSelector: {matchExpressions: [{key: a, operator: In}]}, gates: {refs: [{name: a, namespace: b}]}}",
+    ),
     ("window: must be longer", "Gate", "{window: 0s}"),
     (
         "maxOverride: must be longer",
@@ -182,6 +192,7 @@ fn every_rule_of_the_definitions_has_a_counterpart() {
     let mut found = Vec::new();
     rules(&SCHEMAS.gate, &mut found);
     rules(&SCHEMAS.gatekeeper, &mut found);
+    rules(&SCHEMAS.gate_policy, &mut found);
     assert!(found.len() >= BROKEN.len());
     for rule in found.iter().filter(|rule| !rule.starts_with(OF_NAMES)) {
         let broken = BROKEN

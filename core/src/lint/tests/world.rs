@@ -28,7 +28,11 @@ fn world(objects: &str) -> World {
             Object::ConfigMap(map) => {
                 world.config_maps.insert(Key::of(&map.metadata), Some(*map));
             }
-            Object::Other => {}
+            Object::GatePolicy(policy) => {
+                let name = policy.metadata.name.clone().unwrap();
+                world.policies.insert(name, Ok(Arc::new(*policy)));
+            }
+            Object::Namespace(_) | Object::Other => {}
         }
     }
     world

@@ -76,7 +76,12 @@ impl Service {
         let shutdown = CancellationToken::new();
         let clock = Arc::new(SystemClock);
         let controller = start(settings, client.clone(), clock, shutdown.clone()).await?;
-        let synced = tokio::time::timeout(Duration::from_secs(60), controller.world.synced());
+        let synced = async {
+            controller.world.synced().await;
+            controller.world.policies.synced().await;
+            controller.world.namespaces.synced().await;
+        };
+        let synced = tokio::time::timeout(Duration::from_secs(60), synced);
         synced.await.context("the caches do not sync")?;
         Ok(Self {
             address: controller.check.context("nobody is answered")?,

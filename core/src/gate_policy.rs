@@ -1,0 +1,281 @@
+//! Gate policies: whom they concern, and what they report.
+//!
+//! What comes in: a policy, who wants to do what, and the labels of the namespace. What goes out:
+//! whether the policy concerns it ([`Concern`]), and a [`Report`] for its status. What its gates
+//! say of a change is for [`crate::gate_set`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kube::core::{Expression, Selector, SelectorExt};
+use sluice_crds::gate_policy::{LabelOperator, LabelRequirement, NamespaceSelector};
+use sluice_crds::{GatePolicy, GatePolicySpec, GatePolicyStatus, GateReference, Subject};
+
+use crate::condition::{self, READY, STALLED, Wanted};
+use crate::gate::nested::{self, Named};
+use crate::lint::metadata::{is_label_value, is_qualified};
+use crate::refusal::{Refusal, Refusals};
+use crate::report::{requested_at, whole_second};
+use crate::verdict::Reason;
+
+#[cfg(test)]
+mod tests;
+
+/// The most gates of a policy.
+const MOST_GATES: usize = 32;
+/// How many gates a message names.
+const NAMED: usize = 8;
+
+/// The labels of a namespace.
+pub type Labels = BTreeMap<String, String>;
+
+/// A policy. Err: this version cannot read it, and why.
+pub type Readable = Result<Arc<GatePolicy>, Arc<str>>;
+
+/// Whether a policy concerns a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Concern {
+    /// It does not.
+    No,
+    /// Its gates have to be passed.
+    Yes,
+    /// Nobody can tell, for this reason. Fail closed: its gates have to be passed all the same. If
+    /// they are open it makes no difference.
+    Unknown(String),
+}
+
+/// Whether a policy concerns what `subject` wants to do. `labels` are those of its namespace. None:
+/// nobody knows them. They are asked for only where they matter.
+pub fn concerns(
+    spec: &GatePolicySpec,
+    subject: &Subject,
+    labels: impl FnOnce() -> Option<Labels>,
+) -> Concern {
+    let GatePolicySpec {
+        namespace_selector,
+        kinds,
+        gates: _,
+    } = spec;
+    if !kinds.is_empty() && !kinds.contains(&subject.kind) {
+        return Concern::No;
+    }
+    if namespace_selector.is_empty() {
+        return Concern::Yes;
+    }
+    let selector = match selector(namespace_selector) {
+        Ok(selector) => selector,
+        Err(refusals) => return Concern::Unknown(format!("its selector is refused: {refusals}")),
+    };
+    match labels() {
+        None => Concern::Unknown(format!(
+            "nobody knows the labels of the namespace {}",
+            subject.namespace
+        )),
+        Some(labels) if selector.matches(&labels) => Concern::Yes,
+        Some(_) => Concern::No,
+    }
+}
+
+/// What a selector comes to.
+fn selector(spec: &NamespaceSelector) -> Result<Selector, Refusals> {
+    const FIELD: &str = "spec.namespaceSelector";
+    let NamespaceSelector {
+        match_labels,
+        match_expressions,
+    } = spec;
+    let mut mistakes = Vec::new();
+    let mut wrong = |field: String, problem: String, remedy: &str| {
+        mistakes.push(Refusal::new(field, problem, remedy));
+    };
+    for (key, value) in match_labels {
+        let field = format!("{FIELD}.matchLabels[{key}]");
+        if !is_qualified(key) {
+            let remedy = "write letters, digits, -, _ and ., perhaps after a domain and a /";
+            wrong(field, "no label has such a name".to_owned(), remedy);
+        } else if !is_label_value(value) {
+            let remedy = "write at most 63 letters, digits, -, _ and .";
+            wrong(field, format!("`{value}` is no label"), remedy);
+        }
+    }
+    for (place, requirement) in match_expressions.iter().enumerate() {
+        let field = format!("{FIELD}.matchExpressions[{place}]");
+        if !is_qualified(&requirement.key) {
+            let remedy = "write letters, digits, -, _ and ., perhaps after a domain and a /";
+            let field = format!("{field}.key");
+            wrong(field, "no label has such a name".to_owned(), remedy);
+        }
+        if let Some((problem, remedy)) = wrong_values(requirement) {
+            wrong(format!("{field}.values"), problem.to_owned(), remedy);
+        }
+    }
+    let equal = |(key, value): (&String, &String)| Expression::Equal(key.clone(), value.clone());
+    let labels = match_labels.iter().map(equal);
+    let expressions = labels.chain(match_expressions.iter().map(expression));
+    let selector = Selector::from_iter(expressions);
+    Refusals::unless_empty(mistakes, selector)
+}
+
+fn wrong_values(requirement: &LabelRequirement) -> Option<(&'static str, &'static str)> {
+    let values = &requirement.values;
+    match requirement.operator {
+        LabelOperator::In | LabelOperator::NotIn if values.is_empty() => Some((
+            "they are missing, and In and NotIn need at least one",
+            "write values, or the operator Exists or DoesNotExist",
+        )),
+        LabelOperator::Exists | LabelOperator::DoesNotExist if !values.is_empty() => Some((
+            "they belong to In and NotIn",
+            "remove them, or write In or NotIn",
+        )),
+        _ if !values.iter().all(|value| is_label_value(value)) => Some((
+            "one of them is no label",
+            "write at most 63 letters, digits, -, _ and . each",
+        )),
+        _ => None,
+    }
+}
+
+fn expression(requirement: &LabelRequirement) -> Expression {
+    let key = requirement.key.clone();
+    let values = || BTreeSet::from_iter(requirement.values.iter().cloned());
+    match requirement.operator {
+        LabelOperator::In => Expression::In(key, values()),
+        LabelOperator::NotIn => Expression::NotIn(key, values()),
+        LabelOperator::Exists => Expression::Exists(key),
+        LabelOperator::DoesNotExist => Expression::DoesNotExist(key),
+    }
+}
+
+/// Everything that is wrong with a spec, whether or not admission would have refused it.
+///
+/// # Errors
+/// The mistakes.
+pub fn check(spec: &GatePolicySpec) -> Result<(), Refusals> {
+    let GatePolicySpec {
+        namespace_selector,
+        kinds: _,
+        gates,
+    } = spec;
+    let mut mistakes = Vec::new();
+    mistakes.extend(selector(namespace_selector).err().map(Refusals::into_vec));
+    mistakes.extend(
+        nested::check(gates, "spec.gates")
+            .err()
+            .map(Refusals::into_vec),
+    );
+    let mut mistakes: Vec<Refusal> = mistakes.into_iter().flatten().collect();
+    if gates.refs.len() > MOST_GATES {
+        mistakes.push(Refusal::new(
+            "spec.gates.refs",
+            format!("{} gates are more than {MOST_GATES}", gates.refs.len()),
+            "name fewer, or write a second GatePolicy",
+        ));
+    }
+    for (place, reference) in gates.refs.iter().enumerate() {
+        if reference.namespace.is_none() {
+            mistakes.push(Refusal::new(
+                format!("spec.gates.refs[{place}].namespace"),
+                "it is missing, and a GatePolicy has no namespace of its own",
+                "write the namespace of the gate",
+            ));
+        }
+    }
+    Refusals::unless_empty(mistakes, ())
+}
+
+/// What a policy's status should say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// The status.
+    pub status: GatePolicyStatus,
+    /// Whether it differs from what the object says.
+    pub changed: bool,
+}
+
+/// What the status of a policy should say at `now`. `gate` looks for a gate that it names.
+pub fn report(
+    policy: &GatePolicy,
+    gate: impl Fn(&GateReference) -> Named<()>,
+    now: Timestamp,
+) -> Report {
+    let before = policy.status.clone().unwrap_or_default();
+    let generation = policy.metadata.generation;
+    let status = GatePolicyStatus {
+        observed_generation: generation,
+        last_handled_reconcile_at: requested_at(&policy.metadata)
+            .or_else(|| before.last_handled_reconcile_at.clone()),
+        conditions: condition::settle(
+            conditions(&policy.spec, gate),
+            &before.conditions,
+            generation,
+            whole_second(now),
+        ),
+    };
+    Report {
+        changed: status != before,
+        status,
+    }
+}
+
+fn conditions(spec: &GatePolicySpec, gate: impl Fn(&GateReference) -> Named<()>) -> Vec<Wanted> {
+    let want = |type_, holds, reason: &str, message: &str| Wanted {
+        type_,
+        holds,
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+    };
+    if let Err(refusals) = check(spec) {
+        let reason = Reason::InvalidSpec.as_str();
+        let message = format!("the spec is refused: {refusals}");
+        return vec![
+            want(READY, false, reason, &message),
+            want(STALLED, true, reason, &message),
+        ];
+    }
+    let (mut missing, mut unreadable) = (Vec::new(), Vec::new());
+    for reference in &spec.gates.refs {
+        match gate(reference) {
+            Named::Here(()) => {}
+            Named::Missing | Named::Forbidden => missing.push(called(reference)),
+            Named::Unreadable(_) => unreadable.push(called(reference)),
+        }
+    }
+    let trouble = [
+        ("GateMissing", "there is no gate", missing),
+        (
+            "GateUnreadable",
+            "this version cannot read the gate",
+            unreadable,
+        ),
+    ];
+    let mut trouble = trouble.iter().filter(|(_, _, gates)| !gates.is_empty());
+    let Some((reason, _, _)) = trouble.clone().next() else {
+        let message = "every gate that it names is there";
+        return vec![want(READY, true, "GatesFound", message)];
+    };
+    let said: Vec<String> = trouble
+        .by_ref()
+        .map(|(_, problem, gates)| format!("{problem} {}", listed(gates)))
+        .collect();
+    let message = format!("{}, which counts as closed", said.join(", and "));
+    vec![want(READY, false, reason, &message)]
+}
+
+fn listed(gates: &[String]) -> String {
+    let mut text = gates
+        .iter()
+        .take(NAMED)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
+    if gates.len() > NAMED {
+        text.push_str(&format!(" and {} more", gates.len() - NAMED));
+    }
+    text
+}
+
+/// A gate that a policy names, as `namespace/name`.
+fn called(reference: &GateReference) -> String {
+    let namespace = reference.namespace.as_deref().unwrap_or_default();
+    format!("{namespace}/{}", reference.name)
+}

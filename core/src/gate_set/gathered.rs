@@ -1,0 +1,149 @@
+//! Everything that the decision about a gate set needs: the gates that it names, those of the
+//! policies that concern the subject, and all that they depend on in turn.
+//!
+//! What comes in: [`Sources`], from caches, a cluster or files. What goes out: [`Gathered`], which
+//! decides without looking anything up.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use sluice_crds::{Decision, Gate, GateSet, Require, Subject};
+
+use super::{Policy, Ruling, Set, decide, rule};
+use crate::gate::nested::{self, Named};
+use crate::gate_policy::{self, Concern, Labels, Readable};
+use crate::question::Question;
+
+/// Where gates, gatekeepers and policies are found.
+pub trait Sources: nested::Sources {
+    /// Every policy with its name, in the order of the names.
+    fn policies(&self) -> Vec<(String, Readable)>;
+    /// The labels of a namespace. None: it is not known.
+    fn labels(&self, namespace: &str) -> Option<Labels>;
+}
+
+/// The sets that a subject has to pass, with all that they depend on.
+#[derive(Clone, Debug)]
+pub struct Gathered(Vec<GatheredSet>);
+
+#[derive(Clone, Debug)]
+struct GatheredSet {
+    require: Require,
+    policy: Option<Added>,
+    gates: Vec<(String, Sight)>,
+}
+
+/// A gate with all that it depends on.
+type Sight = Named<(Arc<Gate>, nested::Gathered)>;
+
+/// A policy that adds gates, and why nobody can tell whether it concerns the subject.
+#[derive(Clone, Debug)]
+struct Added {
+    name: String,
+    doubt: Option<String>,
+}
+
+/// What `subject`, which names `own`, has to pass at `at`.
+pub fn gather(sources: &impl Sources, own: &GateSet, subject: &Subject, at: Timestamp) -> Gathered {
+    let mut sets = vec![GatheredSet::of(sources, own, None, &subject.namespace, at)];
+    for (name, policy) in sources.policies() {
+        sets.extend(added(sources, name, policy, subject, at));
+    }
+    Gathered(sets)
+}
+
+/// The set that a policy adds, if it concerns the subject. One that nobody can read holds everything
+/// back: it might name any gate for anyone.
+fn added(
+    sources: &impl Sources,
+    name: String,
+    policy: Readable,
+    subject: &Subject,
+    at: Timestamp,
+) -> Option<GatheredSet> {
+    let policy = match policy {
+        Ok(policy) => policy,
+        Err(why) => return Some(GatheredSet::closed(name, None, why)),
+    };
+    let labels = || sources.labels(&subject.namespace);
+    let doubt = match gate_policy::concerns(&policy.spec, subject, labels) {
+        Concern::No => return None,
+        Concern::Yes => None,
+        Concern::Unknown(doubt) => Some(doubt),
+    };
+    let gates = &policy.spec.gates;
+    if gates.refs.is_empty() {
+        return Some(GatheredSet::closed(name, doubt, "it names no gate".into()));
+    }
+    let added = Some(Added { name, doubt });
+    // Its gates are in the namespaces that it says, which is what it is for: each is looked for
+    // from there.
+    Some(GatheredSet::of(sources, gates, added, "", at))
+}
+
+impl GatheredSet {
+    /// The gates that somebody in `from` names; of a policy, each from its own namespace.
+    fn of(
+        sources: &impl Sources,
+        set: &GateSet,
+        policy: Option<Added>,
+        from: &str,
+        at: Timestamp,
+    ) -> Self {
+        let gates = set.refs.iter().map(|reference| {
+            let namespace = reference.namespace.as_deref().unwrap_or(from);
+            let found = match (&policy, &reference.namespace) {
+                (Some(_), None) => Named::Unreadable("the policy names no namespace for it".into()),
+                (Some(_), Some(own)) => nested::find(sources, own, reference, at),
+                (None, _) => nested::find(sources, from, reference, at),
+            };
+            (format!("{namespace}/{}", reference.name), found)
+        });
+        Self {
+            require: set.require,
+            gates: gates.collect(),
+            policy,
+        }
+    }
+
+    /// A policy stands for its gates, which nobody can tell.
+    fn closed(name: String, doubt: Option<String>, why: Arc<str>) -> Self {
+        Self {
+            require: Require::All,
+            gates: vec![(format!("GatePolicy {name}"), Named::Unreadable(why))],
+            policy: Some(Added { name, doubt }),
+        }
+    }
+
+    fn set(&self) -> Set<'_> {
+        let gates = self.gates.iter().map(|(name, found)| {
+            let view = found.as_ref().map(|(gate, gathered)| gathered.view(gate));
+            (name.as_str(), view)
+        });
+        Set {
+            require: self.require,
+            policy: self.policy.as_ref().map(|added| Policy {
+                name: &added.name,
+                doubt: added.doubt.as_deref(),
+            }),
+            gates: gates.collect(),
+        }
+    }
+}
+
+impl Gathered {
+    /// The sets, of which the first is the subject's own.
+    pub fn sets(&self) -> Vec<Set<'_>> {
+        self.0.iter().map(GatheredSet::set).collect()
+    }
+
+    /// Whether the change may pass them all, without words.
+    pub fn rule<'q>(&self, question: impl Into<Question<'q>>) -> Ruling {
+        rule(&self.sets(), question)
+    }
+
+    /// The same with its words.
+    pub fn decide<'q>(&self, subject: Subject, question: impl Into<Question<'q>>) -> Decision {
+        decide(subject, &self.sets(), question)
+    }
+}
