@@ -11,7 +11,11 @@ use crate::server::{self, Open};
 use crate::signals::told_to_end;
 
 mod check;
+mod mixed;
+mod ordered;
+mod process;
 mod scale;
+mod standby;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -19,6 +23,8 @@ pub(crate) enum Command {
     Windows,
     /// Many gates that change at one instant, on a real API server.
     Scale(scale::Arguments),
+    /// Many gatekeepers of all kinds, of which some measure what is dead or slow.
+    Mixed(mixed::Arguments),
     /// Many who ask over HTTP, beside a bare server.
     Check(check::Arguments),
 }
@@ -33,6 +39,7 @@ pub(crate) async fn run(command: Command) -> Result<()> {
             "windows",
         ])),
         Command::Scale(arguments) => scale::run(arguments).await,
+        Command::Mixed(arguments) => mixed::run(arguments).await,
         Command::Check(arguments) => check::run(arguments).await,
     }
 }

@@ -17,12 +17,13 @@ use sluice_tests::programs::Program;
 use sluice_tests::progress::{Progress, Stderr};
 use sluice_tests::{Applier, Options};
 
+use super::ordered::Ordered;
+use super::process::{Controller, Usage};
+use super::standby::{Decisions, Standby};
 use crate::cargo;
 use crate::server::{Open, Server};
 
-mod decisions;
 mod herd;
-mod process;
 mod raw;
 mod seen;
 
@@ -75,7 +76,8 @@ async fn measure(
     ));
     herd::create(client, n, instant).await?;
 
-    let start = || process::Controller::start(program, open.cluster.kubeconfig());
+    let kubeconfig = open.cluster.kubeconfig();
+    let start = || Controller::start(program, kubeconfig, NAMESPACE, &[]);
     let controller = start().await?;
     let took = controller.settled(2 * n).await?;
     progress.say(&format!(
@@ -94,7 +96,7 @@ async fn measure(
     progress.say(&format!(
         "right {restart:.2?} after a restart, {for_nothing} writes that nobody asked for"
     ));
-    let standby = decisions::Standby::start(client).await?;
+    let standby = Standby::start(client, NAMESPACE, &[]).await?;
     let before = controller.usage()?;
     let watch = seen::Seen::start(client);
     let decisions = standby.decide_all_at(instant).await?;
@@ -138,7 +140,7 @@ async fn install(client: &Client) -> Result<()> {
 
 /// Writes while nothing changes.
 #[allow(clippy::disallowed_methods, reason = "a benchmark on the real clock")]
-async fn idle(controller: &process::Controller, length: Duration) -> Result<u64> {
+async fn idle(controller: &Controller, length: Duration) -> Result<u64> {
     let before = controller.writes().await?;
     tokio::time::sleep(length).await;
     Ok(controller.writes().await? - before)
@@ -150,11 +152,11 @@ struct Table {
     raw: raw::Raw,
     idle: u64,
     restart: Duration,
-    decisions: decisions::Decisions,
-    forced: seen::Ordered,
+    decisions: Decisions,
+    forced: Ordered,
     delays: seen::Delays,
-    before: process::Usage,
-    after: process::Usage,
+    before: Usage,
+    after: Usage,
     writes: u64,
 }
 
@@ -205,8 +207,8 @@ impl std::fmt::Display for Table {
         writeln!(
             f,
             "| a decision at the instant: p50, p99 | {:.1} µs, {:.1} µs |",
-            decisions.p50 * 1e6,
-            decisions.p99 * 1e6
+            decisions.each.at(0.5) * 1e6,
+            decisions.each.at(0.99) * 1e6
         )?;
         writeln!(
             f,

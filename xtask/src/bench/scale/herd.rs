@@ -15,8 +15,8 @@ use sluice_crds::gatekeeper::{Schedule, Window};
 use sluice_crds::{Gate, GateSpec, Gatekeeper, GatekeeperSpec};
 use sluice_tests::poll;
 
-use super::seen::Ordered;
 use super::{FORCED, NAMESPACE, connections};
+use crate::bench::ordered::Ordered;
 
 /// How long whoever forces them takes a breath.
 const BREATH: Duration = Duration::from_millis(50);

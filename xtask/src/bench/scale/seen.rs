@@ -15,6 +15,7 @@ use sluice_tests::poll;
 use tokio::task::JoinSet;
 
 use super::{FORCED, NAMESPACE};
+use crate::bench::ordered::Ordered;
 
 /// How long the last of them may take.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -27,9 +28,6 @@ pub(super) struct Seen {
     gatekeepers: Arrivals,
     _watches: JoinSet<()>,
 }
-
-/// Delays, in seconds, ascending.
-pub(super) struct Ordered(Vec<f64>);
 
 /// From the instant to each status.
 pub(super) struct Delays {
@@ -126,31 +124,11 @@ fn ordered(arrivals: &Arrivals, instant: Timestamp) -> Ordered {
     Ordered::new(arrivals.values().map(delay).collect())
 }
 
-impl Ordered {
-    pub(super) fn new(mut delays: Vec<f64>) -> Self {
-        delays.sort_by(f64::total_cmp);
-        Self(delays)
-    }
-
-    /// The delay that this part of all stays below.
-    #[allow(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a place in a list of thousands"
-    )]
-    pub(super) fn at(&self, part: f64) -> f64 {
-        let last = self.0.len().saturating_sub(1);
-        let place = (part * last as f64).round() as usize;
-        self.0.get(place).copied().unwrap_or(f64::NAN)
-    }
-}
-
 impl Delays {
     /// Statuses a second, from the instant to the last.
     #[allow(clippy::cast_precision_loss, reason = "a count of thousands")]
     pub(super) fn rate(&self) -> f64 {
-        let written = self.gates.0.len() + self.gatekeepers.0.len();
+        let written = self.gates.count() + self.gatekeepers.count();
         written as f64 / self.gates.at(1.0).max(self.gatekeepers.at(1.0))
     }
 }

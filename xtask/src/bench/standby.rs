@@ -8,11 +8,11 @@ use clap::Parser;
 use gate_controller::clock::{Clock, SystemClock};
 use gate_controller::{Controller, Settings, start};
 use jiff::Timestamp;
-use kube::Client;
+use kube::{Client, ResourceExt};
 use sluice_crds::State;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::NAMESPACE;
+use super::ordered::Ordered;
 
 /// A controller in this process that fills its caches and never writes.
 pub(super) struct Standby {
@@ -22,16 +22,15 @@ pub(super) struct Standby {
 
 /// How long decisions took, in seconds.
 pub(super) struct Decisions {
-    pub(super) p50: f64,
-    pub(super) p99: f64,
+    pub(super) each: Ordered,
     /// From the instant until the last gate was decided.
     pub(super) all: f64,
 }
 
 impl Standby {
-    pub(super) async fn start(client: &Client) -> Result<Self> {
-        let namespace = format!("--runtime-namespace={NAMESPACE}");
-        let settings = Settings::try_parse_from([
+    pub(super) async fn start(client: &Client, namespace: &str, flags: &[&str]) -> Result<Self> {
+        let namespace = format!("--runtime-namespace={namespace}");
+        let common = [
             "gate-controller",
             "--metrics-addr=0",
             "--health-addr=0",
@@ -39,7 +38,8 @@ impl Standby {
             "--standby",
             "--watch-all-namespaces=false",
             &namespace,
-        ])?;
+        ];
+        let settings = Settings::try_parse_from([&common, flags].concat())?;
         let shutdown = CancellationToken::new();
         let controller = start(
             settings,
@@ -82,12 +82,26 @@ impl Standby {
             );
         }
         let all = SystemClock.now().duration_since(instant).as_secs_f64();
-        took.sort_by(f64::total_cmp);
-        let at = |percent: usize| took[(took.len() - 1) * percent / 100];
         Ok(Decisions {
-            p50: at(50),
-            p99: at(99),
+            each: Ordered::new(took),
             all,
         })
+    }
+
+    /// Decides so many times, by turns, every gate whose name begins so, one after the other.
+    pub(super) fn decide(&self, prefix: &str, times: usize) -> Ordered {
+        let world = &self.controller.world;
+        let gates: Vec<_> = (world.gates.objects().into_iter())
+            .filter(|gate| gate.name_any().starts_with(prefix))
+            .collect();
+        let mut took = Vec::with_capacity(times * gates.len());
+        for _ in 0..times {
+            for gate in &gates {
+                let began = Instant::now();
+                std::hint::black_box(world.answer(gate, SystemClock.now()));
+                took.push(began.elapsed().as_secs_f64());
+            }
+        }
+        Ordered::new(took)
     }
 }

@@ -10,12 +10,10 @@ use sluice_tests::controller::Process;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::NAMESPACE;
-
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A controller that keeps the herd's namespace. It ends when dropped, and with us.
+/// A controller that keeps one namespace. It ends when dropped, and with us.
 pub(super) struct Controller {
     process: Process,
     metrics: u16,
@@ -33,18 +31,24 @@ pub(super) struct Usage {
 }
 
 impl Controller {
-    pub(super) async fn start(program: &Path, kubeconfig: &Path) -> Result<Self> {
+    pub(super) async fn start(
+        program: &Path,
+        kubeconfig: &Path,
+        namespace: &str,
+        flags: &[&str],
+    ) -> Result<Self> {
         let metrics = free_port()?;
         let mut command = Command::new(program);
         command
             .arg(format!("--metrics-addr=127.0.0.1:{metrics}"))
-            .arg(format!("--runtime-namespace={NAMESPACE}"))
+            .arg(format!("--runtime-namespace={namespace}"))
             .args([
                 "--watch-all-namespaces=false",
                 "--health-addr=0",
                 "--trust-unverified-identity",
                 "--log-level=error",
             ])
+            .args(flags)
             .env("KUBECONFIG", kubeconfig);
         let began = Instant::now();
         Ok(Self {
