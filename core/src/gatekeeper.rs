@@ -177,13 +177,8 @@ impl Keeper {
             Ok(Rule::Schedule { schedule, timeline }) => {
                 self.scheduled(schedule, timeline.as_ref(), now)
             }
-            Ok(
-                Rule::Metric(_)
-                | Rule::Objects(_)
-                | Rule::Http(_)
-                | Rule::Revisions(_)
-                | Rule::Approval(_),
-            ) if self.is_unread(revision) => self.as_reported(seen_at),
+            // A schedule knows of each calendar whether it decides.
+            Ok(_) if self.is_unread(revision) => self.as_reported(seen_at),
             Ok(Rule::Revisions(rule)) => {
                 rule.opinion(self.evidence.lists(), revision, spec.on_error)
             }
@@ -215,13 +210,11 @@ impl Keeper {
         };
         match self.rule.as_ref() {
             // What will be measured nobody knows.
-            Ok(Rule::Metric(_) | Rule::Objects(_) | Rule::Http(_)) if question.is_ahead() => {
-                Opinion {
-                    until: None,
-                    next: None,
-                    ..opinion
-                }
-            }
+            _ if self.is_measured() && question.is_ahead() => Opinion {
+                until: None,
+                next: None,
+                ..opinion
+            },
             // No instant is asked for here, or whoever was asked minds the clock.
             Ok(
                 Rule::Revisions(_)
@@ -230,7 +223,8 @@ impl Keeper {
                 | Rule::Objects(_)
                 | Rule::Http(_),
             ) => opinion,
-            _ => self.by_time(opinion, now),
+            Ok(Rule::Schedule { .. } | Rule::Manual | Rule::Approval(_) | Rule::External)
+            | Err(_) => self.by_time(opinion, now),
         }
     }
 
@@ -273,16 +267,36 @@ impl Keeper {
 
     /// Whether it is judged from what somebody has to look at again and again.
     fn is_measured(&self) -> bool {
-        matches!(
-            self.rule.as_ref(),
-            Ok(Rule::Metric(_) | Rule::Objects(_) | Rule::Http(_))
-        )
+        match self.rule.as_ref() {
+            Ok(Rule::Metric(_) | Rule::Objects(_) | Rule::Http(_)) => true,
+            Ok(
+                Rule::Schedule { .. }
+                | Rule::Manual
+                | Rule::Revisions(_)
+                | Rule::Approval(_)
+                | Rule::External
+                | Rule::Gates,
+            )
+            | Err(_) => false,
+        }
     }
 
     /// Whether the words of it may be others after each look although it comes to the same: that
     /// is no news.
     pub(crate) fn wavers(&self) -> bool {
-        matches!(self.rule.as_ref(), Ok(Rule::Metric(_) | Rule::Http(_)))
+        match self.rule.as_ref() {
+            Ok(Rule::Metric(_) | Rule::Http(_)) => true,
+            Ok(
+                Rule::Schedule { .. }
+                | Rule::Manual
+                | Rule::Revisions(_)
+                | Rule::Objects(_)
+                | Rule::Approval(_)
+                | Rule::External
+                | Rule::Gates,
+            )
+            | Err(_) => false,
+        }
     }
 
     /// Until when its opinion rests on what was read. None: for as long as nothing is seen to

@@ -61,8 +61,8 @@ pub use schedule::{Calendar, Schedule, Window};
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new("[has(self.schedule), has(self.manual), has(self.revisions), has(self.metric), has(self.objects), has(self.http), has(self.approval), has(self.gates), has(self.external)].filter(given, given).size() == 1")
-        .message("a Gatekeeper has exactly one kind; write one of schedule, manual, revisions, metric, objects, http, approval, gates, external")
+    validation = Rule::new(exactly_one_kind())
+        .message(format!("a Gatekeeper has exactly one kind; write one of {}", KINDS.join(", ")).as_str())
 )]
 pub struct GatekeeperSpec {
     /// What the verdict is while evidence cannot be had (a calendar that is missing, an address that
@@ -123,6 +123,12 @@ pub const KINDS: [&str; 9] = [
     "gates",
     "external",
 ];
+
+/// The rule (CEL) that a spec is of exactly one of them.
+fn exactly_one_kind() -> String {
+    let given = KINDS.map(|kind| format!("has(self.{kind})")).join(", ");
+    format!("[{given}].filter(given, given).size() == 1")
+}
 
 /// The kinds of gatekeeper. Whoever treats one treats them all: a `match` on this has no
 /// wildcard, so a new kind does not compile until every floor knows it.
@@ -312,4 +318,25 @@ pub struct CalendarStatus {
 
 fn default_interval() -> Duration {
     Duration::from("1h")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use schemars::schema_for;
+    use serde_json::Value;
+
+    use super::*;
+
+    /// A field that is not listed would be a kind that no definition admits.
+    #[test]
+    fn every_field_of_a_spec_but_two_is_a_kind() {
+        let schema = Value::from(schema_for!(GatekeeperSpec));
+        let fields = schema["properties"].as_object().unwrap();
+        let fields: BTreeSet<&str> = fields.keys().map(String::as_str).collect();
+        let common = ["onError", "suspend"];
+        let known: BTreeSet<&str> = KINDS.into_iter().chain(common).collect();
+        assert_eq!(fields, known);
+    }
 }

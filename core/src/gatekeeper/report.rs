@@ -150,14 +150,21 @@ fn without_measures(status: &mut GatekeeperStatus) {
     let Some(evidence) = &mut status.evidence else {
         return;
     };
-    if let Some(metric) = &mut evidence.metric {
+    let EvidenceStatus {
+        calendars: _,
+        metric,
+        objects,
+        http,
+        votes: _,
+    } = evidence;
+    if let Some(metric) = metric {
         metric.value = None;
         metric.observed_at = None;
     }
-    if let Some(http) = &mut evidence.http {
+    if let Some(http) = http {
         http.observed_at = None;
     }
-    if let Some(objects) = &mut evidence.objects {
+    if let Some(objects) = objects {
         (objects.seen, objects.satisfied) = (0, 0);
     }
 }

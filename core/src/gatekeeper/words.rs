@@ -27,7 +27,19 @@ impl Keeper {
             Ok(Rule::Http(rule)) if !self.is_unread(None) => {
                 return http::cause(rule, self.evidence.http(), &opinion, now);
             }
-            _ => {}
+            // Nobody has looked, or the words tell no instant of a look.
+            Ok(
+                Rule::Metric(_)
+                | Rule::Http(_)
+                | Rule::Schedule { .. }
+                | Rule::Manual
+                | Rule::Revisions(_)
+                | Rule::Objects(_)
+                | Rule::Approval(_)
+                | Rule::External
+                | Rule::Gates,
+            )
+            | Err(_) => {}
         }
         self.verdict(now).message
     }
