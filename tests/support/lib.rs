@@ -22,6 +22,7 @@ pub mod cluster;
 pub mod control_plane;
 pub mod controller;
 pub mod helm;
+pub mod kubectl;
 mod namespace;
 mod poll;
 pub mod programs;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 use sluice_tests::helm::Helm;
+use sluice_tests::kubectl;
 use sluice_tests::programs::Program;
 use sluice_tests::progress::Stderr;
 use sluice_tests::{KUBECONFIG_VARIABLE, Options, USERS, prometheus};
@@ -57,6 +58,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
 fn find_tools() -> Result<()> {
     let progress = Stderr::new();
     Helm::ensure(&progress)?;
+    kubectl::ensure(&progress)?;
     prometheus::Programs::ensure(&progress)?;
     Ok(())
 }
