@@ -1,7 +1,6 @@
 //! `approval`: people's votes on one revision, counted.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use sluice_crds::approval::Vote;
@@ -9,10 +8,15 @@ use sluice_crds::gatekeeper::{ApprovalRule as Spec, ApprovalStatus};
 use sluice_crds::{Approval, Duration, State};
 
 use crate::duration;
+use crate::gatekeeper::Votes;
 use crate::lines;
 use crate::refusal::{Refusal, Refusals};
 use crate::revision::Revision;
 use crate::verdict::{Opinion, Reason};
+
+mod ballot;
+
+pub use ballot::{Ballot, MOST_VOTES};
 
 /// The longest an approval counts: a year and a day.
 const LONGEST: SignedDuration = SignedDuration::from_hours(8784);
@@ -68,18 +72,6 @@ impl Authors {
     fn of(&self, revision: &Revision) -> Vec<&str> {
         let all = self.0.iter().filter(|(known, _)| known.is(revision));
         all.map(|(_, author)| author.as_str()).collect()
-    }
-}
-
-/// Whether a vote is about `revision`. What is named too vaguely is nothing that anybody approves
-/// of; but a rejection of it counts: of a name without its digest for whatever bears that name, and
-/// of what nobody can read for everything.
-fn is_about(approval: &Approval, revision: &Revision) -> bool {
-    let rejects = approval.spec.decision == Vote::Reject;
-    match Revision::parse(&approval.spec.revision) {
-        Ok(named) if named.is(revision) => true,
-        Ok(named) => rejects && named.digest().is_none() && named.name() == revision.name(),
-        Err(_) => rejects,
     }
 }
 
@@ -140,36 +132,30 @@ impl Approvals {
     }
 
     /// The votes on the revisions that were voted on last, at most `most` of them.
-    pub(crate) fn latest(
-        &self,
-        approvals: &[Arc<Approval>],
-        authors: Option<&Reading>,
-        most: usize,
-        now: Timestamp,
-    ) -> Vec<ApprovalStatus> {
-        let mut latest: Vec<&Arc<Approval>> = approvals.iter().collect();
-        latest.sort_by_key(|approval| {
+    pub(crate) fn latest(&self, votes: &Votes, most: usize, now: Timestamp) -> Vec<ApprovalStatus> {
+        let Votes {
+            ballot, authors, ..
+        } = votes;
+        let mut latest: Vec<_> = ballot.all().collect();
+        latest.sort_by_key(|(approval, _)| {
             let created = approval.metadata.creation_timestamp.as_ref();
             std::cmp::Reverse((created.map(|at| at.0), &approval.metadata.name))
         });
-        let mut revisions: Vec<Revision> = Vec::new();
-        for approval in latest {
-            if let Ok(revision) = Revision::parse(&approval.spec.revision)
-                && !revisions.iter().any(|known| known.is(&revision))
-            {
+        let mut revisions: Vec<&Revision> = Vec::new();
+        for revision in latest.into_iter().filter_map(|(_, revision)| revision) {
+            if !revisions.iter().any(|known| known.is(revision)) {
                 revisions.push(revision);
             }
             if revisions.len() == most {
                 break;
             }
         }
-        let status = |revision: &Revision| {
+        let status = |revision: &&Revision| {
             let authors = match authors {
                 Some(Reading::Read(authors)) => authors.of(revision),
                 Some(Reading::Unavailable(_) | Reading::Broken(_)) | None => Vec::new(),
             };
-            self.tally(approvals, &authors, revision, now)
-                .status(revision)
+            self.tally(ballot, &authors, revision, now).status(revision)
         };
         revisions.iter().map(status).collect()
     }
@@ -178,16 +164,14 @@ impl Approvals {
     /// there.
     pub fn tally(
         &self,
-        approvals: &[Arc<Approval>],
+        ballot: &Ballot,
         authors: &[&str],
         revision: &Revision,
         now: Timestamp,
     ) -> Tally {
         let mut tally = Tally::default();
-        let about = |approval: &&Arc<Approval>| {
-            approval.metadata.deletion_timestamp.is_none() && is_about(approval, revision)
-        };
-        for approval in approvals.iter().filter(about) {
+        let about = ballot.about(revision);
+        for approval in about.filter(|approval| approval.metadata.deletion_timestamp.is_none()) {
             let vote = &approval.spec;
             match vote.decision {
                 Vote::Reject if !tally.rejected.contains(&vote.by) => {
@@ -218,8 +202,10 @@ impl Approvals {
     }
 
     /// When the next of the approvals runs out that count at `now`.
-    fn next_end(&self, approvals: &[Arc<Approval>], now: Timestamp) -> Option<Timestamp> {
-        let ends = approvals.iter().map(|approval| self.counts_until(approval));
+    fn next_end(&self, ballot: &Ballot, now: Timestamp) -> Option<Timestamp> {
+        let ends = ballot
+            .all()
+            .map(|(approval, _)| self.counts_until(approval));
         ends.filter(|end| *end > now && *end < Timestamp::MAX).min()
     }
 
@@ -233,13 +219,12 @@ impl Approvals {
     /// What the votes come to.
     pub(crate) fn opinion(
         &self,
-        approvals: &[Arc<Approval>],
-        authors: Option<&Reading>,
-        verified: bool,
+        votes: &Votes,
         revision: Option<&Revision>,
         now: Timestamp,
     ) -> Opinion {
-        let authors = match (self.forbids_self, authors, revision) {
+        let ballot = &votes.ballot;
+        let authors = match (self.forbids_self, &votes.authors, revision) {
             (false, _, _) => Vec::new(),
             (true, None, _) => return Opinion::closed(Reason::NotObserved),
             (true, Some(Reading::Unavailable(_)), _) => {
@@ -255,16 +240,19 @@ impl Approvals {
                 authors
             }
         };
-        if !verified {
+        if !votes.verified {
             return Opinion::closed(Reason::UnverifiedIdentity);
+        }
+        if votes.unreadable.is_some() || ballot.is_too_large() {
+            return Opinion::closed(Reason::EvidenceBroken);
         }
         let Some(revision) = revision else {
             return Opinion {
-                until: self.next_end(approvals, now),
+                until: self.next_end(ballot, now),
                 ..Opinion::of(State::Conditional, Reason::DependsOnRevision)
             };
         };
-        let tally = self.tally(approvals, &authors, revision, now);
+        let tally = self.tally(ballot, &authors, revision, now);
         if !tally.rejected.is_empty() {
             return Opinion::closed(Reason::Rejected);
         }
@@ -284,18 +272,33 @@ impl Approvals {
     /// Why it is so, in a sentence.
     pub(crate) fn explain(
         &self,
-        approvals: &[Arc<Approval>],
-        authors: Option<&Reading>,
+        votes: &Votes,
         revision: Option<&Revision>,
         opinion: &Opinion,
         now: Timestamp,
     ) -> String {
+        let Votes {
+            ballot,
+            unreadable,
+            authors,
+            verified: _,
+        } = votes;
         match opinion.reason {
             Reason::NotObserved => return "the authors have not been read yet".to_owned(),
             Reason::UnverifiedIdentity => {
                 return "nobody verifies who approves; install the admission policies of the \
                         chart, or run the controller with --trust-unverified-identity"
                     .to_owned();
+            }
+            Reason::EvidenceBroken if unreadable.is_some() => {
+                return unreadable.as_deref().unwrap_or_default().to_owned();
+            }
+            Reason::EvidenceBroken if ballot.is_too_large() => {
+                return format!(
+                    "there are {} Approvals for it, more than {MOST_VOTES}; delete those that are \
+                     no longer needed",
+                    ballot.len()
+                );
             }
             _ => {}
         }
@@ -319,7 +322,7 @@ impl Approvals {
         if self.forbids_self && authors.is_empty() {
             return format!("nobody says who the author of {revision} is");
         }
-        let tally = self.tally(approvals, &authors, revision, now);
+        let tally = self.tally(ballot, &authors, revision, now);
         if !tally.rejected.is_empty() {
             return format!("{revision} is rejected by {}", tally.rejected.join(", "));
         }

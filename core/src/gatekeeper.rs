@@ -191,10 +191,7 @@ impl Keeper {
             Ok(Rule::Http(rule)) => {
                 http::opinion(rule, self.evidence.http(), spec.on_error, seen_at)
             }
-            Ok(Rule::Approval(rule)) => {
-                let (approvals, authors, verified) = self.evidence.votes();
-                rule.opinion(approvals, authors, verified, revision, now.at)
-            }
+            Ok(Rule::Approval(rule)) => rule.opinion(self.evidence.votes(), revision, now.at),
             Ok(Rule::External) => match self.external() {
                 Some((spec, report)) => {
                     let generation = self.object.metadata.generation;

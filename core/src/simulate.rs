@@ -216,7 +216,8 @@ impl World {
                 Evidence::Lists(lists.unwrap_or_default())
             }
             Ok(Kind::Approval(_)) => Evidence::Votes(Votes {
-                approvals: self.approvals_of(&Key::of(&gatekeeper.metadata)).collect(),
+                ballot: Arc::new(self.approvals_of(&Key::of(&gatekeeper.metadata)).collect()),
+                unreadable: None,
                 authors: Self::texts_of(gatekeeper)
                     .first()
                     .and_then(|text| self.list(text, Authors::parse)),

@@ -182,7 +182,8 @@ impl World {
                     _ => None,
                 };
                 Evidence::Votes(Votes {
-                    approvals: self.ballots.of(KeyRef::of(object)),
+                    ballot: self.ballots.of(KeyRef::of(object)),
+                    unreadable: self.ballots.unreadable_in(KeyRef::of(object).namespace),
                     authors,
                     verified: verified(),
                 })
@@ -205,7 +206,13 @@ impl World {
 
     /// Notes an approval as it was, and as it is. Returns the gatekeepers that it was and is for.
     pub fn note_approval(&self, change: &Change<'_, Approval>) -> BTreeSet<ObjectKey> {
-        self.ballots.note(change)
+        let mut concerned = self.ballots.note(change);
+        if self.ballots.note_readable(change) {
+            // Nobody knows for which.
+            let all = self.gatekeepers.keys().into_iter();
+            concerned.extend(all.filter(|key| key.namespace == change.key.namespace));
+        }
+        concerned
     }
 
     /// Notes which gates a gatekeeper names; none when it is gone.

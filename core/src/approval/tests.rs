@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use rstest::rstest;
 use sluice_crds::ApprovalSpec;
@@ -43,7 +45,7 @@ fn vote(by: char, revision: &str, created: &str) -> Arc<Approval> {
     Arc::new(approval)
 }
 
-fn votes(letters: &str) -> Vec<Arc<Approval>> {
+fn votes(letters: &str) -> Ballot {
     let revision = revision().to_string();
     letters
         .chars()
@@ -51,8 +53,18 @@ fn votes(letters: &str) -> Vec<Arc<Approval>> {
         .collect()
 }
 
-fn says(rule: &Approvals, approvals: &[Arc<Approval>]) -> Reason {
-    let opinion = rule.opinion(approvals, None, true, Some(&revision()), at(NOW));
+/// Votes that somebody verifies.
+fn verified(ballot: &Ballot, authors: Option<Reading>) -> Votes {
+    Votes {
+        ballot: Arc::new(ballot.clone()),
+        unreadable: None,
+        authors,
+        verified: true,
+    }
+}
+
+fn says(rule: &Approvals, ballot: &Ballot) -> Reason {
+    let opinion = rule.opinion(&verified(ballot, None), Some(&revision()), at(NOW));
     assert_eq!(
         opinion.state == State::Open,
         opinion.reason == Reason::Approved
@@ -74,20 +86,22 @@ fn votes_are_counted_by_person(#[case] letters: &str, #[case] reason: Reason) {
 #[test]
 fn an_approval_counts_for_its_time_and_a_rejection_for_ever() {
     let rule = rule("{validFor: 2h}");
-    let opinion = |now| rule.opinion(&votes("a"), None, true, Some(&revision()), at(now));
+    let opinion = |now| rule.opinion(&verified(&votes("a"), None), Some(&revision()), at(now));
     let open = opinion("2026-11-20T11:59:59Z");
     assert_eq!((open.state, open.until), (State::Open, Some(at(NOW))));
     assert_eq!(opinion(NOW).reason, Reason::AwaitingApproval);
     let rejected = rule.opinion(
-        &votes("A"),
-        None,
-        true,
+        &verified(&votes("A"), None),
         Some(&revision()),
         at("2036-01-01T00:00:00Z"),
     );
     assert_eq!(rejected.reason, Reason::Rejected);
     // Where nobody asks about a revision, the next end is when to look again.
-    let any = rule.opinion(&votes("a"), None, true, None, at("2026-11-20T11:00:00Z"));
+    let any = rule.opinion(
+        &verified(&votes("a"), None),
+        None,
+        at("2026-11-20T11:00:00Z"),
+    );
     assert_eq!((any.state, any.until), (State::Conditional, Some(at(NOW))));
 }
 
@@ -109,7 +123,11 @@ fn what_is_vague_approves_of_nothing_and_rejects_what_it_may_mean(
     let text = text.replace("{commit}", COMMIT);
     let rule = rule("{}");
     for (by, reason) in [('a', approving), ('A', rejecting)] {
-        assert_eq!(says(&rule, &[vote(by, &text, NOW)]), reason, "{by}");
+        assert_eq!(
+            says(&rule, &Ballot::from_iter([vote(by, &text, NOW)])),
+            reason,
+            "{by}"
+        );
     }
 }
 
@@ -124,23 +142,26 @@ fn groups_and_authors_say_who_counts() {
     let rule = rule("{forbidSelf: {configMapRef: {name: authors, key: list}}}");
     let by_authors = |list: &str, letters: &str| {
         let authors = Reading::Read(Arc::new(Authors::parse(list).unwrap()));
-        let votes = votes(letters);
-        rule.opinion(&votes, Some(&authors), true, Some(&revision()), at(NOW))
-            .reason
+        let votes = verified(&votes(letters), Some(authors));
+        rule.opinion(&votes, Some(&revision()), at(NOW)).reason
     };
     let list = format!("main@sha1:{COMMIT} a # first\n{COMMIT} b\n");
     // Both authors are authors.
     assert_eq!(by_authors(&list, "ab"), Reason::AwaitingApproval);
     assert_eq!(by_authors(&list, "abc"), Reason::Approved);
     assert_eq!(by_authors("", "c"), Reason::EvidenceUnavailable);
-    let unread = rule.opinion(&votes("c"), None, true, Some(&revision()), at(NOW));
+    let unread = rule.opinion(&verified(&votes("c"), None), Some(&revision()), at(NOW));
     assert_eq!(unread.reason, Reason::NotObserved);
 }
 
 #[test]
 fn nothing_counts_that_nobody_verifies() {
+    let unverified = Votes {
+        verified: false,
+        ..verified(&votes("abc"), None)
+    };
     for asked in [None, Some(&revision())] {
-        let opinion = rule("{}").opinion(&votes("abc"), None, false, asked, at(NOW));
+        let opinion = rule("{}").opinion(&unverified, asked, at(NOW));
         assert_eq!(opinion.reason, Reason::UnverifiedIdentity);
     }
 }
@@ -151,4 +172,67 @@ fn nothing_counts_that_nobody_verifies() {
 fn a_list_of_authors_names_the_line_that_makes_no_sense(#[case] text: &str, #[case] why: &str) {
     let refusal = Authors::parse(text).unwrap_err();
     assert!(refusal.starts_with(why), "{refusal}");
+}
+
+/// However the revision of a vote is written, and however many others there are, it is found.
+#[test]
+fn a_vote_is_found_among_many_and_taken_out_again() {
+    let mut ballot: Ballot = (0..1000)
+        .map(|n| vote('A', &format!("main@sha1:{n:040x}"), NOW))
+        .collect();
+    let others = ballot.len();
+    let rule = rule("{}");
+    assert_eq!(says(&rule, &ballot), Reason::AwaitingApproval);
+    for text in ["v1.4.2+3", "main@oops", &format!("sha1:{COMMIT}")] {
+        let mut rejection = Approval::clone(&vote('A', text, NOW));
+        rejection.metadata.name = Some("late".to_owned());
+        ballot.insert(Arc::new(rejection.clone()));
+        let expected = match text {
+            // Another name than that of the tag.
+            "v1.4.2+3" => Reason::AwaitingApproval,
+            _ => Reason::Rejected,
+        };
+        assert_eq!(says(&rule, &ballot), expected, "{text}");
+        ballot.remove(&rejection);
+        assert_eq!(
+            (ballot.len(), says(&rule, &ballot)),
+            (others, Reason::AwaitingApproval)
+        );
+    }
+    let version = Revision::parse("1.4.2").unwrap();
+    let one = Ballot::from_iter([vote('a', "v1.4.2+3", NOW)]);
+    let opinion = rule.opinion(&verified(&one, None), Some(&version), at(NOW));
+    assert_eq!(opinion.reason, Reason::Approved);
+}
+
+#[test]
+fn more_votes_than_may_be_counted_let_nothing_pass_and_say_so() {
+    let rule = rule("{}");
+    let mut ballot: Ballot = (0..MOST_VOTES).map(|_| vote('a', "main", NOW)).collect();
+    let main = Revision::parse("main").unwrap();
+    let opinion = |ballot: &Ballot| rule.opinion(&verified(ballot, None), Some(&main), at(NOW));
+    assert_eq!(opinion(&ballot).reason, Reason::Approved);
+    ballot.insert(vote('b', "main", NOW));
+    let closed = opinion(&ballot);
+    assert_eq!(closed.reason, Reason::EvidenceBroken);
+    assert_eq!(
+        rule.explain(&verified(&ballot, None), Some(&main), &closed, at(NOW)),
+        "there are 10001 Approvals for it, more than 10000; delete those that are no longer needed"
+    );
+}
+
+/// It may be a rejection.
+#[test]
+fn a_vote_that_nobody_can_read_lets_nothing_pass_and_is_told() {
+    let rule = rule("{}");
+    let votes = Votes {
+        unreadable: Some("the Approval odd cannot be read".into()),
+        ..verified(&votes("a"), None)
+    };
+    for asked in [None, Some(&revision())] {
+        let opinion = rule.opinion(&votes, asked, at(NOW));
+        assert_eq!(opinion.reason, Reason::EvidenceBroken);
+        let words = rule.explain(&votes, asked, &opinion, at(NOW));
+        assert_eq!(words, "the Approval odd cannot be read");
+    }
 }

@@ -1,13 +1,11 @@
 //! What gatekeepers are judged from, besides spec and clock.
 
-use std::sync::Arc;
-
-use jiff::Timestamp;
-use sluice_crds::Approval;
+use std::sync::{Arc, LazyLock};
 
 use crate::gate::nested::Nested;
 use crate::schedule::Reading;
 use crate::{approval, http, metric, objects, revisions};
+use jiff::Timestamp;
 
 /// What a gatekeeper was judged from, besides its spec and the clock.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,7 +38,10 @@ pub enum Evidence {
 #[derive(Clone, Debug, Default)]
 pub struct Votes {
     /// Every Approval that names it.
-    pub approvals: Arc<[Arc<Approval>]>,
+    pub ballot: Arc<approval::Ballot>,
+    /// What is wrong with an Approval that may be for it, and that this version cannot read: it may
+    /// be a rejection.
+    pub unreadable: Option<Arc<str>>,
     /// Who the authors of revisions are, where that matters. None: nobody has looked yet.
     pub authors: Option<approval::Reading>,
     /// Whether somebody verifies who approves.
@@ -50,7 +51,8 @@ pub struct Votes {
 /// The same list of votes, not one that says the same: comparing must be cheap.
 impl PartialEq for Votes {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.approvals, &other.approvals)
+        Arc::ptr_eq(&self.ballot, &other.ballot)
+            && self.unreadable == other.unreadable
             && self.authors == other.authors
             && self.verified == other.verified
     }
@@ -99,10 +101,11 @@ impl Evidence {
         }
     }
 
-    pub(super) fn votes(&self) -> (&[Arc<Approval>], Option<&approval::Reading>, bool) {
+    pub(super) fn votes(&self) -> &Votes {
+        static NONE: LazyLock<Votes> = LazyLock::new(Votes::default);
         match self {
-            Evidence::Votes(votes) => (&votes.approvals, votes.authors.as_ref(), votes.verified),
-            _ => (&[], None, false),
+            Evidence::Votes(votes) => votes,
+            _ => &NONE,
         }
     }
 

@@ -212,8 +212,7 @@ fn evidence(keeper: &Keeper, now: Timestamp) -> Option<EvidenceStatus> {
             status.calendars = calendars(schedule, evidence.calendars());
         }
         Ok(Rule::Approval(rule)) => {
-            let (approvals, authors, _) = evidence.votes();
-            status.votes = rule.latest(approvals, authors, MOST_VOTED_ON, now);
+            status.votes = rule.latest(evidence.votes(), MOST_VOTED_ON, now);
         }
         Ok(Rule::Metric(rule)) => {
             status.metric = evidence.metric().map(|observed| observed.status(rule));

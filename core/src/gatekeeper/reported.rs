@@ -36,8 +36,8 @@ impl Keeper {
                 revision.is_none() && self.evidence.lists().len() < rule.sources().count()
             }
             Ok(Rule::Approval(rule)) => {
-                let (_, authors, _) = self.evidence.votes();
-                revision.is_none() && rule.forbids_self() && authors.is_none()
+                let votes = self.evidence.votes();
+                revision.is_none() && rule.forbids_self() && votes.authors.is_none()
             }
             Ok(Rule::Manual | Rule::External | Rule::Gates) | Err(_) => false,
         }

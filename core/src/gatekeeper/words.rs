@@ -71,8 +71,7 @@ impl Keeper {
                 Ok(Rule::Objects(rule)) => objects::explain(rule, self.evidence.objects(), opinion),
                 Ok(Rule::Http(rule)) => http::explain(rule, self.evidence.http(), opinion, now),
                 Ok(Rule::Approval(rule)) => {
-                    let (approvals, authors, _) = self.evidence.votes();
-                    rule.explain(approvals, authors, revision, opinion, now.at)
+                    rule.explain(self.evidence.votes(), revision, opinion, now.at)
                 }
                 Ok(Rule::External) => match self.external() {
                     Some((spec, report)) => external::explain(spec, report, opinion),

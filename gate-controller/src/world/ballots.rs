@@ -1,26 +1,65 @@
 //! Approvals, by the gatekeeper that they are for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use hashbrown::HashMap;
+use sluice_core::approval::Ballot;
 use sluice_crds::Approval;
 
 use crate::cache::{Change, Seen};
 use crate::key::{KeyRef, ObjectKey};
 
-/// The approvals for one gatekeeper. Replaced as a whole, so that whoever counts them holds still.
-type Ballot = Arc<[Arc<Approval>]>;
+/// What is wrong with objects, by their names.
+type Faults = BTreeMap<Arc<str>, Arc<str>>;
 
-/// The approvals for each gatekeeper.
+/// The approvals for each gatekeeper. Who counts some of them keeps them as they were.
 #[derive(Default)]
-pub(super) struct Ballots(RwLock<HashMap<ObjectKey, Ballot>>);
+pub(super) struct Ballots {
+    of: RwLock<HashMap<ObjectKey, Arc<Ballot>>>,
+    /// Those of each namespace that this version cannot read, by name, and why.
+    unreadable: RwLock<HashMap<Arc<str>, Faults>>,
+}
 
 impl Ballots {
     /// The approvals for a gatekeeper.
-    pub(super) fn of(&self, gatekeeper: KeyRef<'_>) -> Ballot {
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn of(&self, gatekeeper: KeyRef<'_>) -> Arc<Ballot> {
+        let all = self.of.read().unwrap_or_else(PoisonError::into_inner);
         all.get(&gatekeeper).cloned().unwrap_or_default()
+    }
+
+    /// What is wrong with an approval in a namespace that this version cannot read, if there is
+    /// one.
+    pub(super) fn unreadable_in(&self, namespace: &str) -> Option<Arc<str>> {
+        let all = self.unreadable.read();
+        let all = all.unwrap_or_else(PoisonError::into_inner);
+        all.get(namespace)?.values().next().cloned()
+    }
+
+    /// Notes whether this version can read an approval. Returns whether that is news.
+    pub(super) fn note_readable(&self, change: &Change<'_, Approval>) -> bool {
+        let ObjectKey { namespace, name } = change.key;
+        let why = match change.now {
+            Some(Seen::Unreadable(why)) => Some(Arc::<str>::from(format!(
+                "this version cannot read the Approval {name}, which may be a rejection: {why}; \
+                 delete it, or upgrade gate-controller"
+            ))),
+            Some(Seen::Object(_)) | None => None,
+        };
+        let all = self.unreadable.write();
+        let mut all = all.unwrap_or_else(PoisonError::into_inner);
+        if why.is_none() && !all.contains_key(namespace) {
+            return false;
+        }
+        let here = all.entry(Arc::clone(namespace)).or_default();
+        let before = match &why {
+            Some(why) => here.insert(Arc::clone(name), Arc::clone(why)),
+            None => here.remove(name),
+        };
+        if here.is_empty() {
+            all.remove(namespace);
+        }
+        before != why
     }
 
     /// Notes an approval as it was, and as it is. Returns the gatekeepers that it was and is for:
@@ -37,27 +76,92 @@ impl Ballots {
             return BTreeSet::new();
         }
         let (was_for, is_for) = (before.map(gatekeeper), now.map(gatekeeper));
-        if let Some(gatekeeper) = &was_for {
-            self.set(gatekeeper, &change.key.name, None);
+        let mut all = self.of.write().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(gatekeeper), Some(approval)) = (&was_for, before)
+            && let Some(ballot) = all.get_mut(gatekeeper)
+        {
+            Arc::make_mut(ballot).remove(approval);
+            if ballot.is_empty() {
+                all.remove(gatekeeper);
+            }
         }
-        if let Some(gatekeeper) = &is_for {
-            self.set(gatekeeper, &change.key.name, now);
+        if let (Some(gatekeeper), Some(approval)) = (&is_for, now) {
+            let ballot = all.entry(gatekeeper.clone()).or_default();
+            Arc::make_mut(ballot).insert(Arc::clone(approval));
         }
+        drop(all);
         was_for.into_iter().chain(is_for).collect()
     }
+}
 
-    /// Puts an approval in the place of the one of its name.
-    fn set(&self, gatekeeper: &ObjectKey, name: &str, approval: Option<&Arc<Approval>>) {
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let ballot = all.get(gatekeeper).cloned().unwrap_or_default();
-        let others = ballot
-            .iter()
-            .filter(|known| known.metadata.name.as_deref() != Some(name));
-        let ballot: Ballot = others.chain(approval).cloned().collect();
-        if ballot.is_empty() {
-            all.remove(gatekeeper);
-        } else {
-            all.insert(gatekeeper.clone(), ballot);
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn key() -> ObjectKey {
+        ObjectKey {
+            namespace: "apps".into(),
+            name: "vote".into(),
         }
+    }
+
+    fn approval(gatekeeper: &str, version: &str) -> Seen<Approval> {
+        let object = json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "Approval",
+            "metadata": { "name": "vote", "namespace": "apps", "resourceVersion": version },
+            "spec": {
+                "gatekeeperRef": { "name": gatekeeper }, "revision": "main",
+                "decision": "approve", "by": "alice",
+            },
+        });
+        Seen::Object(Arc::new(serde_json::from_value(object).unwrap()))
+    }
+
+    fn count(ballots: &Ballots, gatekeeper: &str) -> usize {
+        let (namespace, name) = ("apps", gatekeeper);
+        ballots.of(KeyRef { namespace, name }).len()
+    }
+
+    #[test]
+    fn a_ballot_follows_its_approvals_and_whoever_counts_it_holds_still() {
+        let (ballots, key) = (Ballots::default(), key());
+        let note = |before: Option<&Seen<Approval>>, now: Option<&Seen<Approval>>| {
+            let key = &key;
+            ballots.note(&Change { key, before, now }).len()
+        };
+        let (first, other) = (approval("release", "1"), approval("other", "2"));
+        assert_eq!(note(None, Some(&first)), 1);
+        let (namespace, name) = ("apps", "release");
+        let held = ballots.of(KeyRef { namespace, name });
+        assert_eq!(note(Some(&first), Some(&first)), 0);
+        // Another of its name is for another gatekeeper.
+        assert_eq!(note(Some(&first), Some(&other)), 2);
+        let counts = || (count(&ballots, "release"), count(&ballots, "other"));
+        assert_eq!((held.len(), counts()), (1, (0, 1)));
+        assert_eq!(note(Some(&other), None), 1);
+        assert_eq!(counts(), (0, 0));
+    }
+
+    #[test]
+    fn an_approval_that_cannot_be_read_is_told_until_it_is_gone() {
+        let (ballots, key) = (Ballots::default(), key());
+        let note = |now: Option<&Seen<Approval>>| {
+            let (key, before) = (&key, None);
+            ballots.note_readable(&Change { key, before, now })
+        };
+        assert!(!note(Some(&approval("release", "1"))));
+        let odd = Seen::Unreadable("unknown variant `abstain`".into());
+        assert!(note(Some(&odd)) && !note(Some(&odd)));
+        let told = ballots.unreadable_in("apps").unwrap();
+        assert_eq!(
+            &*told,
+            "this version cannot read the Approval vote, which may be a rejection: unknown variant \
+             `abstain`; delete it, or upgrade gate-controller"
+        );
+        assert_eq!(ballots.unreadable_in("other"), None);
+        assert!(note(None) && !note(None));
+        assert_eq!(ballots.unreadable_in("apps"), None);
     }
 }
