@@ -109,6 +109,7 @@ struct Parts {
     audit: Audit,
     decisions: Arc<Decisions>,
     definitions: Arc<Definitions>,
+    shard: Shard,
     /// Until when this replica may write; empty before it has asked to.
     leadership: Arc<OnceLock<lease::Leadership>>,
 }
@@ -169,6 +170,7 @@ pub async fn start(
         audit,
         decisions: Arc::new(decisions),
         definitions: Arc::default(),
+        shard,
         leadership: Arc::default(),
     };
     let (metrics, health) = serving::serve(&parts, &shutdown).await?;
@@ -183,7 +185,7 @@ pub async fn start(
     let check = serving::serve_check(&parts, &tasks, &shutdown).await?;
     let (leadership, work_ended) = lead(&parts, &tasks, &shutdown)?;
     parts.leadership.get_or_init(|| leadership.clone());
-    let workers = Arc::new(workers(&parts, shard));
+    let workers = Arc::new(workers(&parts));
     let concurrent = parts.settings.concurrent;
     tasks.spawn(async move {
         tokio::select! {
@@ -221,7 +223,7 @@ fn audit(
     started.context("--audit-log: no thread can be had to write it")
 }
 
-fn workers(parts: &Parts, shard: Shard) -> Workers {
+fn workers(parts: &Parts) -> Workers {
     let parts = parts.clone();
     Workers {
         retry: Retry {
@@ -236,7 +238,7 @@ fn workers(parts: &Parts, shard: Shard) -> Workers {
             audit: parts.audit,
             definitions: parts.definitions,
             counters: parts.counters,
-            shard,
+            shard: parts.shard,
             written: parts.written,
         },
         queue: parts.queue,

@@ -1,4 +1,4 @@
-//! Changes of what gates and gatekeepers are: that is what auditors ask.
+//! Changes of what gates, gatekeepers and policies are: that is what auditors ask.
 //!
 //! What comes in: what the watches bring, and what the statuses say was seen. What goes out, once,
 //! from the replica that leads: a line in the log, an event, a record. Told is what the status does
@@ -52,6 +52,16 @@ impl Defines for sluice_crds::Gate {
 }
 
 impl Defines for sluice_crds::Gatekeeper {
+    fn spec(&self) -> &impl Serialize {
+        &self.spec
+    }
+
+    fn observed(&self) -> Option<i64> {
+        self.status.as_ref()?.observed_generation
+    }
+}
+
+impl Defines for sluice_crds::GatePolicy {
     fn spec(&self) -> &impl Serialize {
         &self.spec
     }
@@ -290,3 +300,6 @@ pub(crate) fn managers_of_spec(entries: Vec<ManagedFieldsEntry>) -> Vec<ManagedF
         .map(stripped)
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

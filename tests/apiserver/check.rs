@@ -1,8 +1,9 @@
 //! Those who ask over HTTP: service accounts with tokens and rights of the real API server.
 
+use std::fs;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use gate_controller::{Controller, Settings, start};
@@ -17,6 +18,7 @@ use kube::client::Body;
 use kube::{Api, Client, Config};
 use serde_json::{Value, json};
 use sluice_crds::Decision;
+use sluice_crds::audit::{self, Record};
 use sluice_tests::{poll, rights};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -330,6 +332,66 @@ async fn what_waits_is_found_by_people_and_machines() -> Result<()> {
         Ok(())
     })
     .await
+}
+
+#[tokio::test]
+async fn answers_are_recorded_with_who_asked() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("audit.log");
+    let kept = path.to_str().context("no text")?.parse();
+    let kept = kept.map_err(anyhow::Error::msg)?;
+    let desk = Desk::open("recorded", |settings| {
+        settings.standby = true;
+        settings.audit_log = Some(kept);
+        settings.audit_required = true;
+    })
+    .await?;
+    desk.deployer().await?;
+    let token = desk.token("deployer", &[]).await?;
+    let open = desk.decided(&token).await?;
+    // Written before it was given.
+    let text = fs::read_to_string(&path)?;
+    let line: Value = serde_json::from_str(text.trim_end())?;
+    let record: Record = serde_json::from_value(line.clone())?;
+    assert_eq!(serde_json::to_value(&record)?, line);
+    let audit::Event::Decision(decided) = record.event else {
+        bail!("{text}");
+    };
+    let user = format!("system:serviceaccount:{}:deployer", desk.stage.namespace());
+    assert_eq!(decided.asked_by, Some(user));
+    assert_eq!(decided.decision, open);
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_cannot_be_recorded_is_closed_where_it_has_to_be() -> Result<()> {
+    let full = "/dev/full".parse().map_err(anyhow::Error::msg)?;
+    let desk = Desk::open("unrecorded", |settings| {
+        settings.standby = true;
+        settings.audit_log = Some(full);
+        settings.audit_required = true;
+    })
+    .await?;
+    desk.deployer().await?;
+    let token = desk.token("deployer", &[]).await?;
+    let closed = desk.decided(&token).await?;
+    assert!(!closed.allowed, "{closed:?}");
+    assert!(closed.message.contains("cannot be recorded"), "{closed:?}");
+    let webhook = json!({
+        "name": "podinfo",
+        "namespace": desk.stage.namespace(),
+        "phase": "Progressing",
+        "metadata": {"gate": "production"},
+    });
+    let credentials = format!("Bearer {token}");
+    let waits = desk.post("/gate/check", &credentials, &webhook).await?;
+    assert_eq!(waits.status, StatusCode::FORBIDDEN, "{}", waits.body);
+    assert_eq!(waits.body["reason"], "AuditUnavailable");
+    let health = desk.controller.health.context("no health")?;
+    let (code, why) = told::get(health, "/readyz").await?;
+    assert_eq!(code, 503, "{why}");
+    assert!(why.contains("No space left"), "{why}");
+    Ok(())
 }
 
 #[tokio::test]

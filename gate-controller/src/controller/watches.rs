@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::{DeserializeGuard, PartialObjectMeta};
 use kube::runtime::watcher::Config;
-use kube::{Api, Resource};
+use kube::{Api, Resource, ResourceExt};
 use sluice_crds::{Approval, Gate, GatePolicy, Gatekeeper};
 use tokio::task::JoinSet;
 
@@ -78,6 +78,7 @@ async fn follow_policies(parts: Parts) {
         let policy = change.now.and_then(Seen::object);
         world.note_policy(change.key, policy.map(AsRef::as_ref));
         let work = Work::GatePolicy(change.key.clone());
+        parts.define(&work, &change);
         match change.now {
             Some(now) if parts.is_ours(&work, now) => {}
             Some(_) => waker.policy(change.key),
@@ -177,12 +178,13 @@ impl Parts {
         self.written.came_back(work, version)
     }
 
-    /// Notes what an object is and was. That it is gone is told at once, by the replica that leads:
-    /// nobody looks at it any more.
+    /// Notes what an object is and was. That it is gone is told at once, by the replica that would
+    /// write it: nobody looks at it any more.
     fn define<K: Defines>(&self, work: &Work, change: &Change<'_, K>) {
         self.definitions.note(work, change);
         let leads = || self.leadership.get().is_some_and(|it| it.left().is_some());
         if let (None, Some(before)) = (change.now, change.before.and_then(Seen::object))
+            && self.shard.holds(before.labels())
             && leads()
         {
             let telling = Telling {

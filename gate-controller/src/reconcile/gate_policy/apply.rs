@@ -30,6 +30,7 @@ pub(super) async fn apply(
     (0..wrote.requests).for_each(|_| context.wrote("GatePolicy"));
     let (work, version) = (Work::GatePolicy(key.clone()), wrote.version.as_deref());
     context.written.status(&work, version, &status);
+    context.telling().tell(&work, policy);
     tell(context, key, policy, &status);
     Ok(())
 }
