@@ -37,9 +37,9 @@ fn the_default_values_render_what_is_needed() -> Result<()> {
         *kinds.entry(types.kind).or_default() += 1;
     }
     let expected = [
-        ("ClusterRole", 6),
+        ("ClusterRole", 7),
         ("ClusterRoleBinding", 1),
-        ("CustomResourceDefinition", 3),
+        ("CustomResourceDefinition", 4),
         ("Deployment", 1),
         ("NetworkPolicy", 1),
         ("Role", 1),

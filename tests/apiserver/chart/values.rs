@@ -192,10 +192,15 @@ fn one_namespace_watched_is_one_namespace_granted() -> Result<()> {
         let rules = rules.into_iter().flatten();
         rules.filter_map(|rule| rule.api_groups).flatten().collect()
     };
-    // Neither is in a namespace.
+    // None of it is in a namespace: nor are gate policies, and the namespaces that they choose.
     assert_eq!(
         groups(everywhere.rules),
-        ["admissionregistration.k8s.io", "authorization.k8s.io"]
+        [
+            "admissionregistration.k8s.io",
+            "authorization.k8s.io",
+            "sluice.dev",
+            ""
+        ]
     );
     let here = groups(here.rules);
     for group in [
