@@ -343,12 +343,23 @@ pub fn decide(
     identity: Identity,
     question: Question<'_>,
 ) -> sluice_crds::Decision {
+    gather(world, own, &subject, identity, question).decide(subject, question)
+}
+
+/// The same gates with all that they depend on, to be asked more than once.
+pub fn gather(
+    world: &World,
+    own: &GateSet,
+    subject: &Subject,
+    identity: Identity,
+    question: Question<'_>,
+) -> gate_set::Gathered {
     let seen = sources::Seen {
         world,
         identity,
         from: question.now.at,
     };
-    gate_set::gather(&seen, own, &subject, question.now.at).decide(subject, question)
+    gate_set::gather(&seen, own, subject, question.now.at)
 }
 
 /// What `map` has under `key`, or what stands in the way.

@@ -8,6 +8,7 @@ mod refused;
 use anyhow::{Context, Result};
 use kube::api::{DynamicObject, PostParams};
 use kube::core::GroupVersionKind;
+use kube::discovery::Scope;
 use kube::{Api, Client, discovery};
 use serde_json::{Value, json};
 
@@ -17,8 +18,11 @@ async fn ask(client: &Client, namespace: &str, object: &Value) -> Result<kube::R
     let version = object["apiVersion"].as_str().context("no apiVersion")?;
     let (group, version) = version.split_once('/').unwrap_or(("", version));
     let gvk = GroupVersionKind::gvk(group, version, kind);
-    let (resource, _) = discovery::pinned_kind(client, &gvk).await?;
-    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
+    let (resource, capabilities) = discovery::pinned_kind(client, &gvk).await?;
+    let api: Api<DynamicObject> = match capabilities.scope {
+        Scope::Cluster => Api::all_with(client.clone(), &resource),
+        Scope::Namespaced => Api::namespaced_with(client.clone(), namespace, &resource),
+    };
     let parameters = PostParams {
         dry_run: true,
         ..PostParams::default()

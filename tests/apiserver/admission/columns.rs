@@ -71,7 +71,11 @@ async fn the_columns_answer_what_people_ask() -> Result<()> {
 #[tokio::test]
 async fn the_kinds_have_short_names_and_a_category() -> Result<()> {
     let client = sluice_tests::shared().await?.client().await?;
-    for (plural, short) in [("gates", "gt"), ("gatekeepers", "gk")] {
+    for (plural, short) in [
+        ("gates", "gt"),
+        ("gatekeepers", "gk"),
+        ("gatepolicies", "gp"),
+    ] {
         let resource = resource(&client, plural).await?;
         assert_eq!(resource["shortNames"], json!([short]));
         assert_eq!(resource["categories"], json!(["sluice"]));

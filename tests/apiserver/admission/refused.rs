@@ -60,6 +60,20 @@ const GATEKEEPERS: &[Mistake] = &[
     ("{schedule: {timeZone: 'Europe/London ', open: [{cron: '* * * * *'}]}}", "spec.schedule.timeZone", "should match", "="),
 ];
 
+#[rustfmt::skip]
+const POLICIES: &[Mistake] = &[
+    ("{}", "spec.gates", "Required value", "="),
+    ("{gates: {refs: []}}", "spec.gates.refs", "should have at least 1 items", "="),
+    ("{gates: {refs: [{name: a}]}}", "spec.gates.refs", "write the namespace of each gate", "spec.gates.refs[0].namespace"),
+    ("{gates: {refs: [{name: a, namespace: b}, {name: a, namespace: b}]}}", "spec.gates.refs", "is listed twice", "spec.gates.refs[1]"),
+    ("{kinds: [pipeline], gates: {refs: [{name: a, namespace: b}]}}", "spec.kinds[0]", "should match", "="),
+    ("{namespaceSelector: {matchLabels: {tier: a b}}, gates: {refs: [{name: a, namespace: b}]}}", "spec.namespaceSelector.matchLabels.tier", "should match", "spec.namespaceSelector.matchLabels[tier]"),
+    ("{namespaceSelector: {matchExpressions: [{key: tier, operator: Is}]}, gates: {refs: [{name: a, namespace: b}]}}", "spec.namespaceSelector.matchExpressions[0].operator", "supported values", "="),
+    ("{namespaceSelector: {matchExpressions: [{key: tier, operator: In}]}, gates: {refs: [{name: a, namespace: b}]}}", "spec.namespaceSelector.matchExpressions[0].values", "belong to In and NotIn", "="),
+    ("{namespaceSelector: {matchExpressions: [{key: tier, operator: Exists, values: [a]}]}, gates: {refs: [{name: a, namespace: b}]}}", "spec.namespaceSelector.matchExpressions[0].values", "to no other operator", "="),
+    ("{namespaceSelector: {matchExpressions: [{key: a b, operator: Exists}]}, gates: {refs: [{name: a, namespace: b}]}}", "spec.namespaceSelector.matchExpressions[0].key", "should match", "="),
+];
+
 /// Mistakes in one window, which is put under `open`.
 #[rustfmt::skip]
 const WINDOWS: &[Mistake] = &[
@@ -166,6 +180,22 @@ async fn mistakes_in_gates_are_refused() -> Result<()> {
     let table = GATES.iter().map(|mistake| (mistake.0.to_owned(), mistake));
     judge.refuses_all("Gate", "", table).await?;
     judge.refuses_long("Gate", 33, "spec.gatekeepers").await
+}
+
+#[tokio::test]
+async fn mistakes_in_policies_are_refused() -> Result<()> {
+    let judge = Judge::new().await?;
+    let table = POLICIES
+        .iter()
+        .map(|mistake| (mistake.0.to_owned(), mistake));
+    judge.refuses_all("GatePolicy", "", table).await?;
+    judge
+        .accepts(&object(
+            "GatePolicy",
+            "{kinds: [Check], gates: {refs: [{name: a, namespace: b}]}, namespaceSelector: {matchLabels: {a: ''}, \
+             matchExpressions: [{key: example.com/tier, operator: NotIn, values: [dev]}]}}",
+        )?)
+        .await
 }
 
 #[tokio::test]
