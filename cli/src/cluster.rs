@@ -21,10 +21,12 @@ mod fault;
 mod load;
 mod names;
 mod reach;
+mod waiting;
 
 pub(crate) use fault::{explain, is_passing, status};
 pub(crate) use load::{Scope, Seen, load};
 pub(crate) use names::gate_name;
+pub(crate) use waiting::{Waiting, waiting};
 
 /// A way to the API server.
 #[derive(Clone)]

@@ -152,19 +152,20 @@ async fn named(connection: &Connection, names: &[String]) -> Result<BTreeMap<Key
 }
 
 async fn gates(api: &Api<Gate>) -> Result<BTreeMap<Key, Gate>> {
-    let all = list(api, "list gates").await?;
+    let all = list(api, ListParams::default(), "list gates").await?;
     Ok(all
         .into_iter()
         .map(|gate| (Key::of(&gate.metadata), gate))
         .collect())
 }
 
-async fn list<K>(api: &Api<K>, what: &str) -> Result<Vec<K>>
+/// All the objects that `page` asks for, page by page.
+pub(super) async fn list<K>(api: &Api<K>, page: ListParams, what: &str) -> Result<Vec<K>>
 where
     K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
 {
     let mut all = Vec::new();
-    let mut page = ListParams::default().limit(PAGE);
+    let mut page = page.limit(PAGE);
     loop {
         let listed = api
             .list(&page)
@@ -240,7 +241,8 @@ async fn approvals(
     let mut all = BTreeMap::new();
     for namespace in namespaces {
         let api: Api<Approval> = Api::namespaced(connection.client.clone(), namespace);
-        let listed = list(&api, &format!("list the approvals of {namespace}")).await?;
+        let what = format!("list the approvals of {namespace}");
+        let listed = list(&api, ListParams::default(), &what).await?;
         let keyed = |approval: Approval| (Key::of(&approval.metadata), Arc::new(approval));
         all.extend(listed.into_iter().map(keyed));
     }
@@ -265,7 +267,8 @@ async fn gatekeepers(
     let each = async |(namespace, names): (String, BTreeSet<String>)| {
         let api: Api<Gatekeeper> = Api::namespaced(connection.client.clone(), &namespace);
         if names.len() > FEW {
-            return list(&api, &format!("list the gatekeepers of {namespace}")).await;
+            let what = format!("list the gatekeepers of {namespace}");
+            return list(&api, ListParams::default(), &what).await;
         }
         let one = async |name: &String| {
             let found = api.get_opt(name).await;

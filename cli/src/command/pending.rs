@@ -15,7 +15,7 @@ use sluice_crds::approval::Vote;
 
 use super::about;
 use crate::arguments::Globals;
-use crate::cluster::{self, Scope, Seen, Use};
+use crate::cluster::{self, Scope, Seen, Use, Waiting};
 use crate::instant::age;
 use crate::outcome::Outcome;
 use crate::output::{self, Data};
@@ -63,6 +63,11 @@ impl Pending {
         let seen = cluster::load(&connection, &scope, false).await?;
         let now = connection.present().await.now;
         let mut rows = voted_on(&seen, now);
+        match cluster::waiting(&connection, &scope, now.at).await {
+            Ok(asking) => rows.extend(asking.into_iter().map(Row::from)),
+            // Votes are seen all the same.
+            Err(error) => output::note(format_args!("warning: {error}")),
+        }
         rows.sort_by(|a, b| (a.since, &a.what).cmp(&(b.since, &b.what)));
         match self.output {
             Some(form) => output::data(form, &rows)?,
@@ -88,6 +93,31 @@ impl Pending {
         };
         let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
         output::table(&head[skipped..], &rows)
+    }
+}
+
+impl From<Waiting> for Row {
+    fn from(waiting: Waiting) -> Self {
+        let Waiting {
+            namespace,
+            kind,
+            name,
+            revision,
+            gates,
+            since,
+            message,
+        } = waiting;
+        Self {
+            namespace,
+            what: match name {
+                Some(name) => format!("{kind}/{name}"),
+                None => kind,
+            },
+            revision,
+            gates,
+            since,
+            message,
+        }
     }
 }
 
