@@ -53,7 +53,13 @@ fn still_waiting(events: &[Event], now: Timestamp) -> Vec<Waiting> {
         let Some(at) = event.event_time.as_ref().map(|at| at.0) else {
             continue;
         };
-        let question = [told::KIND, told::NAMESPACE, told::NAME, told::ACTION, told::REVISION];
+        let question = [
+            told::KIND,
+            told::NAMESPACE,
+            told::NAME,
+            told::ACTION,
+            told::REVISION,
+        ];
         let question = question.map(|key| annotation(event, key)).to_vec();
         let known = last.entry(question).or_insert((at, event));
         if at > known.0 {

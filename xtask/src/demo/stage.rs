@@ -38,6 +38,7 @@ pub(super) async fn install(client: &Client) -> Result<()> {
         ("examples/maintenance-window.yaml", false),
         ("examples/no-deploy-fridays.yaml", false),
         ("examples/holidays.yaml", false),
+        ("examples/approval.yaml", false),
     ] {
         let mut documents = apply::read(&cargo::root().join(file))?;
         if !is_kept {

@@ -1,4 +1,4 @@
-//! The story: a table, a freeze, a force, a window, a calendar.
+//! The story: a table, a freeze, a force, two votes, a calendar, a window.
 
 use std::time::Duration;
 
@@ -12,10 +12,12 @@ use sluice_tests::poll;
 
 use super::screen::Screen;
 use super::stage::Stage;
-use super::{NAMESPACE, kubectl_gate};
+use super::{NAMESPACE, PEOPLE, kubectl_gate};
 
 /// How long anything may take that comes about at once.
 const SOON: Duration = Duration::from_secs(20);
+/// What is approved of.
+const COMMIT: &str = "main@sha1:4f2a9c1e0b7d8a6f5e4d3c2b1a09f8e7d6c5b4a3";
 /// How long the force of the story lasts.
 const FORCE: &str = "10s";
 
@@ -27,6 +29,7 @@ pub(super) async fn tell(screen: &Screen, stage: &Stage) -> Result<()> {
     screen.scene("Office hours, but no deploys on Fridays");
     show(screen, stage, &["why", "production"]).await?;
     force(screen, stage, &gates).await?;
+    approve(screen, stage).await?;
     screen.scene("The coming week");
     show(
         screen,
@@ -107,6 +110,20 @@ async fn force(screen: &Screen, stage: &Stage, gates: &Api<Gate>) -> Result<()> 
     screen.happened("the force has run out");
     screen.happened(message(&gate));
     Ok(())
+}
+
+/// Two people who say yes to one commit, each in their own name.
+async fn approve(screen: &Screen, stage: &Stage) -> Result<()> {
+    screen.scene("Two people approve of one commit, and of nothing that comes after it");
+    for who in PEOPLE {
+        let vote = ["approve", "billing", "--revision", COMMIT];
+        screen.command(who, &format!("kubectl gate {}", vote.join(" ")));
+        let said = kubectl_gate(stage, who, &vote).await?;
+        screen.quote(&said.text);
+        ensure!(said.success, "{who} could not approve");
+    }
+    let wait = ["wait", "billing", "--timeout", "20s", "--revision", COMMIT];
+    show(screen, stage, &wait).await
 }
 
 /// A window that opens and closes, each change with its delay.
