@@ -20,12 +20,15 @@ use crate::{clock, instant};
 mod fault;
 mod load;
 mod names;
+mod policies;
 mod reach;
+mod seen;
 mod waiting;
 
 pub(crate) use fault::{explain, is_passing, status};
-pub(crate) use load::{Scope, Seen, load};
+pub(crate) use load::{Scope, load};
 pub(crate) use names::gate_name;
+pub(crate) use seen::Seen;
 pub(crate) use waiting::{Waiting, waiting};
 
 /// A way to the API server.

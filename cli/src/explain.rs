@@ -65,6 +65,17 @@ pub(crate) fn line(decision: &Decision) -> String {
     )
 }
 
+/// What several gates come to, in one line: whether `who` may go on.
+pub(crate) fn sum(who: &str, decision: &sluice_crds::Decision) -> String {
+    let (state, word) = match decision.allowed {
+        true => (State::Open, "allowed"),
+        false => (State::Closed, "not allowed"),
+    };
+    let style = output::style(state);
+    let is = if who.is_empty() { "" } else { " is " };
+    format!("{who}{is}{style}{word}{style:#}: {}\n", decision.message)
+}
+
 /// A branch of a tree: its lines, and the branches inside.
 #[derive(Default)]
 struct Branch {

@@ -22,15 +22,6 @@ impl Outcome {
     pub(crate) fn yes_if(yes: bool) -> Self {
         if yes { Outcome::Yes } else { Outcome::No }
     }
-
-    /// The worse of two.
-    pub(crate) fn and(self, other: Self) -> Self {
-        match (self, other) {
-            (Outcome::CannotTell, _) | (_, Outcome::CannotTell) => Outcome::CannotTell,
-            (Outcome::No, _) | (_, Outcome::No) => Outcome::No,
-            (Outcome::Yes, Outcome::Yes) => Outcome::Yes,
-        }
-    }
 }
 
 impl From<Outcome> for ExitCode {

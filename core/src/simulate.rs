@@ -145,12 +145,15 @@ pub struct World {
 }
 
 impl World {
-    /// The gate of that name. Where there are no gates at all, every gatekeeper is taken to keep
+    /// The gate of that name. Where files hold no gates at all, every gatekeeper is taken to keep
     /// one of its own name.
     pub fn gate(&self, key: &Key) -> Option<Gate> {
-        match self.gates.get(key) {
-            None if self.gates.is_empty() => self.gatekeepers.get(key).map(|_| implied_gate(key)),
-            gate => gate.cloned(),
+        let known = self.gates.get(key).or_else(|| self.nested.get(key));
+        match (known, self.origin) {
+            (None, Origin::Files) if self.gates.is_empty() => {
+                self.gatekeepers.get(key).map(|_| implied_gate(key))
+            }
+            (known, _) => known.cloned(),
         }
     }
 

@@ -5,20 +5,16 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use futures::{StreamExt, TryStreamExt, stream};
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams};
 use sluice_core::gate::nested::FORBIDDEN;
-use sluice_core::gate::{Identity, force};
-use sluice_core::question::Question;
-use sluice_core::simulate::{Decision, Key, Origin, Scene, World};
-use sluice_crds::gate::Override;
-use sluice_crds::{Approval, Gate, Gatekeeper, Setting};
+use sluice_core::simulate::{Key, Origin, World};
+use sluice_crds::{Approval, Gate, Gatekeeper};
 
-use super::{Connection, explain, reach, status};
+use super::{Connection, Seen, explain, policies, reach, status};
 
 /// How many requests are under way at once.
-const AT_ONCE: usize = 16;
+pub(super) const AT_ONCE: usize = 16;
 /// Up to how many gatekeepers of a namespace are read one by one.
 const FEW: usize = 20;
 /// How many objects one answer of the API server holds.
@@ -29,17 +25,12 @@ const PAGE: u32 = 500;
 pub(crate) enum Scope {
     /// Those of these names, in the connection's namespace.
     Named(Vec<String>),
+    /// The same, with those that gate policies add to every question in that namespace.
+    Asked(Vec<String>),
     /// All in the connection's namespace.
     Namespace,
     /// All.
     Everywhere,
-}
-
-/// Gates with everything that they are decided from.
-pub(crate) struct Seen {
-    pub(crate) world: World,
-    /// Forces count although nobody verified who forces.
-    trust_unverified: bool,
 }
 
 /// Reads the gates of `scope` and everything that they name.
@@ -56,7 +47,7 @@ pub(crate) async fn load(
         ..World::default()
     };
     world.gates = match scope {
-        Scope::Named(names) => named(connection, names).await?,
+        Scope::Named(names) | Scope::Asked(names) => named(connection, names).await?,
         Scope::Namespace => {
             gates(&Api::namespaced(
                 connection.client.clone(),
@@ -66,70 +57,18 @@ pub(crate) async fn load(
         }
         Scope::Everywhere => gates(&Api::all(connection.client.clone())).await?,
     };
+    let mut notes = Vec::new();
+    if let Scope::Asked(_) = scope {
+        notes = policies::add(connection, &mut world).await?;
+    }
     nested(connection, &mut world).await?;
     world.approvals = approvals(connection, &world.gatekeepers).await?;
     world.config_maps = config_maps(connection, &world.gatekeepers).await;
     Ok(Seen {
         world,
+        notes,
         trust_unverified,
     })
-}
-
-impl Seen {
-    /// A gate, ready to be decided, as of `now`. None: there is no such gate.
-    pub(crate) fn scene(&self, key: &Key, now: Timestamp) -> Option<Scene> {
-        let gate = self.world.gates.get(key)?;
-        let identity = self.identity(gate, now);
-        let uncounted = reach::uncounted(gate);
-        let nests = |keeper: &Arc<Gatekeeper>| keeper.spec.gates.is_some();
-        if uncounted.is_empty() && !self.world.gatekeepers.values().any(nests) {
-            return Scene::new(&self.world, key, identity, now);
-        }
-        let mut world = self.world.clone();
-        let counts = |keeper: &Key| uncounted.iter().all(|(key, _)| key != keeper);
-        world.gatekeepers.retain(|keeper, _| counts(keeper));
-        // Each gate around which there are others has forces of its own.
-        let gates = self.world.gates.iter().chain(&self.world.nested);
-        world.identities = gates
-            .map(|(key, gate)| (key.clone(), self.identity(gate, now)))
-            .collect();
-        Scene::new(&world, key, identity, now)
-    }
-
-    /// What is decided about the gate of a scene.
-    pub(crate) fn decide(&self, scene: &mut Scene, question: Question<'_>) -> Decision {
-        let mut decision = scene.decide(question);
-        reach::explain(&mut decision, &reach::uncounted(scene.gate()));
-        decision
-    }
-
-    /// Whether the forces of `gate` count: if the controller has accepted the one in effect, it
-    /// knows who is behind it. One that closes counts at once: whoever asks too early must not be
-    /// told that the gate is open. And where none is in effect, there is nobody to doubt.
-    fn identity(&self, gate: &Gate, now: Timestamp) -> Identity {
-        if self.trust_unverified {
-            return Identity::Trusted;
-        }
-        let accepted = gate
-            .status
-            .as_ref()
-            .and_then(|status| status.r#override.as_ref());
-        let forces = force::read(gate, Identity::Trusted, now);
-        match (forces.asked_for(now), accepted) {
-            (Some(force), Some(accepted)) if is_same(force, accepted) => Identity::Verified,
-            (Some(force), _) if force.state == Setting::Open => Identity::Unverified,
-            (Some(_) | None, _) => Identity::Trusted,
-        }
-    }
-}
-
-/// Statuses have whole seconds.
-fn is_same(force: &force::Force, accepted: &Override) -> bool {
-    let second = |at: Timestamp| at.as_second();
-    force.state == accepted.state
-        && force.by == accepted.by
-        && force.reason == accepted.reason
-        && second(force.until) == second(accepted.until.0)
 }
 
 async fn named(connection: &Connection, names: &[String]) -> Result<BTreeMap<Key, Gate>> {
@@ -181,7 +120,8 @@ where
 
 /// The gatekeepers of the gates, the gates that those name, and so on.
 async fn nested(connection: &Connection, world: &mut World) -> Result<()> {
-    let mut fresh: Vec<Gate> = world.gates.values().cloned().collect();
+    let known = world.gates.values().chain(world.nested.values());
+    let mut fresh: Vec<Gate> = known.cloned().collect();
     while !fresh.is_empty() {
         let known: BTreeSet<Key> = world.gatekeepers.keys().cloned().collect();
         let keepers = gatekeepers(connection, &fresh, &known).await?;
@@ -314,84 +254,4 @@ async fn config_maps(
         .filter_map(async |found| found)
         .collect()
         .await
-}
-
-#[cfg(test)]
-mod tests {
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-    use sluice_crds::{GateSpec, GateStatus, State};
-
-    use super::*;
-
-    const NOW: &str = "2026-11-20T18:00:00Z";
-
-    fn forced(accepted_by: Option<&str>) -> (Seen, Gate) {
-        let now: Timestamp = NOW.parse().unwrap();
-        let mut gate = Gate::new("a", GateSpec::default());
-        let annotations = [
-            ("sluice.dev/force", "open"),
-            ("sluice.dev/force-by", "alice"),
-            ("sluice.dev/force-reason", "hotfix"),
-            ("sluice.dev/force-until", "2026-11-20T19:00:00.5Z"),
-        ];
-        let owned = annotations.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        gate.metadata.annotations = Some(owned.into());
-        let accepted = accepted_by.map(|by| Override {
-            state: Setting::Open,
-            by: by.to_owned(),
-            reason: "hotfix".to_owned(),
-            since: Time(now),
-            until: Time("2026-11-20T19:00:00Z".parse().unwrap()),
-        });
-        gate.status = Some(GateStatus {
-            r#override: accepted,
-            ..GateStatus::default()
-        });
-        (
-            Seen {
-                world: World::default(),
-                trust_unverified: false,
-            },
-            gate,
-        )
-    }
-
-    #[test]
-    fn a_gate_is_not_open_by_a_force_that_nobody_has_accepted() {
-        let now: Timestamp = NOW.parse().unwrap();
-        for (accepted_by, expected) in [(None, State::Closed), (Some("alice"), State::Open)] {
-            let (mut seen, gate) = forced(accepted_by);
-            let key = Key::of(&gate.metadata);
-            seen.world.gates.insert(key.clone(), gate);
-            let mut scene = seen.scene(&key, now).unwrap();
-            let decision = seen.decide(&mut scene, sluice_core::Now::given(now).into());
-            assert_eq!(decision.state, expected, "{accepted_by:?}: {decision:?}");
-        }
-    }
-
-    #[test]
-    fn a_force_that_closes_counts_at_once() {
-        let (seen, mut gate) = forced(None);
-        if let Some(annotations) = &mut gate.metadata.annotations {
-            annotations.insert("sluice.dev/force".to_owned(), "closed".to_owned());
-        }
-        let now = NOW.parse().unwrap();
-        assert_eq!(seen.identity(&gate, now), Identity::Trusted);
-    }
-
-    #[test]
-    fn a_force_counts_once_the_controller_has_accepted_that_very_one() {
-        let now = NOW.parse().unwrap();
-        for (accepted_by, expected) in [
-            (None, Identity::Unverified),
-            (Some("mallory"), Identity::Unverified),
-            (Some("alice"), Identity::Verified),
-        ] {
-            let (seen, gate) = forced(accepted_by);
-            assert_eq!(seen.identity(&gate, now), expected, "{accepted_by:?}");
-        }
-        let (mut seen, gate) = forced(None);
-        seen.trust_unverified = true;
-        assert_eq!(seen.identity(&gate, now), Identity::Trusted);
-    }
 }

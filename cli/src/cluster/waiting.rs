@@ -39,7 +39,9 @@ pub(crate) async fn waiting(
     let client = connection.client.clone();
     let api: Api<Event> = match scope {
         Scope::Everywhere => Api::all(client),
-        Scope::Named(_) | Scope::Namespace => Api::namespaced(client, &connection.namespace),
+        Scope::Named(_) | Scope::Asked(_) | Scope::Namespace => {
+            Api::namespaced(client, &connection.namespace)
+        }
     };
     let told = ListParams::default().labels(told::OUTCOME);
     let events = load::list(&api, told, "list events").await?;

@@ -1,9 +1,18 @@
-//! The revision that a question is about.
+//! What a question is about: a revision, and who wants to do what with it.
 
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use sluice_core::Now;
 use sluice_core::question::Question;
 use sluice_core::revision::{REMEDY, Revision};
+use sluice_crds::{GateReference, GateSet, Require, Subject};
+
+use crate::cluster::Scope;
+
+/// What somebody wants to do who does not say.
+const ACTION: &str = "check";
+/// The kind of whoever asks and does not say.
+const KIND: &str = "Check";
 
 #[derive(Debug, Args)]
 pub(super) struct About {
@@ -13,9 +22,39 @@ pub(super) struct About {
     revision: Option<Revision>,
 }
 
+/// Who asks, as gate policies distinguish.
+#[derive(Debug, Args)]
+pub(super) struct Asker {
+    /// The object that is to move, such as Deployment/api: gate policies may be about its kind
+    #[arg(long, value_name = "KIND/NAME", value_parser = consumer)]
+    consumer: Option<(String, String)>,
+
+    /// What is to be done, in one word, for gate policies and for the records
+    #[arg(long, value_name = "WORD", default_value = ACTION)]
+    action: String,
+
+    /// Ask the gates alone: leave out those that gate policies add
+    #[arg(long)]
+    without_policies: bool,
+}
+
 /// Reads a revision.
 pub(super) fn parse(text: &str) -> Result<Revision, String> {
     Revision::parse(text).map_err(|mistake| format!("{mistake}; {REMEDY}"))
+}
+
+/// Reads `Kind/name`.
+pub(super) fn consumer(text: &str) -> Result<(String, String), String> {
+    let is_kind = |kind: &str| {
+        kind.starts_with(|c: char| c.is_ascii_uppercase())
+            && kind.chars().all(|c| c.is_ascii_alphanumeric())
+    };
+    match text.split_once('/') {
+        Some((kind, name)) if is_kind(kind) && !name.is_empty() && !name.contains('/') => {
+            Ok((kind.to_owned(), name.to_owned()))
+        }
+        _ => Err("write its kind and its name, such as Deployment/api".to_owned()),
+    }
 }
 
 impl About {
@@ -26,6 +65,60 @@ impl About {
     /// What is asked at an instant.
     pub(super) fn at(&self, now: Now) -> Question<'_> {
         question(now, self.revision())
+    }
+}
+
+impl Asker {
+    /// What has to be read for the gates of these names to be asked.
+    ///
+    /// # Errors
+    /// There is nothing to ask.
+    pub(super) fn scope(&self, names: &[String]) -> Result<Scope> {
+        match (names, &self.consumer) {
+            ([], None) => bail!("say which gates to ask, or who asks with --consumer"),
+            ([], Some(_)) if self.without_policies => {
+                bail!("name gates to ask: without policies there are no others")
+            }
+            _ if self.without_policies => Ok(Scope::Named(names.to_vec())),
+            _ => Ok(Scope::Asked(names.to_vec())),
+        }
+    }
+
+    /// Who wants to do what.
+    pub(super) fn subject(&self, namespace: &str, about: &About) -> Subject {
+        let (kind, name) = match &self.consumer {
+            Some((kind, name)) => (kind.clone(), Some(name.clone())),
+            None => (KIND.to_owned(), None),
+        };
+        Subject {
+            kind,
+            name,
+            namespace: namespace.to_owned(),
+            action: self.action.clone(),
+            revision: about.revision().map(ToString::to_string),
+        }
+    }
+
+    /// Somebody who is named as `Kind/name`.
+    pub(super) fn named(text: &str) -> Result<Self> {
+        let consumer = consumer(text).map_err(|remedy| anyhow!("`{text}`: {remedy}"))?;
+        Ok(Self {
+            consumer: Some(consumer),
+            action: ACTION.to_owned(),
+            without_policies: false,
+        })
+    }
+}
+
+/// The set of these gates.
+pub(super) fn set(require: Require, names: &[String]) -> GateSet {
+    let reference = |name: &String| GateReference {
+        name: name.clone(),
+        namespace: None,
+    };
+    GateSet {
+        require,
+        refs: names.iter().map(reference).collect(),
     }
 }
 

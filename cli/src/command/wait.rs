@@ -11,10 +11,10 @@ use jiff::{SignedDuration, Timestamp};
 use kube::api::Api;
 use kube::core::NamespaceResourceScope;
 use kube::runtime::{WatchStreamExt, watcher};
-use sluice_core::simulate::{Decision, Key};
-use sluice_crds::{Approval, Gate, Gatekeeper, Setting, State};
+use sluice_core::simulate::Key;
+use sluice_crds::{Approval, Gate, GatePolicy, Gatekeeper, Require, Setting, State};
 
-use super::about::About;
+use super::about::{About, Asker, set};
 use crate::arguments::Globals;
 use crate::cluster::{self, Connection, Scope, Seen, Use};
 use crate::outcome::Outcome;
@@ -46,6 +46,9 @@ pub(crate) struct Wait {
 
     #[command(flatten)]
     about: About,
+
+    #[command(flatten)]
+    asker: Asker,
 
     /// How long to wait, such as 10m
     #[arg(long, value_name = "DURATION", default_value = "10m")]
@@ -84,17 +87,17 @@ impl Wait {
     }
 
     async fn until_wanted(&self, connection: &Connection, name: &str) -> Result<Outcome> {
-        let wanted = State::from(self.wanted);
         let mut said = None;
         let mut watched = Watched::default();
         loop {
-            let decided = self.decide(connection, name, &mut watched).await;
-            let (line, wake) = match decided {
-                Ok(decision) if decision.state == wanted => {
-                    output::line(explain::line(&decision))?;
+            let (line, wake) = match self.look(connection, name, &mut watched).await {
+                Ok(Look {
+                    is_wanted, line, ..
+                }) if is_wanted => {
+                    output::line(line)?;
                     return Ok(Outcome::Yes);
                 }
-                Ok(decision) => (explain::line(&decision), decision.wake),
+                Ok(Look { line, wake, .. }) => (line, wake),
                 // An API server that restarts is no reason to give up, unless it was never there.
                 Err(error) if said.is_some() && cluster::is_passing(&error) => {
                     let again = clock::now().saturating_add(TRY_AGAIN).ok();
@@ -111,26 +114,72 @@ impl Wait {
     }
 
     /// Decides, and sees to it that what it was decided from is watched.
-    async fn decide(
+    async fn look(
         &self,
         connection: &Connection,
         name: &str,
         watched: &mut Watched,
-    ) -> Result<Decision> {
+    ) -> Result<Look> {
         let key = Key {
             namespace: connection.namespace.clone(),
             name: name.to_owned(),
         };
+        let names = [name.to_owned()];
+        let scope = self.asker.scope(&names)?;
         // Before anything is read, so that no change falls in between.
         watched.gate(connection, &key);
-        let scope = Scope::Named(vec![name.to_owned()]);
+        if let Scope::Asked(_) = scope {
+            watched.policies(connection);
+        }
         let seen = cluster::load(connection, &scope, self.trust_unverified_identity).await?;
         watched.everything(connection, &seen);
-        let now = connection.present().await.now;
-        let mut scene = seen.scene(&key, now.at).context("the gate went away")?;
-        Ok(seen.decide(&mut scene, self.about.at(now)))
+        let question = self.about.at(connection.present().await.now);
+        let scene = seen.scene(&key, question.now.at);
+        let gate = seen.decide(&mut scene.context("the gate went away")?, question);
+        let subject = self.asker.subject(&connection.namespace, &self.about);
+        let decision = seen.ask(&set(Require::All, &names), subject, question);
+        let held_back = gate.state == State::Open && !decision.allowed;
+        Ok(Look {
+            is_wanted: match self.wanted {
+                Setting::Open => decision.allowed,
+                Setting::Closed => gate.state == State::Closed || held_back,
+            },
+            line: match held_back {
+                true => format!("{name} is open, but {}", decision.message),
+                false => explain::line(&gate),
+            },
+            wake: gate
+                .wake
+                .into_iter()
+                .chain(decision.next.map(|next| next.0))
+                .min(),
+        })
     }
 }
+
+/// What was seen.
+struct Look {
+    is_wanted: bool,
+    line: String,
+    /// When to look again, if nothing changes before.
+    wake: Option<Timestamp>,
+}
+
+/// What can be watched.
+trait Watch:
+    kube::Resource<DynamicType = ()>
+    + Clone
+    + std::fmt::Debug
+    + serde::de::DeserializeOwned
+    + Send
+    + 'static
+{
+}
+
+impl Watch for Gate {}
+impl Watch for Gatekeeper {}
+impl Watch for GatePolicy {}
+impl Watch for Approval {}
 
 /// What is watched, each once.
 #[derive(Default)]
@@ -145,11 +194,24 @@ enum What {
     Gatekeeper,
     /// All of a namespace: their names are not known before.
     Approvals,
+    /// All there are.
+    Policies,
 }
 
 impl Watched {
     fn gate(&mut self, connection: &Connection, key: &Key) {
         self.watch::<Gate>(What::Gate, connection, key);
+    }
+
+    fn policies(&mut self, connection: &Connection) {
+        let all = Key {
+            namespace: String::new(),
+            name: String::new(),
+        };
+        if self.known.insert((What::Policies, all)) {
+            let api: Api<GatePolicy> = Api::all(connection.client.clone());
+            self.follow(api, watcher::Config::default());
+        }
     }
 
     /// Everything that was decided from.
@@ -175,26 +237,27 @@ impl Watched {
         }
     }
 
-    /// One that cannot be watched is looked at every now and then all the same.
+    /// The object of that name, or of a namespace all.
     fn watch<K>(&mut self, what: What, connection: &Connection, key: &Key)
     where
-        K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
-            + Clone
-            + std::fmt::Debug
-            + serde::de::DeserializeOwned
-            + Send
-            + 'static,
+        K: Watch + kube::Resource<Scope = NamespaceResourceScope>,
     {
         if !self.known.insert((what, key.clone())) {
             return;
         }
         let api: Api<K> = Api::namespaced(connection.client.clone(), &key.namespace);
-        let config = match what {
-            What::Gate | What::Gatekeeper => {
-                watcher::Config::default().fields(&format!("metadata.name={}", key.name))
-            }
-            What::Approvals => watcher::Config::default(),
-        };
+        let config = watcher::Config::default();
+        self.follow(
+            api,
+            match key.name.as_str() {
+                "" => config,
+                name => config.fields(&format!("metadata.name={name}")),
+            },
+        );
+    }
+
+    /// What cannot be watched is looked at every now and then all the same.
+    fn follow<K: Watch>(&mut self, api: Api<K>, config: watcher::Config) {
         let events = watcher(api, config).default_backoff();
         let changes = events.filter_map(async |event| event.ok().map(|_| ()));
         self.changes.push(changes.boxed());

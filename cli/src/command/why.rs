@@ -2,20 +2,25 @@
 
 use anyhow::{Context, Result};
 use clap::Args;
+use sluice_core::Now;
 use sluice_core::simulate::{Decision, Key};
+use sluice_crds::Require;
 
-use super::about::About;
+use super::about::{self, About, Asker};
 use crate::arguments::Globals;
-use crate::cluster::{self, Scope, Seen, Use};
+use crate::cluster::{self, Connection, Scope, Seen, Use};
 use crate::explain;
 use crate::outcome::Outcome;
 use crate::output;
 
 /// Explain why a gate is open or closed: what each gatekeeper says and has measured, the gates
 /// behind it, who forces it, what changes next
+///
+/// Or why a change may go out or not: name who asks, as Deployment/api, and every gate is explained
+/// that gate policies want it to pass.
 #[derive(Debug, Args)]
 pub(crate) struct Why {
-    /// The gates
+    /// The gates, or who asks, as KIND/NAME
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 
@@ -29,26 +34,67 @@ pub(crate) struct Why {
 
 impl Why {
     pub(super) async fn run(&self, globals: &Globals) -> Result<Outcome> {
-        let names = self.names.iter().map(|name| cluster::gate_name(name));
-        let names = names.collect::<Result<Vec<_>>>()?;
+        let (consumers, gates): (Vec<_>, Vec<_>) =
+            (self.names.iter()).partition(|name| about::consumer(name).is_ok());
+        let gates = gates.iter().map(|name| cluster::gate_name(name));
+        let gates = gates.collect::<Result<Vec<_>>>()?;
         let connection = cluster::connect(globals, Use::Requests).await?;
-        let scope = Scope::Named(names.clone());
-        let seen = cluster::load(&connection, &scope, self.trust_unverified_identity).await?;
-        let now = connection.present().await.now;
-        for name in names {
-            let key = Key {
-                namespace: connection.namespace.clone(),
-                name,
-            };
-            let mut scene = seen.scene(&key, now.at).context("a gate went away")?;
-            let decision = seen.decide(&mut scene, self.about.at(now));
-            let revision = self.about.revision();
-            // A status speaks of no revision in particular.
-            let lag = lag(&seen, &decision).filter(|_| revision.is_none());
-            let notes: Vec<String> = lag.into_iter().collect();
-            output::text(explain::tree(&scene, &decision, revision, &notes))?;
+        if !gates.is_empty() {
+            let scope = Scope::Named(gates.clone());
+            let seen = self.load(&connection, &scope).await?;
+            let now = connection.present().await.now;
+            for name in gates {
+                let key = Key {
+                    namespace: connection.namespace.clone(),
+                    name,
+                };
+                output::text(self.gate(&seen, &key, now)?)?;
+            }
+        }
+        for name in consumers {
+            let seen = self.load(&connection, &Scope::Asked(Vec::new())).await?;
+            let now = connection.present().await.now;
+            output::text(self.consumer(&seen, &connection.namespace, name, now)?)?;
+            for note in &seen.notes {
+                output::note(format_args!("warning: {note}"));
+            }
         }
         Ok(Outcome::Yes)
+    }
+
+    async fn load(&self, connection: &Connection, scope: &Scope) -> Result<Seen> {
+        cluster::load(connection, scope, self.trust_unverified_identity).await
+    }
+
+    fn gate(&self, seen: &Seen, key: &Key, now: Now) -> Result<String> {
+        let scene = seen.scene(key, now.at);
+        let mut scene = scene.context("a gate went away")?;
+        let decision = seen.decide(&mut scene, self.about.at(now));
+        let revision = self.about.revision();
+        // A status speaks of no revision in particular.
+        let lag = lag(seen, &decision).filter(|_| revision.is_none());
+        let notes: Vec<String> = lag.into_iter().collect();
+        Ok(explain::tree(&scene, &decision, revision, &notes))
+    }
+
+    /// The decision about a consumer, and the tree of each gate that was asked for it.
+    fn consumer(&self, seen: &Seen, namespace: &str, name: &str, now: Now) -> Result<String> {
+        let question = self.about.at(now);
+        let subject = Asker::named(name)?.subject(namespace, &self.about);
+        let decision = seen.ask(&about::set(Require::All, &[]), subject, question);
+        let mut text = explain::sum(&format!("{namespace}/{name}"), &decision);
+        for checked in &decision.checked {
+            let Some((namespace, name)) = checked.gate.split_once('/') else {
+                continue;
+            };
+            let key = Key::from_reference(namespace, None, name);
+            // One that is not there is told of in the sentence.
+            if let Some(mut scene) = seen.scene(&key, now.at) {
+                let told = seen.decide(&mut scene, question);
+                text += &explain::tree(&scene, &told, self.about.revision(), &[]);
+            }
+        }
+        Ok(text)
     }
 }
 

@@ -54,14 +54,18 @@ async fn gates_are_decided_here_and_now() -> Result<()> {
 
     let json = run(&stage, "admin", &["check", "closed", "-o", "json"]).await?;
     let told: Value = serde_json::from_str(&json.out)?;
+    let gate = format!("{}/closed", stage.namespace());
     ensure!(
-        told["gate"] == "closed" && told["state"] == "Closed",
+        told["allowed"] == false && told["decidedBy"][0] == *gate,
         "{told}"
     );
+    let checked = &told["checked"][0];
     ensure!(
-        told["decidedBy"] == "off" && told["reason"] == "Manual",
+        checked["state"] == "Closed" && checked["reason"] == "Manual",
         "{told}"
     );
+    let one = ["check", "open", "closed", "--require", "oneOf"];
+    says(&stage, "admin", &one, 0, "allowed: let pass by").await?;
 
     let why = says(
         &stage,

@@ -1,0 +1,107 @@
+//! Gate policies: the gates that they add to every question in a namespace.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use anyhow::{Result, anyhow};
+use futures::{StreamExt, stream};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams};
+use kube::{Resource, ResourceExt};
+use sluice_core::gate_policy::Readable;
+use sluice_core::simulate::{Key, World};
+use sluice_crds::{Gate, GatePolicy};
+
+use super::{Connection, explain, load, status};
+
+/// Adds the policies to `world`, with the labels by which they choose the connection's namespace,
+/// and the gates that they name. What somebody may not see of that counts as closed: returns what
+/// that is.
+///
+/// # Errors
+/// The policies cannot be listed.
+pub(super) async fn add(connection: &Connection, world: &mut World) -> Result<Vec<String>> {
+    for (name, policy) in policies(connection).await? {
+        world.policies.insert(name, policy);
+    }
+    if world.policies.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut notes = Vec::new();
+    let namespaces: Api<Namespace> = Api::all(connection.client.clone());
+    match namespaces.get(&connection.namespace).await {
+        Ok(namespace) => {
+            let labels = namespace.labels().clone();
+            world
+                .namespaces
+                .insert(connection.namespace.clone(), labels);
+        }
+        Err(error) => {
+            let what = format!("read the labels of the namespace {}", connection.namespace);
+            let error = explain(error, &what);
+            notes.push(format!("{error}; every gate policy counts"));
+        }
+    }
+    let named = world.policies.values().flatten();
+    let named = named.flat_map(|policy| &policy.spec.gates.refs);
+    let wanted: BTreeSet<Key> = named
+        .filter_map(|gate| {
+            Some(Key::from_reference(
+                "",
+                gate.namespace.as_deref()?.into(),
+                &gate.name,
+            ))
+        })
+        .filter(|key| !world.gates.contains_key(key))
+        .collect();
+    let one = async |key: Key| {
+        let api: Api<Gate> = Api::namespaced(connection.client.clone(), &key.namespace);
+        let found = api.get_opt(&key.name).await;
+        let found = found.map_err(|error| explain(error, &format!("read the gate {key}")));
+        (key, found)
+    };
+    let found: Vec<_> = stream::iter(wanted)
+        .map(one)
+        .buffered(load::AT_ONCE)
+        .collect()
+        .await;
+    for (key, found) in found {
+        match found {
+            Ok(Some(gate)) => drop(world.nested.insert(key, gate)),
+            Ok(None) => {}
+            Err(error) => notes.push(format!("{error}; it counts as closed")),
+        }
+    }
+    Ok(notes)
+}
+
+/// Every policy by its name. There are none where the API server does not know the kind.
+async fn policies(connection: &Connection) -> Result<Vec<(String, Readable)>> {
+    let resource = ApiResource::erase::<GatePolicy>(&());
+    let api: Api<DynamicObject> = Api::all_with(connection.client.clone(), &resource);
+    let page = ListParams::default();
+    let listed = match api.list(&page).await {
+        Err(error) if status(&error).is_some_and(|status| status.code == 404) => Vec::new(),
+        Err(error) if status(&error).is_some_and(|status| status.code == 403) => {
+            let kind = GatePolicy::plural(&());
+            return Err(anyhow!(
+                "{}; ask for the right to list {kind}, which the chart gives to everybody, or ask \
+                 about gates alone with --without-policies",
+                explain(error, "list gate policies")
+            ));
+        }
+        Err(error) => return Err(explain(error, "list gate policies")),
+        Ok(listed) => listed.items,
+    };
+    let read = |object: DynamicObject| {
+        let name = object.name_any();
+        let policy = serde_json::to_value(object).and_then(serde_json::from_value::<GatePolicy>);
+        (
+            name,
+            policy
+                .map(Arc::new)
+                .map_err(|error| error.to_string().into()),
+        )
+    };
+    Ok(listed.into_iter().map(read).collect())
+}

@@ -1,0 +1,185 @@
+//! What was read of a cluster, and what is decided from it.
+//!
+//! What comes in: the objects, and an instant. What goes out: decisions, by the same functions as
+//! the controller's.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use sluice_core::gate::{Identity, force};
+use sluice_core::question::Question;
+use sluice_core::simulate::{self, Decision, Key, Scene, World};
+use sluice_crds::gate::Override;
+use sluice_crds::gatekeeper::VerdictStatus;
+use sluice_crds::{Gate, GateSet, Gatekeeper, Setting, Subject};
+
+use super::reach;
+
+/// Gates with everything that they are decided from.
+pub(crate) struct Seen {
+    pub(crate) world: World,
+    /// What could not be seen, and counts as closed.
+    pub(crate) notes: Vec<String>,
+    /// Forces count although nobody verified who forces.
+    pub(super) trust_unverified: bool,
+}
+
+impl Seen {
+    /// A gate, ready to be decided, as of `now`. None: there is no such gate.
+    pub(crate) fn scene(&self, key: &Key, now: Timestamp) -> Option<Scene> {
+        let known = self.world.gates.get(key);
+        let gate = known.or_else(|| self.world.nested.get(key))?;
+        let identity = self.identity(gate, now);
+        let uncounted = reach::uncounted(gate);
+        let nests = |keeper: &Arc<Gatekeeper>| keeper.spec.gates.is_some();
+        if uncounted.is_empty() && !self.world.gatekeepers.values().any(nests) {
+            return Scene::new(&self.world, key, identity, now);
+        }
+        let world = self.counted(&uncounted, now);
+        Scene::new(&world, key, identity, now)
+    }
+
+    /// The world without the gatekeepers that do not count.
+    fn counted(&self, uncounted: &[(Key, VerdictStatus)], now: Timestamp) -> World {
+        let mut world = self.world.clone();
+        let counts = |keeper: &Key| uncounted.iter().all(|(key, _)| key != keeper);
+        world.gatekeepers.retain(|keeper, _| counts(keeper));
+        // Each gate around which there are others has forces of its own.
+        let gates = self.world.gates.iter().chain(&self.world.nested);
+        world.identities = gates
+            .map(|(key, gate)| (key.clone(), self.identity(gate, now)))
+            .collect();
+        world
+    }
+
+    /// Whether what `subject` wants to do may pass `own` gates, and those that policies add: as the
+    /// controller decides it.
+    pub(crate) fn ask(
+        &self,
+        own: &GateSet,
+        subject: Subject,
+        question: Question<'_>,
+    ) -> sluice_crds::Decision {
+        let now = question.now.at;
+        let gates = self.world.gates.values().chain(self.world.nested.values());
+        let uncounted: Vec<_> = gates.flat_map(reach::uncounted).collect();
+        let world = self.counted(&uncounted, now);
+        simulate::decide(&world, own, subject, Identity::Unverified, question)
+    }
+
+    /// What is decided about the gate of a scene.
+    pub(crate) fn decide(&self, scene: &mut Scene, question: Question<'_>) -> Decision {
+        let mut decision = scene.decide(question);
+        reach::explain(&mut decision, &reach::uncounted(scene.gate()));
+        decision
+    }
+
+    /// Whether the forces of `gate` count: if the controller has accepted the one in effect, it
+    /// knows who is behind it. One that closes counts at once: whoever asks too early must not be
+    /// told that the gate is open. And where none is in effect, there is nobody to doubt.
+    fn identity(&self, gate: &Gate, now: Timestamp) -> Identity {
+        if self.trust_unverified {
+            return Identity::Trusted;
+        }
+        let accepted = gate
+            .status
+            .as_ref()
+            .and_then(|status| status.r#override.as_ref());
+        let forces = force::read(gate, Identity::Trusted, now);
+        match (forces.asked_for(now), accepted) {
+            (Some(force), Some(accepted)) if is_same(force, accepted) => Identity::Verified,
+            (Some(force), _) if force.state == Setting::Open => Identity::Unverified,
+            (Some(_) | None, _) => Identity::Trusted,
+        }
+    }
+}
+
+/// Statuses have whole seconds.
+fn is_same(force: &force::Force, accepted: &Override) -> bool {
+    let second = |at: Timestamp| at.as_second();
+    force.state == accepted.state
+        && force.by == accepted.by
+        && force.reason == accepted.reason
+        && second(force.until) == second(accepted.until.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use sluice_crds::{GateSpec, GateStatus, State};
+
+    use super::*;
+
+    const NOW: &str = "2026-11-20T18:00:00Z";
+
+    fn forced(accepted_by: Option<&str>) -> (Seen, Gate) {
+        let now: Timestamp = NOW.parse().unwrap();
+        let mut gate = Gate::new("a", GateSpec::default());
+        let annotations = [
+            ("sluice.dev/force", "open"),
+            ("sluice.dev/force-by", "alice"),
+            ("sluice.dev/force-reason", "hotfix"),
+            ("sluice.dev/force-until", "2026-11-20T19:00:00.5Z"),
+        ];
+        let owned = annotations.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        gate.metadata.annotations = Some(owned.into());
+        let accepted = accepted_by.map(|by| Override {
+            state: Setting::Open,
+            by: by.to_owned(),
+            reason: "hotfix".to_owned(),
+            since: Time(now),
+            until: Time("2026-11-20T19:00:00Z".parse().unwrap()),
+        });
+        gate.status = Some(GateStatus {
+            r#override: accepted,
+            ..GateStatus::default()
+        });
+        (
+            Seen {
+                world: World::default(),
+                notes: Vec::new(),
+                trust_unverified: false,
+            },
+            gate,
+        )
+    }
+
+    #[test]
+    fn a_gate_is_not_open_by_a_force_that_nobody_has_accepted() {
+        let now: Timestamp = NOW.parse().unwrap();
+        for (accepted_by, expected) in [(None, State::Closed), (Some("alice"), State::Open)] {
+            let (mut seen, gate) = forced(accepted_by);
+            let key = Key::of(&gate.metadata);
+            seen.world.gates.insert(key.clone(), gate);
+            let mut scene = seen.scene(&key, now).unwrap();
+            let decision = seen.decide(&mut scene, sluice_core::Now::given(now).into());
+            assert_eq!(decision.state, expected, "{accepted_by:?}: {decision:?}");
+        }
+    }
+
+    #[test]
+    fn a_force_that_closes_counts_at_once() {
+        let (seen, mut gate) = forced(None);
+        if let Some(annotations) = &mut gate.metadata.annotations {
+            annotations.insert("sluice.dev/force".to_owned(), "closed".to_owned());
+        }
+        let now = NOW.parse().unwrap();
+        assert_eq!(seen.identity(&gate, now), Identity::Trusted);
+    }
+
+    #[test]
+    fn a_force_counts_once_the_controller_has_accepted_that_very_one() {
+        let now = NOW.parse().unwrap();
+        for (accepted_by, expected) in [
+            (None, Identity::Unverified),
+            (Some("mallory"), Identity::Unverified),
+            (Some("alice"), Identity::Verified),
+        ] {
+            let (seen, gate) = forced(accepted_by);
+            assert_eq!(seen.identity(&gate, now), expected, "{accepted_by:?}");
+        }
+        let (mut seen, gate) = forced(None);
+        seen.trust_unverified = true;
+        assert_eq!(seen.identity(&gate, now), Identity::Trusted);
+    }
+}
