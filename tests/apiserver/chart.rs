@@ -37,8 +37,8 @@ fn the_default_values_render_what_is_needed() -> Result<()> {
         *kinds.entry(types.kind).or_default() += 1;
     }
     let expected = [
-        ("ClusterRole", 7),
-        ("ClusterRoleBinding", 1),
+        ("ClusterRole", 8),
+        ("ClusterRoleBinding", 2),
         ("CustomResourceDefinition", 4),
         ("Deployment", 1),
         ("NetworkPolicy", 1),
