@@ -39,11 +39,11 @@ pub type Reading = crate::reading::Reading<Authors>;
 
 /// The votes on one revision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct Tally<'a> {
     /// Who approves, and until when that counts.
-    pub approved: BTreeMap<String, Timestamp>,
+    pub approved: BTreeMap<&'a str, Timestamp>,
     /// Who rejects.
-    pub rejected: Vec<String>,
+    pub rejected: Vec<&'a str>,
 }
 
 impl Authors {
@@ -162,26 +162,26 @@ impl Approvals {
 
     /// The votes on `revision` that count at `now`: one a person, a rejection for as long as it is
     /// there.
-    pub fn tally(
+    pub fn tally<'a>(
         &self,
-        ballot: &Ballot,
+        ballot: &'a Ballot,
         authors: &[&str],
         revision: &Revision,
         now: Timestamp,
-    ) -> Tally {
+    ) -> Tally<'a> {
         let mut tally = Tally::default();
         let about = ballot.about(revision);
         for approval in about.filter(|approval| approval.metadata.deletion_timestamp.is_none()) {
             let vote = &approval.spec;
             match vote.decision {
-                Vote::Reject if !tally.rejected.contains(&vote.by) => {
-                    tally.rejected.push(vote.by.clone());
+                Vote::Reject if !tally.rejected.contains(&vote.by.as_str()) => {
+                    tally.rejected.push(&vote.by);
                 }
                 Vote::Reject => {}
                 Vote::Approve => {
                     let until = self.counts_until(approval);
                     if until > now && self.may_vote(approval, authors) {
-                        let known = tally.approved.entry(vote.by.clone()).or_insert(until);
+                        let known = tally.approved.entry(&vote.by).or_insert(until);
                         *known = until.max(*known);
                     }
                 }
@@ -326,7 +326,7 @@ impl Approvals {
         if !tally.rejected.is_empty() {
             return format!("{revision} is rejected by {}", tally.rejected.join(", "));
         }
-        let by: Vec<&str> = tally.approved.keys().map(String::as_str).collect();
+        let by: Vec<&str> = tally.approved.keys().copied().collect();
         let by = match by.len() {
             0 => String::new(),
             _ => format!(" ({})", by.join(", ")),
@@ -339,7 +339,7 @@ impl Approvals {
     }
 }
 
-impl Tally {
+impl Tally<'_> {
     /// Until when at least `required` people approve, if they do.
     fn holds_until(&self, required: usize) -> Option<Timestamp> {
         let mut ends: Vec<Timestamp> = self.approved.values().copied().collect();
@@ -351,8 +351,8 @@ impl Tally {
     pub fn status(&self, revision: &Revision) -> ApprovalStatus {
         ApprovalStatus {
             revision: revision.to_string(),
-            approved_by: self.approved.keys().cloned().collect(),
-            rejected_by: self.rejected.clone(),
+            approved_by: self.approved.keys().map(ToString::to_string).collect(),
+            rejected_by: self.rejected.iter().map(ToString::to_string).collect(),
         }
     }
 }

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::{Gate, Require, State};
 
+use crate::clock::Now;
 use crate::duration;
 use crate::gatekeeper::Keeper;
 use crate::question::Question;
@@ -65,6 +66,8 @@ pub struct View<'a> {
     pub identity: Identity,
     /// The way by which the gate comes to depend on itself, if it does.
     pub cycle: Option<&'a str>,
+    /// What the spec of the gate comes to, which is read once.
+    terms: Result<Terms, Refusals>,
 }
 
 impl<'a> View<'a> {
@@ -79,7 +82,13 @@ impl<'a> View<'a> {
             keepers: gate.spec.gatekeepers.iter().map(seek).collect(),
             identity,
             cycle: None,
+            terms: check(gate),
         }
+    }
+
+    /// The annotations that force the gate, as they are at `now`.
+    fn forces(&self, now: Now) -> Forces {
+        force::judge(self.gate, &self.terms, self.identity, now)
     }
 
     fn require(&self) -> Require {
@@ -101,7 +110,7 @@ pub struct Answer {
 /// Whether the gate is open.
 pub fn answer<'q>(view: &View<'_>, question: impl Into<Question<'q>>) -> Answer {
     let question = question.into();
-    let forces = force::judge(view.gate, view.identity, question.now);
+    let forces = view.forces(question.now);
     answer_with(view, &forces, question)
 }
 
@@ -111,7 +120,7 @@ pub fn explain<'q>(
     question: impl Into<Question<'q>>,
 ) -> (Answer, Option<Timestamp>, String) {
     let question = question.into();
-    let forces = force::judge(view.gate, view.identity, question.now);
+    let forces = view.forces(question.now);
     let answer = answer_with(view, &forces, question);
     let verdicts = words::verdicts(view, question);
     let message = words::explain(view, &forces, &answer, &verdicts, None, question);
@@ -121,11 +130,13 @@ pub fn explain<'q>(
 /// What the gate says to another that is nested in it. Each gatekeeper is asked once: asked twice
 /// on every floor, gates that hang together in a chain would take longer with each by double.
 pub(crate) fn opinion(view: &View<'_>, question: Question<'_>) -> Opinion {
-    let forces = force::judge(view.gate, view.identity, question.now);
-    let mut ends = Vec::new();
-    let said = opinions(view, question).inspect(|opinion| ends.extend(opinion.until));
+    let forces = view.forces(question.now);
+    let mut first: Option<Timestamp> = None;
+    let said = opinions(view, question).inspect(|opinion| {
+        first = earliest(first.into_iter().chain(opinion.until), question);
+    });
     let answer = answer_of(view, &forces, question, said);
-    let until = earliest(ends.into_iter().chain(forces.ends()), question);
+    let until = earliest(first.into_iter().chain(forces.ends()), question);
     Opinion {
         until,
         next: until,

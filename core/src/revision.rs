@@ -102,6 +102,11 @@ impl Revision {
         })
     }
 
+    /// The whole of it.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
     /// The branch, tag or other name; for a Helm chart its version.
     pub fn name(&self) -> Option<&str> {
         match (self.at, self.has_digest) {

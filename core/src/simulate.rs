@@ -337,11 +337,11 @@ impl World {
     }
 }
 
-/// Whether what `subject` wants to do may pass the gates of `own` and those of the policies of
-/// `world`, as the controller decides it.
+/// Whether what `subject` wants to do may pass the gates of `own`, if it names any, and those of the
+/// policies of `world`, as the controller decides it.
 pub fn decide(
     world: &World,
-    own: &GateSet,
+    own: Option<&GateSet>,
     subject: Subject,
     identity: Identity,
     question: Question<'_>,
@@ -352,7 +352,7 @@ pub fn decide(
 /// The same gates with all that they depend on, to be asked more than once.
 pub fn gather(
     world: &World,
-    own: &GateSet,
+    own: Option<&GateSet>,
     subject: &Subject,
     identity: Identity,
     question: Question<'_>,

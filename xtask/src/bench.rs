@@ -21,6 +21,8 @@ mod standby;
 pub(crate) enum Command {
     /// "Open now, and when does it change": criterion, beside the `cron` crate.
     Windows,
+    /// A set of gates, decided: criterion.
+    Decide,
     /// Many gates that change at one instant, on a real API server.
     Scale(scale::Arguments),
     /// Many gatekeepers of all kinds, of which some measure what is dead or slow.
@@ -31,17 +33,18 @@ pub(crate) enum Command {
 
 pub(crate) async fn run(command: Command) -> Result<()> {
     match command {
-        Command::Windows => cargo::run(cargo::cargo().args([
-            "bench",
-            "--package",
-            "sluice-core",
-            "--bench",
-            "windows",
-        ])),
+        Command::Windows => criterion("windows"),
+        Command::Decide => criterion("decide"),
         Command::Scale(arguments) => scale::run(arguments).await,
         Command::Mixed(arguments) => mixed::run(arguments).await,
         Command::Check(arguments) => check::run(arguments).await,
     }
+}
+
+/// Runs a benchmark of the pure decisions.
+fn criterion(bench: &str) -> Result<()> {
+    let of = ["bench", "--package", "sluice-core", "--bench", bench];
+    cargo::run(cargo::cargo().args(of))
 }
 
 /// What was measured in a namespace of its own, which is cleared afterwards. None: we were told to

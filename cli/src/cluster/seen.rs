@@ -56,7 +56,7 @@ impl Seen {
     /// controller decides it.
     pub(crate) fn ask(
         &self,
-        own: &GateSet,
+        own: Option<&GateSet>,
         subject: Subject,
         question: Question<'_>,
     ) -> sluice_crds::Decision {

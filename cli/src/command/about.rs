@@ -110,16 +110,16 @@ impl Asker {
     }
 }
 
-/// The set of these gates.
-pub(super) fn set(require: Require, names: &[String]) -> GateSet {
+/// The set of these gates. None: there are none, and those of policies decide alone.
+pub(super) fn set(require: Require, names: &[String]) -> Option<GateSet> {
     let reference = |name: &String| GateReference {
         name: name.clone(),
         namespace: None,
     };
-    GateSet {
+    (!names.is_empty()).then(|| GateSet {
         require,
         refs: names.iter().map(reference).collect(),
-    }
+    })
 }
 
 /// What is asked about a revision, or about any, at an instant.

@@ -75,7 +75,7 @@ impl Check {
         };
         let question = self.about.at(now);
         let subject = self.asker.subject(&connection.namespace, &self.about);
-        let decision = seen.ask(&set(self.require, &names), subject, question);
+        let decision = seen.ask(set(self.require, &names).as_ref(), subject, question);
         for note in &seen.notes {
             output::note(format_args!("warning: {note}"));
         }

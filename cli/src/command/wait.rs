@@ -137,7 +137,7 @@ impl Wait {
         let scene = seen.scene(&key, question.now.at);
         let gate = seen.decide(&mut scene.context("the gate went away")?, question);
         let subject = self.asker.subject(&connection.namespace, &self.about);
-        let decision = seen.ask(&set(Require::All, &names), subject, question);
+        let decision = seen.ask(set(Require::All, &names).as_ref(), subject, question);
         let held_back = gate.state == State::Open && !decision.allowed;
         Ok(Look {
             is_wanted: match self.wanted {

@@ -4,7 +4,6 @@ use anyhow::{Context, Result};
 use clap::Args;
 use sluice_core::Now;
 use sluice_core::simulate::{Decision, Key};
-use sluice_crds::Require;
 
 use super::about::{self, About, Asker};
 use crate::arguments::Globals;
@@ -81,7 +80,7 @@ impl Why {
     fn consumer(&self, seen: &Seen, namespace: &str, name: &str, now: Now) -> Result<String> {
         let question = self.about.at(now);
         let subject = Asker::named(name)?.subject(namespace, &self.about);
-        let decision = seen.ask(&about::set(Require::All, &[]), subject, question);
+        let decision = seen.ask(None, subject, question);
         let mut text = explain::sum(&format!("{namespace}/{name}"), &decision);
         for checked in &decision.checked {
             let Some((namespace, name)) = checked.gate.split_once('/') else {

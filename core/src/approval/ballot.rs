@@ -15,8 +15,12 @@ pub const MOST_VOTES: usize = 10_000;
 /// The approvals for one gatekeeper, each read once.
 #[derive(Clone, Debug, Default)]
 pub struct Ballot {
-    /// By what [`key`] says of their revisions; those whose revision nobody can read under none.
-    votes: HashMap<Option<Box<str>>, Vec<Cast>>,
+    /// By the digests of their revisions.
+    by_digest: HashMap<Box<str>, Vec<Cast>>,
+    /// Those of revisions without a digest, by what [`named`] makes of their names.
+    by_name: HashMap<Box<str>, Vec<Cast>>,
+    /// Those whose revision nobody can read.
+    vague: Vec<Cast>,
     count: usize,
 }
 
@@ -47,31 +51,35 @@ impl Ballot {
     /// Adds an approval.
     pub fn insert(&mut self, approval: Arc<Approval>) {
         let revision = Revision::parse(&approval.spec.revision).ok();
-        let place = revision.as_ref().map(key);
         let cast = Cast { approval, revision };
-        self.votes.entry(place).or_default().push(cast);
+        match place(cast.revision.as_ref()) {
+            Place::Digest(digest) => self.by_digest.entry(digest).or_default().push(cast),
+            Place::Name(name) => self.by_name.entry(name).or_default().push(cast),
+            Place::Vague => self.vague.push(cast),
+        }
         self.count += 1;
     }
 
     /// Takes an approval out that was added before.
     pub fn remove(&mut self, approval: &Approval) {
-        let place = Revision::parse(&approval.spec.revision).ok();
-        let place = place.as_ref().map(key);
-        let Some(votes) = self.votes.get_mut(&place) else {
-            return;
-        };
         let name = &approval.metadata.name;
-        let before = votes.len();
-        votes.retain(|cast| cast.approval.metadata.name != *name);
-        self.count -= before - votes.len();
-        if votes.is_empty() {
-            self.votes.remove(&place);
-        }
+        let others = |cast: &Cast| cast.approval.metadata.name != *name;
+        let revision = Revision::parse(&approval.spec.revision).ok();
+        self.count -= match place(revision.as_ref()) {
+            Place::Digest(digest) => retain(&mut self.by_digest, &digest, others),
+            Place::Name(name) => retain(&mut self.by_name, &name, others),
+            Place::Vague => {
+                let before = self.vague.len();
+                self.vague.retain(others);
+                before - self.vague.len()
+            }
+        };
     }
 
     /// All of them, with their revisions.
     pub(super) fn all(&self) -> impl Iterator<Item = (&Arc<Approval>, Option<&Revision>)> {
-        let all = self.votes.values().flatten();
+        let all = self.by_digest.values().chain(self.by_name.values());
+        let all = all.flatten().chain(&self.vague);
         all.map(|cast| (&cast.approval, cast.revision.as_ref()))
     }
 
@@ -79,10 +87,12 @@ impl Ballot {
     /// of; but a rejection of it counts: of a name without its digest for whatever bears that name,
     /// and of what nobody can read for everything.
     pub(super) fn about(&self, revision: &Revision) -> impl Iterator<Item = &Arc<Approval>> {
-        let by_name = revision.digest().and(revision.name()).map(named);
-        let places = [Some(Some(key(revision))), by_name.map(Some), Some(None)];
-        let found = places.into_iter().flatten();
-        let found = found.filter_map(|place| self.votes.get(&place)).flatten();
+        let by_digest = revision.digest().and_then(|it| self.by_digest.get(it));
+        // Hardly ever is there any, and a name takes longer to read than a digest to find.
+        let name = revision.name().filter(|_| !self.by_name.is_empty());
+        let by_name = name.and_then(|name| self.by_name.get(&named(name)));
+        let found = by_digest.into_iter().chain(by_name).flatten();
+        let found = found.chain(&self.vague);
         let found = found.filter(|cast| cast.is_about(revision));
         found.map(|cast| &cast.approval)
     }
@@ -109,15 +119,41 @@ impl Cast {
     }
 }
 
-/// The same for all revisions that are the same: see [`Revision::is`].
-fn key(revision: &Revision) -> Box<str> {
-    match (revision.digest(), revision.name()) {
-        (Some(digest), _) => digest.into(),
-        (None, name) => named(name.unwrap_or_default()),
+/// Where the votes on a revision are kept: in the same place for all that are the same (see
+/// [`Revision::is`]).
+enum Place {
+    Digest(Box<str>),
+    Name(Box<str>),
+    Vague,
+}
+
+fn place(revision: Option<&Revision>) -> Place {
+    match revision.map(|revision| (revision.digest(), revision.name())) {
+        Some((Some(digest), _)) => Place::Digest(digest.into()),
+        Some((None, name)) => Place::Name(named(name.unwrap_or_default())),
+        None => Place::Vague,
     }
 }
 
-/// Of a revision that is only a name. No name has a space, nor has a digest.
+/// Keeps some of the votes in a place. Returns how many it did not.
+fn retain(
+    votes: &mut HashMap<Box<str>, Vec<Cast>>,
+    place: &str,
+    keep: impl FnMut(&Cast) -> bool,
+) -> usize {
+    let Some(casts) = votes.get_mut(place) else {
+        return 0;
+    };
+    let before = casts.len();
+    casts.retain(keep);
+    let gone = before - casts.len();
+    if casts.is_empty() {
+        votes.remove(place);
+    }
+    gone
+}
+
+/// What a name without a digest is found by: versions without their build metadata.
 fn named(name: &str) -> Box<str> {
     let version = Revision::parse(name).ok();
     match version.as_ref().and_then(Revision::version) {

@@ -155,12 +155,17 @@ pub fn is_asked_for(gate: &Gate) -> bool {
 
 /// Reads a gate's annotations at `at`, an instant that is given and not measured.
 pub fn read(gate: &Gate, identity: Identity, at: Timestamp) -> Forces {
-    judge(gate, identity, Now::given(at))
+    judge(gate, &super::check(gate), identity, Now::given(at))
 }
 
-/// Reads a gate's annotations at `now`.
-pub(super) fn judge(gate: &Gate, identity: Identity, now: Now) -> Forces {
-    let mut forces = Forces::none(super::check(gate));
+/// Reads a gate's annotations at `now`, under the terms that its spec comes to.
+pub(super) fn judge(
+    gate: &Gate,
+    terms: &Result<Terms, Refusals>,
+    identity: Identity,
+    now: Now,
+) -> Forces {
+    let mut forces = Forces::none(terms.clone());
     let annotations = match &gate.metadata.annotations {
         Some(annotations) if is_asked_for(gate) => annotations,
         _ => return forces,

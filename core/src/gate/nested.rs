@@ -139,6 +139,7 @@ impl Gathered {
             keepers: self.keepers.iter().map(sight).collect(),
             identity: self.identity,
             cycle: self.cycle.as_deref(),
+            terms: super::check(gate),
         }
     }
 

@@ -35,7 +35,7 @@ pub struct Report {
 
 /// What the status of a gate should say at `now`, once its annotations are completed.
 pub fn report(view: &View<'_>, now: Now) -> Report {
-    let mut forces = force::judge(view.gate, view.identity, now);
+    let mut forces = view.forces(now);
     let Some(completion) = forces.completion.take() else {
         return compose(view, &forces, words::of_clock(now.trust).as_deref(), now);
     };
@@ -44,7 +44,7 @@ pub fn report(view: &View<'_>, now: Now) -> Report {
         gate: &gate,
         ..view.clone()
     };
-    let forces = force::judge(&gate, view.identity, now);
+    let forces = completed.forces(now);
     Report {
         completion: Some(completion),
         ..compose(&completed, &forces, None, now)
@@ -54,7 +54,7 @@ pub fn report(view: &View<'_>, now: Now) -> Report {
 /// The same, where the API server does not let us complete the annotations: `obstacle` says what
 /// it refused, and why.
 pub fn report_uncompleted(view: &View<'_>, now: Now, obstacle: &str) -> Report {
-    let forces = force::judge(view.gate, view.identity, now);
+    let forces = view.forces(now);
     compose(view, &forces, Some(obstacle), now)
 }
 
@@ -78,7 +78,7 @@ pub struct Told {
 /// What there is to tell of a gate to whoever asks `question`.
 pub fn told<'q>(view: &View<'_>, question: impl Into<Question<'q>>) -> Told {
     let question = question.into();
-    let forces = force::judge(view.gate, view.identity, question.now);
+    let forces = view.forces(question.now);
     tell(view, &forces, None, question).0
 }
 

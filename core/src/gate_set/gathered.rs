@@ -43,9 +43,16 @@ struct Added {
     doubt: Option<String>,
 }
 
-/// What `subject`, which names `own`, has to pass at `at`.
-pub fn gather(sources: &impl Sources, own: &GateSet, subject: &Subject, at: Timestamp) -> Gathered {
-    let mut sets = vec![GatheredSet::of(sources, own, None, &subject.namespace, at)];
+/// What `subject`, which names `own`, has to pass at `at`. None: it names no gates, and those of
+/// policies decide alone.
+pub fn gather(
+    sources: &impl Sources,
+    own: Option<&GateSet>,
+    subject: &Subject,
+    at: Timestamp,
+) -> Gathered {
+    let own = own.map(|own| GatheredSet::of(sources, own, None, &subject.namespace, at));
+    let mut sets = Vec::from_iter(own);
     for (name, policy) in sources.policies() {
         sets.extend(added(sources, name, policy, subject, at));
     }
@@ -132,7 +139,7 @@ impl GatheredSet {
 }
 
 impl Gathered {
-    /// The sets, of which the first is the subject's own.
+    /// The sets, of which the first is the subject's own if it names any gates.
     pub fn sets(&self) -> Vec<Set<'_>> {
         self.0.iter().map(GatheredSet::set).collect()
     }

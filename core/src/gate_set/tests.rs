@@ -111,5 +111,5 @@ fn ask(world: &World, set: &GateSet, revision: Option<&str>) -> Decision {
     };
     let now = Now::given(NOW.parse().unwrap());
     let question = Question::new(now, revision.as_ref());
-    simulate::decide(world, set, subject, Identity::Trusted, question)
+    simulate::decide(world, Some(set), subject, Identity::Trusted, question)
 }

@@ -42,8 +42,13 @@ const STRANGERS: Rate = Rate {
 /// Whoever decides.
 pub trait Decide: Send + Sync + 'static {
     /// Whether `subject` may go out with `revision`, now. The gates of `set` have their
-    /// namespaces.
-    fn decide(&self, set: &GateSet, subject: &Subject, revision: Option<&Revision>) -> Decision;
+    /// namespaces. None: it names no gates, and those of policies decide alone.
+    fn decide(
+        &self,
+        set: Option<&GateSet>,
+        subject: &Subject,
+        revision: Option<&Revision>,
+    ) -> Decision;
 
     /// Whether all is known that decisions are made from.
     fn synced(&self) -> bool;
@@ -153,7 +158,7 @@ impl Asking {
         question: &Question,
     ) -> Result<(), Refused> {
         let namespace = (question.subject.namespace.as_str(), None, "namespace");
-        let unnamed = question.set.refs.is_empty().then_some(namespace);
+        let unnamed = question.set.is_none().then_some(namespace);
         let named = question
             .gates()
             .map(|(namespace, name, field)| (namespace, Some(name), field));
@@ -178,7 +183,7 @@ impl Asking {
             revision,
             ..
         } = question;
-        let decision = self.decide.decide(set, subject, revision.as_ref());
+        let decision = self.decide.decide(set.as_ref(), subject, revision.as_ref());
         self.decisions
             .tell(decision, caller.map(Caller::name))
             .await

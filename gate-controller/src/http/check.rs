@@ -123,7 +123,7 @@ pub(super) async fn answer(
     // One before it is read, the others when it is known how many they are.
     asking.take(who, 1)?;
     let question = question(read(&whole(body).await?, FORM)?)?;
-    asking.take(who, question.set.refs.len().saturating_sub(1))?;
+    asking.take(who, question.others())?;
     asking.may_check(&caller, &question).await?;
     let answer = asking.decide(&question, Some(&caller)).await;
     Ok(json(StatusCode::OK, &answer.decision))

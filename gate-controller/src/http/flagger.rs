@@ -106,7 +106,7 @@ async fn check(
     let who = who.map_or_else(|| Who::at(remote.0), |caller| Who::Caller(caller.key));
     asking.take(who, 1)?;
     let question = question(read(&whole(body).await?, FORM)?)?;
-    asking.take(who, question.set.refs.len() - 1)?;
+    asking.take(who, question.others())?;
     if let Some(caller) = &caller {
         asking.may_check(caller, &question).await?;
     }

@@ -15,8 +15,8 @@ const QUOTED: usize = 80;
 /// Whether something may go out.
 #[derive(Clone, Debug)]
 pub(super) struct Question {
-    /// The gates that it is about. Each has its namespace.
-    pub(super) set: GateSet,
+    /// The gates that it is about. Each has its namespace. None: those of policies decide alone.
+    pub(super) set: Option<GateSet>,
     /// Who wants to do what.
     pub(super) subject: Subject,
     /// With which revision.
@@ -69,7 +69,7 @@ impl Question {
             fields.push(field);
         }
         Ok(Self {
-            set: GateSet { require, refs },
+            set: Some(GateSet { require, refs }),
             subject: Subject {
                 revision: revision.as_ref().map(Revision::to_string),
                 ..subject
@@ -95,10 +95,7 @@ impl Question {
             return Err(Refusal::new(list, problem, remedy));
         }
         Ok(Self {
-            set: GateSet {
-                require: Require::All,
-                refs: Vec::new(),
-            },
+            set: None,
             subject: Subject {
                 revision: revision.as_ref().map(Revision::to_string),
                 ..subject
@@ -108,9 +105,15 @@ impl Question {
         })
     }
 
+    /// How many gates it is about besides the first.
+    pub(super) fn others(&self) -> usize {
+        self.fields.len().saturating_sub(1)
+    }
+
     /// Namespace, name and field of each gate.
     pub(super) fn gates(&self) -> impl Iterator<Item = (&str, &str, &str)> {
-        self.set.refs.iter().zip(&self.fields).map(|(gate, field)| {
+        let gates = self.set.iter().flat_map(|set| &set.refs);
+        gates.zip(&self.fields).map(|(gate, field)| {
             let namespace = gate.namespace.as_deref();
             let namespace = namespace.unwrap_or(&self.subject.namespace);
             (namespace, gate.name.as_str(), field.as_str())

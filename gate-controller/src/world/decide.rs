@@ -24,7 +24,12 @@ pub struct Decider {
 }
 
 impl Decide for Decider {
-    fn decide(&self, set: &GateSet, subject: &Subject, revision: Option<&Revision>) -> Decision {
+    fn decide(
+        &self,
+        set: Option<&GateSet>,
+        subject: &Subject,
+        revision: Option<&Revision>,
+    ) -> Decision {
         let now = self.world.now(self.clock.now());
         let gathered = gate_set::gather(self.world.as_ref(), set, subject, now.at);
         gathered.decide(subject.clone(), Question::new(now, revision))

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, CustomResourceExt};
 use serde_json::json;
-use sluice_crds::{Gate, Gatekeeper};
+use sluice_crds::{Gate, GatePolicy, Gatekeeper};
 
 use super::scene::{CONTROLLER, GATE, Scene, annotations, refused_by};
 
@@ -19,6 +19,17 @@ async fn the_controller_alone_writes_status() -> Result<()> {
         "metadata": {"name": "switch"}, "spec": {"manual": {"state": "closed"}},
     });
     let admin = scene.cluster().client().await?;
+    let policies: Api<GatePolicy> = Api::all(admin.clone());
+    let name = scene.namespace();
+    let policy = json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "GatePolicy", "metadata": {"name": name},
+        "spec": {
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}},
+            "gates": {"refs": [{"name": GATE, "namespace": name}]},
+        },
+    });
+    let policy: GatePolicy = serde_json::from_value(policy)?;
+    policies.create(&PostParams::default(), &policy).await?;
     let gatekeepers: Api<Gatekeeper> = Api::namespaced(admin, scene.namespace());
     let switch: Gatekeeper = serde_json::from_value(switch)?;
     gatekeepers.create(&PostParams::default(), &switch).await?;
@@ -38,6 +49,11 @@ async fn the_controller_alone_writes_status() -> Result<()> {
         let answer = gatekeepers.patch_status("switch", &parameters, &lie).await;
         refused_by("sluice-status-writers", answer, &expected)?;
     }
+    let ready = Patch::Merge(json!({"status": {"observedGeneration": 1}}));
+    let answer = policies.patch_status(name, &parameters, &ready).await;
+    let expected = "status: is written by the controller alone, and \"admin\" is not it";
+    refused_by("sluice-status-writers", answer, expected)?;
+    policies.delete(name, &Default::default()).await?;
     let gates = scene.gates(CONTROLLER).await?;
     gates.patch_status(GATE, &parameters, &lie).await?;
     Ok(())

@@ -213,6 +213,28 @@ impl nested::Sources for Strict<'_> {
     }
 }
 
+/// Whoever names no gates of its own is held back by those of policies alone, and by nothing said.
+#[test]
+fn without_gates_of_its_own_policies_decide_alone() {
+    for (text, allowed) in [
+        ("", false),
+        (FREEZE, false),
+        (&FREEZE.replace("spec: {}", "spec: {default: open}"), true),
+    ] {
+        let world = world(text);
+        let subject = ask(&world, &own(), None).subject;
+        let now = Now::given(NOW.parse().unwrap());
+        let decision = simulate::decide(&world, None, subject, Identity::Trusted, now.into());
+        assert_eq!(decision.allowed, allowed, "{text}: {decision:#?}");
+        let expected = if text.is_empty() {
+            "no gate is named"
+        } else {
+            "platform/freeze"
+        };
+        assert!(decision.message.contains(expected), "{}", decision.message);
+    }
+}
+
 impl Sources for Strict<'_> {
     fn policies(&self) -> Vec<(String, Readable)> {
         self.seen().policies()
@@ -232,7 +254,7 @@ fn a_forbidden_namespace_is_closed_to_subjects_and_not_to_policies() {
     let subject = ask(&world, &own(), None).subject;
     let at = NOW.parse().unwrap();
     let decide = |own: &GateSet| {
-        let gathered = gather(&Strict(&world), own, &subject, at);
+        let gathered = gather(&Strict(&world), Some(own), &subject, at);
         let now = Now::given(at);
         let decision = gathered.decide(subject.clone(), now);
         assert_eq!(gathered.rule(now).allowed, decision.allowed);
