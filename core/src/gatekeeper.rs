@@ -283,14 +283,14 @@ impl Keeper {
     pub(crate) fn wavers(&self) -> bool {
         match self.rule.as_ref() {
             Ok(Rule::Metric(_) | Rule::Http(_)) => true,
+            Ok(Rule::Gates) => self.evidence.nested_wavers(),
             Ok(
                 Rule::Schedule { .. }
                 | Rule::Manual
                 | Rule::Revisions(_)
                 | Rule::Objects(_)
                 | Rule::Approval(_)
-                | Rule::External
-                | Rule::Gates,
+                | Rule::External,
             )
             | Err(_) => false,
         }

@@ -37,6 +37,9 @@ pub struct Cadence {
 pub enum Trouble {
     /// Nobody answers: `onError` decides once the last answer has run out.
     Unavailable(String),
+    /// Nobody was asked, for want of a turn: closed once the last answer has run out. Who delays
+    /// others must not open their gates by it.
+    Unasked(String),
     /// Somebody answers, and it makes no sense: closed once the last answer has run out, until
     /// somebody mends it.
     Broken(String),
@@ -46,7 +49,7 @@ impl Trouble {
     /// What is wrong, in words.
     pub fn why(&self) -> &str {
         match self {
-            Trouble::Unavailable(why) | Trouble::Broken(why) => why,
+            Trouble::Unavailable(why) | Trouble::Unasked(why) | Trouble::Broken(why) => why,
         }
     }
 }
@@ -140,6 +143,7 @@ impl<A> Standing<'_, A> {
             Standing::Trouble(Trouble::Unavailable(_)) => {
                 Opinion::of(on_error.into(), Reason::EvidenceUnavailable)
             }
+            Standing::Trouble(Trouble::Unasked(_)) => Opinion::closed(Reason::Expired),
             Standing::Trouble(Trouble::Broken(_)) => Opinion::closed(Reason::EvidenceBroken),
             Standing::Expired(_) => Opinion::closed(Reason::Expired),
         }

@@ -5,7 +5,7 @@
 //! and instants. What goes out: the [`Decision`] of a gate at an instant, and the [`Stretches`]
 //! that it stays open or closed for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -136,6 +136,8 @@ pub struct World {
     pub policies: BTreeMap<String, Readable>,
     /// The labels of namespaces.
     pub namespaces: BTreeMap<String, Labels>,
+    /// What objects in a namespace name elsewhere, and may not.
+    pub forbidden: BTreeSet<(String, Key)>,
     /// The ConfigMaps. None: it may not be read.
     pub config_maps: BTreeMap<Key, Option<ConfigMap>>,
     /// What gatekeepers have seen that measure something, as it was given.

@@ -26,6 +26,11 @@ pub mod told {
     pub const ACTION: &str = "sluice.dev/subject-action";
     /// An annotation: the revision that it wants to do it with, where it names one.
     pub const REVISION: &str = "sluice.dev/subject-revision";
+    /// An annotation: who asked, where that is known.
+    pub const ASKED_BY: &str = "sluice.dev/asked-by";
+    /// An annotation: the gates that were asked for the subject's own sake, as `namespace/name`,
+    /// with commas between them.
+    pub const ASKED: &str = "sluice.dev/asked";
     /// An annotation: the gates that decided, as `namespace/name`, with commas between them.
     pub const GATES: &str = "sluice.dev/decided-by";
     /// An annotation: since when the outcome has been the same, RFC 3339.

@@ -16,13 +16,16 @@ const EVERY: Duration = Duration::from_secs(60);
 /// How long one comparison may take: its own length is its error.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Waits until the clocks should be compared again.
+/// How soon after a first comparison that failed.
+const SOON: Duration = Duration::from_secs(1);
+
+/// Waits until the clocks should be compared again, or for the first time.
 #[allow(
     clippy::disallowed_methods,
     reason = "on the monotonic clock: the other one is in question"
 )]
-pub async fn pause() {
-    tokio::time::sleep(EVERY).await;
+pub async fn pause(is_known: bool) {
+    tokio::time::sleep(if is_known { EVERY } else { SOON }).await;
 }
 
 /// Compares the clocks once. None: the API server did not say what time it is.

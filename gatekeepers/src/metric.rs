@@ -9,11 +9,13 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use sluice_core::metric::{self, Answer, Observed, Rule};
 use sluice_crds::Gatekeeper;
 use sluice_crds::gatekeeper::{self as api, MetricStatus};
+
+use tokio::time::Instant;
 
 use crate::egress::{Request, Schemes};
 use crate::polling::{self, Beat, Keys, Miss, persist};
@@ -51,7 +53,11 @@ pub(crate) async fn observe(
     }
     let (namespace, name) = (namespace(object), object.name_any());
     let asking = || ask(spec, &rule, clients, &namespace);
+    let began = Instant::now();
     let attempt = persist(rule.cadence, RETRIES, asking).await;
+    // To the second, as statuses have it.
+    let took = i64::try_from(began.elapsed().as_secs()).unwrap_or(i64::MAX);
+    let answered = now.saturating_add(SignedDuration::from_secs(took));
     if let Err(trouble) = &attempt {
         let why = trouble.why();
         if last.and_then(|last| last.observed.polled.error()) != Some(why) {
@@ -64,7 +70,11 @@ pub(crate) async fn observe(
         (None, None) => None,
     };
     let failed = attempt.is_err();
-    let observed = Observed::next(before, attempt, &rule, now);
+    let mut observed = Observed::next(before, attempt, &rule, now);
+    if observed.within_since == Some(now) {
+        // A row is no longer than it is known to be, however long the first answer took.
+        observed.within_since = Some(answered.unwrap_or(Timestamp::MAX));
+    }
     let about = (spec, rule);
     Some(Seen::next(last, about, observed, failed, &beat, now))
 }

@@ -227,7 +227,7 @@ where
         Ok(tried) => tried.map_err(|miss| miss.trouble),
         Err(_) => Err(latest.unwrap_or_else(|| {
             let interval = duration::text(cadence.interval);
-            Trouble::Unavailable(format!("no turn to ask within the interval of {interval}"))
+            Trouble::Unasked(format!("no turn to ask within the interval of {interval}"))
         })),
     }
 }

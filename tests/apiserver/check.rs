@@ -38,10 +38,10 @@ pub struct Desk {
     _shutdown: DropGuard,
 }
 
-struct Answer {
-    status: StatusCode,
+pub struct Answer {
+    pub status: StatusCode,
     again: bool,
-    body: Value,
+    pub body: Value,
 }
 
 impl Answer {
@@ -148,7 +148,7 @@ impl Desk {
         .await
     }
 
-    async fn post(&self, path: &str, credentials: &str, body: &Value) -> Result<Answer> {
+    pub async fn post(&self, path: &str, credentials: &str, body: &Value) -> Result<Answer> {
         let request = Request::post(path)
             .header(AUTHORIZATION, credentials)
             .body(Body::from(body.to_string().into_bytes()))?;

@@ -5,6 +5,7 @@ mod asking;
 mod calendars;
 mod forcing;
 mod namespaces;
+mod pending;
 mod policies;
 mod voting;
 mod waiting;

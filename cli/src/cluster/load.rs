@@ -7,9 +7,8 @@ use anyhow::{Result, bail};
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams};
-use sluice_core::gate::nested::FORBIDDEN;
 use sluice_core::simulate::{Key, Origin, World};
-use sluice_crds::{Approval, Gate, Gatekeeper};
+use sluice_crds::{Approval, Gate, Gatekeeper, Subject};
 
 use super::{Connection, Seen, explain, policies, reach, status};
 
@@ -25,8 +24,8 @@ const PAGE: u32 = 500;
 pub(crate) enum Scope {
     /// Those of these names, in the connection's namespace.
     Named(Vec<String>),
-    /// The same, with those that gate policies add to every question in that namespace.
-    Asked(Vec<String>),
+    /// The same, with those that gate policies add to what somebody wants to do there.
+    Asked(Vec<String>, Box<Subject>),
     /// All in the connection's namespace.
     Namespace,
     /// All.
@@ -47,7 +46,7 @@ pub(crate) async fn load(
         ..World::default()
     };
     world.gates = match scope {
-        Scope::Named(names) | Scope::Asked(names) => named(connection, names).await?,
+        Scope::Named(names) | Scope::Asked(names, _) => named(connection, names).await?,
         Scope::Namespace => {
             gates(&Api::namespaced(
                 connection.client.clone(),
@@ -58,10 +57,11 @@ pub(crate) async fn load(
         Scope::Everywhere => gates(&Api::all(connection.client.clone())).await?,
     };
     let mut notes = Vec::new();
-    if let Scope::Asked(_) = scope {
-        notes = policies::add(connection, &mut world).await?;
+    if let Scope::Asked(_, subject) = scope {
+        notes = policies::add(connection, &mut world, subject).await?;
     }
     nested(connection, &mut world).await?;
+    world.forbidden = reach::forbidden(&world);
     world.approvals = approvals(connection, &world.gatekeepers).await?;
     world.config_maps = config_maps(connection, &world.gatekeepers).await;
     Ok(Seen {
@@ -127,7 +127,7 @@ async fn nested(connection: &Connection, world: &mut World) -> Result<()> {
         let keepers = gatekeepers(connection, &fresh, &known).await?;
         let wanted: BTreeSet<Key> = keepers
             .values()
-            .flat_map(|keeper| named_by(keeper))
+            .flat_map(|keeper| reach::named_by(keeper))
             .filter(|key| !world.gates.contains_key(key) && !world.nested.contains_key(key))
             .collect();
         world.gatekeepers.extend(keepers);
@@ -138,21 +138,6 @@ async fn nested(connection: &Connection, world: &mut World) -> Result<()> {
         world.nested.extend(keyed);
     }
     Ok(())
-}
-
-/// The gates that a gatekeeper names; those in other namespaces if its controller has said what
-/// comes of them, and not that they do not count.
-fn named_by(keeper: &Gatekeeper) -> Vec<Key> {
-    let own = Key::of(&keeper.metadata).namespace;
-    let status = keeper.status.as_ref();
-    let status = status.filter(|it| it.observed_generation == keeper.metadata.generation);
-    let verdict = status.and_then(|status| status.verdict.as_ref());
-    let reach = verdict.is_some_and(|said| !said.message.contains(FORBIDDEN));
-    let references = keeper.spec.gates.iter().flat_map(|gates| &gates.refs);
-    references
-        .map(|it| Key::from_reference(&own, it.namespace.as_deref(), &it.name))
-        .filter(|key| reach || key.namespace == own)
-        .collect()
 }
 
 /// Gates of any namespace, as far as they are there.

@@ -8,9 +8,9 @@ use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::{Resource, ResourceExt};
-use sluice_core::gate_policy::Readable;
+use sluice_core::gate_policy::{self, Concern, Readable};
 use sluice_core::simulate::{Key, World};
-use sluice_crds::{Gate, GatePolicy};
+use sluice_crds::{Gate, GatePolicy, Subject};
 
 use super::{Connection, explain, load, status};
 
@@ -20,7 +20,11 @@ use super::{Connection, explain, load, status};
 ///
 /// # Errors
 /// The policies cannot be listed.
-pub(super) async fn add(connection: &Connection, world: &mut World) -> Result<Vec<String>> {
+pub(super) async fn add(
+    connection: &Connection,
+    world: &mut World,
+    subject: &Subject,
+) -> Result<Vec<String>> {
     for (name, policy) in policies(connection).await? {
         world.policies.insert(name, policy);
     }
@@ -36,13 +40,19 @@ pub(super) async fn add(connection: &Connection, world: &mut World) -> Result<Ve
                 .namespaces
                 .insert(connection.namespace.clone(), labels);
         }
+        // Only policies that choose by labels have to know them.
+        Err(_) if !chooses(world) => {}
         Err(error) => {
             let what = format!("read the labels of the namespace {}", connection.namespace);
             let error = explain(error, &what);
             notes.push(format!("{error}; every gate policy counts"));
         }
     }
-    let named = world.policies.values().flatten();
+    let labels = || world.namespaces.get(&connection.namespace).cloned();
+    let concerns = |policy: &&Arc<GatePolicy>| {
+        gate_policy::concerns(&policy.spec, subject, labels) != Concern::No
+    };
+    let named = world.policies.values().flatten().filter(concerns);
     let named = named.flat_map(|policy| &policy.spec.gates.refs);
     let wanted: BTreeSet<Key> = named
         .filter_map(|gate| {
@@ -73,6 +83,12 @@ pub(super) async fn add(connection: &Connection, world: &mut World) -> Result<Ve
         }
     }
     Ok(notes)
+}
+
+/// Whether any policy chooses namespaces by their labels.
+fn chooses(world: &World) -> bool {
+    let mut policies = world.policies.values().flatten();
+    policies.any(|policy| !policy.spec.namespace_selector.is_empty())
 }
 
 /// Every policy by its name. There are none where the API server does not know the kind.

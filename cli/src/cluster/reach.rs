@@ -4,11 +4,14 @@
 //! nobody here knows them. What comes in: a gate. What goes out: the gatekeepers that its status
 //! says the controller does not count, and those of which it has not said anything yet.
 
+use std::collections::BTreeSet;
+
 use sluice_core::Reason;
-use sluice_core::simulate::{Decision, Key};
+use sluice_core::gate::nested::FORBIDDEN;
+use sluice_core::simulate::{Decision, Key, World};
 use sluice_crds::gate::GatekeeperVerdict;
 use sluice_crds::gatekeeper::VerdictStatus;
-use sluice_crds::{Gate, State};
+use sluice_crds::{Gate, Gatekeeper, State};
 
 /// Why a gatekeeper in another namespace does not count.
 const NOT_COUNTED: [Reason; 2] = [Reason::CrossNamespaceRef, Reason::Missing];
@@ -36,6 +39,43 @@ pub(super) fn uncounted(gate: &Gate) -> Vec<(Key, VerdictStatus)> {
             Some((key, verdict))
         })
         .collect()
+}
+
+/// The gates that a gatekeeper names; those in other namespaces if its controller has said what
+/// comes of them, and not that they do not count.
+pub(super) fn named_by(keeper: &Gatekeeper) -> Vec<Key> {
+    let (counted, _) = nested(keeper);
+    counted
+}
+
+/// The gates that a gatekeeper names, those that count and those that do not.
+fn nested(keeper: &Gatekeeper) -> (Vec<Key>, Vec<Key>) {
+    let own = Key::of(&keeper.metadata).namespace;
+    let status = keeper.status.as_ref();
+    let status = status.filter(|it| it.observed_generation == keeper.metadata.generation);
+    let verdict = status.and_then(|status| status.verdict.as_ref());
+    let reach = verdict.is_some_and(|said| !said.message.contains(FORBIDDEN));
+    let references = keeper.spec.gates.iter().flat_map(|gates| &gates.refs);
+    references
+        .map(|it| Key::from_reference(&own, it.namespace.as_deref(), &it.name))
+        .partition(|key| reach || key.namespace == own)
+}
+
+/// What gates and gatekeepers name in other namespaces and does not count, each with the namespace
+/// of whoever names it: a policy, or somebody in another namespace, may name the same all the same.
+pub(super) fn forbidden(world: &World) -> BTreeSet<(String, Key)> {
+    let gates = world.gates.iter().chain(&world.nested);
+    let by_gates = gates.flat_map(|(key, gate)| {
+        let named = uncounted(gate).into_iter();
+        named.map(|(named, _)| (key.namespace.clone(), named))
+    });
+    let by_keepers = world.gatekeepers.iter().flat_map(|(key, keeper)| {
+        let (_, named) = nested(keeper);
+        named
+            .into_iter()
+            .map(|named| (key.namespace.clone(), named))
+    });
+    by_gates.chain(by_keepers).collect()
 }
 
 fn find<'a>(verdicts: &'a [GatekeeperVerdict], key: &Key) -> Option<&'a VerdictStatus> {

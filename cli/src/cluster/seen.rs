@@ -3,15 +3,12 @@
 //! What comes in: the objects, and an instant. What goes out: decisions, by the same functions as
 //! the controller's.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use sluice_core::gate::{Identity, force};
 use sluice_core::question::Question;
 use sluice_core::simulate::{self, Decision, Key, Scene, World};
 use sluice_crds::gate::Override;
-use sluice_crds::gatekeeper::VerdictStatus;
-use sluice_crds::{Gate, GateSet, Gatekeeper, Setting, Subject};
+use sluice_crds::{Gate, GateSet, Setting, Subject};
 
 use super::reach;
 
@@ -30,21 +27,18 @@ impl Seen {
         let known = self.world.gates.get(key);
         let gate = known.or_else(|| self.world.nested.get(key))?;
         let identity = self.identity(gate, now);
-        let uncounted = reach::uncounted(gate);
-        let nests = |keeper: &Arc<Gatekeeper>| keeper.spec.gates.is_some();
-        if uncounted.is_empty() && !self.world.gatekeepers.values().any(nests) {
+        let mut keepers = self.world.gatekeepers.values();
+        if !keepers.any(|keeper| keeper.spec.gates.is_some()) {
             return Scene::new(&self.world, key, identity, now);
         }
-        let world = self.counted(&uncounted, now);
+        let world = self.with_identities(now);
         Scene::new(&world, key, identity, now)
     }
 
-    /// The world without the gatekeepers that do not count.
-    fn counted(&self, uncounted: &[(Key, VerdictStatus)], now: Timestamp) -> World {
+    /// The world, with what is known of whoever forces each gate: one around which there are others
+    /// has forces of its own.
+    fn with_identities(&self, now: Timestamp) -> World {
         let mut world = self.world.clone();
-        let counts = |keeper: &Key| uncounted.iter().all(|(key, _)| key != keeper);
-        world.gatekeepers.retain(|keeper, _| counts(keeper));
-        // Each gate around which there are others has forces of its own.
         let gates = self.world.gates.iter().chain(&self.world.nested);
         world.identities = gates
             .map(|(key, gate)| (key.clone(), self.identity(gate, now)))
@@ -60,10 +54,7 @@ impl Seen {
         subject: Subject,
         question: Question<'_>,
     ) -> sluice_crds::Decision {
-        let now = question.now.at;
-        let gates = self.world.gates.values().chain(self.world.nested.values());
-        let uncounted: Vec<_> = gates.flat_map(reach::uncounted).collect();
-        let world = self.counted(&uncounted, now);
+        let world = self.with_identities(question.now.at);
         simulate::decide(&world, own, subject, Identity::Unverified, question)
     }
 

@@ -27,7 +27,9 @@ pub(crate) struct Waiting {
     pub(crate) message: String,
 }
 
-/// What waits at the gates of `scope`, as far as the Events that are left tell.
+/// What waits in the namespaces of `scope`, or at gates there, as far as the Events that are left
+/// tell. They lie where the gates are, which may be anywhere: returns a note where somebody may see
+/// those of one namespace only.
 ///
 /// # Errors
 /// Whatever keeps us from listing Events.
@@ -35,17 +37,26 @@ pub(crate) async fn waiting(
     connection: &Connection,
     scope: &Scope,
     now: Timestamp,
-) -> Result<Vec<Waiting>> {
-    let client = connection.client.clone();
-    let api: Api<Event> = match scope {
-        Scope::Everywhere => Api::all(client),
-        Scope::Named(_) | Scope::Asked(_) | Scope::Namespace => {
-            Api::namespaced(client, &connection.namespace)
+) -> Result<(Vec<Waiting>, Option<String>)> {
+    let here = &connection.namespace;
+    let told = ListParams::default().labels(told::OUTCOME);
+    let everywhere: Api<Event> = Api::all(connection.client.clone());
+    let (events, note) = match load::list(&everywhere, told.clone(), "list events").await {
+        Ok(events) => (events, None),
+        Err(error) if matches!(scope, Scope::Everywhere) => return Err(error),
+        Err(_) => {
+            let api: Api<Event> = Api::namespaced(connection.client.clone(), here);
+            let what = format!("list the events of {here}");
+            let note = format!("what waits at gates outside of {here} is not shown");
+            (load::list(&api, told, &what).await?, Some(note))
         }
     };
-    let told = ListParams::default().labels(told::OUTCOME);
-    let events = load::list(&api, told, "list events").await?;
-    Ok(still_waiting(&events, now))
+    let mut waiting = still_waiting(&events, now);
+    if !matches!(scope, Scope::Everywhere) {
+        let is_here = |gate: &String| gate.split_once('/').is_some_and(|(it, _)| it == here);
+        waiting.retain(|it| it.namespace == *here || it.gates.iter().any(is_here));
+    }
+    Ok((waiting, note))
 }
 
 /// Of each question the last answer, where that is no.
@@ -61,6 +72,8 @@ fn still_waiting(events: &[Event], now: Timestamp) -> Vec<Waiting> {
             told::NAME,
             told::ACTION,
             told::REVISION,
+            told::ASKED_BY,
+            told::ASKED,
         ];
         let question = question.map(|key| annotation(event, key)).to_vec();
         let known = last.entry(question).or_insert((at, event));

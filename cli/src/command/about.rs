@@ -69,18 +69,25 @@ impl About {
 }
 
 impl Asker {
-    /// What has to be read for the gates of these names to be asked.
+    /// Whether there is anything to ask.
     ///
     /// # Errors
-    /// There is nothing to ask.
-    pub(super) fn scope(&self, names: &[String]) -> Result<Scope> {
+    /// There is not.
+    pub(super) fn check(&self, names: &[String]) -> Result<()> {
         match (names, &self.consumer) {
             ([], None) => bail!("say which gates to ask, or who asks with --consumer"),
             ([], Some(_)) if self.without_policies => {
                 bail!("name gates to ask: without policies there are no others")
             }
-            _ if self.without_policies => Ok(Scope::Named(names.to_vec())),
-            _ => Ok(Scope::Asked(names.to_vec())),
+            _ => Ok(()),
+        }
+    }
+
+    /// What has to be read for the gates of these names to be asked.
+    pub(super) fn scope(&self, names: &[String], subject: &Subject) -> Scope {
+        match self.without_policies {
+            true => Scope::Named(names.to_vec()),
+            false => Scope::Asked(names.to_vec(), Box::new(subject.clone())),
         }
     }
 

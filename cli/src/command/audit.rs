@@ -7,7 +7,6 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use sluice_core::revision::Revision;
-use sluice_core::simulate::DEFAULT_NAMESPACE;
 use sluice_crds::audit::{Change, Event, Forced, Record, Step};
 use sluice_crds::{Setting, State};
 
@@ -30,7 +29,8 @@ pub(crate) struct Audit {
     #[arg(value_name = "FILE", default_value = "-")]
     file: PathBuf,
 
-    /// Only what concerns this gate, or the object of this name
+    /// Only what concerns this gate, or the object of this name; without it, with -n, whatever
+    /// concerns the namespace
     #[arg(long, value_name = "[NAMESPACE/]NAME")]
     gate: Option<String>,
 
@@ -74,8 +74,8 @@ enum Type {
 
 /// Which records are wanted.
 struct Wanted<'a> {
-    /// Its namespace, where it matters, and its name.
-    gate: Option<(Option<&'a str>, &'a str)>,
+    /// A namespace and a name, where they matter.
+    gate: (Option<&'a str>, Option<&'a str>),
     types: &'a [Type],
     revision: Option<&'a Revision>,
     since: Option<Timestamp>,
@@ -89,10 +89,10 @@ impl Audit {
         let until = until.map(|text| instant::parse(text, None)).transpose()?;
         let gate = self.gate.as_deref();
         let wanted = Wanted {
-            gate: gate.map(|gate| match gate.split_once('/') {
-                Some((namespace, name)) => (Some(namespace), name),
+            gate: match gate.and_then(|gate| gate.split_once('/')) {
+                Some((namespace, name)) => (Some(namespace), Some(name)),
                 None => (globals.namespace.as_deref(), gate),
-            }),
+            },
             types: &self.types,
             revision: self.revision.as_ref(),
             since,
@@ -159,7 +159,7 @@ impl Wanted<'_> {
             && self.until.is_none_or(|until| at < until)
             && (self.types.is_empty()
                 || type_of(&record.event).is_some_and(|it| self.types.contains(&it)))
-            && self.gate.is_none_or(|gate| concerns(&record.event, gate))
+            && (self.gate == (None, None) || concerns(&record.event, self.gate))
             && self
                 .revision
                 .is_none_or(|revision| is_about(&record.event, revision))
@@ -177,23 +177,29 @@ fn type_of(event: &Event) -> Option<Type> {
     }
 }
 
-/// Whether an event is about the object of that name. That lines were lost concerns everybody.
-fn concerns(event: &Event, (namespace, name): (Option<&str>, &str)) -> bool {
+/// Whether an event is about an object of that name, in that namespace. That lines were lost
+/// concerns everybody, and what is in no namespace those in all of them.
+fn concerns(event: &Event, (namespace, name): (Option<&str>, Option<&str>)) -> bool {
+    let is_so = |in_: Option<&str>, its: Option<&str>| {
+        name.is_none_or(|name| its == Some(name))
+            && namespace.is_none_or(|namespace| in_.is_none_or(|in_| in_ == namespace))
+    };
     let is = |full: &str| match full.split_once('/') {
-        Some((in_, its)) => its == name && namespace.is_none_or(|namespace| namespace == in_),
-        None => full == name,
+        Some((in_, its)) => is_so(Some(in_), Some(its)),
+        None => is_so(None, Some(full)),
     };
     match event {
         Event::Decision(decided) => {
+            let subject = &decided.decision.subject;
             let mut checked = decided.decision.checked.iter();
-            checked.any(|gate| is(&gate.gate))
+            is_so(Some(&subject.namespace), subject.name.as_deref())
+                || checked.any(|gate| is(&gate.gate))
         }
         Event::Transition(changed) => is(&changed.gate),
         Event::Override(forced) => is(&forced.gate),
         Event::Definition(defined) => {
-            let its = defined.object.namespace.as_deref();
-            let in_ = its.unwrap_or(DEFAULT_NAMESPACE);
-            is(&format!("{in_}/{}", defined.object.name))
+            let object = &defined.object;
+            is_so(object.namespace.as_deref(), Some(&object.name))
         }
         Event::Lost(_) => true,
         Event::Unknown => false,

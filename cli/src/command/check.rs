@@ -66,15 +66,16 @@ impl Check {
         let names = names.collect::<Result<Vec<_>>>()?;
         let at = self.at.as_ref();
         let at = at.map(|at| instant::parse(at, None)).transpose()?;
-        let scope = self.asker.scope(&names)?;
+        self.asker.check(&names)?;
         let connection = cluster::connect(globals, Use::Requests).await?;
+        let subject = self.asker.subject(&connection.namespace, &self.about);
+        let scope = self.asker.scope(&names, &subject);
         let seen = cluster::load(&connection, &scope, self.trust_unverified_identity).await?;
         let now = match at {
             Some(at) => Now::given(at),
             None => connection.present().await.now,
         };
         let question = self.about.at(now);
-        let subject = self.asker.subject(&connection.namespace, &self.about);
         let decision = seen.ask(set(self.require, &names).as_ref(), subject, question);
         for note in &seen.notes {
             output::note(format_args!("warning: {note}"));

@@ -1,6 +1,6 @@
 //! FILES, for the commands that need no cluster.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -54,6 +54,7 @@ pub(super) fn give(
 ) -> Result<()> {
     let file = path.display();
     let sources = files::read(&[path.to_owned()])?;
+    let mut known = BTreeSet::new();
     for source in &sources {
         let given: BTreeMap<String, Given> = serde_saphyr::from_str(&source.text)
             .with_context(|| format!("{file}: it is no evidence"))?;
@@ -63,6 +64,9 @@ pub(super) fn give(
                 None => (super::namespace_of_files(globals), name.as_str()),
             };
             let key = Key::from_reference(namespace, None, short);
+            if !known.insert(key.clone()) {
+                bail!("{file}: {name}: it is given twice; write each gatekeeper once");
+            }
             let done = world.give(&key, given, start);
             done.map_err(|why| anyhow!("{file}: {name}: {why}"))?;
         }

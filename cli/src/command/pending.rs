@@ -22,9 +22,10 @@ use crate::output::{self, Data};
 
 /// List what waits: which change, at which gate, since when and for what
 ///
-/// Whoever asks its gates and is told no waits, until it is told yes or asks no more: the
+/// Whoever asks over HTTP and is told no waits, until it is told yes or asks no more: the
 /// controller tells so by Events, which the API server keeps for an hour. And so does a revision
-/// that people have begun to approve of, until enough have.
+/// that people have begun to approve of, until enough have. Whoever runs `kubectl gate wait` asks
+/// no controller, and is not listed.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit codes: 0 it is listed, whether or not anything waits; 2 it cannot be told."
@@ -64,7 +65,10 @@ impl Pending {
         let now = connection.present().await.now;
         let mut rows = voted_on(&seen, now);
         match cluster::waiting(&connection, &scope, now.at).await {
-            Ok(asking) => rows.extend(asking.into_iter().map(Row::from)),
+            Ok((asking, note)) => {
+                rows.extend(asking.into_iter().map(Row::from));
+                note.iter().for_each(output::note);
+            }
             // Votes are seen all the same.
             Err(error) => output::note(format_args!("warning: {error}")),
         }
@@ -72,27 +76,25 @@ impl Pending {
         match self.output {
             Some(form) => output::data(form, &rows)?,
             None if rows.is_empty() => output::note("Nothing waits."),
-            None => output::text(self.table(&rows, now.at))?,
+            None => output::text(Self::table(&rows, now.at))?,
         }
         Ok(Outcome::Yes)
     }
 
-    fn table(&self, rows: &[Row], now: Timestamp) -> String {
+    fn table(rows: &[Row], now: Timestamp) -> String {
         let head = ["NAMESPACE", "WAITS", "REVISION", "AT", "SINCE", "BECAUSE"];
-        let skipped = usize::from(!self.all_namespaces);
         let cells = |row: &Row| {
-            let cells = [
+            vec![
                 row.namespace.clone(),
                 row.what.clone(),
                 row.revision.clone().unwrap_or_else(|| "any".to_owned()),
                 row.gates.join(","),
                 age(row.since, now),
                 row.message.clone(),
-            ];
-            cells[skipped..].to_vec()
+            ]
         };
         let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
-        output::table(&head[skipped..], &rows)
+        output::table(&head, &rows)
     }
 }
 

@@ -125,10 +125,11 @@ impl Wait {
             name: name.to_owned(),
         };
         let names = [name.to_owned()];
-        let scope = self.asker.scope(&names)?;
+        let subject = self.asker.subject(&connection.namespace, &self.about);
+        let scope = self.asker.scope(&names, &subject);
         // Before anything is read, so that no change falls in between.
         watched.gate(connection, &key);
-        if let Scope::Asked(_) = scope {
+        if let Scope::Asked(..) = scope {
             watched.policies(connection);
         }
         let seen = cluster::load(connection, &scope, self.trust_unverified_identity).await?;
@@ -136,7 +137,6 @@ impl Wait {
         let question = self.about.at(connection.present().await.now);
         let scene = seen.scene(&key, question.now.at);
         let gate = seen.decide(&mut scene.context("the gate went away")?, question);
-        let subject = self.asker.subject(&connection.namespace, &self.about);
         let decision = seen.ask(set(Require::All, &names).as_ref(), subject, question);
         let held_back = gate.state == State::Open && !decision.allowed;
         Ok(Look {
@@ -145,7 +145,11 @@ impl Wait {
                 Setting::Closed => gate.state == State::Closed || held_back,
             },
             line: match held_back {
-                true => format!("{name} is open, but {}", decision.message),
+                true => {
+                    let notes = seen.notes.iter().map(|note| format!("; {note}"));
+                    let notes: String = notes.collect();
+                    format!("{name} is open, but {}{notes}", decision.message)
+                }
                 false => explain::line(&gate),
             },
             wake: gate

@@ -4,6 +4,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use sluice_core::Now;
 use sluice_core::simulate::{Decision, Key};
+use sluice_crds::Subject;
 
 use super::about::{self, About, Asker};
 use crate::arguments::Globals;
@@ -51,9 +52,11 @@ impl Why {
             }
         }
         for name in consumers {
-            let seen = self.load(&connection, &Scope::Asked(Vec::new())).await?;
+            let subject = Asker::named(name)?.subject(&connection.namespace, &self.about);
+            let scope = Scope::Asked(Vec::new(), Box::new(subject.clone()));
+            let seen = self.load(&connection, &scope).await?;
             let now = connection.present().await.now;
-            output::text(self.consumer(&seen, &connection.namespace, name, now)?)?;
+            output::text(self.consumer(&seen, subject, now))?;
             for note in &seen.notes {
                 output::note(format_args!("warning: {note}"));
             }
@@ -77,11 +80,12 @@ impl Why {
     }
 
     /// The decision about a consumer, and the tree of each gate that was asked for it.
-    fn consumer(&self, seen: &Seen, namespace: &str, name: &str, now: Now) -> Result<String> {
+    fn consumer(&self, seen: &Seen, subject: Subject, now: Now) -> String {
         let question = self.about.at(now);
-        let subject = Asker::named(name)?.subject(namespace, &self.about);
+        let name = subject.name.as_deref().unwrap_or_default();
+        let name = format!("{} {}/{name}", subject.kind, subject.namespace);
         let decision = seen.ask(None, subject, question);
-        let mut text = explain::sum(&format!("{namespace}/{name}"), &decision);
+        let mut text = explain::sum(&name, &decision);
         for checked in &decision.checked {
             let Some((namespace, name)) = checked.gate.split_once('/') else {
                 continue;
@@ -93,7 +97,7 @@ impl Why {
                 text += &explain::tree(&scene, &told, self.about.revision(), &[]);
             }
         }
-        Ok(text)
+        text
     }
 }
 

@@ -113,9 +113,17 @@ impl Cast {
         let rejects = self.approval.spec.decision == Vote::Reject;
         match &self.revision {
             Some(named) if named.is(revision) => true,
-            Some(named) => rejects && named.digest().is_none() && named.name() == revision.name(),
+            Some(named) => rejects && named.digest().is_none() && is_called(named, revision),
             None => rejects,
         }
+    }
+}
+
+/// Whether two have the same name: versions with or without a `v` and build metadata are one.
+fn is_called(named: &Revision, revision: &Revision) -> bool {
+    match (named.version(), revision.version()) {
+        (Some(one), Some(other)) => one.cmp_precedence(other).is_eq(),
+        _ => named.name() == revision.name(),
     }
 }
 

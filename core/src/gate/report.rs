@@ -173,8 +173,13 @@ fn differs(before: &GateStatus, after: &GateStatus, wavers: bool) -> bool {
     comparable(before) != comparable(after) || !after.upcoming.starts_with(&before.upcoming)
 }
 
+/// Leaves of the words only those about forces, which do not waver.
 fn without_words(status: &mut GateStatus) {
-    status.message = None;
+    let about_forces = |message: String| {
+        let start = message.find(". metadata.annotations")?;
+        Some(message[start..].to_owned())
+    };
+    status.message = status.message.take().and_then(about_forces);
     for told in &mut status.verdicts {
         told.verdict.message.clear();
     }
@@ -186,7 +191,7 @@ fn without_words(status: &mut GateStatus) {
 /// Whether the words of any of the gatekeepers waver, its own or those of gates that keep it.
 fn wavers(view: &View<'_>) -> bool {
     view.keepers.iter().any(|sight| match sight {
-        Sight::Seen(keeper) => keeper.wavers() || keeper.evidence().nested_wavers(),
+        Sight::Seen(keeper) => keeper.wavers(),
         Sight::Missing | Sight::Forbidden | Sight::Unreadable(_) => false,
     })
 }

@@ -158,11 +158,10 @@ fn without_measures(status: &mut GatekeeperStatus) {
         votes: _,
     } = evidence;
     if let Some(metric) = metric {
-        metric.value = None;
-        metric.observed_at = None;
+        (metric.value, metric.observed_at, metric.error) = (None, None, None);
     }
     if let Some(http) = http {
-        http.observed_at = None;
+        (http.status, http.observed_at, http.error) = (None, None, None);
     }
     if let Some(objects) = objects {
         (objects.seen, objects.satisfied) = (0, 0);

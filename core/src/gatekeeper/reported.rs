@@ -13,7 +13,7 @@ use crate::verdict::{Opinion, Reason};
 impl Keeper {
     /// What its status reports, where nobody has looked yet.
     pub(super) fn as_reported(&self, now: Now) -> Opinion {
-        match self.reported(now) {
+        let opinion = match self.reported(now) {
             Some(reported) => Opinion {
                 state: reported.state,
                 reason: reported_reason(reported),
@@ -21,7 +21,9 @@ impl Keeper {
                 next: None,
             },
             None => Opinion::closed(Reason::NotObserved),
-        }
+        };
+        // How long it holds is told by the clock.
+        self.by_time(opinion, now)
     }
 
     /// Whether there is evidence to be had that nobody has looked at yet, and a status could stand

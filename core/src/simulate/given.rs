@@ -65,8 +65,19 @@ impl World {
                 known.join(", ")
             ));
         };
-        if let Some(report) = given.report {
-            return self::report(Arc::make_mut(object), report);
+        if let Given {
+            report: Some(report),
+            ..
+        } = &given
+        {
+            let alone = Given {
+                report: Some(report.clone()),
+                ..Given::default()
+            };
+            if given != alone {
+                return Err("report: it stands alone; remove what is beside it".to_owned());
+            }
+            return self::report(Arc::make_mut(object), report.clone());
         }
         let evidence = given.evidence(object, start)?;
         self.given.insert(key.clone(), evidence);

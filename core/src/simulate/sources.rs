@@ -21,6 +21,11 @@ pub(crate) struct Seen<'a> {
 }
 
 impl Seen<'_> {
+    fn is_forbidden(&self, from: &str, key: &Key) -> bool {
+        let World { forbidden, .. } = self.world;
+        !forbidden.is_empty() && forbidden.contains(&(from.to_owned(), key.clone()))
+    }
+
     /// Writes into the annotations what the controller would write on seeing them.
     pub(super) fn complete(&self, mut gate: Gate) -> Gate {
         let identity = self.identity(&gate);
@@ -36,6 +41,9 @@ impl Sources for Seen<'_> {
     fn gate(&self, from: &str, reference: &GateReference) -> Named<Arc<Gate>> {
         let key = Key::from_reference(from, reference.namespace.as_deref(), &reference.name);
         let World { gates, nested, .. } = self.world;
+        if self.is_forbidden(from, &key) {
+            return Named::Forbidden;
+        }
         match gates.get(&key).or_else(|| nested.get(&key)) {
             Some(gate) => Named::Here(Arc::new(self.complete(gate.clone()))),
             None => Named::Missing,
@@ -49,6 +57,9 @@ impl Sources for Seen<'_> {
         at: Timestamp,
     ) -> Named<Arc<Keeper>> {
         let key = Key::from_reference(from, reference.namespace.as_deref(), &reference.name);
+        if self.is_forbidden(from, &key) {
+            return Named::Forbidden;
+        }
         match self.world.gatekeepers.get(&key) {
             Some(object) => {
                 let evidence = self.world.evidence(object, self.identity);

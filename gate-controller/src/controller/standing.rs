@@ -89,14 +89,17 @@ fn in_words(identity: Identity) -> &'static str {
 async fn compare_clocks(parts: Parts, known: watch::Sender<bool>) {
     let (world, waker) = (&parts.world, parts.waker());
     loop {
-        if let Some(trust) = skew::compare(&parts.client, parts.clock.as_ref()).await
+        let compared = skew::compare(&parts.client, parts.clock.as_ref()).await;
+        if let Some(trust) = compared
             && !skew::is_as_good(world.standing().trust, trust)
         {
             world.stand(|standing| standing.trust = trust);
             tracing::info!(?trust, "the clock was compared with the API server's");
             waker.everything();
         }
-        known.send_replace(true);
-        skew::pause().await;
+        // Before that nobody can say how far it is off.
+        known.send_if_modified(|known| !std::mem::replace(known, *known || compared.is_some()));
+        let is_known = *known.borrow();
+        skew::pause(is_known).await;
     }
 }

@@ -102,7 +102,8 @@ fn class_v6(address: Ipv6Addr) -> Option<Class> {
 }
 
 /// The address, and the IPv4 address that it leads to if it is one in IPv6's clothes: mapped or
-/// compatible (RFC 4291), through NAT64 (RFC 6052, RFC 8215) or 6to4 (RFC 3056).
+/// compatible (RFC 4291), translated (RFC 2765), through NAT64 (RFC 6052), 6to4 (RFC 3056) or ISATAP
+/// (RFC 5214).
 fn forms(address: IpAddr) -> Vec<IpAddr> {
     let inner = match address {
         IpAddr::V4(_) => None,
@@ -110,7 +111,8 @@ fn forms(address: IpAddr) -> Vec<IpAddr> {
             [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,
             [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
             | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
-            | [0x64, 0xff9b, 1, _, _, _, high, low]
+            | [0, 0, 0, 0, 0xffff, 0, high, low]
+            | [_, _, _, _, 0 | 0x0200, 0x5efe, high, low]
             | [0x2002, high, low, ..] => Some(v4(high, low)),
             _ => None,
         },
@@ -147,7 +149,6 @@ mod tests {
     #[case("febf::1", Some(Class::LinkLocal))]
     #[case("::ffff:169.254.169.254", Some(Class::LinkLocal))]
     #[case("64:ff9b::169.254.169.254", Some(Class::LinkLocal))]
-    #[case("64:ff9b:1::169.254.169.254", Some(Class::LinkLocal))]
     #[case("2002:a9fe:a9fe::1", Some(Class::LinkLocal))]
     #[case("100.100.100.200", Some(Class::Metadata))]
     #[case("192.0.0.192", Some(Class::Metadata))]

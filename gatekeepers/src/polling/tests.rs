@@ -174,7 +174,7 @@ async fn all_tries_fit_into_an_interval() {
 
     let never = persist(second, 5, std::future::pending::<Result<(), Miss>>).await;
     let expected = "no turn to ask within the interval of 1s".to_owned();
-    assert_eq!(never, Err(Trouble::Unavailable(expected)));
+    assert_eq!(never, Err(Trouble::Unasked(expected)));
 }
 
 #[rstest]

@@ -104,6 +104,14 @@ fn mistakes_are_refused_with_the_path() -> Result<()> {
         (json!({"audit": {"path": "audit.log"}}), "/audit/path"),
         (json!({"audit": {"path": "/audit.log"}}), "/audit/path"),
         (
+            json!({"audit": {"path": "/var/log/audit.log"}}),
+            "audit.volume: the audit log is a file",
+        ),
+        (
+            json!({"audit": {"path": "/var/$(POD_NAME)/audit.log"}}),
+            "/audit/path",
+        ),
+        (
             json!({"audit": {"required": true}}),
             "audit.required: there is no audit log",
         ),
@@ -269,7 +277,10 @@ fn whom_evidence_is_asked_of_is_a_choice() -> Result<()> {
 fn those_who_ask_are_answered_when_it_is_switched_on() -> Result<()> {
     let check = json!({
         "check": {"enabled": true, "tls": {"secretName": "gates-tls"}, "from": [{"podSelector": {}}]},
-        "audit": {"path": "/var/log/sluice/audit.log"},
+        "audit": {
+            "path": "/var/log/sluice/audit.log",
+            "volume": {"persistentVolumeClaim": {"claimName": "audit"}},
+        },
     });
     let documents = render(check)?;
     let service: Service = find(&documents, "Service")?;
@@ -305,7 +316,7 @@ fn those_who_ask_are_answered_when_it_is_switched_on() -> Result<()> {
         .as_ref()
         .and_then(|secret| secret.secret_name.as_deref());
     assert_eq!(secret, Some("gates-tls"));
-    assert!(volumes[1].empty_dir.is_some());
+    assert!(volumes[1].persistent_volume_claim.is_some());
     let policy: NetworkPolicy = find(&documents, "NetworkPolicy")?;
     let ingress = policy.spec.context("no spec")?.ingress.unwrap_or_default();
     assert!(ingress[2].from.as_ref().is_some_and(|from| from.len() == 1));

@@ -74,14 +74,16 @@ fn records_are_told_in_a_line_each() {
 }
 
 #[rstest]
-#[case::everything(Some((None, "production")), &[], None, [true, true, true, true, true])]
-#[case::of_that_namespace(Some((Some("apps"), "production")), &[], None, [true, true, true, true, true])]
-#[case::of_another(Some((Some("other"), "production")), &[], None, [false, false, false, false, true])]
-#[case::of_types(None, &[Type::Override, Type::Definition], None, [false, false, true, true, false])]
-#[case::of_a_revision(None, &[], Some("1.2.3"), [true, false, false, false, true])]
-#[case::of_another_revision(None, &[], Some("v2.0.0"), [false, false, false, false, true])]
+#[case::everything((None, Some("production")), &[], None, [true, true, true, true, true])]
+#[case::of_that_namespace((Some("apps"), Some("production")), &[], None, [true, true, true, true, true])]
+#[case::of_another((Some("other"), Some("production")), &[], None, [false, false, false, false, true])]
+#[case::of_a_namespace((Some("apps"), None), &[], None, [true, true, true, true, true])]
+#[case::of_the_subject((None, Some("api")), &[], None, [true, false, false, false, true])]
+#[case::of_types((None, None), &[Type::Override, Type::Definition], None, [false, false, true, true, false])]
+#[case::of_a_revision((None, None), &[], Some("1.2.3"), [true, false, false, false, true])]
+#[case::of_another_revision((None, None), &[], Some("v2.0.0"), [false, false, false, false, true])]
 fn records_are_chosen(
-    #[case] gate: Option<(Option<&str>, &str)>,
+    #[case] gate: (Option<&str>, Option<&str>),
     #[case] types: &[Type],
     #[case] revision: Option<&str>,
     #[case] expected: [bool; 5],

@@ -145,6 +145,11 @@ fn what_is_given_is_judged(
     "{report: {state: open}}",
     "report: only a gatekeeper of the kind external"
 )]
+#[case(
+    EXTERNAL,
+    "{report: {state: open}, unavailable: gone}",
+    "report: it stands alone"
+)]
 #[case("{manual: {state: open}}", "{value: 1}", "it measures nothing")]
 fn what_makes_no_sense_is_refused(#[case] spec: &str, #[case] given: &str, #[case] expected: &str) {
     let (mut world, key) = world(spec);

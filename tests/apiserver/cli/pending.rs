@@ -1,0 +1,60 @@
+//! `pending`: what has asked over HTTP and was told no.
+
+use anyhow::{Result, ensure};
+use http::StatusCode;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use sluice_tests::poll;
+
+use super::{run, says};
+use crate::check::Desk;
+use crate::stage::{DEADLINE, Stage, soon};
+
+const CLOSED: &str = "{apiVersion: sluice.dev/v1alpha1, kind: Gate, metadata: {name: production}, \
+                      spec: {default: closed}}";
+
+#[tokio::test]
+async fn whoever_is_told_no_waits_until_it_is_told_yes() -> Result<()> {
+    let stage = Stage::new("cli-pending", &soon(0)?.to_string()).await?;
+    stage.apply(CLOSED).await?;
+    let client = stage.client();
+    let desk = Desk::on(stage, client, |_| {}).await?;
+    desk.deployer().await?;
+    let credentials = format!("Bearer {}", desk.token("deployer", &[]).await?);
+    let asked = json!({
+        "gates": {"refs": [{"name": "production"}]},
+        "consumer": {"kind": "Deployment", "name": "shop"},
+        "namespace": desk.stage.namespace(),
+        "revision": "v1.2.3",
+    });
+    let ask = async |allowed: bool| {
+        poll(DEADLINE, "the answer", async || {
+            let answer = desk.post("/v1/check", &credentials, &asked).await?;
+            ensure!(answer.status == StatusCode::OK, "{}", answer.body);
+            ensure!(answer.body["allowed"] == allowed, "{}", answer.body);
+            Ok::<_, anyhow::Error>(())
+        })
+        .await
+    };
+    ask(false).await?;
+    let waits = poll(DEADLINE, "it to be listed", async || {
+        says(&desk.stage, "admin", &["pending"], 0, "Deployment/shop").await
+    })
+    .await?;
+    let gate = format!("{}/production", desk.stage.namespace());
+    ensure!(
+        waits.out.contains("v1.2.3") && waits.out.contains(&gate),
+        "{waits:?}"
+    );
+
+    let open = Patch::Merge(json!({"spec": {"default": "open"}}));
+    let own = PatchParams::default();
+    desk.stage.gates().patch("production", &own, &open).await?;
+    ask(true).await?;
+    poll(DEADLINE, "it to be listed no more", async || {
+        let ran = run(&desk.stage, "admin", &["pending", "-o", "json"]).await?;
+        ensure!(ran.out.trim() == "[]", "{ran:?}");
+        Ok(())
+    })
+    .await
+}
