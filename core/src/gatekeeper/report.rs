@@ -158,10 +158,10 @@ fn without_measures(status: &mut GatekeeperStatus) {
         votes: _,
     } = evidence;
     if let Some(metric) = metric {
-        (metric.value, metric.observed_at, metric.error) = (None, None, None);
+        (metric.value, metric.observed_at) = (None, None);
     }
     if let Some(http) = http {
-        (http.status, http.observed_at, http.error) = (None, None, None);
+        (http.status, http.observed_at) = (None, None);
     }
     if let Some(objects) = objects {
         (objects.seen, objects.satisfied) = (0, 0);

@@ -50,6 +50,7 @@ async fn whoever_is_told_no_waits_until_it_is_told_yes() -> Result<()> {
     let open = Patch::Merge(json!({"spec": {"default": "open"}}));
     let own = PatchParams::default();
     desk.stage.gates().patch("production", &own, &open).await?;
+    desk.stage.set(&soon(1)?.to_string());
     ask(true).await?;
     poll(DEADLINE, "it to be listed no more", async || {
         let ran = run(&desk.stage, "admin", &["pending", "-o", "json"]).await?;
