@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use sluice_crds::audit::{Event, Record, Version};
 use tokio::sync::oneshot;
@@ -26,6 +27,8 @@ const WAITING: usize = 8_192;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long the controller waits at its end for what is under way.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How often it is logged, at most, that records are not written.
+const LOG_AGAIN: SignedDuration = SignedDuration::from_mins(1);
 
 /// Where the lines go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +60,6 @@ struct Kept {
     waiting: SyncSender<Entry>,
     required: bool,
     by: String,
-    clock: Arc<dyn Clock>,
     state: Arc<State>,
 }
 
@@ -65,15 +67,15 @@ struct Kept {
 enum Entry {
     /// A record, and whoever waits for it.
     Record(Box<Record>, Option<oneshot::Sender<()>>),
-    /// Nothing comes after this.
+    /// All that was told before this is to be seen to.
     End(oneshot::Sender<()>),
 }
 
 /// How it goes.
-#[derive(Default)]
 struct State {
     trouble: Mutex<Trouble>,
     counters: Arc<Counters>,
+    clock: Arc<dyn Clock>,
 }
 
 /// What goes wrong.
@@ -85,6 +87,10 @@ struct Trouble {
     lost: u64,
     /// Why they were.
     lost_for: String,
+    /// Why, as the log has it last. None: that they are, or nothing.
+    logged: Option<String>,
+    /// When the log was told last that they are not.
+    logged_at: Option<Timestamp>,
 }
 
 impl Audit {
@@ -104,19 +110,13 @@ impl Audit {
         let state = Arc::new(State {
             trouble: Mutex::default(),
             counters,
+            clock,
         });
-        writer::start(
-            destination,
-            entries,
-            by,
-            Arc::clone(&clock),
-            Arc::clone(&state),
-        )?;
+        writer::start(destination, entries, by, Arc::clone(&state))?;
         Ok(Self(Some(Arc::new(Kept {
             waiting,
             required,
             by: by.to_owned(),
-            clock,
             state,
         }))))
     }
@@ -174,16 +174,16 @@ impl Audit {
         self.0.as_ref()?.state.why()
     }
 
-    /// Waits, for a moment at most, until all that was told is written.
-    pub async fn finish(&self) {
+    /// Waits, for a moment at most, until all that was told so far is written, or lost. Says whether
+    /// it is.
+    pub async fn finish(&self) -> bool {
         let Some(kept) = &self.0 else {
-            return;
+            return true;
         };
         let (ended, done) = oneshot::channel();
-        if kept.waiting.try_send(Entry::End(ended)).is_ok() {
-            // If it takes longer, it is lost with the process.
-            let _ = timeout(LAST_WORDS, done).await;
-        }
+        // If it takes longer at the end, it is lost with the process.
+        kept.waiting.try_send(Entry::End(ended)).is_ok()
+            && matches!(timeout(LAST_WORDS, done).await, Ok(Ok(())))
     }
 }
 
@@ -191,7 +191,7 @@ impl Kept {
     fn put(&self, event: Event, written: Option<oneshot::Sender<()>>) -> Result<(), String> {
         let record = Record {
             version: Version::default(),
-            at: MicroTime(self.clock.now()),
+            at: MicroTime(self.state.clock.now()),
             by: self.by.clone(),
             event,
         };
@@ -210,7 +210,7 @@ impl State {
     }
 
     /// So many records are not written, and why. It is logged when it begins, or is for another
-    /// cause.
+    /// cause, but not each time where that is often.
     fn fails(&self, why: &str, lost: u64) {
         self.counters.audit_dropped.inc_by(lost);
         let mut trouble = self.lock();
@@ -218,21 +218,21 @@ impl State {
         if lost > 0 {
             trouble.lost_for = why.to_owned();
         }
-        if trouble.why.as_deref() == Some(why) {
-            return;
-        }
-        trouble.why = Some(why.to_owned());
-        drop(trouble);
+        let is_news = trouble.begins(why, self.clock.now());
         self.counters.audit_failing.set(1);
-        tracing::error!("the audit log cannot be written: {why}");
+        drop(trouble);
+        if is_news {
+            tracing::error!("the audit log cannot be written: {why}");
+        }
     }
 
-    /// Records are written again.
+    /// Records are written again, and none wait.
     fn works(&self) {
         let mut trouble = self.lock();
-        if trouble.why.take().is_some() {
-            drop(trouble);
-            self.counters.audit_failing.set(0);
+        let is_news = trouble.ends();
+        self.counters.audit_failing.set(0);
+        drop(trouble);
+        if is_news {
             tracing::info!("the audit log is written again");
         }
     }
@@ -252,6 +252,30 @@ impl State {
     /// A panic while it was locked leaves it whole.
     fn lock(&self) -> MutexGuard<'_, Trouble> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Trouble {
+    /// Records are not written. Returns whether that is to be logged.
+    fn begins(&mut self, why: &str, now: Timestamp) -> bool {
+        if self.why.as_deref() != Some(why) {
+            self.why = Some(why.to_owned());
+        }
+        // A clock that was set back must not silence it.
+        let is_soon =
+            |at: Timestamp| (SignedDuration::ZERO..LOG_AGAIN).contains(&now.duration_since(at));
+        if self.logged.as_deref() == Some(why) || self.logged_at.is_some_and(is_soon) {
+            return false;
+        }
+        self.logged = Some(why.to_owned());
+        self.logged_at = Some(now);
+        true
+    }
+
+    /// They are again. Returns whether that is to be logged.
+    fn ends(&mut self) -> bool {
+        self.why = None;
+        self.logged.take().is_some()
     }
 }
 

@@ -3,53 +3,48 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
 
 use super::Destination;
 
 /// What lines go into.
-pub(super) enum Sink {
-    /// Standard output.
-    Stdout {
-        /// Whether the last line was cut off.
-        torn: bool,
-    },
-    /// A file, open or not.
-    File {
-        path: PathBuf,
-        open: Option<File>,
-        torn: bool,
-    },
+pub(super) struct Sink {
+    destination: Destination,
+    open: Option<File>,
+    /// Whether the last line was cut off.
+    torn: bool,
 }
 
 impl Sink {
     pub(super) fn new(destination: Destination) -> Self {
-        match destination {
-            Destination::Stdout => Self::Stdout { torn: false },
-            Destination::File(path) => Self::File {
-                path,
-                open: None,
-                torn: false,
-            },
+        Self {
+            destination,
+            open: None,
+            torn: false,
         }
     }
 
     /// Opens the file, unless what is open still is what its path leads to.
     pub(super) fn open(&mut self) -> io::Result<()> {
-        let Self::File { path, open, torn } = self else {
-            return Ok(());
+        let same = |file: &File| match &self.destination {
+            Destination::Stdout => Some(true),
+            Destination::File(path) => {
+                let (here, there) = (file.metadata().ok()?, fs::metadata(path).ok()?);
+                Some((here.dev(), here.ino()) == (there.dev(), there.ino()))
+            }
         };
-        let same = |file: &File| {
-            let (here, there) = (file.metadata().ok()?, fs::metadata(&path).ok()?);
-            Some((here.dev(), here.ino()) == (there.dev(), there.ino()))
-        };
-        if open.as_ref().and_then(same) == Some(true) {
+        if self.open.as_ref().and_then(same) == Some(true) {
             return Ok(());
         }
-        *open = None;
-        *open = Some(OpenOptions::new().append(true).create(true).open(&*path)?);
-        *torn = false;
+        self.open = None;
+        self.open = Some(match &self.destination {
+            // Not by way of the library's standard output: that one keeps bytes for later, and
+            // takes one that is closed for one that takes everything.
+            Destination::Stdout => io::stdout().as_fd().try_clone_to_owned()?.into(),
+            Destination::File(path) => OpenOptions::new().append(true).create(true).open(path)?,
+        });
+        self.torn = false;
         Ok(())
     }
 
@@ -57,33 +52,28 @@ impl Sink {
     /// the rest.
     pub(super) fn append(&mut self, lines: &[u8]) -> (usize, io::Result<()>) {
         let opened = self.open();
-        let (file, torn): (&mut dyn Write, &mut bool) = match self {
-            Self::Stdout { torn } => (&mut io::stdout(), torn),
-            Self::File { open, torn, .. } => match open {
-                Some(file) => (file, torn),
-                None => return (0, opened),
-            },
+        let Some(file) = &mut self.open else {
+            return (0, opened);
         };
-        if *torn {
+        if self.torn {
             match file.write_all(b"\n") {
-                Ok(()) => *torn = false,
+                Ok(()) => self.torn = false,
                 Err(error) => return (0, Err(error)),
             }
         }
         let (taken, result) = write(file, lines);
         let whole = lines[..taken].iter().rposition(|byte| *byte == b'\n');
         let whole = whole.map_or(0, |end| end + 1);
-        *torn = whole < taken;
-        if let (true, Self::File { open, torn, .. }) = (whole < taken, &mut *self) {
-            let cut = open.as_ref().map(|file| cut(file, taken - whole));
-            *torn = !matches!(cut, Some(Ok(true)));
+        self.torn = whole < taken;
+        if let (true, Destination::File(_)) = (self.torn, &self.destination) {
+            self.torn = !matches!(cut(file, taken - whole), Ok(true));
         }
         (whole, result)
     }
 }
 
 /// Writes as much as it can, and all at once where it can.
-fn write(file: &mut dyn Write, bytes: &[u8]) -> (usize, io::Result<()>) {
+fn write(file: &mut File, bytes: &[u8]) -> (usize, io::Result<()>) {
     let mut taken = 0;
     while taken < bytes.len() {
         match file.write(&bytes[taken..]) {
@@ -93,7 +83,7 @@ fn write(file: &mut dyn Write, bytes: &[u8]) -> (usize, io::Result<()>) {
             Err(error) => return (taken, Err(error)),
         }
     }
-    (taken, file.flush())
+    (taken, Ok(()))
 }
 
 /// Cuts so many bytes off the end of a file; of what is none, nothing can be cut.

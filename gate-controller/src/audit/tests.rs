@@ -1,4 +1,5 @@
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
@@ -134,8 +135,73 @@ async fn a_pipe_that_nobody_reads_holds_nobody_up() {
         "{}",
         counters.audit_dropped.get()
     );
-    assert!(audit.obstacle().unwrap().contains("wait to be written"));
+    let crowded = || {
+        audit
+            .obstacle()
+            .is_some_and(|why| why.contains("wait to be written"))
+    };
+    assert!(crowded());
     assert!(audit.record(event(0)).await.is_err());
+    // Each batch that is written makes room, and many wait still.
+    let (read, reads) = std::sync::mpsc::channel();
+    let (go_on, goes_on) = std::sync::mpsc::channel::<()>();
+    std::thread::spawn(move || {
+        for (n, _) in BufReader::new(fs::File::open(path).unwrap())
+            .lines()
+            .enumerate()
+        {
+            if n == 400 {
+                read.send(()).unwrap();
+                goes_on.recv().unwrap();
+            }
+        }
+    });
+    reads.recv_timeout(Duration::from_secs(20)).unwrap();
+    assert!(crowded());
+    assert_eq!(counters.audit_failing.get(), 1);
+    go_on.send(()).unwrap();
+    until("all is read", || audit.obstacle().is_none()).await;
+    assert_eq!(counters.audit_failing.get(), 0);
+}
+
+#[test]
+fn what_comes_and_goes_is_logged_once_a_minute() {
+    let noon: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
+    let mut trouble = Trouble::default();
+    assert!(!trouble.ends(), "nothing was wrong");
+    assert!(trouble.begins("full", noon));
+    assert!(trouble.ends());
+    for second in 1..60 {
+        let now = noon + SignedDuration::from_secs(second);
+        assert!(!trouble.begins("full", now) && !trouble.begins("crowded", now));
+        assert_eq!(trouble.why.as_deref(), Some("crowded"));
+        assert!(!trouble.ends());
+    }
+    assert!(trouble.begins("full", noon + LOG_AGAIN));
+    assert!(!trouble.begins("full", noon + LOG_AGAIN * 3), "it goes on");
+    assert!(trouble.begins("crowded", noon), "the clock was set back");
+    assert!(trouble.ends());
+}
+
+/// The same test once more, in a process whose standard output cannot be written.
+#[tokio::test]
+async fn standard_output_that_cannot_be_written_is_reported() {
+    const CHILD: &str = "SLUICE_TEST_CLOSED_OUTPUT";
+    if std::env::var_os(CHILD).is_some() {
+        let (audit, _) = start("-", true);
+        let why = audit.record(event(1)).await.unwrap_err();
+        assert!(why.contains("Bad file descriptor"), "{why}");
+        return;
+    }
+    let name = "audit::tests::standard_output_that_cannot_be_written_is_reported";
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name])
+        .env(CHILD, "")
+        .stdout(fs::File::open("/dev/null").unwrap())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&child.stderr);
+    assert!(child.status.success(), "{told}");
 }
 
 #[tokio::test]
@@ -153,4 +219,14 @@ async fn whoever_must_know_waits_so_long_for_a_disk_and_no_longer() {
     let why = audit.record(event(1)).await.unwrap_err();
     assert!(why.contains("nothing was written within"), "{why}");
     assert_eq!(audit.obstacle(), Some(why));
+    // That yes was not given: it must not be written when somebody reads at last.
+    audit.tell(|| event(2));
+    let (read, reads) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let first = BufReader::new(fs::File::open(path).unwrap()).lines().next();
+        read.send(first.unwrap().unwrap()).unwrap();
+    });
+    let first = reads.recv_timeout(Duration::from_secs(20)).unwrap();
+    let first: Record = serde_json::from_str(&first).unwrap();
+    assert_eq!(first.event, event(2));
 }

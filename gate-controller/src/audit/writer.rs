@@ -12,7 +12,6 @@ use tokio::sync::oneshot;
 
 use super::file::Sink;
 use super::{Destination, Entry, State};
-use crate::clock::Clock;
 
 /// How many records are written at once, at most.
 const TOGETHER: usize = 256;
@@ -24,7 +23,6 @@ struct Writer {
     sink: Sink,
     entries: Receiver<Entry>,
     by: String,
-    clock: Arc<dyn Clock>,
     state: Arc<State>,
 }
 
@@ -33,14 +31,12 @@ pub(super) fn start(
     destination: Destination,
     entries: Receiver<Entry>,
     by: &str,
-    clock: Arc<dyn Clock>,
     state: Arc<State>,
 ) -> io::Result<()> {
     let writer = Writer {
         sink: Sink::new(destination),
         entries,
         by: by.to_owned(),
-        clock,
         state,
     };
     thread::Builder::new()
@@ -62,42 +58,58 @@ impl Writer {
     fn run(mut self) {
         self.look();
         loop {
-            let mut batch = Batch::default();
-            match self.entries.recv_timeout(LOOK_AGAIN) {
-                Ok(entry) => batch.add(entry),
-                Err(RecvTimeoutError::Timeout) => {
-                    self.look();
-                    continue;
-                }
+            let first = match self.entries.recv_timeout(LOOK_AGAIN) {
+                Ok(entry) => entry,
+                Err(RecvTimeoutError::Timeout) => match (self.look(), self.entries.try_recv()) {
+                    // A file may take long to be opened.
+                    (_, Ok(entry)) => entry,
+                    (is_fine, Err(_)) => {
+                        if is_fine {
+                            // Whether the disk is still full shows when there is something to write.
+                            self.state.works();
+                        }
+                        continue;
+                    }
+                },
                 Err(RecvTimeoutError::Disconnected) => return,
-            }
-            while batch.ends.len() < TOGETHER && batch.last.is_none() {
+            };
+            let mut batch = Batch::default();
+            batch.add(first);
+            let mut drained = false;
+            while batch.ends.len() < TOGETHER && batch.last.is_none() && !drained {
                 match self.entries.try_recv() {
                     Ok(entry) => batch.add(entry),
-                    Err(_) => break,
+                    Err(_) => drained = true,
                 }
             }
-            self.tell_lost();
-            self.write(&mut batch);
+            // It works again as soon as it has caught up: not while each batch that is written makes
+            // room for more than it held.
+            let told = self.tell_lost();
+            if self.write(&mut batch) && told && drained {
+                self.state.works();
+            }
             if let Some(ended) = batch.last {
+                self.tell_lost();
                 let _ = ended.send(());
             }
         }
     }
 
-    /// Sees to it that the file is there, and tells what was lost.
-    fn look(&mut self) {
+    /// Sees to it that the file is there, and tells what was lost. Says whether that went well.
+    fn look(&mut self) -> bool {
         match self.sink.open() {
-            Err(error) => self.state.fails(&error.to_string(), 0),
-            Ok(()) if self.state.lost().is_some() => self.tell_lost(),
-            // Whether the disk is still full shows when there is something to write.
-            Ok(()) => self.state.works(),
+            Err(error) => {
+                self.state.fails(&error.to_string(), 0);
+                false
+            }
+            Ok(()) => self.tell_lost(),
         }
     }
 
-    fn write(&mut self, batch: &mut Batch) {
+    /// Writes a batch, and says whether there was something and all of it is written.
+    fn write(&mut self, batch: &mut Batch) -> bool {
         if batch.ends.is_empty() {
-            return;
+            return false;
         }
         let (whole, result) = self.sink.append(&batch.lines);
         let written = batch.ends.partition_point(|(end, _)| *end <= whole);
@@ -108,41 +120,42 @@ impl Writer {
                 let _ = waits.send(());
             }
         }
-        match result {
-            Ok(()) => self.state.works(),
-            // Whoever waits for one of them reads why as soon as it is dropped.
-            Err(error) => self.state.fails(&error.to_string(), lost.len() as u64),
+        // Whoever waits for one of them reads why as soon as it is dropped.
+        if let Err(error) = &result {
+            self.state.fails(&error.to_string(), lost.len() as u64);
         }
+        result.is_ok()
     }
 
-    /// Writes how many records are missing here.
-    fn tell_lost(&mut self) {
+    /// Writes how many records are missing here, if any, and says whether it could.
+    fn tell_lost(&mut self) -> bool {
         let Some((records, message)) = self.state.lost() else {
-            return;
+            return true;
         };
         let mut batch = Batch::default();
         batch.add(Entry::Record(
             Box::new(Record {
                 version: Version::default(),
-                at: MicroTime(self.clock.now()),
+                at: MicroTime(self.state.clock.now()),
                 by: self.by.clone(),
                 event: Event::Lost(Lost { records, message }),
             }),
             None,
         ));
-        match self.sink.append(&batch.lines) {
-            (_, Ok(())) => {
-                self.state.told(records);
-                self.state.works();
-            }
-            (_, Err(error)) => self.state.fails(&error.to_string(), 0),
+        let (_, result) = self.sink.append(&batch.lines);
+        match &result {
+            Ok(()) => self.state.told(records),
+            Err(error) => self.state.fails(&error.to_string(), 0),
         }
+        result.is_ok()
     }
 }
 
 impl Batch {
     fn add(&mut self, entry: Entry) {
         match entry {
+            // Whoever waited for it has given up: the answer that it tells was not given.
+            Entry::Record(_, Some(waits)) if waits.is_closed() => {}
             Entry::Record(record, waits) => {
                 // Nothing in a record cannot be written as JSON.
                 if serde_json::to_writer(&mut self.lines, &record).is_ok() {
