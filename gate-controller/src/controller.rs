@@ -70,6 +70,7 @@ impl Controller {
     pub async fn stopped(mut self) {
         self.tasks.close();
         self.tasks.wait().await;
+        self.decisions.finish().await;
         self.audit.finish().await;
         self.background.watching.abort();
         // It ends by being aborted.

@@ -38,6 +38,9 @@ pub const FOLD: SignedDuration = SignedDuration::from_mins(5);
 pub const FORGET: SignedDuration = SignedDuration::from_hours(1);
 /// How often it is looked for what is to be forgotten.
 const SWEEP: SignedDuration = SignedDuration::from_mins(1);
+/// How many counted answers are told in the audit log at once: more than others have to find room
+/// there, too.
+const TOGETHER: usize = 1_024;
 
 /// The word for what could not be recorded, and so is not allowed.
 pub const UNRECORDED: &str = "AuditUnavailable";
@@ -98,10 +101,10 @@ impl Decisions {
         let keep = self.audit.is_kept() && !recorded;
         let news = self.lock().note(decision, asked_by, keep);
         news::log(decision, asked_by, news.is_new);
-        if news.is_event {
-            news::events(&self.events, &self.world, decision, news.since);
-        } else if news.is_dropped {
-            self.counters.events_dropped.inc();
+        news::events(&self.events, &self.world, decision, news.since, news.events);
+        self.counters.events_dropped.inc_by(news.dropped);
+        for decided in news.counted {
+            self.audit.tell(|| Event::Decision(Box::new(decided)));
         }
         if let Some(repeated) = news.line.filter(|_| keep) {
             self.audit
@@ -148,9 +151,24 @@ impl Decisions {
                 self.clock.wait_until(next).await;
             }
             let counted = self.lock().sweep(self.clock.now());
-            for decided in counted {
-                self.audit.tell(|| Event::Decision(Box::new(decided)));
+            self.tell_counted(counted).await;
+        }
+    }
+
+    /// Tells what was counted and not told yet: before the audit log ends.
+    pub async fn finish(&self) {
+        let counted = self.lock().drain();
+        self.tell_counted(counted).await;
+    }
+
+    /// Tells what was counted, no faster than it is written: what cannot be written is lost.
+    async fn tell_counted(&self, counted: Vec<Decided>) {
+        let mut is_written = true;
+        for (n, decided) in counted.into_iter().enumerate() {
+            if n > 0 && n % TOGETHER == 0 && is_written {
+                is_written = self.audit.finish().await;
             }
+            self.audit.tell(|| Event::Decision(Box::new(decided)));
         }
     }
 

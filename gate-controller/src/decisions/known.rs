@@ -1,16 +1,18 @@
 //! What was answered of late: as much of it as tells news from what is known, and no more.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 use jiff::{SignedDuration, Timestamp};
 use sluice_crds::audit::Decided;
 use sluice_crds::{Decision, Subject};
 
-use super::{FOLD, FORGET, TELL_AGAIN};
+use super::{FOLD, FORGET, TELL_AGAIN, news};
 
-/// How many questions are known at once: some 16 MiB of them with an audit log.
+/// How many questions are known at once.
 const QUESTIONS: usize = 10_000;
+/// How many bytes they may take, about: those with many gates make room sooner.
+const BYTES: usize = 16 << 20;
 /// How many events may be sent at once: whoever asks something new each time must not fill the API
 /// server.
 const EVENTS: i64 = 200;
@@ -25,8 +27,8 @@ pub(super) struct Known {
     answers: u64,
     /// How many events may be sent.
     budget: Budget,
-    /// What was counted of questions that had to make room, and is to be told.
-    evicted: Vec<Decided>,
+    /// How many bytes the questions take, about.
+    bytes: usize,
 }
 
 /// How many events may be sent: so many at once, and then one a second.
@@ -38,6 +40,8 @@ struct Budget {
 /// A question, and its last answer.
 struct Question {
     subject: Subject,
+    /// A hash of the same question about any revision.
+    topic: u64,
     allowed: bool,
     /// A hash of the answer.
     answer: Option<u64>,
@@ -53,19 +57,23 @@ struct Question {
     repeated: u64,
     /// What is told there.
     decided: Option<Decided>,
+    /// How many bytes it takes, about.
+    bytes: usize,
 }
 
 /// What an answer is worth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct News {
     /// Whether it is another one than before.
     pub(super) is_new: bool,
     /// Since when it has been yes, or no.
     pub(super) since: Timestamp,
-    /// Whether events are to tell it.
-    pub(super) is_event: bool,
-    /// Whether they should, were there not so many.
-    pub(super) is_dropped: bool,
+    /// How many events are to tell it.
+    pub(super) events: usize,
+    /// How many more should, were there not so many.
+    pub(super) dropped: u64,
+    /// What was counted of other answers, which are forgotten by now: the audit log is to tell it.
+    pub(super) counted: Vec<Decided>,
     /// Whether the audit log is to tell it, and how many equal ones it was not told before.
     pub(super) line: Option<u64>,
 }
@@ -79,7 +87,7 @@ pub struct Waiting {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Whether the last answer was no.
+    /// Whether the last answer to any of its questions was no.
     pub waits: bool,
 }
 
@@ -92,7 +100,7 @@ impl Default for Known {
             budget: Budget {
                 unspent: Timestamp::MIN,
             },
-            evicted: Vec::new(),
+            bytes: 0,
         }
     }
 }
@@ -101,13 +109,16 @@ impl Known {
     /// Notes an answer, and says what it is worth. `keep`: the audit log tells it.
     pub(super) fn note(&mut self, decision: &Decision, asked_by: Option<&str>, keep: bool) -> News {
         let (now, answer) = (decision.at.0, self.answer(decision));
-        let key = self.question(decision, asked_by);
-        if !self.questions.contains_key(&key) {
-            self.make_room();
-        }
+        let (topic, key) = self.question(decision, asked_by);
+        let is_full = self.questions.len() >= QUESTIONS && !self.questions.contains_key(&key);
+        let mut counted = match is_full || self.bytes > BYTES {
+            true => self.make_room(),
+            false => Vec::new(),
+        };
         self.answers += 1;
         let known = self.questions.entry(key).or_insert_with(|| Question {
             subject: decision.subject.clone(),
+            topic,
             allowed: decision.allowed,
             answer: None,
             since: now,
@@ -116,9 +127,14 @@ impl Known {
             line: now,
             repeated: 0,
             decided: None,
+            bytes: 0,
         });
         known.asked = (now, self.answers);
         let is_new = known.answer != Some(answer);
+        if is_new && !keep {
+            // No line of the new answer says how many there were of the one before.
+            counted.extend(known.counted(now));
+        }
         let line = match is_new {
             true => Some(known.renew(decision, answer)),
             false => known.again(now, keep),
@@ -130,29 +146,52 @@ impl Known {
                 decision: decision.clone(),
             });
         }
-        let is_due = known.is_due(now);
-        let is_event = is_due && self.budget.spend(now);
-        if is_event {
+        if is_new {
+            let bytes = known.weigh();
+            self.bytes = self.bytes - known.bytes + bytes;
+            known.bytes = bytes;
+        }
+        let wanted = match known.is_due(now) {
+            true => news::wanted(decision),
+            false => 0,
+        };
+        let events = (0..wanted).take_while(|_| self.budget.spend(now)).count();
+        if events > 0 {
             known.event = Some(now);
         }
+        let dropped = match is_new || events > 0 {
+            true => wanted - events,
+            // It is tried again when it is asked again.
+            false => 0,
+        };
         News {
             is_new,
             since: known.since,
-            is_event,
-            is_dropped: is_new && is_due && !is_event,
+            events,
+            dropped: dropped as u64,
+            counted,
             line,
         }
     }
 
-    /// A hash of who asks for what: the gates that a policy adds are not asked for.
-    fn question(&self, decision: &Decision, asked_by: Option<&str>) -> u64 {
+    /// Two hashes of who asks for what, without the revision and with it: the gates that a policy
+    /// adds are not asked for.
+    fn question(&self, decision: &Decision, asked_by: Option<&str>) -> (u64, u64) {
+        let Subject {
+            kind,
+            namespace,
+            name,
+            action,
+            revision,
+        } = &decision.subject;
         let mut hash = self.hasher.build_hasher();
-        asked_by.hash(&mut hash);
-        decision.subject.hash(&mut hash);
+        (asked_by, kind, namespace, name, action).hash(&mut hash);
         decision.require.hash(&mut hash);
         let own = decision.checked.iter().filter(|gate| gate.policy.is_none());
         own.for_each(|gate| gate.gate.hash(&mut hash));
-        hash.finish()
+        let topic = hash.finish();
+        revision.hash(&mut hash);
+        (topic, hash.finish())
     }
 
     /// A hash of the outcome and its reasons: not of the words, in which what was measured moves.
@@ -166,9 +205,11 @@ impl Known {
         hash.finish()
     }
 
-    /// Everything that has a name, and whether its last answer was no.
+    /// Everything that has a name, and whether the last answer to any of its questions was no. Asked
+    /// about another revision, it does not wait for the one before any more.
     pub(super) fn waiting(&self, now: Timestamp) -> Vec<Waiting> {
-        let mut last: HashMap<(&str, &str, &str), (u64, bool)> = HashMap::new();
+        type Who<'a> = (&'a str, &'a str, &'a str);
+        let mut last: HashMap<(Who<'_>, u64), (u64, bool)> = HashMap::new();
         for question in self.questions.values() {
             let Subject {
                 kind,
@@ -180,25 +221,28 @@ impl Known {
                 continue;
             };
             let answer = (question.asked.1, !question.allowed);
-            let last = last.entry((kind, namespace, name)).or_default();
+            let who: Who<'_> = (kind, namespace, name);
+            let last = last.entry((who, question.topic)).or_default();
             *last = answer.max(*last);
         }
-        let mut all: Vec<Waiting> = (last.into_iter())
-            .map(|((kind, namespace, name), (_, waits))| Waiting {
-                kind: kind.to_owned(),
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-                waits,
-            })
-            .collect();
-        all.sort();
-        all
+        let mut all: BTreeMap<Who<'_>, bool> = BTreeMap::new();
+        for ((who, _), (_, waits)) in last {
+            *all.entry(who).or_default() |= waits;
+        }
+        let all = all.into_iter();
+        all.map(|((kind, namespace, name), waits)| Waiting {
+            kind: kind.to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            waits,
+        })
+        .collect()
     }
 
     /// Forgets what nobody asks any more. Returns what was counted and is to be told.
     pub(super) fn sweep(&mut self, now: Timestamp) -> Vec<Decided> {
-        let mut counted = std::mem::take(&mut self.evicted);
-        self.questions.retain(|_, question| {
+        let mut counted = Vec::new();
+        self.retain(|question| {
             let forgotten = question.is_forgotten(now);
             if question.repeated > 0 && (forgotten || has_passed(question.line, FOLD, now)) {
                 counted.extend(question.counted(now));
@@ -208,23 +252,34 @@ impl Known {
         counted
     }
 
-    /// Where there are too many, those go that were not asked for longest: a quarter, so that it is
-    /// seldom done.
-    fn make_room(&mut self) {
-        if self.questions.len() < QUESTIONS {
-            return;
-        }
+    /// All that was counted and is to be told, whenever that is due.
+    pub(super) fn drain(&mut self) -> Vec<Decided> {
+        let all = self.questions.values_mut();
+        all.filter_map(|it| it.counted(it.asked.0)).collect()
+    }
+
+    /// Those go that were not asked for longest: a quarter, so that it is seldom done. Returns what
+    /// was counted of them, and is to be told.
+    fn make_room(&mut self) -> Vec<Decided> {
         let mut asked: Vec<u64> = self.questions.values().map(|it| it.asked.1).collect();
-        let (_, oldest, _) = asked.select_nth_unstable(QUESTIONS / 4);
+        let quarter = asked.len() / 4;
+        let (_, oldest, _) = asked.select_nth_unstable(quarter);
         let oldest = *oldest;
-        let evicted = &mut self.evicted;
-        self.questions.retain(|_, question| {
+        let mut counted = Vec::new();
+        self.retain(|question| {
             let stays = question.asked.1 > oldest;
-            if !stays && question.repeated > 0 {
-                evicted.extend(question.counted(question.asked.0));
+            if !stays {
+                counted.extend(question.counted(question.asked.0));
             }
             stays
         });
+        counted
+    }
+
+    /// Keeps some of the questions.
+    fn retain(&mut self, mut stays: impl FnMut(&mut Question) -> bool) {
+        self.questions.retain(|_, question| stays(question));
+        self.bytes = self.questions.values().map(|it| it.bytes).sum();
     }
 }
 
@@ -284,6 +339,35 @@ impl Question {
         has_passed(self.asked.0, FORGET, now)
     }
 
+    /// How many bytes it takes, about.
+    fn weigh(&self) -> usize {
+        let decided = self.decided.as_ref().map_or(0, |decided| {
+            let Decision {
+                subject,
+                checked,
+                decided_by,
+                message,
+                ..
+            } = &decided.decision;
+            let gates = checked.iter().map(|gate| {
+                let policy = gate.policy.as_ref().map_or(0, String::len);
+                size_of_val(gate)
+                    + gate.gate.len()
+                    + policy
+                    + gate.reason.len()
+                    + gate.message.len()
+            });
+            let deciders = decided_by.iter().map(|gate| size_of_val(gate) + gate.len());
+            let asked_by = decided.asked_by.as_ref().map_or(0, String::len);
+            asked_by
+                + letters(subject)
+                + gates.sum::<usize>()
+                + deciders.sum::<usize>()
+                + message.len()
+        });
+        size_of_val(self) + letters(&self.subject) + decided
+    }
+
     /// The last of the equal answers that nothing came after: it tells of the others.
     fn counted(&mut self, now: Timestamp) -> Option<Decided> {
         self.line = now;
@@ -293,6 +377,19 @@ impl Question {
         decided.decision.at.0 = self.asked.0;
         Some(decided)
     }
+}
+
+/// How many bytes its words take.
+fn letters(subject: &Subject) -> usize {
+    let Subject {
+        kind,
+        namespace,
+        name,
+        action,
+        revision,
+    } = subject;
+    let others = [name, revision].into_iter().flatten().map(String::len);
+    kind.len() + namespace.len() + action.len() + others.sum::<usize>()
 }
 
 fn has_passed(since: Timestamp, length: SignedDuration, now: Timestamp) -> bool {

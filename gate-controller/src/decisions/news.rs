@@ -13,6 +13,11 @@ use crate::world::World;
 /// How many of the gates that decided get an event.
 const GATES: usize = 3;
 
+/// How many events tell a decision, at most.
+pub(super) fn wanted(decision: &Decision) -> usize {
+    decision.decided_by.len().clamp(1, GATES)
+}
+
 /// One line: for everybody if it is news, else for those who look for something.
 pub(super) fn log(decision: &Decision, asked_by: Option<&str>, is_new: bool) {
     macro_rules! line {
@@ -39,8 +44,18 @@ pub(super) fn log(decision: &Decision, asked_by: Option<&str>, is_new: bool) {
     }
 }
 
-/// An event on each gate that decided and is there; where there is none, on the subject.
-pub(super) fn events(events: &Events, world: &World, decision: &Decision, since: Timestamp) {
+/// An event on each gate that decided and is there; where there is none, on the subject. No more
+/// than `most`.
+pub(super) fn events(
+    events: &Events,
+    world: &World,
+    decision: &Decision,
+    since: Timestamp,
+    most: usize,
+) {
+    if most == 0 {
+        return;
+    }
     let there = decision.decided_by.iter().filter_map(|gate| {
         let (namespace, name) = gate.split_once('/')?;
         let key = KeyRef { namespace, name };
@@ -52,7 +67,7 @@ pub(super) fn events(events: &Events, world: &World, decision: &Decision, since:
             Seen::Unreadable(_) => None,
         }
     });
-    let mut there = there.take(GATES).peekable();
+    let mut there = there.take(most).peekable();
     if there.peek().is_none() {
         events.tell(event(About::object(consumer(decision)), decision, since));
     }

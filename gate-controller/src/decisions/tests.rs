@@ -6,6 +6,7 @@ use sluice_crds::audit::Record;
 use sluice_crds::{CheckedGate, Require, State, Subject};
 use tempfile::TempDir;
 
+use super::known::News;
 use super::*;
 use crate::clock::SetClock;
 use crate::events::{Sending, Told};
@@ -54,29 +55,12 @@ impl Desk {
     }
 
     async fn ask(&self, name: Option<&str>, allowed: bool, reason: &str) -> Decision {
-        let gate = CheckedGate {
-            gate: "apps/production".to_owned(),
-            policy: None,
-            state: if allowed { State::Open } else { State::Closed },
-            reason: reason.to_owned(),
-            message: format!("measured at {}", self.clock.now()),
-        };
-        let decision = Decision {
-            allowed,
-            at: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(self.clock.now()),
-            subject: Subject {
-                kind: "Kustomization".to_owned(),
-                namespace: "apps".to_owned(),
-                name: name.map(str::to_owned),
-                action: "sync".to_owned(),
-                revision: None,
-            },
-            require: Require::All,
-            checked: vec![gate],
-            decided_by: vec!["apps/production".to_owned()],
-            message: "m".to_owned(),
-            next: None,
-        };
+        let mut decision = decision(self.clock.now(), allowed, reason);
+        decision.subject.name = name.map(str::to_owned);
+        self.tell(decision).await
+    }
+
+    async fn tell(&self, decision: Decision) -> Decision {
         self.decisions.tell(decision, Some("alice")).await.decision
     }
 
@@ -103,6 +87,33 @@ impl Desk {
             other => panic!("{other:?}"),
         };
         text.lines().map(read).collect()
+    }
+}
+
+/// What `shop` is told of one gate.
+fn decision(at: Timestamp, allowed: bool, reason: &str) -> Decision {
+    let gate = CheckedGate {
+        gate: "apps/production".to_owned(),
+        policy: None,
+        state: if allowed { State::Open } else { State::Closed },
+        reason: reason.to_owned(),
+        message: format!("measured at {at}"),
+    };
+    Decision {
+        allowed,
+        at: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at),
+        subject: Subject {
+            kind: "Kustomization".to_owned(),
+            namespace: "apps".to_owned(),
+            name: Some("shop".to_owned()),
+            action: "sync".to_owned(),
+            revision: None,
+        },
+        require: Require::All,
+        checked: vec![gate],
+        decided_by: vec!["apps/production".to_owned()],
+        message: "m".to_owned(),
+        next: None,
     }
 }
 
@@ -220,4 +231,82 @@ async fn whoever_asks_something_new_each_time_fills_nothing() {
     desk.pass(1);
     desk.ask(Some("shop"), false, "OutsideWindow").await;
     assert_eq!(desk.events().len(), 1);
+}
+
+#[tokio::test]
+async fn what_was_counted_is_told_beside_a_yes_that_has_its_own_line_and_at_the_end() {
+    let desk = Desk::open(true);
+    for _ in 0..5 {
+        desk.ask(Some("shop"), false, "OutsideWindow").await;
+    }
+    desk.ask(Some("shop"), true, "InsideWindow").await;
+    let lines = [(false, 0), (true, 0), (false, 3)];
+    assert_eq!(desk.lines().await, lines);
+    for _ in 0..3 {
+        desk.ask(Some("till"), false, "OutsideWindow").await;
+    }
+    desk.decisions.finish().await;
+    desk.decisions.finish().await;
+    let more = [(false, 0), (false, 1)];
+    assert_eq!(desk.lines().await, [&lines[..], &more].concat());
+}
+
+#[tokio::test]
+async fn all_that_was_counted_finds_room_at_the_end() {
+    let desk = Desk::open(false);
+    for n in 0..9_500 {
+        let name = format!("shop-{n}");
+        for _ in 0..2 {
+            desk.ask(Some(&name), false, "OutsideWindow").await;
+        }
+        if n % 1_000 == 0 {
+            assert!(desk.decisions.audit.finish().await);
+        }
+    }
+    assert!(desk.decisions.audit.finish().await);
+    desk.decisions.finish().await;
+    assert_eq!(desk.lines().await.len(), 19_000);
+    assert_eq!(desk.counters.audit_dropped.get(), 0);
+}
+
+#[tokio::test]
+async fn it_waits_while_one_of_its_questions_is_answered_no() {
+    let desk = Desk::open(false);
+    let ask = async |action: &str, revision: &str, allowed| {
+        let mut decision = decision(desk.clock.now(), allowed, "r");
+        decision.subject.action = action.to_owned();
+        decision.subject.revision = Some(revision.to_owned());
+        desk.tell(decision).await;
+    };
+    let waits = || desk.decisions.waiting()[0].waits;
+    ask("promote", "v1", false).await;
+    ask("rollback", "v1", true).await;
+    assert!(waits());
+    // It wants to promote another one by now.
+    ask("promote", "v2", true).await;
+    assert!(!waits());
+    assert_eq!(desk.decisions.waiting().len(), 1);
+}
+
+#[test]
+fn each_event_is_paid_for_and_what_makes_room_is_told_at_once() {
+    let mut known = Known::default();
+    let mut ask = |n: usize, words: usize| -> News {
+        let mut decision = decision(NOON.parse().unwrap(), false, "OutsideWindow");
+        decision.subject.name = Some(format!("shop-{n}"));
+        decision.decided_by = (0..5).map(|gate| format!("apps/{gate}")).collect();
+        decision.message = "w".repeat(words);
+        known.note(&decision, None, true)
+    };
+    let news: Vec<News> = (0..100).map(|n| ask(n, 1)).collect();
+    assert_eq!(news.iter().map(|it| it.events).sum::<usize>(), 200);
+    assert_eq!(news.iter().map(|it| it.dropped).sum::<u64>(), 100);
+    // Equal answers of each of many long ones: those that made room are told, and the others known.
+    let mut told = 0;
+    for n in 100..1_100 {
+        let news = [ask(n, 1 << 16), ask(n, 1 << 16), ask(n, 1 << 16)];
+        told += news.iter().map(|it| it.counted.len()).sum::<usize>();
+    }
+    assert!((700..1_000).contains(&told), "{told}");
+    assert_eq!(told + known.drain().len(), 1_000);
 }
