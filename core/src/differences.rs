@@ -9,6 +9,11 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use sluice_crds::audit::Difference;
 
+/// How many letters of a value stand in a line.
+const LETTERS: usize = 100;
+/// How many differences do.
+const TOLD: usize = 20;
+
 /// What is different in `after`, in fields below `spec`.
 pub fn between(before: &Value, after: &Value) -> Vec<Difference> {
     let mut found = Vec::new();
@@ -80,7 +85,9 @@ fn named(list: &[Value]) -> Option<BTreeMap<String, &Value>> {
     Some(all)
 }
 
-/// In a line: `spec.require: "all" → "oneOf"; spec.gatekeepers[fridays]: removed`.
+/// In a line: `spec.require: "all" → "oneOf"; spec.gatekeepers[fridays]: removed`. More people read
+/// it than may read the specs: of a long value only the beginning is told, and of an address not
+/// what follows its path, nor who it is asked as.
 pub fn in_words(differences: &[Difference]) -> String {
     let word = |difference: &Difference| {
         let Difference {
@@ -89,14 +96,60 @@ pub fn in_words(differences: &[Difference]) -> String {
             after,
         } = difference;
         match (before, after) {
-            (Some(before), Some(after)) => format!("{field}: {before} → {after}"),
+            (Some(before), Some(after)) => {
+                format!("{field}: {} → {}", shown(before), shown(after))
+            }
             (None, Some(after)) if is_name(after) => format!("{field}: added"),
-            (None, Some(after)) => format!("{field}: added {after}"),
+            (None, Some(after)) => format!("{field}: added {}", shown(after)),
             (Some(_), None) => format!("{field}: removed"),
             (None, None) => field.clone(),
         }
     };
-    differences.iter().map(word).collect::<Vec<_>>().join("; ")
+    let mut words: Vec<String> = differences.iter().take(TOLD).map(word).collect();
+    let more = differences.len() - words.len();
+    if more > 0 {
+        words.push(format!("and {more} more"));
+    }
+    words.join("; ")
+}
+
+/// A value as it stands in a line.
+fn shown(value: &Value) -> String {
+    let text = discreet(value).to_string();
+    match text.char_indices().nth(LETTERS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+/// A value without what addresses in it may carry of secrets.
+fn discreet(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(address(text)),
+        Value::Array(list) => list.iter().map(discreet).collect(),
+        Value::Object(fields) => {
+            let fields = fields.iter();
+            fields
+                .map(|(key, it)| (key.clone(), discreet(it)))
+                .collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+/// A text up to the query of an address in it: nobody can tell where a query ends.
+fn address(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return text.to_owned();
+    };
+    let (path, more) = match rest.find(['?', '#']) {
+        Some(end) => (&rest[..end], "?…"),
+        None => (rest, ""),
+    };
+    match path.rsplit_once('@') {
+        Some((_, host)) => format!("{scheme}://…@{host}{more}"),
+        None => format!("{scheme}://{path}{more}"),
+    }
 }
 
 /// Whether a value says nothing but what its place says already.
@@ -142,11 +195,43 @@ mod tests {
         json!({"allow": ["1.x", "2.x"]}),
         r#"spec.allow: ["1.x"] → ["1.x","2.x"]"#
     )]
+    #[case::an_address(
+        json!({"url": "https://a.example/x?token=secret"}),
+        json!({"url": "https://me:secret@b.example/x#secret"}),
+        r#"spec.url: "https://a.example/x?…" → "https://…@b.example/x?…""#
+    )]
+    #[case::addresses_within(
+        json!({}),
+        json!({"from": [{"url": "http://a?token=secret"}, {"url": "http://b/c"}]}),
+        r#"spec.from: added [{"url":"http://a?…"},{"url":"http://b/c"}]"#
+    )]
     fn fields_that_differ_are_named(
         #[case] before: Value,
         #[case] after: Value,
         #[case] words: &str,
     ) {
         assert_eq!(in_words(&between(&before, &after)), words);
+    }
+
+    #[test]
+    fn a_line_stays_one_however_much_is_different() {
+        let after = json!({"allow": vec!["ä"; 5_000]});
+        let words = in_words(&between(&json!({"allow": []}), &after));
+        assert!(
+            words.starts_with(r#"spec.allow: [] → ["ä","ä","#),
+            "{words}"
+        );
+        assert!(
+            words.ends_with('…') && words.chars().count() < 130,
+            "{words}"
+        );
+        let many = |state: &str| {
+            let all = (0..5_000).map(|n| json!({"name": format!("g{n}"), "state": state}));
+            json!({"all": all.collect::<Vec<_>>()})
+        };
+        let differences = between(&many("open"), &many("closed"));
+        assert_eq!(differences.len(), 5_000);
+        let words = in_words(&differences);
+        assert!(words.ends_with("; and 4980 more"), "{words}");
     }
 }

@@ -118,12 +118,13 @@ pub struct Settings {
     #[arg(long, default_value = "15m", value_parser = duration)]
     pub max_retry_delay: Duration,
 
-    /// An address range that calendars may be read from although it is refused by default
-    /// (loopback, link-local, the API server's own). May be given several times.
+    /// An address range that calendars, metrics and HTTP checks may be asked in although it is
+    /// refused by default (loopback, link-local, the API server's own). May be given several times.
     #[arg(long, value_name = "CIDR")]
     pub egress_allow: Vec<IpNet>,
 
-    /// Let forces count although no admission policy makes sure who they are by.
+    /// Let forces, approvals and reports count although no admission policy makes sure who they are
+    /// by.
     #[arg(long, default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub trust_unverified_identity: bool,
 
