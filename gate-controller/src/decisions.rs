@@ -101,7 +101,8 @@ impl Decisions {
         let keep = self.audit.is_kept() && !recorded;
         let news = self.lock().note(decision, asked_by, keep);
         news::log(decision, asked_by, news.is_new);
-        news::events(&self.events, &self.world, decision, news.since, news.events);
+        let told = (decision, asked_by);
+        news::events(&self.events, &self.world, told, news.since, news.events);
         self.counters.events_dropped.inc_by(news.dropped);
         for decided in news.counted {
             self.audit.tell(|| Event::Decision(Box::new(decided)));

@@ -49,7 +49,7 @@ pub(super) fn log(decision: &Decision, asked_by: Option<&str>, is_new: bool) {
 pub(super) fn events(
     events: &Events,
     world: &World,
-    decision: &Decision,
+    (decision, asked_by): (&Decision, Option<&str>),
     since: Timestamp,
     most: usize,
 ) {
@@ -69,20 +69,24 @@ pub(super) fn events(
     });
     let mut there = there.take(most).peekable();
     if there.peek().is_none() {
-        events.tell(event(About::object(consumer(decision)), decision, since));
+        let about = About::object(consumer(decision));
+        events.tell(event(about, decision, asked_by, since));
     }
-    there.for_each(|about| events.tell(event(about, decision, since)));
+    there.for_each(|about| events.tell(event(about, decision, asked_by, since)));
 }
 
-fn event(about: About, decision: &Decision, since: Timestamp) -> Told {
+fn event(about: About, decision: &Decision, asked_by: Option<&str>, since: Timestamp) -> Told {
     let Decision {
         allowed,
         subject,
         decided_by,
         next,
         message,
+        checked,
         ..
     } = decision;
+    let own = checked.iter().filter(|gate| gate.policy.is_none());
+    let own: Vec<&str> = own.map(|gate| gate.gate.as_str()).collect();
     let outcome = match allowed {
         true => told::ADMITTED,
         false => told::BLOCKED,
@@ -100,6 +104,8 @@ fn event(about: About, decision: &Decision, since: Timestamp) -> Told {
         (told::NAME, name.clone()),
         (told::ACTION, Some(action.clone())),
         (told::REVISION, revision.clone()),
+        (told::ASKED_BY, asked_by.map(str::to_owned)),
+        (told::ASKED, Some(own.join(","))),
         (told::GATES, Some(decided_by.join(","))),
         (told::SINCE, Some(since.to_string())),
         (told::NEXT, next.as_ref().map(|next| next.0.to_string())),

@@ -349,12 +349,15 @@ async fn the_clusters_own_roles_view_and_edit_but_do_not_force() -> Result<()> {
     assert_eq!(rights_of("view").await?, view);
     assert_eq!(rights_of("edit").await?, edit);
     assert_eq!(rights_of("admin").await?, edit);
-    let force = lines(&[("sluice.dev/gates", &["get", "override", "patch"])]);
+    // Besides what everybody may.
+    let with =
+        |resource, verbs: &[&str]| lines(&[(resource, verbs), ("sluice.dev/gatepolicies", READ)]);
+    let force = with("sluice.dev/gates", &["get", "override", "patch"]);
     assert_eq!(rights_of("sluice-gate-override").await?, force);
     let approve = ["create", "delete", "get", "list", "watch"];
-    let approve = lines(&[("sluice.dev/approvals", &approve)]);
+    let approve = with("sluice.dev/approvals", &approve);
     assert_eq!(rights_of("sluice-approve").await?, approve);
-    let check = lines(&[("sluice.dev/gates", &["check"])]);
+    let check = with("sluice.dev/gates", &["check"]);
     assert_eq!(rights_of("sluice-check").await?, check);
     let policies = [&["create", "update", "patch", "delete"], READ].concat();
     let policies = lines(&[("sluice.dev/gatepolicies", &policies)]);
