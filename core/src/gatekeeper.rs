@@ -304,6 +304,14 @@ impl Keeper {
             .filter(|_| rests && !self.object.spec.suspend)
     }
 
+    /// Until when what was read may be relied on; of gates behind it what has not run out at `now`.
+    pub(crate) fn good_after(&self, now: Timestamp) -> Option<Timestamp> {
+        match &self.evidence {
+            Evidence::Gates(gates) => gates.iter().filter_map(|gate| gate.good_after(now)).min(),
+            _ => self.good_until(),
+        }
+    }
+
     /// Until when everything that was read may be relied on. None: until it is seen to change.
     pub fn good_until(&self) -> Option<Timestamp> {
         if let Some((_, report)) = self.external() {

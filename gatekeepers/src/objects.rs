@@ -51,6 +51,8 @@ pub(crate) struct Seen {
     /// What to judge from. None: nobody has looked, or there is nothing to look at.
     pub(crate) observed: Option<Observed>,
     again: Option<Timestamp>,
+    /// Until when it is left alone: looking took too much.
+    rests_until: Option<Timestamp>,
     asks_anew: bool,
 }
 
@@ -68,6 +70,12 @@ impl Seen {
     /// When to look again, if nothing changes before.
     pub(crate) fn again(&self) -> Option<Timestamp> {
         self.again
+    }
+
+    /// Whether a look at `spec` is put off, whatever has changed.
+    fn rests(&self, spec: &api::Objects, now: Timestamp) -> bool {
+        let same = self.rule.as_ref().is_some_and(|(before, _)| before == spec);
+        same && !self.asks_anew && self.rests_until.is_some_and(|until| now < until)
     }
 
     /// The next look asks for everything anew, whatever was answered before.
@@ -138,6 +146,12 @@ pub(crate) async fn observe(
     let Some(rule) = read(spec, last) else {
         return Seen::default();
     };
+    if last.rests(spec, now) {
+        return Seen {
+            again: last.rests_until,
+            ..last.clone()
+        };
+    }
     let look = Look {
         home: namespace(object),
         rule: Arc::clone(&rule),
@@ -181,6 +195,7 @@ fn gathered(
     now: Timestamp,
 ) -> Seen {
     let mut obstacle: Option<Obstacle> = None;
+    let mut rests_until = None;
     let mut again = now.saturating_add(LOOK).unwrap_or(Timestamp::MAX);
     let mut parts = Vec::with_capacity(looked.len());
     for part in looked {
@@ -191,6 +206,7 @@ fn gathered(
             }
             Err((before, found)) => {
                 again = again.min(found.again);
+                rests_until = rests_until.max(found.costly.then_some(found.again));
                 // What was seen of it outlives what stands in the way: it was watched meanwhile.
                 parts.extend(before);
                 obstacle = obstacle.or(Some(found));
@@ -206,6 +222,7 @@ fn gathered(
         parts,
         observed: Some(observed),
         again: Some(again),
+        rests_until,
         asks_anew: false,
     }
 }

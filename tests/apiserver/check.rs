@@ -297,7 +297,10 @@ async fn what_waits_is_found_by_people_and_machines() -> Result<()> {
     let gate = desk.stage.gates().get("production").await?;
     assert_eq!(regarding.uid, gate.metadata.uid);
     assert_eq!(told.related.unwrap().name.as_deref(), Some("shop"));
+    let asker = format!("system:serviceaccount:{namespace}:deployer");
     let expected = [
+        ("asked", format!("{namespace}/production")),
+        ("asked-by", asker),
         ("decided-by", format!("{namespace}/production")),
         ("next", "2026-11-23T09:00:00Z".to_owned()),
         ("since", EVENING.to_owned()),

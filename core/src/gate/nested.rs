@@ -351,6 +351,12 @@ impl Nested {
         self.keepers().filter_map(Keeper::good_until).min()
     }
 
+    /// The same of whatever has not run out at `now`: what has may not decide.
+    pub(crate) fn good_after(&self, now: Timestamp) -> Option<Timestamp> {
+        let ends = self.keepers().filter_map(|keeper| keeper.good_after(now));
+        ends.filter(|end| *end > now).min()
+    }
+
     /// Whether anything behind it only repeats what its status reports.
     pub(crate) fn stands_in(&self, now: Now) -> bool {
         self.keepers().any(|keeper| keeper.stands_in(now))

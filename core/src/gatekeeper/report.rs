@@ -86,9 +86,7 @@ fn valid_until(
     now: Timestamp,
 ) -> Option<Time> {
     let by_time = verdict.valid_until;
-    // Behind other gates, what has run out may not decide.
-    let rests = |end: &Timestamp| keeper.evidence().gates().is_empty() || *end > now;
-    let Some(good_until) = keeper.good_until().filter(rests) else {
+    let Some(good_until) = keeper.good_after(now) else {
         return by_time.map(time);
     };
     let until = by_time.map_or(good_until, |by_time| by_time.min(good_until));

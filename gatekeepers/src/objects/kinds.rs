@@ -30,6 +30,9 @@ pub(super) struct Kind {
 pub(super) struct Obstacle {
     pub(super) why: String,
     pub(super) again: Timestamp,
+    /// Whether finding it takes so much that nothing is tried before, whatever changes: others wait
+    /// for the same turns.
+    pub(super) costly: bool,
 }
 
 /// The kinds that were looked for.
@@ -89,10 +92,12 @@ impl Kinds {
         match &*found {
             Some(Found { kind: Ok(kind), .. }) => Ok(kind.clone()),
             Some(unfound @ Found { kind: Err(why), .. }) => Err(Obstacle {
+                costly: false,
                 why: why.clone(),
                 again: unfound.again().unwrap_or(now),
             }),
             None => Err(Obstacle {
+                costly: false,
                 why: missing(key),
                 again: now,
             }),
@@ -108,7 +113,11 @@ impl Kinds {
         }
         let again = found.as_ref().and_then(Found::again).unwrap_or(now);
         let why = missing(key);
-        Obstacle { why, again }
+        Obstacle {
+            why,
+            again,
+            costly: false,
+        }
     }
 
     async fn answer(&self, key: &ObjectsKey) -> tokio::sync::OwnedMutexGuard<Option<Found>> {

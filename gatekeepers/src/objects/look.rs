@@ -126,7 +126,10 @@ impl Look<'_> {
         });
         let kind = &part.spec().kind;
         let judged = judging.await.unwrap_or(Err(TooMany::Stopped));
-        judged.map_err(|too_many| self.obstacle(format!("cannot judge {kind}: {too_many}")))
+        judged.map_err(|too_many| Obstacle {
+            costly: true,
+            ..self.obstacle(format!("cannot judge {kind}: {too_many}"))
+        })
     }
 
     /// The present instant, to the second: waiting for the API server takes a while.
@@ -139,7 +142,11 @@ impl Look<'_> {
     fn obstacle(&self, why: String) -> Obstacle {
         let again = self.now.saturating_add(LOOK);
         let again = again.unwrap_or(Timestamp::MAX);
-        Obstacle { why, again }
+        Obstacle {
+            why,
+            again,
+            costly: false,
+        }
     }
 }
 

@@ -189,10 +189,12 @@ impl Rights {
                 again,
                 ..
             }) => Err(Obstacle {
+                costly: false,
                 why: why.clone(),
                 again: *again,
             }),
             None => Err(Obstacle {
+                costly: false,
                 why: question.denied(VERBS[0]),
                 again: now,
             }),
