@@ -127,7 +127,7 @@ impl Look<'_> {
         let kind = &part.spec().kind;
         let judged = judging.await.unwrap_or(Err(TooMany::Stopped));
         judged.map_err(|too_many| Obstacle {
-            costly: true,
+            costly: matches!(too_many, TooMany::Slow),
             ..self.obstacle(format!("cannot judge {kind}: {too_many}"))
         })
     }
