@@ -36,6 +36,8 @@ async fn whoever_is_told_no_waits_until_it_is_told_yes() -> Result<()> {
         })
         .await
     };
+    // Built where it has to be, before anything is waited for.
+    says(&desk.stage, "admin", &["version"], 0, "kubectl-gate").await?;
     ask(false).await?;
     let waits = poll(DEADLINE, "it to be listed", async || {
         says(&desk.stage, "admin", &["pending"], 0, "Deployment/shop").await
