@@ -1,5 +1,5 @@
-//! `cargo xtask bench mixed`: N gates with N gatekeepers of every kind, of which a fifth measures
-//! what a hundred hosts say; and then a tenth of those hosts dies or answers no more.
+//! `cargo xtask bench mixed`: N gates with N gatekeepers of every kind but `objects`, of which a
+//! fifth measures what a hundred hosts say; and then a tenth of those hosts dies or answers no more.
 //!
 //! In one run, before and after: how long a decision about everybody else takes, and how long until
 //! a gate's status shows that a switch was thrown; how many requests the hosts see, and how many
