@@ -28,6 +28,7 @@ mod words;
 pub use force::{Force, Forces, Identity};
 pub use outlook::upcoming;
 pub use report::{Report, Told, report, report_uncompleted, told};
+pub use words::about_forces;
 
 /// The most gatekeepers of one gate.
 const MOST_GATEKEEPERS: usize = 32;

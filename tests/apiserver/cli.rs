@@ -13,16 +13,17 @@ mod waiting;
 use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use sluice_crds::State;
 use sluice_tests::Applier;
 use sluice_tests::controller::InProcess;
 use sluice_tests::programs::Program;
 use tempfile::TempPath;
-use tokio::process::Command;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
 
-use super::stage::Stage;
+use super::stage::{DEADLINE, Stage};
 use crate::chart::CONTROLLER;
 
 /// What a run came to.
@@ -48,6 +49,39 @@ fn command(stage: &Stage, user: &str, arguments: &[&str]) -> Result<(TempPath, C
         .stderr(Stdio::piped())
         .kill_on_drop(true);
     Ok((kubeconfig, command))
+}
+
+/// A run that goes on, and its lines.
+struct Going {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    _kubeconfig: TempPath,
+}
+
+impl Going {
+    fn start(stage: &Stage, user: &str, arguments: &[&str]) -> Result<Self> {
+        let (kubeconfig, mut command) = command(stage, user, arguments)?;
+        let mut child = command.spawn()?;
+        let out = child.stdout.take().context("no output")?;
+        Ok(Self {
+            child,
+            lines: BufReader::new(out).lines(),
+            _kubeconfig: kubeconfig,
+        })
+    }
+
+    /// What it says next.
+    async fn line(&mut self) -> Result<String> {
+        let line = tokio::time::timeout(DEADLINE, self.lines.next_line()).await??;
+        line.context("it said nothing more")
+    }
+
+    /// Waits for its end, which must be a good one.
+    async fn ends_well(mut self) -> Result<()> {
+        let ended = tokio::time::timeout(DEADLINE, self.child.wait()).await??;
+        ensure!(ended.code() == Some(0), "{ended}");
+        Ok(())
+    }
 }
 
 /// Runs it to its end.

@@ -2,12 +2,17 @@
 //!
 //! What comes in: how large. What goes out: tables in Markdown, for `docs/reference/benchmarks.md`.
 
+use std::fmt::Display;
+use std::path::Path;
+
 use anyhow::Result;
 use clap::Subcommand;
 use kube::Client;
+use sluice_tests::Options;
+use sluice_tests::programs::Program;
 
 use crate::cargo;
-use crate::server::{self, Open};
+use crate::server::{self, Open, Server};
 use crate::signals::told_to_end;
 
 mod check;
@@ -45,6 +50,22 @@ pub(crate) async fn run(command: Command) -> Result<()> {
 fn criterion(bench: &str) -> Result<()> {
     let of = ["bench", "--package", "sluice-core", "--bench", bench];
     cargo::run(cargo::cargo().args(of))
+}
+
+/// Measures the released controller in a namespace of its own, and prints what that comes to.
+async fn of_the_controller<T: Display>(
+    server: &Server,
+    namespace: &str,
+    measure: impl AsyncFnOnce(&Path, &Open, &Client) -> Result<T>,
+) -> Result<()> {
+    let program = cargo::released(Program::GateController)?;
+    let open = server.open(Options::default()).await?;
+    let client = open.cluster.client().await?;
+    let measuring = measure(&program, &open, &client);
+    if let Some(table) = measure_in(&open, &client, namespace, measuring).await? {
+        print!("{table}");
+    }
+    Ok(())
 }
 
 /// What was measured in a namespace of its own, which is cleared afterwards. None: we were told to

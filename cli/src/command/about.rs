@@ -64,7 +64,7 @@ impl About {
 
     /// What is asked at an instant.
     pub(super) fn at(&self, now: Now) -> Question<'_> {
-        question(now, self.revision())
+        Question::new(now, self.revision())
     }
 }
 
@@ -127,9 +127,4 @@ pub(super) fn set(require: Require, names: &[String]) -> Option<GateSet> {
         require,
         refs: names.iter().map(reference).collect(),
     })
-}
-
-/// What is asked about a revision, or about any, at an instant.
-pub(super) fn question(now: Now, revision: Option<&Revision>) -> Question<'_> {
-    Question::new(now, revision)
 }

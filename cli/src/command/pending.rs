@@ -1,19 +1,20 @@
 //! `kubectl gate pending`
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
 use sluice_core::Now;
+use sluice_core::question::Question;
 use sluice_core::revision::Revision;
 use sluice_core::simulate::Key;
 use sluice_core::verdict::Reason;
-use sluice_crds::Approval;
 use sluice_crds::approval::Vote;
+use sluice_crds::{Approval, Gate};
 
-use super::about;
 use crate::arguments::Globals;
 use crate::cluster::{self, Scope, Seen, Use, Waiting};
 use crate::instant::age;
@@ -129,46 +130,46 @@ fn voted_on(seen: &Seen, now: Now) -> Vec<Row> {
     let mut rows = Vec::new();
     for (keeper, votes) in votes(seen) {
         for (revision, since) in votes {
-            let mut gates = Vec::new();
-            let mut message = String::new();
-            for (key, gate) in &seen.world.gates {
-                let mut named = gate.spec.gatekeepers.iter();
-                let Some(place) =
-                    named.position(|reference| Key::named_by(gate, reference) == keeper)
-                else {
-                    continue;
-                };
-                let Some(mut scene) = seen.scene(key, now.at) else {
-                    continue;
-                };
-                let decision = seen.decide(&mut scene, about::question(now, Some(&revision)));
-                let waits = |reason: &str| reason == Reason::AwaitingApproval.as_str();
-                if let Some(told) = decision.verdicts.get(place)
-                    && waits(&told.verdict.reason)
-                {
-                    gates.push(key.to_string());
-                    message.clone_from(&told.verdict.message);
-                }
-            }
-            if !gates.is_empty() {
-                rows.push(Row {
-                    namespace: keeper.namespace.clone(),
-                    what: format!("gatekeeper/{}", keeper.name),
-                    revision: Some(revision.to_string()),
-                    gates,
-                    since,
-                    message,
-                });
-            }
+            let question = Question::new(now, Some(&revision));
+            let held: Vec<(String, String)> = (seen.world.gates.iter())
+                .filter_map(|(key, gate)| {
+                    Some((key.to_string(), awaited(seen, gate, &keeper, question)?))
+                })
+                .collect();
+            let Some((_, message)) = held.last().cloned() else {
+                continue;
+            };
+            rows.push(Row {
+                namespace: keeper.namespace.clone(),
+                what: format!("gatekeeper/{}", keeper.name),
+                revision: Some(revision.to_string()),
+                gates: held.into_iter().map(|(gate, _)| gate).collect(),
+                since,
+                message,
+            });
         }
     }
     rows
 }
 
+/// What `keeper` says to a gate that it holds back until more people approve. None: it does not.
+fn awaited(seen: &Seen, gate: &Gate, keeper: &Key, question: Question<'_>) -> Option<String> {
+    let mut named = gate.spec.gatekeepers.iter();
+    let place = named.position(|reference| Key::named_by(gate, reference) == *keeper)?;
+    let mut scene = seen.scene(&Key::of(&gate.metadata), question.now.at)?;
+    let told = seen
+        .decide(&mut scene, question)
+        .verdicts
+        .into_iter()
+        .nth(place)?;
+    let waits = told.verdict.reason == Reason::AwaitingApproval.as_str();
+    waits.then_some(told.verdict.message)
+}
+
 /// For each gatekeeper the revisions that somebody has approved of, and since when.
 fn votes(seen: &Seen) -> BTreeMap<Key, Vec<(Revision, Timestamp)>> {
     let mut all: BTreeMap<Key, Vec<(Revision, Timestamp)>> = BTreeMap::new();
-    let approves = |approval: &&std::sync::Arc<Approval>| {
+    let approves = |approval: &&Arc<Approval>| {
         approval.spec.decision == Vote::Approve && approval.metadata.deletion_timestamp.is_none()
     };
     for approval in seen.world.approvals.values().filter(approves) {

@@ -6,10 +6,11 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::{Api, ListParams, PostParams};
 use serde_json::json;
+use sluice_core::question::Question;
 use sluice_core::revision::Revision;
 use sluice_core::simulate::Key;
 use sluice_core::{duration, lint};
-use sluice_crds::approval::Vote as Decision;
+use sluice_crds::approval::{ApprovalSpec, LocalReference, Vote as Decision};
 use sluice_crds::gatekeeper::ApprovalRule;
 use sluice_crds::{Approval, Gate, Gatekeeper};
 
@@ -116,10 +117,8 @@ impl Vote {
     /// The Approval to create.
     fn approval(&self, asking: &Asking, decision: Decision, user: &User) -> Result<Approval> {
         let wanted = &asking.rule.groups;
-        let groups: Vec<&String> = wanted
-            .iter()
-            .filter(|group| user.groups.contains(group))
-            .collect();
+        let is_in = |group: &&String| user.groups.contains(group);
+        let groups: Vec<String> = wanted.iter().filter(is_in).cloned().collect();
         if decision == Decision::Approve && !wanted.is_empty() && groups.is_empty() {
             bail!(
                 "your approval would not count: {} wants a member of {}, and the API server has you in {}",
@@ -128,33 +127,26 @@ impl Vote {
                 user.groups.join(", ")
             );
         }
-        let approval = json!({
-            "apiVersion": "sluice.dev/v1alpha1",
-            "kind": "Approval",
-            "metadata": {
-                "generateName": format!("{}-", asking.key.name),
-                "namespace": asking.key.namespace,
+        let mut approval = Approval::new(
+            "",
+            ApprovalSpec {
+                gatekeeper_ref: LocalReference {
+                    name: asking.key.name.clone(),
+                },
+                revision: self.revision.to_string(),
+                decision,
+                by: user.name.clone(),
+                groups,
+                reason: self.reason.as_deref().map(|text| text.trim().to_owned()),
             },
-            "spec": {
-                "gatekeeperRef": {"name": asking.key.name},
-                "revision": self.revision.to_string(),
-                "decision": decision,
-                "by": user.name,
-                "groups": groups,
-                "reason": self.reason.as_deref().map(str::trim),
-            },
-        });
-        let mut approval = approval;
-        if self.reason.is_none() {
-            approval["spec"]
-                .as_object_mut()
-                .and_then(|spec| spec.remove("reason"));
+        );
+        approval.metadata.name = None;
+        approval.metadata.generate_name = Some(format!("{}-", asking.key.name));
+        approval.metadata.namespace = Some(asking.key.namespace.clone());
+        match lint::read(&json!(approval)).mistakes.into_iter().next() {
+            Some(mistake) => bail!("{mistake}"),
+            None => Ok(approval),
         }
-        let mistakes = lint::read(&approval).mistakes;
-        if let Some(mistake) = mistakes.first() {
-            bail!("{mistake}");
-        }
-        serde_json::from_value(approval).context("cannot write an Approval")
     }
 
     /// The name of a vote that says the same and has not spent half of its time. Whoever may not
@@ -195,7 +187,7 @@ impl Vote {
             return Ok(Outcome::Yes);
         };
         let now = connection.present().await.now;
-        let question = about::question(now, Some(&self.revision));
+        let question = Question::new(now, Some(&self.revision));
         let keeps = |gate: &Gate| {
             let mut named = gate.spec.gatekeepers.iter();
             named.any(|reference| Key::named_by(gate, reference) == asking.key)

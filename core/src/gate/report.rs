@@ -175,11 +175,9 @@ fn differs(before: &GateStatus, after: &GateStatus, wavers: bool) -> bool {
 
 /// Leaves of the words only those about forces, which do not waver.
 fn without_words(status: &mut GateStatus) {
-    let about_forces = |message: String| {
-        let start = message.find(". metadata.annotations")?;
-        Some(message[start..].to_owned())
-    };
-    status.message = status.message.take().and_then(about_forces);
+    let message = status.message.take();
+    let about_forces = message.as_deref().and_then(words::about_forces);
+    status.message = about_forces.map(str::to_owned);
     for told in &mut status.verdicts {
         told.verdict.message.clear();
     }

@@ -93,6 +93,14 @@ pub(super) fn explain(
     message
 }
 
+/// What a gate's message says of the annotations that force it, if it complains of any: the last
+/// part of it, as [`explain`] writes it.
+pub fn about_forces(message: &str) -> Option<&str> {
+    const FIRST: &str = ". metadata.annotations";
+    let start = message.find(FIRST)?;
+    message.get(start + 2..)
+}
+
 fn forced(forces: &Forces, now: Now) -> String {
     match forces.in_effect(now.at) {
         Some(force) => force.to_string(),

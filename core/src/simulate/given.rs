@@ -65,11 +65,7 @@ impl World {
                 known.join(", ")
             ));
         };
-        if let Given {
-            report: Some(report),
-            ..
-        } = &given
-        {
+        if let Some(report) = &given.report {
             let alone = Given {
                 report: Some(report.clone()),
                 ..Given::default()
@@ -85,6 +81,14 @@ impl World {
     }
 }
 
+/// What is seen, once it is known to be one thing.
+enum Sight {
+    Value(Value),
+    Answer(u16, Option<Value>),
+    Objects(Vec<Value>),
+    Trouble(Trouble),
+}
+
 impl Given {
     fn evidence(self, gatekeeper: &Gatekeeper, start: Timestamp) -> Result<Evidence, String> {
         let since = self.since.unwrap_or(start).min(start);
@@ -92,8 +96,7 @@ impl Given {
         match gatekeeper.spec.kind() {
             Ok(Kind::Metric(spec)) => {
                 let rule = metric::read(spec, "spec.metric").map_err(refused)?;
-                let attempt = self.metric()?;
-                let before = metric::Observed::next(None, attempt, &rule, since);
+                let before = metric::Observed::next(None, self.metric()?, &rule, since);
                 Ok(Evidence::Metric(metric::Observed {
                     polled: lasting(before.polled, start),
                     ..before
@@ -101,8 +104,7 @@ impl Given {
             }
             Ok(Kind::Http(spec)) => {
                 let rule = http::read(spec, "spec.http").map_err(refused)?;
-                let attempt = self.http(&rule)?;
-                let polled = Polled::next(None, attempt, rule.cadence, start);
+                let polled = Polled::next(None, self.http(&rule)?, rule.cadence, start);
                 Ok(Evidence::Http(lasting(polled, start)))
             }
             Ok(Kind::Objects(spec)) => {
@@ -126,63 +128,60 @@ impl Given {
         }
     }
 
+    /// The one thing that is given. None: nothing is, or several things are.
+    fn sight(self) -> Option<Sight> {
+        let Self {
+            value,
+            status,
+            body,
+            objects,
+            report: _,
+            unavailable,
+            broken,
+            since: _,
+        } = self;
+        if body.is_some() && status.is_none() {
+            return None;
+        }
+        let mut given = [
+            value.map(Sight::Value),
+            status.map(|status| Sight::Answer(status, body)),
+            objects.map(Sight::Objects),
+            unavailable.map(|why| Sight::Trouble(Trouble::Unavailable(why))),
+            broken.map(|why| Sight::Trouble(Trouble::Broken(why))),
+        ]
+        .into_iter()
+        .flatten();
+        given.next().filter(|_| given.next().is_none())
+    }
+
     fn metric(self) -> Result<Result<metric::Answer, Trouble>, String> {
-        match self {
-            Self {
-                value: Some(value),
-                status: None,
-                body: None,
-                objects: None,
-                unavailable: None,
-                broken: None,
-                ..
-            } => {
+        match self.sight() {
+            Some(Sight::Value(value)) => {
                 let text = value.as_str().map(str::to_owned);
                 let text = text.unwrap_or_else(|| value.to_string());
                 let answer = metric::Answer::of(&text);
-                let answer = answer.ok_or_else(|| format!("value: `{text}` is no number"))?;
-                Ok(Ok(answer))
+                Ok(Ok(
+                    answer.ok_or_else(|| format!("value: `{text}` is no number"))?
+                ))
             }
-            other => other.trouble("it is of the kind metric: write value, unavailable or broken"),
+            Some(Sight::Trouble(trouble)) => Ok(Err(trouble)),
+            Some(Sight::Answer(..) | Sight::Objects(_)) | None => {
+                Err("it is of the kind metric: write value, unavailable or broken".to_owned())
+            }
         }
     }
 
     fn http(self, rule: &http::Rule) -> Result<Result<http::Answer, Trouble>, String> {
-        match self {
-            Self {
-                value: None,
-                status: Some(status),
-                body,
-                objects: None,
-                unavailable: None,
-                broken: None,
-                ..
-            } => {
+        match self.sight() {
+            Some(Sight::Answer(status, body)) => {
                 let body = body.map(|body| body.to_string()).unwrap_or_default();
                 Ok(Ok(rule.answer(status, body.as_bytes())))
             }
-            other => other
-                .trouble("it is of the kind http: write status and body, unavailable or broken"),
-        }
-    }
-
-    /// That nobody answers, or nonsense; or, with `remedy`, that it is something else.
-    fn trouble<A>(self, remedy: &str) -> Result<Result<A, Trouble>, String> {
-        match self {
-            Self {
-                value: None,
-                status: None,
-                body: None,
-                objects: None,
-                unavailable,
-                broken,
-                ..
-            } => match (unavailable, broken) {
-                (Some(why), None) => Ok(Err(Trouble::Unavailable(why))),
-                (None, Some(why)) => Ok(Err(Trouble::Broken(why))),
-                (Some(_), Some(_)) | (None, None) => Err(remedy.to_owned()),
-            },
-            _ => Err(remedy.to_owned()),
+            Some(Sight::Trouble(trouble)) => Ok(Err(trouble)),
+            Some(Sight::Value(_) | Sight::Objects(_)) | None => Err(
+                "it is of the kind http: write status and body, unavailable or broken".to_owned(),
+            ),
         }
     }
 
@@ -192,28 +191,20 @@ impl Given {
         namespace: &str,
         since: Timestamp,
     ) -> Result<objects::Observed, String> {
-        let Self {
-            value: None,
-            status: None,
-            body: None,
-            objects,
-            unavailable,
-            broken: None,
-            ..
-        } = self
-        else {
-            return Err("it is of the kind objects: write objects or unavailable".to_owned());
-        };
-        match (objects, unavailable) {
-            (None, Some(why)) => Ok(objects::Observed::Unavailable(why)),
-            (Some(all), None) => {
+        match self.sight() {
+            Some(Sight::Objects(all)) => {
                 let course = |part: &Part| course(part, &all, namespace, since);
                 let courses: Vec<Course> = rule.parts().iter().map(course).collect();
                 let parts: Vec<_> = rule.parts().iter().zip(&courses).collect();
                 let sighting = Sighting::of(&parts, Timestamp::MAX);
                 Ok(objects::Observed::Seen(sighting))
             }
-            _ => Err("it is of the kind objects: write objects or unavailable".to_owned()),
+            Some(Sight::Trouble(Trouble::Unavailable(why))) => {
+                Ok(objects::Observed::Unavailable(why))
+            }
+            Some(Sight::Value(_) | Sight::Answer(..) | Sight::Trouble(_)) | None => {
+                Err("it is of the kind objects: write objects or unavailable".to_owned())
+            }
         }
     }
 }

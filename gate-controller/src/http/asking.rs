@@ -33,7 +33,7 @@ use super::{check, flagger, guard, openapi};
 const BODY: usize = 64 * 1024;
 
 /// How often the API server is asked for one address whose a token is. A refusal costs as little as
-/// any: it is the API server that is spared.
+/// any: it is the API server that is spared. Neither is zero, or this would not compile.
 const STRANGERS: Rate = Rate {
     rate: NonZeroU32::new(20).unwrap(),
     burst: NonZeroU32::new(100).unwrap(),

@@ -1,14 +1,13 @@
 //! Gate policies, as whoever asks meets them: `check`, `why` and `wait`.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use sluice_crds::GatePolicy;
 use sluice_tests::poll;
-use tokio::io::{AsyncBufReadExt, BufReader};
 
-use super::{command, run, says};
+use super::{Going, run, says};
 use crate::stage::{DEADLINE, Stage};
 
 /// An open gate, and a freeze.
@@ -109,12 +108,8 @@ async fn whoever_waits_waits_for_policies() -> Result<()> {
     stage.apply(GATES).await?;
     let policies = policy(&stage, &[]).await?;
     let arguments = ["wait", "production", "--timeout", "60s"];
-    let (_kubeconfig, mut command) = command(&stage, "admin", &arguments)?;
-    let mut waiting = command.spawn()?;
-    let out = waiting.stdout.take().context("no output")?;
-    let mut lines = BufReader::new(out).lines();
-    let first = tokio::time::timeout(DEADLINE, lines.next_line()).await??;
-    let first = first.context("it said nothing")?;
+    let mut waiting = Going::start(&stage, "admin", &arguments)?;
+    let first = waiting.line().await?;
     ensure!(
         first.contains("production is open, but held back by") && first.contains("GatePolicy"),
         "{first}"
@@ -122,9 +117,7 @@ async fn whoever_waits_waits_for_policies() -> Result<()> {
     policies
         .delete(stage.namespace(), &Default::default())
         .await?;
-    let ended = tokio::time::timeout(DEADLINE, waiting.wait()).await??;
-    ensure!(ended.code() == Some(0), "{ended}");
-    Ok(())
+    waiting.ends_well().await
 }
 
 /// Where a policy applies, what one may not see of it counts as closed.

@@ -1,15 +1,14 @@
 //! `approve` and `reject`; and what else is said about one revision: `check`, `why`, `wait`,
 //! `pending`.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use kube::Api;
 use serde_json::Value;
 use sluice_crds::{Approval, State};
 use sluice_tests::controller::InProcess;
 use sluice_tests::poll;
-use tokio::io::{AsyncBufReadExt, BufReader};
 
-use super::{command, run, says};
+use super::{Going, run, says};
 use crate::stage::{DEADLINE, Stage, soon};
 
 const COMMIT: &str = "main@sha1:4f2a9c1e0b7d8a6f5e4d3c2b1a09f8e7d6c5b4a3";
@@ -211,24 +210,15 @@ async fn a_vote_that_would_not_count_is_refused() -> Result<()> {
 async fn whoever_waits_for_a_revision_is_told_of_each_vote() -> Result<()> {
     let (stage, _controller) = polls().await?;
     let arguments = ["wait", "outer", "-r", COMMIT, "--timeout", "60s"];
-    let (_kubeconfig, mut command) = command(&stage, "dave", &arguments)?;
-    let mut waiting = command.spawn()?;
-    let out = waiting.stdout.take().context("no output")?;
-    let mut lines = BufReader::new(out).lines();
-    let mut next = async || {
-        let line = tokio::time::timeout(DEADLINE, lines.next_line()).await??;
-        line.context("it said nothing more")
-    };
-    let first = next().await?;
+    let mut waiting = Going::start(&stage, "dave", &arguments)?;
+    let first = waiting.line().await?;
     ensure!(first.contains("0 of 2 approvals"), "{first}");
     let approve = ["approve", "production", "-r", COMMIT];
     says(&stage, "alice", &approve, 0, "1 of 2").await?;
-    let second = next().await?;
+    let second = waiting.line().await?;
     ensure!(second.contains("1 of 2 approvals (alice)"), "{second}");
     says(&stage, "bob", &approve, 0, "2 of 2").await?;
-    let last = next().await?;
+    let last = waiting.line().await?;
     ensure!(last.starts_with("outer is Open"), "{last}");
-    let ended = tokio::time::timeout(DEADLINE, waiting.wait()).await??;
-    ensure!(ended.code() == Some(0), "{ended}");
-    Ok(())
+    waiting.ends_well().await
 }

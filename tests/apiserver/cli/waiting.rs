@@ -1,12 +1,11 @@
 //! `wait`.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, BufReader};
 
-use super::{GATES, command, says};
-use crate::stage::{DEADLINE, Stage};
+use super::{GATES, Going, says};
+use crate::stage::Stage;
 
 #[tokio::test]
 async fn whoever_waits_is_told_why_and_when_it_is_over() -> Result<()> {
@@ -18,30 +17,21 @@ async fn whoever_waits_is_told_why_and_when_it_is_over() -> Result<()> {
         stage.gatekeepers().patch("off", &parameters, &patch).await
     };
     let arguments = ["wait", "closed", "--for", "open", "--timeout", "60s"];
-    let (_kubeconfig, mut command) = command(&stage, "admin", &arguments)?;
-    let mut waiting = command.spawn()?;
-    let out = waiting.stdout.take().context("no output")?;
-    let mut lines = BufReader::new(out).lines();
-    let mut next = async || {
-        let line = tokio::time::timeout(DEADLINE, lines.next_line()).await??;
-        line.context("it said nothing more")
-    };
+    let mut waiting = Going::start(&stage, "admin", &arguments)?;
 
-    let first = next().await?;
+    let first = waiting.line().await?;
     ensure!(
         first.starts_with("waiting: closed is Closed (Manual): off: switched closed"),
         "{first}"
     );
     ensure!(first.contains("(database restore)"), "{first}");
     turn(json!({"state": "closed", "reason": "almost done"})).await?;
-    let second = next().await?;
+    let second = waiting.line().await?;
     ensure!(second.contains("(almost done)"), "{second}");
     turn(json!({"state": "open", "reason": "done"})).await?;
-    let last = next().await?;
+    let last = waiting.line().await?;
     ensure!(last.starts_with("closed is Open (AllAdmit): "), "{last}");
-    let ended = tokio::time::timeout(DEADLINE, waiting.wait()).await??;
-    ensure!(ended.code() == Some(0), "{ended}");
-    Ok(())
+    waiting.ends_well().await
 }
 
 #[tokio::test]

@@ -2,19 +2,19 @@
 
 use anyhow::{Context, Result, ensure};
 use jiff::{SignedDuration, Timestamp};
-use kube::Api;
-use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use sluice_crds::gatekeeper::MetricStatus;
-use sluice_crds::{GateStatus, Gatekeeper, State};
+use sluice_crds::{GateStatus, State};
 use sluice_tests::controller::InProcess;
 use sluice_tests::poll;
 use sluice_tests::progress::Stderr;
-use sluice_tests::prometheus::{Access, PASSWORD, Programs, Prometheus, USER};
+use sluice_tests::prometheus::{Access, Programs, Prometheus};
 
-use super::{kept, secret};
+use super::kept;
 use crate::stage::{DEADLINE, Stage, at, message};
 use crate::told::get;
+
+mod access;
 
 const NOON: &str = "2026-11-20T12:00:00Z";
 /// Within this a query is asked again: at its interval of a minute, a tenth more or less.
@@ -413,91 +413,5 @@ async fn the_last_value_counts_for_three_intervals_and_no_longer() -> Result<()>
         message(&status).contains("connection refused; onError is open"),
         "{status:?}"
     );
-    Ok(())
-}
-
-#[tokio::test]
-async fn prometheus_is_asked_as_somebody_it_knows() -> Result<()> {
-    let access = Access {
-        password: true,
-        tls: true,
-    };
-    let prometheus = prometheus(access).await?;
-    prometheus.set("errors", 0.02);
-    prometheus.says("errors", Some(0.02)).await?;
-    let stage = Stage::new("access", NOON).await?;
-    let authority = json!({"ca.crt": prometheus.authority().context("no authority")?});
-    stage.apply(&secret("authority", &authority)).await?;
-    stage
-        .apply(&secret(
-            "reader",
-            &json!({"username": USER, "password": PASSWORD}),
-        ))
-        .await?;
-    let both = json!({
-        "secretRef": {"name": "reader"}, "certSecretRef": {"name": "authority"},
-    });
-    let stranger = json!({"secretRef": {"name": "reader"}});
-    let nobody = json!({"certSecretRef": {"name": "authority"}});
-    let absent = json!({
-        "secretRef": {"name": "absent"}, "certSecretRef": {"name": "authority"},
-    });
-    for (name, with) in [
-        ("known", both),
-        ("stranger", stranger),
-        ("nobody", nobody),
-        ("absent", absent),
-    ] {
-        stage.apply(&kept(name, &errors(&prometheus, with))).await?;
-    }
-    let _controller = stage.start_with_egress().await?;
-    stage.says("known", State::Open, "InRange").await?;
-    let missing = format!("there is no Secret {}/absent", stage.namespace());
-    for (name, words) in [
-        (
-            "stranger",
-            "its certificate is not trusted; name a Secret with the authority's",
-        ),
-        (
-            "nobody",
-            "https://127.0.0.1: status 401; name a Secret with credentials in secretRef",
-        ),
-        ("absent", missing.as_str()),
-    ] {
-        let status = stage
-            .says(name, State::Closed, "EvidenceUnavailable")
-            .await?;
-        ensure!(message(&status).contains(words), "{name}: {status:?}");
-    }
-
-    // The Secret is read each time: who mends it is heard at once by whoever asks for a look.
-    stage
-        .apply(&secret("reader", &json!({"password": "close sesame"})))
-        .await?;
-    look(&stage, "known", "1").await?;
-    let wrong = |metric: &MetricStatus| {
-        let error = metric.error.as_deref().unwrap_or_default();
-        error.contains("status 401; correct the credentials in the Secret of secretRef")
-    };
-    stage.measured("known", "wrong credentials", wrong).await?;
-    stage
-        .apply(&secret("reader", &json!({"password": PASSWORD})))
-        .await?;
-    look(&stage, "known", "2").await?;
-    stage
-        .measured("known", "right credentials", |metric| {
-            metric.error.is_none()
-        })
-        .await?;
-    Ok(())
-}
-
-/// Asks for a look, as `flux reconcile` does.
-async fn look(stage: &Stage, gatekeeper: &str, when: &str) -> Result<()> {
-    let ask = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": when}}});
-    let gatekeepers: Api<Gatekeeper> = stage.gatekeepers();
-    gatekeepers
-        .patch(gatekeeper, &PatchParams::default(), &Patch::Merge(ask))
-        .await?;
     Ok(())
 }

@@ -17,9 +17,8 @@ use kube::runtime::watcher::watch_object;
 use kube::{Api, Client};
 use serde_json::json;
 use sluice_crds::{Gate, Gatekeeper, State};
-use sluice_tests::programs::Program;
 use sluice_tests::progress::{Progress, Stderr};
-use sluice_tests::{Applier, Options, poll};
+use sluice_tests::{Applier, poll};
 
 use super::ordered::Ordered;
 use super::process::{Controller, Usage};
@@ -59,14 +58,10 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<()> {
-    let program = cargo::released(Program::GateController)?;
-    let open = arguments.server.open(Options::default()).await?;
-    let client = open.cluster.client().await?;
-    let measuring = measure(&arguments, &program, &open, &client);
-    if let Some(table) = super::measure_in(&open, &client, NAMESPACE, measuring).await? {
-        print!("{table}");
-    }
-    Ok(())
+    let measuring = async |program: &Path, open: &Open, client: &Client| {
+        measure(&arguments, program, open, client).await
+    };
+    super::of_the_controller(&arguments.server, NAMESPACE, measuring).await
 }
 
 /// What there is to say while the hosts are well, or while some are not.

@@ -13,9 +13,8 @@ use clap::{Args, Parser};
 use gate_controller::Settings;
 use jiff::Timestamp;
 use kube::Client;
-use sluice_tests::programs::Program;
+use sluice_tests::Applier;
 use sluice_tests::progress::{Progress, Stderr};
-use sluice_tests::{Applier, Options};
 
 use super::ordered::Ordered;
 use super::process::{Controller, Usage};
@@ -51,14 +50,10 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<()> {
-    let program = cargo::released(Program::GateController)?;
-    let open = arguments.server.open(Options::default()).await?;
-    let client = open.cluster.client().await?;
-    let measuring = measure(&arguments, &program, &open, &client);
-    if let Some(table) = super::measure_in(&open, &client, NAMESPACE, measuring).await? {
-        print!("{table}");
-    }
-    Ok(())
+    let measuring = async |program: &Path, open: &Open, client: &Client| {
+        measure(&arguments, program, open, client).await
+    };
+    super::of_the_controller(&arguments.server, NAMESPACE, measuring).await
 }
 
 async fn measure(

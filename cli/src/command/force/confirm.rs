@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::api::Api;
+use sluice_core::gate;
 use sluice_core::report::REQUESTED_AT;
 use sluice_crds::gate::Override;
 use sluice_crds::{Gate, Setting};
@@ -91,8 +92,8 @@ impl Written {
         };
         match (&status.r#override, &status.message) {
             (Some(force), _) if self.is(force) => Answer::Accepted,
-            (_, Some(message)) => match message.find("metadata.annotations") {
-                Some(start) => Answer::Refused(message[start..].to_owned()),
+            (_, Some(message)) => match gate::about_forces(message) {
+                Some(complaint) => Answer::Refused(complaint.to_owned()),
                 None => Answer::None,
             },
             (_, None) => Answer::None,
