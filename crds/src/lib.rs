@@ -7,9 +7,11 @@
 pub mod approval;
 pub mod audit;
 pub mod decision;
+pub mod flux;
 pub mod gate;
 pub mod gate_policy;
 pub mod gate_set;
+pub mod gated_source;
 pub mod gatekeeper;
 mod values;
 
@@ -18,6 +20,7 @@ pub use decision::{CheckedGate, Decision, Subject};
 pub use gate::{Gate, GateSpec, GateStatus};
 pub use gate_policy::{GatePolicy, GatePolicySpec, GatePolicyStatus};
 pub use gate_set::{GateReference, GateSet};
+pub use gated_source::{GatedSource, GatedSourceSpec, GatedSourceStatus};
 pub use gatekeeper::{Gatekeeper, GatekeeperSpec, GatekeeperStatus};
 pub use values::{Duration, Require, Setting, State, Transition};
 
@@ -35,6 +38,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         Approval::crd(),
         Gate::crd(),
         GatePolicy::crd(),
+        GatedSource::crd(),
     ]
 }
 
