@@ -56,6 +56,12 @@ impl Controller {
         self.queue.backlog()
     }
 
+    /// Whether it is looking at an object. What such a look has written may be there already, and not
+    /// be counted yet.
+    pub fn looking(&self) -> bool {
+        self.queue.looking()
+    }
+
     /// Waits until a part of it has ended that must not, which never happens but by a defect. What
     /// goes on would decide from what it no longer keeps up to date.
     ///

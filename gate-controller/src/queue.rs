@@ -118,6 +118,11 @@ impl<W: Clone + Ord + Hash> Queue<W> {
         self.ready.len()
     }
 
+    /// Whether somebody is looking at something.
+    pub fn looking(&self) -> bool {
+        !self.taken.is_empty()
+    }
+
     /// Once the clock was set back, what waits for an instant is due: what it was made to wait for
     /// was decided at an instant that has not come yet.
     fn notice(&mut self, now: Timestamp) {
@@ -181,6 +186,11 @@ impl<W: Clone + Ord + Hash> Shared<W> {
         self.lock().backlog()
     }
 
+    /// See [`Queue::looking`].
+    pub fn looking(&self) -> bool {
+        self.lock().looking()
+    }
+
     /// Waits for the next piece of work.
     pub async fn next(&self, clock: &dyn Clock) -> W {
         loop {
@@ -236,10 +246,13 @@ mod tests {
     fn nothing_is_looked_at_twice_at_once_nor_forgotten() {
         let mut queue = Queue::default();
         queue.push("gate", Urgency::Gate, at(1));
+        assert!(!queue.looking());
         assert_eq!(queue.take(at(1)), Some("gate"));
+        assert!(queue.looking());
         queue.push("gate", Urgency::Gate, at(1));
         assert_eq!(queue.take(at(1)), None);
         queue.done(&"gate");
+        assert!(!queue.looking());
         assert_eq!(queue.take(at(1)), Some("gate"));
     }
 

@@ -333,14 +333,14 @@ impl Stage {
 
     /// How many writes of gates the API server has taken from the controller, but for the answers
     /// that [`Self::settle`] asked for: only differences of two such counts mean anything.
-    pub fn writes(&self, controller: &InProcess) -> i64 {
-        self.writes_of(controller, "Gate")
+    pub async fn writes(&self, controller: &InProcess) -> Result<i64> {
+        self.writes_of(controller, "Gate").await
     }
 
     /// The same for objects of a kind.
-    pub fn writes_of(&self, controller: &InProcess, kind: &'static str) -> i64 {
-        let writes = i64::try_from(controller.writes(kind)).unwrap();
-        writes - i64::from(self.asked.load(Ordering::Relaxed))
+    pub async fn writes_of(&self, controller: &InProcess, kind: &'static str) -> Result<i64> {
+        let writes = i64::try_from(controller.writes(kind).await?)?;
+        Ok(writes - i64::from(self.asked.load(Ordering::Relaxed)))
     }
 
     /// The version of a gate: it is another one after every change, and only then.

@@ -47,13 +47,13 @@ async fn a_gate_opens_and_closes_to_the_millisecond() -> Result<()> {
     ] {
         stage.settle().await?;
         let writes = (
-            stage.writes(&controller),
+            stage.writes(&controller).await?,
             stage.version("production").await?,
         );
         stage.set(&format!("2026-11-20T{before}Z"));
         stage.settle().await?;
         let after = (
-            stage.writes(&controller),
+            stage.writes(&controller).await?,
             stage.version("production").await?,
         );
         assert_eq!(after, writes, "{before}");
@@ -65,7 +65,7 @@ async fn a_gate_opens_and_closes_to_the_millisecond() -> Result<()> {
             at(&format!("2026-11-20T{instant}Z"))
         );
         stage.settle().await?;
-        assert_eq!(stage.writes(&controller), writes.0 + 1, "{instant}");
+        assert_eq!(stage.writes(&controller).await?, writes.0 + 1, "{instant}");
     }
     controller.stop().await;
     Ok(())
@@ -81,13 +81,13 @@ async fn nothing_is_written_while_nothing_changes() -> Result<()> {
             gatekeeper.resource_version(),
         ))
     };
-    let (writes, before) = (stage.writes(&controller), versions().await?);
+    let (writes, before) = (stage.writes(&controller).await?, versions().await?);
     for now in ["09:00:00.001", "10:30:00", "12:00:00", "16:59:59.999"] {
         stage.set(&format!("2026-11-19T{now}Z"));
         stage.settle().await?;
         assert_eq!(versions().await?, before, "{now}");
     }
-    assert_eq!(stage.writes(&controller), writes);
+    assert_eq!(stage.writes(&controller).await?, writes);
     Ok(())
 }
 
@@ -95,7 +95,7 @@ async fn nothing_is_written_while_nothing_changes() -> Result<()> {
 #[tokio::test]
 async fn the_clock_may_be_set() -> Result<()> {
     let (stage, controller) = Stage::open("stepped", "2026-11-19T12:00:00Z").await?;
-    let writes = stage.writes(&controller);
+    let writes = stage.writes(&controller).await?;
 
     // Over Thursday's end, Friday's window and the weekend.
     stage.set("2026-11-23T08:00:00Z");
@@ -104,7 +104,7 @@ async fn the_clock_may_be_set() -> Result<()> {
         .await?;
     assert_eq!(closed.since.unwrap().0, at("2026-11-20T17:00:00Z"));
     stage.settle().await?;
-    assert_eq!(stage.writes(&controller), writes + 1);
+    assert_eq!(stage.writes(&controller).await?, writes + 1);
 
     stage.set("2026-11-20T10:00:00Z");
     stage
@@ -117,10 +117,12 @@ async fn the_clock_may_be_set() -> Result<()> {
 async fn transitions_are_events_of_the_gate() -> Result<()> {
     let stage = Stage::new("events", "2026-11-20T08:00:00Z").await?;
     stage.apply(OFFICE_HOURS).await?;
-    let _controller = stage.start().await?;
+    let controller = stage.start().await?;
     stage
         .says("production", State::Closed, "OutsideWindow")
         .await?;
+    // An event has the instant at which it is told.
+    controller.rests().await?;
     stage.set("2026-11-20T09:00:00Z");
     let open = stage
         .says("production", State::Open, "InsideWindow")

@@ -124,7 +124,7 @@ async fn a_gatekeeper_that_no_gate_names_is_fine() -> Result<()> {
 #[tokio::test]
 async fn requests_are_answered_by_one_write() -> Result<()> {
     let (stage, controller) = Stage::open("requested", NOON).await?;
-    let writes = stage.writes(&controller);
+    let writes = stage.writes(&controller).await?;
     for token in ["2026-11-20T12:00:00Z", "again"] {
         let request = json!({"reconcile.fluxcd.io/requestedAt": token});
         stage.annotate("production", request).await?;
@@ -135,7 +135,7 @@ async fn requests_are_answered_by_one_write() -> Result<()> {
             .await?;
     }
     stage.settle().await?;
-    assert_eq!(stage.writes(&controller), writes + 2);
+    assert_eq!(stage.writes(&controller).await?, writes + 2);
     Ok(())
 }
 

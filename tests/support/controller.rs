@@ -8,8 +8,9 @@ mod process;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use gate_controller::clock::Clock;
 use gate_controller::decisions::Decisions;
@@ -20,6 +21,11 @@ use kube::Client;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use process::Process;
+
+use crate::poll;
+
+/// Until a look has ended: no request takes longer.
+const REST_DEADLINE: Duration = Duration::from_secs(30);
 
 /// The flags of a controller that keeps one namespace and listens on any free port.
 #[must_use]
@@ -83,11 +89,30 @@ impl InProcess {
         &self.controller.decisions
     }
 
-    /// How many writes of objects of this kind the API server has taken from it.
-    #[must_use]
-    pub fn writes(&self, kind: &'static str) -> u64 {
+    /// Waits until it looks at nothing. Everybody sees a write before whoever wrote has its answer,
+    /// counts it and tells of it: who has seen one, and has waited, finds that done.
+    ///
+    /// # Errors
+    ///
+    /// If it does not come to rest.
+    pub async fn rests(&self) -> Result<()> {
+        poll(REST_DEADLINE, "the look under way to end", async || {
+            ensure!(!self.controller.looking(), "it is looking at something");
+            Ok::<_, anyhow::Error>(())
+        })
+        .await
+    }
+
+    /// How many writes of objects of this kind the API server has taken from it, once it
+    /// [rests](Self::rests).
+    ///
+    /// # Errors
+    ///
+    /// If it does not come to rest.
+    pub async fn writes(&self, kind: &'static str) -> Result<u64> {
+        self.rests().await?;
         let writes = &self.controller.counters.writes;
-        writes.get_or_create(&KindLabels { kind }).get()
+        Ok(writes.get_or_create(&KindLabels { kind }).get())
     }
 
     /// Where it serves its metrics.

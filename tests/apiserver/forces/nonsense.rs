@@ -56,9 +56,9 @@ async fn nonsense_is_reported_and_changes_nothing() -> Result<()> {
         assert_eq!(status.since, before.since);
         // Reported once, and then it is quiet.
         stage.settle().await?;
-        let writes = stage.writes(&controller);
+        let writes = stage.writes(&controller).await?;
         stage.settle().await?;
-        assert_eq!(stage.writes(&controller), writes, "{annotations}");
+        assert_eq!(stage.writes(&controller).await?, writes, "{annotations}");
 
         let names = gate.annotations().keys();
         let remove = names.map(|name| (name.clone(), Value::Null)).collect();

@@ -59,7 +59,7 @@ async fn a_force_is_granted_completed_owned_and_runs_out_to_the_millisecond() ->
         );
     }
 
-    let (version, writes) = (gate.resource_version(), stage.writes(&controller));
+    let (version, writes) = (gate.resource_version(), stage.writes(&controller).await?);
     stage.set("2026-11-20T13:00:00.249Z");
     stage.settle().await?;
     assert_eq!(Some(stage.version("production").await?), version);
@@ -70,7 +70,7 @@ async fn a_force_is_granted_completed_owned_and_runs_out_to_the_millisecond() ->
     assert_eq!(open.r#override, None);
     assert_eq!(open.since.unwrap().0, at("2026-11-20T13:00:00Z"));
     stage.settle().await?;
-    assert_eq!(stage.writes(&controller), writes + 1);
+    assert_eq!(stage.writes(&controller).await?, writes + 1);
     Ok(())
 }
 

@@ -249,10 +249,14 @@ async fn a_value_that_changes_nothing_is_not_written() -> Result<()> {
         stage.settle().await
     };
     all_open().await?;
-    let writes = || ["Gate", "Gatekeeper"].map(|kind| stage.writes_of(&controller, kind));
+    let writes = async || {
+        let gates = stage.writes(&controller).await?;
+        let gatekeepers = stage.writes_of(&controller, "Gatekeeper").await?;
+        Ok::<_, anyhow::Error>([gates, gatekeepers])
+    };
 
     // Each is measured anew, and comes to the same.
-    let before = writes();
+    let before = writes().await?;
     prometheus.set("errors", 0.03);
     prometheus.says("errors", Some(0.03)).await?;
     stage.pass(ROUND);
@@ -260,7 +264,7 @@ async fn a_value_that_changes_nothing_is_not_written() -> Result<()> {
         stage.knows(&controller, name, 0.03).await?;
     }
     stage.settle().await?;
-    assert_eq!(writes(), before);
+    assert_eq!(writes().await?, before);
 
     // Half of what was promised is spent: gatekeepers promise anew, gates have nothing to say.
     stage.pass(ROUND);
@@ -270,7 +274,7 @@ async fn a_value_that_changes_nothing_is_not_written() -> Result<()> {
     }
     stage.settle().await?;
     let [gates, gatekeepers] = before;
-    assert_eq!(writes(), [gates, gatekeepers + 4]);
+    assert_eq!(writes().await?, [gates, gatekeepers + 4]);
     let promised = stage
         .gatekeepers()
         .get("a")
@@ -281,7 +285,7 @@ async fn a_value_that_changes_nothing_is_not_written() -> Result<()> {
     ensure!(until.is_some_and(|until| until.0 > stage.now() + SignedDuration::from_mins(2)));
 
     // What changes the state is written at once: once each.
-    let [gates, gatekeepers] = writes();
+    let [gates, gatekeepers] = writes().await?;
     prometheus.set("errors", 1.0);
     prometheus.says("errors", Some(1.0)).await?;
     stage.pass(ROUND);
@@ -289,7 +293,7 @@ async fn a_value_that_changes_nothing_is_not_written() -> Result<()> {
         stage.says(name, State::Closed, "OutOfRange").await?;
     }
     stage.settle().await?;
-    assert_eq!(writes(), [gates + 4, gatekeepers + 4]);
+    assert_eq!(writes().await?, [gates + 4, gatekeepers + 4]);
     Ok(())
 }
 

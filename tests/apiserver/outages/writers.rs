@@ -36,7 +36,7 @@ use crate::stage::Stage;
 async fn what_others_write_into_a_status_is_taken_out(#[case] lie: Value) -> Result<()> {
     let (stage, controller) = Stage::open("writers", "2026-11-20T12:00:00Z").await?;
     let before = stage.gates().get("production").await?.status.unwrap();
-    let writes = stage.writes(&controller);
+    let writes = stage.writes(&controller).await?;
 
     for server_side in [false, true] {
         lie_about(&stage, &lie, server_side).await?;
@@ -45,9 +45,9 @@ async fn what_others_write_into_a_status_is_taken_out(#[case] lie: Value) -> Res
         assert_eq!(json!(after), json!(before), "server-side: {server_side}");
     }
     // And then it is quiet: nobody fights.
-    let spent = stage.writes(&controller) - writes;
+    let spent = stage.writes(&controller).await? - writes;
     stage.settle().await?;
-    assert_eq!(stage.writes(&controller) - writes, spent);
+    assert_eq!(stage.writes(&controller).await? - writes, spent);
     ensure!((1..=4).contains(&spent), "{spent} writes");
     Ok(())
 }

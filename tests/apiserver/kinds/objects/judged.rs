@@ -122,7 +122,7 @@ async fn all_that_a_selector_matches_have_to_be_ready() -> Result<()> {
 
     // What changes nothing about them is no reason to write.
     stage.settle().await?;
-    let writes = stage.writes(&controller);
+    let writes = stage.writes(&controller).await?;
     let version = stage.gatekeepers().get("health").await?;
     deployments.patch("api", &patch, &relabel("cellar")).await?;
     let note = Patch::Merge(json!({"metadata": {"labels": {"note": "seen"}}}));
@@ -132,7 +132,7 @@ async fn all_that_a_selector_matches_have_to_be_ready() -> Result<()> {
     report(&stage, away.name(), "web", "False", 1).await?;
     says(&stage, State::Closed, "ObjectsNotReady", "").await?;
     stage.settle().await?;
-    assert_eq!(stage.writes(&controller), writes + 1);
+    assert_eq!(stage.writes(&controller).await?, writes + 1);
     let changes = changes(&stage, &version.metadata.resource_version.unwrap()).await?;
     assert_eq!(changes, 1);
     Ok(())

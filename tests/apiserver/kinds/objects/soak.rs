@@ -70,10 +70,10 @@ async fn a_soak_starts_again_after_an_unready_moment() -> Result<()> {
     says(&stage, State::Open, "ObjectsReady", "1 of 1 object").await?;
     // The end of a soak is one write.
     stage.settle().await?;
-    let writes = stage.writes(&controller);
+    let writes = stage.writes(&controller).await?;
     set(&stage, second + SOAK + SECOND);
     stage.settle().await?;
-    assert_eq!(stage.writes(&controller), writes);
+    assert_eq!(stage.writes(&controller).await?, writes);
     Ok(())
 }
 
