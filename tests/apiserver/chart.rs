@@ -7,7 +7,6 @@
 mod alerts;
 mod controller;
 mod dashboard;
-mod installation;
 mod metrics;
 mod options;
 mod pod;
@@ -15,7 +14,7 @@ mod promql;
 mod rights;
 mod values;
 
-pub use installation::{CONTROLLER, installed};
+pub use sluice_tests::installation::{CONTROLLER, installed};
 
 use std::collections::BTreeMap;
 

@@ -15,11 +15,11 @@ use kube::{Api, ResourceExt};
 use serde_json::json;
 use sluice_crds::{Gate, State};
 use sluice_tests::helm::Release;
+use sluice_tests::installation::start;
 use sluice_tests::programs::Program;
 use sluice_tests::{Applier, Cluster, poll};
 
 use super::CONTROLLER;
-use super::installation::start;
 use crate::answers::Server;
 use crate::kinds::{kept, secret};
 

@@ -8,9 +8,8 @@ use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use sluice_crds::{Gate, GateSpec};
 use sluice_tests::helm::Release;
+use sluice_tests::installation::start;
 use sluice_tests::{Cluster, poll};
-
-use super::installation::start;
 
 /// What has to be there before: the kinds of the Prometheus operator and of cert-manager, as much of
 /// them as is needed to store one, and the namespace that has what evidence is asked for with.

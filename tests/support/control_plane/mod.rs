@@ -239,7 +239,7 @@ impl std::fmt::Display for PortTaken {
 impl std::error::Error for PortTaken {}
 
 /// A loopback port that was free just now. kube-apiserver cannot choose one by itself.
-fn free_port() -> Result<u16> {
+pub(crate) fn free_port() -> Result<u16> {
     let listener =
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen on 127.0.0.1")?;
     Ok(listener.local_addr()?.port())

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Result;
@@ -14,41 +14,32 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
-use tokio::net::TcpListener;
-use tokio::task::JoinSet;
+
+use crate::serve::Serving;
 
 type Values = Arc<Mutex<BTreeMap<String, f64>>>;
 
 /// The gauges, served. Dropped, they are no longer.
 pub(super) struct Gauges {
     values: Values,
-    address: SocketAddr,
-    _server: JoinSet<()>,
+    serving: Serving,
 }
 
 impl Gauges {
     /// Serves them on a free port, on the runtime of the caller.
     pub(super) async fn serve() -> Result<Self> {
         let values = Values::default();
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let address = listener.local_addr()?;
         let pages = Router::new()
             .route("/metrics", get(page))
             .with_state(Arc::clone(&values));
-        let mut server = JoinSet::new();
-        server.spawn(async move {
-            // It ends with the task alone: errors of connections are those of their clients.
-            let _ = axum::serve(listener, pages).await;
-        });
         Ok(Self {
             values,
-            address,
-            _server: server,
+            serving: Serving::start(pages).await?,
         })
     }
 
     pub(super) fn address(&self) -> SocketAddr {
-        self.address
+        self.serving.address()
     }
 
     pub(super) fn set(&self, gauge: &str, value: f64) {

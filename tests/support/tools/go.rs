@@ -25,6 +25,9 @@ pub(super) struct Module {
     tools: Vec<String>,
     /// The build tags, as `a,b`, from a comment that is for us: `// -tags a,b`.
     tags: Option<String>,
+    /// A folder of each tool's sources that is kept beside the programs, as `config/crds`, from a
+    /// comment that is for us: `// -keep config/crds`.
+    kept: Option<String>,
     /// The version of `k8s.io/kubernetes`, as `v1.36.1`, if it is required.
     kubernetes: Option<String>,
 }
@@ -53,6 +56,7 @@ impl Module {
             go: after("go ").next().context("it has no go line")?.to_owned(),
             tools,
             tags: after("// -tags ").next().map(str::to_owned),
+            kept: after("// -keep ").next().map(str::to_owned),
             kubernetes: kubernetes.map(str::to_owned),
         })
     }
@@ -174,6 +178,43 @@ pub(super) fn build(
     Ok(())
 }
 
+/// Copies the folder that `module` keeps of each tool's sources to `<target>/<program>.kept`.
+pub(super) fn keep(module: &Module, folder: &Path, target: &Path) -> Result<()> {
+    let Some(kept) = &module.kept else {
+        return Ok(());
+    };
+    for package in &module.tools {
+        let output = Command::new("go")
+            .args(["list", "-mod=readonly", "-f", "{{.Dir}}", package])
+            .current_dir(folder)
+            .env("GOTOOLCHAIN", "local")
+            .env("GOWORK", "off")
+            .stdin(Stdio::null())
+            .stderr(Stdio::inherit())
+            .output()
+            .context("cannot start go list")?;
+        ensure!(output.status.success(), "go list {package} failed");
+        let sources = String::from_utf8(output.stdout)?;
+        let sources = Path::new(sources.trim()).join(kept);
+        let copies = target.join(format!("{}.kept", program(package)));
+        copy(&sources, &copies).with_context(|| format!("cannot copy {}", sources.display()))?;
+    }
+    Ok(())
+}
+
+/// Copies the files of a folder, but not its folders.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            // Not the file itself: it is read-only in Go's cache, and ours will be removed.
+            fs::write(to.join(entry.file_name()), fs::read(entry.path())?)?;
+        }
+    }
+    Ok(())
+}
+
 /// The lines of `reader`, read on a thread of their own so that time can be shown meanwhile.
 fn lines_of(reader: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, receiver) = channel();
@@ -281,14 +322,16 @@ mod tests {
         let module = Module::parse(text).unwrap();
         assert_eq!(module.programs().collect::<Vec<_>>(), ["helm"]);
         assert_eq!(module.linker_flags(), "-s -w");
-        assert_eq!(module.tags, None);
+        assert_eq!((module.tags, module.kept), (None, None));
     }
 
     #[test]
-    fn a_comment_names_the_tags() {
-        let text = "module m\n\ngo 1.26.0\n\n// Smaller.\n// -tags one,two\n\ntool a/b\n";
+    fn comments_name_the_tags_and_what_is_kept() {
+        let text =
+            "module m\n\ngo 1.26.0\n\n// Smaller.\n// -tags one,two\n// -keep c/d\n\ntool a/b\n";
         let module = Module::parse(text).unwrap();
         assert_eq!(module.tags.as_deref(), Some("one,two"));
+        assert_eq!(module.kept.as_deref(), Some("c/d"));
     }
 
     #[test]

@@ -93,6 +93,7 @@ fn build(module: &Module, sources: &Path, target: &Path, progress: &dyn Progress
     }
     fs::create_dir(target)?;
     go::build(module, sources, target, progress)?;
+    go::keep(module, sources, target)?;
     for program in module.programs() {
         let path = target.join(program);
         fs::metadata(&path).with_context(|| format!("go build left no {}", path.display()))?;

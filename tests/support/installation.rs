@@ -1,4 +1,7 @@
 //! An API server with the chart on it.
+//!
+//! What comes in: a release, and what is to be there before it. What goes out: a control plane whose
+//! policies judge and whose roles are aggregated.
 
 use std::time::Duration;
 
@@ -9,10 +12,14 @@ use kube::api::{DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::json;
 use sluice_crds::Gate;
-use sluice_tests::helm::{Helm, Release};
-use sluice_tests::progress::Stderr;
-use sluice_tests::{Applier, Binaries, Cluster, ControlPlane, Options, poll};
 use tokio::sync::OnceCell;
+
+use crate::apply::Applier;
+use crate::cluster::Cluster;
+use crate::control_plane::{Binaries, ControlPlane, Options};
+use crate::helm::{Helm, Release};
+use crate::poll::poll;
+use crate::progress::Stderr;
 
 /// The user name of the controller where the chart is installed with its default values.
 pub const CONTROLLER: &str = "system:serviceaccount:sluice-system:gate-controller";

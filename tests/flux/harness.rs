@@ -1,0 +1,185 @@
+//! That Flux runs here as it does elsewhere: what all other tests here stand on.
+
+use anyhow::{Context, Result, ensure};
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use sluice_tests::flux::{Charts, Git, Inbox, World};
+
+use crate::stage::{Stage, app};
+
+/// Nobody looks at it.
+const NOW: &str = "2026-11-20T12:00:00Z";
+
+#[tokio::test]
+async fn a_commit_is_fetched_and_applied_and_drift_is_mended() -> Result<()> {
+    let stage = Stage::new("git", NOW).await?;
+    let git = Git::serve().await?;
+    let one = git.commit(&[("app.yaml", &app("app", "one"))])?;
+    stage.git_repository("app", &git).await?;
+    stage.kustomization("app", "GitRepository", "app").await?;
+    stage.applied("app", &Git::revision(&one)).await?;
+    stage.deployed("app", "one").await?;
+
+    let two = git.commit(&[("app.yaml", &app("app", "two"))])?;
+    stage.reconcile("GitRepository", "app").await?;
+    stage.applied("app", &Git::revision(&two)).await?;
+    stage.deployed("app", "two").await?;
+
+    stage.lose("app").await?;
+    stage.reconcile("Kustomization", "app").await?;
+    stage.deployed("app", "two").await?;
+
+    let three = git.rewrite(&one, &[("app.yaml", &app("app", "three"))])?;
+    stage.reconcile("GitRepository", "app").await?;
+    stage.applied("app", &Git::revision(&three)).await?;
+    stage.deployed("app", "three").await
+}
+
+#[tokio::test]
+async fn a_password_can_be_rotated() -> Result<()> {
+    let stage = Stage::new("password", NOW).await?;
+    let git = Git::serve().await?;
+    let one = git.commit(&[("app.yaml", &app("app", "one"))])?;
+    git.ask_for("flux", "first");
+    let secret = |password: &str| {
+        let login = json!({"username": "flux", "password": password});
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "stringData": login,
+        });
+        secret.to_string()
+    };
+    stage.apply(&secret("first")).await?;
+    let spec = json!({
+        "url": git.url(), "interval": "1h",
+        "ref": {"branch": "main"}, "secretRef": {"name": "login"},
+    });
+    stage.put("GitRepository", "app", spec).await?;
+    stage
+        .fetched("GitRepository", "app", &Git::revision(&one))
+        .await?;
+
+    git.ask_for("flux", "second");
+    stage.reconcile("GitRepository", "app").await?;
+    stage
+        .fails("GitRepository", "app", "GitOperationFailed")
+        .await?;
+    let two = git.commit(&[("app.yaml", &app("app", "two"))])?;
+    stage.apply(&secret("second")).await?;
+    stage
+        .fetched("GitRepository", "app", &Git::revision(&two))
+        .await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_artifact_of_a_registry_is_applied() -> Result<()> {
+    let stage = Stage::new("oci", NOW).await?;
+    let registry = &stage.world().registry;
+    let push = async |word: &str| {
+        let files = [("app.yaml", app("app", word))];
+        let files = files.each_ref().map(|(path, text)| (*path, text.as_str()));
+        registry
+            .push(&stage.repository("app"), "stable", &files)
+            .await
+    };
+    let one = push("one").await?;
+    stage.oci_repository("app", "stable").await?;
+    stage.kustomization("app", "OCIRepository", "app").await?;
+    stage.applied("app", &one.revision()).await?;
+    stage.deployed("app", "one").await?;
+
+    let two = push("two").await?;
+    ensure!(one.digest != two.digest, "{one:?}, {two:?}");
+    stage.reconcile("OCIRepository", "app").await?;
+    stage.applied("app", &two.revision()).await?;
+    stage.deployed("app", "two").await
+}
+
+#[tokio::test]
+async fn a_chart_is_installed_and_upgraded() -> Result<()> {
+    let stage = Stage::new("chart", NOW).await?;
+    let charts = Charts::serve().await?;
+    charts.publish("app", "1.0.0", &[("app.yaml", &app("app", "one"))])?;
+    stage.helm_chart("app", &charts, "1.x").await?;
+    stage.helm_release("app", "app").await?;
+    stage.released("app", "1.0.0").await?;
+    stage.deployed("app", "one").await?;
+
+    charts.publish("app", "1.1.0", &[("app.yaml", &app("app", "two"))])?;
+    stage.reconcile("HelmRepository", "app").await?;
+    stage.reconcile("HelmChart", "app").await?;
+    stage.released("app", "1.1.0").await?;
+    stage.deployed("app", "two").await
+}
+
+#[tokio::test]
+async fn an_event_is_delivered() -> Result<()> {
+    let stage = Stage::new("event", NOW).await?;
+    let inbox = Inbox::serve().await?;
+    let provider = json!({"type": "generic", "address": inbox.url()});
+    stage.put("Provider", "inbox", provider).await?;
+    let alert = json!({
+        "providerRef": {"name": "inbox"},
+        "eventSources": [{"kind": "GitRepository", "name": "*"}],
+    });
+    stage.put("Alert", "sources", alert).await?;
+    let git = Git::serve().await?;
+    let one = git.commit(&[("app.yaml", &app("app", "one"))])?;
+    stage.git_repository("app", &git).await?;
+    let event = inbox
+        .receives("the commit", |event| event["reason"] == "NewArtifact")
+        .await?;
+    assert_eq!(event["involvedObject"]["namespace"], stage.namespace());
+    assert_eq!(event["reportingController"], "source-controller");
+    assert_eq!(event["metadata"]["revision"], Git::revision(&one));
+    Ok(())
+}
+
+/// What facts of Flux the whole design of gated sources stands on.
+#[tokio::test]
+async fn a_wiped_store_is_noticed_except_by_a_suspended_source() -> Result<()> {
+    let world = World::start().await?;
+    let stage = Stage::within(&world, "wiped", NOW).await?;
+    let git = Git::serve().await?;
+    let one = git.commit(&[("app.yaml", &app("app", "one"))])?;
+    let revision = Git::revision(&one);
+    for name in ["pinned", "suspended"] {
+        let reference = json!({"branch": "main", "commit": one});
+        let spec = json!({"url": git.url(), "ref": reference, "interval": "1h"});
+        stage.put("GitRepository", name, spec).await?;
+        stage.kustomization(name, "GitRepository", name).await?;
+        stage.applied(name, &revision).await?;
+    }
+    git.commit(&[("app.yaml", &app("app", "two"))])?;
+    let suspend = Patch::Merge(json!({"spec": {"suspend": true}}));
+    let sources = stage.api("GitRepository")?;
+    sources
+        .patch("suspended", &PatchParams::default(), &suspend)
+        .await?;
+
+    world.flux.replace_source().await?;
+    // The pinned one comes back at its commit by itself, for a controller that starts looks at all.
+    stage.reconcile("GitRepository", "pinned").await?;
+    stage.fetched("GitRepository", "pinned", &revision).await?;
+    stage.reconcile("Kustomization", "pinned").await?;
+    stage.applied("pinned", &revision).await?;
+    // The suspended one still claims to be ready, and its file is gone.
+    let suspended = stage
+        .fetched("GitRepository", "suspended", &revision)
+        .await?;
+    let path = suspended["path"].as_str().context("no path")?;
+    ensure!(!world.flux.store().join(path).exists(), "{path} is there");
+    stage.lose("app").await?;
+    stage.reconcile("Kustomization", "suspended").await?;
+    stage
+        .fails("Kustomization", "suspended", "ArtifactFailed")
+        .await?;
+    ensure!(stage.says_now("app").await?.is_none(), "it came back");
+
+    // A restart alone loses nothing.
+    world.flux.source.restart().await?;
+    let kept = stage.fetched("GitRepository", "pinned", &revision).await?;
+    let path = kept["path"].as_str().context("no path")?;
+    ensure!(world.flux.store().join(path).exists(), "{path} is gone");
+    Ok(())
+}

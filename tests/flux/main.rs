@@ -1,0 +1,6 @@
+//! Tests of Sluice with the real Flux: one module a subject.
+
+#![cfg(test)]
+
+mod harness;
+mod stage;

@@ -1,0 +1,136 @@
+//! A Helm repository of static files.
+//!
+//! What comes in: charts of templates. What goes out: an index and packages that a HelmRepository and
+//! a HelmChart fetch.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anyhow::Result;
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use super::archive::pack;
+use crate::serve::Serving;
+
+/// The files, by name.
+type Files = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
+
+/// A Helm repository on a free port of loopback. Dropped, it is gone.
+pub struct Charts {
+    serving: Serving,
+    files: Files,
+}
+
+impl Charts {
+    /// Serves an empty one, on the runtime of the caller.
+    ///
+    /// # Errors
+    ///
+    /// If nobody may listen.
+    pub async fn serve() -> Result<Self> {
+        let files = Files::default();
+        let pages = Router::new().fallback(file).with_state(Arc::clone(&files));
+        let charts = Self {
+            serving: Serving::start(pages).await?,
+            files,
+        };
+        charts.index();
+        Ok(charts)
+    }
+
+    /// Where a HelmRepository finds it.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.serving.address())
+    }
+
+    /// Publishes a version of a chart, with templates by file name. One that is there already is
+    /// replaced.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be packed.
+    pub fn publish(&self, chart: &str, version: &str, templates: &[(&str, &str)]) -> Result<()> {
+        let about = json!({
+            "apiVersion": "v2", "name": chart, "version": version,
+            "description": "A chart of a test",
+        });
+        // JSON is YAML.
+        let mut files = vec![(format!("{chart}/Chart.yaml"), about.to_string())];
+        for (name, text) in templates {
+            files.push((format!("{chart}/templates/{name}"), (*text).to_owned()));
+        }
+        let files: Vec<_> = files
+            .iter()
+            .map(|(path, text)| (path.as_str(), text.as_str()))
+            .collect();
+        let package = pack(&files)?;
+        locked(&self.files).insert(format!("{chart}-{version}.tgz"), package);
+        self.index();
+        Ok(())
+    }
+
+    /// Takes a version back.
+    pub fn withdraw(&self, chart: &str, version: &str) {
+        locked(&self.files).remove(&format!("{chart}-{version}.tgz"));
+        self.index();
+    }
+
+    /// Writes the index anew: names of charts hold no digit after a dash.
+    fn index(&self) {
+        let mut files = locked(&self.files);
+        let mut entries: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+        for name in files.keys() {
+            let Some((chart, version)) = named(name) else {
+                continue;
+            };
+            entries.entry(chart).or_default().push(json!({
+                "apiVersion": "v2", "name": chart, "version": version, "urls": [name],
+            }));
+        }
+        let index = json!({"apiVersion": "v1", "entries": entries}).to_string();
+        files.insert("index.yaml".to_owned(), index.into_bytes());
+    }
+}
+
+/// A chart and its version, from `chart-1.0.0.tgz`.
+fn named(file: &str) -> Option<(&str, &str)> {
+    let name = file.strip_suffix(".tgz")?;
+    let dash = name
+        .match_indices('-')
+        .find(|(at, _)| name[at + 1..].starts_with(|first: char| first.is_ascii_digit()))?;
+    Some((&name[..dash.0], &name[dash.0 + 1..]))
+}
+
+/// A panic while it was locked leaves files that can be read.
+fn locked(files: &Files) -> MutexGuard<'_, BTreeMap<String, Vec<u8>>> {
+    files.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn file(State(files): State<Files>, uri: Uri) -> Response {
+    let found = locked(&files)
+        .get(uri.path().trim_start_matches('/'))
+        .cloned();
+    found.map_or_else(
+        || StatusCode::NOT_FOUND.into_response(),
+        IntoResponse::into_response,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_begins_at_the_first_digit() {
+        assert_eq!(
+            named("my-app-1.2.0-rc.1.tgz"),
+            Some(("my-app", "1.2.0-rc.1"))
+        );
+        assert_eq!(named("index.yaml"), None);
+    }
+}
