@@ -334,7 +334,7 @@ mod tests {
         git.commit(&[("a.yaml", "a: 1\n")])?;
         git.ask_for("flux", "secret");
         let refused = cloned(&git, BRANCH, &git.url()).await.unwrap_err();
-        assert!(format!("{refused:#}").contains("username"), "{refused:#}");
+        assert!(format!("{refused:#}").contains("Username"), "{refused:#}");
         let url = git.url().replace("//", "//flux:secret@");
         assert_eq!(cloned(&git, BRANCH, &url).await?, ["a.yaml"]);
         Ok(())
