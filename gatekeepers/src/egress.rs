@@ -18,6 +18,7 @@ use std::time::Duration;
 use reqwest::Url;
 
 pub mod address;
+mod download;
 mod names;
 mod outcome;
 mod request;
@@ -29,6 +30,7 @@ mod trust;
 mod turns;
 
 pub use address::{Class, Rules};
+pub use download::{Bounds, Download};
 pub use names::{Names, SystemNames};
 pub use outcome::EgressError;
 pub use request::{Credentials, Reply, Request, Schemes};
@@ -158,13 +160,7 @@ impl Egress {
     ) -> Result<Reply, EgressError> {
         let most = self.0.limits.body;
         let outcome = |error: reqwest::Error| outcome::of(&error);
-        // A literal address is connected to without a look-up, and so without the guard.
-        let literal = url
-            .host_str()
-            .map(|host| host.trim_matches(['[', ']']).parse());
-        if let Some(Ok(address)) = literal {
-            self.0.guard.check(address).await?;
-        }
+        self.check_literal(url).await?;
         let mut response = asking.send().await.map_err(outcome)?;
         let status = response.status().as_u16();
         let mut body = Vec::new();
@@ -184,6 +180,15 @@ impl Egress {
             body.extend_from_slice(&chunk);
         }
         Ok(Reply { status, body })
+    }
+
+    /// A literal address is connected to without a look-up, and so without the guard.
+    async fn check_literal(&self, url: &Url) -> Result<(), EgressError> {
+        let host = url.host_str().map(|host| host.trim_matches(['[', ']']));
+        match host.map(str::parse) {
+            Some(Ok(address)) => self.0.guard.check(address).await,
+            Some(Err(_)) | None => Ok(()),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Requests to a real https server on loopback, and what comes of them.
 
 mod asking;
+mod download;
 mod refused;
 
 use std::collections::HashMap;
