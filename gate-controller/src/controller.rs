@@ -6,10 +6,12 @@ use std::sync::{Arc, OnceLock};
 use anyhow::{Context as _, bail};
 use kube::Client;
 use sluice_core::clock::Trust;
+use sluice_gatekeepers::Egress;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::artifacts::Store;
 use crate::audit::Audit;
 use crate::clock::Clock;
 use crate::decisions::Decisions;
@@ -24,11 +26,14 @@ use crate::shard::Shard;
 use crate::waker::Waker;
 use crate::worker::{self, Retry, Workers};
 use crate::world::{Standing, World};
-use crate::{events, identity, lease};
+use crate::{events, evidence, identity, lease};
 
 mod serving;
 mod standing;
+mod storage;
 mod watches;
+
+use storage::Storage;
 
 /// A controller that runs.
 pub struct Controller {
@@ -44,6 +49,8 @@ pub struct Controller {
     pub health: Option<SocketAddr>,
     /// Where those who ask are answered.
     pub check: Option<SocketAddr>,
+    /// Where artifacts are served.
+    pub artifacts: Option<SocketAddr>,
     audit: Audit,
     queue: Arc<Shared<Work>>,
     tasks: TaskTracker,
@@ -116,6 +123,9 @@ struct Parts {
     audit: Audit,
     decisions: Arc<Decisions>,
     definitions: Arc<Definitions>,
+    egress: Egress,
+    /// None: artifacts are not stored here.
+    artifacts: Option<Arc<Store>>,
     shard: Shard,
     /// Until when this replica may write; empty before it has asked to.
     leadership: Arc<OnceLock<lease::Leadership>>,
@@ -165,6 +175,12 @@ pub async fn start(
         events.clone(),
         audit.clone(),
     );
+    let egress = evidence::egress(&settings.egress_allow)?;
+    let storage = storage::listen(&settings).await?;
+    let served = storage.as_ref().map(Storage::address);
+    let artifacts = storage
+        .as_ref()
+        .map(|storage| storage.store(&egress, &clock, &counters));
     let parts = Parts {
         world,
         settings: Arc::new(settings),
@@ -177,12 +193,14 @@ pub async fn start(
         audit,
         decisions: Arc::new(decisions),
         definitions: Arc::default(),
+        egress,
+        artifacts,
         shard,
         leadership: Arc::default(),
     };
     let (metrics, health) = serving::serve(&parts, &shutdown).await?;
     let mut background = JoinSet::new();
-    watches::follow(&parts, &mut background)?;
+    watches::follow(&parts, &mut background);
     let known = standing::follow(&parts, &mut background);
     background.spawn(send_events(&parts, sending));
     let decisions = Arc::clone(&parts.decisions);
@@ -192,6 +210,10 @@ pub async fn start(
     let check = serving::serve_check(&parts, &tasks, &shutdown).await?;
     let (leadership, work_ended) = lead(&parts, &tasks, &shutdown)?;
     parts.leadership.get_or_init(|| leadership.clone());
+    if let (Some(storage), Some(store)) = (storage, &parts.artifacts) {
+        storage.serve(store, &tasks, &shutdown);
+        background.spawn(Arc::clone(store).run(leadership.clone()));
+    }
     let workers = Arc::new(workers(&parts));
     let concurrent = parts.settings.concurrent;
     tasks.spawn(async move {
@@ -208,6 +230,7 @@ pub async fn start(
         metrics,
         health,
         check,
+        artifacts: served,
         audit: parts.audit,
         queue: parts.queue,
         tasks,
@@ -244,6 +267,7 @@ fn workers(parts: &Parts) -> Workers {
             events: parts.events,
             audit: parts.audit,
             definitions: parts.definitions,
+            artifacts: parts.artifacts,
             counters: parts.counters,
             shard: parts.shard,
             written: parts.written,

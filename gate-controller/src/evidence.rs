@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context;
 use ipnet::IpNet;
-use kube::Client;
 use sluice_core::report::REQUESTED_AT;
 use sluice_crds::Gatekeeper;
 use sluice_gatekeepers::egress::Rules;
@@ -74,42 +73,24 @@ impl Drop for Task {
     }
 }
 
+/// The one way out of the cluster, under the rules of egress, which `allow` opens.
+///
+/// # Errors
+/// The TLS library refuses its own defaults.
+pub fn egress(allow: &[IpNet]) -> anyhow::Result<Egress> {
+    let rules = Rules {
+        allow: allow.to_vec(),
+        api_server: env::var(API_SERVER).into_iter().collect(),
+    };
+    Egress::new(rules).context("cannot set up the way out of the cluster")
+}
+
 impl Tracker {
-    /// Reads the cluster with `client`, and whatever is outside the cluster under the
-    /// rules of egress, which `egress_allow` opens. `changed` is called with the key of each
-    /// gatekeeper whose evidence in `store` has changed.
-    ///
-    /// # Errors
-    /// The TLS library refuses its own defaults.
+    /// `changed` is called with the key of each gatekeeper whose evidence in `store` has changed.
     ///
     /// # Panics
     /// Outside a tokio runtime.
     pub fn new(
-        client: Client,
-        egress_allow: &[IpNet],
-        clock: Arc<dyn Clock>,
-        store: Arc<EvidenceStore>,
-        changed: impl Fn(&ObjectKey) + Send + Sync + 'static,
-    ) -> anyhow::Result<Self> {
-        let api_server = env::var(API_SERVER).into_iter().collect();
-        let rules = Rules {
-            allow: egress_allow.to_vec(),
-            api_server,
-        };
-        let egress = Egress::new(rules).context("cannot set up the way out of the cluster")?;
-        Ok(Self::with(
-            Clients::new(client, egress),
-            clock,
-            store,
-            changed,
-        ))
-    }
-
-    /// The same, with clients that are there already.
-    ///
-    /// # Panics
-    /// Outside a tokio runtime.
-    pub fn with(
         clients: Clients,
         clock: Arc<dyn Clock>,
         store: Arc<EvidenceStore>,

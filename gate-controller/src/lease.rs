@@ -15,6 +15,7 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
@@ -132,6 +133,16 @@ impl Leadership {
             std::future::pending::<()>().await;
         }
     }
+
+    /// Waits until it may not any more.
+    pub async fn lost(&mut self) {
+        while let Some(left) = self.left() {
+            if let Ok(Err(_)) = timeout(left, self.0.changed()).await {
+                // Nobody is left to renew it: it lasts until its end.
+                let _ = timeout(left, std::future::pending::<()>()).await;
+            }
+        }
+    }
 }
 
 /// A leadership without a Lease: for ever, or never, while what is returned beside it is kept.
@@ -204,7 +215,7 @@ impl Holder {
     }
 
     async fn try_once(&mut self, now: Timestamp) {
-        let attempt = tokio::time::timeout(self.terms.retry_period, self.take_or_renew(now));
+        let attempt = timeout(self.terms.retry_period, self.take_or_renew(now));
         match attempt.await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
@@ -330,7 +341,7 @@ impl Holder {
         }
         let params = PostParams::default();
         let given = self.api.replace(&self.terms.name, &params, &lease);
-        if let Ok(Err(error)) = tokio::time::timeout(self.terms.retry_period, given).await {
+        if let Ok(Err(error)) = timeout(self.terms.retry_period, given).await {
             tracing::debug!(lease = %self.terms.name, %error, "the lease was not given back");
         }
     }

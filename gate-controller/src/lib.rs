@@ -4,6 +4,7 @@
 //! goes into the queue ([`queue`]); workers take an object at a time, gather, decide and apply
 //! ([`reconcile`]). [`controller`] puts it together; `main.rs` is flags and signals.
 
+pub mod artifacts;
 pub mod audit;
 pub mod cache;
 pub mod clock;

@@ -43,6 +43,12 @@ pub struct Counters {
     pub audit_dropped: Counter,
     /// 1 while it cannot be written.
     pub audit_failing: Gauge,
+    /// Fetches of artifacts that have ended.
+    pub artifact_fetches: Family<ArtifactLabels, Counter>,
+    /// Artifacts that are stored.
+    pub artifacts: Gauge,
+    /// Their bytes.
+    pub artifact_bytes: Gauge,
 }
 
 /// What somebody asked for, and was answered. Every word is one of a list.
@@ -53,6 +59,13 @@ pub struct DecisionLabels {
     /// What it wants to do.
     pub action: &'static str,
     /// Whether it may.
+    pub outcome: &'static str,
+}
+
+/// What a fetch has come to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ArtifactLabels {
+    /// One of a list.
     pub outcome: &'static str,
 }
 
@@ -93,7 +106,14 @@ impl Default for Counters {
             audit_records: Counter::default(),
             audit_dropped: Counter::default(),
             audit_failing: Gauge::default(),
+            artifact_fetches: Family::default(),
+            artifacts: Gauge::default(),
+            artifact_bytes: Gauge::default(),
         };
+        for outcome in crate::artifacts::OUTCOMES {
+            let labels = ArtifactLabels { outcome };
+            drop(counters.artifact_fetches.get_or_create(&labels));
+        }
         for kind in KINDS {
             drop(counters.writes.get_or_create(&KindLabels { kind }));
         }
@@ -159,8 +179,27 @@ impl Counters {
             "1 while the audit log cannot be written",
             self.audit_failing.clone(),
         );
+        self.register_artifacts(&mut registry);
         registry.register_collector(Box::new(self.reconciles.clone()));
         registry.register_collector(Box::new(sources));
         registry
+    }
+
+    fn register_artifacts(&self, registry: &mut Registry) {
+        registry.register(
+            "sluice_artifact_fetches",
+            "Fetches of artifacts that have ended",
+            self.artifact_fetches.clone(),
+        );
+        registry.register(
+            "sluice_artifacts",
+            "Artifacts that are stored",
+            self.artifacts.clone(),
+        );
+        registry.register(
+            "sluice_artifact_bytes",
+            "Bytes of the artifacts that are stored",
+            self.artifact_bytes.clone(),
+        );
     }
 }

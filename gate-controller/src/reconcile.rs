@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use kube::Client;
 
+use crate::artifacts::Store;
 use crate::audit::Audit;
 use crate::clock::Clock;
 use crate::definitions::{Definitions, Telling};
@@ -38,6 +39,8 @@ pub struct Context {
     pub audit: Audit,
     /// What is not told yet of what objects are.
     pub definitions: Arc<Definitions>,
+    /// Where artifacts are stored. None: not here, since there is no `--storage-path`.
+    pub artifacts: Option<Arc<Store>>,
     /// What is counted.
     pub counters: Arc<Counters>,
     /// The objects that this controller writes to.

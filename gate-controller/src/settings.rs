@@ -57,6 +57,21 @@ pub struct Settings {
     #[arg(long, default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub flagger_without_token: bool,
 
+    /// Keep copies of artifacts in this folder, on a volume of its own, and serve them: for gated
+    /// sources with the strategy `artifact`. Without it there are none.
+    #[arg(long, value_name = "FOLDER")]
+    pub storage_path: Option<PathBuf>,
+
+    /// Where artifacts are served, while this replica leads.
+    #[arg(long, default_value = ":9790", value_name = "ADDRESS")]
+    pub storage_addr: Address,
+
+    /// Where others reach that: a host, and a port unless it is 80. By default the Service
+    /// `gate-controller-artifacts` in this namespace, or the address of --storage-addr where that is
+    /// one of this machine alone.
+    #[arg(long, value_name = "HOST[:PORT]", value_parser = authority)]
+    pub storage_adv_addr: Option<String>,
+
     /// Keep an audit log: one line of JSON for each decision, each change of a gate, each force, and
     /// each change of what a gate or gatekeeper is. A file, which is opened again when it has been
     /// moved away, or - for standard output.
@@ -198,6 +213,16 @@ impl std::str::FromStr for Address {
     }
 }
 
+/// A host and perhaps a port: what stands in an address before its path.
+fn authority(text: &str) -> Result<String, String> {
+    match text.parse::<http::uri::Authority>() {
+        Ok(authority) if !text.contains('@') && !authority.host().is_empty() => Ok(text.to_owned()),
+        Ok(_) | Err(_) => Err(format!(
+            "`{text}` is not a host; write one such as artifacts.example.com or 10.0.0.1:9790"
+        )),
+    }
+}
+
 fn duration(text: &str) -> Result<Duration, String> {
     let length = sluice_core::duration::parse(&text.into())
         .map_err(|problem| format!("{problem}; {}", sluice_core::duration::REMEDY))?;
@@ -245,6 +270,38 @@ mod tests {
             assert!(parse(&[half]).unwrap_err().contains("--tls-"), "{half}");
         }
         assert!(parse(&["--check-rate=0"]).is_err());
+    }
+
+    #[test]
+    fn artifacts_are_stored_where_a_folder_is_named() {
+        let parse = |flags: &[&str]| {
+            Settings::try_parse_from([&["gate-controller"], flags].concat())
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(parse(&[]).unwrap().storage_path, None);
+        let flags = [
+            "--storage-path=/data",
+            "--storage-adv-addr=artifacts.apps.svc:8080",
+        ];
+        let settings = parse(&flags).unwrap();
+        assert_eq!(settings.storage_path, Some("/data".into()));
+        assert_eq!(
+            settings.storage_adv_addr.as_deref(),
+            Some("artifacts.apps.svc:8080")
+        );
+        for no_host in [
+            "http://artifacts",
+            "artifacts/path",
+            "me@artifacts",
+            ":80",
+            "",
+        ] {
+            let refused = parse(&[&format!("--storage-adv-addr={no_host}")]).unwrap_err();
+            assert!(
+                refused.contains("is not a host") || no_host.is_empty(),
+                "{refused}"
+            );
+        }
     }
 
     #[test]

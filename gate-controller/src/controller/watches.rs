@@ -7,6 +7,7 @@ use kube::core::{DeserializeGuard, PartialObjectMeta};
 use kube::runtime::watcher::Config;
 use kube::{Api, Resource, ResourceExt};
 use sluice_crds::{Approval, Gate, GatePolicy, Gatekeeper};
+use sluice_gatekeepers::Clients;
 use tokio::task::JoinSet;
 
 use super::Parts;
@@ -17,13 +18,12 @@ use crate::key::Work;
 
 /// Follows gates, gatekeepers, approvals, policies with the namespaces that they select, and whatever
 /// else is evidence.
-pub(super) fn follow(parts: &Parts, background: &mut JoinSet<()>) -> anyhow::Result<()> {
+pub(super) fn follow(parts: &Parts, background: &mut JoinSet<()>) {
     background.spawn(follow_gates(parts.clone()));
     background.spawn(follow_approvals(parts.clone()));
     background.spawn(follow_policies(parts.clone()));
     background.spawn(follow_namespaces(parts.clone()));
-    background.spawn(follow_gatekeepers(parts.clone(), tracker(parts)?));
-    Ok(())
+    background.spawn(follow_gatekeepers(parts.clone(), tracker(parts)));
 }
 
 async fn follow_gates(parts: Parts) {
@@ -147,11 +147,10 @@ fn is_respecified(change: &Change<'_, Gatekeeper>) -> bool {
     }
 }
 
-fn tracker(parts: &Parts) -> anyhow::Result<Tracker> {
+fn tracker(parts: &Parts) -> Tracker {
     let waker = parts.waker();
     Tracker::new(
-        parts.client.clone(),
-        &parts.settings.egress_allow,
+        Clients::new(parts.client.clone(), parts.egress.clone()),
         Arc::clone(&parts.clock),
         Arc::clone(&parts.world.evidence),
         move |key| waker.gatekeeper(key, true),

@@ -52,7 +52,7 @@ impl Stage {
         let clock = Arc::new(SetClock::new(at(0)));
         let store = Arc::new(EvidenceStore::default());
         let (tell, changed) = unbounded_channel();
-        let tracker = Tracker::with(
+        let tracker = Tracker::new(
             clients.clone(),
             Arc::clone(&clock) as Arc<dyn Clock>,
             Arc::clone(&store),

@@ -83,13 +83,27 @@ pub async fn serve(
     tasks: &TaskTracker,
     shutdown: CancellationToken,
 ) -> io::Result<SocketAddr> {
+    let listener = TcpListener::bind(address).await?;
+    let bound = listener.local_addr()?;
+    serve_at(listener, router, certificates, tasks, shutdown);
+    Ok(bound)
+}
+
+/// The same, for whoever has to know the address before there is a router.
+pub fn serve_at(
+    listener: TcpListener,
+    router: Router,
+    certificates: Option<Arc<Certificates>>,
+    tasks: &TaskTracker,
+    shutdown: CancellationToken,
+) {
     let server = Server {
         router,
         certificates,
         bounds: Bounds::default(),
         shutdown,
     };
-    server.start(address, tasks).await
+    server.start(listener, tasks);
 }
 
 struct Server {
@@ -100,12 +114,9 @@ struct Server {
 }
 
 impl Server {
-    async fn start(self, address: SocketAddr, tasks: &TaskTracker) -> io::Result<SocketAddr> {
-        let listener = TcpListener::bind(address).await?;
-        let bound = listener.local_addr()?;
+    fn start(self, listener: TcpListener, tasks: &TaskTracker) {
         let conversations = tasks.clone();
         tasks.spawn(async move { Arc::new(self).listen(&listener, &conversations).await });
-        Ok(bound)
     }
 
     async fn listen(self: Arc<Self>, listener: &TcpListener, conversations: &TaskTracker) {

@@ -30,9 +30,11 @@ impl Served {
             bounds,
             shutdown: shutdown.clone(),
         };
-        let anywhere = "127.0.0.1:0".parse().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        server.start(listener, &tasks);
         Self {
-            at: server.start(anywhere, &tasks).await.unwrap(),
+            at,
             tasks,
             shutdown,
         }

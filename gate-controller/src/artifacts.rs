@@ -1,0 +1,300 @@
+//! The artifact store: copies of other sources' artifacts, verified, kept and served.
+//!
+//! What comes in: whose artifact, its digest, and the address where it is now. What goes out: its
+//! [`State`], asked without I/O, and the file itself to whoever knows its address. Who wants an
+//! artifact, and for how long, is decided elsewhere: nothing here knows the objects that it is for.
+//!
+//! ```text
+//!  fetch ──▶ download, hashed as it comes ──▶ .incoming/… ──▶ renamed to its place ──▶ index ──▶ served
+//!            egress, limits                    on the disk      by key and digest        in memory
+//! ```
+//!
+//! It works only while this replica leads: then [`Store::run`] verifies what the folder holds, and
+//! all that it says or serves is from what it has verified or written itself since.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use jiff::Timestamp;
+use sluice_gatekeepers::Egress;
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::Clock;
+use crate::key::ObjectKey;
+use crate::lease::Leadership;
+use crate::metrics::Counters;
+
+mod digest;
+mod fetch;
+mod incoming;
+mod index;
+mod place;
+mod server;
+mod term;
+#[cfg(test)]
+mod tests;
+mod verify;
+
+pub use digest::{Digest, NoDigest};
+pub(crate) use fetch::OUTCOMES;
+
+use fetch::Wanted;
+use index::Index;
+use place::Folder;
+
+/// What a fetch may take, and how many there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The length of an artifact, in bytes.
+    pub length: usize,
+    /// How long nothing may come.
+    pub pause: Duration,
+    /// How long the whole may take. Waiting for a turn is not counted.
+    pub time: Duration,
+    /// Fetches at once.
+    pub at_once: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            length: 256 << 20,
+            pause: Duration::from_secs(15),
+            time: Duration::from_secs(300),
+            at_once: 16,
+        }
+    }
+}
+
+/// How an artifact stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// This replica does not lead, or the folder is not verified yet or cannot be used: whether the
+    /// artifact is there is not known. [`Store::ready`] says which.
+    NotReady,
+    /// Nobody has fetched it.
+    Absent,
+    /// It is being fetched.
+    Fetching,
+    /// The last fetch came to nothing. Another begins when it is asked for.
+    Failed(Failure),
+    /// It is there, its digest verified.
+    Stored(Stored),
+}
+
+/// Why an artifact is not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// In words that fit a status.
+    pub why: String,
+    /// When it failed.
+    pub at: Timestamp,
+    /// How often in a row.
+    pub failures: u32,
+}
+
+/// An artifact that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Its path below the server's address: `gatedsource/<namespace>/<name>/<file>`.
+    pub path: String,
+    /// Its digest.
+    pub digest: Digest,
+    /// How long it is, in bytes.
+    pub size: u64,
+    /// When it was stored. A restart does not change it.
+    pub at: Timestamp,
+}
+
+/// What somebody is told who follows the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News<'a> {
+    /// The folder has been verified: from now on it is known what is there.
+    Ready,
+    /// A fetch for this object has ended, or a file of it was lost.
+    Of(&'a ObjectKey),
+}
+
+/// What is called with news.
+type Told = dyn Fn(News<'_>) + Send + Sync;
+
+/// Artifacts, on a disk.
+pub struct Store {
+    folder: Folder,
+    /// The host, and perhaps the port, where others reach the server.
+    advertised: String,
+    limits: Limits,
+    egress: Egress,
+    clock: Arc<dyn Clock>,
+    counters: Arc<Counters>,
+    places: Semaphore,
+    standing: Mutex<Standing>,
+    /// Taken to put files into their places or to remove them: so that what is removed is never what
+    /// has just been put there.
+    disk: Arc<tokio::sync::Mutex<()>>,
+    /// Told when a file is not needed any more.
+    left: Notify,
+    told: OnceLock<Box<Told>>,
+}
+
+/// Whether it is known what is there.
+enum Standing {
+    Closed { why: String },
+    Open(Open),
+}
+
+/// What is known while this replica leads.
+struct Open {
+    index: Index,
+    /// Ends what is under way.
+    term: CancellationToken,
+    leadership: Leadership,
+}
+
+impl Store {
+    /// A store in the folder `path`, whose server others reach at `advertised`: a host, and a port
+    /// unless it is 80. It does nothing before it [runs](Store::run).
+    pub fn new(
+        path: PathBuf,
+        advertised: String,
+        limits: Limits,
+        egress: Egress,
+        clock: Arc<dyn Clock>,
+        counters: Arc<Counters>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            folder: Folder::new(path),
+            advertised,
+            limits,
+            egress,
+            clock,
+            counters,
+            places: Semaphore::new(limits.at_once),
+            standing: Mutex::new(Standing::Closed {
+                why: term::NOT_LEADING.to_owned(),
+            }),
+            disk: Arc::default(),
+            left: Notify::new(),
+            told: OnceLock::new(),
+        })
+    }
+
+    /// Has `told` called with what happens. One alone can follow: the first who asks to.
+    pub fn follow(&self, told: impl Fn(News<'_>) + Send + Sync + 'static) {
+        // Who comes second is a defect that the first test shows: it is told nothing.
+        let _ = self.told.set(Box::new(told));
+    }
+
+    /// How an artifact stands. No I/O.
+    pub fn state(&self, key: &ObjectKey, digest: &Digest) -> State {
+        self.when_open(|open| open.index.state(key, digest))
+            .unwrap_or(State::NotReady)
+    }
+
+    /// An artifact, if it is there. No I/O.
+    pub fn has(&self, key: &ObjectKey, digest: &Digest) -> Option<Stored> {
+        match self.state(key, digest) {
+            State::Stored(stored) => Some(stored),
+            State::NotReady | State::Absent | State::Fetching | State::Failed(_) => None,
+        }
+    }
+
+    /// Begins to fetch an artifact from `url`, unless it is there or being fetched, and does not wait
+    /// for it. Says how it stands then. Whoever [follows](Store::follow) is told when it has ended;
+    /// how long to wait after a failure is for them to say.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn fetch(self: &Arc<Self>, key: &ObjectKey, digest: &Digest, url: &str) -> State {
+        let begun = self.when_open(|open| {
+            let token = open.term.child_token();
+            let begun = open.index.begin(key, digest, token.clone());
+            (begun.then_some(token), open.index.state(key, digest))
+        });
+        let Some((begun, state)) = begun else {
+            return State::NotReady;
+        };
+        if let Some(token) = begun {
+            let wanted = Wanted {
+                key: key.clone(),
+                digest: digest.clone(),
+                url: url.to_owned(),
+                token,
+            };
+            tokio::spawn(Arc::clone(self).bring(wanted));
+        }
+        state
+    }
+
+    /// Keeps of `key` these artifacts alone. Others are not fetched any further, and go a minute
+    /// after they were last needed or served.
+    pub fn retain(&self, key: &ObjectKey, keep: &[Digest]) {
+        let now = self.clock.now();
+        if self.when_open(|open| open.index.retain(key, keep, now)) == Some(true) {
+            self.left.notify_one();
+        }
+    }
+
+    /// Keeps nothing of `key`.
+    pub fn forget(&self, key: &ObjectKey) {
+        self.retain(key, &[]);
+    }
+
+    /// For whom there is anything: so that what belongs to nobody any more can be forgotten.
+    pub fn keys(&self) -> Vec<ObjectKey> {
+        self.when_open(|open| open.index.keys()).unwrap_or_default()
+    }
+
+    /// Where others get an artifact: what goes into `status.artifact.url`.
+    pub fn url_of(&self, stored: &Stored) -> String {
+        format!("http://{}/{}", self.advertised, stored.path)
+    }
+
+    /// Whether it is known what is there.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub fn ready(&self) -> Result<(), String> {
+        match &*self.standing() {
+            Standing::Open(open) if open.leadership.left().is_some() => Ok(()),
+            Standing::Open(_) => Err(term::NOT_LEADING.to_owned()),
+            Standing::Closed { why } => Err(why.clone()),
+        }
+    }
+
+    /// The server, for whoever knows an address.
+    pub fn router(self: &Arc<Self>) -> Router {
+        server::router(Arc::clone(self))
+    }
+
+    fn tell(&self, news: News<'_>) {
+        if let Some(told) = self.told.get() {
+            told(news);
+        }
+    }
+
+    fn measure(&self) {
+        let amount = self.when_open(|open| open.index.amount());
+        let (files, bytes) = amount.unwrap_or_default();
+        let counters = &self.counters;
+        counters.artifacts.set(files.try_into().unwrap_or(i64::MAX));
+        counters
+            .artifact_bytes
+            .set(bytes.try_into().unwrap_or(i64::MAX));
+    }
+
+    fn when_open<T>(&self, ask: impl FnOnce(&mut Open) -> T) -> Option<T> {
+        match &mut *self.standing() {
+            Standing::Open(open) if open.leadership.left().is_some() => Some(ask(open)),
+            Standing::Open(_) | Standing::Closed { .. } => None,
+        }
+    }
+
+    fn standing(&self) -> MutexGuard<'_, Standing> {
+        let standing = self.standing.lock();
+        standing.unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,325 @@
+//! What the store holds, in memory: asked without I/O, changed at an instant that comes in.
+//!
+//! A file that nobody needs any more stays for [`GRACE`], counted from when it was last needed or
+//! served: whoever has just read its address still gets it.
+
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
+use jiff::{SignedDuration, Timestamp};
+use tokio_util::sync::CancellationToken;
+
+use super::digest::Digest;
+use super::{Failure, State, Stored, place};
+use crate::key::ObjectKey;
+
+/// How long a file stays when it is not needed any more: as long as source-controller keeps its own.
+pub(super) const GRACE: SignedDuration = SignedDuration::from_secs(60);
+
+/// Everything that is stored, being fetched, or could not be.
+#[derive(Debug, Default)]
+pub(super) struct Index(HashMap<ObjectKey, BTreeMap<Digest, Entry>>);
+
+#[derive(Debug)]
+enum Entry {
+    /// Until its token is cancelled, with so many failures before.
+    Fetching(CancellationToken, u32),
+    Failed(Failure),
+    Stored(Kept),
+}
+
+#[derive(Debug)]
+struct Kept {
+    size: u64,
+    at: Timestamp,
+    /// When it was last served.
+    served: Option<Timestamp>,
+    /// Since when it is not needed any more.
+    left: Option<Timestamp>,
+}
+
+impl Kept {
+    /// When it may go.
+    fn due(&self) -> Option<Timestamp> {
+        let since = self.left.max(self.served.filter(|_| self.left.is_some()))?;
+        Some(since.saturating_add(GRACE).unwrap_or(Timestamp::MAX))
+    }
+}
+
+/// What fetching has come to.
+pub(super) type Fetched = Result<(u64, Timestamp), (String, Timestamp)>;
+
+impl Index {
+    /// A file that was found whole.
+    pub(super) fn found(&mut self, key: ObjectKey, digest: Digest, size: u64, at: Timestamp) {
+        let kept = Kept {
+            size,
+            at,
+            served: None,
+            left: None,
+        };
+        let entries = self.0.entry(key).or_default();
+        entries.insert(digest, Entry::Stored(kept));
+    }
+
+    pub(super) fn state(&self, key: &ObjectKey, digest: &Digest) -> State {
+        let entry = self.0.get(key).and_then(|entries| entries.get(digest));
+        match entry {
+            None => State::Absent,
+            Some(Entry::Fetching(..)) => State::Fetching,
+            Some(Entry::Failed(failure)) => State::Failed(failure.clone()),
+            Some(Entry::Stored(kept)) => State::Stored(Stored {
+                path: place::path(key, digest),
+                digest: digest.clone(),
+                size: kept.size,
+                at: kept.at,
+            }),
+        }
+    }
+
+    /// Notes that an artifact is being fetched until `token` is cancelled. False: it is stored, or
+    /// being fetched already.
+    pub(super) fn begin(
+        &mut self,
+        key: &ObjectKey,
+        digest: &Digest,
+        token: CancellationToken,
+    ) -> bool {
+        let entries = self.0.entry(key.clone()).or_default();
+        let failures = match entries.get(digest) {
+            Some(Entry::Stored(_) | Entry::Fetching(..)) => return false,
+            Some(Entry::Failed(failure)) => failure.failures,
+            None => 0,
+        };
+        entries.insert(digest.clone(), Entry::Fetching(token, failures));
+        true
+    }
+
+    /// Notes what fetching has come to, if anybody still wants it.
+    pub(super) fn settle(&mut self, key: &ObjectKey, digest: &Digest, fetched: Fetched) {
+        let entry = self.0.get_mut(key).and_then(|it| it.get_mut(digest));
+        let Some(entry @ Entry::Fetching(..)) = entry else {
+            return;
+        };
+        let before = match entry {
+            Entry::Fetching(_, before) => *before,
+            Entry::Failed(_) | Entry::Stored(_) => 0,
+        };
+        *entry = match fetched {
+            Ok((size, at)) => Entry::Stored(Kept {
+                size,
+                at,
+                served: None,
+                left: None,
+            }),
+            Err((why, at)) => Entry::Failed(Failure {
+                why,
+                at,
+                failures: before.saturating_add(1),
+            }),
+        };
+    }
+
+    /// What of `key` is not in `keep` is not needed any more: what is being fetched is given up,
+    /// what failed is forgotten, what is stored may go after [`GRACE`]. Says whether there is
+    /// anything that may and might not before.
+    pub(super) fn retain(&mut self, key: &ObjectKey, keep: &[Digest], now: Timestamp) -> bool {
+        let mut any = false;
+        let Some(entries) = self.0.get_mut(key) else {
+            return any;
+        };
+        entries.retain(|digest, entry| match (keep.contains(digest), entry) {
+            (true, Entry::Stored(kept)) => {
+                kept.left = None;
+                true
+            }
+            (false, Entry::Stored(kept)) => {
+                any |= kept.left.is_none();
+                kept.left = kept.left.or(Some(now));
+                true
+            }
+            (true, Entry::Fetching(..) | Entry::Failed(_)) => true,
+            (false, Entry::Fetching(token, _)) => {
+                token.cancel();
+                false
+            }
+            (false, Entry::Failed(_)) => false,
+        });
+        self.tidy(key);
+        any
+    }
+
+    /// Takes out what may go at `now`.
+    pub(super) fn take_due(&mut self, now: Timestamp) -> Vec<(ObjectKey, Digest)> {
+        let mut due = Vec::new();
+        self.0.retain(|key, entries| {
+            entries.retain(|digest, entry| {
+                let is_due =
+                    matches!(entry, Entry::Stored(kept) if kept.due().is_some_and(|at| at <= now));
+                if is_due {
+                    due.push((key.clone(), digest.clone()));
+                }
+                !is_due
+            });
+            !entries.is_empty()
+        });
+        due
+    }
+
+    /// When the next file may go.
+    pub(super) fn next_due(&self) -> Option<Timestamp> {
+        self.stored().filter_map(Kept::due).min()
+    }
+
+    /// Notes that a file is served at `now`, and says how long it is.
+    pub(super) fn serve(
+        &mut self,
+        key: &ObjectKey,
+        digest: &Digest,
+        now: Timestamp,
+    ) -> Option<u64> {
+        match self.0.get_mut(key)?.get_mut(digest)? {
+            Entry::Stored(kept) => {
+                kept.served = Some(now);
+                Some(kept.size)
+            }
+            Entry::Fetching(..) | Entry::Failed(_) => None,
+        }
+    }
+
+    /// A file is gone from the disk, or is not what it was.
+    pub(super) fn lose(&mut self, key: &ObjectKey, digest: &Digest) {
+        if let Some(entries) = self.0.get_mut(key)
+            && matches!(entries.get(digest), Some(Entry::Stored(_)))
+        {
+            entries.remove(digest);
+        }
+        self.tidy(key);
+    }
+
+    /// Whose artifacts there are.
+    pub(super) fn keys(&self) -> Vec<ObjectKey> {
+        self.0.keys().cloned().collect()
+    }
+
+    /// How many files there are, and how many bytes.
+    pub(super) fn amount(&self) -> (usize, u64) {
+        let sizes = self.stored().map(|kept| kept.size);
+        sizes.fold((0, 0), |(files, bytes), size| (files + 1, bytes + size))
+    }
+
+    fn stored(&self) -> impl Iterator<Item = &Kept> {
+        let entries = self.0.values().flat_map(BTreeMap::values);
+        entries.filter_map(|entry| match entry {
+            Entry::Stored(kept) => Some(kept),
+            Entry::Fetching(..) | Entry::Failed(_) => None,
+        })
+    }
+
+    fn tidy(&mut self, key: &ObjectKey) {
+        if self.0.get(key).is_some_and(BTreeMap::is_empty) {
+            self.0.remove(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn digest(digit: char) -> Digest {
+        let checksum: String = std::iter::repeat_n(digit, 64).collect();
+        format!("sha256:{checksum}").parse().unwrap()
+    }
+
+    fn key() -> ObjectKey {
+        place::key("apps", "web").unwrap()
+    }
+
+    fn index(digits: &str) -> Index {
+        let mut index = Index::default();
+        for digit in digits.chars() {
+            index.found(key(), digest(digit), 10, at(0));
+        }
+        index
+    }
+
+    #[test]
+    fn what_is_not_needed_goes_a_minute_later() {
+        let mut index = index("ab");
+        assert!(index.retain(&key(), &[digest('a')], at(100)));
+        // Said again, it does not count anew.
+        assert!(!index.retain(&key(), &[digest('a')], at(130)));
+        assert_eq!(index.next_due(), Some(at(160)));
+        assert_eq!(index.take_due(at(159)), []);
+        assert_eq!(index.amount(), (2, 20));
+        assert_eq!(index.take_due(at(160)), [(key(), digest('b'))]);
+        assert_eq!((index.amount(), index.next_due()), ((1, 10), None));
+        assert!(matches!(index.state(&key(), &digest('b')), State::Absent));
+    }
+
+    #[test]
+    fn what_was_served_meanwhile_stays_a_minute_longer() {
+        let mut index = index("a");
+        index.retain(&key(), &[], at(100));
+        assert_eq!(index.serve(&key(), &digest('a'), at(150)), Some(10));
+        assert_eq!(index.next_due(), Some(at(210)));
+        assert_eq!(index.take_due(at(209)), []);
+        assert_eq!(index.take_due(at(210)).len(), 1);
+        assert!(index.keys().is_empty());
+    }
+
+    #[test]
+    fn what_was_served_before_it_left_goes_a_minute_after_that() {
+        let mut index = index("a");
+        index.serve(&key(), &digest('a'), at(50));
+        assert_eq!(index.next_due(), None);
+        index.retain(&key(), &[], at(100));
+        assert_eq!(index.next_due(), Some(at(160)));
+    }
+
+    #[test]
+    fn what_is_needed_again_stays() {
+        let mut index = index("a");
+        index.retain(&key(), &[], at(100));
+        index.retain(&key(), &[digest('a')], at(159));
+        assert_eq!((index.next_due(), index.take_due(at(1000))), (None, vec![]));
+    }
+
+    #[test]
+    fn what_is_fetched_for_nobody_is_given_up() {
+        let mut index = Index::default();
+        let token = CancellationToken::new();
+        assert!(index.begin(&key(), &digest('a'), token.clone()));
+        assert!(!index.begin(&key(), &digest('a'), CancellationToken::new()));
+        index.retain(&key(), &[digest('a')], at(1));
+        assert!(!token.is_cancelled());
+        index.retain(&key(), &[], at(2));
+        assert!(token.is_cancelled());
+        index.settle(&key(), &digest('a'), Ok((10, at(3))));
+        assert!(matches!(index.state(&key(), &digest('a')), State::Absent));
+    }
+
+    #[test]
+    fn failures_in_a_row_are_counted() {
+        let mut index = Index::default();
+        for count in 1..=3 {
+            assert!(index.begin(&key(), &digest('a'), CancellationToken::new()));
+            let failed = Err(("status 500".to_owned(), at(count)));
+            index.settle(&key(), &digest('a'), failed);
+            let State::Failed(failure) = index.state(&key(), &digest('a')) else {
+                panic!("it failed");
+            };
+            assert_eq!(
+                (i64::from(failure.failures), failure.at),
+                (count, at(count))
+            );
+        }
+        index.retain(&key(), &[], at(9));
+        assert!(matches!(index.state(&key(), &digest('a')), State::Absent));
+    }
+}

@@ -1,0 +1,192 @@
+//! The folder at the beginning: what is in it, each file compared with the digest in its name.
+//!
+//! It blocks, and reads everything once. What is not what its name says is removed, and so is
+//! whatever was not whole when the last process ended. What the store has not written is left
+//! alone: it is never served, since nothing but what is found here is.
+
+use std::fs::{self, File, FileType};
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use super::digest::Digest;
+use super::index::Index;
+use super::place::{self, Folder};
+use crate::key::ObjectKey;
+
+/// How much is read at once, in bytes.
+const PIECE: usize = 256 * 1024;
+
+/// Why the folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unusable {
+    /// There is no such folder.
+    #[error("--storage-path: {0} is not a folder; mount a volume there")]
+    Missing(PathBuf),
+    /// Something in it cannot be read or written.
+    #[error("--storage-path: {path}: {error}; this process must be able to write there")]
+    Disk {
+        /// What.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// This replica does not lead any more.
+    #[error("it was given up")]
+    GivenUp,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) index: Index,
+    /// Files that were not what their names say.
+    pub(super) broken: usize,
+    /// Files and folders that are not the store's.
+    pub(super) foreign: usize,
+}
+
+/// Opens the folder: makes it ready to be written to, and verifies what is in it, until `end`.
+///
+/// # Errors
+/// It cannot be written to, or a folder in it not be read.
+pub(super) fn open(folder: &Folder, end: &CancellationToken) -> Result<Found, Unusable> {
+    let root = folder.root();
+    if !root.is_dir() {
+        return Err(Unusable::Missing(root.to_owned()));
+    }
+    let incoming = folder.incoming();
+    clear(&incoming).map_err(at(&incoming))?;
+    let mut found = Found::default();
+    for namespace in list(&folder.artifacts())? {
+        if place::is_incoming(&namespace.name) {
+            continue;
+        }
+        if !namespace.is_dir() {
+            found.foreign(&namespace);
+            continue;
+        }
+        for object in list(&namespace.path)? {
+            match place::key(&namespace.name, &object.name).filter(|_| object.is_dir()) {
+                Some(key) => look(&key, &object, &mut found, end)?,
+                None => found.foreign(&object),
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Removes what was not whole, and shows by the way that the folder can be written to.
+fn clear(incoming: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(incoming) {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    fs::create_dir_all(incoming)
+}
+
+/// Verifies the artifacts of one object.
+fn look(
+    key: &ObjectKey,
+    object: &Named,
+    found: &mut Found,
+    end: &CancellationToken,
+) -> Result<(), Unusable> {
+    for file in list(&object.path)? {
+        if end.is_cancelled() {
+            return Err(Unusable::GivenUp);
+        }
+        let Some(digest) = place::digest(&file.name).filter(|_| file.is_file()) else {
+            found.foreign(&file);
+            continue;
+        };
+        match read(&file.path, &digest) {
+            Ok((is, size, at)) if is == digest => {
+                found.index.found(key.clone(), digest, size, at);
+            }
+            Ok((is, ..)) => {
+                found.broken += 1;
+                let removed = fs::remove_file(&file.path);
+                tracing::error!(
+                    path = %file.path.display(), digest = %is, removed = removed.is_ok(),
+                    "an artifact is not what its name says"
+                );
+            }
+            Err(error) => {
+                tracing::error!(path = %file.path.display(), %error, "an artifact cannot be read");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the content of a file comes to, how long it is, and when it was written.
+fn read(path: &Path, expected: &Digest) -> io::Result<(Digest, u64, Timestamp)> {
+    let mut file = File::open(path)?;
+    let mut hasher = expected.hasher();
+    let mut piece = vec![0; PIECE];
+    let mut size = 0;
+    loop {
+        match file.read(&mut piece) {
+            Ok(0) => break,
+            Ok(length) => {
+                hasher.update(&piece[..length]);
+                size += length as u64;
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((hasher.finish(), size, written(&file.metadata()?)?))
+}
+
+/// When a file was written: what `status.artifact.lastUpdateTime` says, also after a restart.
+pub(super) fn written(metadata: &fs::Metadata) -> io::Result<Timestamp> {
+    Timestamp::try_from(metadata.modified()?).map_err(io::Error::other)
+}
+
+/// Something in a folder. A link is none of a file and a folder.
+struct Named {
+    name: String,
+    path: PathBuf,
+    kind: FileType,
+}
+
+impl Named {
+    fn is_dir(&self) -> bool {
+        self.kind.is_dir()
+    }
+
+    fn is_file(&self) -> bool {
+        self.kind.is_file()
+    }
+}
+
+impl Found {
+    fn foreign(&mut self, what: &Named) {
+        self.foreign += 1;
+        tracing::info!(path = %what.path.display(), "not the store's: it is left alone");
+    }
+}
+
+fn list(folder: &Path) -> Result<Vec<Named>, Unusable> {
+    let listed = fs::read_dir(folder).map_err(at(folder))?;
+    let named = listed.map(|entry| {
+        let entry = entry?;
+        Ok(Named {
+            name: entry.file_name().to_string_lossy().into_owned(),
+            path: entry.path(),
+            kind: entry.file_type()?,
+        })
+    });
+    let named: io::Result<_> = named.collect();
+    named.map_err(at(folder))
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> Unusable {
+    let path = path.to_owned();
+    move |error| Unusable::Disk { path, error }
+}
