@@ -16,6 +16,7 @@ pub mod external;
 pub mod gate;
 pub mod gate_policy;
 pub mod gate_set;
+pub mod gated_source;
 pub mod gatekeeper;
 pub mod http;
 mod lines;

@@ -1,0 +1,169 @@
+//! What is admitted without asking: what children have already, and what runs already.
+
+use sluice_crds::Decision;
+use sluice_crds::flux::FluxObject;
+use sluice_crds::gated_source::{Admitted, AdmittedPart, ConsumerKind, Origin, Strategy};
+
+use super::admission::{admit, pinned};
+use super::candidates::is_same_revision;
+use super::child::{consumer_called, is_ours};
+use super::observed::{Trouble, here, runs};
+use super::{Given, Source, content, subject, users};
+use crate::report::time;
+use crate::revision::Revision;
+
+/// What the children were admitted with, where no status says it: the GatedSource has come back.
+pub(super) fn adopted(given: &Given<'_>) -> Option<Admitted> {
+    let parts = given.sources.iter().map(|source| {
+        let child = source
+            .child
+            .object()
+            .filter(|child| is_ours(given, child))?;
+        let wanted = &source.wanted;
+        let (revision, digest, spec) = match given.object.spec.strategy {
+            Strategy::Pin | Strategy::Suspend => {
+                let (revision, spec) = content::of_pin(wanted.kind, &child.spec)?;
+                (revision.to_string(), None, spec)
+            }
+            Strategy::Artifact => {
+                let artifact = child.status.artifact.as_ref()?;
+                let revision = Revision::parse(&artifact.revision).ok()?;
+                let spec = pinned(source, &revision)?;
+                (artifact.revision.clone(), artifact.digest.clone(), spec)
+            }
+        };
+        Some(AdmittedPart {
+            kind: wanted.kind,
+            name: wanted.name.clone(),
+            revision,
+            digest,
+            spec,
+        })
+    });
+    let parts: Vec<AdmittedPart> = parts.collect::<Option<_>>()?;
+    (!parts.is_empty()).then(|| admit(given, Origin::Adopted, parts))
+}
+
+/// What runs already, if that is to be admitted now: all of it, or none.
+pub(super) fn baseline(
+    given: &Given<'_>,
+    admitted: Option<&Admitted>,
+) -> Result<Option<(Admitted, Decision)>, Trouble> {
+    if admitted.is_some() || !given.sources.iter().any(|it| it.wanted.baseline.is_some()) {
+        return Ok(None);
+    }
+    let mut parts = Vec::new();
+    for source in &given.sources {
+        match runs_already(given, source)? {
+            Some(part) => parts.push(part),
+            None => return Ok(None),
+        }
+    }
+    let admitted = admit(given, Origin::Baseline, parts);
+    let decision = Decision {
+        allowed: true,
+        at: time(given.now.at),
+        subject: subject(given.object, Some(&admitted.revision)),
+        require: given.object.spec.gates.require,
+        checked: Vec::new(),
+        decided_by: Vec::new(),
+        message: "admitted without asking any gate: it is the baseline, which runs already".into(),
+        next: None,
+    };
+    Ok(Some((admitted, decision)))
+}
+
+/// What runs of a source. None: nothing does, and its gates decide.
+fn runs_already(given: &Given<'_>, source: &Source<'_>) -> Result<Option<AdmittedPart>, Trouble> {
+    let trouble = |reason, message| Err(Trouble { reason, message });
+    let wanted = &source.wanted;
+    let called = format!("{} {}", wanted.kind.as_str(), wanted.name);
+    let text = match wanted.baseline.as_ref() {
+        None => return Ok(None),
+        Some(baseline) => match (&baseline.revision, &baseline.from) {
+            (Some(revision), _) => revision.clone(),
+            (None, None) => return Ok(None),
+            (None, Some(from)) => {
+                let namespace = from.namespace.as_deref().unwrap_or(given.namespace());
+                let consumer = given.consumers.iter().find(|(kind, consumer)| {
+                    let metadata = &consumer.metadata;
+                    *kind == from.kind
+                        && metadata.name.as_ref() == Some(&from.name)
+                        && metadata.namespace.as_deref() == Some(namespace)
+                });
+                let Some((kind, consumer)) = consumer else {
+                    return Ok(None);
+                };
+                if !is_user(given, source, *kind, consumer) {
+                    let consumer = consumer_called(*kind, consumer);
+                    let message = format!(
+                        "baseline: the {consumer} does not use the {called}; name whoever applies it"
+                    );
+                    return trouble(BASELINE_MISMATCH, message);
+                }
+                match runs(*kind, consumer) {
+                    Some(revision) => revision.to_owned(),
+                    None => return Ok(None),
+                }
+            }
+        },
+    };
+    let revision = match Revision::parse(&text) {
+        Ok(revision) => revision,
+        Err(mistake) => {
+            let message = format!("baseline: `{text}` is no revision: {mistake}");
+            return trouble("BaselineUnreadable", message);
+        }
+    };
+    if source.upstream.object().is_none() {
+        here(&source.upstream, &called)?;
+    }
+    let Some(spec) = pinned(source, &revision) else {
+        let message = format!("baseline: the {called} cannot be pinned to {revision}");
+        return trouble("BaselineUnreadable", message);
+    };
+    let artifact = source
+        .upstream
+        .object()
+        .and_then(|it| it.status.artifact.as_ref());
+    let shown = artifact.filter(|it| is_same_revision(&it.revision, revision.as_str()));
+    if given.object.spec.strategy == Strategy::Artifact && shown.is_none() {
+        let message = format!(
+            "baseline: the {called} no longer shows {revision}, and only what it shows can be stored"
+        );
+        return trouble("BaselineNotShown", message);
+    }
+    Ok(Some(AdmittedPart {
+        kind: wanted.kind,
+        name: wanted.name.clone(),
+        revision: revision.to_string(),
+        digest: shown.and_then(|it| it.digest.clone()),
+        spec,
+    }))
+}
+
+/// The word for a baseline that says what somebody else runs.
+pub(super) const BASELINE_MISMATCH: &str = "BaselineMismatch";
+
+/// Whether somebody applies what a source brings, by itself or by its child. Of a HelmChart, by a
+/// chart of the same repository, too: Flux makes a HelmChart of its own for such a HelmRelease.
+fn is_user(
+    given: &Given<'_>,
+    source: &Source<'_>,
+    kind: ConsumerKind,
+    consumer: &FluxObject,
+) -> bool {
+    let own = given.namespace();
+    let wanted = &source.wanted;
+    let child = wanted.child(given.object.spec.strategy).as_str();
+    let repository = source
+        .upstream
+        .object()
+        .and_then(|it| it.spec.get("sourceRef"));
+    let text = |field: &str| repository.and_then(|it| it.get(field)?.as_str());
+    users::uses(kind, consumer).into_iter().any(|used| {
+        used == (wanted.kind.as_str(), own, wanted.name.as_str())
+            || used == (child, own, wanted.target.as_str())
+            || (Some(used.0), used.1, Some(used.2)) == (text("kind"), own, text("name"))
+    })
+}

@@ -1,0 +1,229 @@
+//! What goes out: the newest candidate that the gates admit, at once or in its turn.
+
+use jiff::{SignedDuration, Timestamp};
+use sha2::{Digest, Sha256};
+use sluice_crds::gated_source::{Candidate, Part, Strategy};
+use sluice_crds::{Decision, GatedSource, GatedSourceStatus, Subject};
+
+use super::candidates::{is_out, is_same_revision};
+use super::content::pinned;
+use super::{Given, Holding, KIND, Times};
+use crate::question::Question;
+use crate::report::{time, whole_second};
+use crate::revision::Revision;
+
+/// What a GatedSource wants to do, as decisions call it.
+const ACTION: &str = "admit";
+
+/// What is asked for, and what the gates say of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Choice {
+    /// What would go out.
+    pub(super) candidate: Candidate,
+    /// What the gates say.
+    pub(super) decision: Decision,
+    /// When it goes out if the gates still admit it then. None: now.
+    pub(super) admit_at: Option<Timestamp>,
+    /// When another candidate may be admitted by time alone.
+    pub(super) next: Option<Timestamp>,
+}
+
+/// What is to be asked for among what could go out.
+pub(super) enum Wish {
+    /// Nothing is newer than what is out.
+    Nothing,
+    /// One of these, the newest last; all of them can be had.
+    Any(Vec<Candidate>),
+    /// What `spec.revision` asks for cannot be had: why.
+    NotHeld(String),
+}
+
+/// What could go out now: everything that can be had, or what `spec.revision` asks for.
+pub(super) fn wish(given: &Given<'_>, candidates: &[Candidate]) -> Wish {
+    let Some(asked) = given.object.spec.revision.as_deref() else {
+        let held = candidates
+            .iter()
+            .filter(|candidate| is_held(given, candidate));
+        let held: Vec<Candidate> = held.cloned().collect();
+        return if held.is_empty() {
+            Wish::Nothing
+        } else {
+            Wish::Any(held)
+        };
+    };
+    let admitted = status(given).and_then(|status| status.admitted.as_ref());
+    if admitted.is_some_and(|admitted| is_same_revision(&admitted.revision, asked)) {
+        return Wish::Nothing;
+    }
+    let known = candidates
+        .iter()
+        .find(|it| is_same_revision(&it.revision, asked));
+    match (known, given.object.spec.strategy) {
+        (Some(candidate), _) if is_held(given, candidate) => Wish::Any(vec![candidate.clone()]),
+        (_, Strategy::Artifact) => Wish::NotHeld(format!(
+            "spec.revision asks for {asked}, which is not stored here; write one of the candidates, \
+             or bring the source back to it"
+        )),
+        (_, Strategy::Pin | Strategy::Suspend) => match asked_for(given, asked) {
+            Some(candidate) => Wish::Any(vec![candidate]),
+            None => Wish::NotHeld(format!(
+                "spec.revision asks for {asked}, and nobody knows yet how it is fetched"
+            )),
+        },
+    }
+}
+
+/// A candidate that no source shows now, but somebody asks for: as the source is written now.
+fn asked_for(given: &Given<'_>, asked: &str) -> Option<Candidate> {
+    let [source] = given.sources.as_slice() else {
+        return None;
+    };
+    let object = source.upstream.object()?;
+    let revision = Revision::parse(asked).ok()?;
+    pinned(source.wanted.kind, &object.spec, &revision)?;
+    let before = status(given).and_then(|status| status.pending.as_ref());
+    let before = before.filter(|pending| pending.revision == revision.as_str());
+    Some(Candidate {
+        revision: revision.to_string(),
+        since: before.map_or_else(|| time(given.now.at), |pending| pending.since.clone()),
+        parts: vec![Part {
+            kind: source.wanted.kind,
+            name: source.wanted.name.clone(),
+            revision: revision.to_string(),
+            digest: None,
+            content: super::content::fingerprint(source.wanted.kind, &object.spec),
+        }],
+    })
+}
+
+/// Whether all of a candidate can be had: its sources are there to say how they are reached, and what
+/// is served by us is stored.
+fn is_held(given: &Given<'_>, candidate: &Candidate) -> bool {
+    let serves = given.object.spec.strategy == Strategy::Artifact;
+    (candidate.parts.iter().zip(&given.sources)).all(|(part, source)| {
+        let holding = || given.holding(&source.wanted.target, part.digest.as_deref());
+        source.upstream.object().is_some() && (!serves || matches!(holding(), Holding::Stored(_)))
+    })
+}
+
+/// The newest of `candidates` that the gates admit; if they admit none, the newest of all.
+pub(super) fn choose(given: &Given<'_>, candidates: &[Candidate], times: Times) -> Option<Choice> {
+    let newest = candidates.last()?;
+    let mut next: Option<Timestamp> = None;
+    let mut chosen = None;
+    for candidate in candidates.iter().rev() {
+        let (admits, until) = rule(given, candidate);
+        next = next.into_iter().chain(until).min();
+        if admits {
+            chosen = Some(candidate);
+            break;
+        }
+    }
+    let candidate = chosen.unwrap_or(newest).clone();
+    let decision = decide(given, &candidate);
+    let admit_at =
+        chosen.and_then(|it| turn(given, it, decision.next.as_ref().map(|at| at.0), times));
+    Some(Choice {
+        candidate,
+        decision,
+        admit_at,
+        next,
+    })
+}
+
+/// The parts of a candidate that the gates are asked about: those that are not out already.
+fn asked<'c>(given: &Given<'_>, candidate: &'c Candidate) -> Vec<(&'c Part, Option<Revision>)> {
+    let out = status(given).and_then(|status| status.admitted.as_ref());
+    let is_out = |part: &Part| {
+        let mut out = out.iter().flat_map(|admitted| &admitted.parts);
+        out.any(|admitted| is_out(part, admitted))
+    };
+    let parts = candidate.parts.iter().filter(|part| !is_out(part));
+    let read = |part: &'c Part| (part, Revision::parse(&part.revision).ok());
+    parts.map(read).collect()
+}
+
+/// Whether the gates admit every part, and until when that holds.
+fn rule(given: &Given<'_>, candidate: &Candidate) -> (bool, Option<Timestamp>) {
+    let mut until: Option<Timestamp> = None;
+    let mut all = true;
+    for (_, revision) in asked(given, candidate) {
+        let ruling = given
+            .gates
+            .rule(Question::new(given.now, revision.as_ref()));
+        until = until.into_iter().chain(ruling.next).min();
+        all &= ruling.allowed;
+    }
+    (all, until)
+}
+
+/// What the gates say of a candidate: of several parts, what they say of the first that they hold
+/// back.
+pub(super) fn decide(given: &Given<'_>, candidate: &Candidate) -> Decision {
+    let asked = asked(given, candidate);
+    let decide = |named: &str, revision: Option<&Revision>| {
+        let question = Question::new(given.now, revision);
+        given
+            .gates
+            .decide(subject(given.object, Some(named)), question)
+    };
+    let refused = (asked.iter())
+        .map(|(part, revision)| decide(&part.revision, revision.as_ref()))
+        .find(|decision| !decision.allowed);
+    refused.unwrap_or_else(|| {
+        let revision = asked.first().and_then(|(_, revision)| revision.as_ref());
+        decide(&candidate.revision, revision)
+    })
+}
+
+/// Who asks, and for which revision: what its gates are gathered for, and what decisions are about.
+pub fn subject(object: &GatedSource, revision: Option<&str>) -> Subject {
+    let metadata = &object.metadata;
+    Subject {
+        kind: KIND.to_owned(),
+        namespace: metadata.namespace.clone().unwrap_or_default(),
+        name: metadata.name.clone(),
+        action: ACTION.to_owned(),
+        revision: revision.map(str::to_owned),
+    }
+}
+
+/// When a candidate goes out that the gates admit. None: now. What came while they were open has no
+/// turn to wait for; what they held back until now has.
+fn turn(
+    given: &Given<'_>,
+    candidate: &Candidate,
+    closes: Option<Timestamp>,
+    times: Times,
+) -> Option<Timestamp> {
+    let status = status(given)?;
+    let now = given.now.at;
+    let waits = status
+        .pending
+        .as_ref()
+        .and_then(|pending| pending.admit_at.as_ref());
+    if let Some(at) = waits {
+        return (at.0 > now).then_some(at.0);
+    }
+    let was_held = (status.candidates.iter())
+        .any(|known| known.revision == candidate.revision && known.since == candidate.since);
+    if !was_held || times.spread.is_zero() {
+        return None;
+    }
+    let open = closes.map_or(times.spread, |closes| closes.duration_since(now));
+    let delay = share(given, times.spread.min(open));
+    let at = whole_second(now.saturating_add(delay).unwrap_or(now));
+    (at > now).then_some(at)
+}
+
+/// The part of a time that this GatedSource waits: another for each, the same each time.
+fn share(given: &Given<'_>, whole: SignedDuration) -> SignedDuration {
+    let uid = given.object.metadata.uid.as_deref().unwrap_or_default();
+    let digest = Sha256::digest(uid.as_bytes());
+    let part = u16::from_be_bytes([digest[0], digest[1]]);
+    whole / i32::from(u16::MAX) * i32::from(part)
+}
+
+pub(super) fn status<'a>(given: &Given<'a>) -> Option<&'a GatedSourceStatus> {
+    given.object.status.as_ref()
+}

@@ -1,0 +1,147 @@
+//! A source's spec, taken apart: what is fetched (content), and how it is reached (access).
+//!
+//! Content is frozen with the admission; access follows the source at once, so that credentials that
+//! are rotated while a gate is closed do not cut off what runs. Whatever this version does not know
+//! counts as content: it might change what is deployed.
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+use sluice_crds::gated_source::SourceKind;
+
+use crate::revision::Revision;
+
+/// How a source is reached, of every kind: credentials, trust, network. None of these changes what is
+/// fetched; `verify` says whose signature is asked for.
+const ACCESS: [&str; 10] = [
+    "accessFrom",
+    "certSecretRef",
+    "insecure",
+    "provider",
+    "proxySecretRef",
+    "secretRef",
+    "serviceAccountName",
+    "sts",
+    "timeout",
+    "verify",
+];
+
+/// What a child has of its own.
+const OWN: [&str; 2] = ["interval", "suspend"];
+
+/// The field that selects a revision, which is pinned.
+fn selects(kind: SourceKind) -> Option<&'static str> {
+    match kind {
+        SourceKind::GitRepository | SourceKind::OCIRepository => Some("ref"),
+        SourceKind::HelmChart => Some("version"),
+        SourceKind::Bucket | SourceKind::HelmRepository => None,
+    }
+}
+
+/// What is fetched.
+fn content(spec: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
+    let is_content = |name: &str| !ACCESS.contains(&name) && !OWN.contains(&name);
+    spec.iter().filter(move |(name, _)| is_content(name))
+}
+
+/// A fingerprint of what is fetched, whatever revision of it: sixteen hexadecimal digits of a sha256
+/// over the fields in alphabetical order.
+pub fn fingerprint(kind: SourceKind, spec: &Map<String, Value>) -> String {
+    let fields = content(spec).filter(|(name, _)| Some(name.as_str()) != selects(kind));
+    let mut fields: Vec<_> = fields.map(|(name, value)| (name, sorted(value))).collect();
+    fields.sort_by_key(|(name, _)| *name);
+    let text = json!(fields).to_string();
+    let digest = Sha256::digest(text.as_bytes());
+    digest[..8]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// The same value with the fields of every object in alphabetical order.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_by_key(|(name, _)| *name);
+            let pairs = fields
+                .into_iter()
+                .map(|(name, value)| json!([name, sorted(value)]));
+            pairs.collect()
+        }
+        Value::Array(items) => items.iter().map(sorted).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+/// What is fetched, pinned to a revision: what is kept of an admission. None: the revision says
+/// nothing that this kind can be pinned to.
+pub fn pinned(
+    kind: SourceKind,
+    spec: &Map<String, Value>,
+    revision: &Revision,
+) -> Option<Map<String, Value>> {
+    let mut content: Map<String, Value> = (content(spec))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    match kind {
+        SourceKind::GitRepository => {
+            let (_, commit) = revision.digest()?.split_once(':')?;
+            // With the branch the clone is of that branch alone.
+            let branch = spec
+                .get("ref")
+                .and_then(|reference| reference.get("branch"));
+            let pin = match branch {
+                Some(branch) => json!({ "branch": branch, "commit": commit }),
+                None => json!({ "commit": commit }),
+            };
+            content.insert("ref".to_owned(), pin);
+        }
+        SourceKind::OCIRepository => {
+            content.insert("ref".to_owned(), json!({ "digest": revision.digest()? }));
+        }
+        SourceKind::HelmChart => {
+            // Flux adds build metadata of its own to charts that it puts together from values.
+            let version = revision.name()?.split('+').next()?;
+            content.insert("version".to_owned(), json!(version));
+        }
+        SourceKind::Bucket | SourceKind::HelmRepository => {}
+    }
+    Some(content)
+}
+
+/// The spec of a pinned child: what was admitted, reached as the source is reached now.
+pub(super) fn of_child(
+    admitted: &Map<String, Value>,
+    source: &Map<String, Value>,
+    interval: String,
+) -> Map<String, Value> {
+    let access = source
+        .iter()
+        .filter(|(name, _)| ACCESS.contains(&name.as_str()));
+    let mut spec = admitted.clone();
+    spec.extend(access.map(|(name, value)| (name.clone(), value.clone())));
+    spec.insert("interval".to_owned(), Value::String(interval));
+    spec
+}
+
+/// What a pinned child was admitted with, and its revision: read back where no status says it.
+pub(super) fn of_pin(
+    kind: SourceKind,
+    child: &Map<String, Value>,
+) -> Option<(Revision, Map<String, Value>)> {
+    let text = |field: &str| child.get("ref")?.get(field)?.as_str();
+    let revision = match kind {
+        SourceKind::GitRepository => {
+            let commit = text("commit")?;
+            match text("branch") {
+                Some(branch) => format!("{branch}@sha1:{commit}"),
+                None => format!("sha1:{commit}"),
+            }
+        }
+        SourceKind::OCIRepository => text("digest")?.to_owned(),
+        SourceKind::HelmChart => child.get("version")?.as_str()?.to_owned(),
+        SourceKind::Bucket | SourceKind::HelmRepository => return None,
+    };
+    let kept = content(child).map(|(name, value)| (name.clone(), value.clone()));
+    Some((Revision::parse(&revision).ok()?, kept.collect()))
+}

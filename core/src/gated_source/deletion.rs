@@ -1,0 +1,66 @@
+//! What becomes of children when their GatedSource goes, or no longer names their source.
+
+use sluice_crds::gated_source::{DeletionPolicy, Strategy, marks};
+
+use super::child::is_ours;
+use super::{Act, Given, suspended};
+
+/// Whether the GatedSource is going.
+pub(super) fn is_going(given: &Given<'_>) -> bool {
+    given.object.metadata.deletion_timestamp.is_some()
+}
+
+fn is_held(given: &Given<'_>) -> bool {
+    let finalizers = given.object.metadata.finalizers.iter().flatten();
+    finalizers.into_iter().any(|it| it == marks::FINALIZER)
+}
+
+/// The finalizer holds a GatedSource for as long as its children have to go first.
+pub(super) fn finalizer(given: &Given<'_>) -> Option<Act> {
+    let wanted = given.object.spec.deletion_policy == DeletionPolicy::Delete;
+    (wanted != is_held(given)).then_some(Act::Finalize(wanted))
+}
+
+/// What is left to do before it may go.
+pub(super) fn going(given: &Given<'_>) -> Vec<Act> {
+    if !is_held(given) {
+        return Vec::new();
+    }
+    let left = match (
+        given.object.spec.deletion_policy,
+        given.object.spec.strategy,
+    ) {
+        (DeletionPolicy::Orphan, _) => Vec::new(),
+        (DeletionPolicy::Delete, Strategy::Suspend) => suspended::course(given, true).acts,
+        (DeletionPolicy::Delete, Strategy::Pin | Strategy::Artifact) => children(given),
+    };
+    match left.is_empty() {
+        true => vec![Act::Finalize(false)],
+        false => left,
+    }
+}
+
+fn children(given: &Given<'_>) -> Vec<Act> {
+    let strategy = given.object.spec.strategy;
+    let children = given.sources.iter().filter_map(|source| {
+        let child = source.child.object()?;
+        is_ours(given, child).then(|| Act::Delete {
+            kind: source.wanted.child(strategy),
+            before: Box::new(child.clone()),
+        })
+    });
+    children.chain(strays(given)).collect()
+}
+
+/// Children of sources that the spec no longer names: they go if children are to go at all.
+pub(super) fn strays(given: &Given<'_>) -> Vec<Act> {
+    match given.object.spec.deletion_policy {
+        DeletionPolicy::Orphan => Vec::new(),
+        DeletionPolicy::Delete => (given.strays.iter())
+            .map(|(kind, child)| Act::Delete {
+                kind: *kind,
+                before: Box::new((*child).clone()),
+            })
+            .collect(),
+    }
+}

@@ -1,0 +1,91 @@
+//! The strategy `suspend`: the sources themselves stand still while the gates are closed.
+
+use sluice_crds::flux::FluxObject;
+use sluice_crds::gated_source::{SourceKind, marks};
+use sluice_crds::{Decision, State};
+
+use super::observed::here;
+use super::{Act, Given, Source};
+use crate::question::Question;
+
+/// What the gates say of whatever comes next: no revision is known.
+pub(super) fn decide(given: &Given<'_>) -> Decision {
+    let subject = super::subject(given.object, None);
+    given.gates.decide(subject, Question::new(given.now, None))
+}
+
+/// The gates whose answer depends on the revision, which a suspended source does not show.
+pub(super) fn choosy(decision: &Decision) -> Vec<&str> {
+    let checked = decision.checked.iter();
+    let choosy = checked.filter(|checked| checked.state == State::Conditional);
+    choosy.map(|checked| checked.gate.as_str()).collect()
+}
+
+/// What becomes of the sources.
+pub(super) struct Course {
+    pub(super) acts: Vec<Act>,
+    /// How many stand still for us, when all is done.
+    pub(super) held: usize,
+    /// How many stand still for somebody else.
+    pub(super) others: usize,
+    /// What cannot be held: why.
+    pub(super) troubles: Vec<String>,
+}
+
+/// Lets the sources go, or holds them.
+pub(super) fn course(given: &Given<'_>, let_go: bool) -> Course {
+    let mut course = Course {
+        acts: Vec::new(),
+        held: 0,
+        others: 0,
+        troubles: Vec::new(),
+    };
+    for source in &given.sources {
+        let called = format!("{} {}", source.wanted.kind.as_str(), source.wanted.name);
+        let object = match here(&source.upstream, &called) {
+            Ok(object) => object,
+            Err(trouble) => {
+                course.troubles.push(trouble.message);
+                continue;
+            }
+        };
+        if !let_go && has_no_suspension(source.wanted.kind, object) {
+            course.troubles.push(format!(
+                "the {called} is of type oci, which suspending does not hold back; suspend the \
+                 HelmCharts of it instead"
+            ));
+            continue;
+        }
+        course.take(given, source, object, let_go);
+    }
+    course
+}
+
+impl Course {
+    fn take(&mut self, given: &Given<'_>, source: &Source<'_>, object: &FluxObject, let_go: bool) {
+        let is_suspended = object.spec.get("suspend") == Some(&true.into());
+        let mark = object.metadata.annotations.as_ref();
+        let mark = mark.and_then(|all| all.get(marks::SUSPENDED_BY));
+        let is_ours = mark.is_some() && mark == given.object.metadata.name.as_ref();
+        let suspend = match (is_suspended, is_ours, let_go) {
+            (_, true, true) => Some(false),
+            (false, _, false) => Some(true),
+            (true, _, false) | (_, false, true) => None,
+        };
+        if !let_go && (is_ours || !is_suspended) {
+            self.held += 1;
+        } else if is_suspended && !is_ours {
+            self.others += 1;
+        }
+        self.acts.extend(suspend.map(|suspend| Act::Suspend {
+            kind: source.wanted.kind,
+            suspend,
+            before: Box::new(object.clone()),
+        }));
+    }
+}
+
+/// A HelmRepository of the type oci has no artifact, and nothing to suspend.
+fn has_no_suspension(kind: SourceKind, object: &FluxObject) -> bool {
+    kind == SourceKind::HelmRepository && object.spec.get("type") == Some(&"oci".into())
+}

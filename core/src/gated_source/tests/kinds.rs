@@ -1,0 +1,214 @@
+//! Each kind of source, and each strategy.
+
+use super::*;
+
+fn of_kind(kind: SourceKind, spec: &Value, revision: &str, more: &Value) -> Play {
+    let mut whole = json!({ "sourceRef": { "kind": kind.as_str(), "name": "upstream" } });
+    whole
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    let mut play = Play::new(&whole);
+    play.kind = kind;
+    play.upstream = Some(git("upstream", spec, revision));
+    play
+}
+
+#[test]
+fn an_oci_artifact_is_pinned_by_digest() {
+    let digest = format!("sha256:{}", "1".repeat(64));
+    let spec = json!({ "url": "oci://r", "ref": { "semver": ">=1" }, "layerSelector": { "mediaType": "m" } });
+    let mut play = of_kind(
+        SourceKind::OCIRepository,
+        &spec,
+        &format!("1.2.0@{digest}"),
+        &json!({}),
+    );
+    play.open();
+    play.settle();
+    assert_eq!(play.child("/ref/digest").unwrap(), digest);
+    assert_eq!(play.child("/ref/semver"), None);
+    assert_eq!(play.child("/layerSelector/mediaType").unwrap(), "m");
+    assert_eq!(play.says("Ready").unwrap(), "True Serving");
+}
+
+#[test]
+fn a_chart_is_pinned_by_version() {
+    let source = json!({ "kind": "HelmRepository", "name": "charts" });
+    let spec =
+        json!({ "chart": "app", "version": ">=1.0.0", "sourceRef": source, "valuesFiles": ["a"] });
+    let mut play = of_kind(SourceKind::HelmChart, &spec, "1.4.2+7", &json!({}));
+    play.open();
+    play.settle();
+    assert_eq!(play.child("/version").unwrap(), "1.4.2");
+    assert_eq!(play.child("/sourceRef/name").unwrap(), "charts");
+    assert_eq!(play.says("Ready").unwrap(), "True Serving");
+}
+
+#[test]
+fn a_bucket_is_stored_and_served() {
+    let revision = format!("sha256:{}", "2".repeat(64));
+    let spec = json!({ "bucketName": "b", "endpoint": "e" });
+    let strategy = json!({ "strategy": "artifact" });
+    let mut play = of_kind(SourceKind::Bucket, &spec, &revision, &strategy);
+    play.open();
+    play.look();
+    let report = play.look();
+    // It is fetched before anything is admitted: the source forgets it.
+    assert!(
+        report
+            .acts
+            .iter()
+            .any(|act| matches!(act, Act::Fetch { .. }))
+    );
+    play.write_status(&report);
+    play.carry_out(report.acts);
+    assert_eq!(play.admitted(), None);
+    let stored = Stored {
+        path: "p".into(),
+        url: "http://ours/p".into(),
+        size: 7,
+    };
+    for holding in play.held.values_mut() {
+        *holding = Holding::Stored(stored.clone());
+    }
+    play.settle();
+    assert_eq!(play.admitted(), Some(revision.as_str()));
+    let artifact = play.child.clone().unwrap().status.artifact.unwrap();
+    assert_eq!(
+        (artifact.url.as_str(), artifact.size),
+        ("http://ours/p", Some(7))
+    );
+    assert_eq!(play.says("Ready").unwrap(), "True Serving");
+    // The store is lost, and the source shows it still.
+    play.held.clear();
+    let report = play.look();
+    assert!(
+        report
+            .acts
+            .iter()
+            .any(|act| matches!(act, Act::Fetch { .. }))
+    );
+    play.write_status(&report);
+    assert_eq!(play.says("Recoverable").unwrap(), "False CannotBeFetched");
+}
+
+#[test]
+fn sources_are_suspended_and_only_those_are_resumed() {
+    let mut play = Play::new(&json!({ "strategy": "suspend" }));
+    play.settle();
+    assert_eq!(play.upstream.as_ref().unwrap().spec["suspend"], json!(true));
+    assert_eq!(play.says("Blocked").unwrap(), "True GatesClosed");
+    assert_eq!(play.says("Ready").unwrap(), "True Holding");
+    play.open();
+    play.settle();
+    assert_eq!(
+        play.upstream.as_ref().unwrap().spec["suspend"],
+        json!(false)
+    );
+    assert_eq!(play.says("Ready").unwrap(), "True Released");
+    // Somebody else's suspension stays.
+    play.upstream
+        .as_mut()
+        .unwrap()
+        .spec
+        .insert("suspend".to_owned(), json!(true));
+    play.writes = (0, 0);
+    play.settle();
+    play.close();
+    play.settle();
+    play.open();
+    play.settle();
+    assert_eq!(
+        (
+            play.upstream.as_ref().unwrap().spec["suspend"].clone(),
+            play.writes.1
+        ),
+        (json!(true), 0)
+    );
+}
+
+#[test]
+fn a_list_of_revisions_cannot_be_held_by_suspending() {
+    let mut play = Play::new(&json!({ "strategy": "suspend" }));
+    play.keep("{revisions: {allow: [v1]}}");
+    play.settle();
+    assert_eq!(play.says("Stalled").unwrap(), "True DependsOnRevision");
+    assert_eq!(play.upstream.as_ref().unwrap().spec["suspend"], json!(true));
+}
+
+#[test]
+fn a_repository_of_charts_in_a_registry_cannot_be_suspended() {
+    let strategy = json!({ "strategy": "suspend" });
+    let spec = json!({ "type": "oci", "url": "oci://r" });
+    let mut play = of_kind(SourceKind::HelmRepository, &spec, "x", &strategy);
+    play.settle();
+    assert_eq!(play.says("Ready").unwrap(), "False CannotSuspend");
+}
+
+/// Several sources go out together, or not at all.
+#[test]
+fn several_sources_move_under_one_decision() {
+    let object: GatedSource = serde_json::from_value(json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "GatedSource",
+        "metadata": { "name": "app", "namespace": "apps", "generation": 1, "uid": "u" },
+        "spec": {
+            "sourceRefs": [
+                { "kind": "GitRepository", "name": "one" },
+                { "kind": "GitRepository", "name": "two", "target": { "name": "second" } },
+            ],
+            "gates": { "refs": [{ "name": "production" }] },
+        },
+    }))
+    .unwrap();
+    let mut play = Play::new(&json!({}));
+    play.keep(&format!("{{revisions: {{allow: ['{}']}}}}", commit('a')));
+    let look = |play: &Play, object: &GatedSource, two: &FluxObject| {
+        let one = git("one", &upstream_spec(), &revision('a'));
+        let names = wanted(object).into_iter();
+        let sources = names.zip([&one, two]).map(|(wanted, upstream)| Source {
+            wanted,
+            upstream: Found::Here(upstream),
+            child: Found::Missing,
+        });
+        let gates = gates(&play.world, object, play.now);
+        let given = Given {
+            object,
+            sources: sources.collect(),
+            strays: Vec::new(),
+            consumers: Vec::new(),
+            carried: Vec::new(),
+            gates: &gates,
+            store: &play.held,
+            now: Now::given(play.now),
+        };
+        let considered = consider(&given);
+        let told = considered.decision().cloned();
+        report(&given, considered, told.as_ref())
+    };
+    let held = look(
+        &play,
+        &object,
+        &git("two", &upstream_spec(), &revision('b')),
+    );
+    assert!(held.status.admitted.is_none() && held.acts.is_empty());
+    let told = held.status.last_decision.unwrap();
+    assert_eq!(told.subject.revision, Some(revision('b')));
+    let out = look(
+        &play,
+        &object,
+        &git("two", &upstream_spec(), &revision('a')),
+    );
+    let names: Vec<_> = (out.acts.iter())
+        .map(|act| match act {
+            Act::Write(child) => child.name.clone(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(names, ["app-one", "second"]);
+    // One that cannot be believed holds all of them.
+    let unsure =
+        flux(json!({ "metadata": { "name": "two", "generation": 1 }, "spec": upstream_spec() }));
+    let held = look(&play, &object, &unsure);
+    assert!(held.status.admitted.is_none() && held.status.candidates.is_empty());
+}

@@ -1,0 +1,281 @@
+//! What people ask of it, story by story.
+
+use super::*;
+
+#[test]
+fn what_is_pending_is_held_and_goes_out_when_the_gate_opens() {
+    let mut play = Play::new(&json!({}));
+    play.settle();
+    assert_eq!(
+        (play.admitted(), play.pending()),
+        (None, Some(revision('a').as_str()))
+    );
+    assert!(play.child.is_none());
+    assert_eq!(play.says("Ready").unwrap(), "True NothingAdmitted");
+    assert_eq!(play.says("Blocked").unwrap(), "True GatesClosed");
+    assert!(
+        play.message("Blocked").contains("freeze"),
+        "{}",
+        play.message("Blocked")
+    );
+    play.open();
+    play.settle();
+    assert_eq!(
+        (play.admitted(), play.pending()),
+        (Some(revision('a').as_str()), None)
+    );
+    assert_eq!(play.child("/ref/commit").unwrap(), commit('a'));
+    assert_eq!(play.child("/ref/branch").unwrap(), "main");
+    assert_eq!(play.child("/interval").unwrap(), "12h");
+    assert_eq!(play.says("Ready").unwrap(), "True Serving");
+    assert_eq!(play.says("Blocked").unwrap(), "False NothingPending");
+    assert_eq!(play.says("Recoverable").unwrap(), "True Pinned");
+}
+
+#[test]
+fn a_revision_costs_few_writes_and_no_change_costs_none() {
+    let mut play = Play::new(&json!({}));
+    play.open();
+    play.settle();
+    play.writes = (0, 0);
+    play.push('b');
+    play.settle();
+    // Admitted, then serving; and the child once.
+    assert_eq!(play.writes, (2, 1));
+    for _ in 0..5 {
+        play.pass(60);
+        play.settle();
+    }
+    assert_eq!(play.writes, (2, 1));
+}
+
+#[test]
+fn whoever_is_killed_after_the_status_makes_the_child_later_without_asking() {
+    let mut play = Play::new(&json!({}));
+    play.open();
+    let report = play.look();
+    play.write_status(&report);
+    let asked = play.told.len();
+    play.close();
+    play.settle();
+    assert_eq!(play.child("/ref/commit").unwrap(), commit('a'));
+    assert_eq!(play.told.len(), asked);
+}
+
+#[test]
+fn an_approved_revision_goes_out_although_a_newer_one_waits() {
+    let mut play = Play::new(&json!({}));
+    play.open();
+    play.settle();
+    play.close();
+    for digit in ['b', 'c'] {
+        play.push(digit);
+        play.settle();
+    }
+    assert_eq!(play.ours().candidates.len(), 2);
+    play.keep(&format!("{{revisions: {{allow: ['{}']}}}}", commit('b')));
+    play.settle();
+    assert_eq!(play.admitted(), Some(revision('b').as_str()));
+    assert_eq!(play.pending(), Some(revision('c').as_str()));
+    assert_eq!(play.says("Blocked").unwrap(), "True GatesClosed");
+    // Never back to what is older.
+    play.keep(&format!("{{revisions: {{allow: ['{}']}}}}", commit('a')));
+    play.settle();
+    assert_eq!(play.admitted(), Some(revision('b').as_str()));
+}
+
+#[test]
+fn an_edit_of_the_child_is_taken_back() {
+    let mut play = Play::new(&json!({}));
+    play.open();
+    play.settle();
+    play.close();
+    let child = play.child.as_mut().unwrap();
+    child
+        .spec
+        .insert("ref".to_owned(), json!({ "branch": "main" }));
+    child.spec.insert("suspend".to_owned(), json!(true));
+    play.settle();
+    assert_eq!(play.child("/ref/commit").unwrap(), commit('a'));
+    assert!(!play.child.as_ref().unwrap().spec.contains_key("suspend"));
+}
+
+#[test]
+fn access_follows_the_source_at_once_and_content_waits() {
+    let mut play = Play::new(&json!({}));
+    play.open();
+    play.settle();
+    play.close();
+    let source = play.upstream.as_mut().unwrap();
+    source
+        .spec
+        .insert("secretRef".to_owned(), json!({ "name": "two" }));
+    source.spec.insert("ignore".to_owned(), json!("/docs"));
+    play.settle();
+    assert_eq!(play.child("/secretRef/name").unwrap(), "two");
+    assert_eq!(play.child("/ignore"), None);
+    // The same commit with other content is another candidate.
+    assert_eq!(play.pending(), Some(revision('a').as_str()));
+    play.open();
+    play.settle();
+    assert_eq!(play.child("/ignore").unwrap(), "/docs");
+    assert_eq!(play.pending(), None);
+}
+
+#[test]
+fn a_lost_status_is_read_back_from_the_child() {
+    let mut play = Play::new(&json!({}));
+    play.open();
+    play.settle();
+    play.close();
+    play.push('b');
+    play.object.status = None;
+    play.settle();
+    let admitted = play.ours().admitted.clone().unwrap();
+    assert_eq!(
+        (admitted.origin, admitted.revision.as_str()),
+        (Origin::Adopted, &*revision('a'))
+    );
+    assert_eq!(play.pending(), Some(revision('b').as_str()));
+    assert_eq!(play.child("/ref/commit").unwrap(), commit('a'));
+}
+
+#[test]
+fn what_somebody_else_made_is_never_touched() {
+    let mut play = Play::new(&json!({}));
+    let theirs = git(
+        "app",
+        &json!({ "url": "https://git.example.com/theirs" }),
+        &revision('f'),
+    );
+    play.child = Some(theirs.clone());
+    play.open();
+    play.settle();
+    assert_eq!(play.child, Some(theirs));
+    assert_eq!(play.says("Stalled").unwrap(), "True TargetTaken");
+    assert_eq!(play.says("Ready").unwrap(), "False TargetTaken");
+}
+
+#[test]
+fn somebody_without_the_artifact_has_the_child_fetched_once() {
+    let mut play = Play::new(&json!({}));
+    play.open();
+    play.settle();
+    let mut app = kustomization("app", "app");
+    app.status.conditions =
+        vec![serde_json::from_value(condition("Ready", "False", "ArtifactFailed", None)).unwrap()];
+    play.consumers = vec![(ConsumerKind::Kustomization, app)];
+    play.writes = (0, 0);
+    play.settle();
+    let annotations = play
+        .child
+        .as_ref()
+        .unwrap()
+        .metadata
+        .annotations
+        .clone()
+        .unwrap();
+    assert_eq!(
+        annotations[crate::report::REQUESTED_AT],
+        "missing-2026-11-20T12:00:00Z"
+    );
+    assert_eq!(play.writes.1, 1);
+}
+
+#[test]
+fn a_request_is_handed_on_to_the_child() {
+    let mut play = Play::new(&json!({}));
+    play.open();
+    play.settle();
+    let annotations = play.object.metadata.annotations.get_or_insert_default();
+    annotations.insert(crate::report::REQUESTED_AT.to_owned(), "now".to_owned());
+    play.writes = (0, 0);
+    play.settle();
+    assert_eq!(play.writes, (1, 1));
+    assert_eq!(
+        play.ours().last_handled_reconcile_at.as_deref(),
+        Some("now")
+    );
+}
+
+#[test]
+fn what_runs_already_is_admitted_without_asking() {
+    let baseline = json!({ "from": { "kind": "Kustomization", "name": "app" } });
+    let mut play = Play::new(&json!({ "baseline": baseline }));
+    play.push('b');
+    let mut app = kustomization("app", "upstream");
+    app.status.last_applied_revision = Some(revision('a'));
+    play.consumers = vec![(ConsumerKind::Kustomization, app)];
+    play.settle();
+    let admitted = play.ours().admitted.clone().unwrap();
+    assert_eq!(
+        (admitted.origin, admitted.revision.as_str()),
+        (Origin::Baseline, &*revision('a'))
+    );
+    assert_eq!(play.child("/ref/commit").unwrap(), commit('a'));
+    assert_eq!(play.pending(), Some(revision('b').as_str()));
+    assert!(play.told[0].allowed && play.told[0].checked.is_empty());
+    // And once only.
+    play.push('c');
+    play.settle();
+    assert_eq!(play.admitted(), Some(revision('a').as_str()));
+}
+
+#[test]
+fn a_baseline_of_somebody_else_is_refused() {
+    let baseline = json!({ "from": { "kind": "Kustomization", "name": "app" } });
+    let mut play = Play::new(&json!({ "baseline": baseline }));
+    let mut app = kustomization("app", "something");
+    app.status.last_applied_revision = Some(revision('a'));
+    play.consumers = vec![(ConsumerKind::Kustomization, app)];
+    play.open();
+    play.settle();
+    assert_eq!(play.admitted(), None);
+    assert_eq!(play.says("Stalled").unwrap(), "True BaselineMismatch");
+}
+
+pub(super) fn kustomization(name: &str, source: &str) -> FluxObject {
+    flux(json!({
+        "metadata": { "name": name, "namespace": "apps" },
+        "spec": { "sourceRef": { "kind": "GitRepository", "name": source } },
+    }))
+}
+
+#[test]
+fn whoever_goes_past_the_gates_is_named() {
+    let mut play = Play::new(&json!({}));
+    play.consumers = vec![
+        (ConsumerKind::Kustomization, kustomization("app", "app")),
+        (
+            ConsumerKind::Kustomization,
+            kustomization("sly", "upstream"),
+        ),
+    ];
+    play.settle();
+    assert_eq!(play.says("Bypassed").unwrap(), "True UpstreamUsed");
+    assert!(play.message("Bypassed").contains("Kustomization apps/sly"));
+    assert!(!play.message("Bypassed").contains("apps/app"));
+    play.consumers.pop();
+    play.settle();
+    assert_eq!(play.says("Bypassed"), None);
+}
+
+#[test]
+fn a_gate_that_comes_by_the_way_that_it_closes_is_told() {
+    let mut play = Play::new(&json!({}));
+    play.consumers = vec![(ConsumerKind::Kustomization, kustomization("app", "app"))];
+    play.carried = vec![Carried {
+        what: "Gate apps/production".to_owned(),
+        by: ConsumerKind::Kustomization,
+        namespace: "apps".to_owned(),
+        name: "app".to_owned(),
+    }];
+    play.settle();
+    assert_eq!(
+        play.says("SelfGated").unwrap(),
+        "True DeliveredThroughItself"
+    );
+    play.consumers = vec![(ConsumerKind::Kustomization, kustomization("app", "another"))];
+    play.settle();
+    assert_eq!(play.says("SelfGated"), None);
+}
