@@ -116,6 +116,15 @@ fn mistakes_are_refused_with_the_path() -> Result<()> {
             "audit.required: there is no audit log",
         ),
         (json!({"image": {"digest": "sha256:1"}}), "/image/digest"),
+        (json!({"artifacts": {"port": 9440}}), "/artifacts/port"),
+        (
+            json!({"artifacts": {"persistence": {"size": "much"}}}),
+            "/artifacts/persistence/size",
+        ),
+        (
+            json!({"artifacts": {"enabled": true}, "replicas": 2}),
+            "set replicas to 1, or artifacts.enabled to false",
+        ),
         (
             json!({"replicas": 2, "controller": {"leaderElection": false}}),
             "set controller.leaderElection to true, or replicas to 1",
@@ -171,7 +180,7 @@ fn the_controller_understands_the_flags() -> Result<()> {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         Ok::<_, anyhow::Error>((output.status.success(), said))
     };
-    for values in [json!({}), every_option()] {
+    for values in [json!({}), every_option(), artifacts(json!({}))] {
         assert_eq!(understood(arguments(values)?)?, (true, String::new()));
     }
     let typo = json!({"controller": {"extraArgs": ["--concurent=8"]}});
@@ -328,6 +337,102 @@ fn those_who_ask_are_answered_when_it_is_switched_on() -> Result<()> {
     };
     assert!(delegates(&documents));
     assert!(!delegates(&render(json!({}))?));
+    Ok(())
+}
+
+fn artifacts(persistence: Value) -> Value {
+    json!({"artifacts": {
+        "enabled": true, "persistence": persistence, "service": {"port": 8080},
+        "from": [{"namespaceSelector": {"matchLabels": {"name": "flux-system"}}}],
+    }})
+}
+
+/// Artifacts are kept where the flags say, by one pod at a time, and others are told an address that
+/// leads to it.
+#[test]
+fn artifacts_are_kept_and_served_when_it_is_switched_on() -> Result<()> {
+    let documents = render(artifacts(json!({"size": "1Gi"})))?;
+    let named = |kind: &str| {
+        let found = documents.iter().find(|document| {
+            document
+                .object
+                .types
+                .as_ref()
+                .is_some_and(|it| it.kind == kind)
+                && document.object.name_any() == "gate-controller-artifacts"
+        });
+        Ok::<_, anyhow::Error>(found.context(kind.to_owned())?.object.data["spec"].clone())
+    };
+    let service = named("Service")?;
+    assert_eq!(
+        service["ports"],
+        json!([{"name": "http", "port": 8080, "targetPort": "artifacts", "protocol": "TCP"}])
+    );
+    let claim = named("PersistentVolumeClaim")?;
+    assert_eq!(claim["resources"], json!({"requests": {"storage": "1Gi"}}));
+
+    let deployment: Deployment = find(&documents, "Deployment")?;
+    let strategy = deployment.spec.strategy.context("no strategy")?;
+    assert_eq!(strategy.type_.as_deref(), Some("Recreate"));
+    let pod = json!(deployment.spec.template.spec);
+    let container = &pod["containers"][0];
+    for flag in [
+        "--storage-path=/data",
+        "--storage-addr=:9790",
+        "--storage-adv-addr=gate-controller-artifacts.sluice-system.svc:8080",
+    ] {
+        let args = container["args"].as_array().context("no flags")?;
+        assert!(args.iter().any(|arg| arg == flag), "{flag}: {args:?}");
+    }
+    assert_eq!(
+        container["volumeMounts"],
+        json!([{"name": "artifacts", "mountPath": "/data"}])
+    );
+    let volume = |pod: &Value| pod["volumes"][0].clone();
+    let claimed =
+        |name: &str| json!({"name": "artifacts", "persistentVolumeClaim": {"claimName": name}});
+    assert_eq!(volume(&pod), claimed("gate-controller-artifacts"));
+
+    let policy: NetworkPolicy = find(&documents, "NetworkPolicy")?;
+    let policy = json!(policy.spec);
+    assert_eq!(policy["ingress"][2]["ports"][0]["port"], "artifacts");
+    assert_eq!(
+        policy["ingress"][2]["from"].as_array().map(Vec::len),
+        Some(1)
+    );
+    let egress = policy["egress"].as_array().context("no egress")?;
+    assert_eq!(
+        egress.last(),
+        Some(&json!({"ports": [{"port": 9090, "protocol": "TCP"}]}))
+    );
+    Ok(())
+}
+
+#[test]
+fn where_artifacts_are_kept_is_a_choice() -> Result<()> {
+    let volume = |persistence: Value| -> Result<(Value, bool)> {
+        let documents = render(artifacts(persistence))?;
+        let deployment: Deployment = find(&documents, "Deployment")?;
+        let claims = documents.iter().any(|document| {
+            let types = document.object.types.as_ref();
+            types.is_some_and(|types| types.kind == "PersistentVolumeClaim")
+        });
+        Ok((
+            json!(deployment.spec.template.spec)["volumes"][0].clone(),
+            claims,
+        ))
+    };
+    let (passing, claims) = volume(json!({"enabled": false, "size": "1Gi"}))?;
+    assert_eq!(
+        passing,
+        json!({"name": "artifacts", "emptyDir": {"sizeLimit": "1Gi"}})
+    );
+    assert!(!claims);
+    let (existing, claims) = volume(json!({"existingClaim": "shared"}))?;
+    assert_eq!(existing["persistentVolumeClaim"]["claimName"], "shared");
+    assert!(!claims);
+    let (_, claims) = volume(json!({"accessModes": ["ReadWriteOncePod"]}))?;
+    assert!(claims);
     Ok(())
 }
 
