@@ -4,6 +4,7 @@
 
 mod admission;
 mod answers;
+mod artifacts;
 mod audit;
 mod calendars;
 mod chart;

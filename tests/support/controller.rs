@@ -133,6 +133,12 @@ impl InProcess {
         self.controller.health.context("no health is served")
     }
 
+    /// Where it serves artifacts, if it does.
+    #[must_use]
+    pub fn artifacts(&self) -> Option<SocketAddr> {
+        self.controller.artifacts
+    }
+
     /// Stops it, and waits until it has.
     pub async fn stop(self) {
         drop(self.shutdown);
