@@ -173,7 +173,7 @@ pub struct Release {
 
 impl Resource for FluxObject {
     type DynamicType = FluxKind;
-    type Scope = k8s_openapi::NamespaceResourceScope;
+    type Scope = kube::core::DynamicResourceScope;
 
     fn kind(kind: &FluxKind) -> Cow<'_, str> {
         kind.as_str().into()
