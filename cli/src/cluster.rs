@@ -23,12 +23,17 @@ mod names;
 mod policies;
 mod reach;
 mod seen;
+mod sources;
 mod waiting;
 
 pub(crate) use fault::{explain, is_passing, status};
 pub(crate) use load::{Scope, load};
-pub(crate) use names::gate_name;
-pub(crate) use seen::Seen;
+pub(crate) use names::{gate_name, source_name};
+pub(crate) use seen::{Asked, Seen};
+pub(crate) use sources::{
+    Consumer, consumers, explain_flux, flux, flux_object, last_decision, mark, parent, source,
+    sources,
+};
 pub(crate) use waiting::{Waiting, waiting};
 
 /// A way to the API server.

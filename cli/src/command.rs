@@ -20,6 +20,7 @@ mod markdown;
 mod pending;
 mod reset;
 mod simulate;
+mod source;
 mod version;
 mod vote;
 mod wait;

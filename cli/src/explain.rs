@@ -78,13 +78,13 @@ pub(crate) fn sum(who: &str, decision: &sluice_crds::Decision) -> String {
 
 /// A branch of a tree: its lines, and the branches inside.
 #[derive(Default)]
-struct Branch {
-    lines: Vec<String>,
-    inside: Vec<Branch>,
+pub(crate) struct Branch {
+    pub(crate) lines: Vec<String>,
+    pub(crate) inside: Vec<Branch>,
 }
 
 impl Branch {
-    fn of(line: String) -> Self {
+    pub(crate) fn of(line: String) -> Self {
         Self {
             lines: vec![line],
             inside: Vec::new(),
@@ -134,6 +134,13 @@ impl Drawing {
             self.draw(&branch.inside, &format!("{before}{after}"), text);
         }
     }
+}
+
+/// Branches one below the other.
+pub(crate) fn branches(branches: &[Branch]) -> String {
+    let mut text = String::new();
+    Drawing::new().draw(branches, "", &mut text);
+    text
 }
 
 /// A decision about `revision`, or about any, with everything that led to it, as a tree. `notes`

@@ -32,10 +32,12 @@ mod given;
 mod scene;
 pub(crate) mod sources;
 mod stretch;
+mod together;
 
 pub use given::Given;
 pub use scene::{Decision, Scene};
 pub use stretch::{Stretch, Stretches};
+pub use together::{Set, together};
 
 /// The namespace of objects that name none.
 pub const DEFAULT_NAMESPACE: &str = "default";

@@ -7,6 +7,7 @@ mod forcing;
 mod namespaces;
 mod pending;
 mod policies;
+mod sources;
 mod voting;
 mod waiting;
 

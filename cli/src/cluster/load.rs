@@ -8,7 +8,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams};
 use sluice_core::simulate::{Key, Origin, World};
-use sluice_crds::{Approval, Gate, Gatekeeper, Subject};
+use sluice_crds::{Approval, Gate, GatedSource, Gatekeeper, Subject};
 
 use super::{Connection, Seen, explain, policies, reach, status};
 
@@ -26,6 +26,8 @@ pub(crate) enum Scope {
     Named(Vec<String>),
     /// The same, with those that gate policies add to what somebody wants to do there.
     Asked(Vec<String>, Box<Subject>),
+    /// Those that a gated source names, of any namespace, with those that gate policies add.
+    Of(Box<GatedSource>, Box<Subject>),
     /// All in the connection's namespace.
     Namespace,
     /// All.
@@ -45,7 +47,13 @@ pub(crate) async fn load(
         origin: Origin::Cluster,
         ..World::default()
     };
+    let mut notes = Vec::new();
     world.gates = match scope {
+        Scope::Of(source, _) => {
+            let (gates, unseen) = visible(connection, named_by(source)).await;
+            notes.extend(unseen);
+            gates
+        }
         Scope::Named(names) | Scope::Asked(names, _) => named(connection, names).await?,
         Scope::Namespace => {
             gates(&Api::namespaced(
@@ -56,12 +64,14 @@ pub(crate) async fn load(
         }
         Scope::Everywhere => gates(&Api::all(connection.client.clone())).await?,
     };
-    let mut notes = Vec::new();
-    if let Scope::Asked(_, subject) = scope {
-        notes = policies::add(connection, &mut world, subject).await?;
+    if let Scope::Asked(_, subject) | Scope::Of(_, subject) = scope {
+        notes.extend(policies::add(connection, &mut world, subject).await?);
     }
     nested(connection, &mut world).await?;
     world.forbidden = reach::forbidden(&world);
+    if let Scope::Of(source, _) = scope {
+        world.forbidden.extend(reach::forbidden_to(source));
+    }
     world.approvals = approvals(connection, &world.gatekeepers).await?;
     world.config_maps = config_maps(connection, &world.gatekeepers).await;
     Ok(Seen {
@@ -90,6 +100,42 @@ async fn named(connection: &Connection, names: &[String]) -> Result<BTreeMap<Key
         .await
 }
 
+/// The gates that a gated source names.
+fn named_by(source: &GatedSource) -> BTreeSet<Key> {
+    let own = Key::of(&source.metadata).namespace;
+    let refs = source.spec.gates.refs.iter();
+    refs.map(|it| Key::from_reference(&own, it.namespace.as_deref(), &it.name))
+        .collect()
+}
+
+/// Gates of any namespace, as far as they are there and may be seen; and what may not, which counts
+/// as closed.
+pub(super) async fn visible(
+    connection: &Connection,
+    wanted: BTreeSet<Key>,
+) -> (BTreeMap<Key, Gate>, Vec<String>) {
+    let one = async |key: Key| {
+        let api: Api<Gate> = Api::namespaced(connection.client.clone(), &key.namespace);
+        let found = api.get_opt(&key.name).await;
+        let found = found.map_err(|error| explain(error, &format!("read the gate {key}")));
+        (key, found)
+    };
+    let found: Vec<_> = stream::iter(wanted)
+        .map(one)
+        .buffered(AT_ONCE)
+        .collect()
+        .await;
+    let (mut gates, mut notes) = (BTreeMap::new(), Vec::new());
+    for (key, found) in found {
+        match found {
+            Ok(Some(gate)) => drop(gates.insert(key, gate)),
+            Ok(None) => {}
+            Err(error) => notes.push(format!("{error}; it counts as closed")),
+        }
+    }
+    (gates, notes)
+}
+
 async fn gates(api: &Api<Gate>) -> Result<BTreeMap<Key, Gate>> {
     let all = list(api, ListParams::default(), "list gates").await?;
     Ok(all
@@ -103,13 +149,19 @@ pub(super) async fn list<K>(api: &Api<K>, page: ListParams, what: &str) -> Resul
 where
     K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
 {
+    let all = pages(api, page).await;
+    all.map_err(|error| explain(error, what))
+}
+
+/// The same, with the API server's own words for what went wrong.
+pub(super) async fn pages<K>(api: &Api<K>, page: ListParams) -> Result<Vec<K>, kube::Error>
+where
+    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
     let mut all = Vec::new();
     let mut page = page.limit(PAGE);
     loop {
-        let listed = api
-            .list(&page)
-            .await
-            .map_err(|error| explain(error, what))?;
+        let listed = api.list(&page).await?;
         all.extend(listed.items);
         match listed.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => page = page.continue_token(&token),

@@ -4,13 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
-use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::{Resource, ResourceExt};
 use sluice_core::gate_policy::{self, Concern, Readable};
 use sluice_core::simulate::{Key, World};
-use sluice_crds::{Gate, GatePolicy, Subject};
+use sluice_crds::{GatePolicy, Subject};
 
 use super::{Connection, explain, load, status};
 
@@ -64,24 +63,9 @@ pub(super) async fn add(
         })
         .filter(|key| !world.gates.contains_key(key))
         .collect();
-    let one = async |key: Key| {
-        let api: Api<Gate> = Api::namespaced(connection.client.clone(), &key.namespace);
-        let found = api.get_opt(&key.name).await;
-        let found = found.map_err(|error| explain(error, &format!("read the gate {key}")));
-        (key, found)
-    };
-    let found: Vec<_> = stream::iter(wanted)
-        .map(one)
-        .buffered(load::AT_ONCE)
-        .collect()
-        .await;
-    for (key, found) in found {
-        match found {
-            Ok(Some(gate)) => drop(world.nested.insert(key, gate)),
-            Ok(None) => {}
-            Err(error) => notes.push(format!("{error}; it counts as closed")),
-        }
-    }
+    let (gates, unseen) = load::visible(connection, wanted).await;
+    world.nested.extend(gates);
+    notes.extend(unseen);
     Ok(notes)
 }
 

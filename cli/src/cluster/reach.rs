@@ -11,7 +11,7 @@ use sluice_core::gate::nested::FORBIDDEN;
 use sluice_core::simulate::{Decision, Key, World};
 use sluice_crds::gate::GatekeeperVerdict;
 use sluice_crds::gatekeeper::VerdictStatus;
-use sluice_crds::{Gate, Gatekeeper, State};
+use sluice_crds::{Gate, GatedSource, Gatekeeper, State};
 
 /// Why a gatekeeper in another namespace does not count.
 const NOT_COUNTED: [Reason; 2] = [Reason::CrossNamespaceRef, Reason::Missing];
@@ -76,6 +76,24 @@ pub(super) fn forbidden(world: &World) -> BTreeSet<(String, Key)> {
             .map(|named| (key.namespace.clone(), named))
     });
     by_gates.chain(by_keepers).collect()
+}
+
+/// The gates in other namespaces that a gated source names, and that its controller has said do not
+/// count.
+pub(super) fn forbidden_to(source: &GatedSource) -> Vec<(String, Key)> {
+    let own = Key::of(&source.metadata).namespace;
+    let decision = source
+        .status
+        .as_ref()
+        .and_then(|it| it.last_decision.as_ref());
+    let checked = decision.map_or(&[][..], |decision| &decision.checked);
+    let forbidden = checked
+        .iter()
+        .filter(|gate| gate.policy.is_none() && gate.reason == Reason::CrossNamespaceRef.as_str());
+    let named = forbidden.filter_map(|gate| gate.gate.split_once('/'));
+    named
+        .map(|(namespace, name)| (own.clone(), Key::from_reference(namespace, None, name)))
+        .collect()
 }
 
 fn find<'a>(verdicts: &'a [GatekeeperVerdict], key: &Key) -> Option<&'a VerdictStatus> {

@@ -4,11 +4,13 @@
 //! the controller's.
 
 use jiff::Timestamp;
+use sluice_core::Reason;
+use sluice_core::gate::nested::{FORBIDDEN, Named};
 use sluice_core::gate::{Identity, force};
 use sluice_core::question::Question;
 use sluice_core::simulate::{self, Decision, Key, Scene, World};
 use sluice_crds::gate::Override;
-use sluice_crds::{Gate, GateSet, Setting, Subject};
+use sluice_crds::{Gate, GateSet, Require, Setting, Subject};
 
 use super::reach;
 
@@ -58,6 +60,26 @@ impl Seen {
         simulate::decide(&world, own, subject, Identity::Unverified, question)
     }
 
+    /// The sets that `subject` has to pass, which names `own` itself.
+    pub(crate) fn sets(
+        &self,
+        own: &GateSet,
+        subject: &Subject,
+        question: Question<'_>,
+    ) -> Vec<Asked> {
+        let world = self.with_identities(question.now.at);
+        let identity = Identity::Unverified;
+        let gathered = simulate::gather(&world, Some(own), subject, identity, question);
+        let sets = gathered.sets();
+        let asked = sets.iter().map(|set| Asked {
+            require: set.require,
+            gates: (set.gates.iter())
+                .map(|(name, found)| ((*name).to_owned(), unasked(found)))
+                .collect(),
+        });
+        asked.collect()
+    }
+
     /// What is decided about the gate of a scene.
     pub(crate) fn decide(&self, scene: &mut Scene, question: Question<'_>) -> Decision {
         let mut decision = scene.decide(question);
@@ -82,6 +104,23 @@ impl Seen {
             (Some(force), _) if force.state == Setting::Open => Identity::Unverified,
             (Some(_) | None, _) => Identity::Trusted,
         }
+    }
+}
+
+/// Gates that are asked together.
+pub(crate) struct Asked {
+    /// How their answers combine.
+    pub(crate) require: Require,
+    /// As `namespace/name`, with the reason why nobody can ask it.
+    pub(crate) gates: Vec<(String, Option<(Reason, String)>)>,
+}
+
+fn unasked<T>(gate: &Named<T>) -> Option<(Reason, String)> {
+    match gate {
+        Named::Here(_) => None,
+        Named::Missing => Some((Reason::GateMissing, "there is no such gate".to_owned())),
+        Named::Forbidden => Some((Reason::CrossNamespaceRef, FORBIDDEN.to_owned())),
+        Named::Unreadable(why) => Some((Reason::InvalidSpec, format!("it cannot be read: {why}"))),
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) struct Waiting {
     /// Those that hold it back, as `namespace/name`.
     pub(crate) gates: Vec<String>,
     pub(crate) since: Timestamp,
+    /// When the answer may be another one by time alone.
+    pub(crate) next: Option<Timestamp>,
     pub(crate) message: String,
 }
 
@@ -103,6 +105,7 @@ fn read(event: &Event, at: Timestamp) -> Option<Waiting> {
         revision: text(told::REVISION),
         gates: gates.map(str::to_owned).collect(),
         since: since.unwrap_or(at),
+        next: annotation(event, told::NEXT).and_then(|next| next.parse().ok()),
         message: event.note.clone().unwrap_or_default(),
     })
 }
@@ -137,6 +140,7 @@ mod tests {
             (told::REVISION, "v1.2.3"),
             (told::GATES, gates),
             (told::SINCE, "2026-11-20T10:00:00Z"),
+            (told::NEXT, "2026-11-23T09:00:00Z"),
         ];
         event.metadata.annotations = Some(annotations.map(text).into());
         event
@@ -159,6 +163,7 @@ mod tests {
         assert_eq!(only.name.as_deref(), Some("api"));
         assert_eq!(only.gates, ["apps/production"]);
         assert_eq!(only.since.to_string(), "2026-11-20T10:00:00Z");
+        assert_eq!(only.next, Some("2026-11-23T09:00:00Z".parse().unwrap()));
         assert_eq!(only.revision.as_deref(), Some("v1.2.3"));
     }
 }

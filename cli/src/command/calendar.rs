@@ -10,23 +10,27 @@ use sluice_core::gate::Identity;
 use sluice_core::simulate::{Key, Scene};
 use sluice_core::span::Span;
 
-use super::input;
 use super::simulate::{Change, changes};
+use super::{input, source};
 use crate::arguments::Globals;
 use crate::clock;
-use crate::cluster::{self, Scope, Use};
+use crate::cluster::{self, Connection, Scope, Use};
 use crate::instant::{self, Zone};
 use crate::outcome::Outcome;
 use crate::output::{self, Data};
 use crate::picture::{self, Look, Picture};
 
+mod of_source;
+
 /// Show the coming days of gates as a picture
 ///
 /// A row for each day, a cell for each half hour: when a gate is open, closed, or forced, and
-/// what closes it.
+/// what closes it. Of a gated source, named as gatedsource/app: when all its gates and those of gate
+/// policies let something out, then each gate by itself.
 #[derive(Debug, Args)]
 pub(crate) struct Calendar {
-    /// The gates [default: all of the namespace, or of the files]
+    /// The gates, and gated sources as gatedsource/NAME [default: all gates of the namespace, or of
+    /// the files]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
@@ -71,10 +75,25 @@ enum Form {
     Svg,
 }
 
-/// A gate's changes for programs.
+/// What a picture is about.
+#[derive(Clone, Debug)]
+pub(super) enum Of {
+    Gate(Key),
+    /// All the gates that a gated source has to pass.
+    Source(Key),
+}
+
+/// A picture, and what it is about.
+pub(super) type Shown = (Of, Picture);
+
+/// The changes of a gate, or of a gated source, for programs.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Told<'a> {
-    gate: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gate: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gated_source: Option<&'a str>,
     namespace: &'a str,
     zone: &'a str,
     from: String,
@@ -89,6 +108,15 @@ impl Calendar {
     }
 
     pub(super) fn run_offline(&self, globals: &Globals) -> Result<Outcome> {
+        if let Some(name) = self
+            .names
+            .iter()
+            .find(|name| cluster::source_name(name).is_some())
+        {
+            bail!(
+                "`{name}`: what holds a gated source back is known in a cluster alone; name its gates"
+            );
+        }
         let (zone, now) = (self.zone()?, clock::now());
         let from = self.from(zone.as_ref(), now)?;
         let world = input::read(&self.paths, globals, from)?;
@@ -105,38 +133,55 @@ impl Calendar {
             bail!("there is no Gate in these files; write one, or name files that hold one");
         }
         let scene = |key| Some((key, Scene::new(&world, key, Identity::Trusted, from)?));
-        self.show(
-            keys.iter().filter_map(scene).collect(),
-            zone.as_ref(),
-            from,
-            now,
-        )
+        let scenes = keys.iter().filter_map(scene).collect();
+        self.print(&self.gates(scenes, &Frame { zone, from, now }))
     }
 
     pub(super) async fn run(&self, globals: &Globals) -> Result<Outcome> {
         let zone = self.zone()?;
-        let names = self.names.iter().map(|name| cluster::gate_name(name));
+        let (sources, names): (Vec<_>, Vec<_>) =
+            (self.names.iter()).partition(|name| cluster::source_name(name).is_some());
+        let names = names.into_iter().map(|name| cluster::gate_name(name));
         let names = names.collect::<Result<Vec<_>>>()?;
         let connection = cluster::connect(globals, Use::Requests).await?;
-        let scope = match (names.is_empty(), self.all_namespaces) {
-            (false, _) => Scope::Named(names),
-            (true, true) => Scope::Everywhere,
-            (true, false) => Scope::Namespace,
-        };
-        let seen = cluster::load(&connection, &scope, self.trust_unverified_identity).await?;
-        let now = connection.present().await.now.at;
-        let from = self.from(zone.as_ref(), now)?;
-        if seen.world.gates.is_empty() {
+        let mut shown = Vec::new();
+        if sources.is_empty() || !names.is_empty() {
+            let scope = match (names.is_empty(), self.all_namespaces) {
+                (false, _) => Scope::Named(names),
+                (true, true) => Scope::Everywhere,
+                (true, false) => Scope::Namespace,
+            };
+            let seen = cluster::load(&connection, &scope, self.trust_unverified_identity).await?;
+            let frame = self.frame(&connection, zone.as_ref()).await?;
+            let scene = |key| Some((key, seen.scene(key, frame.now)?));
+            let scenes = seen.world.gates.keys().filter_map(scene).collect();
+            shown.extend(self.gates(scenes, &frame));
+        }
+        for name in sources.iter().filter_map(|name| cluster::source_name(name)) {
+            let source = cluster::source(&connection, &name).await?;
+            let subject = source::subject(&source, None);
+            let scope = Scope::Of(Box::new(source.clone()), Box::new(subject));
+            let seen = cluster::load(&connection, &scope, self.trust_unverified_identity).await?;
+            let frame = self.frame(&connection, zone.as_ref()).await?;
+            shown.extend(of_source::pictures(&seen, &source, &frame, self.days));
+            for note in &seen.notes {
+                output::note(format_args!("warning: {note}"));
+            }
+        }
+        if shown.is_empty() {
             output::note("There are no gates.");
             return Ok(Outcome::Yes);
         }
-        let scene = |key| Some((key, seen.scene(key, now)?));
-        self.show(
-            seen.world.gates.keys().filter_map(scene).collect(),
-            zone.as_ref(),
-            from,
+        self.print(&shown)
+    }
+
+    async fn frame(&self, connection: &Connection, zone: Option<&Zone>) -> Result<Frame> {
+        let now = connection.present().await.now.at;
+        Ok(Frame {
+            zone: zone.cloned(),
+            from: self.from(zone, now)?,
             now,
-        )
+        })
     }
 
     fn zone(&self) -> Result<Option<Zone>> {
@@ -149,46 +194,32 @@ impl Calendar {
             .map_or(Ok(now), |from| instant::parse(from, zone))
     }
 
-    fn show(
-        &self,
-        scenes: Vec<(&Key, Scene)>,
-        zone: Option<&Zone>,
-        from: Timestamp,
-        now: Timestamp,
-    ) -> Result<Outcome> {
+    /// A picture of each gate.
+    fn gates(&self, scenes: Vec<(&Key, Scene)>, frame: &Frame) -> Vec<Shown> {
         let several = scenes
             .iter()
             .any(|(key, _)| key.namespace != scenes[0].0.namespace);
-        let pictures: Vec<(&Key, Picture)> = scenes
-            .into_iter()
-            .map(|(key, mut scene)| {
-                let zone = zone.cloned().unwrap_or_else(|| Zone::of(&scene));
-                let span = Span {
-                    start: from,
-                    end: Picture::end(from, self.days, &zone),
-                };
-                let name = if several {
-                    key.to_string()
-                } else {
-                    key.name.clone()
-                };
-                let stretches = scene.stretches(span);
-                (
-                    key,
-                    Picture {
-                        name,
-                        zone,
-                        now,
-                        span,
-                        stretches,
-                    },
-                )
-            })
-            .collect();
-        self.print(&pictures)
+        let shown = scenes.into_iter().map(|(key, mut scene)| {
+            let name = match several {
+                true => key.to_string(),
+                false => key.name.clone(),
+            };
+            let own = || Zone::of(&scene);
+            let (zone, span) = frame.of(own, self.days);
+            let stretches = scene.stretches(span);
+            let picture = Picture {
+                name,
+                zone,
+                now: frame.now,
+                span,
+                stretches,
+            };
+            (Of::Gate(key.clone()), picture)
+        });
+        shown.collect()
     }
 
-    fn print(&self, pictures: &[(&Key, Picture)]) -> Result<Outcome> {
+    fn print(&self, pictures: &[Shown]) -> Result<Outcome> {
         let drawn = || {
             pictures
                 .iter()
@@ -212,16 +243,42 @@ impl Calendar {
     }
 }
 
-fn told<'a>(pictures: &'a [(&'a Key, Picture)]) -> Vec<Told<'a>> {
-    pictures
-        .iter()
-        .map(|(key, picture)| Told {
-            gate: &key.name,
+/// Which days, and the instant to mark.
+pub(super) struct Frame {
+    /// None: that of each gate.
+    zone: Option<Zone>,
+    from: Timestamp,
+    pub(super) now: Timestamp,
+}
+
+impl Frame {
+    /// The zone, which is `own` unless another is asked for, and the time of so many days there.
+    pub(super) fn of(&self, own: impl FnOnce() -> Zone, days: u16) -> (Zone, Span) {
+        let zone = self.zone.clone().unwrap_or_else(own);
+        let span = Span {
+            start: self.from,
+            end: Picture::end(self.from, days, &zone),
+        };
+        (zone, span)
+    }
+}
+
+fn told(pictures: &[Shown]) -> Vec<Told<'_>> {
+    let told = pictures.iter().map(|(of, picture)| {
+        let (key, is_gate) = match of {
+            Of::Gate(key) => (key, true),
+            Of::Source(key) => (key, false),
+        };
+        let name = Some(key.name.as_str());
+        Told {
+            gate: name.filter(|_| is_gate),
+            gated_source: name.filter(|_| !is_gate),
             namespace: &key.namespace,
             zone: &picture.zone.name,
             from: picture.span.start.to_string(),
             to: picture.span.end.to_string(),
             changes: changes(&picture.stretches),
-        })
-        .collect()
+        }
+    });
+    told.collect()
 }

@@ -8,21 +8,23 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sluice_core::Now;
 use sluice_core::simulate::Key;
-use sluice_crds::{Gate, Gatekeeper, State};
+use sluice_crds::{Gate, GatedSource, Gatekeeper, State};
 
+use super::source;
 use crate::arguments::Globals;
 use crate::cluster::{self, Connection, Scope, Use, explain};
 use crate::instant::age;
 use crate::outcome::Outcome;
 use crate::output::{self, Data};
 
-/// List gates, or gatekeepers: their state, why, and until when
+/// List gates, gatekeepers, or gated sources: their state, why, and until when
 ///
-/// The state of a gate is decided here and now, as `check` decides it; that of a gatekeeper is
-/// what its status reports.
+/// The state of a gate is decided here and now, as `check` decides it; that of a gatekeeper, and of
+/// a gated source, is what its status reports.
 #[derive(Debug, Args)]
 pub(crate) struct Get {
-    /// What to list, `gates` or `gatekeepers`, and which of them by name [default: all gates]
+    /// What to list, `gates`, `gatekeepers` or `sources`, and which of them by name [default: all
+    /// gates]
     #[arg(value_name = "[KIND] NAME")]
     what: Vec<String>,
 
@@ -52,6 +54,14 @@ enum Form {
     Name,
 }
 
+/// What is listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Listed {
+    Gates,
+    Gatekeepers,
+    Sources,
+}
+
 /// One row of the table: namespace, name, state, whatever else there is, message.
 struct Row {
     cells: Vec<String>,
@@ -60,15 +70,15 @@ struct Row {
 
 impl Get {
     pub(super) async fn run(&self, globals: &Globals) -> Result<Outcome> {
-        let (gatekeepers, names) = split(&self.what)?;
+        let (listed, names) = split(&self.what)?;
         if self.all_namespaces && !names.is_empty() {
             bail!("a name belongs to one namespace; leave out --all-namespaces, or the names");
         }
         let connection = cluster::connect(globals, Use::Requests).await?;
-        if gatekeepers {
-            self.gatekeepers(&connection, &names).await
-        } else {
-            self.gates(&connection, names).await
+        match listed {
+            Listed::Gates => self.gates(&connection, names).await,
+            Listed::Gatekeepers => self.gatekeepers(&connection, &names).await,
+            Listed::Sources => self.sources(&connection, &names).await,
         }
     }
 
@@ -125,6 +135,27 @@ impl Get {
         self.table(connection, &["KIND", "REASON", "UNTIL", "AGE"], &rows)
     }
 
+    async fn sources(&self, connection: &Connection, names: &[String]) -> Result<Outcome> {
+        let scope = match self.all_namespaces {
+            true => Scope::Everywhere,
+            false => Scope::Namespace,
+        };
+        let mut found = Vec::new();
+        if names.is_empty() {
+            found = cluster::sources(connection, &scope).await?;
+        }
+        for name in names {
+            found.push(cluster::source(connection, name).await?);
+        }
+        if let Some(form) = self.data_form() {
+            return self.objects(form, "gatedsource", &found);
+        }
+        let now = connection.present().await.now.at;
+        let rows: Vec<Row> = found.iter().map(|source| source_row(source, now)).collect();
+        let titles = ["ADMITTED", "PENDING", "DECIDED-BY", "UNTIL", "AGE"];
+        self.table(connection, &titles, &rows)
+    }
+
     fn data_form(&self) -> Option<Form> {
         (!matches!(self.output, Form::Table | Form::Wide)).then_some(self.output)
     }
@@ -174,30 +205,67 @@ impl Get {
     }
 }
 
-/// The kind that a word stands for: whether it is that of gatekeepers.
-fn kind_of(word: Option<&String>) -> Option<bool> {
+/// What a word stands for.
+fn kind_of(word: Option<&String>) -> Option<Listed> {
     match word?.as_str() {
-        "gate" | "gates" | "gt" => Some(false),
-        "gatekeeper" | "gatekeepers" | "gk" => Some(true),
+        "gate" | "gates" | "gt" => Some(Listed::Gates),
+        "gatekeeper" | "gatekeepers" | "gk" => Some(Listed::Gatekeepers),
+        "gatedsource" | "gatedsources" | "gs" | "source" | "sources" => Some(Listed::Sources),
         _ => None,
     }
 }
 
-/// Whether gatekeepers are asked for, and the names.
-fn split(what: &[String]) -> Result<(bool, Vec<String>)> {
+/// What is asked for, and the names.
+fn split(what: &[String]) -> Result<(Listed, Vec<String>)> {
     let kind = kind_of(what.first());
     let names = if kind.is_some() { &what[1..] } else { what };
-    let gatekeepers = kind.unwrap_or(false);
-    if gatekeepers {
-        return Ok((true, names.to_vec()));
+    let sources: Option<Vec<String>> = names
+        .iter()
+        .map(|name| cluster::source_name(name))
+        .collect();
+    match (kind, sources) {
+        (None, Some(names)) if !names.is_empty() => Ok((Listed::Sources, names)),
+        (Some(kind @ (Listed::Gatekeepers | Listed::Sources)), _) => Ok((kind, names.to_vec())),
+        (None | Some(Listed::Gates), _) => {
+            let names = names.iter().map(|name| cluster::gate_name(name));
+            Ok((Listed::Gates, names.collect::<Result<_>>()?))
+        }
     }
-    Ok((
-        false,
-        names
-            .iter()
-            .map(|name| cluster::gate_name(name))
-            .collect::<Result<_>>()?,
-    ))
+}
+
+/// What its status says: something waits, or nothing does.
+fn source_row(source: &GatedSource, now: Timestamp) -> Row {
+    let key = Key::of(&source.metadata);
+    let status = source.status.clone().unwrap_or_default();
+    let condition = |name: &str| status.conditions.iter().find(|it| it.type_ == name);
+    let holds = |name: &str| condition(name).is_some_and(|it| it.status == "True");
+    let (word, told) = match () {
+        () if source.spec.suspend => ("Suspended", None),
+        () if holds("Stalled") => ("Stalled", condition("Stalled")),
+        () if holds("Blocked") => ("Blocked", condition("Blocked")),
+        () if status.pending.is_some() => ("Pending", condition("Ready")),
+        () if status.conditions.is_empty() => ("Unknown", None),
+        () => ("Current", condition("Ready")),
+    };
+    let held = cluster::last_decision(source).filter(|_| word == "Blocked");
+    let turn = status.pending.as_ref().and_then(|it| it.admit_at.as_ref());
+    let until = turn.or(held.and_then(|it| it.next.as_ref()));
+    let created = source.metadata.creation_timestamp.as_ref();
+    let revision = |text: Option<&String>| text.map(|text| source::short(text)).unwrap_or_default();
+    Row {
+        cells: vec![
+            key.namespace,
+            key.name,
+            word.to_owned(),
+            revision(status.admitted.as_ref().map(|it| &it.revision)),
+            revision(status.pending.as_ref().map(|it| &it.revision)),
+            held.map(|it| it.decided_by.join(",")).unwrap_or_default(),
+            until.map(|at| at.0.to_string()).unwrap_or_default(),
+            created.map(|time| age(time.0, now)).unwrap_or_default(),
+            told.map(|it| it.message.clone()).unwrap_or_default(),
+        ],
+        state: None,
+    }
 }
 
 fn gate_row(key: &Key, gate: &Gate, decision: &sluice_core::simulate::Decision, now: Now) -> Row {

@@ -13,17 +13,24 @@ use sluice_core::revision::Revision;
 use sluice_core::simulate::Key;
 use sluice_core::verdict::Reason;
 use sluice_crds::approval::Vote;
-use sluice_crds::{Approval, Gate};
+use sluice_crds::{Approval, Gate, GatedSource};
 
+use super::source;
 use crate::arguments::Globals;
 use crate::cluster::{self, Scope, Seen, Use, Waiting};
 use crate::instant::age;
 use crate::outcome::Outcome;
 use crate::output::{self, Data};
 
+/// The kind of gated sources.
+const SOURCE: &str = "GatedSource";
+/// The condition of one whose gates hold something back.
+const BLOCKED: &str = "Blocked";
+
 /// List what waits: which change, at which gate, since when and for what
 ///
-/// Whoever asks over HTTP and is told no waits, until it is told yes or asks no more: the
+/// A gated source waits with the newest revision that has not gone out, for as long as its gates hold
+/// that back. Whoever asks over HTTP and is told no waits, until it is told yes or asks no more: the
 /// controller tells so by Events, which the API server keeps for an hour. And so does a revision
 /// that people have begun to approve of, until enough have. Whoever runs `kubectl gate wait` asks
 /// no controller, and is not listed.
@@ -52,7 +59,13 @@ struct Row {
     revision: Option<String>,
     gates: Vec<String>,
     since: Timestamp,
+    /// When the answer may be another one by time alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<Timestamp>,
     message: String,
+    /// What else is wrong with whoever waits.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 impl Pending {
@@ -65,9 +78,20 @@ impl Pending {
         let seen = cluster::load(&connection, &scope, false).await?;
         let now = connection.present().await.now;
         let mut rows = voted_on(&seen, now);
+        let sources = cluster::sources(&connection, &scope).await;
+        let listed = sources.is_ok();
+        let sources = sources.unwrap_or_else(|error| {
+            output::note(format_args!("warning: {error}"));
+            Vec::new()
+        });
+        rows.extend(sources.iter().filter_map(held));
         match cluster::waiting(&connection, &scope, now.at).await {
             Ok((asking, note)) => {
-                rows.extend(asking.into_iter().map(Row::from));
+                // Gated sources say themselves what they wait with.
+                let others = asking
+                    .into_iter()
+                    .filter(|it| !(listed && it.kind == SOURCE));
+                rows.extend(others.map(Row::from));
                 note.iter().for_each(output::note);
             }
             // Votes are seen all the same.
@@ -79,18 +103,33 @@ impl Pending {
             None if rows.is_empty() => output::note("Nothing waits."),
             None => output::text(Self::table(&rows, now.at))?,
         }
+        for source in &sources {
+            let name = Key::of(&source.metadata);
+            for warning in source::warnings(source) {
+                output::note(format_args!("warning: {SOURCE} {name} is {warning}"));
+            }
+        }
         Ok(Outcome::Yes)
     }
 
     fn table(rows: &[Row], now: Timestamp) -> String {
-        let head = ["NAMESPACE", "WAITS", "REVISION", "AT", "SINCE", "BECAUSE"];
+        let head = [
+            "NAMESPACE",
+            "WAITS",
+            "REVISION",
+            "AT",
+            "SINCE",
+            "UNTIL",
+            "BECAUSE",
+        ];
         let cells = |row: &Row| {
             vec![
                 row.namespace.clone(),
                 row.what.clone(),
-                row.revision.clone().unwrap_or_else(|| "any".to_owned()),
+                (row.revision.as_deref()).map_or_else(|| "any".to_owned(), source::short),
                 row.gates.join(","),
                 age(row.since, now),
+                row.until.map(|until| until.to_string()).unwrap_or_default(),
                 row.message.clone(),
             ]
         };
@@ -108,6 +147,7 @@ impl From<Waiting> for Row {
             revision,
             gates,
             since,
+            next,
             message,
         } = waiting;
         Self {
@@ -119,9 +159,47 @@ impl From<Waiting> for Row {
             revision,
             gates,
             since,
+            until: next,
             message,
+            warnings: Vec::new(),
         }
     }
+}
+
+/// What a gated source waits with, as its status has it. None: it waits with nothing.
+fn held(source: &GatedSource) -> Option<Row> {
+    let status = source.status.as_ref()?;
+    let blocked = status.conditions.iter().find(|it| it.type_ == BLOCKED);
+    let blocked = blocked.filter(|it| it.status == "True");
+    let pending = status.pending.as_ref();
+    let since = match (pending, blocked) {
+        (Some(pending), _) => pending.since.0,
+        // It suspends its sources, and nobody knows what they would bring.
+        (None, Some(blocked)) => blocked.last_transition_time.0,
+        (None, None) => return None,
+    };
+    let decision = cluster::last_decision(source).filter(|decision| !decision.allowed);
+    let turn = pending.and_then(|pending| pending.admit_at.as_ref());
+    let decided = decision.filter(|_| turn.is_none());
+    let next = decided.and_then(|decision| decision.next.as_ref());
+    let message = match (turn, decided, blocked) {
+        _ if source.spec.suspend => "the gated source is suspended".to_owned(),
+        (Some(_), ..) => "its gates admit it, and spread has it wait for its turn".to_owned(),
+        (None, Some(decision), _) => decision.message.clone(),
+        (None, None, Some(blocked)) => blocked.message.clone(),
+        (None, None, None) => "no controller has said why".to_owned(),
+    };
+    let key = Key::of(&source.metadata);
+    Some(Row {
+        namespace: key.namespace,
+        what: format!("{SOURCE}/{}", key.name),
+        revision: pending.map(|pending| pending.revision.clone()),
+        gates: decided.map(|it| it.decided_by.clone()).unwrap_or_default(),
+        since,
+        until: turn.or(next).map(|at| at.0),
+        message,
+        warnings: source::warnings(source),
+    })
 }
 
 /// The revisions that somebody has approved of, and that gates hold back all the same until more
@@ -145,7 +223,9 @@ fn voted_on(seen: &Seen, now: Now) -> Vec<Row> {
                 revision: Some(revision.to_string()),
                 gates: held.into_iter().map(|(gate, _)| gate).collect(),
                 since,
+                until: None,
                 message,
+                warnings: Vec::new(),
             });
         }
     }

@@ -14,7 +14,7 @@ use sluice_crds::approval::{ApprovalSpec, LocalReference, Vote as Decision};
 use sluice_crds::gatekeeper::ApprovalRule;
 use sluice_crds::{Approval, Gate, Gatekeeper};
 
-use super::about;
+use super::{about, source};
 use crate::arguments::Globals;
 use crate::cluster::{self, Connection, Scope, Use, User, explain};
 use crate::outcome::Outcome;
@@ -28,8 +28,12 @@ pub(crate) struct Vote {
     name: String,
 
     /// The revision, in full, as Flux writes it: main@sha1:… with the commit in full
-    #[arg(long, short = 'r', value_name = "REVISION", value_parser = about::parse)]
-    revision: Revision,
+    #[arg(long, short = 'r', value_name = "REVISION", value_parser = about::parse, required_unless_present = "revision_of")]
+    revision: Option<Revision>,
+
+    /// The gated source that waits, as gatedsource/app: the revision is the newest that it waits with
+    #[arg(long, value_name = "SOURCE", conflicts_with = "revision")]
+    revision_of: Option<String>,
 
     /// Why, for everybody who looks
     #[arg(long, value_name = "TEXT")]
@@ -49,8 +53,9 @@ impl Vote {
         }
         let connection = cluster::connect(globals, Use::Requests).await?;
         let asking = self.asking(&connection).await?;
+        let revision = self.revision(&connection).await?;
         let user = connection.who().await?;
-        let approval = self.approval(&asking, decision, &user)?;
+        let approval = self.approval(&asking, &revision, decision, &user)?;
         let api: Api<Approval> = Api::namespaced(connection.client.clone(), &asking.key.namespace);
         let verb = match decision {
             Decision::Approve => "approve of",
@@ -64,7 +69,7 @@ impl Vote {
             ))?,
             None => {
                 let created = api.create(&PostParams::default(), &approval).await;
-                let what = || format!("{verb} {} at {}", self.revision, asking.key.name);
+                let what = || format!("{verb} {revision} at {}", asking.key.name);
                 let created = created.map_err(|error| explain(error, &what()))?;
                 output::line(format_args!(
                     "approval.sluice.dev/{} created",
@@ -72,7 +77,37 @@ impl Vote {
                 ))?;
             }
         }
-        self.tell(&connection, &asking).await
+        if self.revision.is_none() {
+            output::line(format_args!("it is about {revision}"))?;
+        }
+        tell(&connection, &asking, &revision).await
+    }
+
+    /// What the vote is about.
+    async fn revision(&self, connection: &Connection) -> Result<Revision> {
+        let Some(named) = &self.revision_of else {
+            return self.revision.clone().context("there is no revision");
+        };
+        let name = cluster::source_name(named);
+        let name = name.with_context(|| {
+            format!("--revision-of: `{named}` names no gated source; write gatedsource/NAME")
+        })?;
+        let found = cluster::source(connection, &name).await?;
+        let status = found.status.unwrap_or_default();
+        let newest = status.candidates.last();
+        let newest = newest.with_context(|| {
+            format!("the gated source {name} waits with nothing; give --revision")
+        })?;
+        let waiting = source::revisions(newest, status.admitted.as_ref());
+        match waiting.as_slice() {
+            [one] => Revision::parse(one).with_context(|| {
+                format!("the gated source {name} waits with `{one}`, which cannot be voted on")
+            }),
+            several => bail!(
+                "the gated source {name} waits with several; give --revision, one after the other: {}",
+                several.join(", ")
+            ),
+        }
     }
 
     /// The one gatekeeper whose votes these are.
@@ -115,7 +150,13 @@ impl Vote {
     }
 
     /// The Approval to create.
-    fn approval(&self, asking: &Asking, decision: Decision, user: &User) -> Result<Approval> {
+    fn approval(
+        &self,
+        asking: &Asking,
+        revision: &Revision,
+        decision: Decision,
+        user: &User,
+    ) -> Result<Approval> {
         let wanted = &asking.rule.groups;
         let is_in = |group: &&String| user.groups.contains(group);
         let groups: Vec<String> = wanted.iter().filter(is_in).cloned().collect();
@@ -133,7 +174,7 @@ impl Vote {
                 gatekeeper_ref: LocalReference {
                     name: asking.key.name.clone(),
                 },
-                revision: self.revision.to_string(),
+                revision: revision.to_string(),
                 decision,
                 by: user.name.clone(),
                 groups,
@@ -165,12 +206,14 @@ impl Vote {
             let fresh = created.is_some_and(|at| now.duration_since(at.0) < half);
             let lasting = fresh || spec.decision == Decision::Reject;
             let about = Revision::parse(&known.spec.revision);
+            let same =
+                |about: &Revision| Revision::parse(&spec.revision).is_ok_and(|it| about.is(&it));
             lasting
                 && known.metadata.deletion_timestamp.is_none()
                 && known.spec.gatekeeper_ref == spec.gatekeeper_ref
                 && (&known.spec.by, known.spec.decision) == (&spec.by, spec.decision)
                 && known.spec.groups == spec.groups
-                && about.is_ok_and(|about| about.is(&self.revision))
+                && about.is_ok_and(|about| same(&about))
         };
         let all = api.list(&ListParams::default()).await.ok()?;
         all.items
@@ -178,29 +221,29 @@ impl Vote {
             .find(says_the_same)
             .map(ResourceExt::name_any)
     }
+}
 
-    /// What the votes come to.
-    async fn tell(&self, connection: &Connection, asking: &Asking) -> Result<Outcome> {
-        let gates = cluster::load(connection, &Scope::Namespace, false).await;
-        // Whoever may vote need not see gates.
-        let Ok(seen) = gates else {
-            return Ok(Outcome::Yes);
+/// What the votes come to.
+async fn tell(connection: &Connection, asking: &Asking, revision: &Revision) -> Result<Outcome> {
+    let gates = cluster::load(connection, &Scope::Namespace, false).await;
+    // Whoever may vote need not see gates.
+    let Ok(seen) = gates else {
+        return Ok(Outcome::Yes);
+    };
+    let now = connection.present().await.now;
+    let question = Question::new(now, Some(revision));
+    let keeps = |gate: &Gate| {
+        let mut named = gate.spec.gatekeepers.iter();
+        named.any(|reference| Key::named_by(gate, reference) == asking.key)
+    };
+    for (key, _) in seen.world.gates.iter().filter(|(_, gate)| keeps(gate)) {
+        let Some(mut scene) = seen.scene(key, now.at) else {
+            continue;
         };
-        let now = connection.present().await.now;
-        let question = Question::new(now, Some(&self.revision));
-        let keeps = |gate: &Gate| {
-            let mut named = gate.spec.gatekeepers.iter();
-            named.any(|reference| Key::named_by(gate, reference) == asking.key)
-        };
-        for (key, _) in seen.world.gates.iter().filter(|(_, gate)| keeps(gate)) {
-            let Some(mut scene) = seen.scene(key, now.at) else {
-                continue;
-            };
-            let decision = seen.decide(&mut scene, question);
-            output::line(crate::explain::line(&decision))?;
-        }
-        Ok(Outcome::Yes)
+        let decision = seen.decide(&mut scene, question);
+        output::line(crate::explain::line(&decision))?;
     }
+    Ok(Outcome::Yes)
 }
 
 /// How a gatekeeper asks for approvals. None: it does not, or is not there.

@@ -7,20 +7,24 @@ use sluice_core::simulate::{Decision, Key};
 use sluice_crds::Subject;
 
 use super::about::{self, About, Asker};
+use super::source;
 use crate::arguments::Globals;
 use crate::cluster::{self, Connection, Scope, Seen, Use};
 use crate::explain;
 use crate::outcome::Outcome;
 use crate::output;
 
+mod of_source;
+
 /// Explain why a gate is open or closed: what each gatekeeper says and has measured, the gates
 /// behind it, who forces it, what changes next
 ///
 /// Or why a change may go out or not: name who asks, as Deployment/api, and every gate is explained
-/// that gate policies want it to pass.
+/// that gate policies want it to pass. Or why a gated source holds something back: name it as
+/// gatedsource/app, and what is out, what waits and what each gate says of it is told.
 #[derive(Debug, Args)]
 pub(crate) struct Why {
-    /// The gates, or who asks, as KIND/NAME
+    /// The gates, gated sources as gatedsource/NAME, or who asks as KIND/NAME
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 
@@ -34,8 +38,10 @@ pub(crate) struct Why {
 
 impl Why {
     pub(super) async fn run(&self, globals: &Globals) -> Result<Outcome> {
+        let (sources, others): (Vec<_>, Vec<_>) =
+            (self.names.iter()).partition(|name| cluster::source_name(name).is_some());
         let (consumers, gates): (Vec<_>, Vec<_>) =
-            (self.names.iter()).partition(|name| about::consumer(name).is_ok());
+            (others.into_iter()).partition(|name| about::consumer(name).is_ok());
         let gates = gates.iter().map(|name| cluster::gate_name(name));
         let gates = gates.collect::<Result<Vec<_>>>()?;
         let connection = cluster::connect(globals, Use::Requests).await?;
@@ -51,15 +57,23 @@ impl Why {
                 output::text(self.gate(&seen, &key, now)?)?;
             }
         }
+        for name in sources.iter().filter_map(|name| cluster::source_name(name)) {
+            let source = cluster::source(&connection, &name).await?;
+            let subject = source::subject(&source, None);
+            let scope = Scope::Of(Box::new(source.clone()), Box::new(subject));
+            let seen = self.load(&connection, &scope).await?;
+            let around = of_source::around(&connection, &source).await;
+            let now = connection.present().await.now;
+            output::text(of_source::told(&seen, &source, &around, now))?;
+            seen.notes.iter().for_each(warn);
+        }
         for name in consumers {
             let subject = Asker::named(name)?.subject(&connection.namespace, &self.about);
             let scope = Scope::Asked(Vec::new(), Box::new(subject.clone()));
             let seen = self.load(&connection, &scope).await?;
             let now = connection.present().await.now;
             output::text(self.consumer(&seen, subject, now))?;
-            for note in &seen.notes {
-                output::note(format_args!("warning: {note}"));
-            }
+            seen.notes.iter().for_each(warn);
         }
         Ok(Outcome::Yes)
     }
@@ -99,6 +113,10 @@ impl Why {
         }
         text
     }
+}
+
+fn warn(note: &String) {
+    output::note(format_args!("warning: {note}"));
 }
 
 /// What to say where the status of the gate says something else.

@@ -30,11 +30,13 @@ fn names_may_come_with_their_kind() {
         let what: Vec<String> = what.iter().map(|word| (*word).to_owned()).collect();
         split(&what).unwrap()
     };
-    assert_eq!(split(&[]), (false, vec![]));
-    assert_eq!(split(&["gk"]), (true, vec![]));
+    assert_eq!(split(&[]), (Listed::Gates, vec![]));
+    assert_eq!(split(&["gk"]), (Listed::Gatekeepers, vec![]));
     assert_eq!(
         split(&["gates", "a", "gate/b"]),
-        (false, vec!["a".to_owned(), "b".to_owned()])
+        (Listed::Gates, vec!["a".to_owned(), "b".to_owned()])
     );
-    assert_eq!(split(&["a"]), (false, vec!["a".to_owned()]));
+    assert_eq!(split(&["sources"]), (Listed::Sources, vec![]));
+    assert_eq!(split(&["gs/a"]), (Listed::Sources, vec!["a".to_owned()]));
+    assert_eq!(split(&["a"]), (Listed::Gates, vec!["a".to_owned()]));
 }

@@ -1,0 +1,292 @@
+//! Why a gated source holds something back, or lets it out.
+//!
+//! What comes in: the GatedSource, its gates and policies, its children, an instant. What goes out:
+//! a tree: what is out, what waits and what the gates say of each, the children, the conditions.
+
+use anyhow::Result;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::api::ListParams;
+use sluice_core::revision::Revision;
+use sluice_core::simulate::Key;
+use sluice_core::{Now, Question, words};
+use sluice_crds::flux::{FluxKind, FluxObject};
+use sluice_crds::gated_source::{Admitted, Candidate, Origin, Strategy, marks};
+use sluice_crds::{Decision, GatedSource, GatedSourceStatus, State};
+
+use super::super::source::{self, Member, short};
+use crate::cluster::{self, Connection, Seen, explain_flux};
+use crate::explain::{self, Branch};
+use crate::output;
+
+/// The conditions of objects of Flux and of ours.
+const READY: &str = "Ready";
+
+/// An object of Flux around a gated source.
+pub(super) struct Around {
+    kind: FluxKind,
+    name: String,
+    /// None: it is not there. Err: it cannot be read.
+    object: Result<Option<FluxObject>>,
+}
+
+/// The children of a gated source; where it makes none, the sources that it suspends.
+pub(super) async fn around(connection: &Connection, source: &GatedSource) -> Vec<Around> {
+    let mut around = Vec::new();
+    for Member { kind, name, child } in source::members(source) {
+        let (kind, name) = child.unwrap_or((FluxKind::Source(kind), name));
+        let object = cluster::flux_object(connection, kind, &connection.namespace, &name).await;
+        around.push(Around { kind, name, object });
+    }
+    let Some(selector) = &source.spec.selector else {
+        return around;
+    };
+    let kind = FluxKind::Source(selector.kind);
+    let labels = selector.match_labels.iter();
+    let labels: Vec<String> = labels
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    let page = ListParams::default().labels(&labels.join(","));
+    let api = cluster::flux(&connection.client, kind, &connection.namespace);
+    match api.list(&page).await {
+        Ok(found) => around.extend(found.items.into_iter().map(|object| Around {
+            kind,
+            name: object.metadata.name.clone().unwrap_or_default(),
+            object: Ok(Some(object)),
+        })),
+        Err(error) => around.push(Around {
+            kind,
+            name: format!("with {}", labels.join(",")),
+            object: Err(explain_flux(error, "list the sources that it selects")),
+        }),
+    }
+    around
+}
+
+/// Everything about it, and the tree of each gate that what waits has to pass.
+pub(super) fn told(seen: &Seen, source: &GatedSource, around: &[Around], now: Now) -> String {
+    let status = source.status.clone().unwrap_or_default();
+    let newest = status.candidates.last();
+    let decision = match newest {
+        Some(candidate) => source::decide(seen, source, candidate, now),
+        None => source::ask(seen, source, None, now),
+    };
+    let name = format!("GatedSource {}", Key::of(&source.metadata));
+    let mut text = head(&name, source, newest, &decision);
+    text += &explain::branches(&branches(seen, source, &status, around, now));
+    let revision = decision.subject.revision.as_deref();
+    let revision = revision.and_then(|text| Revision::parse(text).ok());
+    let question = Question::new(now, revision.as_ref());
+    let mut shown: Vec<&str> = Vec::new();
+    for checked in &decision.checked {
+        let Some((namespace, name)) = checked.gate.split_once('/') else {
+            continue;
+        };
+        let key = Key::from_reference(namespace, None, name);
+        let first = !shown.contains(&checked.gate.as_str());
+        if let Some(mut scene) = seen.scene(&key, now.at).filter(|_| first) {
+            let told = seen.decide(&mut scene, question);
+            text += &explain::tree(&scene, &told, revision.as_ref(), &[]);
+            shown.push(&checked.gate);
+        }
+    }
+    text
+}
+
+fn head(
+    name: &str,
+    source: &GatedSource,
+    newest: Option<&Candidate>,
+    decision: &Decision,
+) -> String {
+    match newest {
+        Some(candidate) => {
+            let who = format!("{name}: {}", short(&candidate.revision));
+            explain::sum(&who, decision)
+        }
+        None if source.spec.strategy == Strategy::Suspend => {
+            let who = format!("{name}: whatever its sources bring");
+            explain::sum(&who, decision)
+        }
+        None => format!("{name}: nothing is pending\n"),
+    }
+}
+
+fn branches(
+    seen: &Seen,
+    source: &GatedSource,
+    status: &GatedSourceStatus,
+    around: &[Around],
+    now: Now,
+) -> Vec<Branch> {
+    let mut branches = vec![Branch::of(purpose(source))];
+    if source.spec.suspend {
+        let line = "suspended: it admits nothing and changes nothing until it is resumed";
+        branches.push(Branch::of(line.to_owned()));
+    }
+    if source.spec.strategy != Strategy::Suspend {
+        branches.push(Branch::of(admitted(status.admitted.as_ref())));
+    }
+    if !status.candidates.is_empty() {
+        branches.push(candidates(seen, source, status, now));
+    }
+    let turn = status.pending.as_ref().and_then(|it| it.admit_at.as_ref());
+    branches.extend(turn.map(|at| {
+        let at = words::instant_utc(at.0);
+        Branch::of(format!(
+            "spread: its turn comes {at}, if the gates still admit it then"
+        ))
+    }));
+    let strategy = source.spec.strategy;
+    branches.extend(around.iter().map(|it| Branch::of(it.line(strategy))));
+    branches.extend(conditions(source, status));
+    branches
+}
+
+/// What it is for.
+fn purpose(source: &GatedSource) -> String {
+    let members = source::members(source);
+    let each = members.iter().map(|Member { kind, name, child }| {
+        let source = format!("{} {name}", kind.as_str());
+        match child {
+            Some((kind, child)) => format!("{source} as {} {child}", kind.as_str()),
+            None => source,
+        }
+    });
+    let mut named = each.collect::<Vec<_>>().join(", ");
+    if let Some(selector) = &source.spec.selector {
+        named = format!(
+            "the {} that it selects",
+            FluxKind::Source(selector.kind).plural()
+        );
+    }
+    match source.spec.strategy {
+        Strategy::Pin => format!("pins {named}"),
+        Strategy::Artifact => format!("serves {named}"),
+        Strategy::Suspend => format!("suspends {named} while its gates are closed"),
+    }
+}
+
+fn admitted(admitted: Option<&Admitted>) -> String {
+    let Some(Admitted {
+        revision,
+        at,
+        origin,
+        parts: _,
+    }) = admitted
+    else {
+        return "nothing has gone out yet".to_owned();
+    };
+    let how = match origin {
+        Origin::Gates => "its gates admitted it",
+        Origin::Baseline => "it ran already: the baseline",
+        Origin::Adopted => "found at the child",
+    };
+    format!(
+        "{} is out since {} ({how})",
+        short(revision),
+        words::instant_utc(at.0)
+    )
+}
+
+/// Each with what the gates say of it here and now.
+fn candidates(seen: &Seen, source: &GatedSource, status: &GatedSourceStatus, now: Now) -> Branch {
+    let each = status.candidates.iter().rev().map(|candidate| {
+        let decision = source::decide(seen, source, candidate, now);
+        let (state, word) = match decision.allowed {
+            true => (State::Open, "allowed"),
+            false => (State::Closed, "not allowed"),
+        };
+        let style = output::style(state);
+        let mut lines = vec![
+            format!(
+                "{} since {} is {style}{word}{style:#}",
+                short(&candidate.revision),
+                words::instant_utc(candidate.since.0),
+            ),
+            decision.message.clone(),
+        ];
+        let next = decision
+            .next
+            .as_ref()
+            .map(|next| words::instant_utc(next.0));
+        lines.extend(next.map(|next| format!("that may change {next}")));
+        Branch {
+            lines,
+            inside: Vec::new(),
+        }
+    });
+    let head = match status.candidates.len() {
+        1 => "1 candidate".to_owned(),
+        many => format!("{many} candidates, the newest first: the newest that is allowed goes out"),
+    };
+    Branch {
+        lines: vec![head],
+        inside: each.collect(),
+    }
+}
+
+impl Around {
+    fn line(&self, strategy: Strategy) -> String {
+        let name = format!("{} {}", self.kind.as_str(), self.name);
+        let object = match &self.object {
+            Err(error) => return format!("{name}: {error}"),
+            Ok(None) => return format!("{name} is not there"),
+            Ok(Some(object)) => object,
+        };
+        let mut said = match strategy {
+            Strategy::Suspend => suspension(&name, object),
+            Strategy::Pin | Strategy::Artifact => service(&name, object),
+        };
+        let mut conditions = object.status.conditions.iter();
+        if let Some(not) = conditions.find(|it| is_unready(it)) {
+            said += &format!(", and is not Ready ({}): {}", not.reason, not.message);
+        }
+        if strategy != Strategy::Suspend && cluster::parent(object).is_none() {
+            said += ", and is no child: without the annotation it is left alone";
+        }
+        said
+    }
+}
+
+fn is_unready(condition: &Condition) -> bool {
+    condition.type_ == READY && condition.status != "True"
+}
+
+fn service(name: &str, object: &FluxObject) -> String {
+    match &object.status.artifact {
+        Some(artifact) => format!("{name} serves {}", short(&artifact.revision)),
+        None => format!("{name} serves nothing"),
+    }
+}
+
+fn suspension(name: &str, object: &FluxObject) -> String {
+    let suspended = object.spec.get("suspend") == Some(&true.into());
+    match (suspended, cluster::mark(object, marks::SUSPENDED_BY)) {
+        (true, Some(by)) => format!("{name} is suspended by {by}"),
+        (true, None) => format!("{name} is suspended, and not by a gated source"),
+        (false, _) => service(name, object),
+    }
+}
+
+/// The conditions in words, and what to say where there are none.
+fn conditions(source: &GatedSource, status: &GatedSourceStatus) -> Vec<Branch> {
+    if status.conditions.is_empty() {
+        let line = "it has no status: no controller has seen it yet";
+        return vec![Branch::of(line.to_owned())];
+    }
+    let mut said: Vec<Branch> = (status.conditions.iter())
+        .map(|it| {
+            let is = match it.status.as_str() {
+                "True" => String::new(),
+                "False" => "not ".to_owned(),
+                other => format!("{other} whether "),
+            };
+            Branch::of(format!("{is}{} ({}): {}", it.type_, it.reason, it.message))
+        })
+        .collect();
+    if status.observed_generation != source.metadata.generation {
+        let line = "its status speaks of an earlier spec: the controller has not looked yet";
+        said.push(Branch::of(line.to_owned()));
+    }
+    said
+}

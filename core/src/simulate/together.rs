@@ -1,0 +1,268 @@
+//! How several gates stand together: when a change may pass every set of gates that it has to.
+//!
+//! What comes in: for each set how its gates combine, and the [`Stretches`] of each. What goes out:
+//! the stretches of them all, by the rules of [`crate::gate_set`].
+
+use jiff::Timestamp;
+use sluice_crds::{Require, State};
+
+use super::{Stretch, Stretches};
+use crate::gate::Answer;
+use crate::span::Span;
+use crate::verdict::Reason;
+
+/// The gates of one set.
+#[derive(Clone, Debug)]
+pub struct Set<'a> {
+    /// How they combine.
+    pub require: Require,
+    /// Each with its name.
+    pub gates: Vec<(&'a str, &'a Stretches)>,
+}
+
+/// How the gates of a set stand, or those of several.
+struct Standing<'a> {
+    state: State,
+    unknown: bool,
+    decisive: Vec<(&'a str, &'a Stretch)>,
+}
+
+impl Stretches {
+    /// Closed throughout: for a gate that nobody can ask.
+    pub fn closed(span: Span, reason: Reason, cause: &str) -> Self {
+        let answer = Answer {
+            state: State::Closed,
+            reason,
+            decided_by: None,
+        };
+        let stretch = Stretch {
+            span,
+            answer,
+            causes: vec![cause.to_owned()],
+            unknown: false,
+        };
+        Self {
+            list: vec![stretch],
+            cut_off: None,
+        }
+    }
+
+    fn at(&self, at: Timestamp) -> Option<&Stretch> {
+        let next = self.list.partition_point(|stretch| stretch.span.end <= at);
+        self.list.get(next)
+    }
+}
+
+/// How all the sets stand through `span`. Without any gate nothing may pass.
+pub fn together(sets: &[Set<'_>], span: Span) -> Stretches {
+    let gates = || sets.iter().flat_map(|set| &set.gates);
+    let cut_off = gates().filter_map(|(_, gate)| gate.cut_off).min();
+    let end = cut_off.map_or(span.end, |known| known.min(span.end));
+    let changes = gates().flat_map(|(_, gate)| gate.list.iter().map(|stretch| stretch.span.start));
+    let within = changes.filter(|at| span.start < *at && *at < end);
+    let mut starts: Vec<Timestamp> = std::iter::once(span.start).chain(within).collect();
+    starts.sort_unstable();
+    starts.dedup();
+    let ends = starts.iter().skip(1).copied().chain([end]);
+    let mut list: Vec<Stretch> = Vec::new();
+    for (start, end) in starts.iter().copied().zip(ends) {
+        let fresh = all(sets, start).stretch(Span { start, end });
+        match list.last_mut() {
+            Some(last) if last.answer == fresh.answer && last.causes == fresh.causes => {
+                last.span.end = end;
+            }
+            _ => list.push(fresh),
+        }
+    }
+    Stretches { list, cut_off }
+}
+
+/// All sets have to let pass.
+fn all<'a>(sets: &[Set<'a>], at: Timestamp) -> Standing<'a> {
+    let each = sets.iter().map(|set| set.standing(at)).collect();
+    fold(each, Require::All)
+}
+
+impl<'a> Set<'a> {
+    fn standing(&self, at: Timestamp) -> Standing<'a> {
+        let gates = self.gates.iter();
+        let each = gates.filter_map(|(name, gate)| {
+            let stretch = gate.at(at)?;
+            Some(Standing {
+                state: stretch.answer.state,
+                unknown: stretch.unknown,
+                decisive: vec![(*name, stretch)],
+            })
+        });
+        fold(each.collect(), self.require)
+    }
+}
+
+/// What is certain decides before what is not: a gate that is known to be closed where all have to
+/// be open, one that is known to be open where one is enough.
+fn fold(each: Vec<Standing<'_>>, require: Require) -> Standing<'_> {
+    let decides = match require {
+        Require::All => State::Closed,
+        Require::OneOf => State::Open,
+    };
+    let otherwise = match require {
+        Require::All => State::Open,
+        Require::OneOf => State::Closed,
+    };
+    let some = |wanted: &dyn Fn(&Standing<'_>) -> bool| each.iter().any(wanted);
+    let (state, unknown) = if each.is_empty() {
+        (State::Closed, false)
+    } else if some(&|it| it.state == decides && !it.unknown) {
+        (decides, false)
+    } else if some(&|it| it.unknown) {
+        (State::Closed, true)
+    } else if some(&|it| it.state == State::Conditional) {
+        (State::Conditional, false)
+    } else {
+        (otherwise, false)
+    };
+    let same = each
+        .into_iter()
+        .filter(|it| (it.state, it.unknown) == (state, unknown));
+    Standing {
+        state,
+        unknown,
+        decisive: same.flat_map(|it| it.decisive).collect(),
+    }
+}
+
+impl Standing<'_> {
+    fn stretch(self, span: Span) -> Stretch {
+        let forced = self.decisive.iter().any(|(_, stretch)| stretch.is_forced());
+        let first = self.decisive.first();
+        let reason = match first {
+            _ if forced => Reason::Forced,
+            Some((_, stretch)) => stretch.answer.reason,
+            None => Reason::GateMissing,
+        };
+        let mut causes: Vec<String> = Vec::new();
+        for (name, stretch) in &self.decisive {
+            let said = stretch
+                .causes
+                .iter()
+                .map(|cause| format!("{name}: {cause}"));
+            for cause in said {
+                if !causes.contains(&cause) {
+                    causes.push(cause);
+                }
+            }
+        }
+        Stretch {
+            span,
+            answer: Answer {
+                state: self.state,
+                reason,
+                decided_by: None,
+            },
+            causes,
+            unknown: self.unknown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn span(start: i64, end: i64) -> Span {
+        Span {
+            start: at(start),
+            end: at(end),
+        }
+    }
+
+    /// One letter for ten seconds: open, closed, conditional, or not known.
+    fn gate(letters: &str) -> Stretches {
+        let stretch = |(n, letter): (usize, char)| {
+            let start = 10 * i64::try_from(n).unwrap();
+            let state = match letter {
+                'o' => State::Open,
+                'x' | '?' => State::Closed,
+                _ => State::Conditional,
+            };
+            Stretch {
+                span: span(start, start + 10),
+                answer: Answer {
+                    state,
+                    reason: Reason::Manual,
+                    decided_by: None,
+                },
+                causes: vec![letter.to_string()],
+                unknown: letter == '?',
+            }
+        };
+        Stretches {
+            list: letters.chars().enumerate().map(stretch).collect(),
+            cut_off: None,
+        }
+    }
+
+    fn letters(stretches: &Stretches, parts: i64) -> String {
+        let letter = |n| match stretches.at(at(10 * n)) {
+            Some(it) if it.unknown => '?',
+            Some(it) if it.answer.state == State::Open => 'o',
+            Some(it) if it.answer.state == State::Closed => 'x',
+            Some(_) => '~',
+            None => ' ',
+        };
+        (0..parts).map(letter).collect()
+    }
+
+    #[rstest]
+    #[case(Require::All, "ooxx~o??", "oxoxo~ox", "oxxx~~?x")]
+    #[case(Require::OneOf, "ooxx~x??", "oxoxo~ox", "ooox o~o?")]
+    fn two_gates_combine_as_a_set_does(
+        #[case] require: Require,
+        #[case] a: &str,
+        #[case] b: &str,
+        #[case] expected: &str,
+    ) {
+        let (a, b) = (gate(a), gate(b));
+        let set = Set {
+            require,
+            gates: vec![("a", &a), ("b", &b)],
+        };
+        let both = together(&[set], span(0, 80));
+        assert_eq!(letters(&both, 8), expected.replace(' ', ""));
+        let ends: Vec<_> = both.list.iter().map(|it| it.span.end).collect();
+        let starts: Vec<_> = both.list.iter().skip(1).map(|it| it.span.start).collect();
+        assert_eq!(starts, ends[..ends.len() - 1]);
+    }
+
+    #[test]
+    fn every_set_has_to_let_pass_and_causes_name_their_gate() {
+        let (a, b) = (gate("oo"), gate("ox"));
+        let one = |name, gate| Set {
+            require: Require::All,
+            gates: vec![(name, gate)],
+        };
+        let both = together(&[one("a", &a), one("b", &b)], span(0, 20));
+        assert_eq!(letters(&both, 2), "ox");
+        assert_eq!(both.list[1].causes, ["b: x"]);
+        assert_eq!(letters(&together(&[], span(0, 20)), 2), "xx");
+    }
+
+    #[test]
+    fn nothing_is_known_beyond_what_is_known_of_each() {
+        let (a, mut b) = (gate("oo"), gate("o"));
+        b.cut_off = Some(at(10));
+        let set = Set {
+            require: Require::All,
+            gates: vec![("a", &a), ("b", &b)],
+        };
+        let both = together(&[set], span(0, 20));
+        assert_eq!(both.cut_off, Some(at(10)));
+        assert_eq!(both.list.last().unwrap().span.end, at(10));
+    }
+}
