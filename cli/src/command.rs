@@ -8,6 +8,7 @@ use crate::arguments::{Arguments, Globals};
 use crate::outcome::Outcome;
 
 mod about;
+mod adopt;
 mod audit;
 mod calendar;
 mod check;
@@ -58,6 +59,7 @@ pub(crate) enum Command {
     Wait(wait::Wait),
     Pending(pending::Pending),
     Calendar(calendar::Calendar),
+    Adopt(adopt::Adopt),
     Simulate(simulate::Simulate),
     Lint(lint::Lint),
     Audit(audit::Audit),
@@ -87,6 +89,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Outcome> {
         Command::Calendar(calendar) if calendar.is_offline() => calendar.run_offline(&globals),
         Command::Calendar(calendar) => online(calendar.run(&globals)),
         Command::Simulate(simulate) => simulate.run(&globals),
+        Command::Adopt(adopt) => online(adopt.run(&globals)),
         Command::Pending(pending) => online(pending.run(&globals)),
         Command::Audit(audit) => audit.run(&globals),
         Command::Lint(lint) => lint.run(&globals),

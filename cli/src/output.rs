@@ -41,11 +41,21 @@ pub(crate) fn line(line: impl Display) -> Result<()> {
 /// Writes a value for programs.
 ///
 /// # Errors
-/// Nobody reads on.
+/// Nobody reads on; it cannot be written so.
 pub(crate) fn data(form: Data, value: &impl Serialize) -> Result<()> {
-    match form {
-        Data::Json => line(serde_json::to_string_pretty(value)?),
-        Data::Yaml => text(serde_saphyr::to_string(value).context("cannot write YAML")?),
+    text(form.text(value)?)
+}
+
+impl Data {
+    /// A value in this form, with a line break at its end.
+    ///
+    /// # Errors
+    /// It cannot be written so.
+    pub(crate) fn text(self, value: &impl Serialize) -> Result<String> {
+        Ok(match self {
+            Data::Json => serde_json::to_string_pretty(value)? + "\n",
+            Data::Yaml => serde_saphyr::to_string(value).context("cannot write YAML")?,
+        })
     }
 }
 

@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use sluice_crds::{Approval, GROUP, Gate, GatePolicy, Gatekeeper};
+use sluice_crds::{Approval, GROUP, Gate, GatePolicy, GatedSource, Gatekeeper};
 
 use crate::refusal::{Refusal, Refusals};
 use crate::revision::Revision;
@@ -29,7 +29,7 @@ pub use world::{Remark, Subject, refusals, remarks};
 const VERSION: &str = "v1alpha1";
 
 /// What stands under `kind`.
-const KINDS: &str = "write Gate, Gatekeeper, Approval or GatePolicy";
+const KINDS: &str = "write Gate, Gatekeeper, Approval, GatePolicy or GatedSource";
 
 /// An object that is of interest here.
 #[derive(Clone, Debug)]
@@ -42,6 +42,8 @@ pub enum Object {
     Approval(Box<Approval>),
     /// A GatePolicy.
     GatePolicy(Box<GatePolicy>),
+    /// A GatedSource.
+    GatedSource(Box<GatedSource>),
     /// A Namespace: perhaps selected by a policy.
     Namespace(Box<Namespace>),
     /// A ConfigMap: perhaps the calendar of a gatekeeper, or its list.
@@ -92,6 +94,7 @@ pub fn read(value: &Value) -> Read {
         (GROUP, VERSION, "Gatekeeper") => gatekeeper(value),
         (GROUP, VERSION, "Approval") => approval(value),
         (GROUP, VERSION, "GatePolicy") => gate_policy(value),
+        (GROUP, VERSION, "GatedSource") => gated_source(value),
         (GROUP, VERSION, other) => Read::refused(Refusal::new(
             "kind",
             format!("{GROUP}/{VERSION} has no kind `{other}`"),
@@ -129,6 +132,7 @@ struct Schemas {
     gatekeeper: JSONSchemaProps,
     approval: JSONSchemaProps,
     gate_policy: JSONSchemaProps,
+    gated_source: JSONSchemaProps,
     namespace: JSONSchemaProps,
     config_map: JSONSchemaProps,
 }
@@ -138,6 +142,7 @@ static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| Schemas {
     gatekeeper: schema::of_kind("Gatekeeper"),
     approval: schema::of_kind("Approval"),
     gate_policy: schema::of_kind("GatePolicy"),
+    gated_source: schema::of_kind("GatedSource"),
     namespace: schema::of_namespaces(),
     config_map: schema::of_config_maps(),
 });
@@ -199,6 +204,15 @@ fn gate_policy(value: &Value) -> Read {
     }
     Read {
         object: object.map(|object| Object::GatePolicy(Box::new(object))),
+        mistakes,
+    }
+}
+
+fn gated_source(value: &Value) -> Read {
+    let mut mistakes = metadata::check(value, metadata::LABEL_LENGTH);
+    let object: Option<GatedSource> = typed(&SCHEMAS.gated_source, value, &mut mistakes);
+    Read {
+        object: object.map(|object| Object::GatedSource(Box::new(object))),
         mistakes,
     }
 }

@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::gatekeeper::{self as api, ConfigMapKeyReference, Kind, NotOneKind};
-use sluice_crds::{Approval, Gate, GateSet, GateSpec, Gatekeeper, Subject};
+use sluice_crds::{Approval, Gate, GateSet, GateSpec, GatedSource, Gatekeeper, Subject};
 
 use crate::approval::Authors;
 use crate::calendar::{Calendar, in_config_map};
@@ -134,6 +134,8 @@ pub struct World {
     pub identities: BTreeMap<Key, Identity>,
     /// The approvals.
     pub approvals: BTreeMap<Key, Arc<Approval>>,
+    /// The gated sources: nothing depends on them here.
+    pub sources: BTreeMap<Key, Arc<GatedSource>>,
     /// The gate policies by name. Err: one that cannot be read, and why.
     pub policies: BTreeMap<String, Readable>,
     /// The labels of namespaces.

@@ -52,7 +52,7 @@ pub(crate) struct Check {
     output: Option<Data>,
 }
 
-fn parse_require(text: &str) -> Result<Require, &'static str> {
+pub(super) fn parse_require(text: &str) -> Result<Require, &'static str> {
     match text {
         "all" => Ok(Require::All),
         "oneOf" => Ok(Require::OneOf),

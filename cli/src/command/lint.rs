@@ -41,11 +41,14 @@ impl Lint {
         let refused = findings.iter().filter(|finding| finding.refused).count();
         let warned = findings.len() - refused;
         let world = &input.world;
-        let read = [
+        let mut read = vec![
             count(world.gates.len(), "gate"),
             count(world.gatekeepers.len(), "gatekeeper"),
             count(world.config_maps.len(), "ConfigMap"),
         ];
+        if !world.sources.is_empty() {
+            read.push(count(world.sources.len(), "gated source"));
+        }
         output::note(format_args!(
             "{}: {}, {}",
             read.join(", "),

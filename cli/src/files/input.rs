@@ -232,6 +232,12 @@ impl Input {
                 let known = policies.insert(name.clone(), policy).is_some();
                 (Subject::GatePolicy(name), known)
             }
+            Object::GatedSource(mut source) => {
+                let key = self.key(&mut source.metadata);
+                let sources = &mut self.world.sources;
+                let known = sources.insert(key.clone(), Arc::new(*source)).is_some();
+                (Subject::GatedSource(key), known)
+            }
             Object::Namespace(mut namespace) => {
                 let name = self.key(&mut namespace.metadata).name;
                 let labels = namespace.metadata.labels.unwrap_or_default();

@@ -12,6 +12,7 @@ pub(super) fn called(subject: &Subject) -> String {
         Subject::Gatekeeper(key) => format!("Gatekeeper {key}"),
         Subject::Approval(key) => format!("Approval {key}"),
         Subject::GatePolicy(name) => format!("GatePolicy {name}"),
+        Subject::GatedSource(key) => format!("GatedSource {key}"),
         Subject::Namespace(name) => format!("Namespace {name}"),
         Subject::ConfigMap(key) => format!("ConfigMap {key}"),
     }

@@ -151,3 +151,40 @@ fn the_examples_are_right() {
         .collect();
     assert_eq!(others, [""; 0]);
 }
+
+/// What a gated source names in the same files is looked for there.
+#[test]
+fn a_gated_source_is_read_and_its_gates_are_looked_for() {
+    let source = "apiVersion: sluice.dev/v1alpha1
+kind: GatedSource
+metadata: {name: app, namespace: apps}
+spec:
+  sourceRef: {kind: GitRepository, name: app}
+  target: {name: app-gated}
+  gates:
+    refs:
+    - {name: production}
+    - {name: freeze, namespace: platform}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Gate
+metadata: {name: production, namespace: apps}
+spec: {}
+";
+    let ran = run(&["lint", "-f", "-"], source);
+    let expected = "stdin:10: warning: document 1, GatedSource apps/app: spec.gates.refs[1]: there is \
+                    no Gate platform/freeze in these files, which lets nothing out; add it, unless \
+                    the cluster has it\n";
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), expected), "{ran:?}");
+    let wrong = source
+        .replace("GitRepository", "GitRepo")
+        .replace("refs", "ref");
+    let ran = run(&["lint", "-f", "-"], &wrong);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    for part in [
+        "spec.sourceRef.kind: `GitRepo`",
+        "spec.gates.ref: there is no such field",
+    ] {
+        assert!(ran.out.contains(part), "{ran:?}");
+    }
+}

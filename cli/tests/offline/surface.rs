@@ -34,6 +34,13 @@ fn everything_is_told(#[case] arguments: &[&str], #[case] expected: &str) {
 #[case::vote_without_a_revision(&["approve", "production"])]
 #[case::vote_on_a_cut_commit(&["approve", "production", "-r", "main@sha1:4f2a9c1"])]
 #[case::vote_without_a_cluster(&["reject", "production", "-r", "v1.2.3"])]
+#[case::vote_on_two_revisions(&["approve", "production", "-r", "v1.2.3", "--revision-of", "gs/app"])]
+#[case::adopted_without_a_gate(&["adopt", "kustomization/app"])]
+#[case::adopted_what_is_no_app(&["adopt", "deployment/app", "--gate", "production"])]
+#[case::adopted_at_no_gate(&["adopt", "ks/app", "--gate", "apps/"])]
+#[case::adopted_at_one_gate_twice(&["adopt", "ks/app", "--gate", "a,a"])]
+#[case::forced_without_writing(&["adopt", "ks/app", "--gate", "a", "--force-write"])]
+#[case::days_of_a_source_in_files(&["calendar", "gs/app", "-f", "-"])]
 #[case::no_such_log(&["audit", "/nowhere.log"])]
 #[case::bad_patience(&["open", "production", "--reason", "a", "--timeout", "never"])]
 fn what_cannot_be_told_ends_with_2(#[case] arguments: &[&str]) {
@@ -91,6 +98,7 @@ fn a_calendar_needs_no_cluster() {
 #[case("kubectl-gate sim", "simulate")]
 #[case("kubectl-gate calendar --asc", "--ascii")]
 #[case("kubectl-gate get -o y", "yaml")]
+#[case("kubectl-gate adopt --all", "--all-consumers")]
 #[case("kubectl-gate markdown", "")]
 fn bash_completes(#[case] line: &str, #[case] expected: &str) {
     let script = run(&["completion", "bash"], "").out;

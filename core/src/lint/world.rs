@@ -1,7 +1,7 @@
 //! Objects beside each other: what they name and is not there, what they come to.
 
 use jiff::Timestamp;
-use sluice_crds::{Gate, GatePolicy, Gatekeeper, State};
+use sluice_crds::{Gate, GatePolicy, GatedSource, Gatekeeper, State};
 
 use crate::approval::Authors;
 use crate::calendar::{Calendar, CalendarError};
@@ -26,6 +26,8 @@ pub enum Subject {
     Approval(Key),
     /// A GatePolicy, which is in no namespace.
     GatePolicy(String),
+    /// A GatedSource.
+    GatedSource(Key),
     /// A Namespace.
     Namespace(String),
     /// A ConfigMap.
@@ -61,6 +63,13 @@ pub fn remarks(world: &World, now: Timestamp) -> Vec<Remark> {
         if let Ok(policy) = policy {
             all.policy(name, policy);
         }
+    }
+    for (key, source) in &world.sources {
+        let mut all = Remarks {
+            world,
+            remarks: &mut remarks,
+        };
+        all.source(key, source);
     }
     remarks
 }
@@ -252,6 +261,20 @@ impl Remarks<'_> {
                 let field = format!("spec.gates.refs[{place}]");
                 let what = Refusal::new(field, problem, "add it, unless the cluster has it");
                 self.warn(Subject::GatePolicy(name.to_owned()), what);
+            }
+        }
+    }
+
+    fn source(&mut self, key: &Key, source: &GatedSource) {
+        for (place, reference) in source.spec.gates.refs.iter().enumerate() {
+            let (namespace, name) = (reference.namespace.as_deref(), &reference.name);
+            let named = Key::from_reference(&key.namespace, namespace, name);
+            if !self.world.gates.contains_key(&named) {
+                let problem =
+                    format!("there is no Gate {named} in these files, which lets nothing out");
+                let field = format!("spec.gates.refs[{place}]");
+                let what = Refusal::new(field, problem, "add it, unless the cluster has it");
+                self.warn(Subject::GatedSource(key.clone()), what);
             }
         }
     }

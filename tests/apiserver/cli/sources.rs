@@ -209,8 +209,8 @@ async fn the_days_of_a_source_are_those_of_all_its_gates() -> Result<()> {
     let namespace = stage.namespace();
     for part in [
         &format!("GatedSource {namespace}/quiet is Closed"),
-        &format!("Gate {namespace}/production is Closed"),
-        &format!("Gate {namespace}/nowhere is Closed"),
+        "Gate production is Closed",
+        "Gate nowhere is Closed",
         "there is no such gate",
         "09:00-17:00",
     ] {

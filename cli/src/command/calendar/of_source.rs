@@ -54,7 +54,7 @@ pub(super) fn pictures(seen: &Seen, source: &GatedSource, frame: &Frame, days: u
             .collect(),
     });
     let all = together(&of_sets.collect::<Vec<_>>(), span);
-    let key = Key::of(&source.metadata);
+    let own = Key::of(&source.metadata);
     let picture = |name: String, stretches: Stretches| Picture {
         name,
         zone: zone.clone(),
@@ -62,8 +62,8 @@ pub(super) fn pictures(seen: &Seen, source: &GatedSource, frame: &Frame, days: u
         span,
         stretches,
     };
-    let whole = picture(format!("GatedSource {key}"), all);
-    let mut shown = vec![(Of::Source(key), whole)];
+    let whole = picture(format!("GatedSource {own}"), all);
+    let mut shown = vec![(Of::Source(own.clone()), whole)];
     let mut names: Vec<String> = Vec::new();
     for gate in asked.into_iter().flatten() {
         let key = gate.name.split_once('/');
@@ -75,7 +75,11 @@ pub(super) fn pictures(seen: &Seen, source: &GatedSource, frame: &Frame, days: u
         // The source itself and a policy may ask for the same one.
         if !names.contains(&gate.name) {
             names.push(gate.name.clone());
-            let drawn = picture(format!("Gate {}", gate.name), gate.stretches);
+            let called = match key.namespace == own.namespace {
+                true => format!("Gate {}", key.name),
+                false => format!("Gate {key}"),
+            };
+            let drawn = picture(called, gate.stretches);
             shown.push((Of::Gate(key), drawn));
         }
     }

@@ -32,6 +32,10 @@ fn world(objects: &str) -> World {
                 let name = policy.metadata.name.clone().unwrap();
                 world.policies.insert(name, Ok(Arc::new(*policy)));
             }
+            Object::GatedSource(source) => {
+                let key = Key::of(&source.metadata);
+                world.sources.insert(key, Arc::new(*source));
+            }
             Object::Namespace(_) | Object::Other => {}
         }
     }

@@ -1,0 +1,317 @@
+//! `kubectl gate adopt`
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::Args;
+use kube::ResourceExt;
+use kube::api::Api;
+use serde_json::{Value, json};
+use sluice_crds::flux::FluxKind;
+use sluice_crds::gated_source::SourceKind;
+use sluice_crds::{Duration, Gate, GateReference, GateSet, GatedSource, Require};
+
+use crate::arguments::Globals;
+use crate::cluster::{self, Connection, Consumer, Scope, Use};
+use crate::instant;
+use crate::outcome::Outcome;
+use crate::output::{self, Data};
+
+mod plan;
+mod used;
+mod write;
+
+use plan::{Around, Attempt, Plan, Switch, Wish, plan};
+use used::Used;
+
+/// Put an app that Flux runs behind gates, without an outage
+///
+/// Prints the YAML to apply or to commit: a GatedSource that admits at once what runs, and what
+/// changes of the Kustomization or HelmRelease, which uses the GatedSource's child from then on. A
+/// HelmRelease with spec.chart gets a HelmChart of its own.
+///
+/// With --write, it is applied in an order in which nothing is ever missing: the app goes over once
+/// the child serves what runs.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit codes: 0 it is printed, written, or was so already; 1 the app was not moved: \
+                  the child does not serve what it runs; 2 it cannot be done."
+)]
+pub(crate) struct Adopt {
+    /// Whoever applies the app, as kustomization/NAME or helmrelease/NAME
+    #[arg(value_name = "KIND/NAME", value_parser = parse_consumer)]
+    consumer: (sluice_crds::gated_source::ConsumerKind, String),
+
+    /// The gates that every revision has to pass, with commas between them; those of another
+    /// namespace as NAMESPACE/NAME
+    #[arg(long = "gate", value_name = "NAME", required = true, value_delimiter = ',', value_parser = parse_gate)]
+    gates: Vec<GateReference>,
+
+    /// How the answers of several gates combine
+    #[arg(long, value_name = "HOW", value_parser = super::check::parse_require, default_value = "all")]
+    require: Require,
+
+    /// How far the sources of one gate are spread in time when it opens, such as 10m
+    #[arg(long, value_name = "DURATION")]
+    spread: Option<String>,
+
+    /// The name of the GatedSource [default: that of the app]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// The name of the source that the app uses from then on [default: that of the GatedSource,
+    /// with -gated]
+    #[arg(long, value_name = "NAME")]
+    target: Option<String>,
+
+    /// Move everybody over who uses the same source, not this app alone
+    #[arg(long)]
+    all_consumers: bool,
+
+    /// Apply it
+    #[arg(long)]
+    write: bool,
+
+    /// Apply it also where Flux would revert it, because the object comes from Git
+    #[arg(long, requires = "write")]
+    force_write: bool,
+
+    /// How long to wait until the child serves what runs
+    #[arg(long, value_name = "DURATION", default_value = "5m")]
+    timeout: String,
+}
+
+fn parse_consumer(
+    text: &str,
+) -> Result<(sluice_crds::gated_source::ConsumerKind, String), &'static str> {
+    used::named(text).ok_or("write kustomization/NAME or helmrelease/NAME")
+}
+
+fn parse_gate(text: &str) -> Result<GateReference, &'static str> {
+    let (namespace, name) = match text.split_once('/') {
+        Some((namespace, name)) => (Some(namespace), name),
+        None => (None, text),
+    };
+    if name.is_empty() || name.contains('/') || namespace.is_some_and(str::is_empty) {
+        return Err("write the name of a gate, or NAMESPACE/NAME");
+    }
+    Ok(GateReference {
+        name: name.to_owned(),
+        namespace: namespace.map(str::to_owned),
+    })
+}
+
+impl Adopt {
+    pub(super) async fn run(&self, globals: &Globals) -> Result<Outcome> {
+        let timeout = instant::parse_duration(&self.timeout).context("--timeout")?;
+        let timeout = std::time::Duration::try_from(timeout).context("--timeout")?;
+        let wish = self.wish()?;
+        let connection = cluster::connect(globals, Use::Requests).await?;
+        let around = self.around(&connection).await?;
+        let who = around.consumer.called();
+        let plan = match plan(&wish, &around)? {
+            Attempt::Adopted(source) => {
+                output::line(format_args!(
+                    "{who} is behind gates already: GatedSource {source}"
+                ))?;
+                return Ok(Outcome::Yes);
+            }
+            Attempt::Plan(plan) => plan,
+        };
+        self.check_chart(&connection, &plan).await?;
+        check_child(&connection, &plan).await?;
+        for note in notes(&connection, &plan).await {
+            output::note(format_args!("warning: {note}"));
+        }
+        if !self.write {
+            output::text(printed(&plan)?)?;
+            return Ok(Outcome::Yes);
+        }
+        if let Some(Switch {
+            consumer,
+            managed_by: Some(by),
+            ..
+        }) = plan.switches.iter().find(|it| it.managed_by.is_some())
+            && !self.force_write
+        {
+            bail!(
+                "{} is applied by {by}, which would revert the change; commit what adopt prints \
+                 without --write, or add --force-write",
+                consumer.called()
+            );
+        }
+        write::write(&connection, &plan, timeout).await
+    }
+
+    fn wish(&self) -> Result<Wish> {
+        let spread = self.spread.as_deref();
+        if let Some(spread) = spread {
+            instant::parse_duration(spread).context("--spread")?;
+        }
+        for (n, gate) in self.gates.iter().enumerate() {
+            if self.gates[..n].contains(gate) {
+                bail!("--gate: {} is named twice; name each gate once", gate.name);
+            }
+        }
+        Ok(Wish {
+            gates: GateSet {
+                require: self.require,
+                refs: self.gates.clone(),
+            },
+            spread: spread.map(Duration::from),
+            name: self.name.clone(),
+            target: self.target.clone(),
+            all_consumers: self.all_consumers,
+        })
+    }
+
+    async fn around(&self, connection: &Connection) -> Result<Around> {
+        let (kind, name) = &self.consumer;
+        let here = &connection.namespace;
+        let flux = FluxKind::Consumer(*kind);
+        let object = cluster::flux_object(connection, flux, here, name).await?;
+        let object = object.ok_or_else(|| {
+            anyhow!(
+                "there is no {} `{name}` in the namespace {here}; name another, or another \
+                 namespace with -n",
+                kind.as_str()
+            )
+        })?;
+        let consumer = Consumer {
+            kind: *kind,
+            object,
+        };
+        let used = Used::by(&consumer)?;
+        let upstream =
+            cluster::flux_object(connection, used.kind, &used.namespace, &used.name).await?;
+        let (consumers, note) = cluster::consumers(connection).await?;
+        note.iter().for_each(output::note);
+        Ok(Around {
+            consumer,
+            upstream,
+            consumers,
+            sources: cluster::sources(connection, &Scope::Namespace).await?,
+        })
+    }
+
+    /// Whether there is a HelmChart of that name which is another.
+    async fn check_chart(&self, connection: &Connection, plan: &Plan) -> Result<()> {
+        let Some(chart) = &plan.chart else {
+            return Ok(());
+        };
+        let kind = FluxKind::Source(SourceKind::HelmChart);
+        let name = plan.source.name_any();
+        let known = cluster::flux_object(connection, kind, &connection.namespace, &name).await?;
+        let other = known.filter(|known| {
+            let wanted = chart["spec"].as_object();
+            let has = |(field, value)| known.spec.get(field) == Some(value);
+            !wanted.is_some_and(|wanted| wanted.iter().all(has))
+        });
+        match other {
+            None => Ok(()),
+            Some(_) => bail!(
+                "there is a HelmChart {name} of another content; choose another name with --name"
+            ),
+        }
+    }
+}
+
+/// Whether what is to be the child belongs to somebody else.
+async fn check_child(connection: &Connection, plan: &Plan) -> Result<()> {
+    let (kind, name) = &plan.child;
+    let known = cluster::flux_object(connection, *kind, &connection.namespace, name).await?;
+    let source = plan.source.name_any();
+    match known {
+        Some(known) if cluster::parent(&known) != Some(&source) => bail!(
+            "there is a {} {name} that is no child of GatedSource {source}; choose another name \
+             with --target",
+            kind.as_str()
+        ),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// What to say besides: gates that are not there, who goes around them.
+async fn notes(connection: &Connection, plan: &Plan) -> Vec<String> {
+    let mut notes = plan.notes.clone();
+    for reference in &plan.source.spec.gates.refs {
+        let namespace = reference
+            .namespace
+            .as_ref()
+            .unwrap_or(&connection.namespace);
+        let api: Api<Gate> = Api::namespaced(connection.client.clone(), namespace);
+        if let Ok(None) = api.get_opt(&reference.name).await {
+            let name = &reference.name;
+            notes.push(format!(
+                "there is no gate {namespace}/{name}, so nothing new goes out until there is"
+            ));
+        }
+    }
+    if !plan.bypassing.is_empty() {
+        notes.push(format!(
+            "{} use the source itself and go around the gates; --all-consumers moves them, too",
+            plan.bypassing.join(", ")
+        ));
+    }
+    notes
+}
+
+/// The YAML, with what to do with it.
+fn printed(plan: &Plan) -> Result<String> {
+    let mut documents = Vec::new();
+    if let Some(chart) = &plan.chart {
+        let why = "# The chart, as Flux took it out of the HelmRelease so far: now an object of its own.\n";
+        documents.push(format!("{why}{}", Data::Yaml.text(chart)?));
+    }
+    if plan.exists {
+        let name = plan.source.name_any();
+        output::note(format_args!("GatedSource {name} is there already."));
+    } else {
+        let why = "# Admits at once what runs, and from then on what its gates let pass.\n";
+        documents.push(format!("{why}{}", Data::Yaml.text(&shown(&plan.source))?));
+    }
+    let (kind, child) = &plan.child;
+    for switch in &plan.switches {
+        let (consumer, who) = (&switch.consumer, switch.consumer.called());
+        let mut why = format!(
+            "# Once {} {child} is Ready: {who} uses it.\n",
+            kind.as_str()
+        );
+        why += &match &switch.managed_by {
+            Some(by) => format!("# {by} applies it: change it where that is written.\n"),
+            None => format!(
+                "# Change it where it is written, or: kubectl patch {} --namespace {} --type merge --patch-file FILE\n",
+                used::word(consumer),
+                consumer.namespace()
+            ),
+        };
+        if *kind == FluxKind::ExternalArtifact {
+            why += "# Its controller has to run with --feature-gates=ExternalArtifact=true.\n";
+        }
+        documents.push(format!("{why}{}", Data::Yaml.text(&changed(switch))?));
+    }
+    Ok(documents.join("---\n"))
+}
+
+/// A GatedSource as somebody would write it.
+fn shown(source: &GatedSource) -> Value {
+    let mut shown = json!(source);
+    if let Some(spec) = shown["spec"].as_object_mut() {
+        // The default.
+        spec.remove("deletionPolicy");
+    }
+    shown
+}
+
+/// The part of an object that changes.
+fn changed(switch: &Switch) -> Value {
+    let flux = FluxKind::Consumer(switch.consumer.kind);
+    let metadata = json!({
+        "name": switch.consumer.object.name_any(),
+        "namespace": switch.consumer.namespace(),
+    });
+    json!({
+        "apiVersion": format!("{}/{}", flux.group(), flux.version()),
+        "kind": flux.as_str(),
+        "metadata": metadata,
+        "spec": switch.patch["spec"],
+    })
+}

@@ -1,0 +1,405 @@
+//! What has to be written so that an app goes on as it is, behind gates.
+//!
+//! What comes in: the wish, whoever applies the app, and everything around them. What goes out: a
+//! [`Plan`], or why there is none. No I/O.
+
+use anyhow::{Result, bail};
+use kube::ResourceExt;
+use serde_json::{Map, Value, json};
+use sluice_crds::flux::{FluxKind, FluxObject};
+use sluice_crds::gated_source::{
+    Baseline, Consumer as Runs, ConsumerKind, SourceKind, SourceReference, Strategy, Target,
+};
+use sluice_crds::{Duration, GateSet, GatedSource, GatedSourceSpec};
+
+use super::used::{How, Used};
+use crate::cluster::{self, Consumer};
+
+/// What somebody wants.
+#[derive(Clone, Debug)]
+pub(super) struct Wish {
+    pub(super) gates: GateSet,
+    pub(super) spread: Option<Duration>,
+    /// The name of the GatedSource, where it is given.
+    pub(super) name: Option<String>,
+    /// The name of its child, where it is given.
+    pub(super) target: Option<String>,
+    /// Whether all who use the source are to go over.
+    pub(super) all_consumers: bool,
+}
+
+/// What there is.
+#[derive(Clone, Debug)]
+pub(super) struct Around {
+    /// Whoever applies the app.
+    pub(super) consumer: Consumer,
+    /// The source that it uses. None: there is none of that name.
+    pub(super) upstream: Option<FluxObject>,
+    /// Everybody who uses anything.
+    pub(super) consumers: Vec<Consumer>,
+    /// The GatedSources of the namespace.
+    pub(super) sources: Vec<GatedSource>,
+}
+
+/// What to write, in this order.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    /// A HelmChart of one's own: that of Flux goes with `spec.chart` of the HelmRelease.
+    pub(super) chart: Option<Value>,
+    /// The GatedSource.
+    pub(super) source: GatedSource,
+    /// Whether it is there already.
+    pub(super) exists: bool,
+    /// Its child.
+    pub(super) child: (FluxKind, String),
+    /// Who goes over to the child.
+    pub(super) switches: Vec<Switch>,
+    /// Who goes on using the source itself, and so goes around the gates.
+    pub(super) bypassing: Vec<String>,
+    /// What else there is to say.
+    pub(super) notes: Vec<String>,
+}
+
+/// Somebody who goes over to the child.
+#[derive(Clone, Debug)]
+pub(super) struct Switch {
+    pub(super) consumer: Consumer,
+    /// What changes of it, as a JSON merge patch.
+    pub(super) patch: Value,
+    /// Who would revert the change, because they apply the object from elsewhere.
+    pub(super) managed_by: Option<String>,
+}
+
+/// What an attempt comes to.
+#[derive(Clone, Debug)]
+pub(super) enum Attempt {
+    /// This has to be written.
+    Plan(Box<Plan>),
+    /// The app is behind gates already: those of this GatedSource.
+    Adopted(String),
+}
+
+/// What has to be written.
+///
+/// # Errors
+/// Why it cannot be done, and what can.
+pub(super) fn plan(wish: &Wish, around: &Around) -> Result<Attempt> {
+    let Around {
+        consumer,
+        upstream,
+        consumers,
+        sources,
+    } = around;
+    let who = consumer.called();
+    let used = Used::by(consumer)?;
+    if used.namespace != consumer.namespace() {
+        bail!(
+            "{who} uses {} of another namespace, and a gated source gates sources of its own \
+             namespace alone; move the source to {}, or the {} to {}",
+            used.called(),
+            consumer.namespace(),
+            consumer.kind.as_str(),
+            used.namespace
+        );
+    }
+    let Some(upstream) = upstream else {
+        bail!("{who} uses {}, which is not there", used.called());
+    };
+    if let Some(source) = cluster::parent(upstream) {
+        return Ok(Attempt::Adopted(source.to_owned()));
+    }
+    let (kind, strategy) = gated(&used, &who)?;
+    let known = find(wish, &used, kind, consumer, sources);
+    let name = match (known, &wish.name) {
+        (Some(known), _) => known.name_any(),
+        (None, Some(name)) => name.clone(),
+        (None, None) => consumer.object.name_any(),
+    };
+    let source_ref = SourceReference {
+        kind,
+        name: match used.how {
+            How::Chart(_) => name.clone(),
+            How::Source | How::ChartRef | How::ChartIn => used.name.clone(),
+        },
+    };
+    let target = match known.and_then(|known| known.spec.target.clone()) {
+        Some(target) => target.name,
+        None => wish
+            .target
+            .clone()
+            .unwrap_or_else(|| format!("{name}-gated")),
+    };
+    let child = match strategy {
+        Strategy::Artifact => (FluxKind::ExternalArtifact, target.clone()),
+        Strategy::Pin | Strategy::Suspend => (FluxKind::Source(kind), target.clone()),
+    };
+    if child == (FluxKind::Source(kind), source_ref.name.clone()) {
+        bail!("--target: {target} is the name of the source itself; choose another");
+    }
+    let chart = match &used.how {
+        How::Chart(spec) => Some(own_chart(consumer, spec, &name)),
+        How::Source | How::ChartRef | How::ChartIn => None,
+    };
+    let (going, bypassing): (Vec<&Consumer>, Vec<&Consumer>) =
+        (consumers.iter().filter(|it| uses(it, consumer, &used)))
+            .partition(|it| is(it, consumer) || wish.all_consumers);
+    let switches = going.into_iter().map(|it| switch(it, &child));
+    let switches = switches.collect::<Result<Vec<_>>>()?;
+    let (baseline, notes) = baseline(consumer, &used, upstream, kind);
+    let mut source = GatedSource::new(
+        &name,
+        GatedSourceSpec {
+            source_ref: Some(source_ref),
+            source_refs: Vec::new(),
+            selector: None,
+            strategy,
+            gates: wish.gates.clone(),
+            target: Some(Target { name: target }),
+            revision: None,
+            baseline,
+            spread: wish.spread.clone(),
+            interval: None,
+            deletion_policy: Default::default(),
+            suspend: false,
+        },
+    );
+    source.metadata.namespace = Some(consumer.namespace());
+    if known.is_none() && sources.iter().any(|it| it.name_any() == name) {
+        bail!(
+            "there is a GatedSource {name} that gates something else, or with other gates; choose \
+             another name with --name"
+        );
+    }
+    Ok(Attempt::Plan(Box::new(Plan {
+        chart,
+        exists: known.is_some(),
+        source: known.cloned().unwrap_or(source),
+        child,
+        switches,
+        bypassing: bypassing.into_iter().map(Consumer::called).collect(),
+        notes,
+    })))
+}
+
+/// What is gated, and how.
+fn gated(used: &Used, who: &str) -> Result<(SourceKind, Strategy)> {
+    match (used.kind, &used.how) {
+        (FluxKind::Source(SourceKind::HelmRepository), How::Chart(_)) => {
+            Ok((SourceKind::HelmChart, Strategy::Pin))
+        }
+        (FluxKind::Source(SourceKind::Bucket), How::Source) => {
+            Ok((SourceKind::Bucket, Strategy::Artifact))
+        }
+        (
+            FluxKind::Source(
+                kind @ (SourceKind::GitRepository
+                | SourceKind::OCIRepository
+                | SourceKind::HelmChart),
+            ),
+            How::Source | How::ChartRef | How::ChartIn,
+        ) => Ok((kind, Strategy::Pin)),
+        (FluxKind::Source(SourceKind::Bucket), _) => bail!(
+            "{who} takes its chart from {}, and a chart cannot be read from an ExternalArtifact \
+             that way; put the chart into a Git or Helm repository, or into a registry",
+            used.called()
+        ),
+        (FluxKind::ExternalArtifact, _) => bail!(
+            "{who} uses {}, which another controller serves; gate the source that it is made of",
+            used.called()
+        ),
+        _ => bail!("{who} uses {}, which cannot be gated", used.called()),
+    }
+}
+
+/// The GatedSource that does already what is wanted.
+fn find<'a>(
+    wish: &Wish,
+    used: &Used,
+    kind: SourceKind,
+    consumer: &Consumer,
+    sources: &'a [GatedSource],
+) -> Option<&'a GatedSource> {
+    let upstream = match used.how {
+        How::Chart(_) => wish
+            .name
+            .clone()
+            .unwrap_or_else(|| consumer.object.name_any()),
+        How::Source | How::ChartRef | How::ChartIn => used.name.clone(),
+    };
+    sources.iter().find(|known| {
+        let of = known.spec.source_ref.as_ref();
+        let named = wish
+            .name
+            .as_ref()
+            .is_none_or(|name| *name == known.name_any());
+        let target = known.spec.target.as_ref().map(|target| &target.name);
+        let aimed = wish.target.is_none() || wish.target.as_ref() == target;
+        named
+            && aimed
+            && of.is_some_and(|of| (of.kind, &of.name) == (kind, &upstream))
+            && known.spec.strategy != Strategy::Suspend
+            && known.spec.gates == wish.gates
+            && known.spec.spread == wish.spread
+    })
+}
+
+/// Whether `other` uses what `consumer` uses. A chart of a Helm repository is the HelmRelease's own.
+fn uses(other: &Consumer, consumer: &Consumer, used: &Used) -> bool {
+    let same = || {
+        Used::by(other).is_ok_and(|it| {
+            (it.kind, it.name, it.namespace)
+                == (used.kind, used.name.clone(), used.namespace.clone())
+        })
+    };
+    match used.how {
+        How::Chart(_) => is(other, consumer),
+        How::Source | How::ChartRef | How::ChartIn => is(other, consumer) || same(),
+    }
+}
+
+fn is(one: &Consumer, other: &Consumer) -> bool {
+    one.kind == other.kind
+        && one.namespace() == other.namespace()
+        && one.object.name_any() == other.object.name_any()
+}
+
+fn switch(consumer: &Consumer, (kind, name): &(FluxKind, String)) -> Result<Switch> {
+    let used = Used::by(consumer)?;
+    let reference = match used.namespace == consumer.namespace() {
+        true => json!({"kind": kind.as_str(), "name": name}),
+        false => json!({"kind": kind.as_str(), "name": name, "namespace": used.namespace}),
+    };
+    let spec = match used.how {
+        How::Source => json!({"sourceRef": reference}),
+        How::ChartRef => json!({"chartRef": reference}),
+        How::ChartIn => json!({"chart": {"spec": {"sourceRef": reference}}}),
+        How::Chart(_) => json!({"chart": null, "chartRef": reference}),
+    };
+    Ok(Switch {
+        managed_by: managed_by(&consumer.object),
+        consumer: consumer.clone(),
+        patch: json!({"spec": spec}),
+    })
+}
+
+/// Who applies the object from elsewhere.
+fn managed_by(object: &FluxObject) -> Option<String> {
+    let kinds = [
+        ("Kustomization", "kustomize.toolkit.fluxcd.io"),
+        ("HelmRelease", "helm.toolkit.fluxcd.io"),
+    ];
+    kinds.into_iter().find_map(|(kind, domain)| {
+        let label = |key: &str| object.labels().get(&format!("{domain}/{key}"));
+        let (name, namespace) = (label("name")?, label("namespace")?);
+        Some(format!("{kind} {namespace}/{name}"))
+    })
+}
+
+/// The HelmChart that Flux makes of a HelmRelease, as one of its own.
+fn own_chart(consumer: &Consumer, template: &Map<String, Value>, name: &str) -> Value {
+    const COPIED: [&str; 6] = [
+        "chart",
+        "version",
+        "reconcileStrategy",
+        "valuesFiles",
+        "ignoreMissingValuesFiles",
+        "verify",
+    ];
+    let copied = COPIED.iter().filter_map(|&field| {
+        let value = template.get(field)?;
+        Some((field.to_owned(), value.clone()))
+    });
+    let mut spec: Map<String, Value> = copied.collect();
+    let of = |field: &str| template.get("sourceRef")?.get(field).cloned();
+    let reference = json!({"kind": of("kind"), "name": of("name")});
+    spec.insert("sourceRef".to_owned(), reference);
+    let interval = template
+        .get("interval")
+        .or(consumer.object.spec.get("interval"));
+    spec.extend(interval.map(|interval| ("interval".to_owned(), interval.clone())));
+    json!({
+        "apiVersion": "source.toolkit.fluxcd.io/v1",
+        "kind": "HelmChart",
+        "metadata": {"name": name, "namespace": consumer.namespace()},
+        "spec": spec,
+    })
+}
+
+/// What somebody runs.
+pub(super) fn runs(consumer: &Consumer) -> Option<&str> {
+    let status = &consumer.object.status;
+    match consumer.kind {
+        ConsumerKind::Kustomization => status.last_applied_revision.as_deref(),
+        ConsumerKind::HelmRelease => {
+            let deployed = |it: &&_| is_deployed(it);
+            let release = status.history.iter().find(deployed)?;
+            Some(&release.chart_version)
+        }
+    }
+}
+
+fn is_deployed(release: &sluice_crds::flux::Release) -> bool {
+    release.status.as_deref() == Some("deployed")
+}
+
+/// Whether what somebody runs is told in the words of the source: a HelmRelease knows the version of
+/// a chart alone.
+pub(super) fn tells(consumer: &Consumer, kind: SourceKind) -> bool {
+    consumer.kind == ConsumerKind::Kustomization || kind == SourceKind::HelmChart
+}
+
+fn baseline(
+    consumer: &Consumer,
+    used: &Used,
+    upstream: &FluxObject,
+    kind: SourceKind,
+) -> (Option<Baseline>, Vec<String>) {
+    let who = consumer.called();
+    let mut notes = Vec::new();
+    if upstream.spec.get("type") == Some(&"oci".into()) {
+        notes.push(format!(
+            "the charts of {} can be moved under their versions; an OCIRepository with chartRef is \
+             pinned by digest",
+            used.called()
+        ));
+    }
+    if runs(consumer).is_none() {
+        notes.push(format!(
+            "{who} has applied nothing yet, so the first revision has to pass the gates, too"
+        ));
+        return (None, notes);
+    }
+    if tells(consumer, kind) {
+        let from = Runs {
+            kind: consumer.kind,
+            name: consumer.object.name_any(),
+            namespace: None,
+        };
+        let baseline = Baseline {
+            from: Some(from),
+            revision: None,
+        };
+        return (Some(baseline), notes);
+    }
+    let revision = upstream.status.artifact.as_ref();
+    let revision = revision.map(|artifact| artifact.revision.clone());
+    notes.push(match &revision {
+        Some(revision) => format!(
+            "{who} does not say which revision it runs; {revision}, which {} serves now, is taken \
+             for it",
+            used.called()
+        ),
+        None => format!(
+            "{} serves nothing, so nothing is admitted at once",
+            used.called()
+        ),
+    });
+    let baseline = revision.map(|revision| Baseline {
+        from: None,
+        revision: Some(revision),
+    });
+    (baseline, notes)
+}
+
+#[cfg(test)]
+mod tests;

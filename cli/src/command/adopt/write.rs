@@ -1,0 +1,232 @@
+//! Writes a plan in an order in which nothing is ever missing.
+//!
+//! The GatedSource comes first, and its controller makes the child of it. The app goes over once the
+//! child serves what the app runs: it finds the same files at another place, and changes nothing.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use kube::ResourceExt;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use serde_json::json;
+use sluice_core::revision::Revision;
+use sluice_crds::GatedSource;
+use sluice_crds::flux::{FluxKind, FluxObject};
+
+use super::super::force::FIELD_MANAGER;
+use super::super::source::short;
+use super::plan::{Plan, Switch, runs, tells};
+use crate::cluster::{self, Connection, Consumer, explain, explain_flux};
+use crate::outcome::Outcome;
+use crate::output;
+
+/// How soon everything is looked at again. It is not watched: who may write it need not have the
+/// right to.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// Writes it, waiting at most so long for the child.
+pub(super) async fn write(
+    connection: &Connection,
+    plan: &Plan,
+    patience: Duration,
+) -> Result<Outcome> {
+    chart(connection, plan).await?;
+    source(connection, plan).await?;
+    let waited = tokio::time::timeout(patience, served(connection, plan)).await;
+    let name = plan.source.name_any();
+    let serves = match waited {
+        Ok(Served::Revision(serves)) => serves,
+        Ok(Served::Never(why)) => {
+            output::line(format_args!("GatedSource {name} is stalled: {why}"))?;
+            return Ok(unmoved(plan));
+        }
+        Err(_) => {
+            output::line(format_args!("the child is not ready after {patience:?}"))?;
+            return Ok(unmoved(plan));
+        }
+    };
+    let mut ready = Vec::new();
+    for switch in &plan.switches {
+        let consumer = now(connection, &switch.consumer).await?;
+        if let Some(runs) = differs(plan, &consumer, &serves) {
+            output::line(format_args!(
+                "{} runs {}, and the child serves {}: it would be taken back",
+                consumer.called(),
+                short(&runs),
+                short(&serves)
+            ))?;
+            output::note(format_args!(
+                "let {} pass the gates, or delete GatedSource {name} with its child and adopt anew",
+                short(&runs)
+            ));
+            return Ok(unmoved(plan));
+        }
+        ready.push((switch, consumer));
+    }
+    for (switch, consumer) in ready {
+        patch(connection, plan, switch, &consumer).await?;
+    }
+    Ok(Outcome::Yes)
+}
+
+fn unmoved(plan: &Plan) -> Outcome {
+    for switch in &plan.switches {
+        let who = switch.consumer.called();
+        output::note(format_args!(
+            "{who} is as it was; run this again once that is mended"
+        ));
+    }
+    Outcome::No
+}
+
+async fn chart(connection: &Connection, plan: &Plan) -> Result<()> {
+    let Some(chart) = &plan.chart else {
+        return Ok(());
+    };
+    let kind = FluxKind::Source(sluice_crds::gated_source::SourceKind::HelmChart);
+    let api = cluster::flux(&connection.client, kind, &connection.namespace);
+    let name = plan.source.name_any();
+    let parameters = PatchParams::apply(FIELD_MANAGER);
+    let applied = api.patch(&name, &parameters, &Patch::Apply(chart)).await;
+    applied.map_err(|error| explain_flux(error, &format!("write the HelmChart {name}")))?;
+    output::line(format_args!("HelmChart {name} is written"))
+}
+
+async fn source(connection: &Connection, plan: &Plan) -> Result<()> {
+    let name = plan.source.name_any();
+    if plan.exists {
+        return output::line(format_args!("GatedSource {name} is there already"));
+    }
+    let api: Api<GatedSource> = Api::namespaced(connection.client.clone(), &connection.namespace);
+    let own = PostParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PostParams::default()
+    };
+    let created = api.create(&own, &plan.source).await;
+    created.map_err(|error| explain(error, &format!("write the GatedSource {name}")))?;
+    output::line(format_args!("GatedSource {name} is written"))
+}
+
+/// What waiting for a child comes to.
+enum Served {
+    /// It serves this.
+    Revision(String),
+    /// Somebody has to mend something first.
+    Never(String),
+}
+
+/// Waits until the child serves something, telling what is awaited each time that it changes.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "looks again every now and then: who writes sources need not have the right to watch"
+)]
+async fn served(connection: &Connection, plan: &Plan) -> Served {
+    let mut told = String::new();
+    loop {
+        let awaited = match look(connection, plan).await {
+            Ok(Look::Served(served)) => return served,
+            Ok(Look::Awaited(awaited)) => awaited,
+            Err(error) => error.to_string(),
+        };
+        if awaited != told {
+            output::note(format_args!("waiting: {awaited}"));
+            told = awaited;
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}
+
+enum Look {
+    Served(Served),
+    Awaited(String),
+}
+
+async fn look(connection: &Connection, plan: &Plan) -> Result<Look> {
+    let name = plan.source.name_any();
+    let source = cluster::source(connection, &name).await?;
+    let status = source.status.clone().unwrap_or_default();
+    let condition = |kind: &str| status.conditions.iter().find(|it| it.type_ == kind);
+    let stalled = condition("Stalled").filter(|it| it.status == "True");
+    if status.observed_generation != source.metadata.generation {
+        let awaited = format!("for the controller to look at GatedSource {name}");
+        return Ok(Look::Awaited(awaited));
+    }
+    if let Some(stalled) = stalled {
+        return Ok(Look::Served(Served::Never(stalled.message.clone())));
+    }
+    let (kind, child) = &plan.child;
+    let found = cluster::flux_object(connection, *kind, &connection.namespace, child).await?;
+    let serves = found.as_ref().filter(|it| is_ready(it));
+    let serves = serves.and_then(|it| it.status.artifact.as_ref());
+    match (&status.admitted, serves) {
+        (Some(_), Some(artifact)) => Ok(Look::Served(Served::Revision(artifact.revision.clone()))),
+        _ => {
+            let ready = condition("Ready").map(|it| it.message.as_str());
+            let said = ready.unwrap_or("nothing is said of it yet");
+            Ok(Look::Awaited(format!(
+                "for {} {child}: {said}",
+                kind.as_str()
+            )))
+        }
+    }
+}
+
+fn is_ready(object: &FluxObject) -> bool {
+    let status = &object.status;
+    let of_now = status.observed_generation.is_none()
+        || status.observed_generation == object.metadata.generation;
+    let ready = |it: &&_| is_true(it);
+    of_now && status.conditions.iter().any(|it| ready(&it))
+}
+
+fn is_true(condition: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition) -> bool {
+    condition.type_ == "Ready" && condition.status == "True"
+}
+
+/// A consumer as it is now.
+async fn now(connection: &Connection, consumer: &Consumer) -> Result<Consumer> {
+    let (kind, namespace) = (FluxKind::Consumer(consumer.kind), consumer.namespace());
+    let name = consumer.object.name_any();
+    let object = cluster::flux_object(connection, kind, &namespace, &name).await?;
+    let Some(object) = object else {
+        bail!("{} went away", consumer.called());
+    };
+    Ok(Consumer {
+        kind: consumer.kind,
+        object,
+    })
+}
+
+/// What a consumer runs, where that is something else than the child serves.
+fn differs(plan: &Plan, consumer: &Consumer, serves: &str) -> Option<String> {
+    let source = plan.source.spec.source_ref.as_ref()?;
+    let runs = runs(consumer).filter(|_| tells(consumer, source.kind))?;
+    let same = match (Revision::parse(runs), Revision::parse(serves)) {
+        (Ok(runs), Ok(serves)) => runs.is(&serves),
+        _ => runs == serves,
+    };
+    (!same).then(|| runs.to_owned())
+}
+
+async fn patch(
+    connection: &Connection,
+    plan: &Plan,
+    switch: &Switch,
+    consumer: &Consumer,
+) -> Result<()> {
+    let kind = FluxKind::Consumer(consumer.kind);
+    let api = cluster::flux(&connection.client, kind, &consumer.namespace());
+    let mut patch = switch.patch.clone();
+    // Onto what was looked at.
+    patch["metadata"] = json!({"resourceVersion": consumer.object.resource_version()});
+    let parameters = PatchParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let name = consumer.object.name_any();
+    let patched = api.patch(&name, &parameters, &Patch::Merge(&patch)).await;
+    let who = consumer.called();
+    patched.map_err(|error| explain_flux(error, &format!("change {who}")))?;
+    let (kind, child) = &plan.child;
+    output::line(format_args!("{who} uses {} {child} now", kind.as_str()))
+}
