@@ -3,8 +3,8 @@
 //! What comes in: an object as it was written, as a JSON value. What goes out: the object, and
 //! every mistake in it with its field and the remedy. The schema is that of the
 //! CustomResourceDefinitions; their rules (CEL) are not run but have a counterpart each in
-//! [`crate::gate::check`], [`crate::gatekeeper::check`] and [`crate::gate_policy::check`], which a
-//! test makes sure of.
+//! [`crate::gate::check`], [`crate::gatekeeper::check`], [`crate::gate_policy::check`] and
+//! [`crate::gated_source::check`], which a test makes sure of.
 
 use std::sync::LazyLock;
 
@@ -16,7 +16,7 @@ use sluice_crds::{Approval, GROUP, Gate, GatePolicy, GatedSource, Gatekeeper};
 
 use crate::refusal::{Refusal, Refusals};
 use crate::revision::Revision;
-use crate::{gate, gate_policy, gatekeeper};
+use crate::{gate, gate_policy, gated_source, gatekeeper};
 
 mod force;
 pub(crate) mod metadata;
@@ -94,7 +94,7 @@ pub fn read(value: &Value) -> Read {
         (GROUP, VERSION, "Gatekeeper") => gatekeeper(value),
         (GROUP, VERSION, "Approval") => approval(value),
         (GROUP, VERSION, "GatePolicy") => gate_policy(value),
-        (GROUP, VERSION, "GatedSource") => gated_source(value),
+        (GROUP, VERSION, "GatedSource") => source(value),
         (GROUP, VERSION, other) => Read::refused(Refusal::new(
             "kind",
             format!("{GROUP}/{VERSION} has no kind `{other}`"),
@@ -208,9 +208,12 @@ fn gate_policy(value: &Value) -> Read {
     }
 }
 
-fn gated_source(value: &Value) -> Read {
+fn source(value: &Value) -> Read {
     let mut mistakes = metadata::check(value, metadata::LABEL_LENGTH);
     let object: Option<GatedSource> = typed(&SCHEMAS.gated_source, value, &mut mistakes);
+    if let Some(Err(refusals)) = object.as_ref().map(gated_source::check) {
+        add(&mut mistakes, refusals);
+    }
     Read {
         object: object.map(|object| Object::GatedSource(Box::new(object))),
         mistakes,

@@ -7,11 +7,12 @@ use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use serde::Serialize;
 use sluice_core::gate::Identity;
+use sluice_core::gated_source;
 use sluice_core::simulate::{Key, Scene};
 use sluice_core::span::Span;
 
+use super::input;
 use super::simulate::{Change, changes};
-use super::{input, source};
 use crate::arguments::Globals;
 use crate::clock;
 use crate::cluster::{self, Connection, Scope, Use};
@@ -159,7 +160,7 @@ impl Calendar {
         }
         for name in sources.iter().filter_map(|name| cluster::source_name(name)) {
             let source = cluster::source(&connection, &name).await?;
-            let subject = source::subject(&source, None);
+            let subject = gated_source::subject(&source, None);
             let scope = Scope::Of(Box::new(source.clone()), Box::new(subject));
             let seen = cluster::load(&connection, &scope, self.trust_unverified_identity).await?;
             let frame = self.frame(&connection, zone.as_ref()).await?;

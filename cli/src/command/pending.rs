@@ -8,6 +8,7 @@ use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
 use sluice_core::Now;
+use sluice_core::gated_source::KIND;
 use sluice_core::question::Question;
 use sluice_core::revision::Revision;
 use sluice_core::simulate::Key;
@@ -22,8 +23,6 @@ use crate::instant::age;
 use crate::outcome::Outcome;
 use crate::output::{self, Data};
 
-/// The kind of gated sources.
-const SOURCE: &str = "GatedSource";
 /// The condition of one whose gates hold something back.
 const BLOCKED: &str = "Blocked";
 
@@ -88,9 +87,7 @@ impl Pending {
         match cluster::waiting(&connection, &scope, now.at).await {
             Ok((asking, note)) => {
                 // Gated sources say themselves what they wait with.
-                let others = asking
-                    .into_iter()
-                    .filter(|it| !(listed && it.kind == SOURCE));
+                let others = asking.into_iter().filter(|it| !(listed && it.kind == KIND));
                 rows.extend(others.map(Row::from));
                 note.iter().for_each(output::note);
             }
@@ -106,7 +103,7 @@ impl Pending {
         for source in &sources {
             let name = Key::of(&source.metadata);
             for warning in source::warnings(source) {
-                output::note(format_args!("warning: {SOURCE} {name} is {warning}"));
+                output::note(format_args!("warning: {KIND} {name} is {warning}"));
             }
         }
         Ok(Outcome::Yes)
@@ -192,7 +189,7 @@ fn held(source: &GatedSource) -> Option<Row> {
     let key = Key::of(&source.metadata);
     Some(Row {
         namespace: key.namespace,
-        what: format!("{SOURCE}/{}", key.name),
+        what: format!("{KIND}/{}", key.name),
         revision: pending.map(|pending| pending.revision.clone()),
         gates: decided.map(|it| it.decided_by.clone()).unwrap_or_default(),
         since,

@@ -1,68 +1,19 @@
-//! What several commands say of a gated source: what it wants to do, what it has made, what waits.
+//! What several commands say of a gated source: what waits, what its gates say of it, what is wrong.
 
 use sluice_core::Now;
+use sluice_core::gated_source::subject;
 use sluice_core::question::Question;
 use sluice_core::revision::Revision;
-use sluice_core::simulate::Key;
-use sluice_crds::flux::FluxKind;
-use sluice_crds::gated_source::{Admitted, Candidate, Part, SourceKind, Strategy, Target};
-use sluice_crds::{Decision, GatedSource, Subject};
+use sluice_crds::gated_source::{Admitted, Candidate, Part};
+use sluice_crds::{Decision, GatedSource};
 
 use crate::cluster::Seen;
 
-/// What a gated source wants to do.
-const ACTION: &str = "admit";
 /// As many digits of a digest as tell revisions apart.
 const DIGITS: usize = 12;
 
 /// Conditions of which people want to know whatever else they look at.
 pub(super) const WARNINGS: [&str; 3] = ["Bypassed", "SelfGated", "Stalled"];
-
-/// Who wants to let `revision` out, or any.
-pub(super) fn subject(source: &GatedSource, revision: Option<&str>) -> Subject {
-    let key = Key::of(&source.metadata);
-    Subject {
-        kind: "GatedSource".to_owned(),
-        namespace: key.namespace,
-        name: Some(key.name),
-        action: ACTION.to_owned(),
-        revision: revision.map(str::to_owned),
-    }
-}
-
-/// A source that is gated by name, and the child that is made of it.
-pub(super) struct Member {
-    pub(super) kind: SourceKind,
-    pub(super) name: String,
-    /// None: the strategy makes none.
-    pub(super) child: Option<(FluxKind, String)>,
-}
-
-/// The sources that a gated source names.
-pub(super) fn members(source: &GatedSource) -> Vec<Member> {
-    let spec = &source.spec;
-    let own = Key::of(&source.metadata).name;
-    let named = |target: &Option<Target>| target.as_ref().map(|target| target.name.clone());
-    let child = |kind, name| match spec.strategy {
-        Strategy::Pin => Some((FluxKind::Source(kind), name)),
-        Strategy::Artifact => Some((FluxKind::ExternalArtifact, name)),
-        Strategy::Suspend => None,
-    };
-    let one = spec.source_ref.iter().map(|it| Member {
-        kind: it.kind,
-        name: it.name.clone(),
-        child: child(it.kind, named(&spec.target).unwrap_or_else(|| own.clone())),
-    });
-    let several = spec.source_refs.iter().map(|it| {
-        let target = named(&it.target).unwrap_or_else(|| format!("{own}-{}", it.name));
-        Member {
-            kind: it.kind,
-            name: it.name.clone(),
-            child: child(it.kind, target),
-        }
-    });
-    one.chain(several).collect()
-}
 
 /// What of a candidate has not gone out yet: what the gates are asked about.
 fn fresh<'a>(candidate: &'a Candidate, admitted: Option<&Admitted>) -> Vec<&'a Part> {

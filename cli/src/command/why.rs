@@ -3,11 +3,11 @@
 use anyhow::{Context, Result};
 use clap::Args;
 use sluice_core::Now;
+use sluice_core::gated_source;
 use sluice_core::simulate::{Decision, Key};
 use sluice_crds::Subject;
 
 use super::about::{self, About, Asker};
-use super::source;
 use crate::arguments::Globals;
 use crate::cluster::{self, Connection, Scope, Seen, Use};
 use crate::explain;
@@ -59,7 +59,7 @@ impl Why {
         }
         for name in sources.iter().filter_map(|name| cluster::source_name(name)) {
             let source = cluster::source(&connection, &name).await?;
-            let subject = source::subject(&source, None);
+            let subject = gated_source::subject(&source, None);
             let scope = Scope::Of(Box::new(source.clone()), Box::new(subject));
             let seen = self.load(&connection, &scope).await?;
             let around = of_source::around(&connection, &source).await;

@@ -3,11 +3,11 @@
 //! What comes in: the GatedSource, its gates and policies. What goes out: a picture of all of them
 //! together, and one of each.
 
+use sluice_core::gated_source::{self, KIND};
 use sluice_core::simulate::{Key, Scene, Set, Stretches, together};
 use sluice_core::{Now, Question, Reason};
 use sluice_crds::GatedSource;
 
-use super::super::source;
 use super::{Frame, Of, Shown};
 use crate::cluster::{Asked, Seen};
 use crate::instant::Zone;
@@ -23,7 +23,7 @@ struct Gate {
 /// The pictures: that of all together is the first.
 pub(super) fn pictures(seen: &Seen, source: &GatedSource, frame: &Frame, days: u16) -> Vec<Shown> {
     let question = Question::new(Now::given(frame.now), None);
-    let subject = source::subject(source, None);
+    let subject = gated_source::subject(source, None);
     let sets = seen.sets(&source.spec.gates, &subject, question);
     let scenes: Vec<(Key, Scene)> = scenes(seen, &sets, frame);
     let (zone, span) = frame.of(|| zone(&scenes), days);
@@ -62,7 +62,7 @@ pub(super) fn pictures(seen: &Seen, source: &GatedSource, frame: &Frame, days: u
         span,
         stretches,
     };
-    let whole = picture(format!("GatedSource {own}"), all);
+    let whole = picture(format!("{KIND} {own}"), all);
     let mut shown = vec![(Of::Source(own.clone()), whole)];
     let mut names: Vec<String> = Vec::new();
     for gate in asked.into_iter().flatten() {

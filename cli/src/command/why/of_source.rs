@@ -6,6 +6,7 @@
 use anyhow::Result;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::ListParams;
+use sluice_core::gated_source::{self, KIND};
 use sluice_core::revision::Revision;
 use sluice_core::simulate::Key;
 use sluice_core::{Now, Question, words};
@@ -13,7 +14,7 @@ use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{Admitted, Candidate, Origin, Strategy, marks};
 use sluice_crds::{Decision, GatedSource, GatedSourceStatus, State};
 
-use super::super::source::{self, Member, short};
+use super::super::source::{self, short};
 use crate::cluster::{self, Connection, Seen, explain_flux};
 use crate::explain::{self, Branch};
 use crate::output;
@@ -32,8 +33,12 @@ pub(super) struct Around {
 /// The children of a gated source; where it makes none, the sources that it suspends.
 pub(super) async fn around(connection: &Connection, source: &GatedSource) -> Vec<Around> {
     let mut around = Vec::new();
-    for Member { kind, name, child } in source::members(source) {
-        let (kind, name) = child.unwrap_or((FluxKind::Source(kind), name));
+    for wanted in gated_source::wanted(source) {
+        let kind = wanted.child(source.spec.strategy);
+        let name = match source.spec.strategy {
+            Strategy::Pin | Strategy::Artifact => wanted.target,
+            Strategy::Suspend => wanted.name,
+        };
         let object = cluster::flux_object(connection, kind, &connection.namespace, &name).await;
         around.push(Around { kind, name, object });
     }
@@ -70,7 +75,7 @@ pub(super) fn told(seen: &Seen, source: &GatedSource, around: &[Around], now: No
         Some(candidate) => source::decide(seen, source, candidate, now),
         None => source::ask(seen, source, None, now),
     };
-    let name = format!("GatedSource {}", Key::of(&source.metadata));
+    let name = format!("{KIND} {}", Key::of(&source.metadata));
     let mut text = head(&name, source, newest, &decision);
     text += &explain::branches(&branches(seen, source, &status, around, now));
     let revision = decision.subject.revision.as_deref();
@@ -144,12 +149,15 @@ fn branches(
 
 /// What it is for.
 fn purpose(source: &GatedSource) -> String {
-    let members = source::members(source);
-    let each = members.iter().map(|Member { kind, name, child }| {
-        let source = format!("{} {name}", kind.as_str());
-        match child {
-            Some((kind, child)) => format!("{source} as {} {child}", kind.as_str()),
-            None => source,
+    let strategy = source.spec.strategy;
+    let wanted = gated_source::wanted(source);
+    let each = wanted.iter().map(|it| {
+        let source = format!("{} {}", it.kind.as_str(), it.name);
+        match strategy {
+            Strategy::Suspend => source,
+            Strategy::Pin | Strategy::Artifact => {
+                format!("{source} as {} {}", it.child(strategy).as_str(), it.target)
+            }
         }
     });
     let mut named = each.collect::<Vec<_>>().join(", ");
@@ -159,7 +167,7 @@ fn purpose(source: &GatedSource) -> String {
             FluxKind::Source(selector.kind).plural()
         );
     }
-    match source.spec.strategy {
+    match strategy {
         Strategy::Pin => format!("pins {named}"),
         Strategy::Artifact => format!("serves {named}"),
         Strategy::Suspend => format!("suspends {named} while its gates are closed"),
