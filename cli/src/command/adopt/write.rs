@@ -24,6 +24,9 @@ use crate::output;
 /// right to.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
+/// How often a change is tried that others come in between of.
+const TRIES: u32 = 5;
+
 /// Writes it, waiting at most so long for the child.
 pub(super) async fn write(
     connection: &Connection,
@@ -45,28 +48,39 @@ pub(super) async fn write(
             return Ok(unmoved(plan));
         }
     };
-    let mut ready = Vec::new();
     for switch in &plan.switches {
         let consumer = now(connection, &switch.consumer).await?;
         if let Some(runs) = differs(plan, &consumer, &serves) {
-            output::line(format_args!(
-                "{} runs {}, and the child serves {}: it would be taken back",
-                consumer.called(),
-                short(&runs),
-                short(&serves)
-            ))?;
-            output::note(format_args!(
-                "let {} pass the gates, or delete GatedSource {name} with its child and adopt anew",
-                short(&runs)
-            ));
+            taken_back(plan, &consumer, &runs, &serves)?;
             return Ok(unmoved(plan));
         }
-        ready.push((switch, consumer));
     }
-    for (switch, consumer) in ready {
-        patch(connection, plan, switch, &consumer).await?;
+    for switch in &plan.switches {
+        if !moved(connection, plan, switch, &serves).await? {
+            return Ok(Outcome::No);
+        }
     }
     Ok(Outcome::Yes)
+}
+
+/// Says why somebody stays: it would go back to an older revision.
+fn taken_back(plan: &Plan, consumer: &Consumer, runs: &str, serves: &str) -> Result<()> {
+    let name = plan.source.name_any();
+    output::line(format_args!(
+        "{} runs {}, and the child serves {}: it would be taken back",
+        consumer.called(),
+        short(runs),
+        short(serves)
+    ))?;
+    let otherwise = match plan.exists {
+        true => String::new(),
+        false => format!(", or delete GatedSource {name} with its child and adopt anew"),
+    };
+    output::note(format_args!(
+        "let {} pass the gates first{otherwise}",
+        short(runs)
+    ));
+    Ok(())
 }
 
 fn unmoved(plan: &Plan) -> Outcome {
@@ -208,25 +222,41 @@ fn differs(plan: &Plan, consumer: &Consumer, serves: &str) -> Option<String> {
     (!same).then(|| runs.to_owned())
 }
 
-async fn patch(
+/// Has somebody use the child, onto what was looked at: whoever writes in between is looked at again.
+/// Returns whether it was done.
+async fn moved(
     connection: &Connection,
     plan: &Plan,
     switch: &Switch,
-    consumer: &Consumer,
-) -> Result<()> {
-    let kind = FluxKind::Consumer(consumer.kind);
-    let api = cluster::flux(&connection.client, kind, &consumer.namespace());
-    let mut patch = switch.patch.clone();
-    // Onto what was looked at.
-    patch["metadata"] = json!({"resourceVersion": consumer.object.resource_version()});
+    serves: &str,
+) -> Result<bool> {
+    let kind = FluxKind::Consumer(switch.consumer.kind);
+    let api = cluster::flux(&connection.client, kind, &switch.consumer.namespace());
+    let (name, who) = (switch.consumer.object.name_any(), switch.consumer.called());
     let parameters = PatchParams {
         field_manager: Some(FIELD_MANAGER.to_owned()),
         ..PatchParams::default()
     };
-    let name = consumer.object.name_any();
-    let patched = api.patch(&name, &parameters, &Patch::Merge(&patch)).await;
-    let who = consumer.called();
-    patched.map_err(|error| explain_flux(error, &format!("change {who}")))?;
+    let mut tries = 1;
+    loop {
+        let consumer = now(connection, &switch.consumer).await?;
+        if let Some(runs) = differs(plan, &consumer, serves) {
+            taken_back(plan, &consumer, &runs, serves)?;
+            return Ok(false);
+        }
+        let mut patch = switch.patch.clone();
+        patch["metadata"] = json!({"resourceVersion": consumer.object.resource_version()});
+        match api.patch(&name, &parameters, &Patch::Merge(&patch)).await {
+            Ok(_) => break,
+            Err(error) if tries < TRIES && is_conflict(&error) => tries += 1,
+            Err(error) => return Err(explain_flux(error, &format!("change {who}"))),
+        }
+    }
     let (kind, child) = &plan.child;
-    output::line(format_args!("{who} uses {} {child} now", kind.as_str()))
+    output::line(format_args!("{who} uses {} {child} now", kind.as_str()))?;
+    Ok(true)
+}
+
+fn is_conflict(error: &kube::Error) -> bool {
+    cluster::status(error).is_some_and(|status| status.code == 409)
 }
