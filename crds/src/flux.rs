@@ -132,7 +132,8 @@ pub struct FluxStatus {
     /// Of a Kustomization: what it applied last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_applied_revision: Option<String>,
-    /// Of a HelmRelease: its releases, the newest first.
+    /// Of a HelmRelease: its releases, the newest first. A Kustomization has a list of another form
+    /// under the same name, of which nothing is read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Release>,
 }
@@ -164,7 +165,8 @@ pub struct Artifact {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Release {
-    /// The version of the chart.
+    /// The version of the chart; empty in the list of a Kustomization.
+    #[serde(default)]
     pub chart_version: String,
     /// What became of it, such as `deployed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -218,6 +220,21 @@ mod tests {
         assert_eq!(object.status.observed_generation, Some(-1));
         assert_eq!(object.spec["interval"], "1m");
         assert!(object.status.artifact.is_none());
+    }
+
+    /// Since Flux 2.7 a Kustomization keeps a history, too.
+    #[test]
+    fn a_history_without_charts_is_read() {
+        let object = json!({
+            "metadata": { "name": "app" },
+            "status": {
+                "lastAppliedRevision": "main@sha1:4f2a",
+                "history": [{ "digest": "sha256:9d1c", "lastReconciledStatus": "ReconciliationSucceeded" }],
+            },
+        });
+        let object: FluxObject = serde_json::from_value(object).unwrap();
+        let revision = object.status.last_applied_revision;
+        assert_eq!(revision.as_deref(), Some("main@sha1:4f2a"));
     }
 
     #[test]
