@@ -17,6 +17,7 @@ use crate::clock::Clock;
 use crate::decisions::Decisions;
 use crate::definitions::Definitions;
 use crate::events::Events;
+use crate::events::notifications::{Notifications, Patience};
 use crate::key::Work;
 use crate::metrics::Counters;
 use crate::queue::Shared;
@@ -202,7 +203,8 @@ pub async fn start(
     let mut background = JoinSet::new();
     watches::follow(&parts, &mut background);
     let known = standing::follow(&parts, &mut background);
-    background.spawn(send_events(&parts, sending));
+    let notifications = notify(&parts, &mut background)?;
+    background.spawn(send_events(&parts, sending, notifications));
     let decisions = Arc::clone(&parts.decisions);
     background.spawn(async move { decisions.sweep().await });
 
@@ -281,6 +283,7 @@ fn workers(parts: &Parts) -> Workers {
 fn send_events(
     parts: &Parts,
     sending: events::Sending,
+    notifications: Option<Notifications>,
 ) -> impl Future<Output = ()> + Send + 'static {
     let Parts {
         client,
@@ -290,7 +293,23 @@ fn send_events(
         ..
     } = parts.clone();
     let busy = move || queue.backlog() > 0;
-    async move { events::send(client, &settings.pod_name, sending, busy, &counters).await }
+    async move {
+        let notifications = notifications.as_ref();
+        let instance = &settings.pod_name;
+        events::send(client, instance, sending, busy, &counters, notifications).await;
+    }
+}
+
+/// Tells notification-controller of events, where there is one.
+fn notify(parts: &Parts, background: &mut JoinSet<()>) -> anyhow::Result<Option<Notifications>> {
+    let Some(url) = parts.settings.events_addr.0.clone() else {
+        return Ok(None);
+    };
+    let (counters, patience) = (Arc::clone(&parts.counters), Patience::default());
+    let (notifications, sending) =
+        Notifications::new(url, counters, patience).context("--events-addr")?;
+    background.spawn(sending);
+    Ok(Some(notifications))
 }
 
 /// Leads by a Lease, or alone. The token is to be cancelled when the last worker has stopped: only

@@ -2,7 +2,10 @@
 //!
 //! Each transition is an event of its own: what is told of one (by whom, until when) is not what is
 //! told of the next, so that none may stand for others. They come after everything else: while
-//! gates wait to be written, no event is sent.
+//! gates wait to be written, no event is sent. Where there is a notification-controller, it is told
+//! each of them, too.
+
+pub mod notifications;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,6 +27,8 @@ use crate::failure;
 use crate::key::Work;
 use crate::metrics::Counters;
 
+use notifications::Notifications;
+
 /// How many events may wait. Beyond that they are dropped and counted: the log has them all.
 const WAITING: usize = 16_384;
 /// The most bytes of a note that the API takes.
@@ -32,6 +37,8 @@ const LONGEST_NOTE: usize = 1024;
 const LET_PASS: Duration = Duration::from_millis(50);
 /// The namespace of events about objects that are in none, as the API has it.
 const NOWHERE: &str = "default";
+/// Annotations of an object that go with each event about it begin with this, as Flux has it.
+const METADATA: &str = "event.toolkit.fluxcd.io/";
 /// Who sends them.
 const CONTROLLER: &str = "gate-controller";
 
@@ -66,6 +73,8 @@ pub struct More {
 pub struct About {
     what: What,
     uid: Option<Box<str>>,
+    /// What its owner wants to be told with each event about it.
+    metadata: BTreeMap<String, String>,
 }
 
 enum What {
@@ -78,10 +87,17 @@ enum What {
 impl About {
     /// The object that was looked at.
     pub fn new<K: Resource>(work: Work, object: &K) -> Self {
-        let uid = object.meta().uid.as_deref();
+        let ObjectMeta {
+            uid, annotations, ..
+        } = object.meta();
+        let metadata = annotations.iter().flatten();
+        let metadata = metadata
+            .filter(|(key, _)| key.starts_with(METADATA))
+            .map(|(key, value)| (key.clone(), value.clone()));
         Self {
             what: What::Work(work),
-            uid: uid.map(Box::from),
+            uid: uid.as_deref().map(Box::from),
+            metadata: metadata.collect(),
         }
     }
 
@@ -90,6 +106,7 @@ impl About {
         Self {
             what: What::Object(Box::new(reference)),
             uid: None,
+            metadata: BTreeMap::new(),
         }
     }
 
@@ -159,12 +176,14 @@ impl Events {
 }
 
 /// Sends events, as long as nothing more urgent waits. It ends with the last of [`Events`].
+/// `notifications`: who is told them besides.
 pub async fn send(
     client: Client,
     instance: &str,
     mut sending: Sending,
     busy: impl Fn() -> bool,
     counters: &Counters,
+    notifications: Option<&Notifications>,
 ) {
     while let Some((at, told)) = sending.recv().await {
         while busy() {
@@ -173,6 +192,9 @@ pub async fn send(
         let (namespace, _) = told.about.name();
         let events: Api<Event> = Api::namespaced(client.clone(), namespace);
         let event = event(told, instance, at);
+        if let Some(notifications) = notifications {
+            notifications.tell(&event);
+        }
         if let Err(error) = events.create(&PostParams::default(), &event).await {
             counters.events_dropped.inc();
             let why = failure::of_request(&error, "create", "events", "events.k8s.io");
@@ -183,19 +205,21 @@ pub async fn send(
 
 fn event(told: Told, instance: &str, at: Timestamp) -> Event {
     let Told {
-        about,
+        mut about,
         warning,
         reason,
         action,
         note,
         more,
     } = told;
+    let metadata = std::mem::take(&mut about.metadata);
     let (namespace, name) = about.name();
     let More {
         related,
         labels,
-        annotations,
+        mut annotations,
     } = more.map(|more| *more).unwrap_or_default();
+    annotations.extend(metadata);
     Event {
         metadata: ObjectMeta {
             // A name has 63 bytes at most: admission sees to it.

@@ -9,6 +9,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use sluice_crds::State;
 
+use crate::events::notifications::Outcome;
+
 mod durations;
 mod gate_policies;
 mod gatekeepers;
@@ -35,6 +37,8 @@ pub struct Counters {
     pub transition_delay: Family<KindLabels, Histogram>,
     /// Events that were not sent.
     pub events_dropped: Counter,
+    /// What became of events that were to be told to notification-controller.
+    pub notifications: Family<NotificationLabels, Counter>,
     /// Answers to those who asked.
     pub decisions: Family<DecisionLabels, Counter>,
     /// Lines of the audit log.
@@ -66,6 +70,13 @@ pub struct DecisionLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ArtifactLabels {
     /// One of a list.
+    pub outcome: &'static str,
+}
+
+/// What became of an event that was to be told to notification-controller.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct NotificationLabels {
+    /// A word of [`crate::events::notifications::Outcome`].
     pub outcome: &'static str,
 }
 
@@ -102,6 +113,7 @@ impl Default for Counters {
             transitions: Family::default(),
             transition_delay: Family::new_with_constructor(delay_histogram),
             events_dropped: Counter::default(),
+            notifications: Family::default(),
             decisions: Family::default(),
             audit_records: Counter::default(),
             audit_dropped: Counter::default(),
@@ -116,6 +128,10 @@ impl Default for Counters {
         }
         for kind in KINDS {
             drop(counters.writes.get_or_create(&KindLabels { kind }));
+        }
+        for outcome in Outcome::ALL.map(Outcome::as_str) {
+            let labels = NotificationLabels { outcome };
+            drop(counters.notifications.get_or_create(&labels));
         }
         for state in State::ALL {
             let labels = TransitionLabels {
@@ -158,6 +174,11 @@ impl Counters {
             "sluice_events_dropped",
             "Events that were not sent",
             self.events_dropped.clone(),
+        );
+        registry.register(
+            "sluice_notifications",
+            "Events that were to be told to notification-controller",
+            self.notifications.clone(),
         );
         registry.register(
             "sluice_decisions",

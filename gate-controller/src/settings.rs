@@ -83,6 +83,12 @@ pub struct Settings {
     #[arg(long, requires = "audit_log", default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub audit_required: bool,
 
+    /// Where Flux's notification-controller takes events, such as
+    /// `http://notification-controller.flux-system.svc.cluster.local./`: what becomes an Event in the
+    /// cluster is told there, too. Nowhere unless this is given.
+    #[arg(long, default_value = "", value_name = "URL")]
+    pub events_addr: EventsAddress,
+
     /// How many objects are looked at, and written, at once. The API server writes no faster for
     /// more, and each write takes longer.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -223,6 +229,28 @@ fn authority(text: &str) -> Result<String, String> {
     }
 }
 
+/// Where events are sent, besides to the API server: a URL. Empty means nowhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventsAddress(pub Option<reqwest::Url>);
+
+impl std::str::FromStr for EventsAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.is_empty() {
+            return Ok(Self(None));
+        }
+        let url = reqwest::Url::parse(text).ok();
+        let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        match url {
+            Some(url) => Ok(Self(Some(url))),
+            None => Err(format!(
+                "`{text}` is not an http or https address; write one such as http://notification-controller.flux-system.svc.cluster.local./"
+            )),
+        }
+    }
+}
+
 fn duration(text: &str) -> Result<Duration, String> {
     let length = sluice_core::duration::parse(&text.into())
         .map_err(|problem| format!("{problem}; {}", sluice_core::duration::REMEDY))?;
@@ -301,6 +329,23 @@ mod tests {
                 refused.contains("is not a host") || no_host.is_empty(),
                 "{refused}"
             );
+        }
+    }
+
+    #[test]
+    fn events_are_sent_to_an_address_or_nowhere() {
+        let parse = |text: &str| text.parse::<EventsAddress>().map(|address| address.0);
+        assert_eq!(parse(""), Ok(None));
+        let flux = "http://notification-controller.flux-system.svc.cluster.local./";
+        assert_eq!(parse(flux).unwrap().unwrap().as_str(), flux);
+        for wrong in [
+            ":9090",
+            "notification-controller:80",
+            "ftp://events",
+            "http://",
+        ] {
+            let why = parse(wrong).unwrap_err();
+            assert!(why.contains("http://notification-controller"), "{why}");
         }
     }
 

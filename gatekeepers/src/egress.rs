@@ -32,8 +32,9 @@ mod turns;
 pub use address::{Class, Rules};
 pub use download::{Bounds, Download};
 pub use names::{Names, SystemNames};
-pub use outcome::EgressError;
+pub use outcome::{EgressError, of as outcome};
 pub use request::{Credentials, Reply, Request, Schemes};
+pub use trust::config as tls;
 
 use names::Guard;
 use turns::Turns;

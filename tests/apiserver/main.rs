@@ -14,6 +14,7 @@ mod flux_strip;
 mod forces;
 mod gate_policies;
 mod kinds;
+mod notifications;
 mod outages;
 mod policies;
 mod proxy;

@@ -2,5 +2,6 @@
 
 #![cfg(test)]
 
+mod events;
 mod harness;
 mod stage;

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use gate_controller::clock::Clock;
 use gate_controller::decisions::Decisions;
-use gate_controller::metrics::KindLabels;
+use gate_controller::metrics::{KindLabels, NotificationLabels};
 use gate_controller::world::World;
 use gate_controller::{Controller, Settings};
 use kube::Client;
@@ -113,6 +113,14 @@ impl InProcess {
         self.rests().await?;
         let writes = &self.controller.counters.writes;
         Ok(writes.get_or_create(&KindLabels { kind }).get())
+    }
+
+    /// How many events that were to be told to notification-controller came to this.
+    #[must_use]
+    pub fn notifications(&self, outcome: &'static str) -> u64 {
+        let notifications = &self.controller.counters.notifications;
+        let labels = NotificationLabels { outcome };
+        notifications.get_or_create(&labels).get()
     }
 
     /// Where it serves its metrics.

@@ -118,7 +118,7 @@ fn size(bytes: usize) -> String {
 
 /// What `error` comes to. That it took too long is not told here: the one limit of time is kept
 /// around the whole request.
-pub(super) fn of(error: &reqwest::Error) -> EgressError {
+pub fn of(error: &reqwest::Error) -> EgressError {
     if let Some(own) = find::<EgressError>(error) {
         return own.clone();
     }

@@ -12,7 +12,7 @@ use super::outcome::EgressError;
 ///
 /// # Errors
 /// [`EgressError::NoCertificate`] if `pem` holds anything but certificates, or none.
-pub(super) fn config(pem: Option<&[u8]>) -> Result<ClientConfig, EgressError> {
+pub fn config(pem: Option<&[u8]>) -> Result<ClientConfig, EgressError> {
     let mut roots = RootCertStore {
         roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
     };

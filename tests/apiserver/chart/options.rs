@@ -102,6 +102,7 @@ pub fn every_option() -> Value {
         },
         "audit": {"path": "/var/log/sluice/$(POD_NAME).log", "required": true,
             "volume": {"persistentVolumeClaim": {"claimName": "audit"}}},
+        "events": {"addr": "http://notification-controller.flux-system.svc.cluster.local./"},
         "objects": {"extraRules": [
             {"apiGroups": ["cert-manager.io"], "resources": ["certificates"]}]},
         "evidence": {"secrets": [{"namespace": "team", "names": ["calendar-ca", "prometheus"]}]},
@@ -116,6 +117,7 @@ pub fn every_option() -> Value {
             "metricsFrom": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}],
             "apiServer": {"ports": [6443], "cidrs": ["10.0.0.1/32"]},
             "evidence": {"ports": [9090], "to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]},
+            "events": {"ports": [9091], "to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]},
             "extraEgress": [{"ports": [{"port": 3128, "protocol": "TCP"}]}],
         },
         "podDisruptionBudget": {"enabled": true},

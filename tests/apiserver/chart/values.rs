@@ -281,6 +281,30 @@ fn whom_evidence_is_asked_of_is_a_choice() -> Result<()> {
     Ok(())
 }
 
+/// Where events go, and that the way there is open: only if they go anywhere.
+#[test]
+fn events_are_told_to_flux_when_an_address_is_given() -> Result<()> {
+    let address = "http://notification-controller.flux-system.svc.cluster.local./";
+    let egress = |values: Value| -> Result<Vec<Value>> {
+        let policy: NetworkPolicy = find(&render(values)?, "NetworkPolicy")?;
+        let rules = policy.spec.and_then(|spec| spec.egress);
+        // Before it: names, the API server, and evidence.
+        let rules = rules.into_iter().flatten().skip(3);
+        Ok(rules.map(|rule| json!(rule)).collect())
+    };
+    assert_eq!(egress(json!({}))?, [Value::Null; 0]);
+    let peers = json!([{"namespaceSelector": {"matchLabels": {"name": "flux-system"}}}]);
+    let told = json!({"events": {"addr": address}, "networkPolicy": {"events": {"to": peers}}});
+    let port = json!({"port": 9090, "protocol": "TCP"});
+    assert_eq!(
+        egress(told.clone())?,
+        [json!({"ports": [port], "to": peers})]
+    );
+    let flag = format!("--events-addr={address}");
+    assert!(arguments(told)?.contains(&flag));
+    Ok(())
+}
+
 /// Whoever asks reaches a port that is served, and the certificate is where the flags say.
 #[test]
 fn those_who_ask_are_answered_when_it_is_switched_on() -> Result<()> {

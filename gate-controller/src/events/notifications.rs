@@ -1,0 +1,306 @@
+//! Events for Flux's notification-controller, which brings them to where people are: chats, mail.
+//!
+//! What comes in: each event that the API server gets. What goes out: one POST for each, in the
+//! order in which they came, in the form that Flux's own controllers use (`event.toolkit.fluxcd.io`).
+//! Nobody waits for it: events queue up, and what is too much is dropped and counted.
+//!
+//! This is no errand for the [egress](sluice_gatekeepers::egress) client. That one is for addresses
+//! that users write into objects, and has rules about where they may lead. This address is the
+//! operator's, from the command line, and may be a sidecar's on loopback.
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use backon::{ExponentialBuilder, Retryable};
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Client, StatusCode, Url};
+use serde::Serialize;
+use sluice_crds::decision::told;
+use sluice_crds::flux::FluxKind;
+use sluice_gatekeepers::egress::{self, EgressError};
+use tokio::sync::mpsc;
+
+use super::METADATA;
+use crate::metrics::{Counters, NotificationLabels};
+
+/// How many may wait: about 4 MiB. Events come one after another, after the API server has taken
+/// the one before, so that more than a few wait only while notification-controller is slow or gone.
+const WAITING: usize = 4096;
+
+/// The kinds that an Alert can name besides those that Sluice knows, each with its API (the enum of
+/// `spec.eventSources[].kind`, notification-controller 1.9).
+const FURTHER: [(&str, &str); 4] = [
+    ("ArtifactGenerator", "source.extensions.fluxcd.io/v1beta1"),
+    ("ImagePolicy", "image.toolkit.fluxcd.io/v1"),
+    ("ImageRepository", "image.toolkit.fluxcd.io/v1"),
+    ("ImageUpdateAutomation", "image.toolkit.fluxcd.io/v1"),
+];
+
+/// What of an event's annotations people are told, and by which word. `revision` is Flux's own: by
+/// it notification-controller tells apart what is the same but for the revision.
+const FOR_PEOPLE: [(&str, &str); 5] = [
+    ("sluice.dev/revision", "revision"),
+    (told::REVISION, "revision"),
+    (told::ACTION, "action"),
+    (told::GATES, "decided-by"),
+    (told::NEXT, "next"),
+];
+
+/// How long notification-controller is waited for.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// For one answer.
+    pub answer: Duration,
+    /// Before the second try; doubled before each further one.
+    pub first: Duration,
+    /// How often it is tried again.
+    pub retries: usize,
+}
+
+impl Default for Patience {
+    /// As Flux's own controllers wait.
+    fn default() -> Self {
+        Self {
+            answer: Duration::from_secs(5),
+            first: Duration::from_secs(1),
+            retries: 4,
+        }
+    }
+}
+
+/// What became of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was taken.
+    Sent,
+    /// It had been told lately, says notification-controller.
+    Duplicate,
+    /// It was refused, could not be sent, or was one too many.
+    Dropped,
+}
+
+impl Outcome {
+    /// Every outcome.
+    pub const ALL: [Outcome; 3] = [Outcome::Sent, Outcome::Duplicate, Outcome::Dropped];
+
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Outcome::Sent => "sent",
+            Outcome::Duplicate => "duplicate",
+            Outcome::Dropped => "dropped",
+        }
+    }
+
+    fn count(self, counters: &Counters) {
+        let outcome = self.as_str();
+        let labels = NotificationLabels { outcome };
+        counters.notifications.get_or_create(&labels).inc();
+    }
+}
+
+/// Where events are put for notification-controller.
+pub struct Notifications {
+    waiting: mpsc::Sender<Vec<u8>>,
+    counters: Arc<Counters>,
+}
+
+impl Notifications {
+    /// Those that go to `url`, and what sends them. It ends with the [`Notifications`].
+    ///
+    /// # Errors
+    /// The TLS library refuses its own defaults.
+    pub fn new(
+        url: Url,
+        counters: Arc<Counters>,
+        patience: Patience,
+    ) -> Result<(Self, impl Future<Output = ()> + Send + 'static), EgressError> {
+        let client = client(patience)?;
+        let (waiting, mut bodies) = mpsc::channel::<Vec<u8>>(WAITING);
+        let counted = Arc::clone(&counters);
+        let sending = async move {
+            while let Some(body) = bodies.recv().await {
+                send(&client, &url, body, patience).await.count(&counted);
+            }
+        };
+        Ok((Self { waiting, counters }, sending))
+    }
+
+    /// Have an event told, when there is time.
+    pub fn tell(&self, event: &Event) {
+        let body = serde_json::to_vec(&Notification::of(event));
+        let queued = body.is_ok_and(|body| self.waiting.try_send(body).is_ok());
+        if !queued {
+            Outcome::Dropped.count(&self.counters);
+        }
+    }
+}
+
+/// An event in Flux's form.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Notification<'a> {
+    involved_object: ObjectReference,
+    severity: &'static str,
+    timestamp: Option<Time>,
+    message: &'a str,
+    reason: &'a str,
+    metadata: BTreeMap<String, Cow<'a, str>>,
+    reporting_controller: &'a str,
+    reporting_instance: &'a str,
+}
+
+impl<'a> Notification<'a> {
+    fn of(event: &'a Event) -> Self {
+        let involved_object = about(event);
+        let metadata = metadata(event, &involved_object);
+        Self {
+            involved_object,
+            severity: match event.type_.as_deref() {
+                Some("Warning") => "error",
+                _ => "info",
+            },
+            timestamp: event.event_time.as_ref().map(|at| Time(at.0)),
+            message: event.note.as_deref().unwrap_or_default(),
+            reason: event.reason.as_deref().unwrap_or_default(),
+            metadata,
+            reporting_controller: event.reporting_controller.as_deref().unwrap_or_default(),
+            reporting_instance: event.reporting_instance.as_deref().unwrap_or_default(),
+        }
+    }
+}
+
+/// The object that the event is told about. An Alert can name kinds of Flux only: where the event's
+/// own object is none of these, and the one that it has to do with is, it is told about that one.
+fn about(event: &Event) -> ObjectReference {
+    let regarding = event.regarding.as_ref();
+    let named = [regarding, event.related.as_ref()];
+    let named = named.into_iter().flatten().find_map(|object| {
+        let api = api_of(object.kind.as_deref()?)?;
+        Some((object, api))
+    });
+    match named {
+        Some((object, api)) => {
+            let mut object = object.clone();
+            object.api_version.get_or_insert_with(|| api.clone());
+            object
+        }
+        None => regarding.cloned().unwrap_or_default(),
+    }
+}
+
+/// The API of a kind that an Alert can name.
+fn api_of(kind: &str) -> Option<String> {
+    let known = FluxKind::ALL
+        .into_iter()
+        .find(|known| known.as_str() == kind);
+    let known = known.map(|known| format!("{}/{}", known.group(), known.version()));
+    let further = || FURTHER.into_iter().find(|(further, _)| *further == kind);
+    known.or_else(|| further().map(|(_, api)| api.to_owned()))
+}
+
+/// What notification-controller shows besides the message, and what it tells events apart by. It
+/// keeps keys that begin with the group of the object, or with [`METADATA`], and drops all others.
+///
+/// It also takes for a duplicate what is the same in message and revision within five minutes, unless
+/// a token differs. A gate that closes again for the same reason is news; a decision that is told of
+/// each gate that decided, and thus several times of the same subject, is none.
+fn metadata<'a>(event: &'a Event, about: &ObjectReference) -> BTreeMap<String, Cow<'a, str>> {
+    let api = about.api_version.as_deref().unwrap_or_default();
+    let group = api.split_once('/').map(|(group, _)| group);
+    let prefix = group.map_or_else(|| METADATA.to_owned(), |group| format!("{group}/"));
+    let annotations = event.metadata.annotations.iter().flatten();
+    let mut metadata: BTreeMap<String, Cow<'_, str>> = annotations
+        .filter_map(|(key, value)| {
+            if key.starts_with(METADATA) {
+                return Some((key.clone(), value.into()));
+            }
+            let (_, word) = FOR_PEOPLE.iter().find(|(own, _)| own == key)?;
+            Some((format!("{prefix}{word}"), value.into()))
+        })
+        .collect();
+    // A token counts, and is not shown, under the group alone.
+    if let Some(token) = token(event).filter(|_| group.is_some()) {
+        metadata.insert(format!("{prefix}token"), token);
+    }
+    metadata
+}
+
+/// What the same transition has in common, and no other.
+fn token(event: &Event) -> Option<Cow<'_, str>> {
+    let annotations = event.metadata.annotations.as_ref();
+    let since = annotations.and_then(|annotations| annotations.get(told::SINCE));
+    let at = event.event_time.as_ref().map(|at| at.0.to_string().into());
+    since.map(Cow::from).or(at)
+}
+
+/// A client that keeps its connection, follows no redirect, and takes no proxy from the environment.
+fn client(patience: Patience) -> Result<Client, EgressError> {
+    Client::builder()
+        .user_agent(concat!(
+            "sluice-gate-controller/",
+            env!("CARGO_PKG_VERSION")
+        ))
+        .tls_backend_preconfigured(egress::tls(None)?)
+        .http1_only()
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .no_proxy()
+        .timeout(patience.answer)
+        .build()
+        .map_err(|_| EgressError::Setup)
+}
+
+/// Tries until it is taken or refused, or patience ends.
+async fn send(client: &Client, url: &Url, body: Vec<u8>, patience: Patience) -> Outcome {
+    let retries = ExponentialBuilder::default()
+        .with_min_delay(patience.first)
+        .with_max_times(patience.retries);
+    let post = || post(client, url, body.clone(), patience);
+    match post.retry(retries).when(passes).await {
+        Ok(outcome) => outcome,
+        Err(why) => {
+            let to = egress::shown(url.as_str());
+            tracing::error!("an event was not told to {to}: {why}");
+            Outcome::Dropped
+        }
+    }
+}
+
+async fn post(
+    client: &Client,
+    url: &Url,
+    body: Vec<u8>,
+    patience: Patience,
+) -> Result<Outcome, EgressError> {
+    let request = client.post(url.clone());
+    let request = request.header(CONTENT_TYPE, "application/json").body(body);
+    let answer = request
+        .send()
+        .await
+        .map_err(|error| match error.is_timeout() {
+            true => EgressError::TimedOut(patience.answer),
+            false => egress::outcome(&error),
+        })?;
+    match answer.status() {
+        status if status.is_success() => Ok(Outcome::Sent),
+        StatusCode::TOO_MANY_REQUESTS => Ok(Outcome::Duplicate),
+        status => Err(EgressError::Status(status.as_u16())),
+    }
+}
+
+/// Whether the same may be taken a moment later.
+fn passes(error: &EgressError) -> bool {
+    match error {
+        EgressError::Status(status) => *status >= 500,
+        error => error.may_pass(),
+    }
+}
