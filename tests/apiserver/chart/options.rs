@@ -183,6 +183,7 @@ fn the_flags_are_given(applied: &[DynamicObject]) -> Result<()> {
         "--egress-allow=10.0.0.0/8",
         "--egress-allow=fd00::/8",
         "--trust-unverified-identity",
+        "--events-addr=http://notification-controller.flux-system.svc.cluster.local./",
         "--check-addr=:8444",
         "--tls-cert-file=/etc/sluice/check/tls.crt",
         "--tls-key-file=/etc/sluice/check/tls.key",
