@@ -38,7 +38,7 @@ fn the_default_values_render_what_is_needed() -> Result<()> {
     let expected = [
         ("ClusterRole", 8),
         ("ClusterRoleBinding", 2),
-        ("CustomResourceDefinition", 4),
+        ("CustomResourceDefinition", 5),
         ("Deployment", 1),
         ("NetworkPolicy", 1),
         ("Role", 1),

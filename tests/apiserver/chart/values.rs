@@ -180,7 +180,7 @@ fn the_controller_understands_the_flags() -> Result<()> {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         Ok::<_, anyhow::Error>((output.status.success(), said))
     };
-    for values in [json!({}), every_option(), artifacts(json!({}))] {
+    for values in [json!({}), every_option(), artifacts(&json!({}))] {
         assert_eq!(understood(arguments(values)?)?, (true, String::new()));
     }
     let typo = json!({"controller": {"extraArgs": ["--concurent=8"]}});
@@ -364,7 +364,7 @@ fn those_who_ask_are_answered_when_it_is_switched_on() -> Result<()> {
     Ok(())
 }
 
-fn artifacts(persistence: Value) -> Value {
+fn artifacts(persistence: &Value) -> Value {
     json!({"artifacts": {
         "enabled": true, "persistence": persistence, "service": {"port": 8080},
         "from": [{"namespaceSelector": {"matchLabels": {"name": "flux-system"}}}],
@@ -375,7 +375,7 @@ fn artifacts(persistence: Value) -> Value {
 /// leads to it.
 #[test]
 fn artifacts_are_kept_and_served_when_it_is_switched_on() -> Result<()> {
-    let documents = render(artifacts(json!({"size": "1Gi"})))?;
+    let documents = render(artifacts(&json!({"size": "1Gi"})))?;
     let named = |kind: &str| {
         let found = documents.iter().find(|document| {
             document
@@ -434,7 +434,7 @@ fn artifacts_are_kept_and_served_when_it_is_switched_on() -> Result<()> {
 
 #[test]
 fn where_artifacts_are_kept_is_a_choice() -> Result<()> {
-    let volume = |persistence: Value| -> Result<(Value, bool)> {
+    let volume = |persistence: &Value| -> Result<(Value, bool)> {
         let documents = render(artifacts(persistence))?;
         let deployment: Deployment = find(&documents, "Deployment")?;
         let claims = documents.iter().any(|document| {
@@ -446,16 +446,16 @@ fn where_artifacts_are_kept_is_a_choice() -> Result<()> {
             claims,
         ))
     };
-    let (passing, claims) = volume(json!({"enabled": false, "size": "1Gi"}))?;
+    let (passing, claims) = volume(&json!({"enabled": false, "size": "1Gi"}))?;
     assert_eq!(
         passing,
         json!({"name": "artifacts", "emptyDir": {"sizeLimit": "1Gi"}})
     );
     assert!(!claims);
-    let (existing, claims) = volume(json!({"existingClaim": "shared"}))?;
+    let (existing, claims) = volume(&json!({"existingClaim": "shared"}))?;
     assert_eq!(existing["persistentVolumeClaim"]["claimName"], "shared");
     assert!(!claims);
-    let (_, claims) = volume(json!({"accessModes": ["ReadWriteOncePod"]}))?;
+    let (_, claims) = volume(&json!({"accessModes": ["ReadWriteOncePod"]}))?;
     assert!(claims);
     Ok(())
 }
