@@ -21,7 +21,7 @@ use super::*;
 use crate::clock::SetClock;
 use upstream::{Reply, Upstream};
 
-const DEADLINE: Duration = Duration::from_secs(10);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// What a store tells.
 #[derive(Debug, PartialEq, Eq)]
@@ -167,8 +167,9 @@ fn files(folder: &TempDir) -> Vec<String> {
 /// Waits until something is so.
 async fn until(is_so: impl Fn() -> bool) {
     let waiting = async {
+        let mut looks = tokio::time::interval(Duration::from_millis(2));
         while !is_so() {
-            tokio::task::yield_now().await;
+            looks.tick().await;
         }
     };
     timeout(DEADLINE, waiting).await.unwrap();

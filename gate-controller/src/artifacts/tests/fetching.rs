@@ -9,7 +9,7 @@ use super::*;
 async fn what_is_fetched_is_verified_and_kept() {
     let folder = folder();
     let mut house = House::ready(&folder).await;
-    let content: Vec<u8> = (0..3 << 20).map(|at: u32| at.to_le_bytes()[1]).collect();
+    let content: Vec<u8> = (0..200_000).map(|at: u32| at.to_le_bytes()[1]).collect();
     let digest = digest_of(&content);
     let upstream = Upstream::new(Reply::Whole(content.clone())).await;
     assert_eq!(house.store.state(&key(), &digest), State::Absent);
@@ -20,7 +20,7 @@ async fn what_is_fetched_is_verified_and_kept() {
     };
     let (_, checksum) = digest.parts();
     let path = format!("gatedsource/apps/web/sha256-{checksum}.tar.gz");
-    assert_eq!((&stored.path, stored.size), (&path, 3 << 20));
+    assert_eq!((&stored.path, stored.size), (&path, 200_000));
     assert_eq!(
         house.store.url_of(&stored),
         format!("http://artifacts.test/{path}")
@@ -36,7 +36,7 @@ async fn what_is_fetched_is_verified_and_kept() {
     assert_eq!(upstream.requests(), 1);
     assert_eq!(house.fetches("stored"), 1);
     assert_eq!(house.counters.artifacts.get(), 1);
-    assert_eq!(house.counters.artifact_bytes.get(), 3 << 20);
+    assert_eq!(house.counters.artifact_bytes.get(), 200_000);
 }
 
 #[rstest]
