@@ -2,26 +2,22 @@
 //!
 //! kube's own shared stores can wedge and do not tell which objects a re-list no longer has; and
 //! one object that this version cannot read would hide all the others. So: kube's watcher, and a
-//! map.
+//! map. Into it also goes, at once, what this controller has written ([`Cache::put`]), so that a
+//! second look does not write the same again.
 
-use std::fmt::Debug;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use futures::StreamExt;
 use hashbrown::HashMap;
-use kube::core::DeserializeGuard;
-use kube::runtime::watcher::{self, Event};
-use kube::runtime::{WatchStreamExt, watcher::Config};
-use kube::{Api, Resource, ResourceExt};
-use serde::de::DeserializeOwned;
+use kube::Resource;
 use tokio::sync::watch;
 
-use crate::definitions::managers_of_spec;
-use crate::failure;
 use crate::key::{KeyRef, ObjectKey};
 
-/// The annotation in which `kubectl apply` keeps a copy of the whole object.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+mod follow;
+#[cfg(test)]
+mod tests;
+
+pub use follow::{Following, Presence};
 
 /// An object as it was seen.
 #[derive(Debug)]
@@ -65,16 +61,25 @@ pub struct Change<'a, K> {
 /// All objects of one kind.
 #[derive(Debug)]
 pub struct Cache<K> {
-    objects: RwLock<HashMap<ObjectKey, Seen<K>>>,
+    objects: RwLock<Objects<K>>,
     progress: watch::Sender<Progress>,
 }
 
-/// How far the first listing has come.
+#[derive(Debug)]
+struct Objects<K> {
+    by_key: HashMap<ObjectKey, Seen<K>>,
+    /// The latest version that the watch has brought: up to there all is known, deletions too.
+    latest: u64,
+}
+
+/// How far the listing has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
+pub enum Progress {
     /// The API server has not answered.
     Unanswered,
-    /// It has answered, with a refusal.
+    /// There is no such kind on it.
+    NotInstalled,
+    /// It has answered with another refusal: mostly for want of a right.
     Refused,
     /// Everything has been listed once.
     Synced,
@@ -83,7 +88,10 @@ enum Progress {
 impl<K> Default for Cache<K> {
     fn default() -> Self {
         Self {
-            objects: RwLock::default(),
+            objects: RwLock::new(Objects {
+                by_key: HashMap::new(),
+                latest: 0,
+            }),
             progress: watch::Sender::new(Progress::Unanswered),
         }
     }
@@ -92,30 +100,41 @@ impl<K> Default for Cache<K> {
 impl<K> Cache<K> {
     /// The object of that name.
     pub fn get(&self, key: KeyRef<'_>) -> Option<Seen<K>> {
-        self.read().get(&key).cloned()
+        self.read().by_key.get(&key).cloned()
     }
 
     /// The names of all objects.
     pub fn keys(&self) -> Vec<ObjectKey> {
-        self.read().keys().cloned().collect()
+        self.read().by_key.keys().cloned().collect()
     }
 
     /// All objects with their names, those that cannot be read among them.
     pub fn all(&self) -> Vec<(ObjectKey, Seen<K>)> {
         let all = self.read();
-        let all = all.iter();
+        let all = all.by_key.iter();
         all.map(|(key, seen)| (key.clone(), seen.clone())).collect()
     }
 
     /// All objects that can be read.
     pub fn objects(&self) -> Vec<Arc<K>> {
         let all = self.read();
-        all.values().filter_map(Seen::object).cloned().collect()
+        let all = all.by_key.values();
+        all.filter_map(Seen::object).cloned().collect()
     }
 
     /// Whether everything has been listed once.
     pub fn is_synced(&self) -> bool {
-        *self.progress.borrow() == Progress::Synced
+        self.progress() == Progress::Synced
+    }
+
+    /// How far the listing has come.
+    pub fn progress(&self) -> Progress {
+        *self.progress.borrow()
+    }
+
+    /// Tells of each step of it.
+    pub fn progressing(&self) -> watch::Receiver<Progress> {
+        self.progress.subscribe()
     }
 
     /// Waits until everything has been listed once.
@@ -135,140 +154,60 @@ impl<K> Cache<K> {
         let _ = progress.wait_for(|progress| far_enough(*progress)).await;
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, HashMap<ObjectKey, Seen<K>>> {
+    fn read(&self) -> RwLockReadGuard<'_, Objects<K>> {
         self.objects.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, HashMap<ObjectKey, Seen<K>>> {
+    fn write(&self) -> RwLockWriteGuard<'_, Objects<K>> {
         self.objects.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<K> Cache<K>
-where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
-{
-    /// Keeps the cache up to date for as long as it is polled, and tells of every object that has
-    /// come, changed or gone.
-    pub async fn follow(
+impl<K: Resource> Cache<K> {
+    /// Takes in what the watch has brought, and returns what was there before. None: what is there is
+    /// newer already.
+    fn brought(
         &self,
-        api: Api<DeserializeGuard<K>>,
-        config: Config,
-        changed: impl Fn(Change<'_, K>),
-    ) {
-        let mut events = Box::pin(watcher::watcher(api, config).default_backoff());
-        let mut listed: Vec<(ObjectKey, Seen<K>)> = Vec::new();
-        let mut troubled = false;
-        while let Some(event) = events.next().await {
-            match event {
-                Ok(event) => {
-                    if std::mem::take(&mut troubled) {
-                        tracing::info!(kind = %K::kind(&()), "watching again");
-                    }
-                    self.take_in(event, &mut listed, &changed);
-                }
-                Err(error) => {
-                    // The watcher tries again by itself, with a growing delay.
-                    let why =
-                        failure::of_watch(&error, K::plural(&()).as_ref(), K::group(&()).as_ref());
-                    if failure::is_expired(&error) {
-                        tracing::info!(kind = %K::kind(&()), "{why}; listing anew");
-                    } else {
-                        tracing::error!(kind = %K::kind(&()), "{why}");
-                    }
-                    troubled = true;
-                    if failure::is_refused(&error) {
-                        self.refused();
-                    }
-                }
-            }
+        key: &ObjectKey,
+        of: Option<u64>,
+        now: Option<&Seen<K>>,
+    ) -> Option<Option<Seen<K>>> {
+        let mut all = self.write();
+        all.latest = all.latest.max(of.unwrap_or(0));
+        let known = all.by_key.get(key).and_then(version);
+        if let (Some(known), Some(of)) = (known, of)
+            && of < known
+        {
+            return None;
         }
+        Some(match now {
+            Some(now) => all.by_key.insert(key.clone(), now.clone()),
+            None => all.by_key.remove(key),
+        })
     }
 
-    fn refused(&self) {
-        self.progress.send_if_modified(|progress| {
-            let first = *progress == Progress::Unanswered;
-            if first {
-                *progress = Progress::Refused;
-            }
-            first
-        });
-    }
-
-    fn take_in(
-        &self,
-        event: Event<DeserializeGuard<K>>,
-        listed: &mut Vec<(ObjectKey, Seen<K>)>,
-        changed: &impl Fn(Change<'_, K>),
-    ) {
-        match event {
-            Event::Init => listed.clear(),
-            Event::InitApply(object) => listed.push(seen(object)),
-            Event::InitDone => {
-                let fresh: HashMap<_, _> = std::mem::take(listed).into_iter().collect();
-                let all: Vec<_> = fresh.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
-                let mut before = std::mem::replace(&mut *self.write(), fresh);
-                for (key, now) in &all {
-                    let before = before.remove(key);
-                    changed(Change {
-                        key,
-                        before: before.as_ref(),
-                        now: Some(now),
-                    });
-                }
-                for (key, gone) in &before {
-                    changed(Change {
-                        key,
-                        before: Some(gone),
-                        now: None,
-                    });
-                }
-                // After whoever keeps an index has heard of everything.
-                self.progress.send_replace(Progress::Synced);
-            }
-            Event::Apply(object) => {
-                let (key, object) = seen(object);
-                let before = self.write().insert(key.clone(), object.clone());
-                changed(Change {
-                    key: &key,
-                    before: before.as_ref(),
-                    now: Some(&object),
-                });
-            }
-            Event::Delete(object) => {
-                let (key, _) = seen(object);
-                let before = self.write().remove(&key);
-                changed(Change {
-                    key: &key,
-                    before: before.as_ref(),
-                    now: None,
-                });
-            }
+    /// Takes in an object as the API server has answered a write of it, ahead of the watch, unless
+    /// that is as far already. Returns what was there before; None where it was not taken in.
+    ///
+    /// Versions of one kind are numbers that grow, as Kubernetes has it (KEP 5504); where they are
+    /// not, the watch alone is believed, and the price is a second write.
+    pub fn put(&self, object: Arc<K>) -> Option<Option<Seen<K>>> {
+        let key = ObjectKey::of(object.as_ref());
+        let of = version_of(object.as_ref())?;
+        let mut all = self.write();
+        let known = all.by_key.get(&key).and_then(version);
+        if of <= all.latest || known.is_some_and(|known| of <= known) {
+            return None;
         }
+        Some(all.by_key.insert(key, Seen::Object(object)))
     }
 }
 
-/// An object without what nobody here reads and much of its memory is.
-fn seen<K: Resource<DynamicType = ()>>(object: DeserializeGuard<K>) -> (ObjectKey, Seen<K>) {
-    let key = ObjectKey::of(&object);
-    let seen = match object.0 {
-        Ok(mut object) => {
-            let managers = object.meta_mut().managed_fields.take();
-            object.meta_mut().managed_fields = managers.map(managers_of_spec);
-            object.annotations_mut().remove(LAST_APPLIED);
-            Seen::Object(Arc::new(object))
-        }
-        Err(invalid) => {
-            let kind = K::kind(&());
-            tracing::error!(
-                kind = %kind,
-                namespace = %key.namespace,
-                name = %key.name,
-                "this version cannot read the object, which counts as closed: {}",
-                invalid.error
-            );
-            Seen::Unreadable(invalid.error.into())
-        }
-    };
-    (key, seen)
+/// The version of an object that can be read.
+fn version<K: Resource>(seen: &Seen<K>) -> Option<u64> {
+    version_of(seen.object()?.as_ref())
+}
+
+fn version_of<K: Resource>(object: &K) -> Option<u64> {
+    object.meta().resource_version.as_deref()?.parse().ok()
 }

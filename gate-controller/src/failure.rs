@@ -57,6 +57,14 @@ pub fn is_refused(error: &watcher::Error) -> bool {
     )
 }
 
+/// Whether the API server does not know the kind that was to be listed.
+pub fn is_not_installed(error: &watcher::Error) -> bool {
+    matches!(
+        error,
+        watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 404
+    )
+}
+
 /// Whether a watch only has to begin anew with a list: the API server no longer knows the version
 /// that it was to go on from. That is part of how watches work, after a compaction or when a kind
 /// has just been installed.

@@ -1,0 +1,128 @@
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::DeserializeGuard;
+use kube::runtime::watcher::{self, Event};
+
+use super::*;
+
+type Map = DeserializeGuard<ConfigMap>;
+
+fn map(version: u64) -> ConfigMap {
+    ConfigMap {
+        metadata: ObjectMeta {
+            namespace: Some("apps".to_owned()),
+            name: Some("app".to_owned()),
+            resource_version: Some(version.to_string()),
+            ..ObjectMeta::default()
+        },
+        ..ConfigMap::default()
+    }
+}
+
+fn brought(version: u64) -> Map {
+    DeserializeGuard(Ok(map(version)))
+}
+
+/// What the cache holds, and what it told, of what the watch brings and is put in.
+#[derive(Default)]
+struct Scene {
+    cache: Cache<ConfigMap>,
+    listed: Vec<(ObjectKey, Seen<ConfigMap>)>,
+}
+
+impl Scene {
+    /// Versions before and now of what is told.
+    fn watch(&mut self, event: Event<Map>) -> Vec<(Option<u64>, Option<u64>)> {
+        let told = std::cell::RefCell::default();
+        let of = |seen: Option<&Seen<ConfigMap>>| seen.and_then(version);
+        let changed = |change: Change<'_, ConfigMap>| {
+            let told: &std::cell::RefCell<Vec<_>> = &told;
+            told.borrow_mut().push((of(change.before), of(change.now)));
+        };
+        self.cache
+            .take_in(event, &Following::required(), &mut self.listed, &changed);
+        told.into_inner()
+    }
+
+    fn list(&mut self, versions: &[u64]) -> Vec<(Option<u64>, Option<u64>)> {
+        self.watch(Event::Init);
+        for version in versions {
+            self.watch(Event::InitApply(brought(*version)));
+        }
+        self.watch(Event::InitDone)
+    }
+
+    /// Whether it was taken in.
+    fn put(&self, version: u64) -> bool {
+        self.cache.put(Arc::new(map(version))).is_some()
+    }
+
+    fn holds(&self) -> Option<u64> {
+        let (namespace, name) = ("apps", "app");
+        version(&self.cache.get(KeyRef { namespace, name })?)
+    }
+}
+
+#[test]
+fn what_was_written_is_there_at_once_and_older_news_of_it_is_passed_over() {
+    let mut scene = Scene::default();
+    assert_eq!(scene.list(&[3]), [(None, Some(3))]);
+    assert!(scene.put(7) && !scene.put(6));
+    assert_eq!(scene.holds(), Some(7));
+    assert_eq!(scene.watch(Event::Apply(brought(5))), []);
+    assert_eq!(scene.watch(Event::Delete(brought(6))), []);
+    assert_eq!(scene.holds(), Some(7));
+    // Our own write comes back, then somebody else's.
+    let own = scene.watch(Event::Apply(brought(7)));
+    assert_eq!(own, [(Some(7), Some(7))]);
+    let others = scene.watch(Event::Apply(brought(9)));
+    assert_eq!((others, scene.holds()), (vec![(Some(7), Some(9))], Some(9)));
+}
+
+#[test]
+fn what_is_gone_by_the_time_of_the_answer_does_not_come_back() {
+    let mut scene = Scene::default();
+    scene.list(&[3]);
+    assert_eq!(scene.watch(Event::Delete(brought(8))), [(Some(3), None)]);
+    assert!(!scene.put(7));
+    assert_eq!(scene.holds(), None);
+    // One that was created after that is another one.
+    assert!(scene.put(9));
+    assert_eq!(scene.watch(Event::Delete(brought(10))), [(Some(9), None)]);
+}
+
+#[test]
+fn a_list_is_believed_whatever_was_known() {
+    let mut scene = Scene::default();
+    scene.list(&[30]);
+    assert!(scene.put(40));
+    // After a restored backup versions have gone back.
+    assert_eq!(scene.list(&[2]), [(Some(40), Some(2))]);
+    assert!(scene.put(4));
+    assert_eq!(scene.list(&[]), [(Some(4), None)]);
+}
+
+#[test]
+fn a_kind_that_may_be_missing_can_go_and_come_and_others_stay_as_listed() {
+    let refused = |code| {
+        let status = kube::core::Status::failure("no", "").with_code(code);
+        watcher::Error::InitialListFailed(kube::Error::Api(status.boxed()))
+    };
+    let mut scene = Scene::default();
+    let fail = |scene: &Scene, presence, code| {
+        let error = refused(code);
+        scene
+            .cache
+            .failed(presence, follow::Failed::of(&error), &error);
+        scene.cache.progress()
+    };
+    let (required, optional) = (Presence::Required, Presence::Optional);
+    assert_eq!(fail(&scene, optional, 503), Progress::Unanswered);
+    assert_eq!(fail(&scene, optional, 404), Progress::NotInstalled);
+    assert_eq!(fail(&scene, optional, 403), Progress::Refused);
+    scene.list(&[]);
+    assert_eq!(fail(&scene, required, 403), Progress::Synced);
+    assert_eq!(fail(&scene, optional, 404), Progress::NotInstalled);
+    scene.list(&[]);
+    assert!(scene.cache.is_synced());
+}
