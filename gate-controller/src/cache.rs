@@ -17,6 +17,7 @@ mod follow;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use follow::LAST_APPLIED;
 pub use follow::{Following, Presence};
 
 /// An object as it was seen.
@@ -120,6 +121,16 @@ impl<K> Cache<K> {
         let all = self.read();
         let all = all.by_key.values();
         all.filter_map(Seen::object).cloned().collect()
+    }
+
+    /// Those that can be read and are wanted.
+    pub fn select(&self, is_wanted: impl Fn(&ObjectKey, &K) -> bool) -> Vec<(ObjectKey, Arc<K>)> {
+        let all = self.read();
+        let all = all.by_key.iter();
+        let readable = all.filter_map(|(key, seen)| Some((key, seen.object()?)));
+        let wanted = readable.filter(|(key, object)| is_wanted(key, object));
+        let wanted = wanted.map(|(key, object)| (key.clone(), Arc::clone(object)));
+        wanted.collect()
     }
 
     /// Whether everything has been listed once.

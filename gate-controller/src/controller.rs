@@ -256,7 +256,7 @@ fn audit(
 }
 
 fn workers(parts: &Parts) -> Workers {
-    let parts = parts.clone();
+    let (parts, waker) = (parts.clone(), parts.waker());
     Workers {
         retry: Retry {
             first: parts.settings.min_retry_delay,
@@ -273,6 +273,8 @@ fn workers(parts: &Parts) -> Workers {
             counters: parts.counters,
             shard: parts.shard,
             written: parts.written,
+            decisions: parts.decisions,
+            waker,
         },
         queue: parts.queue,
         failures: std::sync::Mutex::default(),

@@ -1,4 +1,4 @@
-//! Changes of what gates, gatekeepers and policies are: that is what auditors ask.
+//! Changes of what gates, gatekeepers, policies and gated sources are: that is what auditors ask.
 //!
 //! What comes in: what the watches bring, and what the statuses say was seen. What goes out, once,
 //! from the replica that leads: a line in the log, an event, a record. Told is what the status does
@@ -62,6 +62,16 @@ impl Defines for sluice_crds::Gatekeeper {
 }
 
 impl Defines for sluice_crds::GatePolicy {
+    fn spec(&self) -> &impl Serialize {
+        &self.spec
+    }
+
+    fn observed(&self) -> Option<i64> {
+        self.status.as_ref()?.observed_generation
+    }
+}
+
+impl Defines for sluice_crds::GatedSource {
     fn spec(&self) -> &impl Serialize {
         &self.spec
     }

@@ -28,11 +28,27 @@ pub fn of_request(error: &kube::Error, verb: &str, plural: &str, group: &str) ->
     }
 }
 
+/// What to do about a missing right.
+pub fn no_right(verb: &str, plural: &str, group: &str) -> String {
+    format!("no right to; grant the verbs {verb} on {plural} in group `{group}`")
+}
+
 fn of_status(status: &Status, verb: &str, plural: &str, group: &str) -> String {
+    // What was written to may be another kind than what is looked at.
+    let other = status.details.as_ref();
+    let other = other.filter(|it| it.group != group && !it.group.is_empty());
+    let (verb, plural, group) = match other {
+        Some(other) => (
+            "get, create, patch and delete",
+            other.kind.as_str(),
+            other.group.as_str(),
+        ),
+        None => (verb, plural, group),
+    };
     match status.code {
         403 => format!(
-            "cannot {verb} {plural}: no right to; grant the verbs {verb} on {plural} in group \
-             `{group}` ({})",
+            "cannot {verb} {plural}: {} ({})",
+            no_right(verb, plural, group),
             status.message
         ),
         404 if verb.contains("list") => not_installed(plural, group),

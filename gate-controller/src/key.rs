@@ -91,6 +91,8 @@ pub enum Work {
     Gatekeeper(ObjectKey),
     /// A gate policy.
     GatePolicy(ObjectKey),
+    /// A gated source.
+    GatedSource(ObjectKey),
 }
 
 impl Work {
@@ -100,13 +102,17 @@ impl Work {
             Work::Gate(_) => "Gate",
             Work::Gatekeeper(_) => "Gatekeeper",
             Work::GatePolicy(_) => "GatePolicy",
+            Work::GatedSource(_) => "GatedSource",
         }
     }
 
     /// The name of the object.
     pub fn key(&self) -> &ObjectKey {
         match self {
-            Work::Gate(key) | Work::Gatekeeper(key) | Work::GatePolicy(key) => key,
+            Work::Gate(key)
+            | Work::Gatekeeper(key)
+            | Work::GatePolicy(key)
+            | Work::GatedSource(key) => key,
         }
     }
 }

@@ -21,7 +21,7 @@ pub use durations::Durations;
 pub use gauges::Sources;
 
 /// The kinds that are looked at and written.
-const KINDS: [&str; 3] = ["Gate", "Gatekeeper", "GatePolicy"];
+const KINDS: [&str; 4] = ["Gate", "Gatekeeper", "GatePolicy", "GatedSource"];
 
 /// What is counted as it happens.
 pub struct Counters {

@@ -1,9 +1,9 @@
 //! What to look at, when, and in which order.
 //!
 //! Events only wake: whatever happened, the queue holds that an object is to be looked at, once.
-//! Of what is due, the more urgent comes first, then what was due first: children and people
-//! before gates, gates before gatekeepers, because the API server takes fewer writes a second than
-//! a herd of gates that change together asks for. Due instants are wall-clock instants, so that a
+//! Of what is due, the more urgent comes first, then what was due first: people before what goes
+//! out, that before gates, gates before gatekeepers, because the API server takes fewer writes a
+//! second than a herd of gates that change together asks for. Due instants are wall-clock instants, so that a
 //! clock that is set is obeyed.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -20,6 +20,8 @@ use crate::clock::Clock;
 pub enum Urgency {
     /// A person waits for it.
     Person,
+    /// Something goes out.
+    Delivery,
     /// Somebody decides by it.
     Gate,
     /// It is a report.
@@ -233,13 +235,14 @@ mod tests {
     }
 
     #[test]
-    fn people_come_before_gates_and_gates_before_reports() {
+    fn people_come_first_then_what_goes_out_then_gates_then_reports() {
         let mut queue = Queue::default();
+        queue.push("delivery", Urgency::Delivery, at(3));
         queue.push("report", Urgency::Report, at(1));
         queue.push("gate", Urgency::Gate, at(2));
         queue.push("person", Urgency::Person, at(3));
         let order: Vec<_> = std::iter::from_fn(|| queue.take(at(3))).collect();
-        assert_eq!(order, ["person", "gate", "report"]);
+        assert_eq!(order, ["person", "delivery", "gate", "report"]);
     }
 
     #[test]
@@ -296,10 +299,11 @@ mod tests {
         /// Against the obvious structure: a list that is searched.
         #[test]
         fn it_hands_out_the_most_urgent_that_is_due(
-            pushes in prop::collection::vec((0u8..8, 0u8..3, 0i64..20), 0..40),
+            pushes in prop::collection::vec((0u8..8, 0u8..4, 0i64..20), 0..40),
             now in 0i64..20,
         ) {
-            let urgency = |n| [Urgency::Person, Urgency::Gate, Urgency::Report][usize::from(n)];
+            let levels = [Urgency::Person, Urgency::Delivery, Urgency::Gate, Urgency::Report];
+            let urgency = |n| levels[usize::from(n)];
             let mut queue = Queue::default();
             let mut model: BTreeMap<u8, (Urgency, i64)> = BTreeMap::new();
             for (work, urgent, due) in pushes {

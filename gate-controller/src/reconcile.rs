@@ -13,16 +13,20 @@ use kube::Client;
 use crate::artifacts::Store;
 use crate::audit::Audit;
 use crate::clock::Clock;
+use crate::decisions::Decisions;
 use crate::definitions::{Definitions, Telling};
 use crate::events::Events;
 use crate::key::Work;
 use crate::metrics::{Counters, KindLabels};
 use crate::shard::Shard;
+use crate::waker::Waker;
 use crate::world::World;
 
 pub mod gate;
 pub mod gate_policy;
+pub mod gated_source;
 pub mod gatekeeper;
+mod patch;
 mod status;
 
 /// What every look needs.
@@ -37,6 +41,8 @@ pub struct Context {
     pub events: Events,
     /// Where it is recorded.
     pub audit: Audit,
+    /// Where it is told what was decided about what goes out.
+    pub decisions: Arc<Decisions>,
     /// What is not told yet of what objects are.
     pub definitions: Arc<Definitions>,
     /// Where artifacts are stored. None: not here, since there is no `--storage-path`.
@@ -47,6 +53,8 @@ pub struct Context {
     pub shard: Shard,
     /// What was written and the caches may not have yet.
     pub written: Arc<Written>,
+    /// Whom to wake by what was written.
+    pub(crate) waker: Waker,
 }
 
 impl Context {
@@ -95,6 +103,7 @@ pub async fn look(context: &Context, work: &Work) -> Result<Outcome, kube::Error
         Work::Gate(key) => gate::look(context, key).await,
         Work::Gatekeeper(key) => gatekeeper::look(context, key).await,
         Work::GatePolicy(key) => gate_policy::look(context, key).await,
+        Work::GatedSource(key) => gated_source::look(context, key).await,
     }
 }
 

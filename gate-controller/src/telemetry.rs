@@ -23,6 +23,8 @@ pub fn start(settings: &Settings) {
     };
     let filter = tracing_subscriber::filter::Targets::new()
         .with_default(libraries)
+        // It complains of each try; what it says is told by whoever watches, with what to do.
+        .with_target("kube_runtime::watcher", libraries.min(LevelFilter::ERROR))
         .with_target("gate_controller", level)
         .with_target("sluice_gatekeepers", level)
         .with_target("decision", level)

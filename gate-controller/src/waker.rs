@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use sluice_core::gate::force;
 use sluice_crds::Gate;
+use sluice_crds::flux::{FluxKind, FluxObject};
 
 use crate::cache::{Change, Seen};
 use crate::clock::Clock;
@@ -112,8 +113,35 @@ impl Waker {
         self.wake(Work::Gatekeeper(key.clone()));
     }
 
-    /// All gates and gatekeepers.
+    /// A GatedSource.
+    pub(crate) fn gated_source(&self, key: &ObjectKey) {
+        self.wake(Work::GatedSource(key.clone()));
+    }
+
+    /// All gated sources.
+    pub(crate) fn gated_sources(&self) {
+        for key in self.world.gated_sources.keys() {
+            self.wake(Work::GatedSource(key));
+        }
+    }
+
+    /// The labels of a namespace have changed: policies may concern others than before.
+    pub(crate) fn namespace(&self, name: &str) {
+        for key in self.world.gated_sources_in(name) {
+            self.wake(Work::GatedSource(key));
+        }
+    }
+
+    /// An object of Flux: the gated sources that it concerns.
+    pub(crate) fn flux(&self, kind: FluxKind, change: &Change<'_, FluxObject>) {
+        for key in self.world.note_flux(kind, change) {
+            self.wake(Work::GatedSource(key));
+        }
+    }
+
+    /// All gates, gatekeepers and gated sources.
     pub(crate) fn everything(&self) {
+        self.gated_sources();
         for key in self.world.gates.keys() {
             self.wake(Work::Gate(key));
         }

@@ -205,6 +205,7 @@ impl Workers {
 /// How urgent a look is that nobody in particular asked for.
 pub(crate) fn urgency(work: &Work) -> Urgency {
     match work {
+        Work::GatedSource(_) => Urgency::Delivery,
         Work::Gate(_) => Urgency::Gate,
         Work::Gatekeeper(_) | Work::GatePolicy(_) => Urgency::Report,
     }
@@ -215,6 +216,7 @@ fn plural(work: &Work) -> &'static str {
         Work::Gate(_) => "gates and gates/status",
         Work::Gatekeeper(_) => "gatekeepers/status",
         Work::GatePolicy(_) => "gatepolicies/status",
+        Work::GatedSource(_) => "gatedsources and gatedsources/status",
     }
 }
 

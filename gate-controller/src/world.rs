@@ -18,7 +18,7 @@ use sluice_core::gate::{self, Answer, Identity, View};
 use sluice_core::gatekeeper::{Evidence, Keeper, Votes};
 use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::gatekeeper::Kind;
-use sluice_crds::{Approval, Gate, GatePolicy, GateReference, Gatekeeper};
+use sluice_crds::{Approval, Gate, GatePolicy, GateReference, GatedSource, Gatekeeper};
 
 use crate::cache::{Cache, Change, Seen};
 use crate::evidence::EvidenceStore;
@@ -26,10 +26,16 @@ use crate::key::{KeyRef, ObjectKey, Work};
 
 mod ballots;
 mod decide;
+mod flux;
+mod gated_sources;
+#[cfg(test)]
+mod tests;
 mod users;
 
 use ballots::Ballots;
 pub use decide::Decider;
+pub use flux::{Flux, Place, Sight};
+use gated_sources::Interest;
 use users::Users;
 
 /// The caches and what is derived from them.
@@ -42,6 +48,10 @@ pub struct World {
     pub approvals: Cache<Approval>,
     /// All gate policies.
     pub policies: Cache<GatePolicy>,
+    /// All gated sources.
+    pub gated_sources: Cache<GatedSource>,
+    /// The objects of Flux that matter to them.
+    pub flux: Flux,
     /// All namespaces, of which policies select some by their labels.
     pub namespaces: Cache<PartialObjectMeta<Namespace>>,
     /// What was observed for gatekeepers.
@@ -54,6 +64,8 @@ pub struct World {
     nesting: Mutex<Users>,
     /// Which policies name which gates.
     policing: Mutex<Users>,
+    /// What matters to which gated sources.
+    interests: Mutex<Users<ObjectKey, Interest>>,
     standing: RwLock<Standing>,
     /// Whether the standing has been found out.
     known: AtomicBool,
@@ -77,6 +89,8 @@ impl World {
             gatekeepers: Cache::default(),
             approvals: Cache::default(),
             policies: Cache::default(),
+            gated_sources: Cache::default(),
+            flux: Flux::default(),
             namespaces: Cache::default(),
             evidence: Arc::default(),
             ballots: Ballots::default(),
@@ -84,6 +98,7 @@ impl World {
             users: Mutex::default(),
             nesting: Mutex::default(),
             policing: Mutex::default(),
+            interests: Mutex::default(),
             standing: RwLock::new(standing),
             known: AtomicBool::new(false),
             cross_namespace,
@@ -264,24 +279,33 @@ impl World {
         lock(&self.users).of(gatekeeper)
     }
 
-    /// The gatekeepers and gates that depend on a gate, near and far.
+    /// The gatekeepers, gates and gated sources that depend on a gate, near and far.
     pub fn dependents(&self, gate: &ObjectKey) -> BTreeSet<Work> {
+        let (gatekeepers, gates) = self.nested_over(gate);
+        let held = self.held_by(gates.iter().chain([gate]));
+        let gates = gates.into_iter().map(Work::Gate);
+        let gatekeepers = gatekeepers.into_iter().map(Work::Gatekeeper);
+        held.into_iter().chain(gates).chain(gatekeepers).collect()
+    }
+
+    /// The gatekeepers and gates that a gate is nested in, near and far.
+    fn nested_over(&self, gate: &ObjectKey) -> (BTreeSet<ObjectKey>, BTreeSet<ObjectKey>) {
         let (users, nesting) = (lock(&self.users), lock(&self.nesting));
-        let mut found: BTreeSet<Work> = BTreeSet::new();
-        let mut gates = vec![gate.clone()];
-        while let Some(gate) = gates.pop() {
+        let (mut gatekeepers, mut gates) = (BTreeSet::new(), BTreeSet::new());
+        let mut left = vec![gate.clone()];
+        while let Some(gate) = left.pop() {
             for gatekeeper in nesting.of(&gate) {
-                if !found.insert(Work::Gatekeeper(gatekeeper.clone())) {
+                if !gatekeepers.insert(gatekeeper.clone()) {
                     continue;
                 }
                 for gate in users.of(&gatekeeper) {
-                    if found.insert(Work::Gate(gate.clone())) {
-                        gates.push(gate);
+                    if gates.insert(gate.clone()) {
+                        left.push(gate);
                     }
                 }
             }
         }
-        found
+        (gatekeepers, gates)
     }
 
     /// What an object in the namespace `from` means by the name of another.

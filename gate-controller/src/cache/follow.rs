@@ -91,7 +91,8 @@ where
         while let Some(event) = events.next().await {
             match event {
                 Ok(event) => {
-                    if trouble.take().is_some() {
+                    // That it begins to list says nothing yet.
+                    if !matches!(event, Event::Init) && trouble.take().is_some() {
                         tracing::info!(%kind, "watching again");
                     }
                     self.take_in(event, following, &mut listed, &changed);

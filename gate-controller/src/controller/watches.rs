@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::core::{DeserializeGuard, PartialObjectMeta};
 use kube::runtime::watcher::Config;
 use kube::{Api, Resource, ResourceExt};
+use sluice_crds::flux::FluxKind;
 use sluice_crds::{Approval, Gate, GatePolicy, Gatekeeper};
 use sluice_gatekeepers::Clients;
 use tokio::task::JoinSet;
@@ -16,14 +17,20 @@ use crate::definitions::{Defines, Telling};
 use crate::evidence::Tracker;
 use crate::key::Work;
 
-/// Follows gates, gatekeepers, approvals, policies with the namespaces that they select, and whatever
-/// else is evidence.
+mod gated_sources;
+
+/// Follows gates, gatekeepers, approvals, policies with the namespaces that they select, gated
+/// sources with the objects of Flux that matter to them, and whatever else is evidence.
 pub(super) fn follow(parts: &Parts, background: &mut JoinSet<()>) {
     background.spawn(follow_gates(parts.clone()));
     background.spawn(follow_approvals(parts.clone()));
     background.spawn(follow_policies(parts.clone()));
     background.spawn(follow_namespaces(parts.clone()));
     background.spawn(follow_gatekeepers(parts.clone(), tracker(parts)));
+    background.spawn(gated_sources::follow(parts.clone()));
+    for kind in FluxKind::ALL {
+        background.spawn(gated_sources::follow_flux(parts.clone(), kind));
+    }
 }
 
 async fn follow_gates(parts: Parts) {
@@ -32,7 +39,7 @@ async fn follow_gates(parts: Parts) {
         let gate = change.now.and_then(Seen::object).map(AsRef::as_ref);
         parts.world.note_gate(change.key, gate);
         let is_there = |seen: Option<&Seen<Gate>>| seen.map(|seen| seen.object().is_some());
-        if is_there(change.before) != is_there(change.now) {
+        if parts.reports_policies() && is_there(change.before) != is_there(change.now) {
             waker.policies_of(change.key);
         }
         let work = Work::Gate(change.key.clone());
@@ -68,15 +75,15 @@ async fn follow_approvals(parts: Parts) {
 
 async fn follow_policies(parts: Parts) {
     let (world, waker) = (&parts.world, parts.waker());
-    let reports = parts.settings.watch_all_namespaces;
     let told = |change: Change<'_, GatePolicy>| {
-        // Who sees the gates of one namespace cannot say whether those of a policy are there, and
-        // several such controllers would each write another status.
-        if !reports {
-            return;
-        }
         let policy = change.now.and_then(Seen::object);
         world.note_policy(change.key, policy.map(AsRef::as_ref));
+        if is_another_policy(&change) {
+            waker.gated_sources();
+        }
+        if !parts.reports_policies() {
+            return;
+        }
         let work = Work::GatePolicy(change.key.clone());
         parts.define(&work, &change);
         match change.now {
@@ -87,20 +94,46 @@ async fn follow_policies(parts: Parts) {
     };
     let policies = Api::all(parts.client.clone());
     let config = Config::default();
-    world.policies.follow(policies, config, told).await;
+    let following = world.policies.follow(policies, config, told);
+    // Nothing was decided before, and where there is none, no policy wakes anybody.
+    let listed = async {
+        world.policies.synced().await;
+        waker.gated_sources();
+    };
+    tokio::join!(following, listed);
 }
 
-/// Of namespaces nothing is kept but their metadata. Nobody is woken: their labels are asked for
-/// when something is decided.
+/// Whether a policy may hold back others than before, or ask for other gates.
+fn is_another_policy(change: &Change<'_, GatePolicy>) -> bool {
+    let asks = |seen: &Seen<GatePolicy>| {
+        let metadata = &seen.object()?.metadata;
+        Some((metadata.uid.clone(), metadata.generation))
+    };
+    match (change.before.and_then(asks), change.now.and_then(asks)) {
+        (Some(before), Some(now)) => before != now,
+        (None, _) | (_, None) => true,
+    }
+}
+
+/// Of namespaces nothing is kept but their metadata. Only what goes out by itself is woken: for
+/// everybody else their labels are asked for when something is decided.
 async fn follow_namespaces(parts: Parts) {
-    let told = |_: Change<'_, PartialObjectMeta<Namespace>>| {};
+    let (world, waker) = (&parts.world, parts.waker());
+    let told = |change: Change<'_, PartialObjectMeta<Namespace>>| {
+        let labels = |seen: Option<&Seen<PartialObjectMeta<Namespace>>>| {
+            Some(seen?.object()?.labels().clone())
+        };
+        if labels(change.before) != labels(change.now) {
+            waker.namespace(&change.key.name);
+        }
+    };
     let namespaces = Api::all(parts.client.clone());
-    let config = Config::default();
-    parts
-        .world
-        .namespaces
-        .follow(namespaces, config, told)
-        .await;
+    let following = world.namespaces.follow(namespaces, Config::default(), told);
+    let listed = async {
+        world.namespaces.synced().await;
+        waker.gated_sources();
+    };
+    tokio::join!(following, listed);
 }
 
 async fn follow_gatekeepers(parts: Parts, tracker: Tracker) {
@@ -158,6 +191,13 @@ fn tracker(parts: &Parts) -> Tracker {
 }
 
 impl Parts {
+    /// Whether the statuses of policies are ours to write. Who sees the gates of one namespace cannot
+    /// say whether those of a policy are there, and several such controllers would each write
+    /// another status.
+    fn reports_policies(&self) -> bool {
+        self.settings.watch_all_namespaces
+    }
+
     fn api<K>(&self) -> Api<DeserializeGuard<K>>
     where
         K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,

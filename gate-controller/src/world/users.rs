@@ -1,44 +1,59 @@
 //! Which objects name which others, such as gates their gatekeepers.
 
+use std::hash::Hash;
+
 use hashbrown::{HashMap, HashSet};
 
 use crate::key::ObjectKey;
 
-/// Which gates name which gatekeepers, both ways.
-#[derive(Default)]
-pub(super) struct Users {
-    gates: HashMap<ObjectKey, HashSet<ObjectKey>>,
-    named: HashMap<ObjectKey, Box<[ObjectKey]>>,
+/// Which objects name which others, both ways.
+pub(super) struct Users<U = ObjectKey, N = ObjectKey> {
+    users: HashMap<N, HashSet<U>>,
+    named: HashMap<U, Box<[N]>>,
 }
 
-impl Users {
-    /// From now on `gate` names these gatekeepers.
-    pub(super) fn set(&mut self, gate: &ObjectKey, mut named: Vec<ObjectKey>) {
+impl<U, N> Default for Users<U, N> {
+    fn default() -> Self {
+        Self {
+            users: HashMap::new(),
+            named: HashMap::new(),
+        }
+    }
+}
+
+impl<U: Clone + Eq + Hash, N: Clone + Ord + Hash> Users<U, N> {
+    /// From now on `user` names these.
+    pub(super) fn set(&mut self, user: &U, mut named: Vec<N>) {
         named.sort_unstable();
         named.dedup();
-        if self.named.get(gate).map(AsRef::as_ref).unwrap_or_default() == named {
+        if self.named.get(user).map(AsRef::as_ref).unwrap_or_default() == named {
             return;
         }
-        for gatekeeper in self.named.remove(gate).into_iter().flatten() {
-            if let Some(gates) = self.gates.get_mut(&gatekeeper) {
-                gates.remove(gate);
-                if gates.is_empty() {
-                    self.gates.remove(&gatekeeper);
+        for former in self.named.remove(user).into_iter().flatten() {
+            if let Some(users) = self.users.get_mut(&former) {
+                users.remove(user);
+                if users.is_empty() {
+                    self.users.remove(&former);
                 }
             }
         }
-        for gatekeeper in &named {
-            let gates = self.gates.entry(gatekeeper.clone()).or_default();
-            gates.insert(gate.clone());
+        for name in &named {
+            let users = self.users.entry(name.clone()).or_default();
+            users.insert(user.clone());
         }
         if !named.is_empty() {
-            self.named.insert(gate.clone(), named.into());
+            self.named.insert(user.clone(), named.into());
         }
     }
 
-    /// The gates that name a gatekeeper.
-    pub(super) fn of(&self, gatekeeper: &ObjectKey) -> Vec<ObjectKey> {
-        let gates = self.gates.get(gatekeeper);
-        gates.into_iter().flatten().cloned().collect()
+    /// Those that name it.
+    pub(super) fn of(&self, named: &N) -> Vec<U> {
+        let users = self.users.get(named);
+        users.into_iter().flatten().cloned().collect()
+    }
+
+    /// Whether any names it.
+    pub(super) fn any(&self, named: &N) -> bool {
+        self.users.contains_key(named)
     }
 }

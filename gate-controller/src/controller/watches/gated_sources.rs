@@ -1,0 +1,62 @@
+//! Watches of gated sources, and of the objects of Flux that matter to them.
+
+use kube::runtime::watcher::Config;
+use kube::{Api, Resource};
+use sluice_crds::GatedSource;
+use sluice_crds::flux::{FluxKind, FluxObject};
+
+use super::Parts;
+use crate::cache::{Change, Seen};
+use crate::key::Work;
+use crate::world::Flux;
+
+pub(super) async fn follow(parts: Parts) {
+    let (world, waker) = (&parts.world, parts.waker());
+    let told = |change: Change<'_, GatedSource>| {
+        let object = change.now.and_then(Seen::object);
+        world.note_gated_source(change.key, object.map(AsRef::as_ref));
+        let work = Work::GatedSource(change.key.clone());
+        parts.define(&work, &change);
+        match change.now {
+            None => parts.gone(&work),
+            Some(_) if is_known(&change) => {}
+            Some(_) => waker.gated_source(change.key),
+        }
+    };
+    let gated_sources = parts.api();
+    let config = Config::default();
+    world
+        .gated_sources
+        .follow(gated_sources, config, told)
+        .await;
+}
+
+/// Whether the watch has brought what the cache had already: what this controller wrote.
+fn is_known<K: Resource>(change: &Change<'_, K>) -> bool {
+    let version = |seen: Option<&Seen<K>>| seen?.object()?.meta().resource_version.clone();
+    let before = version(change.before);
+    before.is_some() && before == version(change.now)
+}
+
+/// Follows a kind of Flux once somebody wants to know. As soon as the API server has said what there
+/// is of it, decisions that have waited for that are made.
+pub(super) async fn follow_flux(parts: Parts, kind: FluxKind) {
+    let (world, waker) = (&parts.world, parts.waker());
+    world.flux.is_wanted().await;
+    let client = parts.client.clone();
+    let objects = match parts.settings.watch_all_namespaces {
+        true => Api::all_with(client, &kind),
+        false => Api::namespaced_with(client, &parts.settings.runtime_namespace, &kind),
+    };
+    let cache = world.flux.of(kind);
+    let told = |change: Change<'_, FluxObject>| waker.flux(kind, &change);
+    let following = Flux::following(kind);
+    let following = cache.follow_kind(&following, objects, Config::default(), told);
+    let steps = async {
+        let mut steps = cache.progressing();
+        while steps.changed().await.is_ok() {
+            waker.gated_sources();
+        }
+    };
+    tokio::join!(following, steps);
+}

@@ -1,0 +1,41 @@
+//! A look at a gated source.
+
+use kube::ResourceExt;
+use sluice_core::gated_source;
+
+use super::{Context, Outcome};
+use crate::key::{ObjectKey, Work};
+
+mod apply;
+mod flux;
+mod gather;
+mod news;
+
+/// Looks at a gated source: what its gates admit goes out, and what is out is kept as it is.
+///
+/// What was decided is recorded first; then it is written into the status; then it is done. Whoever
+/// is stopped in between does it later, by the status alone.
+pub(super) async fn look(context: &Context, key: &ObjectKey) -> Result<Outcome, kube::Error> {
+    let Some(object) = gather::object(context, key) else {
+        context.written.forget(&Work::GatedSource(key.clone()));
+        return Ok(Outcome::Gone);
+    };
+    if !context.shard.holds(object.labels()) {
+        return Ok(Outcome::NotOurs);
+    }
+    // Whatever is not known yet wakes it as soon as it is.
+    if !context.world.is_ready() || !gather::is_known(context, &object) {
+        return Ok(Outcome::Wake(None));
+    }
+    let now = context.world.now(context.clock.now());
+    let scene = gather::gather(context, key, object, now);
+    let considered = gated_source::consider(&scene.given());
+    let told = match considered.decision().cloned() {
+        Some(decision) => Some(context.decisions.tell(decision, None).await.decision),
+        None => None,
+    };
+    let report = gated_source::report(&scene.given(), considered, told);
+    let wake = report.wake;
+    apply::apply(context, key, &scene.object, report).await?;
+    Ok(Outcome::Wake(wake))
+}

@@ -1,0 +1,213 @@
+//! Requests to Flux's objects. Each goes onto the version that it was decided from; what the API
+//! server answers is in the caches at once.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::Request;
+use kube::{Api, Resource, ResourceExt};
+use serde_json::{Map, Value, json};
+use sluice_core::condition::READY;
+use sluice_core::gated_source::Child;
+use sluice_crds::flux::{Artifact, FluxKind, FluxObject};
+use sluice_crds::gated_source::{SourceKind, marks};
+
+use super::super::patch;
+use crate::cache::Change;
+use crate::failure;
+use crate::key::ObjectKey;
+use crate::reconcile::Context;
+
+/// Who owns what is written onto Flux's objects.
+const MANAGER: &str = "gate-controller-gatedsources";
+
+/// Writes on behalf of a gated source.
+pub(super) struct Writer<'a> {
+    pub(super) context: &'a Context,
+    pub(super) key: &'a ObjectKey,
+}
+
+impl Writer<'_> {
+    /// Makes a child, or makes it what it has to be.
+    pub(super) async fn child(&self, child: Child) -> Result<(), kube::Error> {
+        let Child {
+            kind,
+            name,
+            spec,
+            annotations,
+            labels,
+            before,
+        } = child;
+        let Some(before) = before else {
+            let metadata = json!({
+                "name": name,
+                "namespace": &*self.key.namespace,
+                "annotations": annotations,
+                "labels": labels,
+            });
+            return self.create(kind, metadata, spec).await;
+        };
+        let (mut all, mut labelled) = (before.annotations().clone(), before.labels().clone());
+        all.extend(annotations);
+        labelled.extend(labels);
+        let metadata =
+            |annotations: &_, labels: &_| json!({"annotations": annotations, "labels": labels});
+        let is = document(
+            metadata(before.annotations(), before.labels()),
+            before.spec.clone(),
+        );
+        let wanted = document(metadata(&all, &labelled), spec);
+        match patch::between(&is, &wanted) {
+            Some(patch) => self.patch(kind, &before, patch).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn create(
+        &self,
+        kind: FluxKind,
+        metadata: Value,
+        spec: Map<String, Value>,
+    ) -> Result<(), kube::Error> {
+        let object = json!({
+            "apiVersion": FluxObject::api_version(&kind),
+            "kind": kind.as_str(),
+            "metadata": metadata,
+            "spec": spec,
+        });
+        let params = PostParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PostParams::default()
+        };
+        let url = FluxObject::url_path(&kind, Some(&self.key.namespace));
+        let body = serde_json::to_vec(&object).map_err(kube::Error::SerdeError)?;
+        let request = Request::new(url).create(&params, body);
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        let created = self.context.client.request::<FluxObject>(request).await?;
+        self.wrote(kind, created);
+        Ok(())
+    }
+
+    /// Suspends a source in the gated source's name, or resumes it.
+    pub(super) async fn suspend(
+        &self,
+        kind: SourceKind,
+        suspend: bool,
+        before: &FluxObject,
+    ) -> Result<(), kube::Error> {
+        let (mark, suspend) = match suspend {
+            true => (Value::from(&*self.key.name), Value::Bool(true)),
+            false => (Value::Null, Value::Null),
+        };
+        let patch = json!({
+            "metadata": { "annotations": { (marks::SUSPENDED_BY): mark } },
+            "spec": { "suspend": suspend },
+        });
+        self.patch(FluxKind::Source(kind), before, patch).await
+    }
+
+    /// Has an ExternalArtifact say what it serves.
+    pub(super) async fn serve(
+        &self,
+        artifact: &Artifact,
+        before: &FluxObject,
+    ) -> Result<(), kube::Error> {
+        let kind = FluxKind::ExternalArtifact;
+        let mut conditions = before.status.conditions.iter();
+        let ready = conditions.find(|it| it.type_ == READY && it.status == "True");
+        let since = ready.map(|ready| ready.last_transition_time.clone());
+        let patch = json!({
+            "metadata": { "resourceVersion": before.metadata.resource_version },
+            "status": {
+                "observedGeneration": before.metadata.generation,
+                "artifact": artifact,
+                "conditions": [{
+                    "type": READY,
+                    "status": "True",
+                    "reason": "Succeeded",
+                    "message": format!("stored artifact for revision '{}'", artifact.revision),
+                    "observedGeneration": before.metadata.generation,
+                    "lastTransitionTime": since.unwrap_or_else(|| Time(self.context.clock.now())),
+                }],
+            },
+        });
+        let written = self
+            .objects(kind)
+            .patch_status(&before.name_any(), &params(), &Patch::Merge(&patch))
+            .await?;
+        self.wrote(kind, written);
+        Ok(())
+    }
+
+    /// Deletes a child: this one, and no other of its name. One that is going goes by itself.
+    pub(super) async fn delete(
+        &self,
+        kind: FluxKind,
+        before: &FluxObject,
+    ) -> Result<(), kube::Error> {
+        if before.metadata.deletion_timestamp.is_some() {
+            return Ok(());
+        }
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: before.metadata.uid.clone(),
+                resource_version: before.metadata.resource_version.clone(),
+            }),
+            ..DeleteParams::default()
+        };
+        match self.objects(kind).delete(&before.name_any(), &params).await {
+            // The watch brings what becomes of it.
+            Ok(_) => self.context.wrote(kind.as_str()),
+            Err(error) if failure::is_gone(&error) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    async fn patch(
+        &self,
+        kind: FluxKind,
+        before: &FluxObject,
+        mut patch: Value,
+    ) -> Result<(), kube::Error> {
+        patch["metadata"]["resourceVersion"] = json!(before.metadata.resource_version);
+        let patched = self
+            .objects(kind)
+            .patch(&before.name_any(), &params(), &Patch::Merge(&patch))
+            .await?;
+        self.wrote(kind, patched);
+        Ok(())
+    }
+
+    fn objects(&self, kind: FluxKind) -> Api<FluxObject> {
+        Api::namespaced_with(self.context.client.clone(), &self.key.namespace, &kind)
+    }
+
+    /// Takes in what was written, and wakes whom it concerns: whoever wrote it, too, for what has to
+    /// be said of it now.
+    fn wrote(&self, kind: FluxKind, object: FluxObject) {
+        self.context.wrote(kind.as_str());
+        let key = ObjectKey::of(&object);
+        if let Some(put) = self.context.world.flux.put(kind, object) {
+            let change = Change {
+                key: &key,
+                before: put.before.as_ref(),
+                now: Some(&put.now),
+            };
+            self.context.waker.flux(kind, &change);
+        }
+    }
+}
+
+fn document(metadata: Value, spec: Map<String, Value>) -> Map<String, Value> {
+    Map::from_iter([
+        ("metadata".to_owned(), metadata),
+        ("spec".to_owned(), Value::Object(spec)),
+    ])
+}
+
+fn params() -> PatchParams {
+    PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    }
+}

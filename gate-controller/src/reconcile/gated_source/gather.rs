@@ -1,0 +1,298 @@
+//! Everything that the decision about a gated source needs, from the caches.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kube::ResourceExt;
+use sluice_core::clock::Now;
+use sluice_core::gate::nested::{Named, Sources};
+use sluice_core::gate_set::{self, Gathered};
+use sluice_core::gated_source::{self, Carried, Found, Given, Holding, KIND, Store, Wanted};
+use sluice_crds::flux::{FluxKind, FluxObject};
+use sluice_crds::gated_source::{ConsumerKind, SourceSelector, Strategy};
+use sluice_crds::{GatedSource, Subject};
+
+use crate::cache::Seen;
+use crate::key::{KeyRef, ObjectKey};
+use crate::reconcile::Context;
+use crate::world::{Place, Sight, World};
+
+/// By these labels Flux says what has brought an object: whose they are, and that of the name and of
+/// the namespace.
+const CARRIERS: [(ConsumerKind, &str, &str); 2] = [
+    (
+        ConsumerKind::Kustomization,
+        "kustomize.toolkit.fluxcd.io/name",
+        "kustomize.toolkit.fluxcd.io/namespace",
+    ),
+    (
+        ConsumerKind::HelmRelease,
+        "helm.toolkit.fluxcd.io/name",
+        "helm.toolkit.fluxcd.io/namespace",
+    ),
+];
+
+/// What a gated source is decided from.
+pub(super) struct Scene {
+    pub(super) object: Arc<GatedSource>,
+    sources: Vec<Source>,
+    strays: Vec<(FluxKind, Arc<FluxObject>)>,
+    consumers: Vec<(ConsumerKind, Arc<FluxObject>)>,
+    carried: Vec<Carried>,
+    gates: Gathered,
+    now: Now,
+}
+
+struct Source {
+    wanted: Wanted,
+    upstream: Sight,
+    child: Sight,
+}
+
+/// Nothing is stored.
+struct Nowhere;
+
+impl Store for Nowhere {
+    fn holding(&self, _: &str, _: &str, _: &str) -> Holding {
+        Holding::Off
+    }
+}
+
+impl Scene {
+    /// The same, as it is decided from.
+    pub(super) fn given(&self) -> Given<'_> {
+        let sources = self.sources.iter().map(|source| gated_source::Source {
+            wanted: source.wanted.clone(),
+            upstream: found(&source.upstream),
+            child: found(&source.child),
+        });
+        Given {
+            object: &self.object,
+            sources: sources.collect(),
+            strays: (self.strays.iter())
+                .map(|(kind, object)| (*kind, object.as_ref()))
+                .collect(),
+            consumers: (self.consumers.iter())
+                .map(|(kind, object)| (*kind, object.as_ref()))
+                .collect(),
+            carried: self.carried.clone(),
+            gates: &self.gates,
+            store: &Nowhere,
+            now: self.now,
+        }
+    }
+}
+
+fn found(sight: &Sight) -> Found<'_> {
+    match sight {
+        Sight::Here(object) => Found::Here(object),
+        Sight::Missing => Found::Missing,
+        Sight::NotInstalled => Found::NotInstalled,
+        Sight::Unreadable(why) => Found::Unreadable(Arc::clone(why)),
+    }
+}
+
+/// The gated source. None: it is gone, or this version cannot read it; then nothing of it changes.
+pub(super) fn object(context: &Context, key: &ObjectKey) -> Option<Arc<GatedSource>> {
+    match context.world.gated_sources.get(key.borrowed())? {
+        Seen::Object(object) => Some(object),
+        Seen::Unreadable(_) => None,
+    }
+}
+
+/// Whether the API server has said all that there is of the kinds that matter to it.
+pub(super) fn is_known(context: &Context, object: &GatedSource) -> bool {
+    let strategy = object.spec.strategy;
+    let wanted = gated_source::wanted(object);
+    let named = wanted.iter().flat_map(|source| {
+        let upstream = FluxKind::Source(source.kind);
+        [upstream, source.child(strategy)]
+    });
+    let selected = object.spec.selector.iter();
+    let selected = selected.map(|selector| FluxKind::Source(selector.kind));
+    let consumers = [ConsumerKind::Kustomization, ConsumerKind::HelmRelease];
+    let mut kinds = named
+        .chain(selected)
+        .chain(consumers.map(FluxKind::Consumer));
+    kinds.all(|kind| context.world.flux.has_answered(kind))
+}
+
+/// All of it, as it is at `now`.
+pub(super) fn gather(
+    context: &Context,
+    key: &ObjectKey,
+    object: Arc<GatedSource>,
+    now: Now,
+) -> Scene {
+    let world = context.world.as_ref();
+    let subject = Subject {
+        kind: KIND.to_owned(),
+        namespace: key.namespace.to_string(),
+        name: Some(key.name.to_string()),
+        action: "admit".to_owned(),
+        revision: None,
+    };
+    let gates = gate_set::gather(world, Some(&object.spec.gates), &subject, now.at);
+    let sources = sources(world, key, &object);
+    let carried = carried(world, key, &object, now);
+    Scene {
+        strays: strays(world, key, &object, &sources),
+        consumers: consumers(world, key, &object, &sources, &carried),
+        sources,
+        carried,
+        gates,
+        object,
+        now,
+    }
+}
+
+/// Its sources with their children, in the order of the spec; those that it selects, by name.
+fn sources(world: &World, key: &ObjectKey, object: &GatedSource) -> Vec<Source> {
+    let see = |kind, name: &str| {
+        let namespace = &*key.namespace;
+        world.flux.see(kind, KeyRef { namespace, name })
+    };
+    let strategy = object.spec.strategy;
+    let named = gated_source::wanted(object)
+        .into_iter()
+        .map(|wanted| Source {
+            upstream: see(FluxKind::Source(wanted.kind), &wanted.name),
+            child: match strategy {
+                Strategy::Suspend => Sight::Missing,
+                Strategy::Pin | Strategy::Artifact => see(wanted.child(strategy), &wanted.target),
+            },
+            wanted,
+        });
+    let selected = object.spec.selector.iter();
+    let selected = selected.flat_map(|selector| selected_by(world, key, selector));
+    named.chain(selected).collect()
+}
+
+fn selected_by(world: &World, key: &ObjectKey, selector: &SourceSelector) -> Vec<Source> {
+    let SourceSelector { kind, match_labels } = selector;
+    let is_selected = |place: &ObjectKey, object: &FluxObject| {
+        let labels = object.labels();
+        place.namespace == key.namespace
+            && match_labels
+                .iter()
+                .all(|(name, value)| labels.get(name) == Some(value))
+    };
+    let mut selected = world.flux.of(FluxKind::Source(*kind)).select(is_selected);
+    selected.sort_by(|one, other| one.0.cmp(&other.0));
+    let source = |(place, object): (ObjectKey, Arc<FluxObject>)| Source {
+        wanted: Wanted {
+            kind: *kind,
+            name: place.name.to_string(),
+            target: String::new(),
+            baseline: None,
+        },
+        upstream: Sight::Here(object),
+        child: Sight::Missing,
+    };
+    selected.into_iter().map(source).collect()
+}
+
+/// What bears its mark, and is the child of none of its sources.
+fn strays(
+    world: &World,
+    key: &ObjectKey,
+    object: &GatedSource,
+    sources: &[Source],
+) -> Vec<(FluxKind, Arc<FluxObject>)> {
+    let strategy = object.spec.strategy;
+    let is_child = |(kind, place): &Place| {
+        sources.iter().any(|source| {
+            let wanted = &source.wanted;
+            (wanted.child(strategy), wanted.target.as_str()) == (*kind, &*place.name)
+        })
+    };
+    let mut strays = world.flux.children_of(key);
+    strays.retain(|place| !is_child(place));
+    strays.sort_unstable();
+    let objects = strays
+        .iter()
+        .filter_map(|place| Some((place.0, world.flux.object(place)?)));
+    objects.collect()
+}
+
+/// Whoever uses a source or a child of it, is named by a baseline, or brings what is carried.
+fn consumers(
+    world: &World,
+    key: &ObjectKey,
+    object: &GatedSource,
+    sources: &[Source],
+    carried: &[Carried],
+) -> Vec<(ConsumerKind, Arc<FluxObject>)> {
+    let here = |name: &str| ObjectKey {
+        namespace: Arc::clone(&key.namespace),
+        name: name.into(),
+    };
+    let mut places: BTreeSet<Place> = BTreeSet::new();
+    for source in sources {
+        let wanted = &source.wanted;
+        let upstream = (FluxKind::Source(wanted.kind), here(&wanted.name));
+        places.extend(world.flux.consumers_of(&upstream));
+        let child = (wanted.child(object.spec.strategy), here(&wanted.target));
+        places.extend(world.flux.consumers_of(&child));
+        let from = wanted
+            .baseline
+            .as_ref()
+            .and_then(|baseline| baseline.from.as_ref());
+        places.extend(from.map(|from| {
+            let namespace = from
+                .namespace
+                .as_deref()
+                .map_or(Arc::clone(&key.namespace), Arc::from);
+            let name = from.name.as_str().into();
+            (FluxKind::Consumer(from.kind), ObjectKey { namespace, name })
+        }));
+    }
+    places.extend(carried.iter().map(|carried| {
+        let (namespace, name) = (
+            carried.namespace.as_str().into(),
+            carried.name.as_str().into(),
+        );
+        (
+            FluxKind::Consumer(carried.by),
+            ObjectKey { namespace, name },
+        )
+    }));
+    let consumer = |place: Place| match place.0 {
+        FluxKind::Consumer(kind) => Some((kind, world.flux.object(&place)?)),
+        FluxKind::Source(_) | FluxKind::ExternalArtifact => None,
+    };
+    places.into_iter().filter_map(consumer).collect()
+}
+
+/// What it depends on and Flux has brought: its gates, their gatekeepers, itself.
+fn carried(world: &World, key: &ObjectKey, object: &GatedSource, now: Now) -> Vec<Carried> {
+    let mut all = by_labels(KIND, key.borrowed(), object.labels());
+    for reference in &object.spec.gates.refs {
+        let Named::Here(gate) = world.gate(&key.namespace, reference) else {
+            continue;
+        };
+        let place = KeyRef::of(gate.as_ref());
+        all.extend(by_labels("Gate", place, gate.labels()));
+        for reference in &gate.spec.gatekeepers {
+            if let Named::Here(keeper) = world.gatekeeper(place.namespace, reference, now.at) {
+                let gatekeeper = keeper.object().as_ref();
+                let place = KeyRef::of(gatekeeper);
+                all.extend(by_labels("Gatekeeper", place, gatekeeper.labels()));
+            }
+        }
+    }
+    all
+}
+
+/// What has brought an object, as its labels say.
+fn by_labels(kind: &str, place: KeyRef<'_>, labels: &BTreeMap<String, String>) -> Vec<Carried> {
+    let carriers = CARRIERS.into_iter().filter_map(|(by, name, namespace)| {
+        Some(Carried {
+            what: format!("{kind} {}/{}", place.namespace, place.name),
+            by,
+            namespace: labels.get(namespace)?.clone(),
+            name: labels.get(name)?.clone(),
+        })
+    });
+    carriers.collect()
+}

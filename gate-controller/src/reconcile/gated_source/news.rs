@@ -1,0 +1,198 @@
+//! What is told of a gated source when its status has changed: in the log, and by events.
+//!
+//! News is what has gone out, that something waits or no longer does, and trouble.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use sluice_core::condition::READY;
+use sluice_core::gated_source::{BLOCKED, BYPASSED, RECOVERABLE, SELF_GATED};
+use sluice_crds::gated_source::{Admitted, Origin};
+use sluice_crds::{GatedSource, GatedSourceStatus};
+
+use crate::events::{About, Told};
+use crate::key::{ObjectKey, Work};
+use crate::reconcile::Context;
+
+/// The reason of `Ready` while children fetch what has gone out.
+const PROGRESSING: &str = "Progressing";
+
+/// A piece of news.
+#[derive(Debug, PartialEq, Eq)]
+struct Item {
+    /// Whether it is bad.
+    warning: bool,
+    /// One word.
+    reason: String,
+    /// A sentence.
+    message: String,
+}
+
+/// Tells what is new.
+pub(super) fn tell(context: &Context, key: &ObjectKey, before: &GatedSource, now: &GatedSource) {
+    let (Some(now_says), nothing) = (now.status.as_ref(), GatedSourceStatus::default()) else {
+        return;
+    };
+    for item in news(before.status.as_ref().unwrap_or(&nothing), now_says) {
+        tracing::info!(
+            target: "decision",
+            kind = "GatedSource",
+            namespace = %key.namespace,
+            name = %key.name,
+            reason = item.reason,
+            "{}",
+            item.message
+        );
+        context.events.tell(Told {
+            about: About::new(Work::GatedSource(key.clone()), now),
+            warning: item.warning,
+            reason: item.reason.into(),
+            action: "Admit",
+            note: item.message.into(),
+            more: None,
+        });
+    }
+}
+
+fn news(before: &GatedSourceStatus, now: &GatedSourceStatus) -> Vec<Item> {
+    let released = now.admitted.as_ref().filter(|is| {
+        let was = before.admitted.as_ref();
+        was.is_none_or(|was| (&was.at, &was.revision) != (&is.at, &is.revision))
+    });
+    let mut news = Vec::from_iter(released.map(|admitted| goes_out(before, admitted)));
+    for condition in &now.conditions {
+        let was = before
+            .conditions
+            .iter()
+            .find(|it| it.type_ == condition.type_);
+        news.extend(of_condition(was, condition, released.is_some()));
+    }
+    news
+}
+
+fn goes_out(before: &GatedSourceStatus, admitted: &Admitted) -> Item {
+    let revision = &admitted.revision;
+    let former = before.admitted.as_ref();
+    let after = former
+        .map(|former| format!(", after {}", former.revision))
+        .unwrap_or_default();
+    let message = match admitted.origin {
+        Origin::Gates => format!("{revision} goes out{after}"),
+        Origin::Baseline => format!("{revision} is admitted without asking: it runs already"),
+        Origin::Adopted => format!("{revision} was admitted before: the children say so"),
+    };
+    Item {
+        warning: false,
+        reason: "Admitted".to_owned(),
+        message,
+    }
+}
+
+/// `released`: the same status says that something has gone out.
+fn of_condition(was: Option<&Condition>, is: &Condition, released: bool) -> Option<Item> {
+    let said = |condition: &Condition| (condition.status.clone(), condition.reason.clone());
+    if was.map(said) == Some(said(is)) {
+        return None;
+    }
+    let holds = is.status == "True";
+    let held = was.is_some_and(|was| was.status == "True");
+    let failed = |it: &Condition| it.status == "False" && it.reason != PROGRESSING;
+    let (warning, reason) = match is.type_.as_str() {
+        READY if failed(is) => (true, is.reason.as_str()),
+        READY if holds && was.is_some_and(failed) => (false, is.reason.as_str()),
+        BLOCKED if holds => (false, "Blocked"),
+        BLOCKED if held && !released => (false, "Unblocked"),
+        RECOVERABLE if held && !holds => (true, "NotRecoverable"),
+        BYPASSED | SELF_GATED if holds && !held => (true, is.type_.as_str()),
+        _ => return None,
+    };
+    Some(Item {
+        warning,
+        reason: reason.to_owned(),
+        message: is.message.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn status(admitted: Option<&str>, conditions: &[(&str, &str, &str)]) -> GatedSourceStatus {
+        let conditions: Vec<Value> = (conditions.iter())
+            .map(|(type_, status, reason)| {
+                json!({
+                    "type": type_, "status": status, "reason": reason, "message": reason,
+                    "lastTransitionTime": "2026-11-20T12:00:00Z",
+                })
+            })
+            .collect();
+        let admitted = admitted.map(|revision| {
+            let at = "2026-11-20T12:00:00Z";
+            json!({"revision": revision, "at": at, "origin": "Gates", "parts": []})
+        });
+        let status = json!({"admitted": admitted, "conditions": conditions});
+        serde_json::from_value(status).unwrap()
+    }
+
+    /// The reasons of what is told, and what is bad in capitals.
+    fn told(before: &GatedSourceStatus, now: &GatedSourceStatus) -> Vec<String> {
+        let told = |item: Item| match item.warning {
+            true => item.reason.to_uppercase(),
+            false => item.reason,
+        };
+        news(before, now).into_iter().map(told).collect()
+    }
+
+    #[test]
+    fn what_goes_out_and_what_waits_is_told_once() {
+        let new = GatedSourceStatus::default();
+        let closed = [
+            ("Ready", "True", "NothingAdmitted"),
+            ("Blocked", "True", "GatesClosed"),
+        ];
+        let waits = status(None, &closed);
+        assert_eq!(told(&new, &waits), ["Blocked"]);
+        assert_eq!(told(&waits, &waits), [""; 0]);
+        let open = [
+            ("Ready", "False", "Progressing"),
+            ("Blocked", "False", "NothingPending"),
+        ];
+        let out = status(Some("main@sha1:a"), &open);
+        assert_eq!(told(&waits, &out), ["Admitted"]);
+        let done = [
+            ("Ready", "True", "Serving"),
+            ("Blocked", "False", "NothingPending"),
+        ];
+        let done = status(Some("main@sha1:a"), &done);
+        assert_eq!(told(&out, &done), [""; 0]);
+        // The source has gone back to what is out.
+        let waits = [
+            ("Ready", "True", "Serving"),
+            ("Blocked", "True", "GatesClosed"),
+        ];
+        let waits = status(Some("main@sha1:a"), &waits);
+        assert_eq!(told(&waits, &done), ["Unblocked"]);
+    }
+
+    #[test]
+    fn trouble_is_told_and_that_it_is_over() {
+        let fine = status(
+            None,
+            &[
+                ("Ready", "True", "Serving"),
+                ("Recoverable", "True", "Pinned"),
+            ],
+        );
+        let trouble = status(
+            None,
+            &[
+                ("Ready", "False", "TargetTaken"),
+                ("Recoverable", "False", "CannotBeFetched"),
+                ("Bypassed", "True", "UpstreamUsed"),
+            ],
+        );
+        let expected = ["TARGETTAKEN", "NOTRECOVERABLE", "BYPASSED"];
+        assert_eq!(told(&fine, &trouble), expected);
+        assert_eq!(told(&trouble, &fine), ["Serving"]);
+    }
+}

@@ -1,0 +1,304 @@
+//! The objects of Flux that matter to gated sources: sources, and whoever applies what they bring.
+//!
+//! Flux is another project: any of its kinds may be missing, and nobody waits for those. Nothing of
+//! it is watched before there is a GatedSource.
+
+use std::sync::{Arc, Mutex};
+
+use kube::ResourceExt;
+use serde_json::{Map, Value, json};
+use sluice_core::gated_source::uses;
+use sluice_crds::flux::{FluxKind, FluxObject};
+use sluice_crds::gated_source::{ConsumerKind, SourceKind, marks};
+use tokio::sync::watch;
+
+use super::lock;
+use super::users::Users;
+use crate::cache::{Cache, Change, Following, LAST_APPLIED, Presence, Progress, Seen};
+use crate::failure;
+use crate::key::{KeyRef, ObjectKey};
+
+/// The newest releases of a HelmRelease: which one runs is among them.
+const RELEASES: usize = 5;
+
+/// An object of Flux: its kind, and its name.
+pub type Place = (FluxKind, ObjectKey);
+
+/// All of them, by kind.
+pub struct Flux {
+    git_repositories: Cache<FluxObject>,
+    oci_repositories: Cache<FluxObject>,
+    helm_charts: Cache<FluxObject>,
+    buckets: Cache<FluxObject>,
+    helm_repositories: Cache<FluxObject>,
+    external_artifacts: Cache<FluxObject>,
+    kustomizations: Cache<FluxObject>,
+    helm_releases: Cache<FluxObject>,
+    /// Whether anybody wants to know.
+    wanted: watch::Sender<bool>,
+    links: Mutex<Links>,
+}
+
+/// What objects of Flux say of others.
+#[derive(Default)]
+struct Links {
+    /// Which consumers use which sources.
+    consumers: Users<Place, Place>,
+    /// Which objects are marked as the child of which GatedSource.
+    children: Users<Place, ObjectKey>,
+}
+
+/// What a name stands for.
+#[derive(Clone, Debug)]
+pub enum Sight {
+    /// Here it is.
+    Here(Arc<FluxObject>),
+    /// There is none of that name.
+    Missing,
+    /// The API server does not know its kind.
+    NotInstalled,
+    /// It cannot be read, or not be listed: why.
+    Unreadable(Arc<str>),
+}
+
+impl Default for Flux {
+    fn default() -> Self {
+        Self {
+            git_repositories: Cache::default(),
+            oci_repositories: Cache::default(),
+            helm_charts: Cache::default(),
+            buckets: Cache::default(),
+            helm_repositories: Cache::default(),
+            external_artifacts: Cache::default(),
+            kustomizations: Cache::default(),
+            helm_releases: Cache::default(),
+            wanted: watch::Sender::new(false),
+            links: Mutex::default(),
+        }
+    }
+}
+
+impl Flux {
+    /// The objects of a kind.
+    pub fn of(&self, kind: FluxKind) -> &Cache<FluxObject> {
+        match kind {
+            FluxKind::Source(SourceKind::GitRepository) => &self.git_repositories,
+            FluxKind::Source(SourceKind::OCIRepository) => &self.oci_repositories,
+            FluxKind::Source(SourceKind::HelmChart) => &self.helm_charts,
+            FluxKind::Source(SourceKind::Bucket) => &self.buckets,
+            FluxKind::Source(SourceKind::HelmRepository) => &self.helm_repositories,
+            FluxKind::ExternalArtifact => &self.external_artifacts,
+            FluxKind::Consumer(ConsumerKind::Kustomization) => &self.kustomizations,
+            FluxKind::Consumer(ConsumerKind::HelmRelease) => &self.helm_releases,
+        }
+    }
+
+    /// What is followed of a kind.
+    pub(crate) fn following(kind: FluxKind) -> Following<FluxObject> {
+        Following {
+            kind,
+            presence: Presence::Optional,
+            trim,
+        }
+    }
+
+    /// From now on somebody wants to know of Flux.
+    pub fn want(&self) {
+        self.wanted
+            .send_if_modified(|wanted| !std::mem::replace(wanted, true));
+    }
+
+    /// Waits until somebody does.
+    pub async fn is_wanted(&self) {
+        // The sender lives as long as `self`.
+        let _ = self.wanted.subscribe().wait_for(|wanted| *wanted).await;
+    }
+
+    /// Whether the API server has said what there is of a kind, if only that there is no such kind.
+    pub fn has_answered(&self, kind: FluxKind) -> bool {
+        self.of(kind).progress() != Progress::Unanswered
+    }
+
+    /// What a name stands for.
+    pub fn see(&self, kind: FluxKind, key: KeyRef<'_>) -> Sight {
+        let cache = self.of(kind);
+        match cache.progress() {
+            Progress::NotInstalled => Sight::NotInstalled,
+            Progress::Refused => {
+                let why = failure::no_right("list and watch", kind.plural(), kind.group());
+                Sight::Unreadable(why.into())
+            }
+            Progress::Unanswered | Progress::Synced => match cache.get(key) {
+                None => Sight::Missing,
+                Some(Seen::Unreadable(why)) => Sight::Unreadable(why),
+                Some(Seen::Object(object)) => Sight::Here(object),
+            },
+        }
+    }
+
+    /// The object at a place, if it is there and can be read.
+    pub fn object(&self, (kind, key): &Place) -> Option<Arc<FluxObject>> {
+        match self.see(*kind, key.borrowed()) {
+            Sight::Here(object) => Some(object),
+            Sight::Missing | Sight::NotInstalled | Sight::Unreadable(_) => None,
+        }
+    }
+
+    /// Takes in what the API server has answered to a write. Returns what was there before; None
+    /// where more is known already.
+    pub(crate) fn put(&self, kind: FluxKind, mut object: FluxObject) -> Option<Put> {
+        trim(&kind, &mut object);
+        let now = Arc::new(object);
+        let before = self.of(kind).put(Arc::clone(&now))?;
+        let now = Seen::Object(now);
+        Some(Put { before, now })
+    }
+
+    /// Whoever uses a source.
+    pub fn consumers_of(&self, source: &Place) -> Vec<Place> {
+        lock(&self.links).consumers.of(source)
+    }
+
+    /// What is marked as a child of a GatedSource.
+    pub fn children_of(&self, gated_source: &ObjectKey) -> Vec<Place> {
+        lock(&self.links).children.of(gated_source)
+    }
+
+    /// Notes what an object says of others. Returns whom it may concern; none where nothing has
+    /// changed that matters.
+    pub(super) fn note(&self, kind: FluxKind, change: &Change<'_, FluxObject>) -> Concerned {
+        let place = (kind, change.key.clone());
+        let mut concerned = Concerned::default();
+        if is_same(kind, change) {
+            return concerned;
+        }
+        for object in [change.before, change.now].into_iter().flatten() {
+            if let Some(object) = object.object() {
+                concerned.owners.extend(owners(object));
+                concerned.places.extend(used(kind, object));
+            }
+        }
+        let now = change.now.and_then(Seen::object);
+        let mut links = lock(&self.links);
+        let used = now.map(|object| used(kind, object)).unwrap_or_default();
+        links.consumers.set(&place, used);
+        let parent = now.and_then(|object| owner(object, marks::CHILD_OF));
+        links.children.set(&place, parent.into_iter().collect());
+        concerned.places.push(place);
+        concerned
+    }
+}
+
+/// A write that was taken in.
+pub(crate) struct Put {
+    /// What was there before.
+    pub(crate) before: Option<Seen<FluxObject>>,
+    /// What is there now.
+    pub(crate) now: Seen<FluxObject>,
+}
+
+/// Whom a change may concern.
+#[derive(Default)]
+pub(super) struct Concerned {
+    /// GatedSources by their names.
+    pub(super) owners: Vec<ObjectKey>,
+    /// GatedSources to whom these matter.
+    pub(super) places: Vec<Place>,
+}
+
+/// The GatedSources that have marked an object.
+fn owners(object: &FluxObject) -> Vec<ObjectKey> {
+    let marks = [marks::CHILD_OF, marks::SUSPENDED_BY];
+    marks
+        .into_iter()
+        .filter_map(|mark| owner(object, mark))
+        .collect()
+}
+
+fn owner(object: &FluxObject, mark: &str) -> Option<ObjectKey> {
+    Some(ObjectKey {
+        namespace: KeyRef::of(object).namespace.into(),
+        name: object.annotations().get(mark)?.as_str().into(),
+    })
+}
+
+/// The sources that an object uses.
+fn used(kind: FluxKind, object: &FluxObject) -> Vec<Place> {
+    let FluxKind::Consumer(kind) = kind else {
+        return Vec::new();
+    };
+    let place = |(kind, namespace, name): (&str, &str, &str)| {
+        let kind = FluxKind::ALL.into_iter().find(|it| it.as_str() == kind)?;
+        let (namespace, name) = (namespace.into(), name.into());
+        Some((kind, ObjectKey { namespace, name }))
+    };
+    uses(kind, object).into_iter().filter_map(place).collect()
+}
+
+/// Whether nothing has changed that anybody reads. Consumers are at work all the time, and write so
+/// into their status.
+fn is_same(kind: FluxKind, change: &Change<'_, FluxObject>) -> bool {
+    match (change.before, change.now) {
+        (Some(Seen::Object(before)), Some(Seen::Object(now))) => {
+            let said = |object: &FluxObject| {
+                let metadata = &object.metadata;
+                (
+                    metadata.uid.clone(),
+                    metadata.generation,
+                    metadata.labels.clone(),
+                    metadata.annotations.clone(),
+                    metadata.deletion_timestamp.clone(),
+                )
+            };
+            let shown = match kind {
+                FluxKind::Source(_) | FluxKind::ExternalArtifact => before.status == now.status,
+                FluxKind::Consumer(_) => is_said_the_same(before, now),
+            };
+            said(before) == said(now) && before.spec == now.spec && shown
+        }
+        (Some(Seen::Unreadable(before)), Some(Seen::Unreadable(now))) => before == now,
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+/// Whether two statuses of a consumer say the same: what it applied, and why it could not.
+fn is_said_the_same(before: &FluxObject, now: &FluxObject) -> bool {
+    let failure = |object: &FluxObject| {
+        let mut conditions = object.status.conditions.iter();
+        let ready = conditions.find(|it| it.type_ == "Ready" && it.status == "False")?;
+        Some((ready.reason.clone(), ready.last_transition_time.clone()))
+    };
+    before.status.last_applied_revision == now.status.last_applied_revision
+        && before.status.history == now.status.history
+        && failure(before) == failure(now)
+}
+
+/// Takes away from an object what nobody here reads.
+fn trim(kind: &FluxKind, object: &mut FluxObject) {
+    object.metadata.managed_fields = None;
+    object.annotations_mut().remove(LAST_APPLIED);
+    let FluxKind::Consumer(kind) = kind else {
+        return;
+    };
+    object.metadata.annotations = None;
+    object.metadata.labels = None;
+    object.metadata.finalizers = None;
+    object.status.conditions.retain(|it| it.type_ == "Ready");
+    object.status.history.truncate(RELEASES);
+    let mut spec = std::mem::take(&mut object.spec);
+    let chart = spec
+        .get_mut("chart")
+        .and_then(|chart| chart.pointer_mut("/spec/sourceRef"));
+    let chart = chart.map(Value::take);
+    let kept: &[&str] = match kind {
+        ConsumerKind::Kustomization => &["sourceRef", "suspend"],
+        ConsumerKind::HelmRelease => &["chartRef", "suspend"],
+    };
+    spec.retain(|field, _| kept.contains(&field.as_str()));
+    object.spec = Map::from_iter(spec);
+    if let Some(source) = chart {
+        let chart = json!({ "spec": { "sourceRef": source } });
+        object.spec.insert("chart".to_owned(), chart);
+    }
+}

@@ -1,0 +1,293 @@
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use sluice_core::clock::Trust;
+use sluice_crds::flux::{FluxKind, FluxObject};
+use sluice_crds::gated_source::{ConsumerKind, SourceKind};
+
+use super::*;
+
+const GIT: FluxKind = FluxKind::Source(SourceKind::GitRepository);
+const BUCKET: FluxKind = FluxKind::Source(SourceKind::Bucket);
+const KUSTOMIZATION: FluxKind = FluxKind::Consumer(ConsumerKind::Kustomization);
+const RELEASE: FluxKind = FluxKind::Consumer(ConsumerKind::HelmRelease);
+
+fn world() -> World {
+    let standing = Standing {
+        trust: Trust::Good,
+        identity: Identity::Verified,
+    };
+    World::new(standing, true)
+}
+
+fn key(namespace: &str, name: &str) -> ObjectKey {
+    ObjectKey {
+        namespace: namespace.into(),
+        name: name.into(),
+    }
+}
+
+/// Has a gated source be there.
+fn gated(world: &World, name: &str, spec: Value) -> ObjectKey {
+    let object = json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "GatedSource",
+        "metadata": { "namespace": "apps", "name": name, "resourceVersion": "5" },
+        "spec": spec,
+    });
+    let object: GatedSource = serde_json::from_value(object).unwrap();
+    let key = ObjectKey::of(&object);
+    world.note_gated_source(&key, Some(&object));
+    world.gated_sources.put(Arc::new(object)).unwrap();
+    key
+}
+
+fn pinned(world: &World, name: &str, upstream: &str) -> ObjectKey {
+    let spec = json!({
+        "sourceRef": { "kind": "GitRepository", "name": upstream },
+        "gates": { "refs": [{ "name": "production", "namespace": "flux-system" }] },
+    });
+    gated(world, name, spec)
+}
+
+fn flux(name: &str, rest: Value) -> Seen<FluxObject> {
+    let mut object = json!({ "metadata": { "namespace": "apps", "name": name }, "spec": {} });
+    for (field, value) in rest.as_object().unwrap() {
+        match field.as_str() {
+            "labels" | "annotations" | "generation" => object["metadata"][field] = value.clone(),
+            _ => object[field] = value.clone(),
+        }
+    }
+    Seen::Object(Arc::new(serde_json::from_value(object).unwrap()))
+}
+
+/// Whom it concerns, by name.
+fn concerned(
+    world: &World,
+    kind: FluxKind,
+    before: Option<&Seen<FluxObject>>,
+    now: Option<&Seen<FluxObject>>,
+) -> Vec<String> {
+    let either = now.or(before).and_then(Seen::object).unwrap();
+    let key = ObjectKey::of(either.as_ref());
+    let change = Change {
+        key: &key,
+        before,
+        now,
+    };
+    let found = world.note_flux(kind, &change).into_iter();
+    found.map(|key| key.name.to_string()).collect()
+}
+
+fn comes(world: &World, kind: FluxKind, object: &Seen<FluxObject>) -> Vec<String> {
+    concerned(world, kind, None, Some(object))
+}
+
+#[test]
+fn a_source_and_a_child_concern_whoever_names_them() {
+    let world = world();
+    pinned(&world, "app", "app-upstream");
+    pinned(&world, "other", "app-upstream");
+    let nothing: [&str; 0] = [];
+    let source = flux("app-upstream", json!({ "generation": 1 }));
+    assert_eq!(comes(&world, GIT, &source), ["app", "other"]);
+    assert_eq!(comes(&world, BUCKET, &source), nothing);
+    assert_eq!(comes(&world, GIT, &flux("unknown", json!({}))), nothing);
+    // Nobody has marked it, but it has the child's name.
+    assert_eq!(comes(&world, GIT, &flux("app", json!({}))), ["app"]);
+    let fetched = flux(
+        "app-upstream",
+        json!({ "generation": 1, "status": { "observedGeneration": 1 } }),
+    );
+    let fetches = |before, now| concerned(&world, GIT, Some(before), Some(now));
+    assert_eq!(fetches(&source, &fetched), ["app", "other"]);
+    assert_eq!(fetches(&fetched, &fetched), nothing);
+    assert_eq!(
+        concerned(&world, GIT, Some(&fetched), None),
+        ["app", "other"]
+    );
+}
+
+#[test]
+fn marks_are_found_whatever_the_object_is_called() {
+    let world = world();
+    let key = pinned(&world, "app", "app-upstream");
+    let child = json!({ "annotations": { "sluice.dev/gated-source": "app" } });
+    let former = flux("former", child);
+    assert_eq!(comes(&world, GIT, &former), ["app"]);
+    assert_eq!(
+        world.flux.children_of(&key),
+        [(GIT, self::key("apps", "former"))]
+    );
+    let unmarked = flux("former", json!({}));
+    assert_eq!(
+        concerned(&world, GIT, Some(&former), Some(&unmarked)),
+        ["app"]
+    );
+    assert_eq!(world.flux.children_of(&key), []);
+    let held = json!({ "annotations": { "sluice.dev/suspended-by": "app" } });
+    assert_eq!(comes(&world, BUCKET, &flux("held", held)), ["app"]);
+    // A mark of one that is not there wakes nobody.
+    let lost = json!({ "annotations": { "sluice.dev/gated-source": "gone" } });
+    assert_eq!(comes(&world, GIT, &flux("lost", lost)).len(), 0);
+}
+
+#[test]
+fn consumers_concern_those_whose_sources_they_use() {
+    let world = world();
+    pinned(&world, "app", "app-upstream");
+    let uses = |name: &str, status: Value| {
+        let source = json!({ "kind": "GitRepository", "name": name });
+        flux(
+            "deploy",
+            json!({ "spec": { "sourceRef": source }, "status": status }),
+        )
+    };
+    let child = uses("app", json!({}));
+    assert_eq!(comes(&world, KUSTOMIZATION, &child), ["app"]);
+    let source = (GIT, key("apps", "app"));
+    assert_eq!(
+        world.flux.consumers_of(&source),
+        [(KUSTOMIZATION, key("apps", "deploy"))]
+    );
+    let changes = |before, now| concerned(&world, KUSTOMIZATION, Some(before), Some(now)).len();
+    // At work all the time; what it has applied, and what it could not have, is news.
+    let ready = |status: &str, reason: &str| {
+        json!({ "conditions": [{
+            "type": "Ready", "status": status, "reason": reason, "message": "",
+            "lastTransitionTime": "2026-11-20T12:00:00Z",
+        }]})
+    };
+    let (busy, done) = (
+        uses("app", ready("Unknown", "Progressing")),
+        uses("app", ready("True", "ReconciliationSucceeded")),
+    );
+    assert_eq!(changes(&child, &busy) + changes(&busy, &done), 0);
+    let failed = uses("app", ready("False", "ArtifactFailed"));
+    assert_eq!(changes(&done, &failed), 1);
+    let applied = uses("app", json!({ "lastAppliedRevision": "main@sha1:a" }));
+    assert_eq!(changes(&child, &applied), 1);
+    let elsewhere = uses("unknown", json!({}));
+    assert_eq!(
+        (
+            changes(&applied, &elsewhere),
+            changes(&elsewhere, &elsewhere)
+        ),
+        (1, 0)
+    );
+    assert_eq!(world.flux.consumers_of(&source), []);
+
+    let chart = json!({ "spec": { "chart": { "spec": { "sourceRef": {
+        "kind": "GitRepository", "name": "app-upstream", "namespace": "apps",
+    }}}}});
+    assert_eq!(comes(&world, RELEASE, &flux("release", chart)), ["app"]);
+}
+
+#[test]
+fn what_runs_already_and_what_is_selected_matters() {
+    let world = world();
+    let gates = json!({ "refs": [{ "name": "production" }] });
+    let baseline = json!({
+        "sourceRef": { "kind": "GitRepository", "name": "app-upstream" }, "gates": gates,
+        "baseline": { "from": { "kind": "HelmRelease", "name": "app", "namespace": "live" } },
+    });
+    gated(&world, "moving", baseline);
+    let live = json!({ "metadata": { "namespace": "live", "name": "app" } });
+    assert_eq!(comes(&world, RELEASE, &flux("app", live)), ["moving"]);
+    let labels = json!({ "kind": "Bucket", "matchLabels": { "tier": "front" } });
+    let freeze = json!({ "selector": labels, "strategy": "suspend", "gates": gates });
+    gated(&world, "freeze", freeze);
+    assert_eq!(comes(&world, BUCKET, &flux("any", json!({}))), ["freeze"]);
+    assert_eq!(world.gated_sources_in("apps").len(), 2);
+    assert_eq!(world.gated_sources_in("live").len(), 0);
+}
+
+#[test]
+fn a_gate_concerns_those_behind_it_near_and_far_and_by_policies_all() {
+    let world = world();
+    let app = pinned(&world, "app", "app-upstream");
+    let gates = json!({ "refs": [{ "name": "own" }] });
+    let source = json!({ "kind": "GitRepository", "name": "other-upstream" });
+    let other = gated(
+        &world,
+        "other",
+        json!({ "sourceRef": source, "gates": gates }),
+    );
+    let held = |gate: &ObjectKey| -> BTreeSet<ObjectKey> {
+        let works = world.dependents(gate).into_iter();
+        let held = works.filter_map(|work| match work {
+            Work::GatedSource(key) => Some(key),
+            Work::Gate(_) | Work::Gatekeeper(_) | Work::GatePolicy(_) => None,
+        });
+        held.collect()
+    };
+    let production = key("flux-system", "production");
+    assert_eq!(held(&production), [app.clone()].into());
+    assert_eq!(held(&key("apps", "own")), [other.clone()].into());
+    // production lists a gatekeeper that asks another gate.
+    let gate = json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "Gate",
+        "metadata": { "namespace": "flux-system", "name": "production" },
+        "spec": { "gatekeepers": [{ "name": "both" }] },
+    });
+    let gate: Gate = serde_json::from_value(gate).unwrap();
+    world.note_gate(&production, Some(&gate));
+    let nested = json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "Gatekeeper",
+        "metadata": { "namespace": "flux-system", "name": "both" },
+        "spec": { "gates": { "refs": [{ "name": "inner" }] } },
+    });
+    let nested: Gatekeeper = serde_json::from_value(nested).unwrap();
+    world.note_gatekeeper(&key("flux-system", "both"), Some(&nested));
+    let inner = key("flux-system", "inner");
+    assert_eq!(held(&inner), [app.clone()].into());
+    let policy = json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "GatePolicy",
+        "metadata": { "name": "freeze" },
+        "spec": { "gates": { "refs": [{ "name": "inner", "namespace": "flux-system" }] } },
+    });
+    let policy: GatePolicy = serde_json::from_value(policy).unwrap();
+    world.note_policy(&key("", "freeze"), Some(&policy));
+    assert_eq!(held(&inner), [app, other].into());
+}
+
+#[tokio::test]
+async fn flux_is_of_no_interest_before_there_is_a_gated_source() {
+    use futures::FutureExt;
+    let world = world();
+    assert!(world.flux.is_wanted().now_or_never().is_none());
+    world.note_gated_source(&key("apps", "app"), None);
+    assert!(world.flux.is_wanted().now_or_never().is_none());
+    pinned(&world, "app", "app-upstream");
+    world.flux.is_wanted().await;
+}
+
+#[test]
+fn of_consumers_only_what_is_read_is_kept() {
+    let release = json!({
+        "metadata": {
+            "namespace": "apps", "name": "app", "resourceVersion": "7", "labels": { "a": "b" },
+            "managedFields": [{ "manager": "flux" }],
+        },
+        "spec": {
+            "values": { "large": "text" }, "suspend": true,
+            "chart": { "spec": { "chart": "app", "sourceRef": { "kind": "Bucket", "name": "b" } } },
+        },
+        "status": { "conditions": [
+            { "type": "Released", "status": "True", "reason": "r", "message": "m", "lastTransitionTime": "2026-11-20T12:00:00Z" },
+        ]},
+    });
+    let world = world();
+    let put = world
+        .flux
+        .put(RELEASE, serde_json::from_value(release).unwrap());
+    let kept = serde_json::to_value(put.unwrap().now.object().unwrap().as_ref()).unwrap();
+    let expected = json!({
+        "metadata": { "namespace": "apps", "name": "app", "resourceVersion": "7" },
+        "spec": {
+            "suspend": true,
+            "chart": { "spec": { "sourceRef": { "kind": "Bucket", "name": "b" } } },
+        },
+        "status": {},
+    });
+    assert_eq!(kept, expected);
+}
