@@ -8,6 +8,7 @@ use sluice_core::gate::force;
 use sluice_crds::Gate;
 use sluice_crds::flux::{FluxKind, FluxObject};
 
+use crate::artifacts;
 use crate::cache::{Change, Seen};
 use crate::clock::Clock;
 use crate::key::{ObjectKey, Work};
@@ -136,6 +137,19 @@ impl Waker {
     pub(crate) fn flux(&self, kind: FluxKind, change: &Change<'_, FluxObject>) {
         for key in self.world.note_flux(kind, change) {
             self.wake(Work::GatedSource(key));
+        }
+    }
+
+    /// What is stored has changed.
+    pub(crate) fn artifacts(&self, news: artifacts::News<'_>) {
+        match news {
+            artifacts::News::Ready => self.gated_sources(),
+            artifacts::News::Of(child) => {
+                let place = (FluxKind::ExternalArtifact, child.clone());
+                for key in self.world.gated_sources_of(&place) {
+                    self.gated_source(&key);
+                }
+            }
         }
     }
 

@@ -10,6 +10,7 @@ mod apply;
 mod flux;
 mod gather;
 mod news;
+mod stored;
 
 /// Looks at a gated source: what its gates admit goes out, and what is out is kept as it is.
 ///
@@ -34,7 +35,7 @@ pub(super) async fn look(context: &Context, key: &ObjectKey) -> Result<Outcome, 
         Some(decision) => Some(context.decisions.tell(decision, None).await.decision),
         None => None,
     };
-    let report = gated_source::report(&scene.given(), considered, told);
+    let report = gated_source::report(&scene.given(), considered, told.as_ref());
     let wake = report.wake;
     apply::apply(context, key, &scene.object, report).await?;
     Ok(Outcome::Wake(wake))

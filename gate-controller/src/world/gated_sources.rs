@@ -56,6 +56,11 @@ impl World {
         found
     }
 
+    /// The GatedSources to which an object of Flux matters by its name, whether or not it is there.
+    pub fn gated_sources_of(&self, place: &Place) -> Vec<ObjectKey> {
+        lock(&self.interests).of(&Interest::Flux(place.clone()))
+    }
+
     /// The GatedSources in a namespace.
     pub fn gated_sources_in(&self, namespace: &str) -> Vec<ObjectKey> {
         lock(&self.interests).of(&Interest::Namespace(namespace.into()))

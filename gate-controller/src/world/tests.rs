@@ -28,7 +28,7 @@ fn key(namespace: &str, name: &str) -> ObjectKey {
 }
 
 /// Has a gated source be there.
-fn gated(world: &World, name: &str, spec: Value) -> ObjectKey {
+fn gated(world: &World, name: &str, spec: &Value) -> ObjectKey {
     let object = json!({
         "apiVersion": "sluice.dev/v1alpha1", "kind": "GatedSource",
         "metadata": { "namespace": "apps", "name": name, "resourceVersion": "5" },
@@ -46,10 +46,10 @@ fn pinned(world: &World, name: &str, upstream: &str) -> ObjectKey {
         "sourceRef": { "kind": "GitRepository", "name": upstream },
         "gates": { "refs": [{ "name": "production", "namespace": "flux-system" }] },
     });
-    gated(world, name, spec)
+    gated(world, name, &spec)
 }
 
-fn flux(name: &str, rest: Value) -> Seen<FluxObject> {
+fn flux(name: &str, rest: &Value) -> Seen<FluxObject> {
     let mut object = json!({ "metadata": { "namespace": "apps", "name": name }, "spec": {} });
     for (field, value) in rest.as_object().unwrap() {
         match field.as_str() {
@@ -88,15 +88,15 @@ fn a_source_and_a_child_concern_whoever_names_them() {
     pinned(&world, "app", "app-upstream");
     pinned(&world, "other", "app-upstream");
     let nothing: [&str; 0] = [];
-    let source = flux("app-upstream", json!({ "generation": 1 }));
+    let source = flux("app-upstream", &json!({ "generation": 1 }));
     assert_eq!(comes(&world, GIT, &source), ["app", "other"]);
     assert_eq!(comes(&world, BUCKET, &source), nothing);
-    assert_eq!(comes(&world, GIT, &flux("unknown", json!({}))), nothing);
+    assert_eq!(comes(&world, GIT, &flux("unknown", &json!({}))), nothing);
     // Nobody has marked it, but it has the child's name.
-    assert_eq!(comes(&world, GIT, &flux("app", json!({}))), ["app"]);
+    assert_eq!(comes(&world, GIT, &flux("app", &json!({}))), ["app"]);
     let fetched = flux(
         "app-upstream",
-        json!({ "generation": 1, "status": { "observedGeneration": 1 } }),
+        &json!({ "generation": 1, "status": { "observedGeneration": 1 } }),
     );
     let fetches = |before, now| concerned(&world, GIT, Some(before), Some(now));
     assert_eq!(fetches(&source, &fetched), ["app", "other"]);
@@ -112,23 +112,23 @@ fn marks_are_found_whatever_the_object_is_called() {
     let world = world();
     let key = pinned(&world, "app", "app-upstream");
     let child = json!({ "annotations": { "sluice.dev/gated-source": "app" } });
-    let former = flux("former", child);
+    let former = flux("former", &child);
     assert_eq!(comes(&world, GIT, &former), ["app"]);
     assert_eq!(
         world.flux.children_of(&key),
         [(GIT, self::key("apps", "former"))]
     );
-    let unmarked = flux("former", json!({}));
+    let unmarked = flux("former", &json!({}));
     assert_eq!(
         concerned(&world, GIT, Some(&former), Some(&unmarked)),
         ["app"]
     );
     assert_eq!(world.flux.children_of(&key), []);
     let held = json!({ "annotations": { "sluice.dev/suspended-by": "app" } });
-    assert_eq!(comes(&world, BUCKET, &flux("held", held)), ["app"]);
+    assert_eq!(comes(&world, BUCKET, &flux("held", &held)), ["app"]);
     // A mark of one that is not there wakes nobody.
     let lost = json!({ "annotations": { "sluice.dev/gated-source": "gone" } });
-    assert_eq!(comes(&world, GIT, &flux("lost", lost)).len(), 0);
+    assert_eq!(comes(&world, GIT, &flux("lost", &lost)).len(), 0);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn consumers_concern_those_whose_sources_they_use() {
         let source = json!({ "kind": "GitRepository", "name": name });
         flux(
             "deploy",
-            json!({ "spec": { "sourceRef": source }, "status": status }),
+            &json!({ "spec": { "sourceRef": source }, "status": status }),
         )
     };
     let child = uses("app", json!({}));
@@ -179,7 +179,7 @@ fn consumers_concern_those_whose_sources_they_use() {
     let chart = json!({ "spec": { "chart": { "spec": { "sourceRef": {
         "kind": "GitRepository", "name": "app-upstream", "namespace": "apps",
     }}}}});
-    assert_eq!(comes(&world, RELEASE, &flux("release", chart)), ["app"]);
+    assert_eq!(comes(&world, RELEASE, &flux("release", &chart)), ["app"]);
 }
 
 #[test]
@@ -190,13 +190,13 @@ fn what_runs_already_and_what_is_selected_matters() {
         "sourceRef": { "kind": "GitRepository", "name": "app-upstream" }, "gates": gates,
         "baseline": { "from": { "kind": "HelmRelease", "name": "app", "namespace": "live" } },
     });
-    gated(&world, "moving", baseline);
+    gated(&world, "moving", &baseline);
     let live = json!({ "metadata": { "namespace": "live", "name": "app" } });
-    assert_eq!(comes(&world, RELEASE, &flux("app", live)), ["moving"]);
+    assert_eq!(comes(&world, RELEASE, &flux("app", &live)), ["moving"]);
     let labels = json!({ "kind": "Bucket", "matchLabels": { "tier": "front" } });
     let freeze = json!({ "selector": labels, "strategy": "suspend", "gates": gates });
-    gated(&world, "freeze", freeze);
-    assert_eq!(comes(&world, BUCKET, &flux("any", json!({}))), ["freeze"]);
+    gated(&world, "freeze", &freeze);
+    assert_eq!(comes(&world, BUCKET, &flux("any", &json!({}))), ["freeze"]);
     assert_eq!(world.gated_sources_in("apps").len(), 2);
     assert_eq!(world.gated_sources_in("live").len(), 0);
 }
@@ -210,7 +210,7 @@ fn a_gate_concerns_those_behind_it_near_and_far_and_by_policies_all() {
     let other = gated(
         &world,
         "other",
-        json!({ "sourceRef": source, "gates": gates }),
+        &json!({ "sourceRef": source, "gates": gates }),
     );
     let held = |gate: &ObjectKey| -> BTreeSet<ObjectKey> {
         let works = world.dependents(gate).into_iter();

@@ -10,7 +10,7 @@ use sluice_crds::gated_source::marks;
 use sluice_crds::{GatedSource, GatedSourceStatus};
 
 use super::flux::Writer;
-use super::news;
+use super::{news, stored};
 use crate::key::{ObjectKey, Work};
 use crate::reconcile::{Context, status};
 
@@ -57,8 +57,12 @@ pub(super) async fn apply(
             }
             Act::Delete { kind, before } => writer.delete(kind, &before).await?,
             Act::Finalize(hold) => finalize(context, key, &present, hold).await?,
-            // There is no store, and core asks nothing of one that is off.
-            Act::Fetch { .. } | Act::Retain { .. } => {}
+            Act::Fetch { child, url, digest } => {
+                stored::fetch(context, &key.namespace, &child, &digest, &url);
+            }
+            Act::Retain { child, digests } => {
+                stored::retain(context, &key.namespace, &child, &digests);
+            }
         }
     }
     Ok(())

@@ -7,11 +7,12 @@ use kube::ResourceExt;
 use sluice_core::clock::Now;
 use sluice_core::gate::nested::{Named, Sources};
 use sluice_core::gate_set::{self, Gathered};
-use sluice_core::gated_source::{self, Carried, Found, Given, Holding, KIND, Store, Wanted};
+use sluice_core::gated_source::{self, Carried, Found, Given, KIND, Wanted};
 use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{ConsumerKind, SourceSelector, Strategy};
 use sluice_crds::{GatedSource, Subject};
 
+use super::stored;
 use crate::cache::Seen;
 use crate::key::{KeyRef, ObjectKey};
 use crate::reconcile::Context;
@@ -40,6 +41,7 @@ pub(super) struct Scene {
     consumers: Vec<(ConsumerKind, Arc<FluxObject>)>,
     carried: Vec<Carried>,
     gates: Gathered,
+    stored: stored::Stored,
     now: Now,
 }
 
@@ -47,15 +49,6 @@ struct Source {
     wanted: Wanted,
     upstream: Sight,
     child: Sight,
-}
-
-/// Nothing is stored.
-struct Nowhere;
-
-impl Store for Nowhere {
-    fn holding(&self, _: &str, _: &str, _: &str) -> Holding {
-        Holding::Off
-    }
 }
 
 impl Scene {
@@ -77,7 +70,7 @@ impl Scene {
                 .collect(),
             carried: self.carried.clone(),
             gates: &self.gates,
-            store: &Nowhere,
+            store: &self.stored,
             now: self.now,
         }
     }
@@ -100,7 +93,7 @@ pub(super) fn object(context: &Context, key: &ObjectKey) -> Option<Arc<GatedSour
     }
 }
 
-/// Whether the API server has said all that there is of the kinds that matter to it.
+/// Whether it is known what there is of the kinds that matter to it, and what is stored of it.
 pub(super) fn is_known(context: &Context, object: &GatedSource) -> bool {
     let strategy = object.spec.strategy;
     let wanted = gated_source::wanted(object);
@@ -115,6 +108,7 @@ pub(super) fn is_known(context: &Context, object: &GatedSource) -> bool {
         .chain(selected)
         .chain(consumers.map(FluxKind::Consumer));
     kinds.all(|kind| context.world.flux.has_answered(kind))
+        && (strategy != Strategy::Artifact || stored::is_known(context))
 }
 
 /// All of it, as it is at `now`.
@@ -141,6 +135,7 @@ pub(super) fn gather(
         sources,
         carried,
         gates,
+        stored: stored::Stored::of(context),
         object,
         now,
     }

@@ -1,0 +1,104 @@
+//! The artifact store, as a gated source sees it.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use sluice_core::gated_source::{self, Holding};
+
+use crate::artifacts::{Digest, Failure, State, Store};
+use crate::key::ObjectKey;
+use crate::reconcile::Context;
+
+/// How soon a fetch that has failed is tried again; twice as long after each that fails again.
+const FIRST_RETRY: SignedDuration = SignedDuration::from_secs(10);
+/// The longest of these times.
+const LONGEST_RETRY: SignedDuration = SignedDuration::from_mins(10);
+
+/// What is stored. None: nothing is.
+pub(super) struct Stored(Option<Arc<Store>>);
+
+impl Stored {
+    pub(super) fn of(context: &Context) -> Self {
+        Self(context.artifacts.clone())
+    }
+}
+
+/// Whether it is known what is stored: not before this replica has led for a moment.
+pub(super) fn is_known(context: &Context) -> bool {
+    (context.artifacts.iter()).all(|store| store.ready().is_ok())
+}
+
+impl gated_source::Store for Stored {
+    fn holding(&self, namespace: &str, child: &str, digest: &str) -> Holding {
+        let Some(store) = &self.0 else {
+            return Holding::Off;
+        };
+        let digest: Digest = match digest.parse() {
+            Ok(digest) => digest,
+            Err(why) => return Holding::Failed(format!("{why}")),
+        };
+        match store.state(&key(namespace, child), &digest) {
+            // It has just stopped to lead.
+            State::NotReady | State::Fetching => Holding::Fetching,
+            State::Absent => Holding::Absent,
+            State::Failed(failure) => Holding::Failed(failure.why),
+            State::Stored(stored) => Holding::Stored(gated_source::Stored {
+                url: store.url_of(&stored),
+                path: stored.path,
+                size: stored.size,
+            }),
+        }
+    }
+}
+
+/// Begins to fetch an artifact of a child, unless that has failed a moment ago.
+pub(super) fn fetch(context: &Context, namespace: &str, child: &str, digest: &str, url: &str) {
+    let (Some(store), Ok(digest)) = (&context.artifacts, digest.parse::<Digest>()) else {
+        return;
+    };
+    let key = key(namespace, child);
+    if let State::Failed(failure) = store.state(&key, &digest)
+        && context.clock.now() < again(&failure)
+    {
+        return;
+    }
+    store.fetch(&key, &digest, url);
+}
+
+fn again(failure: &Failure) -> Timestamp {
+    let doublings = failure.failures.saturating_sub(1).min(10);
+    let after = FIRST_RETRY
+        .saturating_mul(1 << doublings)
+        .min(LONGEST_RETRY);
+    failure.at.saturating_add(after).unwrap_or(Timestamp::MAX)
+}
+
+/// Keeps of a child these artifacts, and no others.
+pub(super) fn retain(context: &Context, namespace: &str, child: &str, digests: &[String]) {
+    if let Some(store) = &context.artifacts {
+        let digests: Vec<Digest> = digests.iter().filter_map(|it| it.parse().ok()).collect();
+        store.retain(&key(namespace, child), &digests);
+    }
+}
+
+fn key(namespace: &str, child: &str) -> ObjectKey {
+    ObjectKey {
+        namespace: namespace.into(),
+        name: child.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fetch_that_fails_is_tried_ever_more_rarely() {
+        let at = Timestamp::UNIX_EPOCH;
+        let after = |failures| {
+            let why = String::new();
+            again(&Failure { why, at, failures }).as_second()
+        };
+        assert_eq!([1, 2, 3, 7, 100].map(after), [10, 20, 40, 600, 600]);
+    }
+}
