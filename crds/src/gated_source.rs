@@ -444,6 +444,15 @@ pub struct AdmittedPart {
     /// What the source said should be fetched, as it was then: its spec without the fields by which
     /// it is reached.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
-    #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+    #[schemars(schema_with = "as_it_is")]
     pub spec: Map<String, Value>,
+}
+
+/// An object of which the API server keeps everything. Were there a word of additional properties,
+/// it would keep those, and prune what is inside of them.
+fn as_it_is(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": true,
+    })
 }

@@ -13,6 +13,7 @@ mod cli;
 mod flux_strip;
 mod forces;
 mod gate_policies;
+mod gated_sources;
 mod kinds;
 mod notifications;
 mod outages;

@@ -72,6 +72,21 @@ impl Programs {
         Ok(Self { folder })
     }
 
+    /// Defines the kinds of Flux in `cluster`, without anybody who would work on them.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be read, or the API server refuses them.
+    pub async fn define(&self, cluster: &Cluster) -> Result<()> {
+        let mut documents = Vec::new();
+        for controller in CONTROLLERS {
+            documents.extend(apply::read(&self.definitions(controller))?);
+        }
+        let applier = Applier::new(cluster.client().await?);
+        applier.documents(documents).await?;
+        Ok(())
+    }
+
     /// The program of a controller.
     fn program(&self, controller: &str) -> PathBuf {
         self.folder.join(controller)
@@ -250,12 +265,8 @@ fn free_address() -> Result<SocketAddr> {
 
 /// Defines the kinds, and lets the controllers do everything.
 async fn prepare(programs: &Programs, cluster: &Cluster) -> Result<()> {
+    programs.define(cluster).await?;
     let applier = Applier::new(cluster.client().await?);
-    let mut documents = Vec::new();
-    for controller in CONTROLLERS {
-        documents.extend(apply::read(&programs.definitions(controller))?);
-    }
-    applier.documents(documents).await?;
     let group = "rbac.authorization.k8s.io";
     let subject = |name: &&str| json!({"apiGroup": group, "kind": "User", "name": user(name)});
     let binding = json!({

@@ -1,0 +1,256 @@
+//! Gated sources on the real API server, with Flux's kinds and without Flux: what source-controller
+//! would write, the tests write. The real Flux has tests of its own.
+
+mod scene;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+use sluice_crds::flux::FluxKind;
+use sluice_crds::gated_source::SourceKind;
+use sluice_tests::poll;
+use sluice_tests::progress::Stderr;
+use sluice_tests::{Applier, Binaries, ControlPlane, Options};
+
+use crate::stage::{DEADLINE, Stage};
+use scene::{GIT, Scene, commit, message};
+
+/// The kinds of writes that a gated source leads to.
+const WRITES: [&str; 2] = ["GatedSource", "GitRepository"];
+
+#[tokio::test]
+async fn what_waits_is_shown_and_goes_out_when_the_gate_opens() -> Result<()> {
+    let scene = Scene::new("gated").await?;
+    scene.gate("closed").await?;
+    scene.upstream("main", &commit('a')).await?;
+    scene.gated(json!({})).await?;
+    let controller = scene.stage.start().await?;
+    let held = scene.until("Blocked", "True", "GatesClosed").await?;
+    let status = held.status.context("no status")?;
+    let pending = status.pending.context("nothing is pending")?;
+    assert_eq!(pending.revision, format!("main@sha1:{}", commit('a')));
+    let decision = status.last_decision.context("nothing was decided")?;
+    assert!(!decision.allowed, "{decision:?}");
+    assert_eq!(
+        decision.decided_by,
+        [format!("{}/production", scene.stage.namespace())]
+    );
+    assert!(scene.child().await?.is_none());
+    let ready = ("Ready", "True", "NothingAdmitted");
+    scene.until(ready.0, ready.1, ready.2).await?;
+
+    // A newer one takes its place.
+    scene.upstream("main", &commit('b')).await?;
+    poll(DEADLINE, "the second to be pending", async || {
+        let status = scene.get().await?.status.context("no status")?;
+        ensure!(status.candidates.len() == 2, "{:?}", status.candidates);
+        Ok::<_, anyhow::Error>(())
+    })
+    .await?;
+
+    scene.gate("open").await?;
+    let child = scene.pinned(&commit('b')).await?;
+    let annotations = child.metadata.annotations.context("no mark")?;
+    assert_eq!(annotations["sluice.dev/gated-source"], "app");
+    let spec = json!({
+        "url": "https://git.example.com/app", "interval": "12h", "timeout": "60s",
+        "secretRef": {"name": "token"}, "ref": {"branch": "main", "commit": commit('b')},
+    });
+    assert_eq!(serde_json::Value::Object(child.spec), spec);
+    scene.until("Ready", "False", "Progressing").await?;
+    scene
+        .fetched("app", &format!("main@sha1:{}", commit('b')))
+        .await?;
+    let out = scene.until("Ready", "True", "Serving").await?;
+    let status = out.status.context("no status")?;
+    assert_eq!((status.candidates.len(), status.pending), (0, None));
+    scene.until("Blocked", "False", "NothingPending").await?;
+
+    // Everybody is content: whatever wakes it, nothing is written.
+    let writes = async || -> Result<[u64; 2]> {
+        Ok([
+            controller.writes(WRITES[0]).await?,
+            controller.writes(WRITES[1]).await?,
+        ])
+    };
+    let before = writes().await?;
+    scene.gate("closed").await?;
+    scene.gate("open").await?;
+    scene.touch("app-upstream").await?;
+    scene.stage.settle().await?;
+    assert_eq!(writes().await?, before);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_child_is_what_it_has_to_be() -> Result<()> {
+    let scene = Scene::new("gated-edit").await?;
+    scene.gate("open").await?;
+    scene.upstream("main", &commit('a')).await?;
+    scene.gated(json!({})).await?;
+    let _controller = scene.stage.start().await?;
+    let child = scene.pinned(&commit('a')).await?;
+    let edit = json!({
+        "metadata": {"labels": {"theirs": "stays"}},
+        "spec": {"ref": {"commit": commit('e'), "tag": "v1"}, "suspend": true},
+    });
+    scene.patch(GIT, "app", &edit).await?;
+    poll(DEADLINE, "the edit to be reverted", async || {
+        let now = scene.child().await?.context("no child")?;
+        ensure!(now.spec == child.spec, "{:?}", now.spec);
+        let labels = now.metadata.labels.context("no labels")?;
+        ensure!(labels["theirs"] == "stays");
+        Ok(())
+    })
+    .await?;
+    // How it is reached follows the source at once; what is fetched stays while nothing is admitted.
+    scene.gate("closed").await?;
+    let moved = json!({"spec": {"secretRef": {"name": "rotated"}, "ignore": "docs/"}});
+    scene.patch(GIT, "app-upstream", &moved).await?;
+    poll(DEADLINE, "the new secret", async || {
+        let now = scene.child().await?.context("no child")?;
+        ensure!(now.spec["secretRef"]["name"] == "rotated", "{:?}", now.spec);
+        ensure!(!now.spec.contains_key("ignore"), "{:?}", now.spec);
+        Ok(())
+    })
+    .await?;
+    // Gone by mistake, it comes back, although the gate is closed by now.
+    scene.delete(GIT, "app").await?;
+    scene.pinned(&commit('a')).await?;
+    Ok(())
+}
+
+/// What was admitted is written before it is done: whoever is stopped in between does it later, and
+/// asks nobody a second time.
+#[tokio::test]
+async fn what_was_admitted_is_done_by_whoever_comes_next() -> Result<()> {
+    let scene = Scene::new("gated-killed").await?;
+    scene.gate("open").await?;
+    scene.upstream("main", &commit('a')).await?;
+    scene.gated(json!({})).await?;
+    let controller = scene.stage.start().await?;
+    scene.pinned(&commit('a')).await?;
+    scene
+        .fetched("app", &format!("main@sha1:{}", commit('a')))
+        .await?;
+    scene.until("Ready", "True", "Serving").await?;
+    controller.stop().await;
+    // As if it had been killed before the child was made; and the gate closes meanwhile.
+    scene.delete(GIT, "app").await?;
+    scene.gate("closed").await?;
+    let controller = scene.stage.start().await?;
+    scene.pinned(&commit('a')).await?;
+    controller.stop().await;
+
+    // The status lost, it is read back from the child.
+    scene.delete_gated().await?;
+    scene.gated(json!({})).await?;
+    let _controller = scene.stage.start().await?;
+    poll(
+        DEADLINE,
+        "what was admitted to be known again",
+        async || {
+            let status = scene.get().await?.status.context("no status")?;
+            let admitted = status.admitted.context("nothing is admitted")?;
+            ensure!(json!(admitted.origin) == "Adopted", "{admitted:?}");
+            ensure!(admitted.revision.contains(&commit('a')), "{admitted:?}");
+            Ok(())
+        },
+    )
+    .await
+}
+
+#[tokio::test]
+async fn what_others_made_is_never_touched() -> Result<()> {
+    let scene = Scene::new("gated-taken").await?;
+    scene.gate("open").await?;
+    scene.upstream("main", &commit('a')).await?;
+    scene.source("app", "main").await?;
+    let before = scene.child().await?;
+    scene.gated(json!({"deletionPolicy": "Delete"})).await?;
+    let _controller = scene.stage.start().await?;
+    let stalled = scene.until("Stalled", "True", "TargetTaken").await?;
+    let said = message(&stalled, "Ready");
+    assert!(
+        said.starts_with("there is a GitRepository app already"),
+        "{said}"
+    );
+    assert_eq!(scene.child().await?, before);
+    // It goes as soon as it is told to, and takes nothing along.
+    scene.delete_gated().await?;
+    assert_eq!(scene.child().await?, before);
+    Ok(())
+}
+
+#[tokio::test]
+async fn children_go_with_it_where_the_policy_says_so() -> Result<()> {
+    let scene = Scene::new("gated-delete").await?;
+    scene.gate("open").await?;
+    scene.upstream("main", &commit('a')).await?;
+    scene.gated(json!({"deletionPolicy": "Delete"})).await?;
+    let _controller = scene.stage.start().await?;
+    scene.pinned(&commit('a')).await?;
+    scene.delete_gated().await?;
+    assert!(scene.child().await?.is_none());
+    Ok(())
+}
+
+#[tokio::test]
+async fn sources_stand_still_while_the_gates_are_closed() -> Result<()> {
+    let scene = Scene::new("gated-suspend").await?;
+    scene.gate("closed").await?;
+    for name in ["one", "two", "theirs"] {
+        scene.source(name, "main").await?;
+        let labels = json!({"metadata": {"labels": {"tier": "front"}}});
+        scene.patch(GIT, name, &labels).await?;
+    }
+    scene
+        .patch(GIT, "theirs", &json!({"spec": {"suspend": true}}))
+        .await?;
+    let selector = json!({"kind": "GitRepository", "matchLabels": {"tier": "front"}});
+    scene
+        .gated_with(json!({"selector": selector, "strategy": "suspend"}))
+        .await?;
+    let _controller = scene.stage.start().await?;
+    scene
+        .suspended(&[("one", true), ("two", true), ("theirs", true)])
+        .await?;
+    scene.gate("open").await?;
+    scene
+        .suspended(&[("one", false), ("two", false), ("theirs", true)])
+        .await
+}
+
+/// A controller without Flux is quiet, and takes up its work once Flux is there.
+#[tokio::test]
+async fn without_flux_it_says_so() -> Result<()> {
+    let plane = ControlPlane::start(&Binaries::ensure(&Stderr::new())?, Options::default()).await?;
+    let definitions = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../crds/yaml");
+    Applier::new(plane.client().await?)
+        .path(&definitions)
+        .await?;
+    let stage = Stage::on(plane.cluster(), "no-flux", "2026-11-20T12:00:00Z").await?;
+    let scene = Scene::on(stage);
+    scene.gate("closed").await?;
+    let controller = scene.stage.start().await?;
+    scene.stage.settle().await?;
+    let git = controller
+        .world()
+        .flux
+        .of(FluxKind::Source(SourceKind::GitRepository));
+    assert!(
+        !controller.world().flux.has_answered(GIT),
+        "nobody wants to know"
+    );
+    scene.gated(json!({})).await?;
+    let missing = scene.until("Ready", "False", "FluxNotInstalled").await?;
+    let said = message(&missing, "Ready");
+    assert!(
+        said.contains("Flux's CRD of its kind is not installed"),
+        "{said}"
+    );
+    assert!(!git.is_synced());
+
+    scene.install_flux().await?;
+    scene.until("Ready", "False", "SourceNotFound").await?;
+    Ok(())
+}
