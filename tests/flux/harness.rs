@@ -1,14 +1,10 @@
 //! That Flux runs here as it does elsewhere: what all other tests here stand on.
 
-use anyhow::{Context, Result, ensure};
-use kube::api::{Patch, PatchParams};
+use anyhow::{Result, ensure};
 use serde_json::json;
-use sluice_tests::flux::{Charts, Git, Inbox, World};
+use sluice_tests::flux::{Bucket, Charts, Git, Inbox};
 
-use crate::stage::{Stage, app};
-
-/// Nobody looks at it.
-const NOW: &str = "2026-11-20T12:00:00Z";
+use crate::stage::{NOW, Stage, app};
 
 #[tokio::test]
 async fn a_commit_is_fetched_and_applied_and_drift_is_mended() -> Result<()> {
@@ -60,9 +56,13 @@ async fn a_password_can_be_rotated() -> Result<()> {
 
     git.ask_for("flux", "second");
     stage.reconcile("GitRepository", "app").await?;
-    stage
+    let failed = stage
         .fails("GitRepository", "app", "GitOperationFailed")
         .await?;
+    assert_eq!(
+        failed.data["status"]["artifact"]["revision"],
+        Git::revision(&one)
+    );
     let two = git.commit(&[("app.yaml", &app("app", "two"))])?;
     stage.apply(&secret("second")).await?;
     stage
@@ -92,6 +92,19 @@ async fn an_artifact_of_a_registry_is_applied() -> Result<()> {
     ensure!(one.digest != two.digest, "{one:?}, {two:?}");
     stage.reconcile("OCIRepository", "app").await?;
     stage.applied("app", &two.revision()).await?;
+    stage.deployed("app", "two").await
+}
+
+#[tokio::test]
+async fn a_bucket_is_applied() -> Result<()> {
+    let stage = Stage::new("bucket", NOW).await?;
+    let bucket = Bucket::serve().await?;
+    bucket.put("folder/app.yaml", &app("app", "one"));
+    stage.bucket("app", &bucket).await?;
+    stage.kustomization("app", "Bucket", "app").await?;
+    stage.deployed("app", "one").await?;
+    bucket.put("folder/app.yaml", &app("app", "two"));
+    stage.reconcile("Bucket", "app").await?;
     stage.deployed("app", "two").await
 }
 
@@ -132,54 +145,5 @@ async fn an_event_is_delivered() -> Result<()> {
     assert_eq!(event["involvedObject"]["namespace"], stage.namespace());
     assert_eq!(event["reportingController"], "source-controller");
     assert_eq!(event["metadata"]["revision"], Git::revision(&one));
-    Ok(())
-}
-
-/// What facts of Flux the whole design of gated sources stands on.
-#[tokio::test]
-async fn a_wiped_store_is_noticed_except_by_a_suspended_source() -> Result<()> {
-    let world = World::start().await?;
-    let stage = Stage::within(&world, "wiped", NOW).await?;
-    let git = Git::serve().await?;
-    let one = git.commit(&[("app.yaml", &app("app", "one"))])?;
-    let revision = Git::revision(&one);
-    for name in ["pinned", "suspended"] {
-        let reference = json!({"branch": "main", "commit": one});
-        let spec = json!({"url": git.url(), "ref": reference, "interval": "1h"});
-        stage.put("GitRepository", name, spec).await?;
-        stage.kustomization(name, "GitRepository", name).await?;
-        stage.applied(name, &revision).await?;
-    }
-    git.commit(&[("app.yaml", &app("app", "two"))])?;
-    let suspend = Patch::Merge(json!({"spec": {"suspend": true}}));
-    let sources = stage.api("GitRepository")?;
-    sources
-        .patch("suspended", &PatchParams::default(), &suspend)
-        .await?;
-
-    world.flux.replace_source().await?;
-    // The pinned one comes back at its commit by itself, for a controller that starts looks at all.
-    stage.reconcile("GitRepository", "pinned").await?;
-    stage.fetched("GitRepository", "pinned", &revision).await?;
-    stage.reconcile("Kustomization", "pinned").await?;
-    stage.applied("pinned", &revision).await?;
-    // The suspended one still claims to be ready, and its file is gone.
-    let suspended = stage
-        .fetched("GitRepository", "suspended", &revision)
-        .await?;
-    let path = suspended["path"].as_str().context("no path")?;
-    ensure!(!world.flux.store().join(path).exists(), "{path} is there");
-    stage.lose("app").await?;
-    stage.reconcile("Kustomization", "suspended").await?;
-    stage
-        .fails("Kustomization", "suspended", "ArtifactFailed")
-        .await?;
-    ensure!(stage.says_now("app").await?.is_none(), "it came back");
-
-    // A restart alone loses nothing.
-    world.flux.source.restart().await?;
-    let kept = stage.fetched("GitRepository", "pinned", &revision).await?;
-    let path = kept["path"].as_str().context("no path")?;
-    ensure!(world.flux.store().join(path).exists(), "{path} is gone");
     Ok(())
 }

@@ -10,11 +10,14 @@ use kube::Api;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
-use sluice_tests::flux::{BRANCH, Charts, Git, World, world};
+use sluice_tests::flux::{BRANCH, Bucket, Charts, Git, World, world};
 use sluice_tests::{poll, stage};
 
 /// Until Flux has done what it should: it takes a second or two on an idle machine.
 pub const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Noon on a Friday.
+pub const NOW: &str = "2026-11-20T12:00:00Z";
 
 /// An hour: whatever happens sooner, somebody asked for it or something changed.
 const INTERVAL: &str = "1h";
@@ -93,6 +96,15 @@ impl<'w> Stage<'w> {
         let reference = json!({"tag": tag});
         let spec = json!({"url": url, "insecure": true, "ref": reference, "interval": INTERVAL});
         self.put("OCIRepository", name, spec).await
+    }
+
+    /// A Bucket.
+    pub async fn bucket(&self, name: &str, bucket: &Bucket) -> Result<()> {
+        let spec = json!({
+            "endpoint": bucket.endpoint().to_string(), "bucketName": bucket.name(),
+            "insecure": true, "interval": INTERVAL,
+        });
+        self.put("Bucket", name, spec).await
     }
 
     /// A HelmRepository, and a HelmChart of the same name that follows versions.

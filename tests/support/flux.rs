@@ -3,12 +3,13 @@
 //! What comes in: a cluster. What goes out: source-, kustomize-, helm- and notification-controller,
 //! each a process that a test can stop, kill and start again, with the artifact store in a folder
 //! that a test can wipe; and the places that Flux fetches from, which a test fills: [`Git`],
-//! [`Registry`] and [`Charts`]. What Flux tells arrives in an [`Inbox`].
+//! [`Registry`], [`Charts`], [`Bucket`]. What Flux tells arrives in an [`Inbox`].
 //!
 //! They behave as Flux does by default, except that they retry sooner, that ExternalArtifacts are
 //! allowed, and that nobody elects a leader.
 
 mod archive;
+mod bucket;
 mod charts;
 mod controller;
 mod git;
@@ -29,6 +30,7 @@ use crate::control_plane::{Workspace, free_port};
 use crate::progress::Progress;
 use crate::tools;
 
+pub use bucket::Bucket;
 pub use charts::Charts;
 pub use controller::Controller;
 pub use git::{BRANCH, Git};
@@ -117,7 +119,7 @@ pub struct Flux {
     pub helm: Controller,
     /// Tells others.
     pub notification: Controller,
-    store: Addresses,
+    addresses: Addresses,
     // The last to go.
     folder: Workspace,
 }
@@ -154,6 +156,7 @@ impl Flux {
     fn assemble(programs: &Programs, cluster: &Cluster, reach: Reach<'_>) -> Result<Self> {
         let folder = Workspace::create()?;
         fs::create_dir(store(&folder))?;
+        fs::create_dir(folder.path().join("scratch"))?;
         let addresses = Addresses {
             store: free_address()?,
             events: free_address()?,
@@ -162,7 +165,10 @@ impl Flux {
         let controller = |name: &'static str, flags: Flags| {
             let kubeconfig = cluster.kubeconfig_for(&user(name))?;
             let program = programs.program(name);
-            Controller::new(name, program, kubeconfig, reach, flags, free_address()?)
+            let (health, scratch) = (free_address()?, folder.path().join("scratch"));
+            let controller =
+                Controller::new(name, program, kubeconfig, reach, flags, health, scratch);
+            Ok::<_, anyhow::Error>(controller)
         };
         let [source, kustomize, helm, notification] = CONTROLLERS;
         Ok(Self {
@@ -170,7 +176,7 @@ impl Flux {
             kustomize: controller(kustomize, kustomize_flags(addresses))?,
             helm: controller(helm, helm_flags(addresses))?,
             notification: controller(notification, notification_flags(addresses))?,
-            store: addresses,
+            addresses,
             folder,
         })
     }
@@ -194,13 +200,13 @@ impl Flux {
     /// The address that source-controller serves its artifacts at, as artifacts' URLs have it.
     #[must_use]
     pub fn store_address(&self) -> SocketAddr {
-        self.store.store
+        self.addresses.store
     }
 
     /// Where notification-controller takes events: `--events-addr` of other controllers.
     #[must_use]
     pub fn events_url(&self) -> String {
-        events_url(self.store)
+        events_url(self.addresses)
     }
 
     /// Removes every artifact, as a disk that is lost does. source-controller runs on, and knows

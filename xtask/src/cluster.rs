@@ -1,6 +1,6 @@
 //! `cargo xtask cluster up|down|kubeconfig`: a local control plane that outlives the command.
 //!
-//! What comes in: a subcommand. What goes out: a process that holds the control plane, and a
+//! What comes in: a subcommand, and whether Flux is to run there. What goes out: a process that holds the control plane, and a
 //! file in the cache that says where it is. The process holds a lock for as long as it lives: a
 //! file that was left by one that was killed deceives nobody.
 
@@ -13,13 +13,19 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
+use sluice_tests::flux::Programs;
 use sluice_tests::progress::Stderr;
 use sluice_tests::{Binaries, ControlPlane, Options, USERS, cache, poll};
 
 use crate::signals::told_to_end;
 
-/// Longer than the control plane's own deadline, so that its error is the one that is shown.
-const UP_DEADLINE: Duration = Duration::from_secs(120);
+mod flux;
+
+use flux::{Beside, Row};
+
+/// Longer than the deadlines of the control plane and of Flux, so that their errors are the ones
+/// that are shown.
+const UP_DEADLINE: Duration = Duration::from_secs(180);
 
 const DOWN_DEADLINE: Duration = Duration::from_secs(20);
 
@@ -30,6 +36,9 @@ pub(crate) enum Command {
         /// Hold it until Ctrl-C instead of leaving it behind.
         #[arg(long)]
         foreground: bool,
+        /// Run Flux there, with a Git server and a registry that it can fetch from.
+        #[arg(long)]
+        flux: bool,
     },
     /// Stops it and removes everything.
     Down,
@@ -43,6 +52,16 @@ struct Running {
     /// Of the process that holds it.
     pid: u32,
     kubeconfig: PathBuf,
+    /// What runs beside it, if Flux does.
+    beside: Vec<Row>,
+}
+
+impl Running {
+    /// Says on standard error what runs, and on standard output where the kubeconfig is.
+    fn show(&self) {
+        eprint!("{}", flux::table(&self.beside));
+        println!("{}", self.kubeconfig.display());
+    }
 }
 
 pub(crate) async fn run(command: Command) -> Result<()> {
@@ -50,7 +69,7 @@ pub(crate) async fn run(command: Command) -> Result<()> {
         folder: cache::folder()?.join("cluster"),
     };
     match command {
-        Command::Up { foreground } => up(&place, foreground).await,
+        Command::Up { foreground, flux } => up(&place, foreground, flux).await,
         Command::Down => down(&place).await,
         Command::Kubeconfig => {
             let running = place.running()?;
@@ -109,18 +128,23 @@ impl Place {
     }
 }
 
-async fn up(place: &Place, foreground: bool) -> Result<()> {
+async fn up(place: &Place, foreground: bool, flux: bool) -> Result<()> {
     if let Some(running) = place.running()? {
+        ensure!(
+            !flux || !running.beside.is_empty(),
+            "it runs already, without Flux: cargo xtask cluster down, then up --flux"
+        );
         eprintln!("It runs already. Stop it with: cargo xtask cluster down");
-        println!("{}", running.kubeconfig.display());
+        running.show();
         return Ok(());
     }
     // Here, where progress is seen, and not in the process that nobody watches.
     let binaries = Binaries::ensure(&Stderr::new())?;
+    let programs = flux.then(flux::ensure).transpose()?;
     if foreground {
-        return hold(place, &binaries).await;
+        return hold(place, &binaries, programs.as_ref()).await;
     }
-    let mut child = detach(place)?;
+    let mut child = detach(place, flux)?;
     let running = poll(UP_DEADLINE, "the control plane", async || {
         if let Some(status) = child.try_wait()? {
             // Ended: there is nothing to wait for, so this is the answer.
@@ -137,7 +161,7 @@ async fn up(place: &Place, foreground: bool) -> Result<()> {
                 "It runs until: cargo xtask cluster down\n\
                  Use it with:   export KUBECONFIG=$(cargo xtask cluster kubeconfig)"
             );
-            println!("{}", running.kubeconfig.display());
+            running.show();
             Ok(())
         }
         Err(status) => {
@@ -148,11 +172,12 @@ async fn up(place: &Place, foreground: bool) -> Result<()> {
 }
 
 /// Starts ourselves once more, to hold the control plane when this process is gone.
-fn detach(place: &Place) -> Result<Child> {
+fn detach(place: &Place, flux: bool) -> Result<Child> {
     fs::create_dir_all(&place.folder)?;
     let log = File::create(place.log())?;
     std::process::Command::new(std::env::current_exe()?)
         .args(["cluster", "up", "--foreground"])
+        .args(flux.then_some("--flux"))
         .current_dir("/")
         // Ctrl-C at this terminal later on is not meant for it.
         .process_group(0)
@@ -164,7 +189,7 @@ fn detach(place: &Place) -> Result<Child> {
 }
 
 /// Holds a control plane until we are told to end.
-async fn hold(place: &Place, binaries: &Binaries) -> Result<()> {
+async fn hold(place: &Place, binaries: &Binaries, flux: Option<&Programs>) -> Result<()> {
     let lock = place.lock_file()?;
     match lock.try_lock() {
         Ok(()) => {}
@@ -177,12 +202,18 @@ async fn hold(place: &Place, binaries: &Binaries) -> Result<()> {
     let options = Options::default().with_users(&USERS).with_housekeeping();
     let serve = async {
         let plane = ControlPlane::start(binaries, options).await?;
-        place.record(&Running {
+        let beside = match flux {
+            Some(programs) => Some(Beside::start(programs, plane.cluster()).await?),
+            None => None,
+        };
+        let running = Running {
             pid: std::process::id(),
             kubeconfig: plane.kubeconfig().to_owned(),
-        })?;
-        eprintln!("It runs until Ctrl-C. Its kubeconfig:");
-        println!("{}", plane.kubeconfig().display());
+            beside: beside.as_ref().map(Beside::rows).unwrap_or_default(),
+        };
+        place.record(&running)?;
+        eprintln!("It runs until Ctrl-C. Its kubeconfig comes last:");
+        running.show();
         std::future::pending::<Result<()>>().await
     };
     let ended = tokio::select! {
@@ -236,6 +267,7 @@ mod tests {
         let state = || Running {
             pid: 7,
             kubeconfig: "/k".into(),
+            beside: Vec::new(),
         };
         place.record(&state()).unwrap();
         assert_eq!(place.running().unwrap(), Some(state()));

@@ -5,14 +5,14 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use sluice_tests::helm::Helm;
-use sluice_tests::kubectl;
 use sluice_tests::programs::Program;
-use sluice_tests::progress::Stderr;
-use sluice_tests::{KUBECONFIG_VARIABLE, Options, USERS, prometheus};
+use sluice_tests::progress::{Progress, Stderr};
+use sluice_tests::{Binaries, KUBECONFIG_VARIABLE, Options, USERS, flux, kubectl, prometheus};
 
 use crate::server::{Open, Server};
 use crate::steps::Steps;
@@ -30,18 +30,21 @@ pub(crate) struct Arguments {
 /// Runs the tests. Those that need a server of their own start it themselves.
 pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let mut steps = Steps::default();
-    if arguments.arguments.is_empty() {
-        // Whatever has to be built for them takes both cores, and tests have deadlines.
-        let tools = async || find_tools().map(|()| ((), None));
-        steps.run("find Helm and Prometheus", tools).await;
+    let all = arguments.arguments.is_empty();
+    let tools = all.then(|| thread::spawn(find_tools));
+    let programs = build(&mut steps, all).await;
+    if let Some(tools) = tools {
+        // Whatever has to be built takes both cores, and tests have deadlines.
+        let found = async || wait_for(tools).map(|()| ((), None));
+        steps.run("find what tests run", found).await;
     }
-    if let Some((programs, open)) = prepare(&mut steps, &arguments.server).await {
+    if let Some((programs, open)) = serve(&mut steps, programs, &arguments.server).await {
         let tests = async || {
             let result = test(&programs, open.cluster.kubeconfig(), &arguments.arguments);
             result.map(|()| ((), None))
         };
         steps.run("cargo test", tests).await;
-        if arguments.arguments.is_empty() {
+        if all {
             let story = demo::Arguments::to_the_end(arguments.server.clone());
             steps
                 .run("demo", async || demo::run(story).await.map(|()| ((), None)))
@@ -54,20 +57,60 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     steps.finish()
 }
 
-/// Programs of others that some tests run: they would build them themselves.
+/// Finds or builds the programs of others that tests run: they would build them themselves. Those
+/// that most of them need come first.
 fn find_tools() -> Result<()> {
-    let progress = Stderr::new();
+    let progress = Lines(Stderr::new());
+    Binaries::ensure(&progress)?;
     Helm::ensure(&progress)?;
     kubectl::ensure(&progress)?;
     prometheus::Programs::ensure(&progress)?;
+    flux::Registry::ensure(&progress)?;
+    flux::Programs::ensure(&progress)?;
     Ok(())
 }
 
-/// What the tests need: the folder of the released programs, and a server.
-async fn prepare(steps: &mut Steps, server: &Server) -> Option<(PathBuf, Open)> {
+fn wait_for(tools: JoinHandle<Result<()>>) -> Result<()> {
+    match tools.join() {
+        Ok(found) => found,
+        Err(_) => bail!("looking for what tests run has panicked"),
+    }
+}
+
+/// Progress beside that of others: no line is rewritten.
+struct Lines(Stderr);
+
+impl Progress for Lines {
+    fn say(&self, line: &str) {
+        self.0.say(line);
+    }
+
+    fn update(&self, _line: &str) {}
+}
+
+/// Builds the released programs, and where all tests are run the tests. Returns the folder of the
+/// programs.
+async fn build(steps: &mut Steps, all: bool) -> Option<PathBuf> {
     let names = Program::ALL.map(Program::name);
-    let build = async || Ok((cargo::build_release(&names)?, None));
-    let programs = steps.run("build the programs", build).await?;
+    let release = async || Ok((cargo::build_release(&names)?, None));
+    let programs = steps.run("build the programs", release).await?;
+    if all {
+        // While what they run is built: cargo and Go leave a core idle at different times.
+        let mut command = cargo::cargo();
+        command.args(["test", "--workspace", "--no-run"]);
+        let tests = async || cargo::run(&mut command).map(|()| ((), None));
+        steps.run("build the tests", tests).await?;
+    }
+    Some(programs)
+}
+
+/// Starts a server, if there is something to test on it.
+async fn serve(
+    steps: &mut Steps,
+    programs: Option<PathBuf>,
+    server: &Server,
+) -> Option<(PathBuf, Open)> {
+    let programs = programs?;
     let options = Options::default().with_users(&USERS).with_housekeeping();
     let start = async || Ok((server.open(options).await?, None));
     let open = steps.run("start the server", start).await?;

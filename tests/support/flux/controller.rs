@@ -59,6 +59,8 @@ pub struct Controller {
     namespace: String,
     flags: Flags,
     health: SocketAddr,
+    /// For what it unpacks: killed, it leaves it behind.
+    scratch: PathBuf,
     /// None: it is stopped.
     process: Mutex<Option<Process>>,
 }
@@ -71,7 +73,8 @@ impl Controller {
         reach: Reach<'_>,
         flags: Flags,
         health: SocketAddr,
-    ) -> Result<Self> {
+        scratch: PathBuf,
+    ) -> Self {
         let (all, namespace) = match reach {
             Reach::Cluster => (true, NAMESPACE),
             Reach::Namespace(namespace) => (false, namespace),
@@ -81,15 +84,16 @@ impl Controller {
             .with("health-addr", health)
             // Nobody asks for them.
             .with("metrics-addr", 0);
-        Ok(Self {
+        Self {
             name,
             program,
             kubeconfig,
             namespace: namespace.to_owned(),
             flags,
             health,
+            scratch,
             process: Mutex::new(None),
-        })
+        }
     }
 
     /// Its name: `source-controller`.
@@ -124,7 +128,8 @@ impl Controller {
         command
             .args(&self.flags.flags)
             .env("KUBECONFIG", &*self.kubeconfig)
-            .env("RUNTIME_NAMESPACE", &self.namespace);
+            .env("RUNTIME_NAMESPACE", &self.namespace)
+            .env("TMPDIR", &self.scratch);
         command
     }
 
