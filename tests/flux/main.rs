@@ -2,7 +2,11 @@
 
 #![cfg(test)]
 
+mod children;
+mod delivery;
 mod events;
+mod freeze;
 mod harness;
+mod revisions;
 mod stage;
 mod wiped;
