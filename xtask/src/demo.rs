@@ -16,6 +16,7 @@ use crate::cargo;
 use crate::server::{self, Open, Server};
 use crate::signals::told_to_end;
 
+mod flux;
 mod screen;
 mod stage;
 mod story;
@@ -36,12 +37,20 @@ pub(crate) struct Arguments {
     /// End with the story, instead of letting one play until Ctrl-C.
     #[arg(long)]
     exit: bool,
+    /// With a chapter in which the real Flux delivers an app from Git. Building it takes eight
+    /// minutes, the first time.
+    #[arg(long)]
+    flux: bool,
 }
 
 impl Arguments {
     /// The story alone, without playing afterwards.
     pub(crate) fn to_the_end(server: Server) -> Self {
-        Self { server, exit: true }
+        Self {
+            server,
+            exit: true,
+            flux: false,
+        }
     }
 }
 
@@ -68,7 +77,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     server::create_namespace(&client, NAMESPACE).await?;
     let ended = told_to_end()?;
     let told = tokio::select! {
-        told = tell(&screen, &controller, kubectl_gate, &open, arguments.exit) => told,
+        told = tell(&screen, &controller, kubectl_gate, &open, &arguments) => told,
         () = ended => Ok(()),
     };
     if !open.is_ours() {
@@ -83,7 +92,7 @@ async fn tell(
     controller: &Path,
     kubectl_gate: PathBuf,
     open: &Open,
-    exit: bool,
+    arguments: &Arguments,
 ) -> Result<()> {
     let client = open.cluster.client().await?;
     screen.scene("Installing CRDs, admission policies, rights and examples");
@@ -94,12 +103,16 @@ async fn tell(
         cluster: open.cluster.clone(),
         client,
     };
-    let told = story::tell(screen, &stage).await;
+    let chapter = match arguments.flux {
+        true => Some(flux::Chapter::prepare(screen, &stage).await?),
+        false => None,
+    };
+    let told = chapters(screen, &stage, chapter.as_ref()).await;
     if told.is_err() {
         screen.quote(&controller.process.log_tail());
     }
     told?;
-    if !exit {
+    if !arguments.exit {
         screen.scene("Now you");
         screen.fact(&format!(
             "export KUBECONFIG={}",
@@ -112,8 +125,21 @@ async fn tell(
         screen.fact("Ctrl-C ends the demo");
         std::future::pending::<()>().await;
     }
-    drop(controller);
+    drop((chapter, controller));
     Ok(())
+}
+
+/// What gates do by themselves, and then what Flux does with them.
+async fn chapters(
+    screen: &Screen,
+    stage: &stage::Stage,
+    flux: Option<&flux::Chapter>,
+) -> Result<()> {
+    story::tell(screen, stage).await?;
+    match flux {
+        Some(chapter) => chapter.tell(screen, stage).await,
+        None => Ok(()),
+    }
 }
 
 /// What a program said, and whether it succeeded.

@@ -58,7 +58,7 @@ async fn decided(gates: &Api<Gate>) -> Result<()> {
     .await
 }
 
-async fn show(screen: &Screen, stage: &Stage, arguments: &[&str]) -> Result<()> {
+pub(super) async fn show(screen: &Screen, stage: &Stage, arguments: &[&str]) -> Result<()> {
     screen.command("alice", &format!("kubectl gate {}", arguments.join(" ")));
     let said = kubectl_gate(stage, "alice", arguments).await?;
     screen.quote(&said.text);
