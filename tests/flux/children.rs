@@ -9,7 +9,7 @@ use sluice_tests::flux::Git;
 use sluice_tests::poll;
 
 use crate::delivery::{APP, CLOSED, Delivery, OPEN, UPSTREAM};
-use crate::stage::{DEADLINE, app};
+use crate::stage::{DEADLINE, Stage, app};
 
 const NOW: &str = "2026-11-19T12:00:00Z";
 
@@ -77,7 +77,7 @@ async fn whoever_is_killed_before_the_child_is_patched_patches_it_later() -> Res
     stage.keep(crate::delivery::GATE, CLOSED).await?;
     let child = stage.api("GitRepository")?.get(APP).await?;
     ensure!(pinned(&child) == one.as_str(), "the child was patched");
-    lock.take_away().await?;
+    lock.take_away(&stage).await?;
     let controller = stage.start_with_egress().await?;
     let app = Delivery {
         stage,
@@ -134,18 +134,7 @@ impl Lock {
         lock.create(&lock.policies, &policy, spec).await?;
         let spec = json!({"policyName": lock.name, "validationActions": ["Deny"]});
         lock.create(&lock.bindings, &binding, spec).await?;
-        let children = app.stage.api("GitRepository")?;
-        let touch = Patch::Merge(json!({"metadata": {"labels": {"touched": "yes"}}}));
-        let dry = PatchParams {
-            dry_run: true,
-            ..PatchParams::default()
-        };
-        poll(DEADLINE, "the lock to hold", async || {
-            let touched = children.patch(APP, &dry, &touch).await;
-            ensure!(touched.is_err(), "it does not");
-            Ok(())
-        })
-        .await?;
+        lock.holds(&app.stage, true).await?;
         Ok(lock)
     }
 
@@ -163,11 +152,27 @@ impl Lock {
         Ok(())
     }
 
-    async fn take_away(self) -> Result<()> {
+    async fn take_away(self, stage: &Stage<'_>) -> Result<()> {
         for api in [&self.bindings, &self.policies] {
             api.delete(&self.name, &DeleteParams::default()).await?;
         }
-        Ok(())
+        self.holds(stage, false).await
+    }
+
+    /// Waits until it is in effect, or no longer: a moment after it is stored.
+    async fn holds(&self, stage: &Stage<'_>, holds: bool) -> Result<()> {
+        let children = stage.api("GitRepository")?;
+        let touch = Patch::Merge(json!({"metadata": {"labels": {"touched": "yes"}}}));
+        let dry = PatchParams {
+            dry_run: true,
+            ..PatchParams::default()
+        };
+        poll(DEADLINE, "the lock to take effect", async || {
+            let touched = children.patch(APP, &dry, &touch).await;
+            ensure!(touched.is_err() == holds, "{touched:?}");
+            Ok(())
+        })
+        .await
     }
 }
 

@@ -284,7 +284,7 @@ fn stored(
             ..now.clone()
         } == artifact
     });
-    let standing = if serves && is_observed(child) && is_ready(child) {
+    let standing = if serves && is_ready(child) {
         Standing::Serves
     } else {
         acts.push(Act::Serve {
@@ -301,8 +301,12 @@ fn stored(
     }
 }
 
+/// Whether an ExternalArtifact says that it is ready, of its present spec. Its status has no
+/// generation of its own.
 fn is_ready(child: &FluxObject) -> bool {
-    condition(child, "Ready").is_some_and(|ready| ready.status == "True")
+    condition(child, "Ready").is_some_and(|ready| {
+        ready.status == "True" && ready.observed_generation == child.metadata.generation
+    })
 }
 
 /// An ExternalArtifact says who makes it.
