@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod adopting;
 mod children;
 mod delivery;
 mod events;

@@ -1,0 +1,359 @@
+//! `kubectl gate adopt`: apps that Flux runs go behind gates, and nothing happens to them.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+use sluice_tests::controller::InProcess;
+use sluice_tests::flux::{Charts, Git};
+use sluice_tests::installation::CONTROLLER;
+use sluice_tests::poll;
+use sluice_tests::programs::Program;
+use tokio::process::Command;
+
+use crate::stage::{DEADLINE, Stage, app};
+
+/// Nobody looks at it: the plugin goes by the clock of the machine, and so does the controller here.
+const NOW: &str = "2026-11-20T12:00:00Z";
+const GUIDE: &str = include_str!("../../docs/guides/gate-an-existing-flux-app.md");
+
+/// What a run came to.
+#[derive(Debug)]
+struct Ran {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+/// Runs `kubectl gate` to its end, in the namespace of `stage`.
+async fn gate(stage: &Stage<'_>, words: &[&str]) -> Result<Ran> {
+    let kubeconfig = stage.cluster().kubeconfig_for("admin")?;
+    let program = tokio::task::spawn_blocking(|| Program::KubectlGate.path()).await??;
+    let mut command = Command::new(program);
+    command
+        .args(words)
+        .args(["--namespace", stage.namespace()])
+        .env("KUBECONFIG", &*kubeconfig)
+        .env("LANG", "C.UTF-8")
+        .env("COLUMNS", "120")
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    let output = tokio::time::timeout(Duration::from_secs(120), command.output()).await??;
+    Ok(Ran {
+        code: output.status.code(),
+        out: String::from_utf8(output.stdout)?,
+        err: String::from_utf8(output.stderr)?,
+    })
+}
+
+/// The same, which must end with `code` and say `expected`.
+async fn says(stage: &Stage<'_>, words: &[&str], code: i32, expected: &str) -> Result<Ran> {
+    let ran = gate(stage, words).await?;
+    let said = format!("{}{}", ran.out, ran.err);
+    ensure!(
+        ran.code == Some(code) && said.contains(expected),
+        "{words:?} should end with {code} and say {expected:?}: {ran:#?}"
+    );
+    Ok(ran)
+}
+
+/// The command of the guide that begins so.
+fn command(beginning: &str) -> Result<Vec<&'static str>> {
+    let lines = GUIDE
+        .lines()
+        .filter_map(|line| line.strip_prefix("$ kubectl gate "));
+    let mut found = lines.filter(|line| line.starts_with(beginning));
+    let line = found
+        .next()
+        .with_context(|| format!("the guide has no {beginning}"))?;
+    // The test has a namespace of its own.
+    Ok(line
+        .replace("--namespace apps", "")
+        .leak()
+        .split_whitespace()
+        .collect())
+}
+
+async fn controller(stage: &Stage<'_>) -> Result<InProcess> {
+    let acting = stage.cluster().client_for(CONTROLLER).await?;
+    stage.start_in_real_time(acting).await
+}
+
+/// A gate that stays closed until somebody opens it.
+async fn closed(stage: &Stage<'_>) -> Result<()> {
+    let yaml = GUIDE
+        .split("```yaml\n")
+        .nth(1)
+        .and_then(|rest| rest.split_once("```"));
+    let (yaml, _) = yaml.context("the guide has no gate")?;
+    stage
+        .apply(&yaml.replace(
+            "namespace: apps",
+            &format!("namespace: {}", stage.namespace()),
+        ))
+        .await
+}
+
+async fn open(stage: &Stage<'_>) -> Result<()> {
+    let open = Patch::Merge(json!({"spec": {"default": "open"}}));
+    stage
+        .gates()
+        .patch("production", &PatchParams::default(), &open)
+        .await?;
+    Ok(())
+}
+
+/// The ConfigMap of the app: who deletes it and makes it again makes another.
+async fn uid(stage: &Stage<'_>, name: &str) -> Result<Option<String>> {
+    let maps: Api<ConfigMap> = Api::namespaced(stage.client(), stage.namespace());
+    Ok(maps.get(name).await?.uid())
+}
+
+async fn spec(stage: &Stage<'_>, kind: &str, name: &str) -> Result<Value> {
+    Ok(stage.api(kind)?.get(name).await?.data["spec"].take())
+}
+
+#[tokio::test]
+async fn the_guide_moves_an_app_behind_a_gate() -> Result<()> {
+    let stage = Stage::new("adopt", NOW).await?;
+    let git = Git::serve().await?;
+    let one = git.commit(&[("app.yaml", &app("app", "one"))])?;
+    stage.git_repository("app", &git).await?;
+    stage.kustomization("app", "GitRepository", "app").await?;
+    stage.applied("app", &Git::revision(&one)).await?;
+    let before = uid(&stage, "app").await?;
+    closed(&stage).await?;
+    let _controller = controller(&stage).await?;
+
+    let adopt = command("adopt")?;
+    let printed = says(&stage, &adopt, 0, "kind: GatedSource").await?;
+    let shown = printed.out.replace(stage.namespace(), "apps");
+    ensure!(
+        GUIDE.contains(&format!("```text\n{shown}```")),
+        "the guide prints:\n{shown}"
+    );
+    ensure!(
+        stage.api("GatedSource")?.get_opt("app").await?.is_none(),
+        "{printed:?}"
+    );
+
+    let write: Vec<&str> = adopt
+        .iter()
+        .copied()
+        .chain(["--write", "--timeout", "60s"])
+        .collect();
+    ensure!(
+        GUIDE.contains("--gate production --write\n"),
+        "the guide writes nothing"
+    );
+    says(&stage, &write, 0, "uses GitRepository app-gated now").await?;
+    let source = spec(&stage, "Kustomization", "app").await?["sourceRef"].clone();
+    ensure!(
+        source == json!({"kind": "GitRepository", "name": "app-gated"}),
+        "{source}"
+    );
+    stage.reconcile("Kustomization", "app").await?;
+    stage.applied("app", &Git::revision(&one)).await?;
+    ensure!(
+        uid(&stage, "app").await? == before,
+        "the app was taken away"
+    );
+    says(
+        &stage,
+        &write,
+        0,
+        "is behind gates already: GatedSource app",
+    )
+    .await?;
+
+    let two = git.commit(&[("app.yaml", &app("app", "two"))])?;
+    stage.reconcile("GitRepository", "app").await?;
+    poll(DEADLINE, "the commit to be listed", async || {
+        says(
+            &stage,
+            &command("pending")?,
+            0,
+            &format!("main@sha1:{}", &two[..12]),
+        )
+        .await
+    })
+    .await?;
+    let why = says(&stage, &command("why")?, 0, "is not allowed: held back by").await?;
+    ensure!(
+        why.out
+            .contains(&format!("main@sha1:{} is out since", &one[..12])),
+        "{why:?}"
+    );
+    ensure!(
+        why.out
+            .contains("GitRepository app-gated serves main@sha1:"),
+        "{why:?}"
+    );
+    says(
+        &stage,
+        &command("calendar")?,
+        0,
+        "Gate production is Closed",
+    )
+    .await?;
+    stage.lose("app").await?;
+    stage.reconcile("Kustomization", "app").await?;
+    stage.deployed("app", "one").await?;
+
+    open(&stage).await?;
+    stage.applied("app", &Git::revision(&two)).await?;
+    stage.deployed("app", "two").await
+}
+
+#[tokio::test]
+async fn whoever_uses_the_same_source_is_named_and_joins() -> Result<()> {
+    let stage = Stage::new("adopt-all", NOW).await?;
+    let git = Git::serve().await?;
+    let one = git.commit(&[("app.yaml", &app("app", "one"))])?;
+    stage.git_repository("repo", &git).await?;
+    for name in ["app", "web", "db"] {
+        stage.kustomization(name, "GitRepository", "repo").await?;
+        stage.applied(name, &Git::revision(&one)).await?;
+    }
+    closed(&stage).await?;
+    let _controller = controller(&stage).await?;
+    let adopt = [
+        "adopt",
+        "ks/app",
+        "--gate",
+        "production",
+        "--write",
+        "--timeout",
+        "60s",
+    ];
+    let said = says(&stage, &adopt, 0, "--all-consumers moves them, too").await?;
+    let here = stage.namespace();
+    let others = format!("Kustomization {here}/db, Kustomization {here}/web");
+    ensure!(said.err.contains(&others), "{said:?}");
+    let all = [
+        "adopt",
+        "ks/web",
+        "--gate",
+        "production",
+        "--write",
+        "--all-consumers",
+    ];
+    let said = says(&stage, &all, 0, "GatedSource app is there already").await?;
+    for name in ["web", "db"] {
+        ensure!(
+            said.out
+                .contains(&format!("{here}/{name} uses GitRepository app-gated now")),
+            "{said:?}"
+        );
+        let source = spec(&stage, "Kustomization", name).await?["sourceRef"].clone();
+        ensure!(source["name"] == "app-gated", "{source}");
+        stage.reconcile("Kustomization", name).await?;
+        stage.applied(name, &Git::revision(&one)).await?;
+    }
+    says(&stage, &all, 0, "is behind gates already: GatedSource app").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_release_goes_over_without_an_upgrade() -> Result<()> {
+    let stage = Stage::new("adopt-helm", NOW).await?;
+    let charts = Charts::serve().await?;
+    charts.publish("app", "1.0.0", &[("app.yaml", &app("app", "one"))])?;
+    let repository = json!({"url": charts.url(), "interval": "1h"});
+    stage.put("HelmRepository", "charts", repository).await?;
+    let reference = json!({"kind": "HelmRepository", "name": "charts"});
+    let chart = json!({"spec": {"chart": "app", "version": ">=1", "sourceRef": reference}});
+    let release = json!({"interval": "1h", "chart": chart});
+    stage.put("HelmRelease", "app", release).await?;
+    stage.released("app", "1.0.0").await?;
+    closed(&stage).await?;
+    let _controller = controller(&stage).await?;
+    let adopt = [
+        "adopt",
+        "helmrelease/app",
+        "--gate",
+        "production",
+        "--write",
+    ];
+    says(&stage, &adopt, 0, "uses HelmChart app-gated now").await?;
+    let spec = spec(&stage, "HelmRelease", "app").await?;
+    ensure!(
+        spec["chart"].is_null() && spec["chartRef"]["name"] == "app-gated",
+        "{spec}"
+    );
+    stage.reconcile("HelmRelease", "app").await?;
+    let release = stage.api("HelmRelease")?.get("app").await?;
+    let history = &release.data["status"]["history"];
+    ensure!(
+        history[0]["version"] == 1 && history[1].is_null(),
+        "{history}"
+    );
+
+    charts.publish("app", "1.1.0", &[("app.yaml", &app("app", "two"))])?;
+    stage.reconcile("HelmRepository", "charts").await?;
+    poll(DEADLINE, "the chart to be listed", async || {
+        says(&stage, &["pending"], 0, "1.1.0").await
+    })
+    .await?;
+    stage.deployed("app", "one").await?;
+    open(&stage).await?;
+    stage.released("app", "1.1.0").await?;
+    stage.deployed("app", "two").await
+}
+
+#[tokio::test]
+async fn what_would_be_lost_or_reverted_is_not_written() -> Result<()> {
+    let stage = Stage::new("adopt-not", NOW).await?;
+    let git = Git::serve().await?;
+    let one = git.commit(&[("app.yaml", &app("app", "one"))])?;
+    stage.git_repository("app", &git).await?;
+    stage.kustomization("app", "GitRepository", "app").await?;
+    stage.applied("app", &Git::revision(&one)).await?;
+    closed(&stage).await?;
+    // No controller: nobody makes the child.
+    let adopt = [
+        "adopt",
+        "ks/app",
+        "--gate",
+        "production",
+        "--write",
+        "--timeout",
+        "2s",
+    ];
+    let late = says(&stage, &adopt, 1, "the child is not ready").await?;
+    ensure!(
+        late.err.contains("is as it was; run this again"),
+        "{late:?}"
+    );
+    let source = spec(&stage, "Kustomization", "app").await?["sourceRef"].clone();
+    ensure!(source["name"] == "app", "{source}");
+
+    let labels = json!({
+        "kustomize.toolkit.fluxcd.io/name": "infra",
+        "kustomize.toolkit.fluxcd.io/namespace": "flux-system",
+    });
+    let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
+    let own = PatchParams::default();
+    stage
+        .api("Kustomization")?
+        .patch("app", &own, &patch)
+        .await?;
+    let by = "applied by Kustomization flux-system/infra, which would revert the change";
+    says(&stage, &adopt, 2, by).await?;
+    says(&stage, &adopt[..4], 0, "change it where that is written").await?;
+
+    stage.git_repository("app-gated", &git).await?;
+    says(&stage, &adopt[..4], 2, "is no child of GatedSource app").await?;
+    says(
+        &stage,
+        &["adopt", "ks/none", "--gate", "a"],
+        2,
+        "there is no Kustomization `none`",
+    )
+    .await?;
+    Ok(())
+}
