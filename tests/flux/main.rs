@@ -7,6 +7,8 @@ mod children;
 mod delivery;
 mod events;
 mod freeze;
+mod guide;
+mod guides;
 mod harness;
 mod kinds;
 mod recovery;
