@@ -10,6 +10,7 @@ mod calendars;
 mod chart;
 mod check;
 mod cli;
+mod conformance;
 mod flux_strip;
 mod forces;
 mod gate_policies;

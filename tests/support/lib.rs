@@ -19,6 +19,7 @@
 pub mod apply;
 pub mod cache;
 pub mod cluster;
+pub mod conformance;
 pub mod control_plane;
 pub mod controller;
 pub mod flux;

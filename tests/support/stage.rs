@@ -3,21 +3,22 @@
 //! What comes in: a cluster, YAML, the time. What goes out: a controller in this process that keeps
 //! the namespace by that clock, and waits for what it says, each with a deadline.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use gate_controller::Settings;
 use gate_controller::clock::{Clock, SetClock, SystemClock};
 use jiff::{Timestamp, ToSpan, Unit};
-use kube::api::{Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use sluice_crds::{Gate, GateSpec, GateStatus, Gatekeeper, GatekeeperStatus, Setting, State};
 
 use crate::apply::Applier;
 use crate::cluster::Cluster;
+use crate::conformance;
 use crate::controller::{self, InProcess};
 use crate::installation::{CONTROLLER, installed};
 use crate::namespace::Namespace;
@@ -117,11 +118,16 @@ spec: {{gatekeepers: [{{name: {name}}}]}}
 
 /// A namespace of one's own and a clock to set.
 ///
+/// At its end every status that the controller has written here has to keep the rules of
+/// [`conformance`]: else it panics, and the test fails.
+///
 /// What waits fails after [`DEADLINE`], with what was seen last; everything else fails if the API
 /// server refuses it.
 pub struct Stage {
     cluster: Cluster,
     namespace: Namespace,
+    /// Over all that is written here, until the end.
+    statuses: Mutex<Option<conformance::Watch>>,
     /// Ours, with all rights.
     client: Client,
     /// The controllers'.
@@ -169,15 +175,29 @@ impl Stage {
     /// On a server of one's choice.
     pub async fn on(cluster: &Cluster, word: &str, now: &str) -> Result<Self> {
         let client = cluster.client().await?;
+        let namespace = Namespace::create(cluster, word).await?;
+        let statuses = conformance::Watch::start(cluster, namespace.name()).await?;
         let stage = Self {
             cluster: cluster.clone(),
-            namespace: Namespace::create(cluster, word).await?,
+            statuses: Mutex::new(Some(statuses)),
+            namespace,
             acting: client.clone(),
             client,
             clock: Arc::new(SetClock::new(at(now))),
             asked: AtomicU32::new(0),
         };
         Ok(stage)
+    }
+
+    /// Statuses are not judged any more. For tests that take out of statuses what the controller
+    /// wrote: the fields that are there say who wrote them, those that are missing do not.
+    pub fn judge_no_statuses(&self) {
+        drop(self.take_statuses());
+    }
+
+    fn take_statuses(&self) -> Option<conformance::Watch> {
+        let mut statuses = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
+        statuses.take()
     }
 
     /// The cluster that it is on.
@@ -340,6 +360,20 @@ impl Stage {
             })
             .await?;
         }
+        self.at_rest().await
+    }
+
+    /// Statuses are about what is there now.
+    async fn at_rest(&self) -> Result<()> {
+        let all = ListParams::default();
+        let (gates, gatekeepers) = (self.gates(), self.gatekeepers());
+        let (gates, gatekeepers) = tokio::try_join!(gates.list(&all), gatekeepers.list(&all))?;
+        let gates = gates.iter().map(|gate| (gate.name_any(), json!(gate)));
+        let gatekeepers = gatekeepers.iter().map(|it| (it.name_any(), json!(it)));
+        for (name, object) in gates.chain(gatekeepers) {
+            let broken = conformance::at_rest(&object);
+            ensure!(broken.is_empty(), "{name}: {}", broken.join("; "));
+        }
         Ok(())
     }
 
@@ -372,5 +406,26 @@ impl Stage {
     pub async fn version(&self, gate: &str) -> Result<String> {
         let gate = self.gates().get(gate).await?;
         gate.resource_version().context("no resourceVersion")
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let Some(statuses) = self.take_statuses() else {
+            return;
+        };
+        let broken = statuses.end();
+        // One failure at a time.
+        if std::thread::panicking() {
+            return;
+        }
+        let broken = broken.unwrap_or_else(|error| [format!("{error:#}")].into());
+        let broken: Vec<_> = broken.into_iter().collect();
+        let namespace = self.namespace();
+        assert!(
+            broken.is_empty(),
+            "in {namespace}, statuses break rules:\n  {}",
+            broken.join("\n  ")
+        );
     }
 }

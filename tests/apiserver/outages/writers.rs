@@ -35,6 +35,7 @@ use crate::stage::Stage;
 #[tokio::test]
 async fn what_others_write_into_a_status_is_taken_out(#[case] lie: Value) -> Result<()> {
     let (stage, controller) = Stage::open("writers", "2026-11-20T12:00:00Z").await?;
+    stage.judge_no_statuses();
     let before = stage.gates().get("production").await?.status.unwrap();
     let writes = stage.writes(&controller).await?;
 
