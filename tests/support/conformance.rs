@@ -185,12 +185,18 @@ impl<'a> Status<'a> {
             return None;
         }
         let conditions = status["conditions"].as_array();
-        Some(Self {
+        let conditions = conditions.into_iter().flatten().map(Condition);
+        let mut status = Self {
             kind: object["kind"].as_str().unwrap_or_default(),
             generation: object["metadata"]["generation"].as_i64(),
             observed: status["observedGeneration"].as_i64(),
-            conditions: conditions.into_iter().flatten().map(Condition).collect(),
-        })
+            conditions: conditions.collect(),
+        };
+        // Flux's definition of it has no such field.
+        if status.kind == "ExternalArtifact" {
+            status.observed = status.find("Ready").and_then(Condition::observed);
+        }
+        Some(status)
     }
 
     fn find(&self, type_: &str) -> Option<Condition<'a>> {

@@ -164,3 +164,16 @@ fn what_others_write_is_not_judged() {
     lie["metadata"]["managedFields"][2]["fieldsV1"] = json!({"f:status": {"f:report": {}}});
     assert!(!of_a_version(&lie).is_empty());
 }
+
+/// The definition of Flux has no `status.observedGeneration`.
+#[test]
+fn an_external_artifact_says_by_its_conditions_what_it_is_about() {
+    let mut artifact = good();
+    artifact["kind"] = "ExternalArtifact".into();
+    let status = artifact["status"].as_object_mut().unwrap();
+    status.remove("observedGeneration");
+    status["conditions"].as_array_mut().unwrap().truncate(1);
+    assert_eq!(of_a_version(&artifact), [""; 0]);
+    artifact["metadata"]["generation"] = 3.into();
+    assert_eq!(at_rest(&artifact).len(), 1);
+}

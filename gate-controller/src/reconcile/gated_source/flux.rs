@@ -118,7 +118,6 @@ impl Writer<'_> {
         let patch = json!({
             "metadata": { "resourceVersion": before.metadata.resource_version },
             "status": {
-                "observedGeneration": before.metadata.generation,
                 "artifact": artifact,
                 "conditions": [{
                     "type": READY,
