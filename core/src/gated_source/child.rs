@@ -143,7 +143,7 @@ fn failure(child: &FluxObject) -> Option<&Condition> {
 }
 
 /// What the child is to be asked with: people's request, handed on; or, where somebody could not have
-/// its artifact, the instant at which that came out, so that it is asked once.
+/// its artifact, when that came out and when it was fetched, so that it is asked once of each.
 fn asked(given: &Given<'_>, source: &Source<'_>, child: &FluxObject) -> Option<String> {
     let kind = source.wanted.child(given.object.spec.strategy);
     let own = given
@@ -164,9 +164,12 @@ fn asked(given: &Given<'_>, source: &Source<'_>, child: &FluxObject) -> Option<S
             let is_missing = ready.status == "False" && ready.reason == "ArtifactFailed";
             is_missing.then_some(ready.last_transition_time.0)
         });
-    match missed.max().filter(|_| child.status.artifact.is_some()) {
-        Some(since) => Some(format!("missing-{since}")),
-        None => requested_at(&given.object.metadata),
+    // What was fetched since may be lost again before anybody has had it: hence both instants.
+    match (missed.max(), &child.status.artifact) {
+        (Some(since), Some(artifact)) => {
+            Some(format!("missing-{since}-{}", artifact.last_update_time.0))
+        }
+        _ => requested_at(&given.object.metadata),
     }
 }
 

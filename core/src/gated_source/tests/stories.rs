@@ -177,7 +177,7 @@ fn somebody_without_the_artifact_has_the_child_fetched_once() {
         .unwrap();
     assert_eq!(
         annotations[crate::report::REQUESTED_AT],
-        "missing-2026-11-20T12:00:00Z"
+        "missing-2026-11-20T12:00:00Z-2026-11-20T12:00:00Z"
     );
     assert_eq!(play.writes.1, 1);
 }
