@@ -11,6 +11,7 @@ mod guide;
 mod guides;
 mod harness;
 mod kinds;
+mod marks;
 mod recovery;
 mod revisions;
 mod stage;

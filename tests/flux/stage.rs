@@ -261,7 +261,7 @@ fn is_ready(object: &Value, status: &str) -> bool {
 }
 
 /// Where the objects of a kind are.
-fn resource(kind: &str) -> Result<ApiResource> {
+pub fn resource(kind: &str) -> Result<ApiResource> {
     let (group, version) = match kind {
         "GitRepository" | "OCIRepository" | "HelmRepository" | "HelmChart" | "Bucket"
         | "ExternalArtifact" => ("source.toolkit.fluxcd.io", "v1"),
