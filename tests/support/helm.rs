@@ -132,6 +132,6 @@ mod tests {
             .filter(|variable| variable["name"] == "controllers")
             .map(|variable| variable["expression"].as_str().unwrap())
             .collect();
-        assert_eq!(expressions, [r#"["demo","o'hara \"q\""]"#; 2]);
+        assert_eq!(expressions, [r#"["demo","o'hara \"q\""]"#; 3]);
     }
 }
