@@ -45,8 +45,8 @@ fn the_default_values_render_what_is_needed() -> Result<()> {
         ("RoleBinding", 1),
         ("Service", 1),
         ("ServiceAccount", 1),
-        ("ValidatingAdmissionPolicy", 3),
-        ("ValidatingAdmissionPolicyBinding", 3),
+        ("ValidatingAdmissionPolicy", 4),
+        ("ValidatingAdmissionPolicyBinding", 4),
     ];
     let expected = expected.map(|(kind, count)| (kind.to_owned(), count));
     assert_eq!(kinds, BTreeMap::from(expected));
@@ -81,7 +81,7 @@ fn the_chart_carries_the_api_of_this_version() -> Result<()> {
 fn the_plain_policies_are_those_of_the_default_installation() -> Result<()> {
     let plain = apply::read(&chart().join("policies"))?;
     let rendered = Helm::ensure(&Stderr::new())?.template(&Release::default())?;
-    assert_eq!(plain.len(), 6);
+    assert_eq!(plain.len(), 8);
     for plain in plain {
         let same = rendered.iter().find(|rendered| {
             rendered.object.types == plain.object.types

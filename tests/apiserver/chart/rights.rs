@@ -201,6 +201,13 @@ async fn the_controller_has_no_other_right() -> Result<()> {
         ("sluice.dev/gatekeepers", READ),
         ("sluice.dev/gates/status", &["patch"]),
         ("sluice.dev/gatekeepers/status", &["patch"]),
+        ("sluice.dev/gatedsources", READ),
+        ("sluice.dev/gatedsources", &["patch"]),
+        ("sluice.dev/gatedsources/status", &["patch"]),
+        (
+            "source.toolkit.fluxcd.io/externalartifacts/status",
+            &["patch"],
+        ),
         ("sluice.dev/gatepolicies", READ),
         ("sluice.dev/gatepolicies/status", &["patch"]),
         ("/namespaces", READ),
@@ -222,7 +229,10 @@ async fn the_controller_has_no_other_right() -> Result<()> {
         source.toolkit.fluxcd.io/ocirepositories flagger.app/canaries argoproj.io/applications \
         argoproj.io/rollouts";
     let kinds = kinds.split_whitespace();
-    expected.extend(kinds.flat_map(|kind| lines(&[(kind, READ)])));
+    expected.extend(kinds.clone().flat_map(|kind| lines(&[(kind, READ)])));
+    // Children of gated sources are made, pinned and deleted.
+    let sources = kinds.filter(|kind| kind.starts_with("source.toolkit.fluxcd.io/"));
+    expected.extend(sources.flat_map(|kind| lines(&[(kind, &["create", "patch", "delete"])])));
     assert_eq!(rights(CONTROLLER, "default").await?, expected);
     let lease = ["get", "create", "update"];
     expected.extend(lines(&[("coordination.k8s.io/leases", &lease)]));
@@ -334,6 +344,8 @@ async fn the_clusters_own_roles_view_and_edit_but_do_not_force() -> Result<()> {
     const WRITE: &[&str] = &["create", "update", "patch", "delete", "deletecollection"];
     let view = lines(&[
         ("sluice.dev/approvals", READ),
+        ("sluice.dev/gatedsources", READ),
+        ("sluice.dev/gatedsources/status", READ),
         ("sluice.dev/gates", READ),
         ("sluice.dev/gates/status", READ),
         ("sluice.dev/gatekeepers", READ),
@@ -342,6 +354,7 @@ async fn the_clusters_own_roles_view_and_edit_but_do_not_force() -> Result<()> {
         ("sluice.dev/gatepolicies/status", READ),
     ]);
     let mut edit = lines(&[
+        ("sluice.dev/gatedsources", WRITE),
         ("sluice.dev/gates", WRITE),
         ("sluice.dev/gatekeepers", WRITE),
     ]);
