@@ -12,11 +12,12 @@ use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 use sluice_crds::{CheckedGate, Decision, Require, State, Subject};
 use sluice_tests::controller::InProcess;
-use sluice_tests::flux::Inbox;
+use sluice_tests::flux::{Git, Inbox};
 use sluice_tests::poll;
 use sluice_tests::stage::OFFICE_HOURS;
 
-use crate::stage::{DEADLINE, Stage};
+use crate::delivery::UPSTREAM;
+use crate::stage::{DEADLINE, Stage, app};
 
 const EVENING: &str = "2026-11-20T20:00:00Z";
 const GUIDE: &str = "docs/guides/flux-notifications.md";
@@ -114,6 +115,34 @@ async fn an_alert_about_a_kustomization_tells_what_holds_it_back_and_tells_it_on
     assert_eq!(controller.notifications("dropped"), 0);
     assert_eq!(inbox.events().len(), 1, "{:?}", inbox.events());
     Ok(())
+}
+
+/// An Alert about a child tells what waits for it, and what goes out, besides what Flux itself tells.
+#[tokio::test]
+async fn an_alert_about_a_child_tells_what_waits_and_what_goes_out() -> Result<()> {
+    let stage = Stage::new("child-told", EVENING).await?;
+    let inbox = alert(&stage, "GitRepository").await?;
+    let git = Git::serve().await?;
+    let revision = Git::revision(&git.commit(&[("app.yaml", &app("app", "one"))])?);
+    stage.git_repository(UPSTREAM, &git).await?;
+    let _controller = controller(&stage).await?;
+    stage.gate_source("app", json!({})).await?;
+    let told = async |reason: &str| {
+        let what = format!("that it is {reason}");
+        let event = inbox.receives(&what, |event| event["reason"] == reason);
+        let event = event.await?;
+        assert_eq!(event["reportingController"], "gate-controller");
+        let involved = json!({
+            "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+            "namespace": stage.namespace(), "name": "app",
+        });
+        assert_eq!(event["involvedObject"], involved);
+        assert_eq!(event["metadata"], json!({"revision": revision}));
+        Ok::<_, anyhow::Error>(())
+    };
+    told("Blocked").await?;
+    stage.set("2026-11-23T09:00:00Z");
+    told("Admitted").await
 }
 
 /// What the patch of the guide adds to, and what it adds.

@@ -39,6 +39,15 @@ impl Wanted {
             Strategy::Artifact => FluxKind::ExternalArtifact,
         }
     }
+
+    /// What consumers name: the child, or the source itself where there is none.
+    pub fn used(&self, strategy: Strategy) -> (FluxKind, &str) {
+        let name = match strategy {
+            Strategy::Pin | Strategy::Artifact => &self.target,
+            Strategy::Suspend => &self.name,
+        };
+        (self.child(strategy), name)
+    }
 }
 
 /// The sources that a spec names, in its order; none where it selects them by labels.

@@ -44,10 +44,13 @@ const FURTHER: [(&str, &str); 4] = [
     ("ImageUpdateAutomation", "image.toolkit.fluxcd.io/v1"),
 ];
 
+/// An annotation of an event: the revision that it is about.
+pub const REVISION: &str = "sluice.dev/revision";
+
 /// What of an event's annotations people are told, and by which word. `revision` is Flux's own: by
 /// it notification-controller tells apart what is the same but for the revision.
 const FOR_PEOPLE: [(&str, &str); 5] = [
-    ("sluice.dev/revision", "revision"),
+    (REVISION, "revision"),
     (told::REVISION, "revision"),
     (told::ACTION, "action"),
     (told::GATES, "decided-by"),

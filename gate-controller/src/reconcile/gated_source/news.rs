@@ -2,13 +2,14 @@
 //!
 //! News is what has gone out, that something waits or no longer does, and trouble.
 
+use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sluice_core::condition::READY;
-use sluice_core::gated_source::{BLOCKED, BYPASSED, RECOVERABLE, SELF_GATED};
+use sluice_core::gated_source::{BLOCKED, BYPASSED, RECOVERABLE, SELF_GATED, wanted};
 use sluice_crds::gated_source::{Admitted, Origin};
 use sluice_crds::{GatedSource, GatedSourceStatus};
 
-use crate::events::{About, Told};
+use crate::events::{About, More, Told, notifications};
 use crate::key::{ObjectKey, Work};
 use crate::reconcile::Context;
 
@@ -24,6 +25,8 @@ struct Item {
     reason: String,
     /// A sentence.
     message: String,
+    /// The revision that it is about.
+    revision: Option<String>,
 }
 
 /// Tells what is new.
@@ -47,9 +50,29 @@ pub(super) fn tell(context: &Context, key: &ObjectKey, before: &GatedSource, now
             reason: item.reason.into(),
             action: "Admit",
             note: item.message.into(),
-            more: None,
+            more: Some(Box::new(More {
+                related: used(now),
+                annotations: (item.revision.into_iter())
+                    .map(|revision| (notifications::REVISION.to_owned(), revision))
+                    .collect(),
+                ..More::default()
+            })),
         });
     }
+}
+
+/// What consumers name, of several sources the first: that is what people who use Flux know, and what
+/// an Alert of Flux can be about.
+fn used(object: &GatedSource) -> Option<ObjectReference> {
+    let wanted = wanted(object);
+    let (kind, name) = wanted.first()?.used(object.spec.strategy);
+    Some(ObjectReference {
+        api_version: Some(format!("{}/{}", kind.group(), kind.version())),
+        kind: Some(kind.as_str().to_owned()),
+        namespace: object.metadata.namespace.clone(),
+        name: Some(name.to_owned()),
+        ..ObjectReference::default()
+    })
 }
 
 fn news(before: &GatedSourceStatus, now: &GatedSourceStatus) -> Vec<Item> {
@@ -63,7 +86,11 @@ fn news(before: &GatedSourceStatus, now: &GatedSourceStatus) -> Vec<Item> {
             .conditions
             .iter()
             .find(|it| it.type_ == condition.type_);
-        news.extend(of_condition(was, condition, released.is_some()));
+        let mut item = of_condition(was, condition, released.is_some());
+        if let Some(item) = &mut item {
+            item.revision = revision(now, &condition.type_);
+        }
+        news.extend(item);
     }
     news
 }
@@ -83,6 +110,17 @@ fn goes_out(before: &GatedSourceStatus, admitted: &Admitted) -> Item {
         warning: false,
         reason: "Admitted".to_owned(),
         message,
+        revision: Some(revision.clone()),
+    }
+}
+
+/// Which revision a condition is about.
+fn revision(status: &GatedSourceStatus, condition: &str) -> Option<String> {
+    let admitted = || status.admitted.as_ref().map(|it| it.revision.clone());
+    match condition {
+        BLOCKED => status.pending.as_ref().map(|it| it.revision.clone()),
+        READY | RECOVERABLE => admitted(),
+        _ => None,
     }
 }
 
@@ -108,6 +146,7 @@ fn of_condition(was: Option<&Condition>, is: &Condition, released: bool) -> Opti
         warning,
         reason: reason.to_owned(),
         message: is.message.clone(),
+        revision: None,
     })
 }
 
@@ -172,6 +211,60 @@ mod tests {
         ];
         let waits = status(Some("main@sha1:a"), &waits);
         assert_eq!(told(&waits, &done), ["Unblocked"]);
+    }
+
+    #[test]
+    fn news_is_about_what_consumers_name_and_about_a_revision() {
+        let used = |spec: Value| {
+            let metadata = json!({"name": "app", "namespace": "apps"});
+            let object = json!({"metadata": metadata, "spec": spec});
+            let object: GatedSource = serde_json::from_value(object).unwrap();
+            used(&object).map(|used| {
+                let [api, kind, name] = [used.api_version, used.kind, used.name];
+                [api, kind, name].map(Option::unwrap_or_default).join(" ")
+            })
+        };
+        let source = json!({"kind": "Bucket", "name": "upstream"});
+        let gates = json!({"refs": [{"name": "production"}]});
+        let spec = |with: Value| {
+            let mut spec = json!({"gates": gates});
+            let fields = with.as_object().unwrap().clone();
+            spec.as_object_mut().unwrap().extend(fields);
+            spec
+        };
+        let git = json!({"kind": "GitRepository", "name": "upstream"});
+        let table = [
+            (
+                json!({"sourceRef": git}),
+                Some("source.toolkit.fluxcd.io/v1 GitRepository app"),
+            ),
+            (
+                json!({"sourceRef": source, "strategy": "artifact", "target": {"name": "files"}}),
+                Some("source.toolkit.fluxcd.io/v1 ExternalArtifact files"),
+            ),
+            (
+                json!({"sourceRef": source, "strategy": "suspend"}),
+                Some("source.toolkit.fluxcd.io/v1 Bucket upstream"),
+            ),
+            (
+                json!({"sourceRefs": [git, source]}),
+                Some("source.toolkit.fluxcd.io/v1 GitRepository app-upstream"),
+            ),
+            (
+                json!({"selector": {"kind": "Bucket", "matchLabels": {}}, "strategy": "suspend"}),
+                None,
+            ),
+        ];
+        for (with, expected) in table {
+            assert_eq!(used(spec(with.clone())).as_deref(), expected, "{with}");
+        }
+
+        let mut waits = status(Some("main@sha1:a"), &[("Blocked", "True", "GatesClosed")]);
+        let pending = json!({"revision": "main@sha1:b", "since": "2026-11-20T12:00:00Z"});
+        waits.pending = serde_json::from_value(pending).unwrap();
+        let revisions = news(&GatedSourceStatus::default(), &waits).into_iter();
+        let revisions: Vec<_> = revisions.filter_map(|item| item.revision).collect();
+        assert_eq!(revisions, ["main@sha1:a", "main@sha1:b"]);
     }
 
     #[test]
