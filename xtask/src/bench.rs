@@ -20,6 +20,7 @@ mod mixed;
 mod ordered;
 mod process;
 mod scale;
+mod sources;
 mod standby;
 
 #[derive(Subcommand)]
@@ -34,6 +35,8 @@ pub(crate) enum Command {
     Mixed(mixed::Arguments),
     /// Many who ask over HTTP, beside a bare server.
     Check(check::Arguments),
+    /// Gated sources on the real Flux, one and many.
+    Sources(sources::Arguments),
 }
 
 pub(crate) async fn run(command: Command) -> Result<()> {
@@ -43,6 +46,7 @@ pub(crate) async fn run(command: Command) -> Result<()> {
         Command::Scale(arguments) => scale::run(arguments).await,
         Command::Mixed(arguments) => mixed::run(arguments).await,
         Command::Check(arguments) => check::run(arguments).await,
+        Command::Sources(arguments) => sources::run(arguments).await,
     }
 }
 

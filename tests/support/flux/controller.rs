@@ -195,6 +195,18 @@ impl Controller {
         }
     }
 
+    /// Its process, for as long as it runs.
+    ///
+    /// # Errors
+    ///
+    /// If it does not run.
+    pub async fn pid(&self) -> Result<u32> {
+        let process = self.process.lock().await;
+        let process = process.as_ref();
+        let process = process.with_context(|| format!("{} does not run", self.name))?;
+        Ok(process.pid())
+    }
+
     /// The last lines that it logged, for errors.
     pub async fn log_tail(&self) -> String {
         match &*self.process.lock().await {

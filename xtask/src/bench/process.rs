@@ -88,7 +88,21 @@ impl Controller {
 
     pub(super) fn usage(&self) -> Result<Usage> {
         self.process.runs()?;
-        let pid = self.process.pid();
+        Usage::of(self.process.pid())
+    }
+
+    async fn page(&self) -> Result<String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.metrics)).await?;
+        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").await?;
+        let mut page = String::new();
+        stream.read_to_string(&mut page).await?;
+        Ok(page)
+    }
+}
+
+impl Usage {
+    /// Of a process that runs.
+    pub(super) fn of(pid: u32) -> Result<Self> {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
         let mib = |field: &str| -> Option<u64> {
             let line = status.lines().find_map(|line| line.strip_prefix(field))?;
@@ -105,20 +119,12 @@ impl Controller {
             .take(2)
             .filter_map(|time| time.parse::<f64>().ok())
             .sum();
-        Ok(Usage {
+        Ok(Self {
             resident: mib("VmRSS:").context("no resident size")?,
             highest: mib("VmHWM:").context("no highest resident size")?,
             // The kernel counts in hundredths of a second wherever this runs.
             cpu: ticks / 100.0,
         })
-    }
-
-    async fn page(&self) -> Result<String> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.metrics)).await?;
-        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").await?;
-        let mut page = String::new();
-        stream.read_to_string(&mut page).await?;
-        Ok(page)
     }
 }
 
@@ -128,7 +134,7 @@ impl Controller {
     clippy::cast_sign_loss,
     reason = "counts, which are written as floats"
 )]
-fn sum(page: &str, metric: &str) -> u64 {
+pub(super) fn sum(page: &str, metric: &str) -> u64 {
     let samples = page.lines().filter(|line| {
         line.strip_prefix(metric)
             .is_some_and(|rest| rest.starts_with(['{', ' ']))

@@ -1,0 +1,193 @@
+//! When things came about, as somebody sees it who watches.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use futures::TryStreamExt;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{Config, Event, watcher};
+use kube::{Api, Client, ResourceExt};
+use serde_json::Value;
+use sluice_tests::poll;
+use tokio::task::JoinSet;
+
+use super::NAMESPACE;
+use crate::bench::ordered::Ordered;
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(1_200);
+
+/// What comes about on the way of a commit, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Moment {
+    /// The GatedSource says that it is pending.
+    Pending,
+    /// The gate's status says that it is open.
+    Open,
+    /// The GatedSource says that it is admitted.
+    Admitted,
+    /// The child is pinned to it.
+    Pinned,
+    /// source-controller has fetched it for the child.
+    Fetched,
+    /// kustomize-controller has applied it.
+    Applied,
+}
+
+/// The kinds that are watched.
+#[derive(Clone, Copy)]
+enum Kind {
+    Gate,
+    GatedSource,
+    GitRepository,
+    Kustomization,
+}
+
+impl Kind {
+    const ALL: [Self; 4] = [
+        Self::Gate,
+        Self::GatedSource,
+        Self::GitRepository,
+        Self::Kustomization,
+    ];
+
+    fn resource(self) -> ApiResource {
+        let (group, version, kind) = match self {
+            Self::Gate => ("sluice.dev", "v1alpha1", "Gate"),
+            Self::GatedSource => ("sluice.dev", "v1alpha1", "GatedSource"),
+            Self::GitRepository => ("source.toolkit.fluxcd.io", "v1", "GitRepository"),
+            Self::Kustomization => ("kustomize.toolkit.fluxcd.io", "v1", "Kustomization"),
+        };
+        ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
+    }
+
+    /// What an object of this kind says to have come about with `commit`.
+    fn moments(self, object: &Value, commit: &str) -> Vec<Moment> {
+        let says = |pointer: &str, end: &str| {
+            let text = object.pointer(pointer).and_then(Value::as_str);
+            text.is_some_and(|text| text.ends_with(end))
+        };
+        let found: &[(Moment, bool)] = match self {
+            Self::Gate => &[(Moment::Open, says("/status/state", "Open"))],
+            Self::GatedSource => &[
+                (Moment::Pending, says("/status/pending/revision", commit)),
+                (Moment::Admitted, says("/status/admitted/revision", commit)),
+            ],
+            Self::GitRepository => {
+                // The upstream is pinned to nothing.
+                let pinned = says("/spec/ref/commit", commit);
+                let fetched = pinned && says("/status/artifact/revision", commit);
+                &[(Moment::Pinned, pinned), (Moment::Fetched, fetched)]
+            }
+            Self::Kustomization => {
+                &[(Moment::Applied, says("/status/lastAppliedRevision", commit))]
+            }
+        };
+        let found = found.iter().filter(|(_, is)| *is);
+        found.map(|(moment, _)| *moment).collect()
+    }
+}
+
+#[derive(Default)]
+struct Notes {
+    arrivals: HashMap<(Moment, String), Instant>,
+    /// How many kinds have been listed, and are watched from there on.
+    watched: usize,
+}
+
+/// Watches from before something is set in motion, and notes when each thing was first seen.
+pub(super) struct Seen {
+    notes: Arc<Mutex<Notes>>,
+    _watches: JoinSet<()>,
+}
+
+impl Seen {
+    /// Watches for what comes about with `commit`.
+    pub(super) async fn start(client: &Client, commit: &str) -> Result<Self> {
+        let notes = Arc::<Mutex<Notes>>::default();
+        let mut watches = JoinSet::new();
+        for kind in Kind::ALL {
+            let resource = kind.resource();
+            let api = Api::namespaced_with(client.clone(), NAMESPACE, &resource);
+            watches.spawn(watch(api, kind, commit.to_owned(), Arc::clone(&notes)));
+        }
+        poll(PATIENCE, "the watches to begin", async || {
+            let watched = locked(&notes).watched;
+            ensure!(watched == Kind::ALL.len(), "{watched} have begun");
+            Ok(())
+        })
+        .await?;
+        Ok(Self {
+            notes,
+            _watches: watches,
+        })
+    }
+
+    /// Waits until it has come about for so many.
+    pub(super) async fn all(&self, moment: Moment, n: usize) -> Result<()> {
+        poll(PATIENCE, &format!("{n} to be {moment:?}"), async || {
+            let count = self.instants(moment).len();
+            ensure!(count >= n, "{count} are");
+            Ok(())
+        })
+        .await
+    }
+
+    /// How long after `began` it came about for one of this name, in seconds.
+    pub(super) fn of(&self, name: &str, moment: Moment, began: Instant) -> Result<f64> {
+        let at = self.instants(moment).get(name).copied();
+        let at = at.with_context(|| format!("{name} was never seen {moment:?}"))?;
+        Ok(at.saturating_duration_since(began).as_secs_f64())
+    }
+
+    /// How long after `began` it came about.
+    pub(super) fn since(&self, began: Instant, moment: Moment) -> Ordered {
+        let instants = self.instants(moment).into_values();
+        let lengths = instants.map(|at| at.saturating_duration_since(began).as_secs_f64());
+        Ordered::new(lengths.collect())
+    }
+
+    /// How long it took each from the one to the other.
+    pub(super) fn between(&self, from: Moment, to: Moment) -> Ordered {
+        let (from, to) = (self.instants(from), self.instants(to));
+        let lengths = from.iter().filter_map(|(name, began)| {
+            let ended = to.get(name)?;
+            Some(ended.saturating_duration_since(*began).as_secs_f64())
+        });
+        Ordered::new(lengths.collect())
+    }
+
+    fn instants(&self, moment: Moment) -> HashMap<String, Instant> {
+        let notes = locked(&self.notes);
+        let found = notes.arrivals.iter().filter(|((of, _), _)| *of == moment);
+        found.map(|((_, name), at)| (name.clone(), *at)).collect()
+    }
+}
+
+async fn watch(api: Api<DynamicObject>, kind: Kind, commit: String, notes: Arc<Mutex<Notes>>) {
+    let events = watcher(api, Config::default()).default_backoff();
+    let noted = events.try_for_each(async |event| {
+        match event {
+            Event::Apply(object) | Event::InitApply(object) => {
+                let name = object.name_any();
+                for moment in kind.moments(&object.data, &commit) {
+                    let mut notes = locked(&notes);
+                    let first = notes.arrivals.entry((moment, name.clone()));
+                    first.or_insert_with(Instant::now);
+                }
+            }
+            Event::InitDone => locked(&notes).watched += 1,
+            Event::Init | Event::Delete(_) => {}
+        }
+        Ok(())
+    });
+    // It goes on by itself after errors.
+    let _ = noted.await;
+}
+
+fn locked(notes: &Mutex<Notes>) -> MutexGuard<'_, Notes> {
+    notes.lock().unwrap_or_else(PoisonError::into_inner)
+}
