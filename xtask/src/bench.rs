@@ -5,11 +5,12 @@
 use std::fmt::Display;
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Subcommand;
 use kube::Client;
-use sluice_tests::Options;
+
 use sluice_tests::programs::Program;
+use sluice_tests::{Applier, Options};
 
 use crate::cargo;
 use crate::server::{self, Open, Server};
@@ -65,11 +66,19 @@ async fn of_the_controller<T: Display>(
     let program = cargo::released(Program::GateController)?;
     let open = server.open(Options::default()).await?;
     let client = open.cluster.client().await?;
+    install(&client).await?;
     let measuring = measure(&program, &open, &client);
     if let Some(table) = measure_in(&open, &client, namespace, measuring).await? {
         print!("{table}");
     }
     Ok(())
+}
+
+/// Defines the kinds of Sluice.
+async fn install(client: &Client) -> Result<()> {
+    let applier = Applier::new(client.clone());
+    let installed = applier.path(&cargo::root().join("crds/yaml")).await;
+    installed.context("cannot install the CRDs").map(drop)
 }
 
 /// What was measured in a namespace of its own, which is cleared afterwards. None: we were told to

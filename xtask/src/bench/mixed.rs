@@ -9,7 +9,7 @@ use std::path::Path;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::Args;
 use futures::TryStreamExt;
 use kube::api::{Patch, PatchParams};
@@ -17,13 +17,12 @@ use kube::runtime::watcher::watch_object;
 use kube::{Api, Client};
 use serde_json::json;
 use sluice_crds::{Gate, Gatekeeper, State};
+use sluice_tests::poll;
 use sluice_tests::progress::{Progress, Stderr};
-use sluice_tests::{Applier, poll};
 
 use super::ordered::Ordered;
 use super::process::{Controller, Usage};
 use super::standby::Standby;
-use crate::cargo;
 use crate::server::{Open, Server};
 
 mod crowd;
@@ -80,10 +79,6 @@ async fn measure(
     client: &Client,
 ) -> Result<String> {
     let progress = Stderr::new();
-    let applied = Applier::new(client.clone())
-        .path(&cargo::root().join("crds/yaml"))
-        .await;
-    applied.context("cannot install the CRDs")?;
     let endpoints = Endpoints::start(arguments.endpoints).await?;
     let n = arguments.gatekeepers;
     progress.say(&format!("{n} gatekeepers of every kind"));

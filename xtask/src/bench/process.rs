@@ -86,6 +86,14 @@ impl Controller {
         Ok(sum(&self.page().await?, "sluice_writes_total"))
     }
 
+    /// How many it makes while nothing changes, for so long.
+    #[allow(clippy::disallowed_methods, reason = "a benchmark on the real clock")]
+    pub(super) async fn idle(&self, length: Duration) -> Result<u64> {
+        let before = self.writes().await?;
+        tokio::time::sleep(length).await;
+        Ok(self.writes().await? - before)
+    }
+
     pub(super) fn usage(&self) -> Result<Usage> {
         self.process.runs()?;
         Usage::of(self.process.pid())

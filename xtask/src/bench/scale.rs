@@ -8,18 +8,16 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, Parser};
 use gate_controller::Settings;
 use jiff::Timestamp;
 use kube::Client;
-use sluice_tests::Applier;
 use sluice_tests::progress::{Progress, Stderr};
 
 use super::ordered::Ordered;
 use super::process::{Controller, Usage};
 use super::standby::{Decisions, Standby};
-use crate::cargo;
 use crate::server::{Open, Server};
 
 mod herd;
@@ -63,7 +61,6 @@ async fn measure(
     client: &Client,
 ) -> Result<Table> {
     let progress = Stderr::new();
-    install(client).await?;
     let n = arguments.gates;
     let instant = instant(n, arguments.idle)?;
     progress.say(&format!(
@@ -78,7 +75,7 @@ async fn measure(
     progress.say(&format!(
         "every status was written {took:.1?} after the start"
     ));
-    let idle = idle(&controller, Duration::from_secs(arguments.idle)).await?;
+    let idle = controller.idle(Duration::from_secs(arguments.idle)).await?;
     progress.say(&format!("{idle} writes in {} s of idling", arguments.idle));
     drop(controller);
 
@@ -125,20 +122,6 @@ fn instant(n: usize, idle: u64) -> Result<Timestamp> {
     Ok(Timestamp::from_second(
         Timestamp::now().as_second() + seconds,
     )?)
-}
-
-async fn install(client: &Client) -> Result<()> {
-    let applier = Applier::new(client.clone());
-    let applied = applier.path(&cargo::root().join("crds/yaml")).await;
-    applied.context("cannot install the CRDs").map(drop)
-}
-
-/// Writes while nothing changes.
-#[allow(clippy::disallowed_methods, reason = "a benchmark on the real clock")]
-async fn idle(controller: &Controller, length: Duration) -> Result<u64> {
-    let before = controller.writes().await?;
-    tokio::time::sleep(length).await;
-    Ok(controller.writes().await? - before)
 }
 
 struct Table {

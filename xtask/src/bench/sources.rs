@@ -8,16 +8,14 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use kube::Client;
-use sluice_tests::Applier;
 use sluice_tests::flux::{Flux, Programs, Reach};
 use sluice_tests::progress::{Progress, Stderr, human};
 
 use super::ordered::Ordered;
 use super::process::Controller;
-use crate::cargo;
 use crate::server::{Open, Server};
 
 mod crowd;
@@ -64,9 +62,6 @@ async fn measure(
 ) -> Result<Table> {
     let progress = Stderr::new();
     let programs = Programs::ensure(&progress)?;
-    let applier = Applier::new(client.clone());
-    let applied = applier.path(&cargo::root().join("crds/yaml")).await;
-    applied.context("cannot install the CRDs")?;
     let flux = Flux::start(&programs, &open.cluster, Reach::Namespace(NAMESPACE)).await?;
     let controller = Controller::start(program, open.cluster.kubeconfig(), NAMESPACE, &[]).await?;
 
@@ -78,7 +73,7 @@ async fn measure(
     progress.say(&format!(
         "{n} GatedSources, each with a child that was fetched"
     ));
-    let idle = idle(&controller, Duration::from_secs(arguments.idle)).await?;
+    let idle = controller.idle(Duration::from_secs(arguments.idle)).await?;
     progress.say(&format!("{idle} writes in {} s of idling", arguments.idle));
     let beside = app.steps(client, arguments.rounds).await?;
     progress.say("one app again, beside them");
@@ -98,14 +93,6 @@ async fn measure(
         idle,
         releases: [at_once, spread],
     })
-}
-
-/// Writes while nothing changes.
-#[allow(clippy::disallowed_methods, reason = "a benchmark on the real clock")]
-async fn idle(controller: &Controller, length: Duration) -> Result<u64> {
-    let before = controller.writes().await?;
-    tokio::time::sleep(length).await;
-    Ok(controller.writes().await? - before)
 }
 
 struct Table {

@@ -18,7 +18,7 @@ use sluice_tests::{Applier, rights};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::NAMESPACE;
-use crate::cargo;
+use crate::bench::install;
 
 /// Who asks.
 const ACCOUNT: &str = "asker";
@@ -54,10 +54,8 @@ pub(super) struct Service {
 impl Service {
     /// Starts it with a rate that nobody reaches, and somebody who may ask.
     pub(super) async fn start(client: &Client) -> Result<Self> {
-        let applier = Applier::new(client.clone());
-        let applied = applier.path(&cargo::root().join("crds/yaml")).await;
-        applied.context("cannot install the CRDs")?;
-        let applier = applier.in_namespace(NAMESPACE);
+        install(client).await?;
+        let applier = Applier::new(client.clone()).in_namespace(NAMESPACE);
         applier.text(GATE).await?;
         let token = token(client).await?;
 
