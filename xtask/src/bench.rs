@@ -2,6 +2,7 @@
 //!
 //! What comes in: how large. What goes out: tables in Markdown, for `docs/reference/benchmarks.md`.
 
+use std::env;
 use std::fmt::Display;
 use std::path::Path;
 
@@ -44,6 +45,7 @@ pub(crate) async fn run(command: Command) -> Result<()> {
     match command {
         Command::Windows => criterion("windows"),
         Command::Decide => criterion("decide"),
+        _ if cfg!(debug_assertions) => released(),
         Command::Scale(arguments) => scale::run(arguments).await,
         Command::Mixed(arguments) => mixed::run(arguments).await,
         Command::Check(arguments) => check::run(arguments).await,
@@ -57,13 +59,19 @@ fn criterion(bench: &str) -> Result<()> {
     cargo::run(cargo::cargo().args(of))
 }
 
-/// Measures the released controller in a namespace of its own, and prints what that comes to.
+/// Runs us again, built for release: figures of any other build say nothing.
+fn released() -> Result<()> {
+    let mut command = std::process::Command::new(cargo::ourselves_released()?);
+    cargo::run(command.args(env::args_os().skip(1)))
+}
+
+/// Measures the controller in a namespace of its own, and prints what that comes to.
 async fn of_the_controller<T: Display>(
     server: &Server,
     namespace: &str,
     measure: impl AsyncFnOnce(&Path, &Open, &Client) -> Result<T>,
 ) -> Result<()> {
-    let program = cargo::released(Program::GateController)?;
+    let program = cargo::program(Program::GateController)?;
     let open = server.open(Options::default()).await?;
     let client = open.cluster.client().await?;
     install(&client).await?;

@@ -98,23 +98,39 @@ pub(crate) fn metadata() -> Result<Metadata> {
     serde_json::from_str(&text).context("cannot read what cargo metadata wrote")
 }
 
-/// The released program: the file that its environment variable names, else built now.
-pub(crate) fn released(program: Program) -> Result<PathBuf> {
+/// A program of ours: the file that its environment variable names, else built now.
+pub(crate) fn program(program: Program) -> Result<PathBuf> {
     match env::var_os(program.variable()).filter(|path| !path.is_empty()) {
         Some(path) => Ok(std::path::absolute(path)?),
-        None => Ok(build_release(&[program.name()])?.join(program.name())),
+        None => Ok(build(&[program])?.join(program.name())),
     }
 }
 
-/// Builds programs of ours for release. Returns the folder that they lie in.
-pub(crate) fn build_release(packages: &[&str]) -> Result<PathBuf> {
+/// Builds programs of ours as we were built ourselves: for development, or for release. Returns the
+/// folder that they lie in.
+pub(crate) fn build(programs: &[Program]) -> Result<PathBuf> {
+    let packages = programs.iter().map(|program| program.name());
+    build_packages(packages, !cfg!(debug_assertions))
+}
+
+/// Builds ourselves for release. Returns the program.
+pub(crate) fn ourselves_released() -> Result<PathBuf> {
+    Ok(build_packages([], true)?.join("xtask"))
+}
+
+fn build_packages<'a>(
+    packages: impl IntoIterator<Item = &'a str>,
+    release: bool,
+) -> Result<PathBuf> {
     let mut command = cargo();
     // Together with ourselves, who are built already: alone they would ask for fewer features of
     // what we share, and minutes of dependencies would be built a second time.
-    command.args(["build", "--release", "--package", "xtask"]);
+    command.args(["build", "--package", "xtask"]);
     for package in packages {
         command.args(["--package", package]);
     }
+    command.args(release.then_some("--release"));
     run(&mut command)?;
-    Ok(metadata()?.target_directory.join("release"))
+    let folder = if release { "release" } else { "debug" };
+    Ok(metadata()?.target_directory.join(folder))
 }

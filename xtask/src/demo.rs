@@ -1,7 +1,7 @@
 //! `cargo xtask demo`: the main job, on a real API server, on one screen.
 //!
 //! What comes in: the examples. What goes out: a story. The control plane starts, CRDs and
-//! policies are installed, the released controller runs, and gates open and close.
+//! policies are installed, the controller runs, and gates open and close.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -59,10 +59,10 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let screen = Screen::new();
     let began = Instant::now();
     screen.scene("Building");
-    let controller = cargo::released(Program::GateController)?;
-    let kubectl_gate = cargo::released(Program::KubectlGate)?;
+    let controller = cargo::program(Program::GateController)?;
+    let kubectl_gate = cargo::program(Program::KubectlGate)?;
     screen.fact(&format!(
-        "controller and kubectl-gate, release: {}",
+        "controller and kubectl-gate: {}",
         human(began.elapsed())
     ));
     let began = Instant::now();

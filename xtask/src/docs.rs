@@ -11,7 +11,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::cargo::{build_release, root};
+use sluice_tests::programs::Program;
+
+use crate::cargo::{program, root};
 
 mod verbatim;
 
@@ -208,7 +210,7 @@ fn refused(examples: &[Example]) -> Result<Vec<String>> {
     if examples.is_empty() {
         return Ok(Vec::new());
     }
-    let program = build_release(&["kubectl-gate"])?.join("kubectl-gate");
+    let program = program(Program::KubectlGate)?;
     let mut refused = Vec::new();
     for example in examples {
         if let Some(said) = lint(&program, &example.yaml)? {

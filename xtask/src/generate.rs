@@ -12,7 +12,7 @@ use clap::Args;
 use kube::ResourceExt;
 use sluice_tests::programs::Program;
 
-use crate::cargo::{output, released, root};
+use crate::cargo::{output, program, root};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -58,7 +58,7 @@ fn audit() -> Result<Generated> {
 /// What the plugin says of itself, and the picture that it draws of an example. The week of the
 /// picture is past, so that no mark for the present moves through it.
 fn said_by_kubectl_gate() -> Result<Vec<Generated>> {
-    let program = released(Program::KubectlGate)?;
+    let program = program(Program::KubectlGate)?;
     let picture = "calendar -f examples/no-deploy-fridays.yaml --from 2026-06-15T00:00:00+01:00 \
                    --days 7 -o svg";
     [

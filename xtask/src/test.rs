@@ -1,5 +1,4 @@
-//! `cargo xtask test`: all tests, against one real API server and the released programs, and the
-//! demo.
+//! `cargo xtask test`: all tests, against one real API server, with the programs, and the demo.
 //!
 //! What comes in: arguments for `cargo test`. What goes out: its output, and a table of steps.
 
@@ -88,12 +87,11 @@ impl Progress for Lines {
     fn update(&self, _line: &str) {}
 }
 
-/// Builds the released programs, and where all tests are run the tests. Returns the folder of the
+/// Builds the programs, and where all tests are run the tests. Returns the folder of the
 /// programs.
 async fn build(steps: &mut Steps, all: bool) -> Option<PathBuf> {
-    let names = Program::ALL.map(Program::name);
-    let release = async || Ok((cargo::build_release(&names)?, None));
-    let programs = steps.run("build the programs", release).await?;
+    let build = async || Ok((cargo::build(&Program::ALL)?, None));
+    let programs = steps.run("build the programs", build).await?;
     if all {
         // While what they run is built: cargo and Go leave a core idle at different times.
         let mut command = cargo::cargo();

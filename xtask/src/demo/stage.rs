@@ -73,7 +73,7 @@ async fn wait_until_policies_judge(client: &Client) -> Result<()> {
     .await
 }
 
-/// The released controller, running as the user that the policies know. It ends when dropped, and
+/// The controller, running as the user that the policies know. It ends when dropped, and
 /// with us.
 pub(super) struct Controller {
     pub(super) process: Process,
