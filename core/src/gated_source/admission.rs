@@ -1,5 +1,7 @@
 //! A look, from what is asked of the gates to what is to be written.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 use sluice_crds::gated_source::{
     Admitted, AdmittedPart, Candidate, Origin, Part, Pending, Strategy,
@@ -129,7 +131,10 @@ fn ask(given: &Given<'_>, candidates: &[Candidate], times: Times) -> Step {
 
 /// What the sources bring together. Of several all have to be believed.
 fn shown(given: &Given<'_>) -> (Option<Vec<Part>>, Option<Trouble>) {
-    match given.sources.iter().map(observe).collect() {
+    match (given.sources.iter())
+        .map(|source| observe(given.object.spec.strategy, source))
+        .collect()
+    {
         Ok(parts) => (Some(parts), None),
         Err(trouble) => (None, Some(trouble)),
     }
@@ -239,7 +244,7 @@ fn take(
             name: part.name.clone(),
             revision: part.revision.clone(),
             digest: part.digest.clone(),
-            spec: pinned(source, &revision)?,
+            spec: pinned(given, source, &revision)?,
         })
     });
     match parts.collect::<Option<Vec<_>>>() {
@@ -271,11 +276,17 @@ pub(super) fn admit(given: &Given<'_>, origin: Origin, parts: Vec<AdmittedPart>)
 }
 
 pub(super) fn pinned(
+    given: &Given<'_>,
     source: &Source<'_>,
     revision: &Revision,
 ) -> Option<serde_json::Map<String, serde_json::Value>> {
     let object = source.upstream.object()?;
-    content::pinned(source.wanted.kind, &object.spec, revision)
+    content::pinned(
+        given.object.spec.strategy,
+        source.wanted.kind,
+        &object.spec,
+        revision,
+    )
 }
 
 /// What is out, and whatever was shown before it, is no longer to go out.
@@ -301,7 +312,7 @@ fn look_at_children(
         let mut admitted = admitted
             .filter(|part| (part.kind, &part.name) == (source.wanted.kind, &source.wanted.name));
         let admitted = admitted.next();
-        if given.object.spec.strategy == Strategy::Artifact {
+        if given.object.spec.strategy == Strategy::Artifact && may_store(given, source) {
             scene.retry |= store(given, source, admitted, &status.candidates, acts);
         }
         match admitted {
@@ -314,6 +325,16 @@ fn look_at_children(
                 }
             }
         }
+    }
+}
+
+/// Whether the copies under a child's name are this GatedSource's: not where the child is somebody
+/// else's, and not where nobody can say.
+fn may_store(given: &Given<'_>, source: &Source<'_>) -> bool {
+    match &source.child {
+        Found::Here(child) => is_ours(given, child),
+        Found::Missing | Found::NotInstalled => true,
+        Found::Unreadable(_) => false,
     }
 }
 
@@ -331,8 +352,11 @@ fn store(
     let parts = parts.filter(|part| (part.kind, &part.name) == (wanted.kind, &wanted.name));
     let digests = parts.filter_map(|part| part.digest.clone());
     let out = admitted.and_then(|admitted| admitted.digest.clone());
-    let mut digests: Vec<String> = out.into_iter().chain(digests).collect();
-    digests.dedup();
+    // Whatever else is lost: what the child still points at is being used.
+    let served = source.child.object();
+    let served = served.and_then(|child| child.status.artifact.as_ref()?.digest.clone());
+    let digests = out.into_iter().chain(served).chain(digests);
+    let digests: Vec<String> = digests.collect::<BTreeSet<_>>().into_iter().collect();
     let shown = source
         .upstream
         .object()

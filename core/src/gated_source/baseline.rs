@@ -28,7 +28,7 @@ pub(super) fn adopted(given: &Given<'_>) -> Option<Admitted> {
             Strategy::Artifact => {
                 let artifact = child.status.artifact.as_ref()?;
                 let revision = Revision::parse(&artifact.revision).ok()?;
-                let spec = pinned(source, &revision)?;
+                let spec = pinned(given, source, &revision)?;
                 (artifact.revision.clone(), artifact.digest.clone(), spec)
             }
         };
@@ -118,7 +118,7 @@ fn runs_already(given: &Given<'_>, source: &Source<'_>) -> Result<Option<Admitte
     if source.upstream.object().is_none() {
         here(&source.upstream, &called)?;
     }
-    let Some(spec) = pinned(source, &revision) else {
+    let Some(spec) = pinned(given, source, &revision) else {
         let message = format!("baseline: the {called} cannot be pinned to {revision}");
         return trouble("BaselineUnreadable", message);
     };

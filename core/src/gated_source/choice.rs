@@ -80,7 +80,12 @@ fn asked_for(given: &Given<'_>, asked: &str) -> Option<Candidate> {
     };
     let object = source.upstream.object()?;
     let revision = Revision::parse(asked).ok()?;
-    pinned(source.wanted.kind, &object.spec, &revision)?;
+    pinned(
+        given.object.spec.strategy,
+        source.wanted.kind,
+        &object.spec,
+        &revision,
+    )?;
     let before = status(given).and_then(|status| status.pending.as_ref());
     let before = before.filter(|pending| pending.revision == revision.as_str());
     Some(Candidate {

@@ -5,7 +5,7 @@ use sluice_crds::{Decision, GatedSourceStatus};
 
 use super::baseline::BASELINE_MISMATCH;
 use super::child::{Look, Standing};
-use super::observed::Trouble;
+use super::observed::{NOT_PINNABLE, Trouble};
 use super::{Act, Given, Source, suspended};
 use crate::condition::{READY, RECONCILING, STALLED, Wanted};
 use crate::refusal::Refusals;
@@ -213,7 +213,7 @@ fn serving(
 ) -> Vec<Wanted> {
     let out = status.admitted.as_ref();
     match trouble {
-        Some(trouble) if trouble.reason == BASELINE_MISMATCH => {
+        Some(trouble) if [BASELINE_MISMATCH, NOT_PINNABLE].contains(&trouble.reason) => {
             stalled(trouble.reason, &trouble.message)
         }
         Some(trouble) if out.is_none() || trouble.reason != "SourceNotReady" => {

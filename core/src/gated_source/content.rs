@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
-use sluice_crds::gated_source::SourceKind;
+use sluice_crds::gated_source::{SourceKind, Strategy};
 
 use crate::revision::Revision;
 
@@ -73,24 +73,38 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// What is fetched, pinned to a revision: what is kept of an admission. None: the revision says
-/// nothing that this kind can be pinned to.
+/// Why a source cannot be pinned at all, and what to gate instead. Of a chart that is built from
+/// files, Flux ignores the version: each new artifact is built at once.
+pub(super) fn unpinnable(kind: SourceKind, spec: &Map<String, Value>) -> Option<String> {
+    let text = |field: &str| spec.get("sourceRef")?.get(field)?.as_str();
+    let repository = text("kind").filter(|_| kind == SourceKind::HelmChart)?;
+    (repository != SourceKind::HelmRepository.as_str()).then(|| {
+        format!(
+            "is built from the {repository} {}, whatever its version says: gate that {repository} \
+             instead, and let the chart name its child",
+            text("name").unwrap_or_default()
+        )
+    })
+}
+
+/// What is fetched, pinned to a revision: what is kept of an admission. None: it cannot be pinned to
+/// what the revision says.
 pub fn pinned(
+    strategy: Strategy,
     kind: SourceKind,
     spec: &Map<String, Value>,
     revision: &Revision,
 ) -> Option<Map<String, Value>> {
+    if strategy == Strategy::Pin && unpinnable(kind, spec).is_some() {
+        return None;
+    }
     let mut content: Map<String, Value> = (content(spec))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     match kind {
         SourceKind::GitRepository => {
             let (_, commit) = revision.digest()?.split_once(':')?;
-            // With the branch the clone is of that branch alone.
-            let branch = spec
-                .get("ref")
-                .and_then(|reference| reference.get("branch"));
-            let pin = match branch {
+            let pin = match branch(spec, revision) {
                 Some(branch) => json!({ "branch": branch, "commit": commit }),
                 None => json!({ "commit": commit }),
             };
@@ -107,6 +121,16 @@ pub fn pinned(
         SourceKind::Bucket | SourceKind::HelmRepository => {}
     }
     Some(content)
+}
+
+/// The branch that a commit was found on. With it Flux clones that branch alone, and finds no commit
+/// of another one.
+fn branch<'a>(spec: &'a Map<String, Value>, revision: &Revision) -> Option<&'a str> {
+    let reference = spec.get("ref")?;
+    let is_other = ["name", "semver", "tag"];
+    let by_branch = is_other.iter().all(|field| reference.get(field).is_none());
+    let branch = reference.get("branch")?.as_str()?;
+    (by_branch && revision.name() == Some(branch)).then_some(branch)
 }
 
 /// The spec of a pinned child: what was admitted, reached as the source is reached now.

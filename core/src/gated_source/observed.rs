@@ -2,11 +2,14 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sluice_crds::flux::{FluxObject, Release};
-use sluice_crds::gated_source::{ConsumerKind, Part};
+use sluice_crds::gated_source::{ConsumerKind, Part, Strategy};
 
-use super::content::fingerprint;
+use super::content::{fingerprint, unpinnable};
 use super::{Found, Source};
 use crate::revision::Revision;
+
+/// The word for a source that the strategy `pin` cannot hold.
+pub(super) const NOT_PINNABLE: &str = "NotPinnable";
 
 /// Why nothing is known of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,9 +28,15 @@ impl Trouble {
 
 /// What a source brings: an artifact that its controller has fetched as the spec asks, and verified
 /// where it asks for that.
-pub(super) fn observe(source: &Source<'_>) -> Result<Part, Trouble> {
+pub(super) fn observe(strategy: Strategy, source: &Source<'_>) -> Result<Part, Trouble> {
     let called = format!("{} {}", source.wanted.kind.as_str(), source.wanted.name);
     let object = here(&source.upstream, &called)?;
+    if strategy == Strategy::Pin
+        && let Some(why) = unpinnable(source.wanted.kind, &object.spec)
+    {
+        let message = format!("the {called} {why}");
+        return Err(Trouble::new(NOT_PINNABLE, message));
+    }
     let Some(artifact) = object
         .status
         .artifact

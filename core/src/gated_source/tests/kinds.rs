@@ -1,6 +1,11 @@
 //! Each kind of source, and each strategy.
 
+use rstest::rstest;
+use serde_json::Map;
+use sluice_crds::gated_source::Strategy;
+
 use super::*;
+use crate::revision::Revision;
 
 fn of_kind(kind: SourceKind, spec: &Value, revision: &str, more: &Value) -> Play {
     let mut whole = json!({ "sourceRef": { "kind": kind.as_str(), "name": "upstream" } });
@@ -211,4 +216,79 @@ fn several_sources_move_under_one_decision() {
         flux(json!({ "metadata": { "name": "two", "generation": 1 }, "spec": upstream_spec() }));
     let held = look(&play, &object, &unsure);
     assert!(held.status.admitted.is_none() && held.status.candidates.is_empty());
+}
+
+#[test]
+fn a_chart_that_is_built_from_files_cannot_be_pinned() {
+    let source = json!({ "kind": "GitRepository", "name": "repository" });
+    let spec = json!({ "chart": "./charts/app", "sourceRef": source });
+    let mut play = of_kind(SourceKind::HelmChart, &spec, "1.0.0", &json!({}));
+    play.open();
+    play.settle();
+    assert_eq!(play.child, None);
+    assert_eq!(play.admitted(), None);
+    assert_eq!(play.says("Ready").unwrap(), "False NotPinnable");
+    assert_eq!(play.says("Stalled").unwrap(), "True NotPinnable");
+    assert_eq!(
+        play.message("Ready"),
+        "the HelmChart upstream is built from the GitRepository repository, whatever its version \
+         says: gate that GitRepository instead, and let the chart name its child"
+    );
+    // Nor may somebody ask for a version of it, or say that it runs.
+    for more in [
+        json!({ "revision": "1.0.0" }),
+        json!({ "baseline": { "revision": "1.0.0" } }),
+    ] {
+        let mut play = of_kind(SourceKind::HelmChart, &spec, "1.0.0", &more);
+        play.open();
+        play.settle();
+        assert_eq!((play.admitted(), play.child.as_ref()), (None, None));
+    }
+}
+
+/// Flux clones the branch that is named and no other, and finds no commit of another one.
+#[rstest]
+#[case::of_the_branch(json!({"branch": "main"}), "main@sha1:", Some("main"))]
+#[case::of_another_branch(json!({"branch": "release"}), "main@sha1:", None)]
+#[case::of_nobody_knows_which(json!({"branch": "main"}), "sha1:", None)]
+#[case::of_a_tag(json!({"branch": "main", "semver": ">=1"}), "v1.0.0@sha1:", None)]
+#[case::of_a_tag_called_like_the_branch(json!({"branch": "main", "tag": "main"}), "main@sha1:", None)]
+#[case::of_a_reference(json!({"branch": "main", "name": "refs/pull/1/head"}), "main@sha1:", None)]
+fn a_pin_names_the_branch_that_the_commit_was_found_on(
+    #[case] reference: Value,
+    #[case] revision: &str,
+    #[case] branch: Option<&str>,
+) {
+    let revision = Revision::parse(&format!("{revision}{}", commit('a'))).unwrap();
+    let spec = Map::from_iter([("ref".to_owned(), reference)]);
+    let kind = SourceKind::GitRepository;
+    let pinned = content::pinned(Strategy::Pin, kind, &spec, &revision).unwrap();
+    assert_eq!(pinned["ref"]["commit"], commit('a'));
+    assert_eq!(pinned["ref"].get("branch").and_then(Value::as_str), branch);
+}
+
+#[test]
+fn copies_of_others_are_not_touched_and_what_is_served_is_kept() {
+    let revision = format!("sha256:{}", "2".repeat(64));
+    let spec = json!({ "bucketName": "b", "endpoint": "e" });
+    let strategy = json!({ "strategy": "artifact" });
+    let mut play = of_kind(SourceKind::Bucket, &spec, &revision, &strategy);
+    let mut child = git("app", &json!({}), "earlier");
+    play.child = Some(child.clone());
+    let report = play.look();
+    assert_eq!(report.acts, []);
+    play.write_status(&report);
+    assert_eq!(play.says("Ready").unwrap(), "False TargetTaken");
+    // Its own, of which no status says anything any more: the copy that it points at stays.
+    let mark = sluice_crds::gated_source::marks::CHILD_OF.to_owned();
+    let annotations = child.metadata.annotations.get_or_insert_default();
+    annotations.insert(mark, "app".to_owned());
+    play.child = Some(child);
+    play.upstream = None;
+    play.object.status = None;
+    let retained = play.look().acts.into_iter().find_map(|act| match act {
+        Act::Retain { digests, .. } => Some(digests),
+        _ => None,
+    });
+    assert_eq!(retained.unwrap(), ["sha256:of earlier"]);
 }
