@@ -40,7 +40,7 @@ pub use admission::{Considered, consider, report};
 pub use candidates::MOST;
 pub use choice::subject;
 pub use conditions::{BLOCKED, BYPASSED, RECOVERABLE, SELF_GATED};
-pub use content::{fingerprint, pinned};
+pub use content::unpinnable;
 pub use spec::{Times, Wanted, check, wanted};
 pub use users::{Carried, Used, uses};
 

@@ -45,7 +45,7 @@ fn content(spec: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)>
 
 /// A fingerprint of what is fetched, whatever revision of it: sixteen hexadecimal digits of a sha256
 /// over the fields in alphabetical order.
-pub fn fingerprint(kind: SourceKind, spec: &Map<String, Value>) -> String {
+pub(super) fn fingerprint(kind: SourceKind, spec: &Map<String, Value>) -> String {
     let fields = content(spec).filter(|(name, _)| Some(name.as_str()) != selects(kind));
     let mut fields: Vec<_> = fields.map(|(name, value)| (name, sorted(value))).collect();
     fields.sort_by_key(|(name, _)| *name);
@@ -73,9 +73,9 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// Why a source cannot be pinned at all, and what to gate instead. Of a chart that is built from
-/// files, Flux ignores the version: each new artifact is built at once.
-pub(super) fn unpinnable(kind: SourceKind, spec: &Map<String, Value>) -> Option<String> {
+/// Why a source cannot be pinned at all, and what to gate instead, to go on with "the HelmChart app …".
+/// Of a chart that is built from files, Flux ignores the version: each new artifact is built at once.
+pub fn unpinnable(kind: SourceKind, spec: &Map<String, Value>) -> Option<String> {
     let text = |field: &str| spec.get("sourceRef")?.get(field)?.as_str();
     let repository = text("kind").filter(|_| kind == SourceKind::HelmChart)?;
     (repository != SourceKind::HelmRepository.as_str()).then(|| {
@@ -89,7 +89,7 @@ pub(super) fn unpinnable(kind: SourceKind, spec: &Map<String, Value>) -> Option<
 
 /// What is fetched, pinned to a revision: what is kept of an admission. None: it cannot be pinned to
 /// what the revision says.
-pub fn pinned(
+pub(super) fn pinned(
     strategy: Strategy,
     kind: SourceKind,
     spec: &Map<String, Value>,

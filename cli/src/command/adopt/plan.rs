@@ -6,6 +6,7 @@
 use anyhow::{Result, bail};
 use kube::ResourceExt;
 use serde_json::{Map, Value, json};
+use sluice_core::gated_source::unpinnable;
 use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{
     Baseline, Consumer as Runs, ConsumerKind, SourceKind, SourceReference, Strategy, Target,
@@ -109,6 +110,9 @@ pub(super) fn plan(wish: &Wish, around: &Around) -> Result<Attempt> {
         return Ok(Attempt::Adopted(source.to_owned()));
     }
     let (kind, strategy) = gated(&used, &who)?;
+    if let Some(why) = unpinnable(kind, &upstream.spec).filter(|_| strategy == Strategy::Pin) {
+        bail!("{who} uses {}, which {why}", used.called());
+    }
     let known = find(wish, &used, kind, consumer, sources);
     let name = match (known, &wish.name) {
         (Some(known), _) => known.name_any(),

@@ -26,7 +26,8 @@ fn mistakes_are_named(#[case] spec: Value, #[case] said: &str) {
 
 #[test]
 fn a_fingerprint_knows_content_from_access() {
-    let of = |spec: Value| fingerprint(SourceKind::GitRepository, spec.as_object().unwrap());
+    let of =
+        |spec: Value| content::fingerprint(SourceKind::GitRepository, spec.as_object().unwrap());
     let one =
         of(json!({ "url": "u", "ref": { "branch": "main" }, "interval": "1m", "timeout": "60s" }));
     assert_eq!(

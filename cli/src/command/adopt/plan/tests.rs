@@ -237,6 +237,12 @@ fn what_cannot_be_gated_is_refused_with_what_can() {
         refused(&around(release("app", &bucket)))
             .contains("cannot be read from an ExternalArtifact")
     );
+    let reference = json!({"kind": "HelmChart", "name": "app"});
+    let mut built = around(release("app", &json!({"chartRef": reference})));
+    let files = json!({"kind": "GitRepository", "name": "repo"});
+    let upstream = built.upstream.as_mut().unwrap();
+    upstream.spec.insert("sourceRef".to_owned(), files);
+    assert!(refused(&built).contains("gate that GitRepository instead"));
     let nothing = consumer(ConsumerKind::Kustomization, "app", &json!({}), &json!({}));
     assert!(refused(&around(nothing)).contains("spec.sourceRef names no source"));
     let mut same = wish();
