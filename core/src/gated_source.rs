@@ -29,6 +29,7 @@ mod choice;
 mod conditions;
 mod content;
 mod deletion;
+mod identity;
 mod observed;
 mod spec;
 mod suspended;

@@ -1,12 +1,13 @@
 //! What happens to what is out when the upstream changes its mind, or its password.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
+use kube::api::DeleteParams;
 use serde_json::{Value, json};
-use sluice_tests::flux::Git;
+use sluice_tests::flux::{Charts, Git};
 use sluice_tests::poll;
 
-use crate::delivery::{APP, Delivery, OPEN, UPSTREAM};
-use crate::stage::{DEADLINE, app};
+use crate::delivery::{APP, CLOSED, Delivery, GATE, OPEN, UPSTREAM};
+use crate::stage::{DEADLINE, Stage, app};
 
 const NOW: &str = "2026-11-19T12:00:00Z";
 
@@ -50,6 +51,75 @@ async fn a_tag_may_be_moved() -> Result<()> {
     delivery.open().await?;
     delivery.stage.serves(APP, &revision(&two)).await?;
     delivery.stage.deployed(APP, "two").await
+}
+
+/// A chart is published anew under its version while the gate is closed. Flux takes no notice of that
+/// before it fetches anew: then the source shows it as a change that waits, and a child that has come
+/// to it says that nobody has admitted it.
+#[tokio::test]
+async fn a_chart_may_be_published_anew_under_its_version() -> Result<()> {
+    let stage = Stage::new("republished", NOW).await?;
+    let charts = Charts::serve().await?;
+    let publish = |word: &str| charts.publish(UPSTREAM, "1.0.0", &[("app.yaml", &app(APP, word))]);
+    publish("one")?;
+    stage.helm_chart(UPSTREAM, &charts, "1.x").await?;
+    stage.keep(GATE, OPEN).await?;
+    let chart = json!({"sourceRef": {"kind": "HelmChart", "name": UPSTREAM}});
+    stage.gate_source(APP, chart).await?;
+    stage.helm_release(APP, APP).await?;
+    let _controller = stage.start().await?;
+    stage.serves(APP, "1.0.0").await?;
+    stage.released(APP, "1.0.0").await?;
+    let digest = async |name: &str| -> Result<String> {
+        let artifact = stage.fetched("HelmChart", name, "1.0.0").await?;
+        let digest = artifact["digest"].as_str();
+        Ok(digest.context("an artifact without a digest")?.to_owned())
+    };
+    let one = digest(APP).await?;
+    stage.keep(GATE, CLOSED).await?;
+
+    publish("two")?;
+    stage.reconcile("HelmRepository", UPSTREAM).await?;
+    stage.reconcile("HelmChart", UPSTREAM).await?;
+    ensure!(digest(UPSTREAM).await? == one, "Flux has taken notice");
+    // Whatever is written anew in its spec has Flux fetch it anew.
+    let charts_of = json!({"kind": "HelmRepository", "name": UPSTREAM});
+    let spec =
+        json!({"chart": UPSTREAM, "version": "1.x", "interval": "2h", "sourceRef": charts_of});
+    stage.put("HelmChart", UPSTREAM, spec).await?;
+    stage.reconcile("HelmChart", UPSTREAM).await?;
+    let two = digest(UPSTREAM).await?;
+    let called = format!("1.0.0@{two}");
+    stage.pends(APP, &called).await?;
+    ensure!(digest(APP).await? == one, "the child has followed");
+
+    let children = stage.api("HelmChart")?;
+    children.delete(APP, &DeleteParams::default()).await?;
+    let message = stage.holds(APP, "Ready", "False", "Republished").await?;
+    ensure!(
+        message.contains(&one) && message.contains(&two),
+        "{message}"
+    );
+    stage
+        .holds(APP, "Recoverable", "False", "CannotBeFetched")
+        .await?;
+
+    // A third one: the child has the second still when the gate admits it, and fetches it anew.
+    publish("three")?;
+    let spec =
+        json!({"chart": UPSTREAM, "version": "1.x", "interval": "3h", "sourceRef": charts_of});
+    stage.put("HelmChart", UPSTREAM, spec).await?;
+    stage.reconcile("HelmChart", UPSTREAM).await?;
+    let three = digest(UPSTREAM).await?;
+    ensure!(three != two, "it is the same");
+    let status = stage.pends(APP, &format!("1.0.0@{three}")).await?;
+    ensure!(status.candidates.len() == 1, "{:?}", status.candidates);
+    stage.keep(GATE, OPEN).await?;
+    stage.serves(APP, &format!("1.0.0@{three}")).await?;
+    ensure!(digest(APP).await? == three, "the child has not followed");
+    // helm-controller goes by what Chart.yaml says: it runs what it has until it is made to upgrade.
+    stage.reconcile("HelmRelease", APP).await?;
+    stage.deployed(APP, "one").await
 }
 
 /// The password changes while the gate is closed: the child follows at once, for without it what is

@@ -15,7 +15,8 @@ use super::choice::{self, Choice, Wish};
 use super::conditions::{self, Scene};
 use super::observed::{Trouble, observe};
 use super::{
-    Act, Found, Given, Holding, Report, Source, Times, check, content, deletion, suspended,
+    Act, Found, Given, Holding, Report, Source, Times, check, content, deletion, identity,
+    suspended,
 };
 use super::{reads_the_same, users};
 use crate::condition;
@@ -187,6 +188,7 @@ pub fn report(given: &Given<'_>, considered: Considered, told: Option<&Decision>
     }
     if scene.is_at_work() && given.object.spec.strategy != Strategy::Suspend {
         acts.extend(deletion::finalizer(given));
+        identity::learn(given, &mut status);
         look_at_children(given, &status, &mut scene, &mut acts);
         acts.extend(deletion::strays(given));
         scene.pending(given, &mut status, &before);
@@ -294,7 +296,7 @@ fn settle_candidates(status: &mut GatedSourceStatus) {
     let Some(admitted) = &status.admitted else {
         return;
     };
-    let out = |candidate: &Candidate| super::candidates::is_admitted(&candidate.parts, admitted);
+    let out = |candidate: &Candidate| super::identity::is_admitted(&candidate.parts, admitted);
     if let Some(place) = status.candidates.iter().position(out) {
         status.candidates.drain(..=place);
     }

@@ -5,8 +5,8 @@ use sluice_crds::flux::FluxObject;
 use sluice_crds::gated_source::{Admitted, AdmittedPart, ConsumerKind, Origin, Strategy};
 
 use super::admission::{admit, pinned};
-use super::candidates::is_same_revision;
 use super::child::{consumer_called, is_ours};
+use super::identity::is_same_pin;
 use super::observed::{Trouble, here, runs};
 use super::{Given, Source, content, subject, users};
 use crate::report::time;
@@ -23,7 +23,11 @@ pub(super) fn adopted(given: &Given<'_>) -> Option<Admitted> {
         let (revision, digest, spec) = match given.object.spec.strategy {
             Strategy::Pin | Strategy::Suspend => {
                 let (revision, spec) = content::of_pin(wanted.kind, &child.spec)?;
-                (revision.to_string(), None, spec)
+                let artifact = child.status.artifact.as_ref();
+                let artifact =
+                    artifact.filter(|it| is_same_pin(wanted.kind, &it.revision, revision.as_str()));
+                let digest = artifact.and_then(|it| it.digest.clone());
+                (revision.to_string(), digest, spec)
             }
             Strategy::Artifact => {
                 let artifact = child.status.artifact.as_ref()?;
@@ -126,7 +130,7 @@ fn runs_already(given: &Given<'_>, source: &Source<'_>) -> Result<Option<Admitte
         .upstream
         .object()
         .and_then(|it| it.status.artifact.as_ref());
-    let shown = artifact.filter(|it| is_same_revision(&it.revision, revision.as_str()));
+    let shown = artifact.filter(|it| is_same_pin(wanted.kind, &it.revision, revision.as_str()));
     if given.object.spec.strategy == Strategy::Artifact && shown.is_none() {
         let message = format!(
             "baseline: the {called} no longer shows {revision}, and only what it shows can be stored"

@@ -1,12 +1,12 @@
 //! What could go out: what the sources have shown since the last admission, the newest last.
 
 use jiff::Timestamp;
-use sluice_crds::gated_source::{Admitted, AdmittedPart, Candidate, Part};
+use sluice_crds::gated_source::{Admitted, Candidate, Part};
 
 use super::Source;
 use super::content::fingerprint;
+use super::identity::{are_same, call, is_admitted, is_other_file, is_republished, is_same_pin};
 use crate::report::time;
-use crate::revision::Revision;
 
 /// The most candidates that are kept.
 pub const MOST: usize = 20;
@@ -14,7 +14,8 @@ pub const MOST: usize = 20;
 /// The candidates after a look. `shown`: what the sources bring now, where all of them are believed.
 ///
 /// What was fetched as the sources are no longer written falls away. So does whatever was shown after
-/// what is shown now once more: the sources have gone back.
+/// what is shown now once more: the sources have gone back. So does a chart that was published anew
+/// under its version: nobody can fetch the former one any more.
 pub(super) fn renew(
     before: &[Candidate],
     shown: Option<Vec<Part>>,
@@ -26,7 +27,7 @@ pub(super) fn renew(
         .filter(|candidate| is_current(candidate, sources))
         .cloned()
         .collect();
-    let Some(parts) = shown else {
+    let Some(mut parts) = shown else {
         return kept;
     };
     if admitted.is_some_and(|admitted| is_admitted(&parts, admitted)) {
@@ -34,17 +35,53 @@ pub(super) fn renew(
     }
     match kept
         .iter()
-        .position(|candidate| are_same(&candidate.parts, &parts))
+        .position(|candidate| are_same(&candidate.parts, &parts, sources))
     {
         Some(place) => kept.truncate(place + 1),
-        None => kept.push(Candidate {
-            revision: summary(&parts),
-            since: time(now),
-            parts,
-        }),
+        None => {
+            let former = republish(&mut parts, &kept, admitted, sources);
+            kept.retain(|candidate| !former.contains(candidate));
+            kept.push(Candidate {
+                revision: summary(&parts),
+                since: time(now),
+                parts,
+            });
+        }
     }
     kept.drain(..kept.len().saturating_sub(MOST));
     kept
+}
+
+/// Calls those parts by their digest that were published anew under a version that is known. Returns
+/// the candidates that had it before.
+fn republish(
+    parts: &mut [Part],
+    kept: &[Candidate],
+    admitted: Option<&Admitted>,
+    sources: &[Source<'_>],
+) -> Vec<Candidate> {
+    let mut former = Vec::new();
+    for (part, source) in parts.iter_mut().zip(sources) {
+        let had = |candidate: &&Candidate| {
+            let mut parts = candidate.parts.iter();
+            parts.any(|known| is_republished(known, part, source))
+        };
+        let before = former.len();
+        former.extend(kept.iter().filter(had).cloned());
+        let mut out = admitted.iter().flat_map(|admitted| &admitted.parts);
+        let is_anew = out.any(|out| {
+            (out.kind, &out.name) == (part.kind, &part.name)
+                && is_same_pin(part.kind, &out.revision, &part.revision)
+                && is_other_file(
+                    part.kind,
+                    &out.spec,
+                    out.digest.as_deref(),
+                    part.digest.as_deref(),
+                )
+        });
+        call(part, is_anew || former.len() > before);
+    }
+    former
 }
 
 /// Whether a candidate is of the sources as they are written now. Of one that is not there nothing
@@ -64,36 +101,4 @@ fn is_current(candidate: &Candidate, sources: &[Source<'_>]) -> bool {
 pub(super) fn summary(parts: &[Part]) -> String {
     let revisions: Vec<&str> = parts.iter().map(|part| part.revision.as_str()).collect();
     revisions.join(", ")
-}
-
-fn are_same(one: &[Part], other: &[Part]) -> bool {
-    one.len() == other.len()
-        && one.iter().zip(other).all(|(one, other)| {
-            (one.kind, &one.name, &one.content) == (other.kind, &other.name, &other.content)
-                && is_same_revision(&one.revision, &other.revision)
-        })
-}
-
-/// Whether these are what has gone out.
-pub(super) fn is_admitted(parts: &[Part], admitted: &Admitted) -> bool {
-    parts.len() == admitted.parts.len()
-        && parts
-            .iter()
-            .zip(&admitted.parts)
-            .all(|(part, out)| is_out(part, out))
-}
-
-/// Whether this is what has gone out of its source.
-pub(super) fn is_out(part: &Part, admitted: &AdmittedPart) -> bool {
-    (part.kind, &part.name) == (admitted.kind, &admitted.name)
-        && is_same_revision(&part.revision, &admitted.revision)
-        && part.content == fingerprint(admitted.kind, &admitted.spec)
-}
-
-/// Whether two texts name the same change. Those that nobody can read do not.
-pub(super) fn is_same_revision(one: &str, other: &str) -> bool {
-    match (Revision::parse(one), Revision::parse(other)) {
-        (Ok(one), Ok(other)) => one.is(&other),
-        _ => false,
-    }
 }

@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 use sluice_crds::flux::{Artifact, FluxKind, FluxObject};
-use sluice_crds::gated_source::{AdmittedPart, ConsumerKind, Strategy, marks};
+use sluice_crds::gated_source::{AdmittedPart, ConsumerKind, SourceKind, Strategy, marks};
 
-use super::candidates::is_same_revision;
+use super::identity::{is_other_file, is_same_pin};
 use super::observed::{condition, is_observed};
 use super::users::uses;
 use super::{Act, Child, Found, Given, Holding, Source, content, spec};
 use crate::report::{REQUESTED_AT, requested_at, time};
+use crate::revision::Revision;
 
 /// The label by which Flux's controllers share their work.
 const SHARD: &str = "sharding.fluxcd.io/key";
@@ -93,7 +95,7 @@ fn pinned(
 ) -> Look {
     // Without the source nobody knows how it is reached: the child stays as it is.
     let wanted = source.upstream.object().map(|upstream| {
-        let interval = spec::interval(&given.object.spec);
+        let interval = anew(spec::interval(&given.object.spec), admitted);
         content::of_child(&admitted.spec, &upstream.spec, interval)
     });
     let is_pinned = (wanted.as_ref()).is_none_or(|spec| present.is_some_and(|it| it.spec == *spec));
@@ -111,15 +113,16 @@ fn pinned(
     };
     // What was said of another spec says nothing of this one.
     let fails = failure(child).filter(|_| is_pinned);
-    let standing = match child.status.artifact.as_ref() {
-        Some(artifact)
-            if is_pinned
-                && is_observed(child)
-                && is_same_revision(&artifact.revision, &admitted.revision) =>
-        {
-            Standing::Serves
-        }
-        _ => match fails {
+    let served = child.status.artifact.as_ref().filter(|artifact| {
+        is_pinned
+            && is_observed(child)
+            && is_same_pin(admitted.kind, &artifact.revision, &admitted.revision)
+    });
+    let other = served.and_then(|artifact| other_file(artifact, admitted, called));
+    let standing = match (served, &other) {
+        (Some(_), Some(message)) => Standing::Fails(REPUBLISHED.to_owned(), message.clone()),
+        (Some(_), None) => Standing::Serves,
+        (None, _) => match fails {
             Some(ready) => {
                 let message = format!("the {called} is not ready: {}", ready.message);
                 Standing::Fails(ready.reason.clone(), message)
@@ -128,11 +131,44 @@ fn pinned(
         },
     };
     let lost = fails.map(|ready| format!("the {called} could not be fetched: {}", ready.message));
+    let lost = lost.or(other);
     Look {
         standing,
         acts,
         lost,
     }
+}
+
+/// The word for a child that serves what was never admitted.
+const REPUBLISHED: &str = "Republished";
+
+/// What is wrong with what a child serves at the version that was admitted. None: it is that file, or
+/// nobody knows.
+fn other_file(artifact: &Artifact, admitted: &AdmittedPart, called: &str) -> Option<String> {
+    let (is, was) = (artifact.digest.as_deref(), admitted.digest.as_deref());
+    is_other_file(admitted.kind, &admitted.spec, is, was).then(|| {
+        format!(
+            "the {called} serves another content than was admitted: {} was published anew, as {}, \
+             and {} was admitted; publish it under a version of its own, or let the gates admit \
+             what it is now",
+            artifact.revision,
+            is.unwrap_or_default(),
+            was.unwrap_or_default()
+        )
+    })
+}
+
+/// The interval of a child. A chart that was published anew and admitted has a part of a minute more,
+/// by its digest: Flux fetches a version that it has only where the spec is another one.
+fn anew(interval: String, admitted: &AdmittedPart) -> String {
+    let digest = Revision::parse(&admitted.revision).ok();
+    let digest = digest.filter(|_| admitted.kind == SourceKind::HelmChart);
+    let Some(digest) = digest.as_ref().and_then(Revision::digest) else {
+        return interval;
+    };
+    let hash = Sha256::digest(digest.as_bytes());
+    let more = u16::from_be_bytes([hash[0], hash[1]]);
+    format!("{interval}{}ms", u32::from(more) + 1)
 }
 
 /// Why a child could not be fetched, if that is so of its present spec.

@@ -5,8 +5,8 @@ use sha2::{Digest, Sha256};
 use sluice_crds::gated_source::{Candidate, Part, Strategy};
 use sluice_crds::{Decision, GatedSource, GatedSourceStatus, Subject};
 
-use super::candidates::{is_out, is_same_revision};
 use super::content::pinned;
+use super::identity::{is_out, is_same_pin};
 use super::{Given, Holding, KIND, Times};
 use crate::question::Question;
 use crate::report::{time, whole_second};
@@ -51,13 +51,16 @@ pub(super) fn wish(given: &Given<'_>, candidates: &[Candidate]) -> Wish {
             Wish::Any(held)
         };
     };
+    let kinds = given.sources.iter().map(|source| source.wanted.kind);
+    let is_asked = |revision: &str| {
+        let mut kinds = kinds.clone();
+        kinds.any(|kind| is_same_pin(kind, revision, asked))
+    };
     let admitted = status(given).and_then(|status| status.admitted.as_ref());
-    if admitted.is_some_and(|admitted| is_same_revision(&admitted.revision, asked)) {
+    if admitted.is_some_and(|admitted| is_asked(&admitted.revision)) {
         return Wish::Nothing;
     }
-    let known = candidates
-        .iter()
-        .find(|it| is_same_revision(&it.revision, asked));
+    let known = candidates.iter().find(|it| is_asked(&it.revision));
     match (known, given.object.spec.strategy) {
         (Some(candidate), _) if is_held(given, candidate) => Wish::Any(vec![candidate.clone()]),
         (_, Strategy::Artifact) => Wish::NotHeld(format!(

@@ -43,6 +43,15 @@ fn content(spec: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)>
     spec.iter().filter(move |(name, _)| is_content(name))
 }
 
+/// Whether the file of a chart is as it was published: it is from a repository of charts, and no values
+/// are put into it.
+pub(super) fn is_literal(kind: SourceKind, spec: &Map<String, Value>) -> bool {
+    let values = spec.get("valuesFiles").and_then(Value::as_array);
+    kind == SourceKind::HelmChart
+        && unpinnable(kind, spec).is_none()
+        && values.is_none_or(|files| files.is_empty())
+}
+
 /// A fingerprint of what is fetched, whatever revision of it: sixteen hexadecimal digits of a sha256
 /// over the fields in alphabetical order.
 pub(super) fn fingerprint(kind: SourceKind, spec: &Map<String, Value>) -> String {

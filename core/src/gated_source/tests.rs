@@ -323,6 +323,14 @@ impl Play {
         }
     }
 
+    /// Admits what is there, and has the child fetched once.
+    fn write_status_and_child(&mut self) {
+        let report = self.look();
+        self.write_status(&report);
+        self.carry_out(report.acts);
+        self.fetch_child();
+    }
+
     /// Looks until there is nothing left to do, and asserts that there soon is nothing.
     fn settle(&mut self) {
         for _ in 0..6 {

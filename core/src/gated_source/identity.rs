@@ -1,0 +1,132 @@
+//! When two things that sources show are the same change.
+//!
+//! A commit or a digest says all of it. A chart has a version, which its publisher may use again for
+//! another content. Flux takes no notice of that by itself, and fetches whatever is there when it
+//! fetches anew. So where Flux hands on a chart as it was published, the digest of the file counts,
+//! too; one that it puts together itself has another digest each time.
+
+use serde_json::{Map, Value};
+use sluice_crds::GatedSourceStatus;
+use sluice_crds::gated_source::{Admitted, AdmittedPart, Part, SourceKind};
+
+use super::content::{fingerprint, is_literal};
+use super::observed::is_observed;
+use super::{Given, Source, child};
+use crate::revision::Revision;
+
+/// Whether two texts name the same change. Those that nobody can read do not.
+pub(super) fn is_same_revision(one: &str, other: &str) -> bool {
+    match (Revision::parse(one), Revision::parse(other)) {
+        (Ok(one), Ok(other)) => one.is(&other),
+        _ => false,
+    }
+}
+
+/// Whether a source of that kind that is asked for one shows the other: a chart can be asked for by
+/// its version alone.
+pub(super) fn is_same_pin(kind: SourceKind, one: &str, other: &str) -> bool {
+    match kind {
+        SourceKind::HelmChart => is_same_revision(version(one), version(other)),
+        SourceKind::GitRepository
+        | SourceKind::OCIRepository
+        | SourceKind::Bucket
+        | SourceKind::HelmRepository => is_same_revision(one, other),
+    }
+}
+
+fn version(revision: &str) -> &str {
+    revision.split_once('@').map_or(revision, |(name, _)| name)
+}
+
+/// Whether two files are two contents, of a source that is written like this. Of one whose digest
+/// nobody knows nothing is said.
+pub(super) fn is_other_file(
+    kind: SourceKind,
+    spec: &Map<String, Value>,
+    one: Option<&str>,
+    other: Option<&str>,
+) -> bool {
+    is_literal(kind, spec) && one.zip(other).is_some_and(|(one, other)| one != other)
+}
+
+/// Whether these are the same. `sources` bring both of them.
+pub(super) fn are_same(one: &[Part], other: &[Part], sources: &[Source<'_>]) -> bool {
+    one.len() == other.len()
+        && one
+            .iter()
+            .zip(other)
+            .zip(sources)
+            .all(|((one, other), source)| {
+                (one.kind, &one.name, &one.content) == (other.kind, &other.name, &other.content)
+                    && is_same_pin(one.kind, &one.revision, &other.revision)
+                    && !is_republished(one, other, source)
+            })
+}
+
+/// Whether a chart has been published anew under the same version.
+pub(super) fn is_republished(one: &Part, other: &Part, source: &Source<'_>) -> bool {
+    let digests = || (one.digest.as_deref(), other.digest.as_deref());
+    (one.kind, &one.name) == (other.kind, &other.name)
+        && is_same_pin(one.kind, &one.revision, &other.revision)
+        && source.upstream.object().is_some_and(|object| {
+            let (one_file, other_file) = digests();
+            is_other_file(one.kind, &object.spec, one_file, other_file)
+        })
+}
+
+/// Whether these are what has gone out.
+pub(super) fn is_admitted(parts: &[Part], admitted: &Admitted) -> bool {
+    parts.len() == admitted.parts.len()
+        && parts
+            .iter()
+            .zip(&admitted.parts)
+            .all(|(part, out)| is_out(part, out))
+}
+
+/// Whether this is what has gone out of its source.
+pub(super) fn is_out(part: &Part, admitted: &AdmittedPart) -> bool {
+    (part.kind, &part.name) == (admitted.kind, &admitted.name)
+        && is_same_pin(part.kind, &part.revision, &admitted.revision)
+        && part.content == fingerprint(admitted.kind, &admitted.spec)
+        && !is_other_file(
+            part.kind,
+            &admitted.spec,
+            part.digest.as_deref(),
+            admitted.digest.as_deref(),
+        )
+}
+
+/// Calls a chart that was published anew by its version and its digest, so that nobody takes it for
+/// the one that had the version before: whoever has approved that one has not approved this one.
+pub(super) fn call(part: &mut Part, is_republished: bool) {
+    let Some(digest) = part.digest.as_ref().filter(|_| is_republished) else {
+        return;
+    };
+    let called = format!("{}@{digest}", version(&part.revision));
+    if Revision::parse(&called).is_ok() {
+        part.revision = called;
+    }
+}
+
+/// Notes the digest of what was admitted without knowing it, such as a version that somebody asked
+/// for, as soon as its child has it.
+pub(super) fn learn(given: &Given<'_>, status: &mut GatedSourceStatus) {
+    let Some(admitted) = &mut status.admitted else {
+        return;
+    };
+    for (part, source) in admitted.parts.iter_mut().zip(&given.sources) {
+        let unknown = part.digest.is_none() && is_literal(part.kind, &part.spec);
+        let Some(child) = source.child.object().filter(|child| {
+            unknown
+                && child::is_ours(given, child)
+                && is_observed(child)
+                && child.spec.get("version") == part.spec.get("version")
+                && fingerprint(part.kind, &child.spec) == fingerprint(part.kind, &part.spec)
+        }) else {
+            continue;
+        };
+        let artifact = child.status.artifact.as_ref();
+        let artifact = artifact.filter(|it| is_same_pin(part.kind, &it.revision, &part.revision));
+        part.digest = artifact.and_then(|it| it.digest.clone());
+    }
+}
