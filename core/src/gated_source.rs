@@ -43,7 +43,7 @@ pub use choice::subject;
 pub use conditions::{BLOCKED, BYPASSED, RECOVERABLE, SELF_GATED};
 pub use content::unpinnable;
 pub use spec::{Times, Wanted, check, wanted};
-pub use users::{Carried, Used, uses};
+pub use users::{Carried, Used, carried, repository, uses};
 
 /// The kind, as subjects and marks have it.
 pub const KIND: &str = "GatedSource";
@@ -89,6 +89,8 @@ pub enum Holding {
     Off,
     /// Nothing, and nobody fetches it.
     Absent,
+    /// A file of its name, which has still to be verified after a start.
+    Verifying,
     /// It is being fetched.
     Fetching,
     /// It could not be fetched: why.

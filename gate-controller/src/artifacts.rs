@@ -9,8 +9,8 @@
 //!            egress, limits                    on the disk      by key and digest        in memory
 //! ```
 //!
-//! It works only while this replica leads: then [`Store::run`] verifies what the folder holds, and
-//! all that it says or serves is from what it has verified or written itself since.
+//! It works only while this replica leads: then [`Store::run`] verifies what the folder holds, file by
+//! file, and all that it serves is from what it has verified or written itself since.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -72,9 +72,11 @@ impl Default for Limits {
 /// How an artifact stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// This replica does not lead, or the folder is not verified yet or cannot be used: whether the
-    /// artifact is there is not known. [`Store::ready`] says which.
+    /// This replica does not lead, or the folder cannot be used: whether the artifact is there is not
+    /// known. [`Store::ready`] says which.
     NotReady,
+    /// A file of its name is there, and has not been read yet.
+    Verifying,
     /// Nobody has fetched it.
     Absent,
     /// It is being fetched.
@@ -112,11 +114,16 @@ pub struct Stored {
 /// What somebody is told who follows the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News<'a> {
-    /// The folder has been verified: from now on it is known what is there.
+    /// What is in the folder is known by name, or it is known that the folder cannot be used.
+    Changed,
+    /// All of it has been verified.
     Ready,
-    /// A fetch for this object has ended, or a file of it was lost.
+    /// A fetch for this object has ended, a file of it was verified, or one was lost.
     Of(&'a ObjectKey),
 }
+
+/// Whoever has it changes what is in the folder.
+type Disk = tokio::sync::Mutex<()>;
 
 /// What is called with news.
 type Told = dyn Fn(News<'_>) + Send + Sync;
@@ -134,7 +141,7 @@ pub struct Store {
     standing: Mutex<Standing>,
     /// Taken to put files into their places or to remove them: so that what is removed is never what
     /// has just been put there.
-    disk: Arc<tokio::sync::Mutex<()>>,
+    disk: Arc<Disk>,
     /// Told when a file is not needed any more.
     left: Notify,
     told: OnceLock<Box<Told>>,
@@ -142,13 +149,22 @@ pub struct Store {
 
 /// Whether it is known what is there.
 enum Standing {
-    Closed { why: String },
+    /// Not yet, or not here.
+    Closed {
+        why: String,
+    },
+    /// Not before somebody has mended something.
+    Unusable {
+        why: String,
+    },
     Open(Open),
 }
 
 /// What is known while this replica leads.
 struct Open {
     index: Index,
+    /// Since when.
+    since: Timestamp,
     /// Ends what is under way.
     term: CancellationToken,
     leadership: Leadership,
@@ -198,7 +214,11 @@ impl Store {
     pub fn has(&self, key: &ObjectKey, digest: &Digest) -> Option<Stored> {
         match self.state(key, digest) {
             State::Stored(stored) => Some(stored),
-            State::NotReady | State::Absent | State::Fetching | State::Failed(_) => None,
+            State::NotReady
+            | State::Verifying
+            | State::Absent
+            | State::Fetching
+            | State::Failed(_) => None,
         }
     }
 
@@ -261,8 +281,22 @@ impl Store {
         match &*self.standing() {
             Standing::Open(open) if open.leadership.left().is_some() => Ok(()),
             Standing::Open(_) => Err(term::NOT_LEADING.to_owned()),
-            Standing::Closed { why } => Err(why.clone()),
+            Standing::Closed { why } | Standing::Unusable { why } => Err(why.clone()),
         }
+    }
+
+    /// Why nothing can be stored before somebody has mended it, if that is so.
+    pub fn unusable(&self) -> Option<String> {
+        match &*self.standing() {
+            Standing::Unusable { why } => Some(why.clone()),
+            Standing::Open(_) | Standing::Closed { .. } => None,
+        }
+    }
+
+    /// Since when anything of `key` has been waiting to be verified, if it has.
+    pub fn verifying(&self, key: &ObjectKey) -> Option<Timestamp> {
+        let since = |open: &mut Open| open.index.is_verifying(key).then_some(open.since);
+        self.when_open(since).flatten()
     }
 
     /// The server, for whoever knows an address.
@@ -289,7 +323,7 @@ impl Store {
     fn when_open<T>(&self, ask: impl FnOnce(&mut Open) -> T) -> Option<T> {
         match &mut *self.standing() {
             Standing::Open(open) if open.leadership.left().is_some() => Some(ask(open)),
-            Standing::Open(_) | Standing::Closed { .. } => None,
+            Standing::Open(_) | Standing::Closed { .. } | Standing::Unusable { .. } => None,
         }
     }
 

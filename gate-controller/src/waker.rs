@@ -143,7 +143,9 @@ impl Waker {
     /// What is stored has changed.
     pub(crate) fn artifacts(&self, news: artifacts::News<'_>) {
         match news {
-            artifacts::News::Ready => self.gated_sources(),
+            artifacts::News::Changed => self.gated_sources(),
+            // Each of them was told by itself.
+            artifacts::News::Ready => {}
             artifacts::News::Of(child) => {
                 let place = (FluxKind::ExternalArtifact, child.clone());
                 for key in self.world.gated_sources_of(&place) {

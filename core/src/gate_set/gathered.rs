@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use sluice_crds::{Decision, Gate, GateSet, Require, Subject};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use sluice_crds::{Decision, Gate, GatePolicy, GateSet, Require, Subject};
 
 use super::{Policy, Ruling, Set, decide, rule};
 use crate::gate::nested::{self, Named};
@@ -41,6 +42,8 @@ type Sight = Named<(Arc<Gate>, nested::Gathered)>;
 struct Added {
     name: String,
     doubt: Option<String>,
+    /// None: nobody can read it.
+    policy: Option<Arc<GatePolicy>>,
 }
 
 /// What `subject`, which names `own`, has to pass at `at`. None: it names no gates, and those of
@@ -82,10 +85,14 @@ fn added(
     if gates.refs.is_empty() {
         return Some(GatheredSet::closed(name, doubt, "it names no gate".into()));
     }
-    let added = Some(Added { name, doubt });
+    let added = Added {
+        name,
+        doubt,
+        policy: Some(Arc::clone(&policy)),
+    };
     // Its gates are in the namespaces that it says, which is what it is for: each is looked for
     // from there.
-    Some(GatheredSet::of(sources, gates, added, "", at))
+    Some(GatheredSet::of(sources, gates, Some(added), "", at))
 }
 
 impl GatheredSet {
@@ -118,7 +125,11 @@ impl GatheredSet {
         Self {
             require: Require::All,
             gates: vec![(format!("GatePolicy {name}"), Named::Unreadable(why))],
-            policy: Some(Added { name, doubt }),
+            policy: Some(Added {
+                name,
+                doubt,
+                policy: None,
+            }),
         }
     }
 
@@ -142,6 +153,23 @@ impl Gathered {
     /// The sets, of which the first is the subject's own if it names any gates.
     pub fn sets(&self) -> Vec<Set<'_>> {
         self.0.iter().map(GatheredSet::set).collect()
+    }
+
+    /// Everything that decides: policies, gates, gatekeepers and the gates behind those, each by its
+    /// kind.
+    pub fn objects(&self) -> Vec<(&'static str, &ObjectMeta)> {
+        let mut all = Vec::new();
+        for set in &self.0 {
+            let policy = set.policy.as_ref().and_then(|added| added.policy.as_ref());
+            all.extend(policy.map(|policy| ("GatePolicy", &policy.metadata)));
+            for (_, gate) in &set.gates {
+                if let Named::Here((gate, gathered)) = gate {
+                    all.push(("Gate", &gate.metadata));
+                    all.extend(gathered.objects());
+                }
+            }
+        }
+        all
     }
 
     /// Whether the change may pass them all, without words.

@@ -279,6 +279,13 @@ fn stored(
                 lost: Some(message.into()),
             };
         }
+        Holding::Verifying => {
+            let revision = &admitted.revision;
+            return idle(Standing::Fetching(format!(
+                "the artifact of {revision} is stored here, and is verified before it is served, as \
+                 all are when a controller begins to lead"
+            )));
+        }
         Holding::Absent | Holding::Fetching => {
             let message = format!("the artifact of {} is not stored here", admitted.revision);
             return Look {

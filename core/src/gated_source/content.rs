@@ -49,7 +49,7 @@ pub(super) fn is_literal(kind: SourceKind, spec: &Map<String, Value>) -> bool {
     let values = spec.get("valuesFiles").and_then(Value::as_array);
     kind == SourceKind::HelmChart
         && unpinnable(kind, spec).is_none()
-        && values.is_none_or(|files| files.is_empty())
+        && values.is_none_or(Vec::is_empty)
 }
 
 /// A fingerprint of what is fetched, whatever revision of it: sixteen hexadecimal digits of a sha256

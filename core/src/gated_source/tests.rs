@@ -20,6 +20,7 @@ mod going;
 mod kinds;
 mod order;
 mod stories;
+mod users;
 mod words;
 
 const NOON: &str = "2026-11-20T12:00:00Z";

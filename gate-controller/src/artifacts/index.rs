@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use super::digest::Digest;
+use super::verify::Verified;
 use super::{Failure, State, Stored, place};
 use crate::key::ObjectKey;
 
@@ -22,6 +23,8 @@ pub(super) struct Index(HashMap<ObjectKey, BTreeMap<Digest, Entry>>);
 
 #[derive(Debug)]
 enum Entry {
+    /// It lay there at the start, and has not been read yet. Since when it is not needed any more.
+    Unverified(Option<Timestamp>),
     /// Until its token is cancelled, with so many failures before.
     Fetching(CancellationToken, u32),
     Failed(Failure),
@@ -50,22 +53,52 @@ impl Kept {
 pub(super) type Fetched = Result<(u64, Timestamp), (String, Timestamp)>;
 
 impl Index {
-    /// A file that was found whole.
-    pub(super) fn found(&mut self, key: ObjectKey, digest: Digest, size: u64, at: Timestamp) {
-        let kept = Kept {
-            size,
-            at,
-            served: None,
-            left: None,
-        };
+    /// A file that has still to be read.
+    pub(super) fn found(&mut self, key: ObjectKey, digest: Digest) {
         let entries = self.0.entry(key).or_default();
-        entries.insert(digest, Entry::Stored(kept));
+        entries.insert(digest, Entry::Unverified(None));
+    }
+
+    /// What such a file has turned out to be. Says whether it may go some day.
+    pub(super) fn verified(&mut self, key: &ObjectKey, digest: &Digest, is: Verified) -> bool {
+        let Some(entries) = self.0.get_mut(key) else {
+            return false;
+        };
+        let Some(Entry::Unverified(left)) = entries.get(digest) else {
+            return false;
+        };
+        let left = *left;
+        match is {
+            Verified::Whole(size, at) => {
+                let kept = Kept {
+                    size,
+                    at,
+                    served: None,
+                    left,
+                };
+                entries.insert(digest.clone(), Entry::Stored(kept));
+            }
+            Verified::Broken | Verified::Unreadable => {
+                entries.remove(digest);
+            }
+        }
+        self.tidy(key);
+        left.is_some()
+    }
+
+    /// Whether anything of `key` has still to be read.
+    pub(super) fn is_verifying(&self, key: &ObjectKey) -> bool {
+        let entries = self.0.get(key).into_iter().flat_map(BTreeMap::values);
+        entries
+            .into_iter()
+            .any(|entry| matches!(entry, Entry::Unverified(_)))
     }
 
     pub(super) fn state(&self, key: &ObjectKey, digest: &Digest) -> State {
         let entry = self.0.get(key).and_then(|entries| entries.get(digest));
         match entry {
             None => State::Absent,
+            Some(Entry::Unverified(_)) => State::Verifying,
             Some(Entry::Fetching(..)) => State::Fetching,
             Some(Entry::Failed(failure)) => State::Failed(failure.clone()),
             Some(Entry::Stored(kept)) => State::Stored(Stored {
@@ -77,8 +110,8 @@ impl Index {
         }
     }
 
-    /// Notes that an artifact is being fetched until `token` is cancelled. False: it is stored, or
-    /// being fetched already.
+    /// Notes that an artifact is being fetched until `token` is cancelled. False: it is stored, being
+    /// verified, or being fetched already.
     pub(super) fn begin(
         &mut self,
         key: &ObjectKey,
@@ -87,7 +120,7 @@ impl Index {
     ) -> bool {
         let entries = self.0.entry(key.clone()).or_default();
         let failures = match entries.get(digest) {
-            Some(Entry::Stored(_) | Entry::Fetching(..)) => return false,
+            Some(Entry::Stored(_) | Entry::Unverified(_) | Entry::Fetching(..)) => return false,
             Some(Entry::Failed(failure)) => failure.failures,
             None => 0,
         };
@@ -103,7 +136,7 @@ impl Index {
         };
         let before = match entry {
             Entry::Fetching(_, before) => *before,
-            Entry::Failed(_) | Entry::Stored(_) => 0,
+            Entry::Failed(_) | Entry::Stored(_) | Entry::Unverified(_) => 0,
         };
         *entry = match fetched {
             Ok((size, at)) => Entry::Stored(Kept {
@@ -136,6 +169,10 @@ impl Index {
             (false, Entry::Stored(kept)) => {
                 any |= kept.left.is_none();
                 kept.left = kept.left.or(Some(now));
+                true
+            }
+            (keep, Entry::Unverified(left)) => {
+                *left = if keep { None } else { left.or(Some(now)) };
                 true
             }
             (true, Entry::Fetching(..) | Entry::Failed(_)) => true,
@@ -183,7 +220,7 @@ impl Index {
                 kept.served = Some(now);
                 Some(kept.size)
             }
-            Entry::Fetching(..) | Entry::Failed(_) => None,
+            Entry::Unverified(_) | Entry::Fetching(..) | Entry::Failed(_) => None,
         }
     }
 
@@ -212,7 +249,7 @@ impl Index {
         let entries = self.0.values().flat_map(BTreeMap::values);
         entries.filter_map(|entry| match entry {
             Entry::Stored(kept) => Some(kept),
-            Entry::Fetching(..) | Entry::Failed(_) => None,
+            Entry::Unverified(_) | Entry::Fetching(..) | Entry::Failed(_) => None,
         })
     }
 
@@ -243,7 +280,8 @@ mod tests {
     fn index(digits: &str) -> Index {
         let mut index = Index::default();
         for digit in digits.chars() {
-            index.found(key(), digest(digit), 10, at(0));
+            index.found(key(), digest(digit));
+            index.verified(&key(), &digest(digit), Verified::Whole(10, at(0)));
         }
         index
     }
@@ -260,6 +298,30 @@ mod tests {
         assert_eq!(index.take_due(at(160)), [(key(), digest('b'))]);
         assert_eq!((index.amount(), index.next_due()), ((1, 10), None));
         assert!(matches!(index.state(&key(), &digest('b')), State::Absent));
+    }
+
+    #[test]
+    fn what_is_not_verified_yet_is_neither_fetched_nor_served_and_may_go_after_that() {
+        let mut index = Index::default();
+        for digit in "abc".chars() {
+            index.found(key(), digest(digit));
+        }
+        assert!(matches!(
+            index.state(&key(), &digest('a')),
+            State::Verifying
+        ));
+        assert!(!index.begin(&key(), &digest('a'), CancellationToken::new()));
+        assert_eq!(index.serve(&key(), &digest('a'), at(1)), None);
+        index.retain(&key(), &[digest('a')], at(100));
+        assert_eq!((index.next_due(), index.amount()), (None, (0, 0)));
+        let whole = Verified::Whole(10, at(0));
+        assert!(!index.verified(&key(), &digest('a'), whole));
+        assert!(index.verified(&key(), &digest('b'), whole));
+        assert!(index.is_verifying(&key()));
+        index.verified(&key(), &digest('c'), Verified::Broken);
+        assert!(!index.is_verifying(&key()));
+        assert_eq!((index.next_due(), index.amount()), (Some(at(160)), (2, 20)));
+        assert!(matches!(index.state(&key(), &digest('c')), State::Absent));
     }
 
     #[test]

@@ -110,7 +110,10 @@ impl Store {
         // From here on it stays for a while.
         let size = self.when_open(|open| open.index.serve(&key, &digest, now));
         let Some(size) = size.flatten() else {
-            return Found::Nothing;
+            return match self.state(&key, &digest) {
+                super::State::Verifying => Found::Later("it is being verified".to_owned()),
+                _ => Found::Nothing,
+            };
         };
         let path = self.folder.file(&key, &digest);
         let opened = async {

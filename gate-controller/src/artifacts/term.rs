@@ -8,10 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::fs;
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::verify::{self, Found, Unusable};
+use super::index::Index;
+use super::verify::{self, Listed, Unusable, Unverified, Verified};
 use super::{News, Open, Standing, Store};
 use crate::lease::Leadership;
 
@@ -53,47 +55,82 @@ impl Store {
             token: CancellationToken::new(),
             leadership,
         };
-        let mut said = "the artifacts are being verified".to_owned();
-        self.close(&said);
-        while let Err(unusable) = self.open(&term).await {
+        self.close("it is being looked what artifacts there are");
+        let mut said = String::new();
+        let files = loop {
+            let unusable = match self.open(&term).await {
+                Ok(files) => break files,
+                Err(unusable) => unusable,
+            };
             let why = unusable.to_string();
             if why != said {
                 tracing::error!("no artifact can be stored or served: {why}");
-                self.close(&why);
+                *self.standing() = Standing::Unusable { why: why.clone() };
+                self.tell(News::Changed);
                 said = why;
             }
             // Nothing tells when a disk can be used again.
             let _ = timeout(TRY_AGAIN, std::future::pending::<()>()).await;
-        }
-        self.measure();
-        self.tell(News::Ready);
-        self.sweep().await;
+        };
+        self.tell(News::Changed);
+        tokio::join!(self.verify(files, &term), self.sweep());
     }
 
-    /// Verifies what is there. Nothing is put there meanwhile.
-    async fn open(&self, term: &Term<'_>) -> Result<(), Unusable> {
+    /// Looks what is there. Nothing is put there meanwhile.
+    async fn open(&self, term: &Term<'_>) -> Result<Vec<Unverified>, Unusable> {
         let disk = Arc::clone(&self.disk).lock_owned().await;
-        let (folder, end) = (self.folder.clone(), term.token.clone());
-        let verifying = tokio::task::spawn_blocking(move || {
-            let verified = verify::open(&folder, &end);
+        let folder = self.folder.clone();
+        let listing = tokio::task::spawn_blocking(move || {
+            let listed = verify::open(&folder);
             // Not before: nobody waits for this where leading has ended.
             drop(disk);
-            verified
+            listed
         });
-        let verified = verifying.await;
-        let Found {
-            index,
-            broken,
-            foreign,
-        } = verified.unwrap_or(Err(Unusable::GivenUp))?;
-        let (files, bytes) = index.amount();
-        tracing::info!(files, bytes, broken, foreign, "the artifacts are verified");
+        let Listed { files, foreign } = listing.await.unwrap_or(Err(Unusable::GivenUp))?;
+        let mut index = Index::default();
+        for file in &files {
+            index.found(file.key.clone(), file.digest.clone());
+        }
+        tracing::info!(files = files.len(), foreign, "verifying the artifacts");
         *self.standing() = Standing::Open(Open {
             index,
+            since: self.clock.now(),
             term: term.token.clone(),
             leadership: term.leadership.clone(),
         });
-        Ok(())
+        Ok(files)
+    }
+
+    /// Verifies what was there, one file after another. Each is served as soon as it is verified.
+    async fn verify(&self, files: Vec<Unverified>, term: &Term<'_>) {
+        let (tell, mut told) = mpsc::unbounded_channel();
+        let (disk, end) = (Arc::clone(&self.disk), term.token.clone());
+        tokio::task::spawn_blocking(move || {
+            for file in files {
+                let Some(is) = verify::verify(&file, &end, &disk) else {
+                    return;
+                };
+                // Nobody listens where leading has ended.
+                let _ = tell.send((file.key, file.digest, is));
+            }
+        });
+        let (mut whole, mut broken) = (0_usize, 0_usize);
+        while let Some((key, digest, is)) = told.recv().await {
+            match is {
+                Verified::Whole(..) => whole += 1,
+                Verified::Broken | Verified::Unreadable => broken += 1,
+            }
+            if self.when_open(|open| open.index.verified(&key, &digest, is)) == Some(true) {
+                self.left.notify_one();
+            }
+            if told.is_empty() {
+                self.measure();
+            }
+            self.tell(News::Of(&key));
+        }
+        self.measure();
+        tracing::info!(files = whole, broken, "the artifacts are verified");
+        self.tell(News::Ready);
     }
 
     fn close(&self, why: &str) {

@@ -66,6 +66,7 @@ impl House {
         let (tell, told) = mpsc::unbounded_channel();
         store.follow(move |news| {
             let news = match news {
+                News::Changed => return,
                 News::Ready => Heard::Ready,
                 News::Of(key) => Heard::Of(key.clone()),
             };
@@ -90,8 +91,13 @@ impl House {
     async fn ready_with(folder: &TempDir, limits: Limits) -> Self {
         let mut house = Self::of(folder.path().to_owned(), limits);
         house.lead();
-        assert_eq!(house.told().await, Heard::Ready);
+        house.verified().await;
         house
+    }
+
+    /// Waits until everything is verified.
+    async fn verified(&mut self) {
+        while self.told().await != Heard::Ready {}
     }
 
     fn lead(&self) {

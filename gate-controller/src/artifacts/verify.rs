@@ -1,4 +1,4 @@
-//! The folder at the beginning: what is in it, each file compared with the digest in its name.
+//! The folder at the beginning: what is in it, then each file compared with the digest in its name.
 //!
 //! It blocks, and reads everything once. What is not what its name says is removed, and so is
 //! whatever was not whole when the last process ended. What the store has not written is left
@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
+use super::Disk;
 use super::digest::Digest;
-use super::index::Index;
 use super::place::{self, Folder};
 use crate::key::ObjectKey;
 
@@ -38,44 +38,64 @@ pub(super) enum Unusable {
     GivenUp,
 }
 
-/// What was found.
+/// What is in the folder, by name. Whether it is what its name says is not known yet.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) index: Index,
-    /// Files that were not what their names say.
-    pub(super) broken: usize,
+pub(super) struct Listed {
+    /// The store's own, the shortest first: so that one long file holds up no others.
+    pub(super) files: Vec<Unverified>,
     /// Files and folders that are not the store's.
     pub(super) foreign: usize,
 }
 
-/// Opens the folder: makes it ready to be written to, and verifies what is in it, until `end`.
+/// A file whose content nobody has read yet.
+#[derive(Debug)]
+pub(super) struct Unverified {
+    pub(super) key: ObjectKey,
+    pub(super) digest: Digest,
+    path: PathBuf,
+    length: u64,
+}
+
+/// What a file turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verified {
+    /// What its name says: how long it is, and when it was written.
+    Whole(u64, Timestamp),
+    /// Something else. It was removed.
+    Broken,
+    /// It cannot be read.
+    Unreadable,
+}
+
+/// Opens the folder: makes it ready to be written to, and says what is in it.
 ///
 /// # Errors
 /// It cannot be written to, or a folder in it not be read.
-pub(super) fn open(folder: &Folder, end: &CancellationToken) -> Result<Found, Unusable> {
+pub(super) fn open(folder: &Folder) -> Result<Listed, Unusable> {
     let root = folder.root();
     if !root.is_dir() {
         return Err(Unusable::Missing(root.to_owned()));
     }
     let incoming = folder.incoming();
     clear(&incoming).map_err(at(&incoming))?;
-    let mut found = Found::default();
+    let mut listed = Listed::default();
     for namespace in list(&folder.artifacts())? {
         if place::is_incoming(&namespace.name) {
             continue;
         }
         if !namespace.is_dir() {
-            found.foreign(&namespace);
+            listed.foreign(&namespace);
             continue;
         }
         for object in list(&namespace.path)? {
             match place::key(&namespace.name, &object.name).filter(|_| object.is_dir()) {
-                Some(key) => look(&key, &object, &mut found, end)?,
-                None => found.foreign(&object),
+                Some(key) => listed.take(&key, &object)?,
+                None => listed.foreign(&object),
             }
         }
     }
-    Ok(found)
+    listed.files.sort_by_key(|file| file.length);
+    Ok(listed)
 }
 
 /// Removes what was not whole, and shows by the way that the folder can be written to.
@@ -88,48 +108,41 @@ fn clear(incoming: &Path) -> io::Result<()> {
     fs::create_dir_all(incoming)
 }
 
-/// Verifies the artifacts of one object.
-fn look(
-    key: &ObjectKey,
-    object: &Named,
-    found: &mut Found,
-    end: &CancellationToken,
-) -> Result<(), Unusable> {
-    for file in list(&object.path)? {
-        if end.is_cancelled() {
-            return Err(Unusable::GivenUp);
-        }
-        let Some(digest) = place::digest(&file.name).filter(|_| file.is_file()) else {
-            found.foreign(&file);
-            continue;
-        };
-        match read(&file.path, &digest) {
-            Ok((is, size, at)) if is == digest => {
-                found.index.found(key.clone(), digest, size, at);
-            }
-            Ok((is, ..)) => {
-                found.broken += 1;
-                let removed = fs::remove_file(&file.path);
-                tracing::error!(
-                    path = %file.path.display(), digest = %is, removed = removed.is_ok(),
-                    "an artifact is not what its name says"
-                );
-            }
-            Err(error) => {
-                tracing::error!(path = %file.path.display(), %error, "an artifact cannot be read");
-            }
-        }
+/// Verifies a file, until `end`: then nothing is known of it. One that is not what its name says is
+/// removed; nobody else puts anything there before that is told.
+pub(super) fn verify(file: &Unverified, end: &CancellationToken, disk: &Disk) -> Option<Verified> {
+    let path = file.path.display();
+    let read = read(&file.path, &file.digest, end);
+    // Whoever leads next has begun anew: nothing is removed any more.
+    let _disk = disk.blocking_lock();
+    if end.is_cancelled() {
+        return None;
     }
-    Ok(())
+    Some(match read {
+        Ok((is, size, at)) if is == file.digest => Verified::Whole(size, at),
+        Ok((is, ..)) => {
+            let removed = fs::remove_file(&file.path).is_ok();
+            tracing::error!(%path, digest = %is, removed, "an artifact is not what its name says");
+            Verified::Broken
+        }
+        Err(error) => {
+            tracing::error!(%path, %error, "an artifact cannot be read");
+            Verified::Unreadable
+        }
+    })
 }
 
 /// What the content of a file comes to, how long it is, and when it was written.
-fn read(path: &Path, expected: &Digest) -> io::Result<(Digest, u64, Timestamp)> {
+fn read(
+    path: &Path,
+    expected: &Digest,
+    end: &CancellationToken,
+) -> io::Result<(Digest, u64, Timestamp)> {
     let mut file = File::open(path)?;
     let mut hasher = expected.hasher();
     let mut piece = vec![0; PIECE];
     let mut size = 0;
-    loop {
+    while !end.is_cancelled() {
         match file.read(&mut piece) {
             Ok(0) => break,
             Ok(length) => {
@@ -165,7 +178,25 @@ impl Named {
     }
 }
 
-impl Found {
+impl Listed {
+    /// Takes in the artifacts of one object.
+    fn take(&mut self, key: &ObjectKey, object: &Named) -> Result<(), Unusable> {
+        for file in list(&object.path)? {
+            let Some(digest) = place::digest(&file.name).filter(|_| file.is_file()) else {
+                self.foreign(&file);
+                continue;
+            };
+            let length = fs::symlink_metadata(&file.path).map_or(0, |metadata| metadata.len());
+            self.files.push(Unverified {
+                key: key.clone(),
+                digest,
+                path: file.path,
+                length,
+            });
+        }
+        Ok(())
+    }
+
     fn foreign(&mut self, what: &Named) {
         self.foreign += 1;
         tracing::info!(path = %what.path.display(), "not the store's: it is left alone");

@@ -29,6 +29,9 @@ pub(super) async fn look(context: &Context, key: &ObjectKey) -> Result<Outcome, 
         return Ok(Outcome::Wake(None));
     }
     let now = context.world.now(context.clock.now());
+    if let Some(until) = stored::verifying(context, &object, context.clock.now()) {
+        return Ok(Outcome::Wake(Some(until)));
+    }
     let scene = gather::gather(context, key, object, now);
     let considered = gated_source::consider(&scene.given());
     let told = match considered.decision().cloned() {

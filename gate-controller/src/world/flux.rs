@@ -6,8 +6,8 @@
 use std::sync::{Arc, Mutex};
 
 use kube::ResourceExt;
-use serde_json::{Map, Value, json};
-use sluice_core::gated_source::uses;
+use serde_json::{Map, json};
+use sluice_core::gated_source::{repository, uses};
 use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{ConsumerKind, SourceKind, marks};
 use tokio::sync::watch;
@@ -20,6 +20,9 @@ use crate::key::{KeyRef, ObjectKey};
 
 /// The newest releases of a HelmRelease: which one runs is among them.
 const RELEASES: usize = 5;
+
+/// What HelmCharts are from.
+const REPOSITORY: FluxKind = FluxKind::Source(SourceKind::HelmRepository);
 
 /// An object of Flux: its kind, and its name.
 pub type Place = (FluxKind, ObjectKey);
@@ -154,7 +157,7 @@ impl Flux {
         Some(Put { before, now })
     }
 
-    /// Whoever uses a source.
+    /// Whoever uses a source; of a HelmRepository its HelmCharts, too.
     pub fn consumers_of(&self, source: &Place) -> Vec<Place> {
         lock(&self.links).consumers.of(source)
     }
@@ -175,11 +178,22 @@ impl Flux {
         for object in [change.before, change.now].into_iter().flatten() {
             if let Some(object) = object.object() {
                 concerned.owners.extend(owners(object));
-                concerned.places.extend(used(kind, object));
+                if matches!(kind, FluxKind::Consumer(_)) {
+                    concerned.places.extend(used(kind, object));
+                }
             }
         }
         let now = change.now.and_then(Seen::object);
         let mut links = lock(&self.links);
+        // A HelmRelease that takes a chart out of a repository itself concerns whoever gates it.
+        let repositories = concerned
+            .places
+            .iter()
+            .filter(|(kind, _)| *kind == REPOSITORY);
+        let charts = repositories.flat_map(|place| links.consumers.of(place));
+        let charts = charts.filter(|(kind, _)| matches!(kind, FluxKind::Source(_)));
+        let charts: Vec<Place> = charts.collect();
+        concerned.places.extend(charts);
         let used = now.map(|object| used(kind, object)).unwrap_or_default();
         links.consumers.set(&place, used);
         let parent = now.and_then(|object| owner(object, marks::CHILD_OF));
@@ -222,17 +236,19 @@ fn owner(object: &FluxObject, mark: &str) -> Option<ObjectKey> {
     })
 }
 
-/// The sources that an object uses.
+/// The sources that an object uses: of a HelmChart its repository.
 fn used(kind: FluxKind, object: &FluxObject) -> Vec<Place> {
-    let FluxKind::Consumer(kind) = kind else {
-        return Vec::new();
+    let used = match kind {
+        FluxKind::Consumer(kind) => uses(kind, object),
+        FluxKind::Source(kind) => repository(kind, object).into_iter().collect(),
+        FluxKind::ExternalArtifact => Vec::new(),
     };
     let place = |(kind, namespace, name): (&str, &str, &str)| {
         let kind = FluxKind::ALL.into_iter().find(|it| it.as_str() == kind)?;
         let (namespace, name) = (namespace.into(), name.into());
         Some((kind, ObjectKey { namespace, name }))
     };
-    uses(kind, object).into_iter().filter_map(place).collect()
+    used.into_iter().filter_map(place).collect()
 }
 
 /// Whether nothing has changed that anybody reads. Consumers are at work all the time, and write so
@@ -289,16 +305,17 @@ fn trim(kind: &FluxKind, object: &mut FluxObject) {
     let mut spec = std::mem::take(&mut object.spec);
     let chart = spec
         .get_mut("chart")
-        .and_then(|chart| chart.pointer_mut("/spec/sourceRef"));
-    let chart = chart.map(Value::take);
+        .and_then(|chart| chart.get_mut("spec")?.as_object_mut());
+    let chart = chart.map(std::mem::take);
     let kept: &[&str] = match kind {
         ConsumerKind::Kustomization => &["sourceRef", "suspend"],
         ConsumerKind::HelmRelease => &["chartRef", "suspend"],
     };
     spec.retain(|field, _| kept.contains(&field.as_str()));
     object.spec = Map::from_iter(spec);
-    if let Some(source) = chart {
-        let chart = json!({ "spec": { "sourceRef": source } });
+    if let Some(mut chart) = chart {
+        chart.retain(|field, _| ["chart", "sourceRef"].contains(&field.as_str()));
+        let chart = json!({ "spec": chart });
         object.spec.insert("chart".to_owned(), chart);
     }
 }

@@ -9,6 +9,7 @@ use super::*;
 
 const GIT: FluxKind = FluxKind::Source(SourceKind::GitRepository);
 const BUCKET: FluxKind = FluxKind::Source(SourceKind::Bucket);
+const CHART: FluxKind = FluxKind::Source(SourceKind::HelmChart);
 const KUSTOMIZATION: FluxKind = FluxKind::Consumer(ConsumerKind::Kustomization);
 const RELEASE: FluxKind = FluxKind::Consumer(ConsumerKind::HelmRelease);
 
@@ -182,6 +183,39 @@ fn consumers_concern_those_whose_sources_they_use() {
     assert_eq!(comes(&world, RELEASE, &flux("release", &chart)), ["app"]);
 }
 
+/// The HelmRelease names neither the GatedSource's source nor its child.
+#[test]
+fn whoever_takes_a_gated_chart_out_of_its_repository_matters() {
+    let world = world();
+    let source = json!({ "kind": "HelmChart", "name": "app-upstream" });
+    let gates = json!({ "refs": [{ "name": "production" }] });
+    gated(
+        &world,
+        "app",
+        &json!({ "sourceRef": source, "gates": gates }),
+    );
+    let charts = json!({ "kind": "HelmRepository", "name": "charts" });
+    let chart = flux(
+        "app-upstream",
+        &json!({ "spec": { "chart": "app", "sourceRef": charts } }),
+    );
+    assert_eq!(comes(&world, CHART, &chart), ["app"]);
+    let release =
+        json!({ "spec": { "chart": { "spec": { "chart": "app", "sourceRef": charts } } } });
+    assert_eq!(comes(&world, RELEASE, &flux("past", &release)), ["app"]);
+    // A repository that somebody suspends is no news for its charts' sake.
+    let freeze = json!({
+        "selector": { "kind": "HelmRepository", "matchLabels": { "tier": "front" } },
+        "strategy": "suspend", "gates": gates,
+    });
+    gated(&world, "freeze", &freeze);
+    let fetched = json!({ "spec": { "chart": "app", "sourceRef": charts }, "generation": 2 });
+    assert_eq!(
+        comes(&world, CHART, &flux("app-upstream", &fetched)),
+        ["app"]
+    );
+}
+
 #[test]
 fn what_runs_already_and_what_is_selected_matters() {
     let world = world();
@@ -270,7 +304,9 @@ fn of_consumers_only_what_is_read_is_kept() {
         },
         "spec": {
             "values": { "large": "text" }, "suspend": true,
-            "chart": { "spec": { "chart": "app", "sourceRef": { "kind": "Bucket", "name": "b" } } },
+            "chart": { "spec": {
+                "chart": "app", "version": "1.x", "sourceRef": { "kind": "Bucket", "name": "b" },
+            }},
         },
         "status": { "conditions": [
             { "type": "Released", "status": "True", "reason": "r", "message": "m", "lastTransitionTime": "2026-11-20T12:00:00Z" },
@@ -285,7 +321,7 @@ fn of_consumers_only_what_is_read_is_kept() {
         "metadata": { "namespace": "apps", "name": "app", "resourceVersion": "7" },
         "spec": {
             "suspend": true,
-            "chart": { "spec": { "sourceRef": { "kind": "Bucket", "name": "b" } } },
+            "chart": { "spec": { "chart": "app", "sourceRef": { "kind": "Bucket", "name": "b" } } },
         },
         "status": {},
     });

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use sluice_crds::gate::GatekeeperVerdict;
 use sluice_crds::{Gate, Require, State};
 
@@ -31,6 +32,24 @@ pub struct Inside {
 }
 
 impl Gathered {
+    /// The gatekeepers that the gate lists, and the gates behind them with theirs: each by its kind.
+    pub fn objects(&self) -> Vec<(&'static str, &ObjectMeta)> {
+        let mut all = Vec::new();
+        for keeper in &self.keepers {
+            let Named::Here(keeper) = keeper else {
+                continue;
+            };
+            all.push(("Gatekeeper", &keeper.object().metadata));
+            for nested in keeper.evidence().gates() {
+                if let Found::Gate(Named::Here(found)) = &nested.found {
+                    all.push(("Gate", &found.0.metadata));
+                    all.extend(found.1.objects());
+                }
+            }
+        }
+        all
+    }
+
     /// The gates behind each gatekeeper of the gate, in the order of its spec.
     pub fn inside(&self, question: Question<'_>) -> Vec<Vec<Inside>> {
         let behind = |named: &Named<Arc<Keeper>>| match named {

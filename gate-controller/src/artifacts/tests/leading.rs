@@ -1,5 +1,6 @@
 //! Whoever does not lead knows nothing, and serves nothing.
 
+use super::serving::{ask, serve};
 use super::*;
 
 #[tokio::test]
@@ -15,7 +16,7 @@ async fn a_follower_knows_nothing_until_it_leads() {
     assert_eq!(house.store.ready(), not_leading);
 
     house.lead();
-    assert_eq!(house.told().await, Heard::Ready);
+    house.verified().await;
     assert_eq!(house.store.ready(), Ok(()));
     assert!(house.store.has(&key(), &digest).is_some());
 
@@ -26,8 +27,46 @@ async fn a_follower_knows_nothing_until_it_leads() {
     until(|| house.counters.artifacts.get() == 0).await;
 
     house.lead();
-    assert_eq!(house.told().await, Heard::Ready);
+    house.verified().await;
     assert!(house.store.has(&key(), &digest).is_some());
+}
+
+/// A file that takes hours to read holds up nobody but itself.
+#[tokio::test]
+async fn each_artifact_is_served_as_soon_as_it_is_verified() {
+    let folder = folder();
+    let put = |content: &[u8]| {
+        let path = folder.path().join(place::path(&key(), &digest_of(content)));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path
+    };
+    let (short, long) = (digest_of(b"short"), digest_of(b"long"));
+    put(b"short");
+    let path = put(b"long");
+    let sparse = fs::File::options().write(true).open(path).unwrap();
+    sparse.set_len(1 << 40).unwrap();
+    let mut house = House::of(folder.path().to_owned(), Limits::default());
+    house.lead();
+    assert_eq!(house.told().await, Heard::Of(key()));
+    assert!(house.store.has(&key(), &short).is_some());
+    assert_eq!(house.store.ready(), Ok(()));
+    assert_eq!(house.store.state(&key(), &long), State::Verifying);
+    assert_eq!(house.store.verifying(&key()), Some(at(0)));
+    assert_eq!(house.counters.artifacts.get(), 1);
+    let address = serve(&house).await;
+    for (digest, expected) in [(&short, "http/1.1 200 "), (&long, "http/1.1 503 ")] {
+        let path = format!("/{}", place::path(&key(), digest));
+        let (head, _) = ask(address, "GET", &path).await;
+        assert!(head.starts_with(expected), "{head}");
+    }
+    // Nobody fetches it meanwhile.
+    let asked = house.store.fetch(&key(), &long, "http://127.0.0.1/");
+    assert_eq!(asked, State::Verifying);
+    // Who leads no longer gives it up.
+    house.until.send_replace(None);
+    until(|| matches!(*house.store.standing(), Standing::Closed { .. })).await;
+    assert_eq!(house.store.verifying(&key()), None);
 }
 
 #[tokio::test]
@@ -50,7 +89,7 @@ async fn what_another_leader_has_left_is_found() {
     first.fetched(&digest, &upstream.url).await;
     first.until.send_replace(None);
     second.lead();
-    assert_eq!(second.told().await, Heard::Ready);
+    second.verified().await;
     assert!(second.store.has(&key(), &digest).is_some());
     assert_eq!(first.store.has(&key(), &digest), None);
 }

@@ -19,7 +19,7 @@ struct Shop {
     content: Vec<u8>,
 }
 
-async fn serve(house: &House) -> SocketAddr {
+pub(super) async fn serve(house: &House) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
     let tasks = TaskTracker::new();
@@ -57,7 +57,7 @@ impl Shop {
 }
 
 /// The head and the body of an answer.
-async fn ask(at: SocketAddr, method: &str, path: &str) -> (String, Vec<u8>) {
+pub(super) async fn ask(at: SocketAddr, method: &str, path: &str) -> (String, Vec<u8>) {
     let mut stream = TcpStream::connect(at).await.unwrap();
     let request = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();

@@ -1,15 +1,14 @@
 //! Everything that the decision about a gated source needs, from the caches.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kube::ResourceExt;
 use sluice_core::clock::Now;
-use sluice_core::gate::nested::{Named, Sources};
 use sluice_core::gate_set::{self, Gathered};
 use sluice_core::gated_source::{self, Carried, Found, Given, KIND, Wanted};
 use sluice_crds::flux::{FluxKind, FluxObject};
-use sluice_crds::gated_source::{ConsumerKind, SourceSelector, Strategy};
+use sluice_crds::gated_source::{ConsumerKind, SourceKind, SourceSelector, Strategy};
 use sluice_crds::{GatedSource, Subject};
 
 use super::stored;
@@ -17,21 +16,6 @@ use crate::cache::Seen;
 use crate::key::{KeyRef, ObjectKey};
 use crate::reconcile::Context;
 use crate::world::{Place, Sight, World};
-
-/// By these labels Flux says what has brought an object: whose they are, and that of the name and of
-/// the namespace.
-const CARRIERS: [(ConsumerKind, &str, &str); 2] = [
-    (
-        ConsumerKind::Kustomization,
-        "kustomize.toolkit.fluxcd.io/name",
-        "kustomize.toolkit.fluxcd.io/namespace",
-    ),
-    (
-        ConsumerKind::HelmRelease,
-        "helm.toolkit.fluxcd.io/name",
-        "helm.toolkit.fluxcd.io/namespace",
-    ),
-];
 
 /// What a gated source is decided from.
 pub(super) struct Scene {
@@ -128,7 +112,7 @@ pub(super) fn gather(
     };
     let gates = gate_set::gather(world, Some(&object.spec.gates), &subject, now.at);
     let sources = sources(world, key, &object);
-    let carried = carried(world, key, &object, now);
+    let carried = gated_source::carried(&object, &gates);
     Scene {
         strays: strays(world, key, &object, &sources),
         consumers: consumers(world, key, &object, &sources, &carried),
@@ -227,6 +211,12 @@ fn consumers(
         let wanted = &source.wanted;
         let upstream = (FluxKind::Source(wanted.kind), here(&wanted.name));
         places.extend(world.flux.consumers_of(&upstream));
+        if let Sight::Here(object) = &source.upstream
+            && let Some((_, _, name)) = gated_source::repository(wanted.kind, object)
+        {
+            let repository = FluxKind::Source(SourceKind::HelmRepository);
+            places.extend(world.flux.consumers_of(&(repository, here(name))));
+        }
         let child = (wanted.child(object.spec.strategy), here(&wanted.target));
         places.extend(world.flux.consumers_of(&child));
         let from = wanted
@@ -257,37 +247,4 @@ fn consumers(
         FluxKind::Source(_) | FluxKind::ExternalArtifact => None,
     };
     places.into_iter().filter_map(consumer).collect()
-}
-
-/// What it depends on and Flux has brought: its gates, their gatekeepers, itself.
-fn carried(world: &World, key: &ObjectKey, object: &GatedSource, now: Now) -> Vec<Carried> {
-    let mut all = by_labels(KIND, key.borrowed(), object.labels());
-    for reference in &object.spec.gates.refs {
-        let Named::Here(gate) = world.gate(&key.namespace, reference) else {
-            continue;
-        };
-        let place = KeyRef::of(gate.as_ref());
-        all.extend(by_labels("Gate", place, gate.labels()));
-        for reference in &gate.spec.gatekeepers {
-            if let Named::Here(keeper) = world.gatekeeper(place.namespace, reference, now.at) {
-                let gatekeeper = keeper.object().as_ref();
-                let place = KeyRef::of(gatekeeper);
-                all.extend(by_labels("Gatekeeper", place, gatekeeper.labels()));
-            }
-        }
-    }
-    all
-}
-
-/// What has brought an object, as its labels say.
-fn by_labels(kind: &str, place: KeyRef<'_>, labels: &BTreeMap<String, String>) -> Vec<Carried> {
-    let carriers = CARRIERS.into_iter().filter_map(|(by, name, namespace)| {
-        Some(Carried {
-            what: format!("{kind} {}/{}", place.namespace, place.name),
-            by,
-            namespace: labels.get(namespace)?.clone(),
-            name: labels.get(name)?.clone(),
-        })
-    });
-    carriers.collect()
 }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use sluice_core::gated_source::{self, Holding};
+use sluice_crds::GatedSource;
+use sluice_crds::gated_source::Strategy;
 
 use crate::artifacts::{Digest, Failure, State, Store};
 use crate::key::ObjectKey;
@@ -14,6 +16,9 @@ const FIRST_RETRY: SignedDuration = SignedDuration::from_secs(10);
 /// The longest of these times.
 const LONGEST_RETRY: SignedDuration = SignedDuration::from_mins(10);
 
+/// How long verifying may take before it is told.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(10);
+
 /// What is stored. None: nothing is.
 pub(super) struct Stored(Option<Arc<Store>>);
 
@@ -23,9 +28,30 @@ impl Stored {
     }
 }
 
-/// Whether it is known what is stored: not before this replica has led for a moment.
+/// Whether it is known what is stored, or that nothing can be: not before this replica has led for a
+/// moment.
 pub(super) fn is_known(context: &Context) -> bool {
-    (context.artifacts.iter()).all(|store| store.ready().is_ok())
+    (context.artifacts.iter()).all(|store| store.ready().is_ok() || store.unusable().is_some())
+}
+
+/// Until when nothing is said of a gated source whose artifacts are being verified after a start: that
+/// takes a moment as a rule, and changes nothing. Whatever is verified wakes it before.
+pub(super) fn verifying(
+    context: &Context,
+    object: &GatedSource,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let store = context.artifacts.as_ref()?;
+    if object.spec.strategy != Strategy::Artifact {
+        return None;
+    }
+    let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
+    let wanted = gated_source::wanted(object);
+    let since = wanted
+        .iter()
+        .filter_map(|source| store.verifying(&key(namespace, &source.target)));
+    let until = since.max()?.saturating_add(PATIENCE).ok()?;
+    (now < until).then_some(until)
 }
 
 impl gated_source::Store for Stored {
@@ -38,8 +64,13 @@ impl gated_source::Store for Stored {
             Err(why) => return Holding::Failed(format!("{why}")),
         };
         match store.state(&key(namespace, child), &digest) {
-            // It has just stopped to lead.
-            State::NotReady | State::Fetching => Holding::Fetching,
+            State::NotReady => match store.unusable() {
+                Some(why) => Holding::Failed(why),
+                // It has just stopped to lead.
+                None => Holding::Fetching,
+            },
+            State::Verifying => Holding::Verifying,
+            State::Fetching => Holding::Fetching,
             State::Absent => Holding::Absent,
             State::Failed(failure) => Holding::Failed(failure.why),
             State::Stored(stored) => Holding::Stored(gated_source::Stored {
