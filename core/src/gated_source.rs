@@ -228,8 +228,8 @@ pub struct Child {
     pub spec: Map<String, Value>,
     /// Annotations that it has to have besides others.
     pub annotations: BTreeMap<String, String>,
-    /// Labels that it has to have besides others.
-    pub labels: BTreeMap<String, String>,
+    /// Labels that it has to have besides others, or must not have.
+    pub labels: BTreeMap<String, Option<String>>,
     /// The object as it is. None: it has to be created.
     pub before: Option<FluxObject>,
 }

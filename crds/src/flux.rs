@@ -168,6 +168,9 @@ pub struct Release {
     /// The version of the chart; empty in the list of a Kustomization.
     #[serde(default)]
     pub chart_version: String,
+    /// The digest of the artifact that the chart is from, where that is one of a registry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oci_digest: Option<String>,
     /// What became of it, such as `deployed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,

@@ -79,7 +79,7 @@ pub(super) fn baseline(
 
 /// What runs of a source. None: nothing does, and its gates decide.
 fn runs_already(given: &Given<'_>, source: &Source<'_>) -> Result<Option<AdmittedPart>, Trouble> {
-    let trouble = |reason, message| Err(Trouble { reason, message });
+    let trouble = |reason, message| Err(Trouble::new(reason, message));
     let wanted = &source.wanted;
     let called = format!("{} {}", wanted.kind.as_str(), wanted.name);
     let text = match wanted.baseline.as_ref() {
@@ -105,7 +105,7 @@ fn runs_already(given: &Given<'_>, source: &Source<'_>) -> Result<Option<Admitte
                     );
                     return trouble(BASELINE_MISMATCH, message);
                 }
-                match runs(*kind, consumer) {
+                match runs(wanted.kind, *kind, consumer) {
                     Some(revision) => revision.to_owned(),
                     None => return Ok(None),
                 }

@@ -20,6 +20,9 @@ const SHARD: &str = "sharding.fluxcd.io/key";
 /// Where the revision of whoever made an artifact is told (OCI's image specification).
 const ORIGIN_REVISION: &str = "org.opencontainers.image.revision";
 
+/// What a request begins with that is made because an artifact was lost.
+const MISSING: &str = "missing-";
+
 /// How a child stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
@@ -178,7 +181,7 @@ fn failure(child: &FluxObject) -> Option<&Condition> {
     (current && ready.status == "False").then_some(ready)
 }
 
-/// What the child is to be asked with: people's request, handed on; or, where somebody could not have
+/// What the child is to be asked with: people's request, handed on; and, where somebody could not have
 /// its artifact, when that came out and when it was fetched, so that it is asked once of each.
 fn asked(given: &Given<'_>, source: &Source<'_>, child: &FluxObject) -> Option<String> {
     let kind = source.wanted.child(given.object.spec.strategy);
@@ -200,13 +203,22 @@ fn asked(given: &Given<'_>, source: &Source<'_>, child: &FluxObject) -> Option<S
             let is_missing = ready.status == "False" && ready.reason == "ArtifactFailed";
             is_missing.then_some(ready.last_transition_time.0)
         });
+    let request = requested_at(&given.object.metadata);
     // What was fetched since may be lost again before anybody has had it: hence both instants.
-    match (missed.max(), &child.status.artifact) {
-        (Some(since), Some(artifact)) => {
-            Some(format!("missing-{since}-{}", artifact.last_update_time.0))
-        }
-        _ => requested_at(&given.object.metadata),
+    if let (Some(since), Some(artifact)) = (missed.max(), &child.status.artifact) {
+        let missing = format!("{MISSING}{since}-{}", artifact.last_update_time.0);
+        return Some(match request {
+            Some(request) => format!("{request}/{missing}"),
+            None => missing,
+        });
     }
+    // One that was handed on together with such a loss is not handed on once more when that is over.
+    let is_handed_on = |request: &String| {
+        let annotations = child.metadata.annotations.as_ref();
+        let asked = annotations.and_then(|all| all.get(REQUESTED_AT));
+        asked.is_some_and(|asked| asked.starts_with(&format!("{request}/{MISSING}")))
+    };
+    request.filter(|request| !is_handed_on(request))
 }
 
 /// What makes the child what it has to be. None: it is.
@@ -221,24 +233,18 @@ fn write(
     let name = given.object.metadata.name.clone().unwrap_or_default();
     let mut annotations = BTreeMap::from([(marks::CHILD_OF.to_owned(), name)]);
     annotations.extend(asked.map(|asked| (REQUESTED_AT.to_owned(), asked)));
-    let upstream = source
-        .upstream
-        .object()
-        .and_then(|it| it.metadata.labels.as_ref());
-    let shard = upstream.and_then(|labels| labels.get_key_value(SHARD));
-    let labels: BTreeMap<String, String> = shard
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .into_iter()
-        .collect();
-    let has = |all: Option<&BTreeMap<String, String>>, wanted: &BTreeMap<String, String>| {
-        wanted
-            .iter()
-            .all(|(name, value)| all.and_then(|all| all.get(name)) == Some(value))
-    };
+    // Whoever fetches the source fetches its child. Without the source nobody knows who that is.
+    let shard = |upstream: &FluxObject| upstream.metadata.labels.as_ref()?.get(SHARD).cloned();
+    let upstream = source.upstream.object();
+    let labels = upstream.map(|upstream| (SHARD.to_owned(), shard(upstream)));
+    let labels = BTreeMap::from_iter(labels);
     let is_right = present.is_some_and(|child| {
+        let metadata = &child.metadata;
+        let label = |name| metadata.labels.as_ref().and_then(|all| all.get(name));
+        let annotation = |name| metadata.annotations.as_ref().and_then(|all| all.get(name));
         child.spec == spec
-            && has(child.metadata.annotations.as_ref(), &annotations)
-            && has(child.metadata.labels.as_ref(), &labels)
+            && (annotations.iter()).all(|(name, value)| annotation(name) == Some(value))
+            && (labels.iter()).all(|(name, value)| label(name) == value.as_ref())
     });
     (!is_right).then(|| {
         Act::Write(Box::new(Child {

@@ -212,7 +212,7 @@ fn serving(
     stalled: impl Fn(&str, &str) -> Vec<Wanted>,
 ) -> Vec<Wanted> {
     let out = status.admitted.as_ref();
-    match trouble {
+    match trouble.filter(|trouble| out.is_none() || !trouble.passes) {
         Some(trouble) if [BASELINE_MISMATCH, NOT_PINNABLE].contains(&trouble.reason) => {
             stalled(trouble.reason, &trouble.message)
         }

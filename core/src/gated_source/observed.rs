@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sluice_crds::flux::{FluxObject, Release};
-use sluice_crds::gated_source::{ConsumerKind, Part, Strategy};
+use sluice_crds::gated_source::{ConsumerKind, Part, SourceKind, Strategy};
 
 use super::content::{fingerprint, unpinnable};
 use super::{Found, Source};
@@ -18,12 +18,38 @@ pub(super) struct Trouble {
     pub(super) reason: &'static str,
     /// In a sentence.
     pub(super) message: String,
+    /// Whether the source is at work on it, as it is with each change: then it is no news for whoever
+    /// has something that is out.
+    pub(super) passes: bool,
 }
 
 impl Trouble {
-    fn new(reason: &'static str, message: String) -> Self {
-        Self { reason, message }
+    pub(super) fn new(reason: &'static str, message: String) -> Self {
+        Self {
+            reason,
+            message,
+            passes: false,
+        }
     }
+
+    fn not_ready(called: &str, object: &FluxObject, problem: &str) -> Self {
+        let message = format!("the {called} {problem}");
+        Self {
+            passes: is_at_work(object),
+            ..Self::new("SourceNotReady", message)
+        }
+    }
+}
+
+fn is_suspended(object: &FluxObject) -> bool {
+    object.spec.get("suspend") == Some(&true.into())
+}
+
+/// Whether its controller has not come to an end with what the source is now.
+fn is_at_work(object: &FluxObject) -> bool {
+    let ready = condition(object, "Ready");
+    let is_behind = !is_observed(object) || ready.is_some_and(|ready| ready.status == "Unknown");
+    is_behind && !is_suspended(object)
 }
 
 /// What a source brings: an artifact that its controller has fetched as the spec asks, and verified
@@ -43,17 +69,18 @@ pub(super) fn observe(strategy: Strategy, source: &Source<'_>) -> Result<Part, T
         .as_ref()
         .filter(|_| is_observed(object))
     else {
-        let message = match condition(object, "Ready") {
-            Some(ready) if ready.status == "False" => {
-                format!("the {called} is not ready: {}", ready.message)
+        let problem = match condition(object, "Ready") {
+            Some(ready) if ready.status == "False" => format!("is not ready: {}", ready.message),
+            _ if is_suspended(object) => {
+                "is suspended, and has not been fetched as it is written now".to_owned()
             }
-            _ => format!("the {called} has fetched nothing yet"),
+            _ if object.status.artifact.is_some() => "is being fetched anew".to_owned(),
+            _ => "has fetched nothing yet".to_owned(),
         };
-        return Err(Trouble::new("SourceNotReady", message));
+        return Err(Trouble::not_ready(&called, object, &problem));
     };
     if let Some(problem) = doubt(object) {
-        let message = format!("the {called} {problem}");
-        return Err(Trouble::new("SourceNotReady", message));
+        return Err(Trouble::not_ready(&called, object, &problem));
     }
     if let Err(mistake) = Revision::parse(&artifact.revision) {
         let message = format!(
@@ -120,14 +147,22 @@ pub(super) fn condition<'a>(object: &'a FluxObject, name: &str) -> Option<&'a Co
     conditions.find(|condition| condition.type_ == name)
 }
 
-/// The revision that somebody runs: of a HelmRelease the newest that was deployed.
-pub(super) fn runs(kind: ConsumerKind, consumer: &FluxObject) -> Option<&str> {
+/// The revision of a source that somebody runs: of a HelmRelease the newest that was deployed, by the
+/// digest of the artifact where the chart is one of a registry.
+pub(super) fn runs(of: SourceKind, kind: ConsumerKind, consumer: &FluxObject) -> Option<&str> {
     match kind {
         ConsumerKind::Kustomization => consumer.status.last_applied_revision.as_deref(),
         ConsumerKind::HelmRelease => {
             let deployed = |release: &&Release| release.status.as_deref() == Some("deployed");
             let mut history = consumer.status.history.iter();
-            Some(history.find(deployed)?.chart_version.as_str())
+            let release = history.find(deployed)?;
+            match of {
+                SourceKind::OCIRepository => release.oci_digest.as_deref(),
+                SourceKind::GitRepository
+                | SourceKind::HelmChart
+                | SourceKind::Bucket
+                | SourceKind::HelmRepository => Some(&release.chart_version),
+            }
         }
     }
 }

@@ -96,8 +96,8 @@ pub fn check(object: &GatedSource) -> Result<Times, Refusals> {
     mistakes.extend(wrong_for_strategy(spec));
     mistakes.extend(wrong_targets(object));
     mistakes.extend(wrong_revision(spec));
-    for (field, baseline) in baselines(spec) {
-        mistakes.extend(wrong_baseline(&field, baseline));
+    for (field, kind, baseline) in baselines(spec) {
+        mistakes.extend(wrong_baseline(&field, kind, spec.strategy, baseline));
     }
     let gates = nested::check(&spec.gates, "spec.gates");
     mistakes.extend(gates.err().map(Refusals::into_vec).into_iter().flatten());
@@ -322,26 +322,31 @@ fn wrong_form(
     (!holds).then(|| Refusal::new(field, problem(), remedy))
 }
 
-fn baselines(spec: &GatedSourceSpec) -> Vec<(String, &Baseline)> {
-    let one = spec.baseline.iter();
-    let one = one.map(|baseline| ("spec.baseline".to_owned(), baseline));
+fn baselines(spec: &GatedSourceSpec) -> Vec<(String, SourceKind, &Baseline)> {
+    let one = spec.source_ref.iter().zip(&spec.baseline);
+    let one = one.map(|(source, baseline)| ("spec.baseline".to_owned(), source.kind, baseline));
     let several = spec.source_refs.iter().enumerate();
     let several = several.filter_map(|(place, source)| {
-        Some((
-            format!("spec.sourceRefs[{place}].baseline"),
-            source.baseline.as_ref()?,
-        ))
+        let field = format!("spec.sourceRefs[{place}].baseline");
+        Some((field, source.kind, source.baseline.as_ref()?))
     });
     one.chain(several).collect()
 }
 
-fn wrong_baseline(field: &str, baseline: &Baseline) -> Option<Refusal> {
+fn wrong_baseline(
+    field: &str,
+    kind: SourceKind,
+    strategy: Strategy,
+    baseline: &Baseline,
+) -> Option<Refusal> {
     match (&baseline.from, &baseline.revision) {
         (Some(_), None) => None,
         (None, Some(text)) => {
-            let mistake = Revision::parse(text).err()?;
             let field = format!("{field}.revision");
-            Some(Refusal::new(field, mistake.to_string(), REMEDY))
+            match Revision::parse(text) {
+                Err(mistake) => Some(Refusal::new(field, mistake.to_string(), REMEDY)),
+                Ok(revision) => wrong_form(&field, kind, strategy, &revision),
+            }
         }
         (None, None) | (Some(_), Some(_)) => Some(Refusal::new(
             field,

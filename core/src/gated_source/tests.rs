@@ -293,11 +293,13 @@ impl Play {
             .annotations
             .get_or_insert_default()
             .extend(child.annotations);
-        object
-            .metadata
-            .labels
-            .get_or_insert_default()
-            .extend(child.labels);
+        let labels = object.metadata.labels.get_or_insert_default();
+        for (name, value) in child.labels {
+            match value {
+                Some(value) => drop(labels.insert(name, value)),
+                None => drop(labels.remove(&name)),
+            }
+        }
         object.spec = child.spec;
         self.child = Some(object);
     }

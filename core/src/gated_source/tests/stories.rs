@@ -234,6 +234,117 @@ fn a_baseline_of_somebody_else_is_refused() {
     assert_eq!(play.says("Stalled").unwrap(), "True BaselineMismatch");
 }
 
+/// A chart of a registry is pinned by its digest, which the HelmRelease's history has.
+#[test]
+fn the_baseline_of_a_chart_in_a_registry_is_the_digest_that_runs() {
+    let source = json!({ "kind": "OCIRepository", "name": "upstream" });
+    let baseline = json!({ "from": { "kind": "HelmRelease", "name": "app" } });
+    let mut play = Play::new(&json!({ "sourceRef": source, "baseline": baseline }));
+    play.kind = SourceKind::OCIRepository;
+    let digest = |digit: &str| format!("sha256:{}", digit.repeat(64));
+    let spec = json!({ "url": "oci://r", "ref": { "semver": "1.x" } });
+    play.upstream = Some(git("upstream", &spec, &format!("1.1.0@{}", digest("2"))));
+    let release = flux(json!({
+        "metadata": { "name": "app", "namespace": "apps" },
+        "spec": { "chartRef": source },
+        "status": { "history": [
+            { "chartVersion": "1.1.0+222222222222", "ociDigest": digest("2"), "status": "failed" },
+            { "chartVersion": "1.0.0+111111111111", "ociDigest": digest("1"), "status": "deployed" },
+        ]},
+    }));
+    play.consumers = vec![(ConsumerKind::HelmRelease, release)];
+    play.settle();
+    assert_eq!(play.admitted(), Some(digest("1").as_str()));
+    assert_eq!(play.child("/ref/digest"), Some(digest("1")));
+}
+
+/// With each commit source-controller says for a moment that it is at work.
+#[test]
+fn a_source_at_work_is_no_news_for_whoever_has_something_out() {
+    let mut play = Play::new(&json!({}));
+    play.open();
+    play.settle();
+    play.writes = (0, 0);
+    let work = |play: &mut Play, status: &str, generation: i64| {
+        let source = play.upstream.as_mut().unwrap();
+        source.metadata.generation = Some(generation);
+        let ready = condition("Ready", status, "Progressing", Some(1));
+        source.status.conditions = vec![serde_json::from_value(ready).unwrap()];
+        play.settle();
+    };
+    work(&mut play, "Unknown", 1);
+    work(&mut play, "True", 2);
+    assert_eq!(play.writes, (0, 0));
+    // One that is suspended does not come to an end by itself.
+    let source = play.upstream.as_mut().unwrap();
+    source.spec.insert("suspend".to_owned(), true.into());
+    play.settle();
+    let said = "nothing newer is seen: the GitRepository upstream is suspended";
+    assert!(play.message("Ready").contains(said));
+    // And whoever has nothing out hears what it waits for.
+    play = Play::new(&json!({}));
+    work(&mut play, "True", 2);
+    assert_eq!(
+        play.message("Ready"),
+        "the GitRepository upstream is being fetched anew"
+    );
+}
+
+/// The source leaves its shard, and the child with it.
+#[test]
+fn a_child_is_fetched_by_whoever_fetches_its_source() {
+    let mut play = Play::new(&json!({}));
+    let shard = "sharding.fluxcd.io/key".to_owned();
+    let labels = |play: &Play| play.child.as_ref().unwrap().metadata.labels.clone();
+    let label = [(shard.clone(), "one".to_owned())];
+    play.upstream.as_mut().unwrap().metadata.labels = Some(label.clone().into());
+    play.open();
+    play.settle();
+    assert_eq!(labels(&play), Some(label.into()));
+    let theirs = play.child.as_mut().unwrap().metadata.labels.as_mut();
+    theirs.unwrap().insert("team".into(), "web".into());
+    play.upstream.as_mut().unwrap().metadata.labels = None;
+    play.settle();
+    assert_eq!(labels(&play), Some([("team".into(), "web".into())].into()));
+}
+
+/// A request that was handed on while an artifact was lost is not handed on again after that.
+#[test]
+fn a_request_is_handed_on_once() {
+    let mut play = Play::new(&json!({}));
+    play.open();
+    play.settle();
+    let asked = |play: &Play| {
+        let annotations = play.child.as_ref()?.metadata.annotations.as_ref()?;
+        annotations.get("reconcile.fluxcd.io/requestedAt").cloned()
+    };
+    let ask = |play: &mut Play, at: &str| {
+        let annotation = ("reconcile.fluxcd.io/requestedAt".to_owned(), at.to_owned());
+        play.object.metadata.annotations = Some([annotation].into());
+        play.settle();
+    };
+    let app = |ready: &str| {
+        let mut app = kustomization("app", "app");
+        let ready = condition("Ready", ready, "ArtifactFailed", Some(1));
+        app.status.conditions = vec![serde_json::from_value(ready).unwrap()];
+        vec![(ConsumerKind::Kustomization, app)]
+    };
+    ask(&mut play, "one");
+    assert_eq!(asked(&play).as_deref(), Some("one"));
+    play.consumers = app("False");
+    play.settle();
+    let missing = asked(&play).unwrap();
+    assert!(missing.starts_with("one/missing-2026"), "{missing}");
+    ask(&mut play, "two");
+    let missing = asked(&play).unwrap();
+    assert!(missing.starts_with("two/missing-2026"), "{missing}");
+    play.consumers = app("True");
+    play.settle();
+    assert_eq!(asked(&play), Some(missing));
+    ask(&mut play, "three");
+    assert_eq!(asked(&play).as_deref(), Some("three"));
+}
+
 pub(super) fn kustomization(name: &str, source: &str) -> FluxObject {
     flux(json!({
         "metadata": { "name": name, "namespace": "apps" },

@@ -13,6 +13,7 @@ use super::*;
 #[case::interval(json!({ "interval": "10s" }), "spec.interval: it is shorter than 1m")]
 #[case::spread(json!({ "spread": "ten" }), "spec.spread: ")]
 #[case::selector(json!({ "selector": { "kind": "GitRepository", "matchLabels": { "a": "b" } } }), "spec.selector: only the strategy suspend")]
+#[case::baseline_by_tag(json!({ "baseline": { "revision": "v1" } }), "spec.baseline.revision: `v1` says nothing that a GitRepository can be pinned to")]
 #[case::baseline(json!({ "baseline": {} }), "spec.baseline: it says not exactly one thing")]
 #[case::target_of_suspend(json!({ "strategy": "suspend", "target": { "name": "x" } }), "spec.target: it belongs to sourceRef")]
 fn mistakes_are_named(#[case] spec: Value, #[case] said: &str) {

@@ -1,6 +1,8 @@
 //! Requests to Flux's objects. Each goes onto the version that it was decided from; what the API
 //! server answers is in the caches at once.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::Request;
@@ -38,6 +40,9 @@ impl Writer<'_> {
             before,
         } = child;
         let Some(before) = before else {
+            let labels: BTreeMap<String, String> = (labels.into_iter())
+                .filter_map(|(name, value)| Some((name, value?)))
+                .collect();
             let metadata = json!({
                 "name": name,
                 "namespace": &*self.key.namespace,
@@ -48,7 +53,12 @@ impl Writer<'_> {
         };
         let (mut all, mut labelled) = (before.annotations().clone(), before.labels().clone());
         all.extend(annotations);
-        labelled.extend(labels);
+        for (name, value) in labels {
+            match value {
+                Some(value) => drop(labelled.insert(name, value)),
+                None => drop(labelled.remove(&name)),
+            }
+        }
         let metadata =
             |annotations: &_, labels: &_| json!({"annotations": annotations, "labels": labels});
         let is = document(
@@ -115,10 +125,18 @@ impl Writer<'_> {
         let mut conditions = before.status.conditions.iter();
         let ready = conditions.find(|it| it.type_ == READY && it.status == "True");
         let since = ready.map(|ready| ready.last_transition_time.clone());
+        // Whole: what others have put into its metadata goes.
+        let fields = |artifact: Option<&Artifact>| match serde_json::to_value(artifact) {
+            Ok(Value::Object(fields)) => Ok(fields),
+            Ok(_) => Ok(Map::new()),
+            Err(error) => Err(kube::Error::SerdeError(error)),
+        };
+        let is = fields(before.status.artifact.as_ref())?;
+        let artifact_patch = patch::between(&is, &fields(Some(artifact))?);
         let patch = json!({
             "metadata": { "resourceVersion": before.metadata.resource_version },
             "status": {
-                "artifact": artifact,
+                "artifact": artifact_patch.unwrap_or_else(|| json!({})),
                 "conditions": [{
                     "type": READY,
                     "status": "True",
