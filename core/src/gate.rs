@@ -197,6 +197,17 @@ pub(crate) fn until(view: &View<'_>, forces: &Forces, question: Question<'_>) ->
     earliest(verdicts.chain(forces.ends()), question)
 }
 
+/// The earliest instant after `now` at which time changes what the gate says, where everything that
+/// is measured or reported is renewed before it runs out. None: not by time, as far as is known.
+pub(crate) fn turns(view: &View<'_>, question: Question<'_>) -> Option<Timestamp> {
+    let keepers = view.keepers.iter().filter_map(|sight| match sight {
+        Sight::Seen(keeper) => keeper.turns(question),
+        Sight::Missing | Sight::Forbidden | Sight::Unreadable(_) => None,
+    });
+    let forces = view.forces(question.now);
+    earliest(keepers.chain(forces.ends()), question)
+}
+
 fn earliest(
     instants: impl Iterator<Item = Timestamp>,
     question: Question<'_>,

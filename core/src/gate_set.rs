@@ -2,8 +2,8 @@
 //!
 //! What comes in: the gates that a consumer names, and those that policies add, each with
 //! everything that it depends on ([`gather`] finds it). What goes out: a [`Ruling`] in a
-//! microsecond or two, and a [`Decision`], which says with its words which gates were checked,
-//! which decided, and when that can change.
+//! microsecond or two, which says until when it holds, and a [`Decision`], which says with its
+//! words which gates were checked, which decided, and when time changes that.
 
 use jiff::Timestamp;
 use sluice_crds::{CheckedGate, Decision, Require, Subject};
@@ -46,9 +46,9 @@ pub struct Policy<'a> {
 pub struct Ruling {
     /// Whether the change may pass.
     pub allowed: bool,
-    /// The earliest instant at which the answer may be another one by time alone. None: not by
-    /// time.
-    pub next: Option<Timestamp>,
+    /// Until when this holds while nothing is seen to change: time changes the answer then, or what
+    /// it rests on runs out unless it is renewed. None: for ever.
+    pub until: Option<Timestamp>,
     /// What each set comes to, in their order.
     outcomes: Vec<Outcome>,
 }
@@ -71,7 +71,7 @@ pub fn rule<'q>(sets: &[Set<'_>], question: impl Into<Question<'q>>) -> Ruling {
     let said = outcomes.iter().flat_map(|outcome| &outcome.said);
     Ruling {
         allowed: !outcomes.is_empty() && outcomes.iter().all(|outcome| outcome.allowed),
-        next: said.filter_map(|(opinion, _)| opinion.until).min(),
+        until: said.filter_map(|(opinion, _)| opinion.until).min(),
         outcomes,
     }
 }
@@ -95,7 +95,7 @@ pub fn decide<'q>(
         require: sets.first().map(|set| set.require).unwrap_or_default(),
         decided_by: decisive.iter().map(|gate| gate.name.to_owned()).collect(),
         message: words::explain(sets, &ruling, &decisive),
-        next: ruling.next.map(time),
+        next: turns(sets, question).map(time),
         checked,
     }
 }
@@ -129,6 +129,17 @@ impl Outcome {
         let same = same.filter(|(_, (_, passes))| *passes == self.allowed);
         same.map(|(place, _)| place).take(most)
     }
+}
+
+/// The earliest instant at which time changes what a gate says. That what was measured runs out
+/// unless it is measured anew is no such instant: it moves with every look.
+fn turns(sets: &[Set<'_>], question: Question<'_>) -> Option<Timestamp> {
+    let gates = sets.iter().flat_map(|set| &set.gates);
+    let turns = gates.filter_map(|(_, gate)| match gate {
+        Named::Here(view) => gate::turns(view, question),
+        Named::Missing | Named::Forbidden | Named::Unreadable(_) => None,
+    });
+    turns.min()
 }
 
 /// What a gate says, and until when that holds.

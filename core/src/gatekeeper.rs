@@ -240,15 +240,39 @@ impl Keeper {
         if let Some(reported) = self.stand_in(&opinion, question) {
             return Verdict::from(reported);
         }
-        let until = match opinion.reason {
+        let until = self.turns_from(&opinion, question);
+        let message = self.explain(&opinion, question);
+        Verdict::new(Opinion { until, ..opinion }, message)
+    }
+
+    /// When time changes what it says, where everything that is measured or reported is renewed
+    /// before it runs out. None: not by time, as far as is known. Gates behind it are asked for
+    /// this alone: asked twice on every floor, those that hang together in a chain would take
+    /// longer with each by double.
+    pub(crate) fn turns(&self, question: Question<'_>) -> Option<Timestamp> {
+        if let Ok(Rule::Gates) = self.rule.as_ref() {
+            let gates = self.evidence.gates().iter();
+            let turns = gates.filter_map(|gate| gate.turns(question));
+            return turns.min().filter(|_| !self.object.spec.suspend);
+        }
+        let opinion = self.opinion(question);
+        match self.stand_in(&opinion, question) {
+            // Until when what was measured counts is no instant at which it changes.
+            Some(_) if self.is_measured() => None,
+            Some(reported) => reported.valid_until.as_ref().map(|until| until.0),
+            None => self.turns_from(&opinion, question),
+        }
+    }
+
+    /// The same, with its opinion at hand.
+    fn turns_from(&self, opinion: &Opinion, question: Question<'_>) -> Option<Timestamp> {
+        match opinion.reason {
             Reason::Expired => None,
             // A report is renewed before it runs out, as other evidence is.
             _ if self.external().is_some() => None,
             _ if self.is_measured() => self.lasting(question).next,
             _ => self.lasting(question.ahead()).until,
-        };
-        let message = self.explain(&opinion, question);
-        Verdict::new(Opinion { until, ..opinion }, message)
+        }
     }
 
     /// Nothing is open by time alone while the clock cannot be relied on.

@@ -65,8 +65,9 @@ pub struct Decision {
     /// Why, in a sentence.
     pub message: String,
 
-    /// The earliest instant at which the answer may be another one by time alone. None: not by
-    /// time.
+    /// The earliest instant at which the answer may be another one by time alone: a window begins or
+    /// ends, an override, an approval. What is measured or reported is taken to be renewed before
+    /// it runs out. None: not by time, as far as is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Time>,
 }

@@ -402,6 +402,15 @@ impl Nested {
         super::opinion(&gathered.view(gate), question)
     }
 
+    /// When time changes what it says, as [`Keeper::turns`] has it.
+    pub(crate) fn turns(&self, question: Question<'_>) -> Option<Timestamp> {
+        let Found::Gate(Named::Here(found)) = &self.found else {
+            return None;
+        };
+        let (gate, gathered) = found.as_ref();
+        super::turns(&gathered.view(gate), question)
+    }
+
     fn explain(&self, question: Question<'_>) -> String {
         match &self.found {
             Found::Gate(Named::Here(found)) => {

@@ -183,6 +183,7 @@ pub fn report(given: &Given<'_>, considered: Considered, told: Option<&Decision>
         }
         Step::Ask(choice) => take(given, &mut status, &mut scene, *choice, told),
         Step::Hold(_) => {
+            scene.next = suspended::until(given);
             scene.hold(given, told, &mut acts);
         }
     }

@@ -24,7 +24,7 @@ pub(super) struct Choice {
     pub(super) decision: Decision,
     /// When it goes out if the gates still admit it then. None: now.
     pub(super) admit_at: Option<Timestamp>,
-    /// When another candidate may be admitted by time alone.
+    /// Until when no other candidate may be admitted while nothing is seen to change.
     pub(super) next: Option<Timestamp>,
 }
 
@@ -159,7 +159,7 @@ fn rule(given: &Given<'_>, candidate: &Candidate) -> (bool, Option<Timestamp>) {
         let ruling = given
             .gates
             .rule(Question::new(given.now, revision.as_ref()));
-        until = until.into_iter().chain(ruling.next).min();
+        until = until.into_iter().chain(ruling.until).min();
         all &= ruling.allowed;
     }
     (all, until)

@@ -1,5 +1,6 @@
 //! The strategy `suspend`: the sources themselves stand still while the gates are closed.
 
+use jiff::Timestamp;
 use sluice_crds::flux::FluxObject;
 use sluice_crds::gated_source::{SourceKind, marks};
 use sluice_crds::{Decision, State};
@@ -12,6 +13,11 @@ use crate::question::Question;
 pub(super) fn decide(given: &Given<'_>) -> Decision {
     let subject = super::subject(given.object, None);
     given.gates.decide(subject, Question::new(given.now, None))
+}
+
+/// Until when that holds while nothing is seen to change.
+pub(super) fn until(given: &Given<'_>) -> Option<Timestamp> {
+    given.gates.rule(Question::new(given.now, None)).until
 }
 
 /// The gates whose answer depends on the revision, which a suspended source does not show.

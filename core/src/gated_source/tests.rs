@@ -18,6 +18,7 @@ use crate::simulate::{self, Key, World};
 
 mod going;
 mod kinds;
+mod measured;
 mod order;
 mod stories;
 mod users;
