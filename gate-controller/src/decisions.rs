@@ -10,6 +10,9 @@
 //! | log | a line | a line at the level debug |
 //! | events | one on each gate that decided | for those who wait: each [`TELL_AGAIN`] |
 //! | audit log | a line | counted, and told each [`FOLD`]; where it is required, each yes is a line |
+//!
+//! Whoever looks again at what it was told, without doing anything by it, has not asked: of that only
+//! news is told ([`Decisions::look`]).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -54,6 +57,17 @@ pub struct Answer {
     pub reason: Option<&'static str>,
 }
 
+/// Which answers the audit log tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lines {
+    /// None: it is not kept, or has the line already.
+    None,
+    /// Those that are other ones than before.
+    News,
+    /// Those, and the equal ones, counted.
+    All,
+}
+
 /// All that was answered of late.
 pub struct Decisions {
     known: Mutex<Known>,
@@ -94,12 +108,37 @@ impl Decisions {
                 reason: None,
             },
         };
-        let decision = &answer.decision;
+        let recorded = alone && answer.reason.is_none();
+        let lines = match self.audit.is_kept() && !recorded {
+            true => Lines::All,
+            false => Lines::None,
+        };
+        self.note(&answer.decision, asked_by, lines);
+        self.count(&answer.decision);
+        answer
+    }
+
+    /// Tells what somebody finds who looks again, and does nothing by it now: it was told before, or
+    /// it is no, or it comes into effect later. Nothing waits until it is recorded, and only news of
+    /// it is counted.
+    pub fn look(&self, decision: &Decision) {
+        let lines = match self.audit.is_kept() {
+            true => Lines::News,
+            false => Lines::None,
+        };
+        if self.note(decision, None, lines) {
+            self.count(decision);
+        }
+    }
+
+    fn count(&self, decision: &Decision) {
         let labels = labels::of(decision);
         self.counters.decisions.get_or_create(&labels).inc();
-        let recorded = alone && answer.reason.is_none();
-        let keep = self.audit.is_kept() && !recorded;
-        let news = self.lock().note(decision, asked_by, keep);
+    }
+
+    /// Notes an answer, and tells what it is worth. Returns whether it is another one than before.
+    fn note(&self, decision: &Decision, asked_by: Option<&str>, lines: Lines) -> bool {
+        let news = self.lock().note(decision, asked_by, lines);
         news::log(decision, asked_by, news.is_new);
         let told = (decision, asked_by);
         news::events(&self.events, &self.world, told, news.since, news.events);
@@ -107,11 +146,11 @@ impl Decisions {
         for decided in news.counted {
             self.audit.tell(|| Event::Decision(Box::new(decided)));
         }
-        if let Some(repeated) = news.line.filter(|_| keep) {
+        if let Some(repeated) = news.line {
             self.audit
                 .tell(|| line(decision.clone(), asked_by, repeated));
         }
-        answer
+        news.is_new
     }
 
     /// Records a decision before it is given.

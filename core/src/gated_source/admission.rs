@@ -69,6 +69,17 @@ impl Considered {
             Step::Refused(_) | Step::Going | Step::Paused | Step::Rest | Step::NotHeld(_) => None,
         }
     }
+
+    /// Whether something is done by that decision now, if it is recorded. Else it was acted on
+    /// before, or holds something back, or comes into effect later.
+    pub fn takes_effect(&self, given: &Given<'_>) -> bool {
+        match &self.step {
+            Step::Baseline(_) => true,
+            Step::Ask(choice) => choice.decision.allowed && choice.admit_at.is_none(),
+            Step::Hold(decision) => decision.allowed && suspended::resumes(given),
+            Step::Refused(_) | Step::Going | Step::Paused | Step::Rest | Step::NotHeld(_) => false,
+        }
+    }
 }
 
 /// What is to be asked of the gates, and what they say.

@@ -20,6 +20,11 @@ pub(super) fn until(given: &Given<'_>) -> Option<Timestamp> {
     given.gates.rule(Question::new(given.now, None)).until
 }
 
+/// Whether open gates would let any source go that stands still for us.
+pub(super) fn resumes(given: &Given<'_>) -> bool {
+    !course(given, true).acts.is_empty()
+}
+
 /// The gates whose answer depends on the revision, which a suspended source does not show.
 pub(super) fn choosy(decision: &Decision) -> Vec<&str> {
     let checked = decision.checked.iter();

@@ -48,6 +48,8 @@ struct Play {
     held: BTreeMap<String, Holding>,
     now: Timestamp,
     told: Vec<Decision>,
+    /// How many of those something was done by at once.
+    effects: usize,
     /// How often its status was written, and how often anything else.
     writes: (usize, usize),
 }
@@ -131,6 +133,7 @@ impl Play {
             held: BTreeMap::new(),
             now: NOON.parse().unwrap(),
             told: Vec::new(),
+            effects: 0,
             writes: (0, 0),
         };
         play.keep("{manual: {state: closed, reason: freeze}}");
@@ -235,6 +238,7 @@ impl Play {
         };
         let considered = consider(&given);
         let told = considered.decision().cloned();
+        self.effects += usize::from(considered.takes_effect(&given));
         let report = report(&given, considered, told.as_ref());
         self.told.extend(told);
         report

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use sluice_crds::audit::Decided;
 use sluice_crds::{Decision, Subject};
 
-use super::{FOLD, FORGET, TELL_AGAIN, news};
+use super::{FOLD, FORGET, Lines, TELL_AGAIN, news};
 
 /// How many questions are known at once.
 const QUESTIONS: usize = 10_000;
@@ -106,8 +106,13 @@ impl Default for Known {
 }
 
 impl Known {
-    /// Notes an answer, and says what it is worth. `keep`: the audit log tells it.
-    pub(super) fn note(&mut self, decision: &Decision, asked_by: Option<&str>, keep: bool) -> News {
+    /// Notes an answer, and says what it is worth.
+    pub(super) fn note(
+        &mut self,
+        decision: &Decision,
+        asked_by: Option<&str>,
+        lines: Lines,
+    ) -> News {
         let (now, answer) = (decision.at.0, self.answer(decision));
         let (topic, key) = self.question(decision, asked_by);
         let is_full = self.questions.len() >= QUESTIONS && !self.questions.contains_key(&key);
@@ -131,6 +136,11 @@ impl Known {
         });
         known.asked = (now, self.answers);
         let is_new = known.answer != Some(answer);
+        let keep = match lines {
+            Lines::None => false,
+            Lines::News => is_new,
+            Lines::All => true,
+        };
         if is_new && !keep {
             // No line of the new answer says how many there were of the one before.
             counted.extend(known.counted(now));
@@ -170,7 +180,7 @@ impl Known {
             events,
             dropped: dropped as u64,
             counted,
-            line,
+            line: line.filter(|_| keep),
         }
     }
 

@@ -217,6 +217,43 @@ async fn every_yes_is_a_line_where_it_has_to_be_recorded() {
     assert_eq!(lines.len(), 4, "{lines:?}");
 }
 
+/// A controller that looks again and again at what holds back, or lets pass, nothing new.
+#[tokio::test]
+async fn of_what_is_looked_at_again_only_news_is_told() {
+    for required in [false, true] {
+        let mut desk = Desk::open(required);
+        let look = |minutes: i64, allowed: bool| {
+            let at = NOON.parse::<Timestamp>().unwrap() + SignedDuration::from_mins(minutes);
+            let decision = decision(at, allowed, "InRange");
+            desk.decisions.look(&decision);
+            let labels = labels::of(&decision);
+            desk.counters.decisions.get_or_create(&labels).get()
+        };
+        for minutes in 0..20 {
+            assert_eq!(look(minutes, true), 1);
+        }
+        for minutes in 20..80 {
+            assert_eq!(look(minutes, false), 1);
+        }
+        assert_eq!(look(80, true), 2);
+        assert_eq!(desk.lines().await, [(true, 0), (false, 0), (true, 0)]);
+        // That it still waits is told as often as of those who ask.
+        let outcomes = ["Admitted", "Blocked", "Blocked", "Admitted"];
+        assert_eq!(desk.outcomes(), outcomes);
+    }
+}
+
+/// What comes into effect is recorded first, also where it was seen before.
+#[tokio::test]
+async fn what_is_done_by_an_answer_that_was_looked_at_has_a_line_of_its_own() {
+    let desk = Desk::open(true);
+    let yes = decision(desk.clock.now(), true, "InRange");
+    desk.decisions.look(&yes);
+    desk.pass(10);
+    assert!(desk.tell(yes).await.allowed);
+    assert_eq!(desk.lines().await, [(true, 0), (true, 0)]);
+}
+
 #[tokio::test]
 async fn whoever_asks_something_new_each_time_fills_nothing() {
     let mut desk = Desk::open(false);
@@ -296,7 +333,7 @@ fn each_event_is_paid_for_and_what_makes_room_is_told_at_once() {
         decision.subject.name = Some(format!("shop-{n}"));
         decision.decided_by = (0..5).map(|gate| format!("apps/{gate}")).collect();
         decision.message = "w".repeat(words);
-        known.note(&decision, None, true)
+        known.note(&decision, None, Lines::All)
     };
     let news: Vec<News> = (0..100).map(|n| ask(n, 1)).collect();
     assert_eq!(news.iter().map(|it| it.events).sum::<usize>(), 200);

@@ -35,7 +35,13 @@ pub(super) async fn look(context: &Context, key: &ObjectKey) -> Result<Outcome, 
     let scene = gather::gather(context, key, object, now);
     let considered = gated_source::consider(&scene.given());
     let told = match considered.decision().cloned() {
-        Some(decision) => Some(context.decisions.tell(decision, None).await.decision),
+        Some(decision) if considered.takes_effect(&scene.given()) => {
+            Some(context.decisions.tell(decision, None).await.decision)
+        }
+        Some(decision) => {
+            context.decisions.look(&decision);
+            Some(decision)
+        }
         None => None,
     };
     let report = gated_source::report(&scene.given(), considered, told.as_ref());

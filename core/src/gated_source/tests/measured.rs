@@ -93,3 +93,31 @@ fn a_row_that_is_not_long_enough_yet_is_told_with_its_end_and_once() {
     play.poll("production", &["0.96", "0.97"]);
     assert_eq!(play.writes, (0, 0));
 }
+
+#[test]
+fn only_what_is_done_by_an_answer_has_to_be_recorded() {
+    let mut play = Play::new(&json!({ "strategy": SUSPENDING }));
+    play.by_metric("");
+    play.measure("production", "0.95");
+    play.settle();
+    play.poll("production", &["0.96", "0.97", "0.5", "0.6"]);
+    assert!(play.told.len() > 5);
+    assert_eq!(play.effects, 0, "nothing was held, so nothing is let go");
+    play.poll("production", &["0.95", "0.96", "0.97"]);
+    assert_eq!(play.effects, 1, "what was held is let go once");
+}
+
+#[test]
+fn what_waits_for_its_turn_is_recorded_when_that_comes() {
+    let mut play = Play::new(&json!({ "spread": "1h" }));
+    play.settle();
+    play.open();
+    play.settle();
+    play.pass(1);
+    play.settle();
+    assert_eq!((play.admitted(), play.effects), (None, 0));
+    play.pass(60);
+    play.settle();
+    assert!(play.admitted().is_some());
+    assert_eq!(play.effects, 1);
+}
