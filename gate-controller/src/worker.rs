@@ -24,6 +24,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// was away is written soon after it is back.
 const LONGEST_FOR_PASSING: Duration = Duration::from_secs(10);
 
+/// How often a look may be overtaken in a row before that is told as trouble: somebody else writes
+/// all the time, or the watch is late.
+const OVERTAKEN: u32 = 5;
+
 /// How long to wait after failures.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Retry {
@@ -51,6 +55,35 @@ pub(crate) struct Workers {
     pub(crate) queue: Arc<Shared<Work>>,
     pub(crate) retry: Retry,
     pub(crate) failures: Mutex<HashMap<Work, u32>>,
+}
+
+/// What follows when the API server refuses a request of a look.
+#[derive(Debug, PartialEq, Eq)]
+enum Refusal {
+    /// What was looked at is gone, and there is nothing left to do.
+    Gone,
+    /// The look was made of what is not so any more. The next one is made of what the watch brings,
+    /// and is tried by itself in case it brings nothing.
+    Overtaken,
+    /// It has failed.
+    Failed,
+}
+
+impl Refusal {
+    fn of(work: &Work, error: &kube::Error) -> Self {
+        match work {
+            _ if failure::is_overtaken(error) => Self::Overtaken,
+            // A look at a gated source writes to others: what is not there may be a child or a source,
+            // or a kind that only some of the API servers know yet.
+            Work::GatedSource(_) if failure::is_gone(error) => Self::Overtaken,
+            Work::Gate(_) | Work::Gatekeeper(_) | Work::GatePolicy(_)
+                if failure::is_gone(error) =>
+            {
+                Self::Gone
+            }
+            _ => Self::Failed,
+        }
+    }
 }
 
 /// Why a look came to nothing.
@@ -111,15 +144,33 @@ impl Workers {
         };
         match outcome {
             Ok(outcome) => self.came_to(work, outcome, began.elapsed()),
-            Err(Failure::Refused(error)) if failure::is_gone(&error) => {
-                self.forgive(work);
-            }
-            Err(Failure::Refused(error)) if failure::is_overtaken(&error) => {
-                tracing::debug!(%work, %error, "overtaken");
-                self.after(work, self.retry.first);
-            }
+            Err(Failure::Refused(error)) => match Refusal::of(work, &error) {
+                Refusal::Gone => self.forgive(work),
+                Refusal::Overtaken => self.overtaken(work, &error),
+                Refusal::Failed => self.failed(work, &Failure::Refused(error)),
+            },
             Err(failure) => self.failed(work, &failure),
         }
+    }
+
+    /// Looks again, each time later: a watch that is late for thousands must not have all of them
+    /// write as fast as they can.
+    fn overtaken(&self, work: &Work, error: &kube::Error) {
+        let times = self.again_and_again(work);
+        let delay = self.retry.delay(times, true);
+        match times {
+            ..OVERTAKEN => tracing::debug!(%work, %error, "overtaken"),
+            _ => tracing::warn!(%work, %error, times, "overtaken again; next try in {delay:?}"),
+        }
+        self.after(work, delay);
+    }
+
+    /// Counts a look that came to nothing. Returns how many did in a row.
+    fn again_and_again(&self, work: &Work) -> u32 {
+        let mut all = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let failures = all.entry(work.clone()).or_default();
+        *failures = failures.saturating_add(1);
+        *failures
     }
 
     fn came_to(&self, work: &Work, outcome: Outcome, took: Duration) {
@@ -146,12 +197,7 @@ impl Workers {
     }
 
     fn failed(&self, work: &Work, failure: &Failure) {
-        let failures = {
-            let mut all = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-            let failures = all.entry(work.clone()).or_default();
-            *failures = failures.saturating_add(1);
-            *failures
-        };
+        let failures = self.again_and_again(work);
         let kind = work.kind();
         self.context
             .counters
@@ -222,7 +268,31 @@ fn plural(work: &Work) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use kube::core::Status;
+    use rstest::rstest;
+
     use super::*;
+    use crate::key::ObjectKey;
+
+    #[rstest]
+    #[case(404, Refusal::Gone, Refusal::Overtaken)]
+    #[case(409, Refusal::Overtaken, Refusal::Overtaken)]
+    #[case(403, Refusal::Failed, Refusal::Failed)]
+    #[case(503, Refusal::Failed, Refusal::Failed)]
+    fn what_is_not_there_may_be_another_object_than_a_gated_source(
+        #[case] code: u16,
+        #[case] of_gate: Refusal,
+        #[case] of_gated_source: Refusal,
+    ) {
+        let key = ObjectKey {
+            namespace: "apps".into(),
+            name: "app".into(),
+        };
+        let error = kube::Error::Api(Status::failure("", "").with_code(code).boxed());
+        assert_eq!(Refusal::of(&Work::Gate(key.clone()), &error), of_gate);
+        let work = Work::GatedSource(key);
+        assert_eq!(Refusal::of(&work, &error), of_gated_source);
+    }
 
     #[test]
     fn delays_double_up_to_the_longest() {

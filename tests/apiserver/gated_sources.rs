@@ -4,6 +4,7 @@
 mod scene;
 
 use anyhow::{Context, Result, ensure};
+use axum::http::{Method, StatusCode};
 use serde_json::json;
 use sluice_crds::flux::FluxKind;
 use sluice_crds::gated_source::SourceKind;
@@ -11,6 +12,7 @@ use sluice_tests::poll;
 use sluice_tests::progress::Stderr;
 use sluice_tests::{Applier, Binaries, ControlPlane, Options};
 
+use crate::proxy::{Proxy, refusal};
 use crate::stage::{DEADLINE, Stage};
 use scene::{GIT, Scene, commit, message};
 
@@ -252,5 +254,21 @@ async fn without_flux_it_says_so() -> Result<()> {
 
     scene.install_flux().await?;
     scene.until("Ready", "False", "SourceNotFound").await?;
+    Ok(())
+}
+
+/// Of several API servers one may not know a kind yet that another has listed.
+#[tokio::test]
+async fn a_child_whose_kind_was_not_known_is_made_later() -> Result<()> {
+    let scene = Scene::new("gated-unknown").await?;
+    scene.gate("open").await?;
+    scene.upstream("main", &commit('a')).await?;
+    scene.gated(json!({})).await?;
+    let proxy = Proxy::start(scene.stage.client()).await?;
+    let unknown = refusal(StatusCode::NOT_FOUND, "NotFound");
+    proxy.order(unknown, Method::POST, "/gitrepositories", 2);
+    let _controller = scene.stage.start_in_real_time(proxy.client()?).await?;
+    scene.pinned(&commit('a')).await?;
+    assert_eq!(proxy.outstanding(), 0);
     Ok(())
 }
