@@ -118,6 +118,10 @@ fn mistakes_are_refused_with_the_path() -> Result<()> {
         (json!({"image": {"digest": "sha256:1"}}), "/image/digest"),
         (json!({"artifacts": {"port": 9440}}), "/artifacts/port"),
         (
+            json!({"artifacts": {"enabled": true, "port": 8443}, "check": {"enabled": true, "insecure": true}}),
+            "artifacts.port: the container listens at 8443 for checks already",
+        ),
+        (
             json!({"artifacts": {"persistence": {"size": "much"}}}),
             "/artifacts/persistence/size",
         ),
@@ -392,6 +396,8 @@ fn artifacts_are_kept_and_served_when_it_is_switched_on() -> Result<()> {
         service["ports"],
         json!([{"name": "http", "port": 8080, "targetPort": "artifacts", "protocol": "TCP"}])
     );
+    // An audit log that cannot be written makes the pod unready, and must not cut off artifacts.
+    assert_eq!(service["publishNotReadyAddresses"], true);
     let claim = named("PersistentVolumeClaim")?;
     assert_eq!(claim["resources"], json!({"requests": {"storage": "1Gi"}}));
 
@@ -457,6 +463,52 @@ fn where_artifacts_are_kept_is_a_choice() -> Result<()> {
     assert!(!claims);
     let (_, claims) = volume(&json!({"accessModes": ["ReadWriteOncePod"]}))?;
     assert!(claims);
+    Ok(())
+}
+
+/// What others point at outlives the release, unless somebody says otherwise.
+#[test]
+fn copies_of_artifacts_are_kept() -> Result<()> {
+    let annotations = |persistence: &Value| -> Result<Value> {
+        let documents = render(artifacts(persistence))?;
+        let claim = documents.iter().find(|document| {
+            let types = document.object.types.as_ref();
+            types.is_some_and(|types| types.kind == "PersistentVolumeClaim")
+        });
+        let claim = &claim.context("no claim")?.object;
+        Ok(json!(claim.metadata.annotations))
+    };
+    let keep = json!({"helm.sh/resource-policy": "keep"});
+    assert_eq!(annotations(&json!({}))?, keep);
+    let with = annotations(&json!({"annotations": {"example.com/a": "b"}}))?;
+    let both = json!({"helm.sh/resource-policy": "keep", "example.com/a": "b"});
+    assert_eq!(with, both);
+    assert_eq!(annotations(&json!({"keep": false}))?, Value::Null);
+    Ok(())
+}
+
+/// Without rights on Flux's sources it still sees gated sources, and may say that it can do nothing
+/// for them: what it may not list, it asks for again and again.
+#[test]
+fn gated_sources_are_seen_whether_or_not_sources_may_be_written() -> Result<()> {
+    let verbs = |enabled: bool, resource: &str| -> Result<Vec<String>> {
+        let values = json!({"gatedSources": {"enabled": enabled}, "objects": {"rules": []}});
+        let role: ClusterRole = find(&render(values)?, "ClusterRole")?;
+        let rules = role.rules.into_iter().flatten();
+        let rules = rules.filter(|rule| {
+            let mut resources = rule.resources.iter().flatten();
+            resources.any(|found| found == resource)
+        });
+        Ok(rules.flat_map(|rule| rule.verbs).collect())
+    };
+    for enabled in [true, false] {
+        let seen = ["get", "list", "watch", "patch"];
+        assert_eq!(verbs(enabled, "gatedsources")?, seen);
+        assert_eq!(verbs(enabled, "gatedsources/status")?, ["patch"]);
+    }
+    assert!(!verbs(true, "gitrepositories")?.is_empty());
+    assert_eq!(verbs(false, "gitrepositories")?, [""; 0]);
+    assert_eq!(verbs(false, "externalartifacts/status")?, [""; 0]);
     Ok(())
 }
 
