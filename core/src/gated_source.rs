@@ -174,8 +174,6 @@ pub enum Act {
     Write(Box<Child>),
     /// Write the status of an ExternalArtifact: it serves this.
     Serve {
-        /// Its name.
-        name: String,
         /// What it serves.
         artifact: Box<Artifact>,
         /// The object as it is.

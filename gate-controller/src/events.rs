@@ -3,7 +3,7 @@
 //! Each transition is an event of its own: what is told of one (by whom, until when) is not what is
 //! told of the next, so that none may stand for others. They come after everything else: while
 //! gates wait to be written, no event is sent. Where there is a notification-controller, it is told
-//! each of them, too.
+//! each of them, too, whether or not the API server takes it.
 
 pub mod notifications;
 

@@ -340,7 +340,6 @@ fn stored(
         Standing::Serves
     } else {
         acts.push(Act::Serve {
-            name: source.wanted.target.clone(),
             artifact: Box::new(artifact),
             before: Box::new(child.clone()),
         });

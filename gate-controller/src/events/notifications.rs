@@ -1,8 +1,9 @@
 //! Events for Flux's notification-controller, which brings them to where people are: chats, mail.
 //!
-//! What comes in: each event that the API server gets. What goes out: one POST for each, in the
-//! order in which they came, in the form that Flux's own controllers use (`event.toolkit.fluxcd.io`).
-//! Nobody waits for it: events queue up, and what is too much is dropped and counted.
+//! What comes in: each event that the API server is about to be sent, whether or not it takes it.
+//! What goes out: one POST for each, in the order in which they came, in the form that Flux's own
+//! controllers use (`event.toolkit.fluxcd.io`). Nobody waits for it: events queue up, and what is too
+//! much is dropped and counted.
 //!
 //! This is no errand for the [egress](sluice_gatekeepers::egress) client. That one is for addresses
 //! that users write into objects, and has rules about where they may lead. This address is the
@@ -31,8 +32,9 @@ use tokio::sync::mpsc;
 use super::METADATA;
 use crate::metrics::{Counters, NotificationLabels};
 
-/// How many may wait: about 4 MiB. Events come one after another, after the API server has taken
-/// the one before, so that more than a few wait only while notification-controller is slow or gone.
+/// How many may wait: about 4 MiB. Events come one after another, once the API server has answered
+/// about the one before, so that more than a few wait only while notification-controller is slow or
+/// gone.
 const WAITING: usize = 4096;
 
 /// The kinds that an Alert can name besides those that Sluice knows, each with its API (the enum of

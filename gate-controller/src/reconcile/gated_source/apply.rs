@@ -43,11 +43,7 @@ pub(super) async fn apply(
     for act in acts {
         match act {
             Act::Write(child) => writer.child(*child).await?,
-            Act::Serve {
-                name: _,
-                artifact,
-                before,
-            } => writer.serve(&artifact, &before).await?,
+            Act::Serve { artifact, before } => writer.serve(&artifact, &before).await?,
             Act::Suspend {
                 kind,
                 suspend,
