@@ -16,10 +16,12 @@ use crate::question::Question;
 use crate::report::time;
 use crate::simulate::{self, Key, World};
 
+mod fields;
 mod going;
 mod kinds;
 mod measured;
 mod order;
+mod reasons;
 mod stories;
 mod users;
 mod words;
@@ -46,12 +48,27 @@ struct Play {
     consumers: Vec<(ConsumerKind, FluxObject)>,
     carried: Vec<Carried>,
     held: BTreeMap<String, Holding>,
+    unreadable: Unreadable,
     now: Timestamp,
     told: Vec<Decision>,
     /// How many of those something was done by at once.
     effects: usize,
     /// How often its status was written, and how often anything else.
     writes: (usize, usize),
+}
+
+/// What the API server does not let anybody read.
+#[derive(Default)]
+struct Unreadable {
+    upstream: bool,
+    child: bool,
+}
+
+fn found(object: Option<&FluxObject>, unreadable: bool) -> Found<'_> {
+    match unreadable {
+        true => Found::Unreadable("the list is refused".into()),
+        false => object.map_or(Found::Missing, Found::Here),
+    }
 }
 
 impl Store for BTreeMap<String, Holding> {
@@ -131,6 +148,7 @@ impl Play {
             consumers: Vec::new(),
             carried: Vec::new(),
             held: BTreeMap::new(),
+            unreadable: Unreadable::default(),
             now: NOON.parse().unwrap(),
             told: Vec::new(),
             effects: 0,
@@ -218,8 +236,8 @@ impl Play {
     fn look(&mut self) -> Report {
         let sources = wanted(&self.object).into_iter().map(|wanted| Source {
             wanted,
-            upstream: self.upstream.as_ref().map_or(Found::Missing, Found::Here),
-            child: self.child.as_ref().map_or(Found::Missing, Found::Here),
+            upstream: found(self.upstream.as_ref(), self.unreadable.upstream),
+            child: found(self.child.as_ref(), self.unreadable.child),
         });
         let gates = gates(&self.world, &self.object, self.now);
         let given = Given {

@@ -7,7 +7,7 @@ use sluice_crds::gated_source::Strategy;
 use super::*;
 use crate::revision::Revision;
 
-fn of_kind(kind: SourceKind, spec: &Value, revision: &str, more: &Value) -> Play {
+pub(super) fn of_kind(kind: SourceKind, spec: &Value, revision: &str, more: &Value) -> Play {
     let mut whole = json!({ "sourceRef": { "kind": kind.as_str(), "name": "upstream" } });
     whole
         .as_object_mut()
