@@ -129,6 +129,8 @@ impl Walk<'_> {
                 self.refuse(&join(path, name), "it is missing", remedy);
             }
         }
+        let limits = (schema.min_properties, schema.max_properties);
+        self.count(fields.len(), "fields", limits, path);
         for (name, value) in fields {
             let path = join(path, name);
             match (properties.get(name), &schema.additional_properties) {
@@ -143,22 +145,23 @@ impl Walk<'_> {
         }
     }
 
+    /// There have to be so many at least, and at most.
+    fn count(&mut self, count: usize, of: &str, limits: (Option<i64>, Option<i64>), path: &str) {
+        let (least, most) = limits;
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        if let Some(most) = most.filter(|most| count > *most) {
+            let problem = format!("{count} {of} are more than {most}");
+            self.refuse(path, problem, "write fewer");
+        }
+        if let Some(least) = least.filter(|least| count < *least) {
+            let problem = format!("{count} {of} are fewer than {least}");
+            self.refuse(path, problem, "write more");
+        }
+    }
+
     fn array(&mut self, schema: &JSONSchemaProps, items: &mut [Value], path: &str) {
-        let count = i64::try_from(items.len()).unwrap_or(i64::MAX);
-        if let Some(most) = schema.max_items.filter(|most| count > *most) {
-            self.refuse(
-                path,
-                format!("{count} items are more than {most}"),
-                "write fewer",
-            );
-        }
-        if let Some(least) = schema.min_items.filter(|least| count < *least) {
-            self.refuse(
-                path,
-                format!("{count} items are fewer than {least}"),
-                "write more",
-            );
-        }
+        let limits = (schema.min_items, schema.max_items);
+        self.count(items.len(), "items", limits, path);
         if let Some(JSONSchemaPropsOrArray::Schema(each)) = &schema.items {
             for (n, item) in items.iter_mut().enumerate() {
                 self.value(each, item, &format!("{path}[{n}]"));
