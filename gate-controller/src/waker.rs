@@ -40,6 +40,8 @@ fn may_matter(change: &Change<'_, Gate>) -> bool {
             metadata.uid.clone(),
             metadata.generation,
             metadata.annotations.clone(),
+            // Whoever brings it writes its name there, and a gated source says so.
+            metadata.labels.clone(),
         ))
     };
     match (change.before.and_then(asks), change.now.and_then(asks)) {

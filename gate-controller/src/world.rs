@@ -366,6 +366,7 @@ fn is_current(keeper: &Keeper, object: &Gatekeeper, evidence: &Evidence, at: Tim
     let (known, seen) = (&keeper.object().metadata, &object.metadata);
     known.uid == seen.uid
         && known.generation == seen.generation
+        && known.labels == seen.labels
         && keeper.evidence() == evidence
         && keeper.reaches(at)
 }

@@ -165,14 +165,15 @@ async fn follow_gatekeepers(parts: Parts, tracker: Tracker) {
     world.gatekeepers.follow(gatekeepers, config, told).await;
 }
 
-/// Whether a gatekeeper may say anything else: another spec, another object of the same name, or
-/// another report of a third party.
+/// Whether a gatekeeper may say anything else, or somebody else may bring it, as its labels say: another
+/// spec, another object of the same name, or another report of a third party.
 fn is_respecified(change: &Change<'_, Gatekeeper>) -> bool {
     let asks = |seen: &Seen<Gatekeeper>| {
         let object = seen.object()?;
         let metadata = &object.metadata;
         let report = object.status.as_ref().and_then(|it| it.report.clone());
-        Some((metadata.uid.clone(), metadata.generation, report))
+        let labels = metadata.labels.clone();
+        Some((metadata.uid.clone(), metadata.generation, labels, report))
     };
     match (change.before.and_then(asks), change.now.and_then(asks)) {
         (Some(before), Some(now)) => before != now,
