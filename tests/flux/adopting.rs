@@ -305,6 +305,107 @@ async fn a_release_goes_over_without_an_upgrade() -> Result<()> {
     stage.deployed("app", "two").await
 }
 
+/// What a registry holds goes over at the digest that runs.
+#[tokio::test]
+async fn an_artifact_of_a_registry_goes_over_at_its_digest() -> Result<()> {
+    let stage = Stage::new("adopt-oci", NOW).await?;
+    let push = async |word: &str| {
+        let files = [("app.yaml", app("app", word))];
+        let files = files.each_ref().map(|(path, text)| (*path, text.as_str()));
+        let registry = &stage.world().registry;
+        registry
+            .push(&stage.repository("app"), "stable", &files)
+            .await
+    };
+    let one = push("one").await?;
+    stage.oci_repository("app", "stable").await?;
+    stage.kustomization("app", "OCIRepository", "app").await?;
+    stage.applied("app", &one.revision()).await?;
+    let before = uid(&stage, "app").await?;
+    closed(&stage).await?;
+    let _controller = controller(&stage).await?;
+    let adopt = ["adopt", "ks/app", "--gate", "production", "--write"];
+    says(&stage, &adopt, 0, "uses OCIRepository app-gated now").await?;
+    let source = spec(&stage, "Kustomization", "app").await?["sourceRef"].clone();
+    ensure!(
+        source == json!({"kind": "OCIRepository", "name": "app-gated"}),
+        "{source}"
+    );
+    let pin = spec(&stage, "OCIRepository", "app-gated").await?["ref"].clone();
+    ensure!(pin == json!({"digest": one.digest}), "{pin}");
+    stage.reconcile("Kustomization", "app").await?;
+    stage.applied("app", &one.digest).await?;
+    ensure!(
+        uid(&stage, "app").await? == before,
+        "the app was taken away"
+    );
+
+    let two = push("two").await?;
+    stage.reconcile("OCIRepository", "app").await?;
+    poll(DEADLINE, "the digest to be listed", async || {
+        says(
+            &stage,
+            &["pending"],
+            0,
+            &two.digest["sha256:".len()..][..12],
+        )
+        .await
+    })
+    .await?;
+    stage.lose("app").await?;
+    stage.reconcile("Kustomization", "app").await?;
+    stage.deployed("app", "one").await?;
+    open(&stage).await?;
+    stage.deployed("app", "two").await
+}
+
+/// A release that names a HelmChart names its child from now on, and is not upgraded by that.
+#[tokio::test]
+async fn a_release_with_a_chart_of_its_own_goes_over_without_an_upgrade() -> Result<()> {
+    let stage = Stage::new("adopt-chart", NOW).await?;
+    let charts = Charts::serve().await?;
+    charts.publish("app", "1.0.0", &[("app.yaml", &app("app", "one"))])?;
+    stage.helm_chart("app", &charts, ">=1").await?;
+    stage.helm_release("app", "app").await?;
+    stage.released("app", "1.0.0").await?;
+    closed(&stage).await?;
+    let _controller = controller(&stage).await?;
+    let adopt = [
+        "adopt",
+        "helmrelease/app",
+        "--gate",
+        "production",
+        "--write",
+    ];
+    says(&stage, &adopt, 0, "uses HelmChart app-gated now").await?;
+    let reference = spec(&stage, "HelmRelease", "app").await?["chartRef"].clone();
+    ensure!(
+        reference["kind"] == "HelmChart" && reference["name"] == "app-gated",
+        "{reference}"
+    );
+    let child = spec(&stage, "HelmChart", "app-gated").await?;
+    ensure!(child["version"] == "1.0.0", "{child}");
+    stage.reconcile("HelmRelease", "app").await?;
+    let release = stage.api("HelmRelease")?.get("app").await?;
+    let history = &release.data["status"]["history"];
+    ensure!(
+        history[0]["version"] == 1 && history[1].is_null(),
+        "{history}"
+    );
+
+    charts.publish("app", "1.1.0", &[("app.yaml", &app("app", "two"))])?;
+    stage.reconcile("HelmRepository", "app").await?;
+    stage.reconcile("HelmChart", "app").await?;
+    poll(DEADLINE, "the chart to be listed", async || {
+        says(&stage, &["pending"], 0, "1.1.0").await
+    })
+    .await?;
+    stage.deployed("app", "one").await?;
+    open(&stage).await?;
+    stage.released("app", "1.1.0").await?;
+    stage.deployed("app", "two").await
+}
+
 #[tokio::test]
 async fn what_would_be_lost_or_reverted_is_not_written() -> Result<()> {
     let stage = Stage::new("adopt-not", NOW).await?;

@@ -1,10 +1,19 @@
 //! The stories of the gating RFC about time and people.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, Result, ensure};
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use kube::runtime::watcher;
 use serde_json::json;
 use sluice_tests::flux::Git;
+use tokio::time::timeout;
 
 use crate::delivery::{APP, CLOSED, Delivery, GATE, OPEN, UPSTREAM};
+use crate::stage::DEADLINE;
 
 /// A Thursday.
 const NOW: &str = "2026-11-19T12:00:00Z";
@@ -97,7 +106,8 @@ async fn one_of_two_gates_is_a_bypass() -> Result<()> {
     Ok(())
 }
 
-/// Two Kustomizations of one source, the second after the first: both always apply the same.
+/// Two Kustomizations of one source, the second after the first: it is never ahead, and both end at the
+/// same.
 #[tokio::test]
 async fn two_kustomizations_of_one_source_see_the_same() -> Result<()> {
     let app = Delivery::begin("two", NOW, OPEN).await?;
@@ -132,8 +142,70 @@ async fn two_kustomizations_of_one_source_see_the_same() -> Result<()> {
         app.stage.reconcile("Kustomization", name).await?;
     }
     both_still(&app, "one").await?;
+    let seen = Sightings::begin(&app).await?;
     app.open().await?;
-    both(&two, "two").await
+    both(&two, "two").await?;
+    let seen = seen.until(&Git::revision(&two)).await?;
+    let (one, two) = (Git::revision(&one), Git::revision(&two));
+    let never: Vec<_> = seen
+        .iter()
+        .filter(|(first, second)| (first, second) == (&one, &two))
+        .collect();
+    ensure!(never.is_empty(), "the second was ahead: {seen:?}");
+    // It was looked at while they changed, and not before or after alone.
+    ensure!(seen.contains(&(two, one)), "{seen:?}");
+    Ok(())
+}
+
+/// What the first and the second Kustomization had applied, after each write of one of them, in the
+/// order of the writes.
+struct Sightings {
+    versions: BoxStream<'static, watcher::Result<watcher::Event<DynamicObject>>>,
+    applied: BTreeMap<String, String>,
+}
+
+impl Sightings {
+    /// Sees what is there now, and then every write.
+    async fn begin(app: &Delivery<'_>) -> Result<Self> {
+        let kustomizations = app.stage.api("Kustomization")?;
+        let mut begun = Self {
+            versions: watcher::watcher(kustomizations, watcher::Config::default()).boxed(),
+            applied: BTreeMap::new(),
+        };
+        loop {
+            let event = begun.versions.next().await.context("the watch ended")??;
+            let all = matches!(event, watcher::Event::InitDone);
+            begun.see(event);
+            if all {
+                return Ok(begun);
+            }
+        }
+    }
+
+    /// Every pair there was, up to the one in which the second has applied this revision.
+    async fn until(mut self, revision: &str) -> Result<Vec<(String, String)>> {
+        let mut seen = vec![self.pair()];
+        while seen.last().is_none_or(|(_, second)| second != revision) {
+            let next = timeout(DEADLINE, self.versions.next()).await;
+            let event = next.with_context(|| format!("{seen:?}"))?;
+            self.see(event.context("the watch ended")??);
+            seen.push(self.pair());
+        }
+        Ok(seen)
+    }
+
+    fn see(&mut self, event: watcher::Event<DynamicObject>) {
+        if let watcher::Event::InitApply(object) | watcher::Event::Apply(object) = event {
+            let applied = object.data["status"]["lastAppliedRevision"].as_str();
+            let applied = applied.unwrap_or_default().to_owned();
+            self.applied.insert(object.name_any(), applied);
+        }
+    }
+
+    fn pair(&self) -> (String, String) {
+        let of = |name: &str| self.applied.get(name).cloned().unwrap_or_default();
+        (of(APP), of("second"))
+    }
 }
 
 async fn both_still(app: &Delivery<'_>, word: &str) -> Result<()> {

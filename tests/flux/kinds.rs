@@ -1,9 +1,10 @@
 //! Sources of other kinds than Git, and other strategies than pinning.
 
 use anyhow::{Context, Result, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
 use sluice_tests::flux::{Charts, Git};
 
+use crate::copies::storing;
 use crate::delivery::{APP, CLOSED, Delivery, GATE, OPEN, UPSTREAM, says};
 use crate::stage::{Stage, app};
 
@@ -82,10 +83,7 @@ async fn an_artifact_is_served_although_the_upstream_has_forgotten_it() -> Resul
         .await?;
     stage.kustomization(APP, "ExternalArtifact", APP).await?;
     let folder = tempfile::tempdir()?;
-    let mut settings = stage.settings();
-    settings.egress_allow = vec!["127.0.0.0/8".parse()?];
-    settings.storage_path = Some(folder.path().to_owned());
-    settings.storage_addr = "127.0.0.1:0".parse().map_err(anyhow::Error::msg)?;
+    let settings = storing(&stage, &folder)?;
     let controller = stage.start_with(settings.clone()).await?;
     stage.serves(APP, &Git::revision(&one)).await?;
     stage.deployed(APP, "one").await?;
@@ -125,9 +123,8 @@ async fn a_source_is_suspended_while_the_gate_is_closed() -> Result<()> {
     stage.holds("still", "Ready", "True", "Holding").await?;
     let is = async |suspended: bool| -> Result<()> {
         let what = format!("suspend: {suspended}");
-        let check = |source: &serde_json::Value| {
-            source["spec"]["suspend"].as_bool().unwrap_or(false) == suspended
-        };
+        let check =
+            |source: &Value| source["spec"]["suspend"].as_bool().unwrap_or(false) == suspended;
         stage
             .object("GitRepository", UPSTREAM, &what, check)
             .await?;

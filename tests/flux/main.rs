@@ -4,6 +4,7 @@
 
 mod adopting;
 mod children;
+mod copies;
 mod delivery;
 mod events;
 mod freeze;
@@ -15,5 +16,7 @@ mod marks;
 mod recovery;
 mod revisions;
 mod stage;
+mod together;
 mod upstream;
+mod warnings;
 mod wiped;

@@ -1,6 +1,6 @@
 //! The stories of the gating RFC about one revision, approvals, and what is measured.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use kube::Api;
 use kube::api::PostParams;
 use serde_json::json;
@@ -10,7 +10,7 @@ use sluice_tests::poll;
 use sluice_tests::progress::Stderr;
 use sluice_tests::prometheus::{Access, Programs, Prometheus};
 
-use crate::delivery::{APP, CLOSED, Delivery, GATE};
+use crate::delivery::{APP, CLOSED, Delivery, GATE, OPEN};
 use crate::stage::DEADLINE;
 
 const NOW: &str = "2026-11-19T12:00:00Z";
@@ -63,6 +63,39 @@ async fn what_was_approved_goes_out_although_the_branch_moves_on() -> Result<()>
     app.stage.deployed(APP, "one").await?;
     app.stage.pends(APP, &Git::revision(&two)).await?;
     Ok(())
+}
+
+/// Somebody asks for what was out before: it waits for the gate like every other, goes out alone, and
+/// gives way to the newest once nobody asks for it any more.
+#[tokio::test]
+async fn a_revision_that_is_asked_for_is_gated_too_and_stays_until_nobody_asks() -> Result<()> {
+    let app = Delivery::begin("asked", NOW, OPEN).await?;
+    let one = app.push("one").await?;
+    app.deployed(&one, "one").await?;
+    let two = app.push("two").await?;
+    app.deployed(&two, "two").await?;
+    app.close().await?;
+    let back = json!({"revision": Git::revision(&one)});
+    app.stage.gate_source(APP, back).await?;
+    app.stage.pends(APP, &Git::revision(&one)).await?;
+    app.stage
+        .holds(APP, "Blocked", "True", "GatesClosed")
+        .await?;
+    app.heals("two").await?;
+    app.open().await?;
+    app.stage.applied(APP, &Git::revision(&one)).await?;
+    app.stage.deployed(APP, "one").await?;
+    // The source goes on to show the second, and a third: neither goes out, though the gate is open.
+    let three = app.push("three").await?;
+    let status = app.stage.pends(APP, &Git::revision(&three)).await?;
+    let admitted = status.admitted.context("nothing is out")?;
+    ensure!(admitted.revision == Git::revision(&one), "{admitted:?}");
+    app.stage
+        .holds(APP, "Blocked", "True", "NotAskedFor")
+        .await?;
+    app.heals("one").await?;
+    app.stage.gate_source(APP, json!({})).await?;
+    app.deployed(&three, "three").await
 }
 
 /// The error rate is too high, and then it is not.

@@ -1,8 +1,11 @@
 //! What happens to what is out when the upstream changes its mind, or its password.
 
+use std::process::Command;
+
 use anyhow::{Context, Result, ensure};
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
+use sluice_crds::GatedSourceStatus;
 use sluice_tests::flux::{Charts, Git};
 use sluice_tests::poll;
 
@@ -169,5 +172,53 @@ async fn credentials_may_be_rotated_while_the_gate_is_closed() -> Result<()> {
         .await?;
     let two = delivery.push_behind_the_gate("two").await?;
     delivery.open().await?;
+    delivery.deployed(&two, "two").await
+}
+
+/// The source asks for signatures: what carries none is not fetched and never becomes a candidate, though
+/// the gate is open, and the status says why.
+#[tokio::test]
+async fn what_is_not_signed_never_becomes_a_candidate() -> Result<()> {
+    let delivery = Delivery::begin("signed", NOW, OPEN).await?;
+    let stage = &delivery.stage;
+    let keys = tempfile::tempdir()?;
+    let key = keys.path().join("key");
+    let mut generate = Command::new("ssh-keygen");
+    generate.args(["-q", "-t", "ed25519", "-N", "", "-f"]);
+    ensure!(generate.arg(&key).status()?.success(), "no key");
+    let public = std::fs::read_to_string(key.with_extension("pub"))?;
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "signers"},
+        "stringData": {"test.sshpub": public},
+    });
+    stage.apply(&secret.to_string()).await?;
+    let spec = json!({
+        "url": delivery.git.url(), "interval": "1h", "ref": {"branch": "main"},
+        "verify": {"mode": "HEAD", "secretRef": {"name": "signers"}},
+    });
+    stage.put("GitRepository", UPSTREAM, spec).await?;
+    let signed = |word: &str| {
+        let files = [("app.yaml", app(APP, word))];
+        let files = files.each_ref().map(|(path, text)| (*path, text.as_str()));
+        delivery.git.commit_signed(&key, &files)
+    };
+    let one = signed("one")?;
+    stage.reconcile("GitRepository", UPSTREAM).await?;
+    delivery.deployed(&one, "one").await?;
+
+    delivery.push("unsigned").await?;
+    let says_why = |status: &GatedSourceStatus| {
+        status.conditions.iter().any(|it| {
+            (it.type_.as_str(), it.reason.as_str()) == ("Ready", "Serving")
+                && it.message.contains("nothing newer is seen")
+                && it.message.contains("signature")
+        })
+    };
+    let status = stage.source(APP, "to say why", says_why).await?;
+    ensure!(status.candidates.is_empty(), "{:?}", status.candidates);
+    delivery.heals("one").await?;
+
+    let two = signed("two")?;
+    stage.reconcile("GitRepository", UPSTREAM).await?;
     delivery.deployed(&two, "two").await
 }

@@ -95,6 +95,32 @@ impl Git {
         self.write(BRANCH, &Parent::Last, files)
     }
 
+    /// The same, signed with an SSH key, of which this is the file of the secret half.
+    ///
+    /// # Errors
+    ///
+    /// If Git refuses, or there is no `ssh-keygen`, with which it signs.
+    pub fn commit_signed(&self, key: &Path, files: &[(&str, &str)]) -> Result<String> {
+        let unsigned = self.write(BRANCH, &Parent::Last, files)?;
+        let mut sign = self.in_repository();
+        for who in ["AUTHOR", "COMMITTER"] {
+            sign.env(format!("GIT_{who}_NAME"), "Test")
+                .env(format!("GIT_{who}_EMAIL"), "test@example.com");
+        }
+        sign.args(["-c", "gpg.format=ssh", "commit-tree", "-m", "Change"])
+            .arg(format!("-S{}", key.display()))
+            .arg(format!("{unsigned}^{{tree}}"));
+        // What the unsigned one goes on from: nothing, if it is the first.
+        let mut parents = self.in_repository();
+        let parents = output(parents.args(["rev-parse", &format!("{unsigned}^@")]), b"")?;
+        for parent in String::from_utf8(parents.stdout)?.lines() {
+            sign.args(["-p", parent]);
+        }
+        let commit = String::from_utf8(output(&mut sign, b"")?.stdout)?;
+        self.reset(commit.trim())?;
+        Ok(commit.trim().to_owned())
+    }
+
     /// The same on another branch: one that is new begins empty.
     ///
     /// # Errors
