@@ -18,13 +18,14 @@ use super::stage::{DEADLINE, LAST, OFFICE_HOURS, Stage};
 use super::told;
 
 /// A file that records go into.
-struct Log {
+pub struct Log {
     path: PathBuf,
     _folder: TempDir,
 }
 
 impl Log {
-    fn new() -> Result<Self> {
+    /// An empty one.
+    pub fn new() -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("audit.log");
         Ok(Self {
@@ -33,12 +34,13 @@ impl Log {
         })
     }
 
-    fn settings(&self, stage: &Stage) -> Result<Settings> {
+    /// The settings of a controller that writes it.
+    pub fn settings(&self, stage: &Stage) -> Result<Settings> {
         settings(stage, &self.path)
     }
 
     /// The records. Each line has to be all that it says and nothing that its form does not know.
-    fn records(&self) -> Result<Vec<Record>> {
+    pub fn records(&self) -> Result<Vec<Record>> {
         let text = fs::read_to_string(&self.path).unwrap_or_default();
         let read = |line: &str| {
             let record: Record = serde_json::from_str(line).with_context(|| line.to_owned())?;
@@ -91,7 +93,8 @@ impl Log {
     }
 }
 
-fn settings(stage: &Stage, path: &Path) -> Result<Settings> {
+/// The settings of a controller that writes its log there.
+pub fn settings(stage: &Stage, path: &Path) -> Result<Settings> {
     let mut settings = stage.settings();
     settings.trust_unverified_identity = true;
     let path = path.to_str().context("no text")?;

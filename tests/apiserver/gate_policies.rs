@@ -22,21 +22,22 @@ const NOON: &str = "2026-11-20T12:00:00Z";
 /// everything else.
 const ONLY: &str = "sluice.dev/only";
 
-fn all_namespaces(settings: &mut Settings) {
+/// The settings of a controller of all namespaces that writes to what carries [`ONLY`].
+pub fn all_namespaces(settings: &mut Settings) {
     settings.watch_all_namespaces = true;
     settings.watch_label_selector = Some(format!("{ONLY}={}", settings.runtime_namespace));
 }
 
 /// A policy of the test's own, with the name of its namespace. Dropped, it stays: it selects no
 /// other namespace.
-struct Policy {
+pub struct Policy {
     policies: Api<GatePolicy>,
     name: String,
 }
 
 impl Policy {
     /// Names the gate `freeze`, for whom `whom` says.
-    async fn create(stage: &Stage, whom: Value) -> Result<Self> {
+    pub async fn create(stage: &Stage, whom: Value) -> Result<Self> {
         let policy = Self {
             policies: Api::all(stage.client()),
             name: stage.namespace().to_owned(),
@@ -60,7 +61,18 @@ impl Policy {
         Ok(())
     }
 
-    async fn delete(self) -> Result<()> {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The labels of whatever the same controller writes to.
+    pub fn labels(&self) -> Value {
+        json!({ONLY: self.name})
+    }
+
+    /// It is gone.
+    pub async fn delete(self) -> Result<()> {
         self.policies
             .delete(&self.name, &Default::default())
             .await?;
@@ -88,11 +100,12 @@ impl Policy {
 }
 
 /// This namespace alone.
-fn here(stage: &Stage) -> Value {
+pub fn here(stage: &Stage) -> Value {
     json!({"matchLabels": {"kubernetes.io/metadata.name": stage.namespace()}})
 }
 
-fn freeze(default: &str) -> String {
+/// The gate that the policy names.
+pub fn freeze(default: &str) -> String {
     format!(
         "{{apiVersion: sluice.dev/v1alpha1, kind: Gate, metadata: {{name: freeze}}, \
          spec: {{default: {default}}}}}"

@@ -2,6 +2,9 @@
 //! would write, the tests write. The real Flux has tests of its own.
 
 mod scene;
+mod sharing;
+mod strays;
+mod told;
 
 use anyhow::{Context, Result, ensure};
 use axum::http::{Method, StatusCode};

@@ -17,27 +17,27 @@ use super::stage::{AHEAD, DEADLINE, Stage, dated, gate, soon};
 use super::told;
 
 /// Leaders that are given up after seconds, and not because two cores are busy for one.
-const SHORT: [&str; 4] = [
+pub const SHORT: [&str; 4] = [
     "--enable-leader-election",
     "--leader-election-lease-duration=6s",
     "--leader-election-renew-deadline=5s",
     "--leader-election-retry-period=500ms",
 ];
 
-async fn replica(stage: &Stage, name: &str, flags: &[&str]) -> Result<Process> {
+pub async fn replica(stage: &Stage, name: &str, flags: &[&str]) -> Result<Process> {
     let process = Process::start(stage.cluster().kubeconfig(), stage.namespace(), name, flags);
     process.await
 }
 
 /// Waits until the replica says that it leads, or that it does not any more.
-async fn leads(process: &Process, leads: bool) -> Result<()> {
+pub async fn leads(process: &Process, leads: bool) -> Result<()> {
     let changed = |line: &Value| line["leads"] == leads;
     process.logged("leadership to change", changed).await?;
     Ok(())
 }
 
 /// Waits until the replica knows everything.
-async fn is_ready(process: &Process) -> Result<()> {
+pub async fn is_ready(process: &Process) -> Result<()> {
     let ready = |line: &Value| line["message"] == "every cache has synced";
     process.logged("the caches to sync", ready).await?;
     Ok(())

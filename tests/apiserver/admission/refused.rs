@@ -9,6 +9,7 @@ use sluice_tests::{Namespace, shared};
 use super::{ask, object};
 
 mod objects;
+mod sources;
 
 /// A mistake: the spec in YAML, the field that the API server names, words that it says, and the
 /// field that lint names. `=` stands for the same field.
@@ -284,11 +285,14 @@ async fn what_is_null_is_absent() -> Result<()> {
 #[tokio::test]
 async fn names_that_fit_no_label_are_refused() -> Result<()> {
     let judge = Judge::new().await?;
-    for kind in ["Gate", "Gatekeeper"] {
-        let mut long = object(kind, "{manual: {state: open}}")?;
-        if kind == "Gate" {
-            long = object(kind, "{}")?;
-        }
+    let source =
+        "{sourceRef: {kind: Bucket, name: a}, strategy: artifact, gates: {refs: [{name: a}]}}";
+    for (kind, spec) in [
+        ("Gate", "{}"),
+        ("Gatekeeper", "{manual: {state: open}}"),
+        ("GatedSource", source),
+    ] {
+        let mut long = object(kind, spec)?;
         long["metadata"]["name"] = "a".repeat(64).into();
         let mistake = ("", "", "so that it fits a label", "metadata.name");
         judge.refuses("", long.clone(), &mistake).await?;

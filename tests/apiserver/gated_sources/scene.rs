@@ -195,7 +195,12 @@ impl Scene {
 
     /// The object of the child's name.
     pub async fn child(&self) -> Result<Option<FluxObject>> {
-        Ok(self.flux(GIT).get_opt("app").await?)
+        self.object(GIT, "app").await
+    }
+
+    /// An object of Flux, if it is there.
+    pub async fn object(&self, kind: FluxKind, name: &str) -> Result<Option<FluxObject>> {
+        Ok(self.flux(kind).get_opt(name).await?)
     }
 
     /// Waits until the child is pinned to a commit.
