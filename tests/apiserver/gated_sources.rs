@@ -1,6 +1,7 @@
 //! Gated sources on the real API server, with Flux's kinds and without Flux: what source-controller
 //! would write, the tests write. The real Flux has tests of its own.
 
+mod asked;
 mod scene;
 mod sharing;
 mod strays;

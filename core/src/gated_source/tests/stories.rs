@@ -196,6 +196,8 @@ fn a_request_is_handed_on_to_the_child() {
         play.ours().last_handled_reconcile_at.as_deref(),
         Some("now")
     );
+    let annotations = play.child.unwrap().metadata.annotations.unwrap();
+    assert_eq!(annotations[crate::report::REQUESTED_AT], "now");
 }
 
 #[test]
