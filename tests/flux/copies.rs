@@ -134,6 +134,40 @@ async fn only_what_is_out_or_waits_is_kept() -> Result<()> {
     .await
 }
 
+/// With its child goes the copy, where that is what somebody asked for.
+#[tokio::test]
+async fn a_copy_goes_with_its_gated_source_where_the_policy_says_so() -> Result<()> {
+    let stage = Stage::new("gone", NOW).await?;
+    let git = Git::serve().await?;
+    let one = git.commit(&[("app.yaml", &app(APP, "one"))])?;
+    stage.git_repository(UPSTREAM, &git).await?;
+    stage.keep(GATE, OPEN).await?;
+    let with = json!({"strategy": "artifact", "deletionPolicy": "Delete"});
+    stage.gate_source(APP, with).await?;
+    let folder = tempfile::tempdir()?;
+    let controller = stage.start_with(storing(&stage, &folder)?).await?;
+    stage.serves(APP, &Git::revision(&one)).await?;
+    keeps(&controller, &folder, 1).await?;
+    let gone = DeleteParams::default();
+    stage.gated().delete(APP, &gone).await?;
+    let children = stage.api("ExternalArtifact")?;
+    poll(DEADLINE, "both to be gone", async || {
+        let left = (
+            children.get_opt(APP).await?,
+            stage.gated().get_opt(APP).await?,
+        );
+        ensure!(left.0.is_none() && left.1.is_none(), "{left:?}");
+        Ok(())
+    })
+    .await?;
+    stage.settle().await?;
+    stage.set("2026-11-19T12:02:00Z");
+    keeps(&controller, &folder, 0).await?;
+    // The source is somebody else's.
+    stage.reconcile("GitRepository", UPSTREAM).await?;
+    Ok(())
+}
+
 /// Waits until so many artifacts are stored.
 async fn keeps(controller: &InProcess, folder: &TempDir, count: usize) -> Result<()> {
     let what = format!("{count} artifacts to be stored");

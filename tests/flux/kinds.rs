@@ -1,6 +1,7 @@
 //! Sources of other kinds than Git, and other strategies than pinning.
 
 use anyhow::{Context, Result, ensure};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use sluice_tests::flux::{Charts, Git};
 
@@ -147,5 +148,64 @@ async fn a_source_is_suspended_while_the_gate_is_closed() -> Result<()> {
         .find(|it| it.type_ == "Bypassed");
     let message = message.context("it is gone")?.message;
     ensure!(message.contains("direct"), "{message}");
+    Ok(())
+}
+
+/// All sources with a label stand still together, whatever else is in the namespace, and go on together.
+#[tokio::test]
+async fn sources_are_suspended_by_their_labels() -> Result<()> {
+    let stage = Stage::new("labels", NOW).await?;
+    let git = Git::serve().await?;
+    let commit = |word: &str| {
+        let files = [("one", "one"), ("two", "two"), ("free", "free")]
+            .map(|(folder, name)| (format!("{folder}/app.yaml"), app(name, word)));
+        let files = files
+            .each_ref()
+            .map(|(path, text)| (path.as_str(), text.as_str()));
+        git.commit(&files)
+    };
+    commit("before")?;
+    for name in ["one", "two", "free"] {
+        stage.git_repository(name, &git).await?;
+        let spec = json!({
+            "sourceRef": {"kind": "GitRepository", "name": name}, "path": name,
+            "interval": "1h", "retryInterval": "2s", "prune": true,
+            "targetNamespace": stage.namespace(),
+        });
+        stage.put("Kustomization", name, spec).await?;
+        stage.deployed(name, "before").await?;
+    }
+    let sources = stage.api("GitRepository")?;
+    let label = Patch::Merge(json!({"metadata": {"labels": {"tier": "front"}}}));
+    for name in ["one", "two"] {
+        sources.patch(name, &PatchParams::default(), &label).await?;
+    }
+    stage.keep(GATE, CLOSED).await?;
+    let selector = json!({"kind": "GitRepository", "matchLabels": {"tier": "front"}});
+    let with = json!({"sourceRef": null, "selector": selector, "strategy": "suspend"});
+    stage.gate_source(APP, with).await?;
+    let _controller = stage.start().await?;
+    let message = stage.holds(APP, "Ready", "True", "Holding").await?;
+    ensure!(message.contains("2 of 2"), "{message}");
+    for name in ["one", "two"] {
+        let is_suspended = |object: &Value| object["spec"]["suspend"] == true;
+        stage
+            .object("GitRepository", name, "to be suspended", is_suspended)
+            .await?;
+    }
+    commit("after")?;
+    stage.reconcile("GitRepository", "free").await?;
+    stage.deployed("free", "after").await?;
+    for name in ["one", "two"] {
+        // What is out goes on being mended.
+        stage.lose(name).await?;
+        stage.reconcile("Kustomization", name).await?;
+        stage.deployed(name, "before").await?;
+    }
+    stage.keep(GATE, OPEN).await?;
+    for name in ["one", "two"] {
+        stage.deployed(name, "after").await?;
+    }
+    stage.holds(APP, "Ready", "True", "Released").await?;
     Ok(())
 }
