@@ -2,6 +2,7 @@
 //! would write, the tests write. The real Flux has tests of its own.
 
 mod asked;
+mod faults;
 mod scene;
 mod sharing;
 mod strays;
