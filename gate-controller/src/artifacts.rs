@@ -79,8 +79,8 @@ pub enum State {
     Verifying,
     /// Nobody has fetched it.
     Absent,
-    /// It is being fetched.
-    Fetching,
+    /// It is being fetched, perhaps after a fetch that came to nothing.
+    Fetching(Option<Failure>),
     /// The last fetch came to nothing. Another begins when it is asked for.
     Failed(Failure),
     /// It is there, its digest verified.
@@ -217,7 +217,7 @@ impl Store {
             State::NotReady
             | State::Verifying
             | State::Absent
-            | State::Fetching
+            | State::Fetching(_)
             | State::Failed(_) => None,
         }
     }

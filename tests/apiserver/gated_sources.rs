@@ -7,6 +7,7 @@ mod scene;
 mod sharing;
 mod strays;
 mod told;
+mod trouble;
 
 use anyhow::{Context, Result, ensure};
 use axum::http::{Method, StatusCode};

@@ -1,10 +1,16 @@
 //! That Flux runs here as it does elsewhere: what all other tests here stand on.
 
 use anyhow::{Result, ensure};
+use kube::Api;
+use kube::api::DynamicObject;
 use serde_json::json;
-use sluice_tests::flux::{Bucket, Charts, Git, Inbox};
+use sluice_tests::flux::{Bucket, Charts, Flux, Git, Inbox, Programs, Reach};
+use sluice_tests::helm::Release;
+use sluice_tests::progress::Stderr;
+use sluice_tests::stage::Stage as PlainStage;
+use sluice_tests::{installation, poll};
 
-use crate::stage::{NOW, Stage, app};
+use crate::stage::{DEADLINE, NOW, Stage, app, resource};
 
 #[tokio::test]
 async fn a_commit_is_fetched_and_applied_and_drift_is_mended() -> Result<()> {
@@ -145,5 +151,46 @@ async fn an_event_is_delivered() -> Result<()> {
     assert_eq!(event["involvedObject"]["namespace"], stage.namespace());
     assert_eq!(event["reportingController"], "source-controller");
     assert_eq!(event["metadata"]["revision"], Git::revision(&one));
+    Ok(())
+}
+
+/// Flux that keeps one namespace, as beside other tests on a cluster of one's own, leaves the others
+/// alone.
+#[tokio::test]
+async fn flux_may_keep_one_namespace() -> Result<()> {
+    let programs = Programs::ensure(&Stderr::new())?;
+    let (plane, _) = installation::start(&Release::default(), "").await?;
+    let kept = PlainStage::on(plane.cluster(), "kept", NOW).await?;
+    let other = PlainStage::on(plane.cluster(), "other", NOW).await?;
+    let reach = Reach::Namespace(kept.namespace());
+    let flux = Flux::start(&programs, plane.cluster(), reach).await?;
+    let git = Git::serve().await?;
+    let one = git.commit(&[("app.yaml", &app("app", "one"))])?;
+    let resource = resource("GitRepository")?;
+    let object = json!({
+        "apiVersion": resource.api_version, "kind": "GitRepository", "metadata": {"name": "app"},
+        "spec": {"url": git.url(), "interval": "1h", "ref": {"branch": "main"}},
+    });
+    // The other one is there first.
+    for stage in [&other, &kept] {
+        stage.apply(&object.to_string()).await?;
+    }
+    let sources = |stage: &PlainStage| {
+        Api::<DynamicObject>::namespaced_with(stage.client(), stage.namespace(), &resource)
+    };
+    poll(DEADLINE, "the commit to be fetched", async || {
+        let fetched = sources(&kept).get("app").await?.data;
+        let revision = &fetched["status"]["artifact"]["revision"];
+        ensure!(*revision == Git::revision(&one), "{fetched}");
+        Ok(())
+    })
+    .await?;
+    let untouched = sources(&other).get("app").await?;
+    ensure!(untouched.metadata.finalizers.is_none(), "{untouched:?}");
+    ensure!(
+        untouched.data["status"]["artifact"].is_null(),
+        "{untouched:?}"
+    );
+    drop(flux);
     Ok(())
 }

@@ -25,8 +25,8 @@ pub(super) struct Index(HashMap<ObjectKey, BTreeMap<Digest, Entry>>);
 enum Entry {
     /// It lay there at the start, and has not been read yet. Since when it is not needed any more.
     Unverified(Option<Timestamp>),
-    /// Until its token is cancelled, with so many failures before.
-    Fetching(CancellationToken, u32),
+    /// Until its token is cancelled, after this failure.
+    Fetching(CancellationToken, Option<Failure>),
     Failed(Failure),
     Stored(Kept),
 }
@@ -99,7 +99,7 @@ impl Index {
         match entry {
             None => State::Absent,
             Some(Entry::Unverified(_)) => State::Verifying,
-            Some(Entry::Fetching(..)) => State::Fetching,
+            Some(Entry::Fetching(_, before)) => State::Fetching(before.clone()),
             Some(Entry::Failed(failure)) => State::Failed(failure.clone()),
             Some(Entry::Stored(kept)) => State::Stored(Stored {
                 path: place::path(key, digest),
@@ -119,12 +119,12 @@ impl Index {
         token: CancellationToken,
     ) -> bool {
         let entries = self.0.entry(key.clone()).or_default();
-        let failures = match entries.get(digest) {
+        let before = match entries.get(digest) {
             Some(Entry::Stored(_) | Entry::Unverified(_) | Entry::Fetching(..)) => return false,
-            Some(Entry::Failed(failure)) => failure.failures,
-            None => 0,
+            Some(Entry::Failed(failure)) => Some(failure.clone()),
+            None => None,
         };
-        entries.insert(digest.clone(), Entry::Fetching(token, failures));
+        entries.insert(digest.clone(), Entry::Fetching(token, before));
         true
     }
 
@@ -135,8 +135,11 @@ impl Index {
             return;
         };
         let before = match entry {
-            Entry::Fetching(_, before) => *before,
-            Entry::Failed(_) | Entry::Stored(_) | Entry::Unverified(_) => 0,
+            Entry::Fetching(_, Some(before)) => before.failures,
+            Entry::Fetching(_, None)
+            | Entry::Failed(_)
+            | Entry::Stored(_)
+            | Entry::Unverified(_) => 0,
         };
         *entry = match fetched {
             Ok((size, at)) => Entry::Stored(Kept {
@@ -371,6 +374,14 @@ mod tests {
         let mut index = Index::default();
         for count in 1..=3 {
             assert!(index.begin(&key(), &digest('a'), CancellationToken::new()));
+            // What it failed by is known until it comes to something.
+            let State::Fetching(before) = index.state(&key(), &digest('a')) else {
+                panic!("it is not fetched");
+            };
+            assert_eq!(
+                before.map_or(0, |before| i64::from(before.failures)),
+                count - 1
+            );
             let failed = Err(("status 500".to_owned(), at(count)));
             index.settle(&key(), &digest('a'), failed);
             let State::Failed(failure) = index.state(&key(), &digest('a')) else {

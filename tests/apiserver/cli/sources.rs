@@ -29,6 +29,11 @@ metadata: {name: listed}
 spec: {gatekeepers: [{name: listed}]}
 ---
 apiVersion: sluice.dev/v1alpha1
+kind: Gate
+metadata: {name: always}
+spec: {default: open}
+---
+apiVersion: sluice.dev/v1alpha1
 kind: Gatekeeper
 metadata: {name: people}
 spec: {approval: {required: 1, validFor: 24h}}
@@ -46,7 +51,7 @@ metadata: {name: app}
 spec:
   sourceRef: {kind: GitRepository, name: app}
   target: {name: app-gated}
-  gates: {refs: [{name: listed}]}
+  gates: {refs: [{name: listed}, {name: always}]}
 ---
 apiVersion: sluice.dev/v1alpha1
 kind: GatedSource
@@ -174,9 +179,14 @@ async fn why_tells_what_the_gates_say_now_of_each_candidate() -> Result<()> {
         "main@sha1:333333333333 since Fri 2026-11-20 18:30 UTC is not allowed",
         "Bypassed (UpstreamInUse): Kustomization team/other uses GitRepository app itself",
         "/listed is Closed for main@sha1:3333333333333333333333333333333333333333",
+        "before it: main@sha1:222222222222 is allowed",
+        "/listed is Open for main@sha1:2222222222222222222222222222222222222222",
     ] {
         ensure!(why.out.contains(part), "{part}: {}", why.out);
     }
+    // What says the same of both is told once.
+    let times = why.out.matches("/always is Open").count();
+    ensure!(times == 1, "{}", why.out);
     let quiet = says(
         &stage,
         "admin",

@@ -113,6 +113,7 @@ pub(super) fn plan(wish: &Wish, around: &Around) -> Result<Attempt> {
     if let Some(why) = unpinnable(kind, &upstream.spec).filter(|_| strategy == Strategy::Pin) {
         bail!("{who} uses {}, which {why}", used.called());
     }
+    in_a_registry(&used, upstream, &who)?;
     let known = find(wish, &used, kind, consumer, sources);
     let name = match (known, &wish.name) {
         (Some(known), _) => known.name_any(),
@@ -213,6 +214,34 @@ fn gated(used: &Used, who: &str) -> Result<(SourceKind, Strategy)> {
         ),
         _ => bail!("{who} uses {}, which cannot be gated", used.called()),
     }
+}
+
+/// A HelmRepository of the type oci stands for a registry, where a version is a tag that may move.
+///
+/// # Errors
+/// It is one.
+fn in_a_registry(used: &Used, upstream: &FluxObject, who: &str) -> Result<()> {
+    let text = |field: &str| upstream.spec.get(field).and_then(Value::as_str);
+    let How::Chart(spec) = &used.how else {
+        return Ok(());
+    };
+    if text("type") != Some("oci") {
+        return Ok(());
+    }
+    let field = |name: &str| spec.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (chart, url) = (field("chart"), text("url").unwrap_or_default());
+    let reference = match field("version") {
+        "" => "ref: {semver: \"*\"}".to_owned(),
+        version => format!("ref: {{semver: \"{version}\"}}"),
+    };
+    bail!(
+        "{who} takes its chart from {}, which is of type oci: there a version is a tag that may \
+         move, and an OCIRepository is pinned by digest. Write an OCIRepository with `url: {}/{chart}` \
+         and `{reference}`, let the HelmRelease name it by chartRef in place of chart, and adopt it \
+         again",
+        used.called(),
+        url.trim_end_matches('/')
+    )
 }
 
 /// The GatedSource that does already what is wanted.

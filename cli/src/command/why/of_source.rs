@@ -12,7 +12,7 @@ use sluice_core::simulate::Key;
 use sluice_core::{Now, Question, words};
 use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{Admitted, Candidate, Origin, Strategy, marks};
-use sluice_crds::{Decision, GatedSource, GatedSourceStatus, State};
+use sluice_crds::{CheckedGate, Decision, GatedSource, GatedSourceStatus, State};
 
 use super::super::source::{self, short};
 use crate::cluster::{self, Connection, Seen, explain_flux};
@@ -67,7 +67,8 @@ pub(super) async fn around(connection: &Connection, source: &GatedSource) -> Vec
     around
 }
 
-/// Everything about it, and the tree of each gate that what waits has to pass.
+/// Everything about it, and the trees of the gates that hold back what is newest, or let it out; then
+/// of what goes out before it, if that is another one.
 pub(super) fn told(seen: &Seen, source: &GatedSource, around: &[Around], now: Now) -> String {
     let status = source.status.clone().unwrap_or_default();
     let newest = status.candidates.last();
@@ -78,11 +79,52 @@ pub(super) fn told(seen: &Seen, source: &GatedSource, around: &[Around], now: No
     let name = format!("{KIND} {}", Key::of(&source.metadata));
     let mut text = head(&name, source, newest, &decision);
     text += &explain::branches(&branches(seen, source, &status, around, now));
+    text += &trees(seen, &decision, None, now);
+    if let Some((candidate, next)) = next(seen, source, &status, now)
+        && Some(candidate) != newest
+    {
+        text += &explain::sum(&format!("before it: {}", short(&candidate.revision)), &next);
+        text += &trees(seen, &next, Some(&decision), now);
+    }
+    text
+}
+
+/// What goes out next, with what its gates say: the newest candidate that they admit now, or the one
+/// that `spec.revision` asks for.
+fn next<'s>(
+    seen: &Seen,
+    source: &GatedSource,
+    status: &'s GatedSourceStatus,
+    now: Now,
+) -> Option<(&'s Candidate, Decision)> {
+    let asked = source.spec.revision.as_deref();
+    let asked = asked.and_then(|text| Revision::parse(text).ok());
+    let is_asked = |candidate: &&Candidate| {
+        let is =
+            |asked: &Revision| Revision::parse(&candidate.revision).is_ok_and(|it| asked.is(&it));
+        asked.as_ref().is_none_or(is)
+    };
+    let known = status.candidates.iter().rev().filter(is_asked);
+    let mut known = known.map(|it| (it, source::decide(seen, source, it, now)));
+    known.find(|(_, decision)| decision.allowed || asked.is_some())
+}
+
+/// The trees of the gates that were checked, each once; where they say the same of `told` as well,
+/// they have been shown with that.
+fn trees(seen: &Seen, decision: &Decision, told: Option<&Decision>, now: Now) -> String {
     let revision = decision.subject.revision.as_deref();
     let revision = revision.and_then(|text| Revision::parse(text).ok());
     let question = Question::new(now, revision.as_ref());
+    let known = told.map_or(&[][..], |told| &told.checked);
+    let is_known = |checked: &CheckedGate| {
+        let mut known = known.iter();
+        known.any(|it| {
+            (&it.gate, it.state, &it.message) == (&checked.gate, checked.state, &checked.message)
+        })
+    };
+    let mut text = String::new();
     let mut shown: Vec<&str> = Vec::new();
-    for checked in &decision.checked {
+    for checked in decision.checked.iter().filter(|checked| !is_known(checked)) {
         let Some((namespace, name)) = checked.gate.split_once('/') else {
             continue;
         };

@@ -105,7 +105,7 @@ async fn two_who_want_the_same_wait_for_one() {
     let upstream = Upstream::new(Reply::Held(content, Arc::clone(&released))).await;
     let asking = (0..20).map(async |_| house.store.fetch(&key(), &digest, &upstream.url));
     for state in join_all(asking).await {
-        assert_eq!(state, State::Fetching);
+        assert_eq!(state, State::Fetching(None));
     }
     until(|| upstream.requests() == 1).await;
     released.notify_one();

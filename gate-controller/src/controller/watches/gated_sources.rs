@@ -19,7 +19,12 @@ pub(super) async fn follow(parts: Parts) {
     if let Some(store) = &parts.artifacts {
         let (waker, this) = (parts.waker(), Arc::downgrade(store));
         store.follow(move |news| {
-            if let (News::Ready, Some(store)) = (news, this.upgrade()) {
+            if let (News::Changed | News::Ready, Some(store)) = (news, this.upgrade()) {
+                // Copies whose GatedSource went while nobody was here belong to nobody: what they are
+                // kept for has to be known, though nobody else wants to know.
+                if !store.keys().is_empty() {
+                    waker.world.flux.want();
+                }
                 tidy(&waker.world, &store);
             }
             waker.artifacts(news);
@@ -36,6 +41,11 @@ pub(super) async fn follow(parts: Parts) {
                 parts.tidy();
             }
             Some(_) if is_known(&change) => {}
+            Some(_) if is_changed(&change) => {
+                // A child may have another name now.
+                parts.tidy();
+                waker.gated_source(change.key);
+            }
             Some(_) => waker.gated_source(change.key),
         }
     };
@@ -52,6 +62,13 @@ fn is_known<K: Resource>(change: &Change<'_, K>) -> bool {
     let version = |seen: Option<&Seen<K>>| seen?.object()?.meta().resource_version.clone();
     let before = version(change.before);
     before.is_some() && before == version(change.now)
+}
+
+/// Whether somebody has changed its spec.
+fn is_changed<K: Resource>(change: &Change<'_, K>) -> bool {
+    let generation = |seen: Option<&Seen<K>>| seen?.object()?.meta().generation;
+    let before = generation(change.before);
+    before.is_some() && before != generation(change.now)
 }
 
 /// Follows a kind of Flux once somebody wants to know. As soon as the API server has said what there

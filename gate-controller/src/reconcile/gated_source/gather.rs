@@ -91,8 +91,10 @@ pub(super) fn is_known(context: &Context, object: &GatedSource) -> bool {
     let mut kinds = named
         .chain(selected)
         .chain(consumers.map(FluxKind::Consumer));
+    let needs_store =
+        strategy == Strategy::Artifact && object.metadata.deletion_timestamp.is_none();
     kinds.all(|kind| context.world.flux.has_answered(kind))
-        && (strategy != Strategy::Artifact || stored::is_known(context))
+        && (!needs_store || stored::is_known(context))
 }
 
 /// All of it, as it is at `now`.
@@ -147,8 +149,38 @@ fn sources(world: &World, key: &ObjectKey, object: &GatedSource) -> Vec<Source> 
     named.chain(selected).collect()
 }
 
+/// What stands for the sources of a kind that cannot be listed, so that it is told.
+fn unlisted(world: &World, key: &ObjectKey, selector: &SourceSelector) -> Option<Source> {
+    let namespace = &*key.namespace;
+    let nobody = KeyRef {
+        namespace,
+        name: "",
+    };
+    let upstream = world.flux.see(FluxKind::Source(selector.kind), nobody);
+    let labels = selector.match_labels.iter();
+    let labels: Vec<String> = labels
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    match upstream {
+        Sight::Here(_) | Sight::Missing => None,
+        Sight::NotInstalled | Sight::Unreadable(_) => Some(Source {
+            wanted: Wanted {
+                kind: selector.kind,
+                name: format!("with {}", labels.join(",")),
+                target: String::new(),
+                baseline: None,
+            },
+            upstream,
+            child: Sight::Missing,
+        }),
+    }
+}
+
 fn selected_by(world: &World, key: &ObjectKey, selector: &SourceSelector) -> Vec<Source> {
     let SourceSelector { kind, match_labels } = selector;
+    if let Some(unknown) = unlisted(world, key, selector) {
+        return vec![unknown];
+    }
     let is_selected = |place: &ObjectKey, object: &FluxObject| {
         let labels = object.labels();
         place.namespace == key.namespace

@@ -42,7 +42,7 @@ pub(super) fn verifying(
     now: Timestamp,
 ) -> Option<Timestamp> {
     let store = context.artifacts.as_ref()?;
-    if object.spec.strategy != Strategy::Artifact {
+    if object.spec.strategy != Strategy::Artifact || object.metadata.deletion_timestamp.is_some() {
         return None;
     }
     let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
@@ -70,9 +70,10 @@ impl gated_source::Store for Stored {
                 None => Holding::Fetching,
             },
             State::Verifying => Holding::Verifying,
-            State::Fetching => Holding::Fetching,
+            State::Fetching(None) => Holding::Fetching,
             State::Absent => Holding::Absent,
-            State::Failed(failure) => Holding::Failed(failure.why),
+            // One that is tried again has failed until it comes to something.
+            State::Failed(failure) | State::Fetching(Some(failure)) => Holding::Failed(failure.why),
             State::Stored(stored) => Holding::Stored(gated_source::Stored {
                 url: store.url_of(&stored),
                 path: stored.path,

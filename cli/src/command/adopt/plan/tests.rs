@@ -237,6 +237,18 @@ fn what_cannot_be_gated_is_refused_with_what_can() {
         refused(&around(release("app", &bucket)))
             .contains("cannot be read from an ExternalArtifact")
     );
+    let reference = json!({"kind": "HelmRepository", "name": "charts"});
+    let chart = json!({"chart": "app", "version": "1.x", "sourceRef": reference});
+    let mut registry = around(release("app", &json!({"chart": {"spec": chart}})));
+    let upstream = registry.upstream.as_mut().unwrap();
+    upstream.spec.insert("type".to_owned(), "oci".into());
+    let url = "oci://registry.example.com/charts/";
+    upstream.spec.insert("url".to_owned(), url.into());
+    let said = refused(&registry);
+    assert!(
+        said.contains("`url: oci://registry.example.com/charts/app` and `ref: {semver: \"1.x\"}`"),
+        "{said}"
+    );
     let reference = json!({"kind": "HelmChart", "name": "app"});
     let mut built = around(release("app", &json!({"chartRef": reference})));
     let files = json!({"kind": "GitRepository", "name": "repo"});
