@@ -17,12 +17,16 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
+use sluice_core::gated_source;
 use sluice_crds::Decision;
 use sluice_crds::audit::{Decided, Event};
+use sluice_crds::gated_source::Strategy;
 
 use crate::audit::Audit;
+use crate::cache::Seen;
 use crate::clock::Clock;
 use crate::events::Events;
+use crate::key::KeyRef;
 use crate::metrics::Counters;
 use crate::world::World;
 
@@ -179,7 +183,25 @@ impl Decisions {
 
     /// Everything that has a name and asked of late, and whether it waits.
     pub fn waiting(&self) -> Vec<Waiting> {
-        self.lock().waiting(self.clock.now())
+        let mut all = self.lock().waiting(self.clock.now());
+        all.retain_mut(|asked| asked.kind != gated_source::KIND || self.is_current(asked));
+        all
+    }
+
+    /// A gated source asks while something is new. Once its source has gone back to what is out it
+    /// asks no more, and does not wait any more either. Returns false where it is gone.
+    fn is_current(&self, asked: &mut Waiting) -> bool {
+        let key = KeyRef {
+            namespace: &asked.namespace,
+            name: &asked.name,
+        };
+        let seen = self.world.gated_sources.get(key);
+        if let Some(object) = seen.as_ref().and_then(Seen::object) {
+            let status = object.status.as_ref();
+            asked.waits &= object.spec.strategy == Strategy::Suspend
+                || status.is_some_and(|status| status.pending.is_some());
+        }
+        seen.is_some()
     }
 
     /// Forgets what nobody asks any more, and tells what was counted, now and then. It never ends.

@@ -183,6 +183,45 @@ async fn what_waits_is_shown_until_it_goes_on_or_is_forgotten() {
     assert_eq!(waiting(), []);
 }
 
+/// A gated source that asks no more, since its source is back at what is out or since it is gone, waits
+/// no more.
+#[tokio::test]
+async fn a_gated_source_waits_while_something_is_pending() {
+    let desk = Desk::open(false);
+    let spec = |strategy: &str| {
+        serde_json::json!({
+            "sourceRef": {"kind": "GitRepository", "name": "upstream"},
+            "gates": {"refs": [{"name": "production"}]}, "strategy": strategy,
+        })
+    };
+    let is = |name: &str, version: &str, strategy: &str, status: serde_json::Value| {
+        let metadata = serde_json::json!({
+            "namespace": "apps", "name": name, "resourceVersion": version,
+        });
+        let spec = spec(strategy);
+        let object = serde_json::json!({"metadata": metadata, "spec": spec, "status": status});
+        let object: sluice_crds::GatedSource = serde_json::from_value(object).unwrap();
+        desk.decisions.world.gated_sources.put(Arc::new(object));
+    };
+    let waiting = || {
+        let all = desk.decisions.waiting().into_iter();
+        all.map(|it| (it.name, it.waits)).collect::<Vec<_>>()
+    };
+    let pending = serde_json::json!({"pending": {"revision": "r", "since": NOON}});
+    is("app", "1", "pin", pending);
+    is("still", "1", "suspend", serde_json::json!({}));
+    for name in ["app", "gone", "still"] {
+        let mut decision = decision(desk.clock.now(), false, "OutsideWindow");
+        decision.subject.kind = "GatedSource".to_owned();
+        decision.subject.name = Some(name.to_owned());
+        desk.decisions.tell(decision, None).await;
+    }
+    let shown = |name: &str, waits| (name.to_owned(), waits);
+    assert_eq!(waiting(), [shown("app", true), shown("still", true)]);
+    is("app", "2", "pin", serde_json::json!({}));
+    assert_eq!(waiting(), [shown("app", false), shown("still", true)]);
+}
+
 #[tokio::test]
 async fn what_was_counted_is_told_when_nothing_comes_after_it() {
     let desk = Arc::new(Desk::open(false));
