@@ -27,21 +27,29 @@ mod candidates;
 mod child;
 mod choice;
 mod conditions;
+mod considered;
 mod content;
 mod deletion;
 mod identity;
+mod objects;
 mod observed;
+mod obstacle;
+mod ready;
+mod report;
+mod served;
 mod spec;
 mod suspended;
 #[cfg(test)]
 mod tests;
 mod users;
 
-pub use admission::{Considered, consider, report};
 pub use candidates::MOST;
 pub use choice::subject;
 pub use conditions::{BLOCKED, BYPASSED, RECOVERABLE, SELF_GATED};
+pub use considered::{Considered, consider};
 pub use content::unpinnable;
+pub use obstacle::{Refused, refused};
+pub use report::report;
 pub use spec::{Times, Wanted, check, wanted};
 pub use users::{Carried, Used, carried, repository, uses};
 
@@ -125,6 +133,9 @@ pub struct Given<'a> {
     pub sources: Vec<Source<'a>>,
     /// Objects that bear this GatedSource's mark and are the child of no source of it.
     pub strays: Vec<(FluxKind, &'a FluxObject)>,
+    /// Sources that bear this GatedSource's mark of a suspension and that it does not hold: it no
+    /// longer names or selects them.
+    pub dropped: Vec<(SourceKind, &'a FluxObject)>,
     /// Whoever uses a source or a child, or is named by a baseline, or has brought what is [`Carried`].
     pub consumers: Vec<(ConsumerKind, &'a FluxObject)>,
     /// The gates, gatekeepers and the GatedSource itself, as far as Flux brought them.

@@ -380,6 +380,10 @@ pub struct Candidate {
     pub revision: String,
     /// When it was first seen.
     pub since: Time,
+    /// Whether the gates have held it back. Once they admit it, it waits for its turn (`spec.spread`);
+    /// what they never held back goes out at once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held: bool,
     /// What each source brought, in the order of the spec.
     #[schemars(length(max = 8))]
     pub parts: Vec<Part>,

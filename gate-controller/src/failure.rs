@@ -114,6 +114,16 @@ pub fn is_overtaken(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 409)
 }
 
+/// Whether the API server has answered, and refuses: until somebody changes something it will again.
+/// If it did not answer, nobody knows what has become of the request; and if the object is gone or
+/// another by now, that is no refusal.
+pub fn is_refusal(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(_))
+        && !passes(error)
+        && !is_gone(error)
+        && !is_overtaken(error)
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -132,6 +142,20 @@ mod tests {
     #[case::away(503, true)]
     fn some_failures_pass_by_themselves(#[case] code: u16, #[case] expected: bool) {
         assert_eq!(passes(&refused(code, "")), expected);
+    }
+
+    #[rstest]
+    #[case::no_right(403, true)]
+    #[case::invalid(422, true)]
+    #[case::gone(404, false)]
+    #[case::overtaken(409, false)]
+    #[case::too_many(429, false)]
+    #[case::broken(500, false)]
+    fn what_is_refused_is_told_from_what_is_tried_again_at_once(
+        #[case] code: u16,
+        #[case] expected: bool,
+    ) {
+        assert_eq!(is_refusal(&refused(code, "")), expected);
     }
 
     #[rstest]

@@ -11,11 +11,12 @@ mod trouble;
 
 use anyhow::{Context, Result, ensure};
 use axum::http::{Method, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
 use sluice_crds::flux::FluxKind;
 use sluice_crds::gated_source::SourceKind;
 use sluice_tests::poll;
 use sluice_tests::progress::Stderr;
+use sluice_tests::rights::rule;
 use sluice_tests::{Applier, Binaries, ControlPlane, Options};
 
 use crate::proxy::{Proxy, refusal};
@@ -189,6 +190,53 @@ async fn what_others_made_is_never_touched() -> Result<()> {
     Ok(())
 }
 
+/// The API server refuses the child. It is told, and not told again, and tried again.
+#[tokio::test]
+async fn a_child_that_may_not_be_written_is_told() -> Result<()> {
+    let scene = Scene::new("gated-refused").await?;
+    scene.gate("open").await?;
+    scene.upstream("main", &commit('a')).await?;
+    let user = format!("controller-of-{}", scene.stage.namespace());
+    let ours = rule("sluice.dev", &["*"], &["*"]);
+    let grant = async |rules: &[Value]| scene.stage.grant_rules("controller", &user, rules).await;
+    scene.may_read_all(&user).await?;
+    grant(std::slice::from_ref(&ours)).await?;
+    scene.gated(json!({})).await?;
+    let client = scene.stage.cluster().client_for(&user).await?;
+    let controller = scene.stage.start_in_real_time(client).await?;
+    let refused = scene.until("Stalled", "True", "WriteRefused").await?;
+    let said = message(&refused, "Ready");
+    for words in ["the GitRepository app", "cannot create", &user] {
+        assert!(said.contains(words), "{said}");
+    }
+    let status = refused.status.context("no status")?;
+    assert!(status.admitted.is_some(), "it is admitted all the same");
+    // It is tried again whenever something changes, and writes nothing.
+    let before = controller.writes(WRITES[0]).await?;
+    for _ in 0..3 {
+        let failures = controller.failures(WRITES[0]);
+        scene.touch("app-upstream").await?;
+        poll(DEADLINE, "another try", async || {
+            ensure!(controller.failures(WRITES[0]) > failures, "none");
+            Ok::<_, anyhow::Error>(())
+        })
+        .await?;
+    }
+    assert_eq!(controller.writes(WRITES[0]).await?, before);
+
+    let sources = rule(
+        "source.toolkit.fluxcd.io",
+        &["gitrepositories"],
+        &["create", "patch"],
+    );
+    grant(&[ours, sources]).await?;
+    scene.pinned(&commit('a')).await?;
+    let done = scene.until("Ready", "False", "Progressing").await?;
+    let conditions = done.status.context("no status")?.conditions;
+    assert!(conditions.iter().all(|it| it.type_ != "Stalled"));
+    scene.may_read_nothing().await
+}
+
 #[tokio::test]
 async fn children_go_with_it_where_the_policy_says_so() -> Result<()> {
     let scene = Scene::new("gated-delete").await?;
@@ -223,6 +271,55 @@ async fn sources_stand_still_while_the_gates_are_closed() -> Result<()> {
         .suspended(&[("one", true), ("two", true), ("theirs", true)])
         .await?;
     scene.gate("open").await?;
+    scene
+        .suspended(&[("one", false), ("two", false), ("theirs", true)])
+        .await
+}
+
+/// The gate stays closed; what others have suspended stays suspended.
+#[tokio::test]
+async fn what_is_held_no_longer_is_resumed() -> Result<()> {
+    let scene = Scene::new("gated-resumed").await?;
+    scene.gate("closed").await?;
+    let label = |value: Option<&str>| json!({"metadata": {"labels": {"tier": value}}});
+    for name in ["one", "two", "theirs"] {
+        scene.source(name, "main").await?;
+        scene.patch(GIT, name, &label(Some("front"))).await?;
+    }
+    scene
+        .patch(GIT, "theirs", &json!({"spec": {"suspend": true}}))
+        .await?;
+    let selector = json!({"kind": "GitRepository", "matchLabels": {"tier": "front"}});
+    let suspend = json!({"strategy": "suspend", "deletionPolicy": "Delete"});
+    let with = |field: &str, value| {
+        let mut spec = suspend.clone();
+        spec[field] = value;
+        spec
+    };
+    scene.gated_with(with("selector", selector)).await?;
+    let controller = scene.stage.start().await?;
+    scene
+        .suspended(&[("one", true), ("two", true), ("theirs", true)])
+        .await?;
+    // They lose the label.
+    for name in ["one", "theirs"] {
+        scene.patch(GIT, name, &label(None)).await?;
+    }
+    scene
+        .suspended(&[("one", false), ("two", true), ("theirs", true)])
+        .await?;
+    // Another one is named.
+    let named = |name: &str| with("sourceRef", json!({"kind": "GitRepository", "name": name}));
+    scene.gated_with(named("one")).await?;
+    scene
+        .suspended(&[("one", true), ("two", false), ("theirs", true)])
+        .await?;
+    // It is edited while nobody looks, and then deleted.
+    controller.stop().await;
+    scene.gated_with(named("two")).await?;
+    let (gone, controller) = tokio::join!(scene.delete_gated(), scene.stage.start());
+    gone?;
+    let _controller = controller?;
     scene
         .suspended(&[("one", false), ("two", false), ("theirs", true)])
         .await

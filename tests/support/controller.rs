@@ -115,6 +115,13 @@ impl InProcess {
         Ok(writes.get_or_create(&KindLabels { kind }).get())
     }
 
+    /// How many looks at objects of this kind have failed.
+    #[must_use]
+    pub fn failures(&self, kind: &'static str) -> u64 {
+        let failures = &self.controller.counters.failures;
+        failures.get_or_create(&KindLabels { kind }).get()
+    }
+
     /// How many events that were to be told to notification-controller came to this.
     #[must_use]
     pub fn notifications(&self, outcome: &'static str) -> u64 {

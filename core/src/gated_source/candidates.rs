@@ -44,6 +44,7 @@ pub(super) fn renew(
             kept.push(Candidate {
                 revision: summary(&parts),
                 since: time(now),
+                held: false,
                 parts,
             });
         }
@@ -82,6 +83,13 @@ fn republish(
         call(part, is_anew || former.len() > before);
     }
     former
+}
+
+/// Notes which of them the gates hold back now.
+pub(super) fn hold(candidates: &mut [Candidate], held: &[Candidate]) {
+    for candidate in candidates {
+        candidate.held |= held.iter().any(|it| it.parts == candidate.parts);
+    }
 }
 
 /// Whether a candidate is of the sources as they are written now. Of one that is not there nothing

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use sluice_crds::flux::{Artifact, FluxKind, FluxObject};
 use sluice_crds::gated_source::{AdmittedPart, ConsumerKind, SourceKind, Strategy, marks};
@@ -11,14 +11,12 @@ use sluice_crds::gated_source::{AdmittedPart, ConsumerKind, SourceKind, Strategy
 use super::identity::{is_other_file, is_same_pin};
 use super::observed::{condition, is_observed};
 use super::users::uses;
-use super::{Act, Child, Found, Given, Holding, Source, content, spec};
-use crate::report::{REQUESTED_AT, requested_at, time};
+use super::{Act, Child, Found, Given, Source, content, served, spec};
+use crate::report::{REQUESTED_AT, requested_at};
 use crate::revision::Revision;
 
 /// The label by which Flux's controllers share their work.
 const SHARD: &str = "sharding.fluxcd.io/key";
-/// Where the revision of whoever made an artifact is told (OCI's image specification).
-const ORIGIN_REVISION: &str = "org.opencontainers.image.revision";
 
 /// What a request begins with that is made because an artifact was lost.
 const MISSING: &str = "missing-";
@@ -51,11 +49,7 @@ pub(super) fn look(given: &Given<'_>, source: &Source<'_>, admitted: &AdmittedPa
     let called = format!("{} {}", kind.as_str(), source.wanted.target);
     let present = match &source.child {
         Found::Here(child) if !is_ours(given, child) => {
-            let message = format!(
-                "there is a {called} already that this GatedSource has not made; delete it, or \
-                 write another target"
-            );
-            return idle(Standing::Taken(message));
+            return idle(taken(given, source));
         }
         Found::Here(child) => Some(*child),
         Found::Missing => None,
@@ -70,11 +64,21 @@ pub(super) fn look(given: &Given<'_>, source: &Source<'_>, admitted: &AdmittedPa
     };
     match given.object.spec.strategy {
         Strategy::Pin | Strategy::Suspend => pinned(given, source, admitted, present, &called),
-        Strategy::Artifact => stored(given, source, admitted, present, &called),
+        Strategy::Artifact => served::look(given, source, admitted, present, &called),
     }
 }
 
-fn idle(standing: Standing) -> Look {
+/// The name that a child has, or is to have, is somebody else's.
+pub(super) fn taken(given: &Given<'_>, source: &Source<'_>) -> Standing {
+    let kind = source.wanted.child(given.object.spec.strategy).as_str();
+    Standing::Taken(format!(
+        "there is a {kind} {} already that this GatedSource has not made; delete it, or write \
+         another target",
+        source.wanted.target
+    ))
+}
+
+pub(super) fn idle(standing: Standing) -> Look {
     Look {
         standing,
         acts: Vec::new(),
@@ -222,7 +226,7 @@ fn asked(given: &Given<'_>, source: &Source<'_>, child: &FluxObject) -> Option<S
 }
 
 /// What makes the child what it has to be. None: it is.
-fn write(
+pub(super) fn write(
     given: &Given<'_>,
     source: &Source<'_>,
     kind: FluxKind,
@@ -256,119 +260,6 @@ fn write(
             before: present.cloned(),
         }))
     })
-}
-
-fn stored(
-    given: &Given<'_>,
-    source: &Source<'_>,
-    admitted: &AdmittedPart,
-    present: Option<&FluxObject>,
-    called: &str,
-) -> Look {
-    let mut acts = Vec::new();
-    let spec = of_external_artifact(given);
-    acts.extend(write(
-        given,
-        source,
-        FluxKind::ExternalArtifact,
-        spec,
-        present,
-        None,
-    ));
-    let stored = match given.holding(&source.wanted.target, admitted.digest.as_deref()) {
-        Holding::Stored(stored) => stored,
-        Holding::Off => {
-            let message = "this controller stores no artifacts: start it with --storage-path";
-            return Look {
-                standing: Standing::Fails("StorageDisabled".into(), message.into()),
-                acts,
-                lost: Some(message.into()),
-            };
-        }
-        Holding::Verifying => {
-            let revision = &admitted.revision;
-            return idle(Standing::Fetching(format!(
-                "the artifact of {revision} is stored here, and is verified before it is served, as \
-                 all are when a controller begins to lead"
-            )));
-        }
-        Holding::Absent | Holding::Fetching => {
-            let message = format!("the artifact of {} is not stored here", admitted.revision);
-            return Look {
-                standing: Standing::Fetching(message.clone()),
-                acts,
-                lost: Some(message),
-            };
-        }
-        Holding::Failed(why) => {
-            let message = format!("the artifact of {} cannot be had: {why}", admitted.revision);
-            return Look {
-                standing: Standing::Fails("FetchFailed".into(), message.clone()),
-                acts,
-                lost: Some(message),
-            };
-        }
-    };
-    let artifact = Artifact {
-        path: stored.path,
-        url: stored.url,
-        revision: admitted.revision.clone(),
-        digest: admitted.digest.clone(),
-        last_update_time: time(given.now.at),
-        size: i64::try_from(stored.size).ok(),
-        metadata: Some(BTreeMap::from([(
-            ORIGIN_REVISION.to_owned(),
-            admitted.revision.clone(),
-        )])),
-    };
-    let Some(child) = present else {
-        let standing = Standing::Fetching(format!("the {called} is being made"));
-        return Look {
-            standing,
-            acts,
-            lost: None,
-        };
-    };
-    let serves = child.status.artifact.as_ref().is_some_and(|now| {
-        let last_update_time = artifact.last_update_time.clone();
-        Artifact {
-            last_update_time,
-            ..now.clone()
-        } == artifact
-    });
-    let standing = if serves && is_ready(child) {
-        Standing::Serves
-    } else {
-        acts.push(Act::Serve {
-            artifact: Box::new(artifact),
-            before: Box::new(child.clone()),
-        });
-        Standing::Fetching(format!("the {called} is being written"))
-    };
-    Look {
-        standing,
-        acts,
-        lost: None,
-    }
-}
-
-/// Whether an ExternalArtifact says that it is ready, of its present spec. Its status has no
-/// generation of its own.
-fn is_ready(child: &FluxObject) -> bool {
-    condition(child, "Ready").is_some_and(|ready| {
-        ready.status == "True" && ready.observed_generation == child.metadata.generation
-    })
-}
-
-/// An ExternalArtifact says who makes it.
-fn of_external_artifact(given: &Given<'_>) -> Map<String, Value> {
-    let own = json!({
-        "apiVersion": format!("{}/v1alpha1", sluice_crds::GROUP),
-        "kind": super::KIND,
-        "name": given.object.metadata.name,
-        "namespace": given.object.metadata.namespace,
-    });
-    Map::from_iter([("sourceRef".to_owned(), own)])
 }
 
 /// The kinds that a consumer names sources by.

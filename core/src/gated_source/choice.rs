@@ -2,9 +2,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha256};
-use sluice_crds::gated_source::{Candidate, Part, Strategy};
+use sluice_crds::gated_source::{Admitted, Candidate, Part, Strategy};
 use sluice_crds::{Decision, GatedSource, GatedSourceStatus, Subject};
 
+use super::admission::of_candidate;
 use super::content::pinned;
 use super::identity::{is_out, is_same_pin};
 use super::{Given, Holding, KIND, Times};
@@ -22,10 +23,14 @@ pub(super) struct Choice {
     pub(super) candidate: Candidate,
     /// What the gates say.
     pub(super) decision: Decision,
+    /// What it comes to when it goes out, or why it cannot.
+    pub(super) out: Result<Admitted, String>,
     /// When it goes out if the gates still admit it then. None: now.
     pub(super) admit_at: Option<Timestamp>,
     /// Until when no other candidate may be admitted while nothing is seen to change.
     pub(super) next: Option<Timestamp>,
+    /// Those that the gates hold back.
+    pub(super) held: Vec<Candidate>,
 }
 
 /// What is to be asked for among what could go out.
@@ -94,6 +99,7 @@ fn asked_for(given: &Given<'_>, asked: &str) -> Option<Candidate> {
     Some(Candidate {
         revision: revision.to_string(),
         since: before.map_or_else(|| time(given.now.at), |pending| pending.since.clone()),
+        held: false,
         parts: vec![Part {
             kind: source.wanted.kind,
             name: source.wanted.name.clone(),
@@ -118,7 +124,7 @@ fn is_held(given: &Given<'_>, candidate: &Candidate) -> bool {
 pub(super) fn choose(given: &Given<'_>, candidates: &[Candidate], times: Times) -> Option<Choice> {
     let newest = candidates.last()?;
     let mut next: Option<Timestamp> = None;
-    let mut chosen = None;
+    let (mut chosen, mut held) = (None, Vec::new());
     for candidate in candidates.iter().rev() {
         let (admits, until) = rule(given, candidate);
         next = next.into_iter().chain(until).min();
@@ -126,16 +132,19 @@ pub(super) fn choose(given: &Given<'_>, candidates: &[Candidate], times: Times) 
             chosen = Some(candidate);
             break;
         }
+        held.push(candidate.clone());
     }
     let candidate = chosen.unwrap_or(newest).clone();
     let decision = decide(given, &candidate);
     let admit_at =
         chosen.and_then(|it| turn(given, it, decision.next.as_ref().map(|at| at.0), times));
     Some(Choice {
+        out: of_candidate(given, &candidate),
         candidate,
         decision,
         admit_at,
         next,
+        held,
     })
 }
 
@@ -196,26 +205,22 @@ pub fn subject(object: &GatedSource, revision: Option<&str>) -> Subject {
     }
 }
 
-/// When a candidate goes out that the gates admit. None: now. What came while they were open has no
-/// turn to wait for; what they held back until now has.
+/// When a candidate goes out that the gates admit. None: now. What they never held back has no turn
+/// to wait for, such as what came while they were open, however long it took to store it.
 fn turn(
     given: &Given<'_>,
     candidate: &Candidate,
     closes: Option<Timestamp>,
     times: Times,
 ) -> Option<Timestamp> {
-    let status = status(given)?;
     let now = given.now.at;
-    let waits = status
-        .pending
-        .as_ref()
+    let waits = status(given)
+        .and_then(|status| status.pending.as_ref())
         .and_then(|pending| pending.admit_at.as_ref());
     if let Some(at) = waits {
         return (at.0 > now).then_some(at.0);
     }
-    let was_held = (status.candidates.iter())
-        .any(|known| known.revision == candidate.revision && known.since == candidate.since);
-    if !was_held || times.spread.is_zero() {
+    if !candidate.held || times.spread.is_zero() {
         return None;
     }
     let open = closes.map_or(times.spread, |closes| closes.duration_since(now));

@@ -26,13 +26,16 @@ pub(super) fn going(given: &Given<'_>) -> Vec<Act> {
     if !is_held(given) {
         return Vec::new();
     }
-    let left = match (
-        given.object.spec.deletion_policy,
-        given.object.spec.strategy,
-    ) {
-        (DeletionPolicy::Orphan, _) => Vec::new(),
-        (DeletionPolicy::Delete, Strategy::Suspend) => suspended::course(given, true).acts,
-        (DeletionPolicy::Delete, Strategy::Pin | Strategy::Artifact) => children(given),
+    let left = match given.object.spec.deletion_policy {
+        DeletionPolicy::Orphan => Vec::new(),
+        DeletionPolicy::Delete => {
+            let mut left = match given.object.spec.strategy {
+                Strategy::Suspend => suspended::course(given, true).acts,
+                Strategy::Pin | Strategy::Artifact => children(given),
+            };
+            left.extend(suspended::dropped(given));
+            left
+        }
     };
     match left.is_empty() {
         true => vec![Act::Finalize(false)],

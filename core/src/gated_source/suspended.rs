@@ -26,21 +26,55 @@ pub(super) fn resumes(given: &Given<'_>) -> bool {
 }
 
 /// The gates whose answer depends on the revision, which a suspended source does not show.
-pub(super) fn choosy(decision: &Decision) -> Vec<&str> {
+fn choosy(decision: &Decision) -> Vec<String> {
     let checked = decision.checked.iter();
     let choosy = checked.filter(|checked| checked.state == State::Conditional);
-    choosy.map(|checked| checked.gate.as_str()).collect()
+    choosy.map(|checked| checked.gate.clone()).collect()
+}
+
+/// How the sources stand.
+pub(super) struct Sources {
+    /// How many stand still for us, when all is done.
+    pub(super) held: usize,
+    /// How many stand still for somebody else.
+    pub(super) others: usize,
+    /// How many there are.
+    pub(super) all: usize,
+    /// What cannot be held: why.
+    pub(super) troubles: Vec<String>,
+    /// The gates whose answer depends on the revision.
+    pub(super) choosy: Vec<String>,
+    /// Whether the gates are closed.
+    pub(super) waits: bool,
+}
+
+/// Suspends or resumes, as the gates say.
+pub(super) fn hold(
+    given: &Given<'_>,
+    decision: &Decision,
+    allowed: bool,
+    acts: &mut Vec<Act>,
+) -> Sources {
+    let choosy = choosy(decision);
+    // Fail closed: what depends on the revision holds everything back.
+    let course = course(given, allowed && choosy.is_empty());
+    acts.extend(course.acts);
+    Sources {
+        held: course.held,
+        others: course.others,
+        all: given.sources.len(),
+        troubles: course.troubles,
+        choosy,
+        waits: !allowed,
+    }
 }
 
 /// What becomes of the sources.
 pub(super) struct Course {
     pub(super) acts: Vec<Act>,
-    /// How many stand still for us, when all is done.
-    pub(super) held: usize,
-    /// How many stand still for somebody else.
-    pub(super) others: usize,
-    /// What cannot be held: why.
-    pub(super) troubles: Vec<String>,
+    held: usize,
+    others: usize,
+    troubles: Vec<String>,
 }
 
 /// Lets the sources go, or holds them.
@@ -72,12 +106,30 @@ pub(super) fn course(given: &Given<'_>, let_go: bool) -> Course {
     course
 }
 
+/// What was suspended and is held no longer is resumed. What somebody else suspends stays so, and
+/// whatever has lost the mark.
+pub(super) fn dropped(given: &Given<'_>) -> Vec<Act> {
+    let dropped = given.dropped.iter();
+    let ours = dropped.filter(|(_, object)| is_ours(given, object));
+    let resume = ours.map(|(kind, object)| Act::Suspend {
+        kind: *kind,
+        suspend: false,
+        before: Box::new((*object).clone()),
+    });
+    resume.collect()
+}
+
+/// Whether the mark says that this GatedSource has suspended it.
+fn is_ours(given: &Given<'_>, object: &FluxObject) -> bool {
+    let mark = object.metadata.annotations.as_ref();
+    let mark = mark.and_then(|all| all.get(marks::SUSPENDED_BY));
+    mark.is_some() && mark == given.object.metadata.name.as_ref()
+}
+
 impl Course {
     fn take(&mut self, given: &Given<'_>, source: &Source<'_>, object: &FluxObject, let_go: bool) {
         let is_suspended = object.spec.get("suspend") == Some(&true.into());
-        let mark = object.metadata.annotations.as_ref();
-        let mark = mark.and_then(|all| all.get(marks::SUSPENDED_BY));
-        let is_ours = mark.is_some() && mark == given.object.metadata.name.as_ref();
+        let is_ours = is_ours(given, object);
         let suspend = match (is_suspended, is_ours, let_go) {
             (_, true, true) => Some(false),
             (false, _, false) => Some(true),

@@ -22,6 +22,7 @@ mod kinds;
 mod measured;
 mod order;
 mod reasons;
+mod refused;
 mod stories;
 mod users;
 mod words;
@@ -45,6 +46,8 @@ struct Play {
     kind: SourceKind,
     upstream: Option<FluxObject>,
     child: Option<FluxObject>,
+    /// What it has suspended and does not hold any more.
+    dropped: Vec<FluxObject>,
     consumers: Vec<(ConsumerKind, FluxObject)>,
     carried: Vec<Carried>,
     held: BTreeMap<String, Holding>,
@@ -145,6 +148,7 @@ impl Play {
             kind: SourceKind::GitRepository,
             upstream: Some(git("upstream", &upstream_spec(), &revision('a'))),
             child: None,
+            dropped: Vec::new(),
             consumers: Vec::new(),
             carried: Vec::new(),
             held: BTreeMap::new(),
@@ -244,6 +248,7 @@ impl Play {
             object: &self.object,
             sources: sources.collect(),
             strays: Vec::new(),
+            dropped: self.dropped.iter().map(|it| (self.kind, it)).collect(),
             consumers: self
                 .consumers
                 .iter()
@@ -257,7 +262,7 @@ impl Play {
         let considered = consider(&given);
         let told = considered.decision().cloned();
         self.effects += usize::from(considered.takes_effect(&given));
-        let report = report(&given, considered, told.as_ref());
+        let report = report(&given, &considered, told.as_ref());
         self.told.extend(told);
         report
     }
@@ -287,7 +292,9 @@ impl Play {
                     let kept = |digest: &String| digests.contains(digest);
                     self.held.retain(|digest, _| kept(digest));
                 }
-                Act::Suspend { suspend, .. } => self.suspend(suspend),
+                Act::Suspend {
+                    suspend, before, ..
+                } => self.suspend(suspend, &before),
                 Act::Delete { before, .. } => {
                     assert_eq!(Some(*before), self.child);
                     self.child = None;
@@ -327,9 +334,10 @@ impl Play {
         self.child = Some(object);
     }
 
-    fn suspend(&mut self, suspend: bool) {
+    fn suspend(&mut self, suspend: bool, before: &FluxObject) {
         use sluice_crds::gated_source::marks::SUSPENDED_BY;
-        let source = self.upstream.as_mut().unwrap();
+        let mut all = self.upstream.iter_mut().chain(&mut self.dropped);
+        let source = all.find(|it| *it == before).unwrap();
         source.spec.insert("suspend".to_owned(), suspend.into());
         let annotations = source.metadata.annotations.get_or_insert_default();
         match suspend {
@@ -337,6 +345,23 @@ impl Play {
             false => annotations.remove(SUSPENDED_BY),
         };
         self.writes.1 += 1;
+        // What has lost the mark is found by it no longer.
+        self.dropped.retain(|it| {
+            let marks = it.metadata.annotations.as_ref();
+            marks.is_some_and(|marks| marks.contains_key(SUSPENDED_BY))
+        });
+    }
+
+    /// The store has fetched all that it was asked for.
+    fn store(&mut self) {
+        let stored = Stored {
+            path: "p".into(),
+            url: "http://ours/p".into(),
+            size: 7,
+        };
+        for holding in self.held.values_mut() {
+            *holding = Holding::Stored(stored.clone());
+        }
     }
 
     /// source-controller fetches what the child is pinned to.

@@ -44,8 +44,6 @@ pub(super) async fn look(context: &Context, key: &ObjectKey) -> Result<Outcome, 
         }
         None => None,
     };
-    let report = gated_source::report(&scene.given(), considered, told.as_ref());
-    let wake = report.wake;
-    apply::apply(context, key, &scene.object, report).await?;
-    Ok(Outcome::Wake(wake))
+    let report = gated_source::report(&scene.given(), &considered, told.as_ref());
+    apply::apply(context, key, &scene.object, report).await
 }

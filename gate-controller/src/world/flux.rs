@@ -49,6 +49,8 @@ struct Links {
     consumers: Users<Place, Place>,
     /// Which objects are marked as the child of which GatedSource.
     children: Users<Place, ObjectKey>,
+    /// Which objects are marked as suspended by which GatedSource.
+    suspended: Users<Place, ObjectKey>,
 }
 
 /// What a name stands for.
@@ -167,6 +169,11 @@ impl Flux {
         lock(&self.links).children.of(gated_source)
     }
 
+    /// What is marked as suspended by a GatedSource.
+    pub fn suspended_by(&self, gated_source: &ObjectKey) -> Vec<Place> {
+        lock(&self.links).suspended.of(gated_source)
+    }
+
     /// Notes what an object says of others. Returns whom it may concern; none where nothing has
     /// changed that matters.
     pub(super) fn note(&self, kind: FluxKind, change: &Change<'_, FluxObject>) -> Concerned {
@@ -196,8 +203,9 @@ impl Flux {
         concerned.places.extend(charts);
         let used = now.map(|object| used(kind, object)).unwrap_or_default();
         links.consumers.set(&place, used);
-        let parent = now.and_then(|object| owner(object, marks::CHILD_OF));
-        links.children.set(&place, parent.into_iter().collect());
+        let marked = |mark| Vec::from_iter(now.and_then(|object| owner(object, mark)));
+        links.children.set(&place, marked(marks::CHILD_OF));
+        links.suspended.set(&place, marked(marks::SUSPENDED_BY));
         concerned.places.push(place);
         concerned
     }

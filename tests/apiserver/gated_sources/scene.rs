@@ -2,6 +2,7 @@
 //! `app-upstream`, behind `production`.
 
 use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Resource};
@@ -9,9 +10,11 @@ use serde_json::{Value, json};
 use sluice_crds::GatedSource;
 use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::SourceKind;
+use sluice_tests::TEST_LABEL;
 use sluice_tests::flux::Programs;
 use sluice_tests::poll;
 use sluice_tests::progress::Stderr;
+use sluice_tests::rights::rule;
 
 use crate::stage::{DEADLINE, RETRIED, Stage};
 
@@ -65,6 +68,33 @@ impl Scene {
 
     fn flux(&self, kind: FluxKind) -> Api<FluxObject> {
         Api::namespaced_with(self.stage.client(), self.stage.namespace(), &kind)
+    }
+
+    /// Lets a user read everything, in all namespaces.
+    pub async fn may_read_all(&self, user: &str) -> Result<()> {
+        let group = "rbac.authorization.k8s.io";
+        let metadata = json!({"name": self.stage.namespace(), "labels": {TEST_LABEL: "true"}});
+        let (api, name) = (format!("{group}/v1"), self.stage.namespace());
+        let role = json!({
+            "apiVersion": api, "kind": "ClusterRole", "metadata": metadata,
+            "rules": [rule("*", &["*"], &["get", "list", "watch"])],
+        });
+        let binding = json!({
+            "apiVersion": api, "kind": "ClusterRoleBinding", "metadata": metadata,
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+            "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
+        });
+        self.stage.apply(&format!("{role}\n---\n{binding}")).await
+    }
+
+    /// Takes that away again.
+    pub async fn may_read_nothing(&self) -> Result<()> {
+        let (client, name) = (self.stage.client(), self.stage.namespace());
+        let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
+        bindings.delete(name, &Default::default()).await?;
+        let roles: Api<ClusterRole> = Api::all(client);
+        roles.delete(name, &Default::default()).await?;
+        Ok(())
     }
 
     /// The gate is open or closed.

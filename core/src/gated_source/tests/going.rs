@@ -71,3 +71,60 @@ fn a_source_that_is_gone_changes_nothing() {
     assert_eq!(play.child, child);
     assert_eq!(play.says("Ready").unwrap(), "False SourceNotFound");
 }
+
+/// A source that was suspended in somebody's name.
+fn suspended(name: &str, by: &str) -> FluxObject {
+    let mut source = git(name, &upstream_spec(), &revision('a'));
+    source.spec.insert("suspend".to_owned(), json!(true));
+    let mark = sluice_crds::gated_source::marks::SUSPENDED_BY.to_owned();
+    let annotations = source.metadata.annotations.get_or_insert_default();
+    annotations.insert(mark, by.to_owned());
+    source
+}
+
+/// Those that an act resumes.
+fn resumed(acts: &[Act]) -> Vec<&str> {
+    let resumed = acts.iter().filter_map(|act| match act {
+        Act::Suspend {
+            suspend: false,
+            before,
+            ..
+        } => before.metadata.name.as_deref(),
+        _ => None,
+    });
+    resumed.collect()
+}
+
+/// The gate is closed all the while, and another strategy of the same name finds what is left.
+#[rstest::rstest]
+#[case::suspend("suspend")]
+#[case::pin("pin")]
+fn what_was_suspended_and_is_held_no_longer_is_resumed(#[case] strategy: &str) {
+    let mut play = Play::new(&json!({ "strategy": strategy }));
+    play.settle();
+    play.dropped = vec![suspended("former", "app"), suspended("theirs", "another")];
+    assert_eq!(resumed(&play.look().acts), ["former"]);
+    play.object.spec.suspend = true;
+    assert_eq!(resumed(&play.look().acts), [""; 0], "it stands still");
+    play.object.spec.suspend = false;
+    play.settle();
+    let names: Vec<_> = play.dropped.iter().map(|it| &it.metadata.name).collect();
+    assert_eq!(names, [&Some("theirs".to_owned())]);
+    assert_eq!(play.dropped[0].spec["suspend"], json!(true));
+}
+
+#[test]
+fn what_is_held_no_longer_is_resumed_before_it_goes() {
+    let mut play = Play::new(&json!({ "strategy": "suspend", "deletionPolicy": "Delete" }));
+    play.settle();
+    play.dropped = vec![suspended("former", "app")];
+    delete(&mut play);
+    let report = play.look();
+    assert_eq!(resumed(&report.acts), ["upstream", "former"]);
+    play.carry_out(report.acts);
+    assert_eq!(play.look().acts, [Act::Finalize(false)]);
+    // Without the finalizer nothing is touched.
+    play.object.metadata.finalizers = None;
+    play.dropped = vec![suspended("former", "app")];
+    assert!(play.look().acts.is_empty());
+}

@@ -69,14 +69,7 @@ fn a_bucket_is_stored_and_served() {
     play.write_status(&report);
     play.carry_out(report.acts);
     assert_eq!(play.admitted(), None);
-    let stored = Stored {
-        path: "p".into(),
-        url: "http://ours/p".into(),
-        size: 7,
-    };
-    for holding in play.held.values_mut() {
-        *holding = Holding::Stored(stored.clone());
-    }
+    play.store();
     play.settle();
     assert_eq!(play.admitted(), Some(revision.as_str()));
     let artifact = play.child.clone().unwrap().status.artifact.unwrap();
@@ -194,6 +187,7 @@ fn several_sources_move_under_one_decision() {
             object,
             sources: sources.collect(),
             strays: Vec::new(),
+            dropped: Vec::new(),
             consumers: Vec::new(),
             carried: Vec::new(),
             gates: &gates,
@@ -202,7 +196,7 @@ fn several_sources_move_under_one_decision() {
         };
         let considered = consider(&given);
         let told = considered.decision().cloned();
-        report(&given, considered, told.as_ref())
+        report(&given, &considered, told.as_ref())
     };
     let held = look(
         &play,

@@ -132,6 +132,44 @@ fn what_was_held_waits_for_its_turn() {
     assert_eq!(closed.admitted(), Some(revision('b').as_str()));
 }
 
+/// A candidate that took its time to be stored was not held back by any gate.
+#[test]
+fn what_the_gates_never_held_has_no_turn_to_wait_for() {
+    let strategy = json!({ "strategy": "artifact", "spread": "10m" });
+    let mut play = Play::new(&strategy);
+    play.open();
+    play.settle();
+    assert_eq!(
+        (play.admitted(), play.says("Blocked").unwrap().as_str()),
+        (None, "True NotAskedFor")
+    );
+    play.pass(1);
+    play.store();
+    play.settle();
+    assert_eq!(play.admitted(), Some(revision('a').as_str()));
+    // Held back by the store and then by the gates, it has.
+    play.close();
+    play.push('b');
+    play.settle();
+    play.store();
+    play.settle();
+    play.open();
+    play.settle();
+    assert_eq!(play.says("Blocked").unwrap(), "True Spread");
+
+    // Nor had they a say while another one was asked for.
+    let asked = json!({ "spread": "10m", "revision": commit('a') });
+    let mut play = Play::new(&asked);
+    play.open();
+    play.settle();
+    play.push('b');
+    play.settle();
+    assert_eq!(play.says("Blocked").unwrap(), "True NotAskedFor");
+    play.object.spec.revision = None;
+    play.settle();
+    assert_eq!(play.admitted(), Some(revision('b').as_str()));
+}
+
 proptest! {
     /// Whatever happens in whatever order: nothing goes out that the gates have not admitted, nothing
     /// goes out twice in a row, the child is always pinned to what was admitted, and it comes to rest.

@@ -26,6 +26,17 @@ fn mistakes_are_named(#[case] spec: Value, #[case] said: &str) {
 }
 
 #[test]
+fn what_waits_is_shown_although_the_spec_is_refused() {
+    let mut play = Play::new(&json!({}));
+    play.settle();
+    let pending = play.ours().pending.clone();
+    play.object.spec.revision = Some("v1".to_owned());
+    play.settle();
+    assert_eq!(play.says("Blocked").unwrap(), "True InvalidSpec");
+    assert_eq!(play.ours().pending, pending);
+}
+
+#[test]
 fn a_fingerprint_knows_content_from_access() {
     let of =
         |spec: Value| content::fingerprint(SourceKind::GitRepository, spec.as_object().unwrap());

@@ -5,66 +5,102 @@ use std::sync::Arc;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use sluice_core::gated_source::{Act, Report};
+use sluice_core::gated_source::{self, Act, Refused, Report};
 use sluice_crds::gated_source::marks;
 use sluice_crds::{GatedSource, GatedSourceStatus};
 
 use super::flux::Writer;
 use super::{news, stored};
+use crate::failure;
 use crate::key::{ObjectKey, Work};
-use crate::reconcile::{Context, status};
+use crate::reconcile::{Context, Outcome, status};
 
 /// Who owns the status and the finalizer.
 const STATUS_MANAGER: &str = "gate-controller-gatedsources";
 
 /// Writes the status onto this version of the gated source; only if the API server takes it, does
-/// what follows.
+/// what follows. What it refuses of that keeps nothing else back, and is told in the status.
 pub(super) async fn apply(
     context: &Context,
     key: &ObjectKey,
     object: &Arc<GatedSource>,
     report: Report,
-) -> Result<(), kube::Error> {
+) -> Result<Outcome, kube::Error> {
     let Report {
         status,
         changed,
         acts,
-        wake: _,
+        wake,
     } = report;
     let mut present = Arc::clone(object);
     if changed {
         present = write(context, key, object, status).await?;
-        context
-            .telling()
-            .tell(&Work::GatedSource(key.clone()), object.as_ref());
-        news::tell(context, key, object, &present);
     }
-    let writer = Writer { context, key };
+    let mut refusal = None;
     for act in acts {
-        match act {
-            Act::Write(child) => writer.child(*child).await?,
-            Act::Serve { artifact, before } => writer.serve(&artifact, &before).await?,
-            Act::Suspend {
-                kind,
-                suspend,
-                before,
-            } => {
-                writer.suspend(kind, suspend, &before).await?;
+        let what = act.writes().unwrap_or_default();
+        match carry_out(context, key, &mut present, act).await {
+            Err(error) if failure::is_refusal(&error) => {
+                refusal.get_or_insert((what, error));
             }
-            Act::Delete { kind, before } => writer.delete(kind, &before).await?,
-            Act::Finalize(hold) => finalize(context, key, &present, hold).await?,
-            Act::Fetch { child, url, digest } => {
-                stored::fetch(context, &key.namespace, &child, &digest, &url);
-            }
-            Act::Retain { child, digests } => {
-                stored::retain(context, &key.namespace, &child, &digests);
-            }
+            done => done?,
         }
     }
-    Ok(())
+    let Some((what, error)) = refusal else {
+        return Ok(Outcome::Wake(wake));
+    };
+    let refused = refused(what, &error);
+    if let Some(status) = gated_source::refused(&present, &refused, context.clock.now()) {
+        write(context, key, &present, status).await?;
+    }
+    let error = Box::new(error);
+    Ok(Outcome::Unfinished { error, wake })
 }
 
-/// Writes the status. Returns the gated source as it is then.
+fn refused(what: String, error: &kube::Error) -> Refused {
+    let (code, message) = match error {
+        kube::Error::Api(status) => (status.code, status.message.clone()),
+        other => (0, other.to_string()),
+    };
+    Refused {
+        what,
+        code,
+        message,
+    }
+}
+
+async fn carry_out(
+    context: &Context,
+    key: &ObjectKey,
+    present: &mut Arc<GatedSource>,
+    act: Act,
+) -> Result<(), kube::Error> {
+    let writer = Writer { context, key };
+    match act {
+        Act::Write(child) => writer.child(*child).await,
+        Act::Serve { artifact, before } => writer.serve(&artifact, &before).await,
+        Act::Suspend {
+            kind,
+            suspend,
+            before,
+        } => writer.suspend(kind, suspend, &before).await,
+        Act::Delete { kind, before } => writer.delete(kind, &before).await,
+        Act::Finalize(hold) => {
+            *present = finalize(context, key, present, hold).await?;
+            Ok(())
+        }
+        Act::Fetch { child, url, digest } => {
+            stored::fetch(context, &key.namespace, &child, &digest, &url);
+            Ok(())
+        }
+        Act::Retain { child, digests } => {
+            stored::retain(context, &key.namespace, &child, &digests);
+            Ok(())
+        }
+    }
+}
+
+/// Writes the status, and tells what is new in it. Returns the gated source as it is then.
 async fn write(
     context: &Context,
     key: &ObjectKey,
@@ -80,16 +116,19 @@ async fn write(
     written.metadata.resource_version = wrote.version;
     let written = Arc::new(written);
     context.world.gated_sources.put(Arc::clone(&written));
+    let work = Work::GatedSource(key.clone());
+    context.telling().tell(&work, object);
+    news::tell(context, key, object, &written);
     Ok(written)
 }
 
-/// Puts the finalizer onto the gated source, or takes it away.
+/// Puts the finalizer onto the gated source, or takes it away. Returns the gated source as it is then.
 async fn finalize(
     context: &Context,
     key: &ObjectKey,
     object: &GatedSource,
     hold: bool,
-) -> Result<(), kube::Error> {
+) -> Result<Arc<GatedSource>, kube::Error> {
     let mut finalizers = object.metadata.finalizers.clone().unwrap_or_default();
     finalizers.retain(|it| it != marks::FINALIZER);
     if hold {
@@ -108,12 +147,13 @@ async fn finalize(
         .patch_metadata(&key.name, &params, &Patch::Merge(&patch))
         .await?;
     context.wrote("GatedSource");
+    let mut present = object.clone();
+    present.metadata.finalizers = written.metadata.finalizers;
+    present.metadata.resource_version = written.metadata.resource_version;
+    let present = Arc::new(present);
     // One that is going is gone with its last finalizer.
     if object.metadata.deletion_timestamp.is_none() {
-        let mut present = object.clone();
-        present.metadata.finalizers = written.metadata.finalizers;
-        present.metadata.resource_version = written.metadata.resource_version;
-        context.world.gated_sources.put(Arc::new(present));
+        context.world.gated_sources.put(Arc::clone(&present));
     }
-    Ok(())
+    Ok(present)
 }

@@ -22,6 +22,7 @@ pub(super) struct Scene {
     pub(super) object: Arc<GatedSource>,
     sources: Vec<Source>,
     strays: Vec<(FluxKind, Arc<FluxObject>)>,
+    dropped: Vec<(SourceKind, Arc<FluxObject>)>,
     consumers: Vec<(ConsumerKind, Arc<FluxObject>)>,
     carried: Vec<Carried>,
     gates: Gathered,
@@ -47,6 +48,9 @@ impl Scene {
             object: &self.object,
             sources: sources.collect(),
             strays: (self.strays.iter())
+                .map(|(kind, object)| (*kind, object.as_ref()))
+                .collect(),
+            dropped: (self.dropped.iter())
                 .map(|(kind, object)| (*kind, object.as_ref()))
                 .collect(),
             consumers: (self.consumers.iter())
@@ -91,9 +95,12 @@ pub(super) fn is_known(context: &Context, object: &GatedSource) -> bool {
     let mut kinds = named
         .chain(selected)
         .chain(consumers.map(FluxKind::Consumer));
-    let needs_store =
-        strategy == Strategy::Artifact && object.metadata.deletion_timestamp.is_none();
-    kinds.all(|kind| context.world.flux.has_answered(kind))
+    // Before it goes, whatever bears its mark has to be known, of whichever kind.
+    let is_going = object.metadata.deletion_timestamp.is_some();
+    let needs_store = strategy == Strategy::Artifact && !is_going;
+    let has_answered = |kind| context.world.flux.has_answered(kind);
+    kinds.all(has_answered)
+        && (!is_going || FluxKind::ALL.into_iter().all(has_answered))
         && (!needs_store || stored::is_known(context))
 }
 
@@ -117,6 +124,7 @@ pub(super) fn gather(
     let carried = gated_source::carried(&object, &gates);
     Scene {
         strays: strays(world, key, &object, &sources),
+        dropped: dropped(world, key, &object, &sources),
         consumers: consumers(world, key, &object, &sources, &carried),
         sources,
         carried,
@@ -224,6 +232,29 @@ fn strays(
         .iter()
         .filter_map(|place| Some((place.0, world.flux.object(place)?)));
     objects.collect()
+}
+
+/// What bears its mark of a suspension, and is none of the sources that it holds.
+fn dropped(
+    world: &World,
+    key: &ObjectKey,
+    object: &GatedSource,
+    sources: &[Source],
+) -> Vec<(SourceKind, Arc<FluxObject>)> {
+    let is_held = |kind, place: &ObjectKey| {
+        object.spec.strategy == Strategy::Suspend
+            && (sources.iter())
+                .any(|it| (it.wanted.kind, it.wanted.name.as_str()) == (kind, &*place.name))
+    };
+    let mut marked = world.flux.suspended_by(key);
+    marked.sort_unstable();
+    let dropped = marked.iter().filter_map(|place| match place.0 {
+        FluxKind::Source(kind) if !is_held(kind, &place.1) => {
+            Some((kind, world.flux.object(place)?))
+        }
+        FluxKind::Source(_) | FluxKind::ExternalArtifact | FluxKind::Consumer(_) => None,
+    });
+    dropped.collect()
 }
 
 /// Whoever uses a source or a child of it, is named by a baseline, or brings what is carried.

@@ -1,0 +1,139 @@
+//! What a look comes to: the status, what is to be done, and when to look again.
+
+use jiff::{SignedDuration, Timestamp};
+use sluice_crds::gated_source::Pending;
+use sluice_crds::{Decision, GatedSourceStatus};
+
+use super::conditions::{self, Scene};
+use super::considered::{Considered, Fate, Step};
+use super::objects::Objects;
+use super::{Given, Report, admission, deletion, identity, obstacle, reads_the_same};
+use crate::condition;
+use crate::report::{requested_at, time, whole_second};
+
+/// How soon something that waits is looked at again at the latest, so that it is told that it waits.
+const AGAIN: SignedDuration = SignedDuration::from_mins(30);
+/// How soon a fetch that failed is tried again.
+const RETRY: SignedDuration = SignedDuration::from_secs(10);
+
+/// What the status has to be, and what is to be done. `told` is the decision of
+/// [`Considered::decision`] as it was recorded: a yes that could not be has become a no.
+pub fn report(given: &Given<'_>, considered: &Considered, told: Option<&Decision>) -> Report {
+    let before = given.object.status.clone().unwrap_or_default();
+    if considered.step == Step::Going {
+        return Report {
+            status: before,
+            changed: false,
+            acts: deletion::going(given),
+            wake: None,
+        };
+    }
+    let mut status = begin(given, &before, considered, told);
+    let fate = considered.fate(told);
+    if let Fate::Out(admitted) = fate {
+        admission::release(&mut status, admitted);
+    }
+    if considered.is_at_work() {
+        identity::learn(given, &mut status);
+    }
+    let (objects, acts) = Objects::look(given, considered, &status, told);
+    status.pending = match considered.is_at_work() {
+        true => pending(given, &before, &status, fate),
+        false => before.pending.clone(),
+    };
+    let scene = Scene {
+        given,
+        considered,
+        fate,
+        told,
+        objects: &objects,
+        refused: obstacle::still(&before, &acts),
+    };
+    let wanted = conditions::all(&scene, &status);
+    let generation = given.object.metadata.generation;
+    let now = whole_second(given.now.at);
+    status.conditions = condition::settle(wanted, &before.conditions, generation, now);
+    Report {
+        changed: status != before,
+        wake: wake(&scene, &status),
+        status,
+        acts,
+    }
+}
+
+/// The status as far as it is known before anything else: without pending and conditions.
+fn begin(
+    given: &Given<'_>,
+    before: &GatedSourceStatus,
+    considered: &Considered,
+    told: Option<&Decision>,
+) -> GatedSourceStatus {
+    let last = before.last_decision.as_ref();
+    let news = told.filter(|told| !last.is_some_and(|last| reads_the_same(last, told)));
+    GatedSourceStatus {
+        observed_generation: given.object.metadata.generation,
+        last_handled_reconcile_at: requested_at(&given.object.metadata)
+            .or_else(|| before.last_handled_reconcile_at.clone()),
+        pending: None,
+        candidates: considered.candidates.clone(),
+        admitted: considered.admitted.clone(),
+        last_decision: news.or(last).cloned(),
+        conditions: Vec::new(),
+    }
+}
+
+/// What waits, as the status shows it: what is asked for, or the newest.
+fn pending(
+    given: &Given<'_>,
+    before: &GatedSourceStatus,
+    status: &GatedSourceStatus,
+    fate: Fate<'_>,
+) -> Option<Pending> {
+    let asked = given.object.spec.revision.as_ref();
+    if let (Some(asked), Fate::NotHeld(_)) = (asked, fate) {
+        let known = before.pending.as_ref().filter(|it| it.revision == *asked);
+        return Some(Pending {
+            revision: asked.clone(),
+            since: known.map_or_else(|| time(given.now.at), |it| it.since.clone()),
+            admit_at: None,
+        });
+    }
+    let (wanted, admit_at) = match fate {
+        Fate::Turn(choice, at) => (Some(&choice.candidate), Some(time(at))),
+        Fate::Held(choice) => (Some(&choice.candidate), None),
+        Fate::None | Fate::Out(_) | Fate::NotHeld(_) => (None, None),
+    };
+    let newest = status.candidates.last();
+    let waits = wanted.filter(|_| asked.is_some()).or(newest)?;
+    Some(Pending {
+        revision: waits.revision.clone(),
+        since: waits.since.clone(),
+        admit_at,
+    })
+}
+
+/// When to look again.
+fn wake(scene: &Scene<'_>, status: &GatedSourceStatus) -> Option<Timestamp> {
+    let now = scene.given.now.at;
+    let waits = scene.objects.waits(status.pending.as_ref());
+    let admit_at = match scene.fate {
+        // What is newer than what has just gone out has not been asked for yet.
+        Fate::Out(_) if waits => return Some(now),
+        Fate::Turn(_, at) => Some(at),
+        _ => None,
+    };
+    let later = |after: SignedDuration| now.saturating_add(after).ok();
+    let told = scene.told.and_then(|told| told.next.as_ref());
+    let again = waits.then(|| later(AGAIN)).flatten();
+    let retry = scene.objects.retry().then(|| later(RETRY)).flatten();
+    let told = told.map(|at| at.0);
+    let instants = [
+        scene.considered.next(scene.given),
+        told,
+        admit_at,
+        again,
+        retry,
+    ];
+    let instants = instants.into_iter().flatten();
+    instants.filter(|at| *at > now).min()
+}
