@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use sluice_tests::controller::InProcess;
@@ -206,7 +206,32 @@ async fn the_guide_moves_an_app_behind_a_gate() -> Result<()> {
 
     open(&stage).await?;
     stage.applied("app", &Git::revision(&two)).await?;
-    stage.deployed("app", "two").await
+    stage.deployed("app", "two").await?;
+    back(&stage, &git).await
+}
+
+/// What the guide says of the way back: nothing happens to the app on it either.
+async fn back(stage: &Stage<'_>, git: &Git) -> Result<()> {
+    let before = uid(stage, "app").await?;
+    let old = Patch::Merge(json!({"spec": {"sourceRef": {"name": "app"}}}));
+    let (own, gone) = (PatchParams::default(), DeleteParams::default());
+    let kustomizations = stage.api("Kustomization")?;
+    kustomizations.patch("app", &own, &old).await?;
+    stage.api("GatedSource")?.delete("app", &gone).await?;
+    let children = stage.api("GitRepository")?;
+    stage.settle().await?;
+    children.get("app-gated").await?;
+    children.delete("app-gated", &gone).await?;
+    let three = git.commit(&[("app.yaml", &app("app", "three"))])?;
+    stage.reconcile("GitRepository", "app").await?;
+    stage.applied("app", &Git::revision(&three)).await?;
+    stage.deployed("app", "three").await?;
+    ensure!(uid(stage, "app").await? == before, "the app was taken away");
+    ensure!(
+        children.get_opt("app-gated").await?.is_none(),
+        "the child came back"
+    );
+    Ok(())
 }
 
 #[tokio::test]

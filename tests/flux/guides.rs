@@ -4,6 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use sluice_crds::GatedSourceStatus;
+use sluice_crds::gated_source::Origin;
 use sluice_tests::flux::{Git, World};
 use sluice_tests::poll;
 use sluice_tests::stage::at;
@@ -130,6 +131,44 @@ async fn recover_after_a_wiped_store() -> Result<()> {
         .fetched("GitRepository", APP, &Git::revision(&one))
         .await?;
     stage.holds(APP, "Recoverable", "True", "Pinned").await?;
+    Ok(())
+}
+
+/// The same guide, where the whole cluster is lost in a freeze: without a word of what was out nothing is
+/// deployed, and with the baseline of the page what was out is.
+#[tokio::test]
+async fn recover_after_a_lost_cluster() -> Result<()> {
+    let stage = Stage::new("guide-lost", FREEZE).await?;
+    let git = Git::serve().await?;
+    let text = include_str!("../../docs/guides/recover-after-a-wiped-store.md");
+    let mut guide = Guide::of(stage.cluster(), text)?;
+    guide.says("apps", stage.namespace());
+    guide.says(URL, &git.url());
+    let one = commit(&git, stage.namespace(), "one")?;
+    guide.says(ONE, &one);
+    let two = commit(&git, stage.namespace(), "two")?;
+    let _controller = stage.start_with_egress().await?;
+    let example = guide.file("examples/gated-source.yaml")?;
+    stage.apply(&example).await?;
+    let status = stage.pends(APP, &Git::revision(&two)).await?;
+    ensure!(status.admitted.is_none(), "{:?}", status.admitted);
+    stage.holds(APP, "Ready", "True", "NothingAdmitted").await?;
+    ensure!(stage.says_now(APP).await?.is_none(), "it is deployed");
+
+    let heading = "The cluster is lost";
+    stage.apply(&guide.block(heading, "yaml", 0)?).await?;
+    stage.applied(APP, &Git::revision(&one)).await?;
+    stage.deployed(APP, "one").await?;
+    let status = stage.pends(APP, &Git::revision(&two)).await?;
+    let admitted = status.admitted.context("nothing is out")?;
+    ensure!(admitted.origin == Origin::Baseline, "{admitted:?}");
+    guide.sh(&guide.block(heading, "sh", 0)?).await?;
+
+    // It may stay where it is: what goes out later is not taken back.
+    stage.set(AFTER);
+    stage.deployed(APP, "two").await?;
+    stage.reconcile("GatedSource", APP).await?;
+    stage.serves(APP, &Git::revision(&two)).await?;
     Ok(())
 }
 
