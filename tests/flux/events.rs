@@ -145,6 +145,57 @@ async fn an_alert_about_a_child_tells_what_waits_and_what_goes_out() -> Result<(
     told("Admitted").await
 }
 
+/// What somebody has to mend is an error to an Alert that wants nothing else, and it is about what people
+/// who use Flux know: the child, or the source that stands still.
+#[tokio::test]
+async fn an_alert_about_errors_alone_tells_what_somebody_has_to_mend() -> Result<()> {
+    let stage = Stage::new("error-told", EVENING).await?;
+    let inbox = Inbox::serve().await?;
+    let provider = json!({"type": "generic", "address": inbox.url()});
+    stage.put("Provider", "inbox", provider).await?;
+    let alert = json!({
+        "providerRef": {"name": "inbox"}, "eventSeverity": "error",
+        "eventSources": [{"kind": "GitRepository", "name": "*"}],
+    });
+    stage.put("Alert", "errors", alert).await?;
+    let git = Git::serve().await?;
+    git.commit(&[("app.yaml", &app("app", "one"))])?;
+    for source in [UPSTREAM, "theirs", "still"] {
+        stage.git_repository(source, &git).await?;
+    }
+    let _controller = controller(&stage).await?;
+    stage.gate_source("app", json!({})).await?;
+    stage.gate_source("theirs", json!({})).await?;
+    let revisions = format!("revisions: {{allow: ['{}']}}", "1".repeat(40));
+    stage.keep("listed", &revisions).await?;
+    let still = json!({
+        "sourceRef": {"kind": "GitRepository", "name": "still"}, "strategy": "suspend",
+        "gates": {"refs": [{"name": "listed"}]},
+    });
+    stage.gate_source("still", still).await?;
+    stage
+        .kustomization("sly", "GitRepository", UPSTREAM)
+        .await?;
+    for (reason, about) in [
+        ("TargetTaken", "theirs"),
+        ("DependsOnRevision", "still"),
+        ("Bypassed", "app"),
+    ] {
+        let told = inbox.receives(reason, |event| event["reason"] == reason);
+        let told = told.await?;
+        ensure!(told["severity"] == "error", "{told}");
+        ensure!(told["involvedObject"]["name"] == about, "{told}");
+    }
+    let events = inbox.events();
+    let ours = |event: &&Value| event["reportingController"] == "gate-controller";
+    let waits = events
+        .iter()
+        .filter(ours)
+        .any(|event| event["reason"] == "Blocked");
+    ensure!(!waits, "that something waits is no error: {events:?}");
+    Ok(())
+}
+
 /// What the patch of the guide adds to, and what it adds.
 fn patch_of_the_guide() -> Result<(String, Value)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
