@@ -3,6 +3,7 @@
 
 mod asked;
 mod faults;
+mod leftovers;
 mod scene;
 mod sharing;
 mod strays;
