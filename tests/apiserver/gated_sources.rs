@@ -4,7 +4,7 @@
 mod asked;
 mod faults;
 mod leftovers;
-mod scene;
+pub mod scene;
 mod sharing;
 mod strays;
 mod told;

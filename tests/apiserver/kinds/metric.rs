@@ -15,6 +15,7 @@ use crate::stage::{DEADLINE, Stage, at, message};
 use crate::told::get;
 
 mod access;
+mod waiting;
 
 const NOON: &str = "2026-11-20T12:00:00Z";
 /// Within this a query is asked again: at its interval of a minute, a tenth more or less.
