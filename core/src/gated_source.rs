@@ -9,7 +9,7 @@
 //! `status.admitted` is itself the act. Children are made from it, whenever they differ: whoever is
 //! stopped between the two makes them later, and asks nobody a second time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -51,6 +51,7 @@ pub use content::unpinnable;
 pub use obstacle::{Refused, refused};
 pub use report::report;
 pub use spec::{Times, Wanted, check, wanted};
+pub use suspended::holders;
 pub use users::{Carried, Used, carried, repository, uses};
 
 /// The kind, as subjects and marks have it.
@@ -206,12 +207,12 @@ pub enum Act {
         /// Their digests.
         digests: Vec<String>,
     },
-    /// Suspend a source, or resume it.
+    /// Have these GatedSources suspend a source, and nobody else of them; without any, resume it.
     Suspend {
         /// Its kind.
         kind: SourceKind,
-        /// Which of the two.
-        suspend: bool,
+        /// Their names.
+        holders: BTreeSet<String>,
         /// The object as it is.
         before: Box<FluxObject>,
     },

@@ -14,7 +14,8 @@ use crate::values::Duration;
 pub mod marks {
     /// On a child: the GatedSource that made it. Without it an object is nobody's child.
     pub const CHILD_OF: &str = "sluice.dev/gated-source";
-    /// On a source: the GatedSource that suspends it. Only what carries it is resumed.
+    /// On a source: the GatedSources that suspend it, by name, with commas between them. Only what
+    /// carries it is resumed, by the last of them.
     pub const SUSPENDED_BY: &str = "sluice.dev/suspended-by";
     /// On a GatedSource whose children go with it.
     pub const FINALIZER: &str = "sluice.dev/gated-source";

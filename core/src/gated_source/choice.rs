@@ -6,7 +6,7 @@ use sluice_crds::gated_source::{Admitted, Candidate, Part, Strategy};
 use sluice_crds::{Decision, GatedSource, GatedSourceStatus, Subject};
 
 use super::admission::of_candidate;
-use super::content::pinned;
+use super::content::{fingerprint, pinned};
 use super::identity::{is_out, is_same_pin};
 use super::{Given, Holding, KIND, Times};
 use crate::question::Question;
@@ -44,7 +44,11 @@ pub(super) enum Wish {
 }
 
 /// What could go out now: everything that can be had, or what `spec.revision` asks for.
-pub(super) fn wish(given: &Given<'_>, candidates: &[Candidate]) -> Wish {
+pub(super) fn wish(
+    given: &Given<'_>,
+    admitted: Option<&Admitted>,
+    candidates: &[Candidate],
+) -> Wish {
     let Some(asked) = given.object.spec.revision.as_deref() else {
         let held = candidates
             .iter()
@@ -61,8 +65,7 @@ pub(super) fn wish(given: &Given<'_>, candidates: &[Candidate]) -> Wish {
         let mut kinds = kinds.clone();
         kinds.any(|kind| is_same_pin(kind, revision, asked))
     };
-    let admitted = status(given).and_then(|status| status.admitted.as_ref());
-    if admitted.is_some_and(|admitted| is_asked(&admitted.revision)) {
+    if is_out_as_asked(given, admitted, asked) {
         return Wish::Nothing;
     }
     let known = candidates.iter().find(|it| is_asked(&it.revision));
@@ -81,6 +84,21 @@ pub(super) fn wish(given: &Given<'_>, candidates: &[Candidate]) -> Wish {
     }
 }
 
+/// Whether what is asked for is out, and with the content that its source has now.
+fn is_out_as_asked(given: &Given<'_>, admitted: Option<&Admitted>, asked: &str) -> bool {
+    let Some((source, admitted)) = given.sources.first().zip(admitted) else {
+        return false;
+    };
+    let (kind, upstream) = (source.wanted.kind, source.upstream.object());
+    let content = upstream.map(|object| fingerprint(kind, &object.spec));
+    admitted.parts.iter().any(|part| {
+        let out = || fingerprint(part.kind, &part.spec);
+        (part.kind, &part.name) == (kind, &source.wanted.name)
+            && is_same_pin(kind, &part.revision, asked)
+            && content.as_ref().is_none_or(|content| *content == out())
+    })
+}
+
 /// A candidate that no source shows now, but somebody asks for: as the source is written now.
 fn asked_for(given: &Given<'_>, asked: &str) -> Option<Candidate> {
     let [source] = given.sources.as_slice() else {
@@ -96,16 +114,20 @@ fn asked_for(given: &Given<'_>, asked: &str) -> Option<Candidate> {
     )?;
     let before = status(given).and_then(|status| status.pending.as_ref());
     let before = before.filter(|pending| pending.revision == revision.as_str());
+    // It is no candidate that could say so itself.
+    let last = status(given).and_then(|status| status.last_decision.as_ref());
+    let is_of_it = |last: &&Decision| last.subject.revision.as_deref() == Some(revision.as_str());
+    let held = before.and(last).filter(is_of_it);
     Some(Candidate {
         revision: revision.to_string(),
         since: before.map_or_else(|| time(given.now.at), |pending| pending.since.clone()),
-        held: false,
+        held: held.is_some_and(|last| !last.allowed),
         parts: vec![Part {
             kind: source.wanted.kind,
             name: source.wanted.name.clone(),
             revision: revision.to_string(),
             digest: None,
-            content: super::content::fingerprint(source.wanted.kind, &object.spec),
+            content: fingerprint(source.wanted.kind, &object.spec),
         }],
     })
 }
@@ -121,12 +143,17 @@ fn is_held(given: &Given<'_>, candidate: &Candidate) -> bool {
 }
 
 /// The newest of `candidates` that the gates admit; if they admit none, the newest of all.
-pub(super) fn choose(given: &Given<'_>, candidates: &[Candidate], times: Times) -> Option<Choice> {
+pub(super) fn choose(
+    given: &Given<'_>,
+    admitted: Option<&Admitted>,
+    candidates: &[Candidate],
+    times: Times,
+) -> Option<Choice> {
     let newest = candidates.last()?;
     let mut next: Option<Timestamp> = None;
     let (mut chosen, mut held) = (None, Vec::new());
     for candidate in candidates.iter().rev() {
-        let (admits, until) = rule(given, candidate);
+        let (admits, until) = rule(given, &asked(admitted, candidate));
         next = next.into_iter().chain(until).min();
         if admits {
             chosen = Some(candidate);
@@ -135,7 +162,7 @@ pub(super) fn choose(given: &Given<'_>, candidates: &[Candidate], times: Times) 
         held.push(candidate.clone());
     }
     let candidate = chosen.unwrap_or(newest).clone();
-    let decision = decide(given, &candidate);
+    let decision = decide(given, &asked(admitted, &candidate), &candidate.revision);
     let admit_at =
         chosen.and_then(|it| turn(given, it, decision.next.as_ref().map(|at| at.0), times));
     Some(Choice {
@@ -149,10 +176,12 @@ pub(super) fn choose(given: &Given<'_>, candidates: &[Candidate], times: Times) 
 }
 
 /// The parts of a candidate that the gates are asked about: those that are not out already.
-fn asked<'c>(given: &Given<'_>, candidate: &'c Candidate) -> Vec<(&'c Part, Option<Revision>)> {
-    let out = status(given).and_then(|status| status.admitted.as_ref());
+fn asked<'c>(
+    admitted: Option<&Admitted>,
+    candidate: &'c Candidate,
+) -> Vec<(&'c Part, Option<Revision>)> {
     let is_out = |part: &Part| {
-        let mut out = out.iter().flat_map(|admitted| &admitted.parts);
+        let mut out = admitted.iter().flat_map(|admitted| &admitted.parts);
         out.any(|admitted| is_out(part, admitted))
     };
     let parts = candidate.parts.iter().filter(|part| !is_out(part));
@@ -161,10 +190,10 @@ fn asked<'c>(given: &Given<'_>, candidate: &'c Candidate) -> Vec<(&'c Part, Opti
 }
 
 /// Whether the gates admit every part, and until when that holds.
-fn rule(given: &Given<'_>, candidate: &Candidate) -> (bool, Option<Timestamp>) {
+fn rule(given: &Given<'_>, asked: &[(&Part, Option<Revision>)]) -> (bool, Option<Timestamp>) {
     let mut until: Option<Timestamp> = None;
     let mut all = true;
-    for (_, revision) in asked(given, candidate) {
+    for (_, revision) in asked {
         let ruling = given
             .gates
             .rule(Question::new(given.now, revision.as_ref()));
@@ -175,22 +204,29 @@ fn rule(given: &Given<'_>, candidate: &Candidate) -> (bool, Option<Timestamp>) {
 }
 
 /// What the gates say of a candidate: of several parts, what they say of the first that they hold
-/// back.
-pub(super) fn decide(given: &Given<'_>, candidate: &Candidate) -> Decision {
-    let asked = asked(given, candidate);
+/// back. An answer that they give about all can change as soon as one of them can.
+fn decide(given: &Given<'_>, asked: &[(&Part, Option<Revision>)], all: &str) -> Decision {
     let decide = |named: &str, revision: Option<&Revision>| {
         let question = Question::new(given.now, revision);
-        given
-            .gates
-            .decide(subject(given.object, Some(named)), question)
+        let subject = subject(given.object, Some(named));
+        given.gates.decide(subject, question)
     };
-    let refused = (asked.iter())
-        .map(|(part, revision)| decide(&part.revision, revision.as_ref()))
-        .find(|decision| !decision.allowed);
-    refused.unwrap_or_else(|| {
-        let revision = asked.first().and_then(|(_, revision)| revision.as_ref());
-        decide(&candidate.revision, revision)
-    })
+    let mut next: Option<Timestamp> = None;
+    for (part, revision) in asked {
+        let decision = decide(&part.revision, revision.as_ref());
+        next = next
+            .into_iter()
+            .chain(decision.next.as_ref().map(|at| at.0))
+            .min();
+        if !decision.allowed {
+            return decision;
+        }
+    }
+    let revision = asked.first().and_then(|(_, revision)| revision.as_ref());
+    Decision {
+        next: next.map(time),
+        ..decide(all, revision)
+    }
 }
 
 /// Who asks, and for which revision: what its gates are gathered for, and what decisions are about.

@@ -5,7 +5,6 @@ use sluice_crds::{Decision, GatedSourceStatus};
 
 use super::considered::{Considered, Fate, Step};
 use super::objects::Objects;
-use super::suspended::Sources;
 use super::{Given, ready, users};
 use crate::condition::Wanted;
 use crate::verdict::Reason;
@@ -77,11 +76,15 @@ fn blocked(scene: &Scene<'_>, status: &GatedSourceStatus) -> Wanted {
     // As it was told last: what was only measured anew is no reason to write.
     let last = status.last_decision.as_ref();
     let refused = scene.told.filter(|told| !told.allowed).and(last);
-    if let Objects::Sources(sources) = scene.objects {
-        return sources_blocked(sources, refused);
+    if let Objects::Sources(_) = scene.objects {
+        return sources_blocked(refused);
     }
     let Some(pending) = &status.pending else {
-        return want(BLOCKED, false, "NothingPending", "nothing waits to go out");
+        let is_suspend = scene.given.object.spec.strategy == Strategy::Suspend;
+        // The sources stand as they did.
+        let former = is_suspend.then(|| former(scene, BLOCKED)).flatten();
+        let nothing = || want(BLOCKED, false, "NothingPending", "nothing waits to go out");
+        return former.unwrap_or_else(nothing);
     };
     let revision = &pending.revision;
     let stands_still = |reason: Reason| {
@@ -101,22 +104,49 @@ fn blocked(scene: &Scene<'_>, status: &GatedSourceStatus) -> Wanted {
             want(BLOCKED, true, "GatesClosed", message)
         }
         (.., None) => {
-            let message = format!(
-                "{revision} waits for what was asked for before it: spec.revision, or an artifact \
-                 that is not stored yet"
-            );
-            want(BLOCKED, true, "NotAskedFor", message)
+            let (reason, message) = not_asked(scene, status);
+            want(BLOCKED, true, reason, format!("{revision} {message}"))
         }
     }
 }
 
-fn sources_blocked(sources: &Sources, refused: Option<&Decision>) -> Wanted {
+/// Why the gates were not asked about what waits.
+fn not_asked(scene: &Scene<'_>, status: &GatedSourceStatus) -> (&'static str, String) {
+    let spec = &scene.given.object.spec;
+    let newest = status.candidates.last();
+    match (scene.fate, scene.objects) {
+        (Fate::Out(_), _) if newest.is_some_and(|newest| newest.held) => {
+            ("GatesClosed", "waits".to_owned())
+        }
+        (Fate::Out(_), _) => ("NotAskedFor", "is asked about next".to_owned()),
+        _ if spec.revision.is_some() => {
+            let message = "waits for spec.revision to ask for it, or for nothing any more";
+            ("NotAskedFor", message.to_owned())
+        }
+        (_, Objects::Children(children)) if spec.strategy == Strategy::Artifact => {
+            let why = children.unstored.as_ref();
+            let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+            (
+                "NotStored",
+                format!("waits for its artifact to be stored{why}"),
+            )
+        }
+        _ => ("NotAskedFor", "waits for its source; see Ready".to_owned()),
+    }
+}
+
+/// What a condition said before.
+fn former(scene: &Scene<'_>, type_: &'static str) -> Option<Wanted> {
+    let before = scene.given.object.status.as_ref()?;
+    let former = before.conditions.iter().find(|it| it.type_ == type_)?;
+    let holds = former.status == "True";
+    Some(want(type_, holds, &former.reason, former.message.as_str()))
+}
+
+fn sources_blocked(refused: Option<&Decision>) -> Wanted {
     match refused {
         Some(told) => want(BLOCKED, true, "GatesClosed", told.message.as_str()),
-        None => {
-            let holds = !sources.choosy.is_empty();
-            want(BLOCKED, holds, "GatesOpen", "the gates are open")
-        }
+        None => want(BLOCKED, false, "GatesOpen", "the gates are open"),
     }
 }
 
@@ -126,7 +156,7 @@ fn recoverable(scene: &Scene<'_>, status: &GatedSourceStatus) -> Option<Wanted> 
         return Some(want(RECOVERABLE, false, "NotPinned", message));
     }
     let Objects::Children(children) = scene.objects else {
-        return None;
+        return former(scene, RECOVERABLE);
     };
     let admitted = status.admitted.as_ref()?;
     Some(match &children.lost {

@@ -163,7 +163,7 @@ fn ask_for_what_is_new(given: &Given<'_>, times: Times) -> Considered {
             Step::Rest
         }
         Ok(Some(runs)) => Step::Baseline(Box::new(runs)),
-        Ok(None) => ask(given, &candidates, times),
+        Ok(None) => ask(given, admitted.as_ref(), &candidates, times),
     };
     if let Step::Ask(choice) = &step {
         hold(&mut candidates, &choice.held);
@@ -176,11 +176,16 @@ fn ask_for_what_is_new(given: &Given<'_>, times: Times) -> Considered {
     }
 }
 
-fn ask(given: &Given<'_>, candidates: &[Candidate], times: Times) -> Step {
-    match choice::wish(given, candidates) {
+fn ask(
+    given: &Given<'_>,
+    admitted: Option<&Admitted>,
+    candidates: &[Candidate],
+    times: Times,
+) -> Step {
+    match choice::wish(given, admitted, candidates) {
         Wish::Nothing => Step::Rest,
         Wish::NotHeld(why) => Step::NotHeld(why),
-        Wish::Any(held) => match choice::choose(given, &held, times) {
+        Wish::Any(held) => match choice::choose(given, admitted, &held, times) {
             Some(choice) => Step::Ask(Box::new(choice)),
             None => Step::Rest,
         },

@@ -1,9 +1,10 @@
 //! What becomes of children when their GatedSource goes, or no longer names their source.
 
+use sluice_crds::flux::FluxKind;
 use sluice_crds::gated_source::{DeletionPolicy, Strategy, marks};
 
 use super::child::is_ours;
-use super::{Act, Given, suspended};
+use super::{Act, Found, Given, suspended};
 
 /// Whether the GatedSource is going.
 pub(super) fn is_going(given: &Given<'_>) -> bool {
@@ -19,6 +20,45 @@ fn is_held(given: &Given<'_>) -> bool {
 pub(super) fn finalizer(given: &Given<'_>) -> Option<Act> {
     let wanted = given.object.spec.deletion_policy == DeletionPolicy::Delete;
     (wanted != is_held(given)).then_some(Act::Finalize(wanted))
+}
+
+/// Why it cannot go: what has to go first cannot be seen, or what it has suspended. In a word, and in
+/// a sentence.
+pub(super) fn obstacle(given: &Given<'_>) -> Option<(&'static str, String)> {
+    if !is_held(given) || given.object.spec.deletion_policy == DeletionPolicy::Orphan {
+        return None;
+    }
+    let strategy = given.object.spec.strategy;
+    given.sources.iter().find_map(|source| {
+        let (reason, kind, name, found) = match strategy {
+            Strategy::Suspend => {
+                let kind = FluxKind::Source(source.wanted.kind);
+                (
+                    "SourceUnreadable",
+                    kind,
+                    &source.wanted.name,
+                    &source.upstream,
+                )
+            }
+            Strategy::Pin | Strategy::Artifact => {
+                let kind = source.wanted.child(strategy);
+                (
+                    "ChildUnreadable",
+                    kind,
+                    &source.wanted.target,
+                    &source.child,
+                )
+            }
+        };
+        let Found::Unreadable(why) = found else {
+            return None;
+        };
+        let message = format!(
+            "it is deleted once the {} {name} is seen to, which cannot be read: {why}",
+            kind.as_str()
+        );
+        Some((reason, message))
+    })
 }
 
 /// What is left to do before it may go.
@@ -37,7 +77,7 @@ pub(super) fn going(given: &Given<'_>) -> Vec<Act> {
             left
         }
     };
-    match left.is_empty() {
+    match left.is_empty() && obstacle(given).is_none() {
         true => vec![Act::Finalize(false)],
         false => left,
     }

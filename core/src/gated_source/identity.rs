@@ -74,13 +74,10 @@ pub(super) fn is_republished(one: &Part, other: &Part, source: &Source<'_>) -> b
         })
 }
 
-/// Whether these are what has gone out.
+/// Whether all of these have gone out, perhaps together with more, or in another order.
 pub(super) fn is_admitted(parts: &[Part], admitted: &Admitted) -> bool {
-    parts.len() == admitted.parts.len()
-        && parts
-            .iter()
-            .zip(&admitted.parts)
-            .all(|(part, out)| is_out(part, out))
+    let is_out = |part: &Part| admitted.parts.iter().any(|out| is_out(part, out));
+    parts.iter().all(is_out)
 }
 
 /// Whether this is what has gone out of its source.
@@ -114,7 +111,13 @@ pub(super) fn learn(given: &Given<'_>, status: &mut GatedSourceStatus) {
     let Some(admitted) = &mut status.admitted else {
         return;
     };
-    for (part, source) in admitted.parts.iter_mut().zip(&given.sources) {
+    for part in &mut admitted.parts {
+        let is_its = |source: &&Source<'_>| {
+            (source.wanted.kind, &source.wanted.name) == (part.kind, &part.name)
+        };
+        let Some(source) = given.sources.iter().find(is_its) else {
+            continue;
+        };
         let unknown = part.digest.is_none() && is_literal(part.kind, &part.spec);
         let Some(child) = source.child.object().filter(|child| {
             unknown

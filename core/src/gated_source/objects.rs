@@ -6,7 +6,7 @@ use sluice_crds::{Decision, GatedSourceStatus};
 use super::child::{self, Standing, is_ours};
 use super::considered::{Considered, Step};
 use super::suspended::{self, Sources};
-use super::{Act, Found, Given, Source, deletion, served};
+use super::{Act, Found, Given, Holding, Source, deletion, served};
 
 /// How the objects stand that something is done about.
 pub(super) enum Objects {
@@ -25,8 +25,8 @@ pub(super) struct Children {
     pub(super) standings: Vec<Standing>,
     /// Why what was admitted cannot be had again.
     pub(super) lost: Option<String>,
-    /// Whether a fetch is to be tried again.
-    retry: bool,
+    /// Why the artifact of a candidate could not be stored.
+    pub(super) unstored: Option<String>,
 }
 
 impl Objects {
@@ -68,7 +68,7 @@ impl Objects {
 
     /// Whether a fetch is to be tried again.
     pub(super) fn retry(&self) -> bool {
-        matches!(self, Self::Children(children) if children.retry)
+        matches!(self, Self::Children(children) if children.unstored.is_some())
     }
 }
 
@@ -82,7 +82,8 @@ impl Children {
                 |kind, name: &String| (kind, name) == (source.wanted.kind, &source.wanted.name);
             let out = { out }.find(|part| is_of_it(part.kind, &part.name));
             if given.object.spec.strategy == Strategy::Artifact && served::may_keep(given, source) {
-                children.retry |= served::keep(given, source, out, &status.candidates, acts);
+                let shown = served::keep(given, source, out, &status.candidates, acts);
+                children.take_shown(shown, out.is_some());
             }
             match out {
                 Some(out) => {
@@ -95,6 +96,25 @@ impl Children {
             }
         }
         children
+    }
+}
+
+impl Children {
+    /// Takes in how what a source shows is stored. Of one that serves something already, its child
+    /// says what is wrong with that.
+    fn take_shown(&mut self, shown: Option<Holding>, serves: bool) {
+        let fails = match shown {
+            Some(Holding::Failed(why)) => {
+                let message = format!("the artifact cannot be had: {why}");
+                self.unstored.get_or_insert(why);
+                Standing::Fails("FetchFailed".into(), message)
+            }
+            Some(Holding::Off) => Standing::Fails("StorageDisabled".into(), served::OFF.into()),
+            _ => return,
+        };
+        if !serves {
+            self.standings.push(fails);
+        }
     }
 }
 

@@ -64,13 +64,21 @@ pub fn refused(
     refused: &Refused,
     now: Timestamp,
 ) -> Option<GatedSourceStatus> {
-    let before = object.status.clone().unwrap_or_default();
     let message = format!(
         "the API server refuses a write of {}, which is tried again: {}",
         refused.what,
         cut(refused.message.clone(), LONGEST)
     );
-    let wanted = conditions(&message, refused.is_for_people());
+    told(object, conditions(&message, refused.is_for_people()), now)
+}
+
+/// The status that says this of how it stands, and all else as it did. None: it says so already.
+pub(super) fn told(
+    object: &GatedSource,
+    wanted: Vec<Wanted>,
+    now: Timestamp,
+) -> Option<GatedSourceStatus> {
+    let before = object.status.clone().unwrap_or_default();
     let generation = object.metadata.generation;
     let mut conditions =
         condition::settle(wanted, &before.conditions, generation, whole_second(now));

@@ -8,7 +8,7 @@ use super::conditions::{self, Scene};
 use super::considered::{Considered, Fate, Step};
 use super::objects::Objects;
 use super::{Given, Report, admission, deletion, identity, obstacle, reads_the_same};
-use crate::condition;
+use crate::condition::{self, READY};
 use crate::report::{requested_at, time, whole_second};
 
 /// How soon something that waits is looked at again at the latest, so that it is told that it waits.
@@ -21,12 +21,7 @@ const RETRY: SignedDuration = SignedDuration::from_secs(10);
 pub fn report(given: &Given<'_>, considered: &Considered, told: Option<&Decision>) -> Report {
     let before = given.object.status.clone().unwrap_or_default();
     if considered.step == Step::Going {
-        return Report {
-            status: before,
-            changed: false,
-            acts: deletion::going(given),
-            wake: None,
-        };
+        return going(given, before);
     }
     let mut status = begin(given, &before, considered, told);
     let fate = considered.fate(told);
@@ -58,6 +53,20 @@ pub fn report(given: &Given<'_>, considered: &Considered, told: Option<&Decision
         wake: wake(&scene, &status),
         status,
         acts,
+    }
+}
+
+/// Of one that is going only what keeps it is told.
+fn going(given: &Given<'_>, before: GatedSourceStatus) -> Report {
+    let told = deletion::obstacle(given).and_then(|(reason, message)| {
+        let ready = conditions::want(READY, false, reason, message);
+        obstacle::told(given.object, vec![ready], given.now.at)
+    });
+    Report {
+        changed: told.is_some(),
+        status: told.unwrap_or(before),
+        acts: deletion::going(given),
+        wake: None,
     }
 }
 

@@ -14,6 +14,9 @@ use crate::report::time;
 /// Where the revision of whoever made an artifact is told (OCI's image specification).
 const ORIGIN_REVISION: &str = "org.opencontainers.image.revision";
 
+/// What is wrong where there is no store.
+pub(super) const OFF: &str = "this controller stores no artifacts: start it with --storage-path";
+
 /// Looks at the child of a source of which something has gone out.
 pub(super) fn look(
     given: &Given<'_>,
@@ -69,9 +72,8 @@ fn stored(held: Holding, revision: &str) -> Result<Stored, (Standing, String)> {
     match held {
         Holding::Stored(stored) => Ok(stored),
         Holding::Off => {
-            let message = "this controller stores no artifacts: start it with --storage-path";
-            let standing = Standing::Fails("StorageDisabled".into(), message.into());
-            Err((standing, message.into()))
+            let standing = Standing::Fails("StorageDisabled".into(), OFF.into());
+            Err((standing, OFF.into()))
         }
         Holding::Absent | Holding::Verifying | Holding::Fetching => {
             let message = format!("the artifact of {revision} is not stored here");
@@ -139,14 +141,14 @@ pub(super) fn may_keep(given: &Given<'_>, source: &Source<'_>) -> bool {
 }
 
 /// Has the store fetch what a source shows now, if that is out or could go out, and keep nothing
-/// else. Says whether a fetch has failed.
+/// else. Returns how that is stored.
 pub(super) fn keep(
     given: &Given<'_>,
     source: &Source<'_>,
     admitted: Option<&AdmittedPart>,
     candidates: &[Candidate],
     acts: &mut Vec<Act>,
-) -> bool {
+) -> Option<Holding> {
     let wanted = &source.wanted;
     let parts = candidates.iter().flat_map(|candidate| &candidate.parts);
     let parts = parts.filter(|part| (part.kind, &part.name) == (wanted.kind, &wanted.name));
@@ -162,16 +164,16 @@ pub(super) fn keep(
         .object()
         .and_then(|it| it.status.artifact.as_ref());
     let shown = shown.and_then(|artifact| Some((artifact.digest.clone()?, artifact.url.clone())));
-    let mut failed = false;
-    if let Some((digest, url)) = shown.filter(|(digest, _)| digests.contains(digest)) {
+    let shown = shown.filter(|(digest, _)| digests.contains(digest));
+    let shown = shown.map(|(digest, url)| {
         let holding = given.holding(&wanted.target, Some(&digest));
-        failed = matches!(holding, Holding::Failed(_));
-        if failed || holding == Holding::Absent {
+        if matches!(holding, Holding::Failed(_) | Holding::Absent) {
             let child = wanted.target.clone();
             acts.push(Act::Fetch { child, url, digest });
         }
-    }
+        holding
+    });
     let child = wanted.target.clone();
     acts.push(Act::Retain { child, digests });
-    failed
+    shown
 }

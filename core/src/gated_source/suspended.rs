@@ -1,12 +1,14 @@
 //! The strategy `suspend`: the sources themselves stand still while the gates are closed.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use sluice_crds::flux::FluxObject;
 use sluice_crds::gated_source::{SourceKind, marks};
 use sluice_crds::{Decision, State};
 
 use super::observed::here;
-use super::{Act, Given, Source};
+use super::{Act, Given};
 use crate::question::Question;
 
 /// What the gates say of whatever comes next: no revision is known.
@@ -42,7 +44,7 @@ pub(super) struct Sources {
     pub(super) all: usize,
     /// What cannot be held: why.
     pub(super) troubles: Vec<String>,
-    /// The gates whose answer depends on the revision.
+    /// The gates that hold everything back since their answer depends on the revision.
     pub(super) choosy: Vec<String>,
     /// Whether the gates are closed.
     pub(super) waits: bool,
@@ -55,16 +57,18 @@ pub(super) fn hold(
     allowed: bool,
     acts: &mut Vec<Act>,
 ) -> Sources {
-    let choosy = choosy(decision);
-    // Fail closed: what depends on the revision holds everything back.
-    let course = course(given, allowed && choosy.is_empty());
+    let course = course(given, allowed);
     acts.extend(course.acts);
     Sources {
         held: course.held,
         others: course.others,
         all: given.sources.len(),
         troubles: course.troubles,
-        choosy,
+        choosy: if allowed {
+            Vec::new()
+        } else {
+            choosy(decision)
+        },
         waits: !allowed,
     }
 }
@@ -87,68 +91,90 @@ pub(super) fn course(given: &Given<'_>, let_go: bool) -> Course {
     };
     for source in &given.sources {
         let called = format!("{} {}", source.wanted.kind.as_str(), source.wanted.name);
-        let object = match here(&source.upstream, &called) {
-            Ok(object) => object,
-            Err(trouble) => {
-                course.troubles.push(trouble.message);
-                continue;
+        match here(&source.upstream, &called) {
+            Err(trouble) => course.troubles.push(trouble.message),
+            Ok(object) => {
+                let obstacle = cannot_hold(given, source.wanted.kind, object);
+                let let_go = let_go || obstacle.is_some();
+                let obstacle = obstacle.map(|why| format!("the {called} {why}"));
+                course.troubles.extend(obstacle);
+                course.take(given, source.wanted.kind, object, let_go);
             }
-        };
-        if !let_go && has_no_suspension(source.wanted.kind, object) {
-            course.troubles.push(format!(
-                "the {called} is of type oci, which suspending does not hold back; suspend the \
-                 HelmCharts of it instead"
-            ));
-            continue;
         }
-        course.take(given, source, object, let_go);
     }
     course
 }
 
-/// What was suspended and is held no longer is resumed. What somebody else suspends stays so, and
-/// whatever has lost the mark.
-pub(super) fn dropped(given: &Given<'_>) -> Vec<Act> {
-    let dropped = given.dropped.iter();
-    let ours = dropped.filter(|(_, object)| is_ours(given, object));
-    let resume = ours.map(|(kind, object)| Act::Suspend {
-        kind: *kind,
-        suspend: false,
-        before: Box::new((*object).clone()),
-    });
-    resume.collect()
-}
-
-/// Whether the mark says that this GatedSource has suspended it.
-fn is_ours(given: &Given<'_>, object: &FluxObject) -> bool {
-    let mark = object.metadata.annotations.as_ref();
-    let mark = mark.and_then(|all| all.get(marks::SUSPENDED_BY));
-    mark.is_some() && mark == given.object.metadata.name.as_ref()
-}
-
 impl Course {
-    fn take(&mut self, given: &Given<'_>, source: &Source<'_>, object: &FluxObject, let_go: bool) {
+    fn take(&mut self, given: &Given<'_>, kind: SourceKind, object: &FluxObject, let_go: bool) {
         let is_suspended = object.spec.get("suspend") == Some(&true.into());
-        let is_ours = is_ours(given, object);
-        let suspend = match (is_suspended, is_ours, let_go) {
-            (_, true, true) => Some(false),
-            (false, _, false) => Some(true),
-            (true, _, false) | (_, false, true) => None,
+        let (is_ours, others) = holds(given, object);
+        let is_marked = is_ours || !others.is_empty();
+        let holders = match let_go {
+            true => is_ours.then(|| others.clone()),
+            // What somebody has suspended who is no GatedSource stays as it is.
+            false => (!is_suspended || (is_marked && !is_ours)).then(|| {
+                let own = given.object.metadata.name.clone();
+                others.iter().cloned().chain(own).collect()
+            }),
         };
-        if !let_go && (is_ours || !is_suspended) {
+        if !let_go && (is_ours || holders.is_some()) {
             self.held += 1;
-        } else if is_suspended && !is_ours {
+        } else if is_suspended && (!is_ours || !others.is_empty()) {
             self.others += 1;
         }
-        self.acts.extend(suspend.map(|suspend| Act::Suspend {
-            kind: source.wanted.kind,
-            suspend,
+        self.acts.extend(holders.map(|holders| Act::Suspend {
+            kind,
+            holders,
             before: Box::new(object.clone()),
         }));
     }
 }
 
-/// A HelmRepository of the type oci has no artifact, and nothing to suspend.
-fn has_no_suspension(kind: SourceKind, object: &FluxObject) -> bool {
-    kind == SourceKind::HelmRepository && object.spec.get("type") == Some(&"oci".into())
+/// What was suspended and is held no longer is let go. What somebody else suspends stays so, and
+/// whatever has lost the mark.
+pub(super) fn dropped(given: &Given<'_>) -> Vec<Act> {
+    let dropped = given.dropped.iter().filter_map(|(kind, object)| {
+        let (is_ours, holders) = holds(given, object);
+        is_ours.then(|| Act::Suspend {
+            kind: *kind,
+            holders,
+            before: Box::new((*object).clone()),
+        })
+    });
+    dropped.collect()
+}
+
+/// The GatedSources that suspend a source, by its mark. With several the last one to let it go resumes
+/// it: so nothing gets past the gates of another.
+pub fn holders(object: &FluxObject) -> BTreeSet<String> {
+    let mark = object.metadata.annotations.as_ref();
+    let mark = mark.and_then(|all| all.get(marks::SUSPENDED_BY));
+    let names = mark.into_iter().flat_map(|names| names.split(','));
+    let names = names.map(str::trim).filter(|name| !name.is_empty());
+    names.map(str::to_owned).collect()
+}
+
+/// Whether this GatedSource suspends a source, and which others do.
+fn holds(given: &Given<'_>, object: &FluxObject) -> (bool, BTreeSet<String>) {
+    let mut holders = holders(object);
+    let own = given.object.metadata.name.as_deref().unwrap_or_default();
+    (holders.remove(own), holders)
+}
+
+/// Why suspending a source does not hold it back, and what to do instead.
+fn cannot_hold(given: &Given<'_>, kind: SourceKind, object: &FluxObject) -> Option<String> {
+    // It has no artifact, and nothing to suspend.
+    if kind == SourceKind::HelmRepository && object.spec.get("type") == Some(&"oci".into()) {
+        let why = "is of type oci, which suspending does not hold back; suspend the HelmCharts of \
+                   it instead";
+        return Some(why.to_owned());
+    }
+    // Its GatedSource would resume it, since that writes its spec whole.
+    let marks = object.metadata.annotations.as_ref();
+    let parent = marks.and_then(|all| all.get(marks::CHILD_OF));
+    let parent = parent.filter(|it| given.object.metadata.name.as_ref() != Some(*it))?;
+    Some(format!(
+        "is the child of the GatedSource {parent}, which writes it; name these gates in that one"
+    ))
 }

@@ -23,6 +23,7 @@ mod measured;
 mod order;
 mod reasons;
 mod refused;
+mod reviewed;
 mod stories;
 mod users;
 mod words;
@@ -293,8 +294,8 @@ impl Play {
                     self.held.retain(|digest, _| kept(digest));
                 }
                 Act::Suspend {
-                    suspend, before, ..
-                } => self.suspend(suspend, &before),
+                    holders, before, ..
+                } => self.suspend(&holders, &before),
                 Act::Delete { before, .. } => {
                     assert_eq!(Some(*before), self.child);
                     self.child = None;
@@ -334,14 +335,18 @@ impl Play {
         self.child = Some(object);
     }
 
-    fn suspend(&mut self, suspend: bool, before: &FluxObject) {
+    fn suspend(&mut self, holders: &BTreeSet<String>, before: &FluxObject) {
         use sluice_crds::gated_source::marks::SUSPENDED_BY;
         let mut all = self.upstream.iter_mut().chain(&mut self.dropped);
         let source = all.find(|it| *it == before).unwrap();
+        let suspend = !holders.is_empty();
         source.spec.insert("suspend".to_owned(), suspend.into());
         let annotations = source.metadata.annotations.get_or_insert_default();
         match suspend {
-            true => annotations.insert(SUSPENDED_BY.to_owned(), "app".to_owned()),
+            true => {
+                let names: Vec<_> = holders.iter().cloned().collect();
+                annotations.insert(SUSPENDED_BY.to_owned(), names.join(","))
+            }
             false => annotations.remove(SUSPENDED_BY),
         };
         self.writes.1 += 1;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use kube::ResourceExt;
 use serde_json::{Map, json};
-use sluice_core::gated_source::{repository, uses};
+use sluice_core::gated_source::{self, repository, uses};
 use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{ConsumerKind, SourceKind, marks};
 use tokio::sync::watch;
@@ -203,9 +203,10 @@ impl Flux {
         concerned.places.extend(charts);
         let used = now.map(|object| used(kind, object)).unwrap_or_default();
         links.consumers.set(&place, used);
-        let marked = |mark| Vec::from_iter(now.and_then(|object| owner(object, mark)));
-        links.children.set(&place, marked(marks::CHILD_OF));
-        links.suspended.set(&place, marked(marks::SUSPENDED_BY));
+        let parent = now.and_then(|object| parent(object));
+        links.children.set(&place, Vec::from_iter(parent));
+        let holders = now.map(|object| suspending(object));
+        links.suspended.set(&place, holders.unwrap_or_default());
         concerned.places.push(place);
         concerned
     }
@@ -230,18 +231,28 @@ pub(super) struct Concerned {
 
 /// The GatedSources that have marked an object.
 fn owners(object: &FluxObject) -> Vec<ObjectKey> {
-    let marks = [marks::CHILD_OF, marks::SUSPENDED_BY];
-    marks
-        .into_iter()
-        .filter_map(|mark| owner(object, mark))
-        .collect()
+    let mut owners = suspending(object);
+    owners.extend(parent(object));
+    owners
 }
 
-fn owner(object: &FluxObject, mark: &str) -> Option<ObjectKey> {
-    Some(ObjectKey {
+/// The GatedSource whose child an object is.
+fn parent(object: &FluxObject) -> Option<ObjectKey> {
+    let name = object.annotations().get(marks::CHILD_OF)?;
+    Some(beside(object, name))
+}
+
+/// The GatedSources that suspend an object.
+fn suspending(object: &FluxObject) -> Vec<ObjectKey> {
+    let holders = gated_source::holders(object).into_iter();
+    holders.map(|name| beside(object, &name)).collect()
+}
+
+fn beside(object: &FluxObject, name: &str) -> ObjectKey {
+    ObjectKey {
         namespace: KeyRef::of(object).namespace.into(),
-        name: object.annotations().get(mark)?.as_str().into(),
-    })
+        name: name.into(),
+    }
 }
 
 /// The sources that an object uses: of a HelmChart its repository.

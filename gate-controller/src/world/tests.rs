@@ -125,8 +125,19 @@ fn marks_are_found_whatever_the_object_is_called() {
         ["app"]
     );
     assert_eq!(world.flux.children_of(&key), []);
-    let held = json!({ "annotations": { "sluice.dev/suspended-by": "app" } });
-    assert_eq!(comes(&world, BUCKET, &flux("held", &held)), ["app"]);
+    let other = pinned(&world, "other", "app-upstream");
+    let held = json!({ "annotations": { "sluice.dev/suspended-by": "app,other" } });
+    assert_eq!(
+        comes(&world, BUCKET, &flux("held", &held)),
+        ["app", "other"]
+    );
+    let place = (BUCKET, self::key("apps", "held"));
+    for holder in [&key, &other] {
+        assert_eq!(
+            world.flux.suspended_by(holder),
+            std::slice::from_ref(&place)
+        );
+    }
     // A mark of one that is not there wakes nobody.
     let lost = json!({ "annotations": { "sluice.dev/gated-source": "gone" } });
     assert_eq!(comes(&world, GIT, &flux("lost", &lost)).len(), 0);

@@ -73,7 +73,7 @@ fn a_source_that_is_gone_changes_nothing() {
 }
 
 /// A source that was suspended in somebody's name.
-fn suspended(name: &str, by: &str) -> FluxObject {
+pub(super) fn suspended(name: &str, by: &str) -> FluxObject {
     let mut source = git(name, &upstream_spec(), &revision('a'));
     source.spec.insert("suspend".to_owned(), json!(true));
     let mark = sluice_crds::gated_source::marks::SUSPENDED_BY.to_owned();
@@ -86,10 +86,8 @@ fn suspended(name: &str, by: &str) -> FluxObject {
 fn resumed(acts: &[Act]) -> Vec<&str> {
     let resumed = acts.iter().filter_map(|act| match act {
         Act::Suspend {
-            suspend: false,
-            before,
-            ..
-        } => before.metadata.name.as_deref(),
+            holders, before, ..
+        } if holders.is_empty() => before.metadata.name.as_deref(),
         _ => None,
     });
     resumed.collect()
@@ -127,4 +125,21 @@ fn what_is_held_no_longer_is_resumed_before_it_goes() {
     play.object.metadata.finalizers = None;
     play.dropped = vec![suspended("former", "app")];
     assert!(play.look().acts.is_empty());
+}
+
+/// Nobody can say that the child is gone, or have it deleted: it is told, and tried when it can be seen.
+#[test]
+fn whoever_cannot_see_the_children_keeps_their_gated_source() {
+    let mut play = Play::new(&json!({ "deletionPolicy": "Delete" }));
+    play.open();
+    play.settle();
+    delete(&mut play);
+    play.unreadable.child = true;
+    play.settle();
+    assert!(play.object.metadata.finalizers.is_some());
+    assert_eq!(play.says("Ready").unwrap(), "False ChildUnreadable");
+    assert!(play.message("Ready").contains("cannot be read"));
+    play.unreadable.child = false;
+    let report = play.look();
+    assert!(matches!(report.acts.as_slice(), [Act::Delete { .. }]));
 }

@@ -139,6 +139,59 @@ fn sources_are_suspended_and_only_those_are_resumed() {
     );
 }
 
+/// Who is to suspend the source, if that is to change.
+fn holders(play: &mut Play) -> Option<Vec<String>> {
+    let acts = play.look().acts.into_iter();
+    let mut holders = acts.filter_map(|act| match act {
+        Act::Suspend { holders, .. } => Some(holders.into_iter().collect()),
+        _ => None,
+    });
+    holders.next()
+}
+
+/// Each has gates of its own; whoever lets it go last resumes it.
+#[test]
+fn a_source_is_held_by_several() {
+    let mut play = Play::new(&json!({ "strategy": "suspend" }));
+    play.upstream = Some(going::suspended("upstream", "another"));
+    assert_eq!(holders(&mut play).unwrap(), ["another", "app"]);
+    play.settle();
+    assert_eq!(play.says("Ready").unwrap(), "True Holding");
+    play.open();
+    assert_eq!(holders(&mut play).unwrap(), ["another"]);
+    play.settle();
+    assert_eq!(play.upstream.as_ref().unwrap().spec["suspend"], json!(true));
+    assert_eq!(
+        play.message("Ready"),
+        "of 1 sources none is suspended; 1 are suspended by others"
+    );
+    play.close();
+    play.settle();
+    // Another one lets it go, and then this one.
+    play.upstream = Some(going::suspended("upstream", "app"));
+    assert_eq!(holders(&mut play), None);
+    play.open();
+    assert_eq!(holders(&mut play).unwrap(), [""; 0]);
+}
+
+/// Two would write against each other without end.
+#[test]
+fn the_child_of_another_is_not_suspended() {
+    let mut play = Play::new(&json!({ "strategy": "suspend" }));
+    let child = play.upstream.as_mut().unwrap();
+    let mark = sluice_crds::gated_source::marks::CHILD_OF.to_owned();
+    let annotations = child.metadata.annotations.get_or_insert_default();
+    annotations.insert(mark, "another".to_owned());
+    play.settle();
+    assert_eq!(play.says("Ready").unwrap(), "False CannotSuspend");
+    let said = play.message("Ready");
+    assert!(
+        said.contains("is the child of the GatedSource another"),
+        "{said}"
+    );
+    assert_eq!(play.writes.1, 0);
+}
+
 #[test]
 fn a_list_of_revisions_cannot_be_held_by_suspending() {
     let mut play = Play::new(&json!({ "strategy": "suspend" }));
@@ -218,6 +271,17 @@ fn several_sources_move_under_one_decision() {
         })
         .collect();
     assert_eq!(names, ["app-one", "second"]);
+    // Listed alone, or in another order, what is out is not asked about again.
+    play.close();
+    let two = git("two", &upstream_spec(), &revision('a'));
+    let mut fewer = object.clone();
+    fewer.status = Some(out.status);
+    fewer.spec.source_refs.truncate(1);
+    let still = look(&play, &fewer, &two);
+    assert_eq!(
+        (still.status.candidates.len(), still.status.pending),
+        (0, None)
+    );
     // One that cannot be believed holds all of them.
     let unsure =
         flux(json!({ "metadata": { "name": "two", "generation": 1 }, "spec": upstream_spec() }));

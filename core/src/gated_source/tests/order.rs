@@ -141,7 +141,7 @@ fn what_the_gates_never_held_has_no_turn_to_wait_for() {
     play.settle();
     assert_eq!(
         (play.admitted(), play.says("Blocked").unwrap().as_str()),
-        (None, "True NotAskedFor")
+        (None, "True NotStored")
     );
     play.pass(1);
     play.store();

@@ -81,9 +81,9 @@ async fn carry_out(
         Act::Serve { artifact, before } => writer.serve(&artifact, &before).await,
         Act::Suspend {
             kind,
-            suspend,
+            holders,
             before,
-        } => writer.suspend(kind, suspend, &before).await,
+        } => writer.suspend(kind, &holders, &before).await,
         Act::Delete { kind, before } => writer.delete(kind, &before).await,
         Act::Finalize(hold) => {
             *present = finalize(context, key, present, hold).await?;

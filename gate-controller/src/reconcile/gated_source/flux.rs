@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::Request;
@@ -97,16 +99,19 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Suspends a source in the gated source's name, or resumes it.
+    /// Suspends a source in the name of these gated sources; without any it is resumed.
     pub(super) async fn suspend(
         &self,
         kind: SourceKind,
-        suspend: bool,
+        holders: &BTreeSet<String>,
         before: &FluxObject,
     ) -> Result<(), kube::Error> {
-        let (mark, suspend) = match suspend {
-            true => (Value::from(&*self.key.name), Value::Bool(true)),
-            false => (Value::Null, Value::Null),
+        let (mark, suspend) = match holders.is_empty() {
+            true => (Value::Null, Value::Null),
+            false => {
+                let names: Vec<&str> = holders.iter().map(String::as_str).collect();
+                (Value::from(names.join(",")), Value::Bool(true))
+            }
         };
         let patch = json!({
             "metadata": { "annotations": { (marks::SUSPENDED_BY): mark } },
