@@ -4,9 +4,10 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use sluice_tests::controller::InProcess;
 use sluice_tests::flux::{Git, Pushed};
+use sluice_tests::poll;
 
 use crate::delivery::{APP, CLOSED, GATE, OPEN, UPSTREAM};
-use crate::stage::{Stage, app};
+use crate::stage::{DEADLINE, Stage, app};
 
 const NOW: &str = "2026-11-19T12:00:00Z";
 
@@ -137,4 +138,35 @@ async fn several_sources_go_out_together_or_not_at_all() -> Result<()> {
     let list = format!("revisions: {{allow: ['{}', '{}']}}", two.0, two.1.digest);
     stage.keep(GATE, &list).await?;
     pair.serve(&two, "two").await
+}
+
+/// A source that is taken out of the list while the gate is closed: what is out stays out, nobody has
+/// to admit it anew, and its child is left to whoever uses it.
+#[tokio::test]
+async fn a_source_may_be_taken_out_while_the_gate_is_closed() -> Result<()> {
+    let (pair, one) = Pair::begin("fewer").await?;
+    let stage = &pair.stage;
+    stage.keep(GATE, CLOSED).await?;
+    pair.gate(json!([{"kind": "GitRepository", "name": UPSTREAM}]))
+        .await?;
+    let generation = stage.gated().get(APP).await?.metadata.generation;
+    let looked = |status: &sluice_crds::GatedSourceStatus| status.observed_generation == generation;
+    stage.source(APP, "the fewer sources", looked).await?;
+    stage
+        .holds(APP, "Blocked", "False", "NothingPending")
+        .await?;
+    pair.stays(&one, "one").await?;
+    // It is as before: the next change waits, and goes out when the gate opens.
+    let two = pair.commit("two")?;
+    stage.reconcile("GitRepository", UPSTREAM).await?;
+    stage.pends(APP, &Git::revision(&two)).await?;
+    stage.keep(GATE, OPEN).await?;
+    stage.serves(APP, &Git::revision(&two)).await?;
+    stage.deployed(APP, "two").await?;
+    poll(DEADLINE, "the configuration to stay", async || {
+        let said = stage.says_now(CONFIG).await?;
+        ensure!(said.as_deref() == Some("one"), "{said:?}");
+        Ok::<_, anyhow::Error>(())
+    })
+    .await
 }
