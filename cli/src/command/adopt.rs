@@ -16,6 +16,7 @@ use crate::outcome::Outcome;
 use crate::output::{self, Data};
 
 mod plan;
+mod runs;
 mod used;
 mod write;
 
@@ -265,7 +266,10 @@ fn printed(plan: &Plan) -> Result<String> {
         let name = plan.source.name_any();
         output::note(format_args!("GatedSource {name} is there already."));
     } else {
-        let why = "# Admits at once what runs, and from then on what its gates let pass.\n";
+        let why = match plan.source.spec.baseline {
+            Some(_) => "# Admits at once what runs, and from then on what its gates let pass.\n",
+            None => "# Admits what its gates let pass, the first revision included.\n",
+        };
         documents.push(format!("{why}{}", Data::Yaml.text(&shown(&plan.source))?));
     }
     let (kind, child) = &plan.child;

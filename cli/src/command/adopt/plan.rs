@@ -7,12 +7,12 @@ use anyhow::{Result, bail};
 use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 use sluice_core::gated_source::unpinnable;
+use sluice_core::{gated_source, lint};
 use sluice_crds::flux::{FluxKind, FluxObject};
-use sluice_crds::gated_source::{
-    Baseline, Consumer as Runs, ConsumerKind, SourceKind, SourceReference, Strategy, Target,
-};
+use sluice_crds::gated_source::{SourceKind, SourceReference, Strategy, Target};
 use sluice_crds::{Duration, GateSet, GatedSource, GatedSourceSpec};
 
+use super::runs::baseline;
 use super::used::{How, Used};
 use crate::cluster::{self, Consumer};
 
@@ -127,13 +127,10 @@ pub(super) fn plan(wish: &Wish, around: &Around) -> Result<Attempt> {
             How::Source | How::ChartRef | How::ChartIn => used.name.clone(),
         },
     };
-    let target = match known.and_then(|known| known.spec.target.clone()) {
-        Some(target) => target.name,
-        None => wish
-            .target
-            .clone()
-            .unwrap_or_else(|| format!("{name}-gated")),
-    };
+    let target = known
+        .and_then(target_of)
+        .or_else(|| wish.target.clone())
+        .unwrap_or_else(|| format!("{name}-gated"));
     let child = match strategy {
         Strategy::Artifact => (FluxKind::ExternalArtifact, target.clone()),
         Strategy::Pin | Strategy::Suspend => (FluxKind::Source(kind), target.clone()),
@@ -174,6 +171,9 @@ pub(super) fn plan(wish: &Wish, around: &Around) -> Result<Attempt> {
             "there is a GatedSource {name} that gates something else, or with other gates; choose \
              another name with --name"
         );
+    }
+    if known.is_none() {
+        check(&source)?;
     }
     Ok(Attempt::Plan(Box::new(Plan {
         chart,
@@ -265,8 +265,7 @@ fn find<'a>(
             .name
             .as_ref()
             .is_none_or(|name| *name == known.name_any());
-        let target = known.spec.target.as_ref().map(|target| &target.name);
-        let aimed = wish.target.is_none() || wish.target.as_ref() == target;
+        let aimed = wish.target.is_none() || wish.target == target_of(known);
         named
             && aimed
             && of.is_some_and(|of| (of.kind, &of.name) == (kind, &upstream))
@@ -274,6 +273,30 @@ fn find<'a>(
             && known.spec.gates == wish.gates
             && known.spec.spread == wish.spread
     })
+}
+
+/// What the child of a GatedSource of one source is called, written in its spec or not.
+fn target_of(source: &GatedSource) -> Option<String> {
+    let wanted = gated_source::wanted(source).into_iter().next();
+    wanted.map(|wanted| wanted.target)
+}
+
+/// Whether the API server would take the GatedSource.
+fn check(source: &GatedSource) -> Result<()> {
+    let Some(mistake) = lint::read(&json!(source)).mistakes.into_iter().next() else {
+        return Ok(());
+    };
+    let options = [
+        ("metadata.name", "--name"),
+        ("spec.target", "--target"),
+        ("spec.spread", "--spread"),
+        ("spec.gates", "--gate"),
+    ];
+    let mut options = options.into_iter();
+    match options.find(|(field, _)| mistake.field.starts_with(field)) {
+        Some((_, option)) => bail!("{option}: {}; {}", mistake.problem, mistake.remedy),
+        None => bail!("the GatedSource would be refused: {mistake}"),
+    }
 }
 
 /// Whether `other` uses what `consumer` uses. A chart of a Helm repository is the HelmRelease's own.
@@ -356,82 +379,6 @@ fn own_chart(consumer: &Consumer, template: &Map<String, Value>, name: &str) -> 
         "metadata": {"name": name, "namespace": consumer.namespace()},
         "spec": spec,
     })
-}
-
-/// What somebody runs.
-pub(super) fn runs(consumer: &Consumer) -> Option<&str> {
-    let status = &consumer.object.status;
-    match consumer.kind {
-        ConsumerKind::Kustomization => status.last_applied_revision.as_deref(),
-        ConsumerKind::HelmRelease => {
-            let deployed = |it: &&_| is_deployed(it);
-            let release = status.history.iter().find(deployed)?;
-            Some(&release.chart_version)
-        }
-    }
-}
-
-fn is_deployed(release: &sluice_crds::flux::Release) -> bool {
-    release.status.as_deref() == Some("deployed")
-}
-
-/// Whether what somebody runs is told in the words of the source: a HelmRelease knows the version of
-/// a chart alone.
-pub(super) fn tells(consumer: &Consumer, kind: SourceKind) -> bool {
-    consumer.kind == ConsumerKind::Kustomization || kind == SourceKind::HelmChart
-}
-
-fn baseline(
-    consumer: &Consumer,
-    used: &Used,
-    upstream: &FluxObject,
-    kind: SourceKind,
-) -> (Option<Baseline>, Vec<String>) {
-    let who = consumer.called();
-    let mut notes = Vec::new();
-    if upstream.spec.get("type") == Some(&"oci".into()) {
-        notes.push(format!(
-            "the charts of {} can be moved under their versions; an OCIRepository with chartRef is \
-             pinned by digest",
-            used.called()
-        ));
-    }
-    if runs(consumer).is_none() {
-        notes.push(format!(
-            "{who} has applied nothing yet, so the first revision has to pass the gates, too"
-        ));
-        return (None, notes);
-    }
-    if tells(consumer, kind) {
-        let from = Runs {
-            kind: consumer.kind,
-            name: consumer.object.name_any(),
-            namespace: None,
-        };
-        let baseline = Baseline {
-            from: Some(from),
-            revision: None,
-        };
-        return (Some(baseline), notes);
-    }
-    let revision = upstream.status.artifact.as_ref();
-    let revision = revision.map(|artifact| artifact.revision.clone());
-    notes.push(match &revision {
-        Some(revision) => format!(
-            "{who} does not say which revision it runs; {revision}, which {} serves now, is taken \
-             for it",
-            used.called()
-        ),
-        None => format!(
-            "{} serves nothing, so nothing is admitted at once",
-            used.called()
-        ),
-    });
-    let baseline = revision.map(|revision| Baseline {
-        from: None,
-        revision: Some(revision),
-    });
-    (baseline, notes)
 }
 
 #[cfg(test)]

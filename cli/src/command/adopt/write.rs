@@ -15,7 +15,8 @@ use sluice_crds::flux::{FluxKind, FluxObject};
 
 use super::super::force::FIELD_MANAGER;
 use super::super::source::short;
-use super::plan::{Plan, Switch, runs, tells};
+use super::plan::{Plan, Switch};
+use super::runs::{runs, tells};
 use crate::cluster::{self, Connection, Consumer, explain, explain_flux};
 use crate::outcome::Outcome;
 use crate::output;

@@ -1,6 +1,9 @@
 use rstest::rstest;
+use sluice_crds::gated_source::ConsumerKind;
 use sluice_crds::{GateReference, Require};
 
+use super::super::printed;
+use super::super::runs::runs;
 use super::*;
 
 const RUNS: &str = "main@sha1:1111111111111111111111111111111111111111";
@@ -204,6 +207,21 @@ fn what_is_adopted_is_left_alone_and_what_is_begun_is_finished() {
     web.sources = vec![begun.clone()];
     let joined = planned(&wish(), &web);
     assert!(joined.exists && joined.child.1 == "app-gated");
+    // Its child need not be named in its spec.
+    let mut plain = begun.clone();
+    plain.metadata.name = Some("front".to_owned());
+    plain.spec.target = None;
+    web.sources = vec![plain];
+    let joined = planned(&wish(), &web);
+    assert!(joined.exists && joined.child.1 == "front", "{joined:?}");
+    let reference = json!({"kind": "GitRepository", "name": "front"});
+    assert_eq!(joined.switches[0].patch["spec"]["sourceRef"], reference);
+    let aimed = |target: &str| Wish {
+        target: Some(target.to_owned()),
+        ..wish()
+    };
+    assert!(planned(&aimed("front"), &web).exists);
+    assert!(!planned(&aimed("web-gated"), &web).exists);
     // With other gates it is another one, which needs another name.
     let mut other = wish();
     other.gates.require = Require::OneOf;
@@ -264,6 +282,54 @@ fn what_cannot_be_gated_is_refused_with_what_can() {
     assert!(error.contains("the name of the source itself"), "{error}");
 }
 
+#[rstest]
+#[case(
+    Some("Bad_Name"),
+    None,
+    None,
+    "--name: `Bad_Name` is no name of an object"
+)]
+#[case(Some(""), None, None, "--name: `` is no name")]
+#[case(None, Some(""), None, "--target: it is empty")]
+#[case(None, Some("Up"), None, "--target: `Up` is not of the form")]
+#[case(
+    None,
+    None,
+    Some("48h"),
+    "--spread: it is longer than 24h; write at most 24h"
+)]
+fn what_the_api_server_would_refuse_is_not_planned(
+    #[case] name: Option<&str>,
+    #[case] target: Option<&str>,
+    #[case] spread: Option<&str>,
+    #[case] expected: &str,
+) {
+    let wish = Wish {
+        name: name.map(str::to_owned),
+        target: target.map(str::to_owned),
+        spread: spread.map(Duration::from),
+        ..wish()
+    };
+    let around = around(kustomization("app", "GitRepository", "repo"));
+    let error = plan(&wish, &around).unwrap_err().to_string();
+    assert!(error.starts_with(expected), "{error}");
+}
+
+#[test]
+fn the_name_of_an_app_may_be_too_long_for_a_gated_source() {
+    let around = around(kustomization(&"a".repeat(64), "GitRepository", "repo"));
+    let error = refused(&around);
+    assert!(
+        error.starts_with("--name: ") && error.contains("more than 63 characters"),
+        "{error}"
+    );
+    let wish = Wish {
+        name: Some("app".to_owned()),
+        ..wish()
+    };
+    assert_eq!(planned(&wish, &around).child.1, "app-gated");
+}
+
 #[test]
 fn what_runs_not_yet_and_what_git_holds_is_said() {
     let mut app = kustomization("app", "GitRepository", "repo");
@@ -276,8 +342,14 @@ fn what_runs_not_yet_and_what_git_holds_is_said() {
         )
     });
     app.object.metadata.labels = Some(labels.into());
+    let runs = around(kustomization("app", "GitRepository", "repo"));
+    let runs = printed(&planned(&wish(), &runs)).unwrap();
+    assert!(runs.contains("# Admits at once what runs"), "{runs}");
     let plan = planned(&wish(), &around(app));
     assert_eq!(plan.source.spec.baseline, None);
+    let yaml = printed(&plan).unwrap();
+    assert!(!yaml.contains("at once"), "{yaml}");
+    assert!(yaml.contains("the first revision included"), "{yaml}");
     assert!(
         plan.notes[0].contains("has applied nothing yet"),
         "{plan:?}"
