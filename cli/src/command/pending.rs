@@ -25,6 +25,8 @@ use crate::output::{self, Data};
 
 /// The condition of one whose gates hold something back.
 const BLOCKED: &str = "Blocked";
+/// Before a cause that is written below what waits.
+const INDENT: &str = "    ";
 
 /// List what waits: which change, at which gate, since when and for what
 ///
@@ -78,16 +80,18 @@ impl Pending {
         let now = connection.present().await.now;
         let mut rows = voted_on(&seen, now);
         let sources = cluster::sources(&connection, &scope).await;
-        let listed = sources.is_ok();
-        let sources = sources.unwrap_or_else(|error| {
-            output::note(format_args!("warning: {error}"));
-            Vec::new()
-        });
+        // What else waits is listed all the same.
+        let (sources, untold) = match sources {
+            Ok(sources) => (sources, None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
         rows.extend(sources.iter().filter_map(held));
         match cluster::waiting(&connection, &scope, now.at).await {
             Ok((asking, note)) => {
                 // Gated sources say themselves what they wait with.
-                let others = asking.into_iter().filter(|it| !(listed && it.kind == KIND));
+                let others = asking
+                    .into_iter()
+                    .filter(|it| untold.is_some() || it.kind != KIND);
                 rows.extend(others.map(Row::from));
                 note.iter().for_each(output::note);
             }
@@ -97,8 +101,12 @@ impl Pending {
         rows.sort_by(|a, b| (a.since, &a.what).cmp(&(b.since, &b.what)));
         match self.output {
             Some(form) => output::data(form, &rows)?,
-            None if rows.is_empty() => output::note("Nothing waits."),
-            None => output::text(Self::table(&rows, now.at))?,
+            None if rows.is_empty() && untold.is_none() => output::note("Nothing waits."),
+            None if rows.is_empty() => {}
+            None => {
+                let here = (!self.all_namespaces).then_some(&*connection.namespace);
+                output::text(table(&rows, now.at, here, output::width()))?;
+            }
         }
         for source in &sources {
             let name = Key::of(&source.metadata);
@@ -106,32 +114,91 @@ impl Pending {
                 output::note(format_args!("warning: {KIND} {name} is {warning}"));
             }
         }
-        Ok(Outcome::Yes)
+        match untold {
+            Some(error) => Err(error.context("what gated sources wait with cannot be told")),
+            None => Ok(Outcome::Yes),
+        }
+    }
+}
+
+/// The rows, where the namespace of all of them is known: `here`. Where the cause does not fit
+/// beside what waits, it is written below it.
+fn table(rows: &[Row], now: Timestamp, here: Option<&str>, columns: Option<usize>) -> String {
+    let elsewhere = |row: &Row| here != Some(&row.namespace);
+    let from = usize::from(!rows.iter().any(elsewhere));
+    let head = [
+        "NAMESPACE",
+        "WAITS",
+        "REVISION",
+        "AT",
+        "SINCE",
+        "UNTIL",
+        "BECAUSE",
+    ];
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| row.cells(now)[from..].to_vec())
+        .collect();
+    let head = &head[from..];
+    let beside = output::table(head, &rows);
+    let fits = |columns| beside.lines().all(|line| line.chars().count() <= columns);
+    let Some(columns) = columns.filter(|columns| !fits(*columns)) else {
+        return beside;
+    };
+    let short: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| row[..row.len() - 1].to_vec())
+        .collect();
+    let table = output::table(&head[..head.len() - 1], &short);
+    let mut lines = table.lines();
+    let mut text = lines
+        .next()
+        .map(|head| format!("{head}\n"))
+        .unwrap_or_default();
+    for (line, row) in lines.zip(&rows) {
+        text += &format!("{line}\n");
+        let because = row.last().map_or("", String::as_str);
+        for line in output::wrapped(because, columns.saturating_sub(INDENT.len())) {
+            text += &format!("{INDENT}{line}\n");
+        }
+    }
+    text
+}
+
+impl Row {
+    /// One for each column. A gate in its own namespace is named without it.
+    fn cells(&self, now: Timestamp) -> Vec<String> {
+        let own = format!("{}/", self.namespace);
+        let gates = self.gates.iter();
+        let gates = gates.map(|gate| gate.strip_prefix(&own).unwrap_or(gate));
+        let revision = self.revision.as_deref();
+        vec![
+            self.namespace.clone(),
+            self.what.clone(),
+            revision.map_or_else(|| "any".to_owned(), source::short),
+            gates.collect::<Vec<_>>().join(","),
+            age(self.since, now),
+            self.until
+                .map(|until| until.to_string())
+                .unwrap_or_default(),
+            self.because().to_owned(),
+        ]
     }
 
-    fn table(rows: &[Row], now: Timestamp) -> String {
-        let head = [
-            "NAMESPACE",
-            "WAITS",
-            "REVISION",
-            "AT",
-            "SINCE",
-            "UNTIL",
-            "BECAUSE",
-        ];
-        let cells = |row: &Row| {
-            vec![
-                row.namespace.clone(),
-                row.what.clone(),
-                (row.revision.as_deref()).map_or_else(|| "any".to_owned(), source::short),
-                row.gates.join(","),
-                age(row.since, now),
-                row.until.map(|until| until.to_string()).unwrap_or_default(),
-                row.message.clone(),
-            ]
+    /// The cause, without what stands beside it: who waits, that a gate holds it back, and which.
+    fn because(&self) -> &str {
+        let said = &self.message;
+        let because = match said.split_once("held back by ") {
+            // Events begin with who asks.
+            Some((who, because)) if who.is_empty() || who.ends_with(": ") => because,
+            Some(_) | None => said,
         };
-        let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
-        output::table(&head, &rows)
+        match self.gates.as_slice() {
+            [gate] => (because.strip_prefix(gate.as_str()))
+                .and_then(|because| because.strip_prefix(": "))
+                .unwrap_or(because),
+            _ => because,
+        }
     }
 }
 
@@ -267,3 +334,6 @@ fn votes(seen: &Seen) -> BTreeMap<Key, Vec<(Revision, Timestamp)>> {
     }
     all
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,6 +15,59 @@ const DIGITS: usize = 12;
 /// Conditions of which people want to know whatever else they look at.
 pub(super) const WARNINGS: [&str; 3] = ["Bypassed", "SelfGated", "Stalled"];
 
+/// What a gated source would let out next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Waits {
+    /// It knows of nothing.
+    Nothing,
+    /// What `spec.revision` asks for, or else what its status says is pending.
+    For {
+        /// The revision; of several sources all of theirs, with commas between them.
+        revision: String,
+        /// The revisions that the gates are asked about.
+        asked: Vec<String>,
+    },
+    /// `spec.revision` asks for this, which is out: nothing else goes out.
+    Settled(String),
+}
+
+/// What a gated source would let out next, as its spec and its status have it.
+pub(super) fn waits(source: &GatedSource) -> Waits {
+    let status = source.status.clone().unwrap_or_default();
+    let admitted = status.admitted.as_ref();
+    let candidate = |candidate: &Candidate| Waits::For {
+        revision: candidate.revision.clone(),
+        asked: revisions(candidate, admitted),
+    };
+    let mut newest_first = status.candidates.iter().rev();
+    match &source.spec.revision {
+        Some(wish) if admitted.is_some_and(|it| is_same(wish, &it.revision)) => {
+            Waits::Settled(wish.clone())
+        }
+        Some(wish) => match newest_first.find(|it| is_same(wish, &it.revision)) {
+            Some(known) => candidate(known),
+            // No source has shown it.
+            None => Waits::For {
+                revision: wish.clone(),
+                asked: vec![wish.clone()],
+            },
+        },
+        None => {
+            let pending = status.pending.as_ref().map(|it| &it.revision);
+            let known = newest_first.find(|it| Some(&it.revision) == pending);
+            let known = known.or(status.candidates.last());
+            known.map_or(Waits::Nothing, candidate)
+        }
+    }
+}
+
+fn is_same(one: &str, other: &str) -> bool {
+    match (Revision::parse(one), Revision::parse(other)) {
+        (Ok(one), Ok(other)) => one.is(&other),
+        _ => one == other,
+    }
+}
+
 /// What of a candidate has not gone out yet: what the gates are asked about.
 fn fresh<'a>(candidate: &'a Candidate, admitted: Option<&Admitted>) -> Vec<&'a Part> {
     let out = admitted.map_or(&[][..], |admitted| &admitted.parts);
@@ -41,19 +94,13 @@ pub(super) fn revisions(candidate: &Candidate, admitted: Option<&Admitted>) -> V
     fresh.map(|part| part.revision.clone()).collect()
 }
 
-/// What the gates say now of a candidate: of each part that has not gone out, until one is held
+/// What the gates say now of what would go out together: of each revision in turn, until one is held
 /// back.
-pub(super) fn decide(
-    seen: &Seen,
-    source: &GatedSource,
-    candidate: &Candidate,
-    now: Now,
-) -> Decision {
-    let admitted = source.status.as_ref().and_then(|it| it.admitted.as_ref());
+pub(super) fn decide(seen: &Seen, source: &GatedSource, asked: &[String], now: Now) -> Decision {
     let mut next = None;
     let mut all = None;
-    for text in revisions(candidate, admitted) {
-        let decision = ask(seen, source, Some(&text), now);
+    for text in asked {
+        let decision = ask(seen, source, Some(text), now);
         next = [next, decision.next.clone()].into_iter().flatten().min();
         let held = !decision.allowed;
         all = Some(decision);
@@ -115,6 +162,55 @@ mod tests {
     #[case("nightly-of-november", "nightly-of-november")]
     fn digests_are_cut(#[case] revision: &str, #[case] expected: &str) {
         assert_eq!(short(revision), expected);
+    }
+
+    fn source(revision: Option<&str>) -> GatedSource {
+        let candidate = |revision: &str, at: &str| {
+            let part = json!({"kind": "GitRepository", "name": "app", "revision": revision, "content": "a"});
+            json!({"revision": revision, "since": at, "parts": [part]})
+        };
+        let status = json!({
+            "pending": {"revision": revision.unwrap_or(NEW), "since": "2026-11-20T12:00:00Z"},
+            "candidates": [candidate(OLD, "2026-11-20T11:00:00Z"), candidate(NEW, "2026-11-20T12:00:00Z")],
+            "admitted": {"revision": OUT, "at": "2026-11-20T10:00:00Z", "origin": "Gates", "parts": [
+                {"kind": "GitRepository", "name": "app", "revision": OUT},
+            ]},
+        });
+        let reference = json!({"kind": "GitRepository", "name": "app"});
+        let gates = json!({"refs": [{"name": "production"}]});
+        let mut source: GatedSource = serde_json::from_value(json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "GatedSource", "metadata": {"name": "app"},
+            "spec": {"sourceRef": reference, "gates": gates}, "status": status,
+        }))
+        .unwrap();
+        source.spec.revision = revision.map(str::to_owned);
+        source
+    }
+
+    const OUT: &str = "main@sha1:1111111111111111111111111111111111111111";
+    const OLD: &str = "main@sha1:2222222222222222222222222222222222222222";
+    const NEW: &str = "main@sha1:3333333333333333333333333333333333333333";
+    const UNSEEN: &str = "main@sha1:4444444444444444444444444444444444444444";
+
+    #[rstest]
+    #[case::the_newest(None, NEW)]
+    #[case::an_earlier_one(Some("2222222222222222222222222222222222222222"), OLD)]
+    #[case::one_that_nobody_has_seen(Some(UNSEEN), UNSEEN)]
+    fn what_is_asked_for_goes_out_next(#[case] wish: Option<&str>, #[case] expected: &str) {
+        let waits = waits(&source(wish));
+        let wanted = Waits::For {
+            revision: expected.to_owned(),
+            asked: vec![expected.to_owned()],
+        };
+        assert_eq!(waits, wanted);
+    }
+
+    #[test]
+    fn nothing_goes_out_next_while_what_is_asked_for_is_out() {
+        assert_eq!(waits(&source(Some(OUT))), Waits::Settled(OUT.to_owned()));
+        let mut quiet = source(None);
+        quiet.status = None;
+        assert_eq!(waits(&quiet), Waits::Nothing);
     }
 
     #[test]

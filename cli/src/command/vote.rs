@@ -14,7 +14,8 @@ use sluice_crds::approval::{ApprovalSpec, LocalReference, Vote as Decision};
 use sluice_crds::gatekeeper::ApprovalRule;
 use sluice_crds::{Approval, Gate, Gatekeeper};
 
-use super::{about, source};
+use super::about;
+use super::source::{Waits, waits};
 use crate::arguments::Globals;
 use crate::cluster::{self, Connection, Scope, Use, User, explain};
 use crate::outcome::Outcome;
@@ -31,7 +32,7 @@ pub(crate) struct Vote {
     #[arg(long, short = 'r', value_name = "REVISION", value_parser = about::parse, required_unless_present = "revision_of")]
     revision: Option<Revision>,
 
-    /// The gated source that waits, as gatedsource/app: the revision is the newest that it waits with
+    /// The gated source that waits, as gatedsource/app: the revision is the one that it waits with
     #[arg(long, value_name = "SOURCE", conflicts_with = "revision")]
     revision_of: Option<String>,
 
@@ -93,12 +94,14 @@ impl Vote {
             format!("--revision-of: `{named}` names no gated source; write gatedsource/NAME")
         })?;
         let found = cluster::source(connection, &name).await?;
-        let status = found.status.unwrap_or_default();
-        let newest = status.candidates.last();
-        let newest = newest.with_context(|| {
-            format!("the gated source {name} waits with nothing; give --revision")
-        })?;
-        let waiting = source::revisions(newest, status.admitted.as_ref());
+        let waiting = match waits(&found) {
+            Waits::For { asked, .. } => asked,
+            Waits::Nothing => bail!("the gated source {name} waits with nothing; give --revision"),
+            Waits::Settled(out) => bail!(
+                "the gated source {name} waits with nothing: spec.revision asks for {out}, which is \
+                 out; give --revision"
+            ),
+        };
         match waiting.as_slice() {
             [one] => Revision::parse(one).with_context(|| {
                 format!("the gated source {name} waits with `{one}`, which cannot be voted on")

@@ -6,15 +6,19 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use sluice_crds::{Approval, GatedSource};
+use sluice_tests::poll;
+use sluice_tests::rights::rule;
 
 use super::{run, says};
-use crate::stage::{OFFICE_HOURS, Stage};
+use crate::stage::{DEADLINE, OFFICE_HOURS, Stage};
 
 /// Friday at seven in the evening.
 const NOW: &str = "2026-11-20T19:00:00Z";
 const OUT: &str = "main@sha1:1111111111111111111111111111111111111111";
 const OLD: &str = "main@sha1:2222222222222222222222222222222222222222";
 const NEW: &str = "main@sha1:3333333333333333333333333333333333333333";
+
+const UNSEEN: &str = "main@sha1:4444444444444444444444444444444444444444";
 
 /// One revision is on the list, and somebody has to approve; the office is closed.
 const GATES: &str = "
@@ -123,15 +127,22 @@ async fn what_waits_at_a_source_is_listed() -> Result<()> {
         .lines()
         .find(|line| line.contains("GatedSource/app"));
     let line = line.unwrap_or_default();
-    let gate = format!("{}/listed", stage.namespace());
     for part in [
         "main@sha1:333333333333 ",
-        &gate,
+        " listed ",
         "2026-11-23T09:00:00Z",
-        "no list",
     ] {
         ensure!(line.contains(part), "{part}: {waits:?}");
     }
+    // Once, and no gate beside it that stands in its column.
+    let because = waits.out.matches("it is on no list of what may go out");
+    ensure!(because.count() == 1, "{waits:?}");
+    ensure!(
+        !waits.out.contains("held back by") && !waits.out.contains(stage.namespace()),
+        "{waits:?}"
+    );
+    let all = says(&stage, "admin", &["pending", "-A"], 0, "NAMESPACE").await?;
+    ensure!(all.out.contains(stage.namespace()), "{all:?}");
     ensure!(
         waits.err.contains("is Bypassed: Kustomization team/other"),
         "{waits:?}"
@@ -162,6 +173,78 @@ async fn what_waits_at_a_source_is_listed() -> Result<()> {
     let one = run(&stage, "admin", &["get", "gs", "app", "-o", "json"]).await?;
     let one: GatedSource = serde_json::from_str(&one.out)?;
     ensure!(one.status.is_some(), "{one:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn whoever_may_not_see_gated_sources_cannot_be_told() -> Result<()> {
+    let stage = staged().await?;
+    let others = ["gates", "gatekeepers", "approvals"];
+    let rules = [
+        rule("sluice.dev", &others, &["get", "list"]),
+        rule("events.k8s.io", &["events"], &["list"]),
+    ];
+    stage.grant_rules("gates-only", "gus", &rules).await?;
+    poll(DEADLINE, "the right to see gates", async || {
+        says(&stage, "gus", &["get", "listed"], 0, "listed").await
+    })
+    .await?;
+    let cannot = "what gated sources wait with cannot be told";
+    let said = says(&stage, "gus", &["pending"], 2, cannot).await?;
+    ensure!(said.err.contains("list gated sources"), "{said:?}");
+    ensure!(!said.err.contains("Nothing waits"), "{said:?}");
+    says(&stage, "gus", &["pending", "-o", "json"], 2, "[]").await?;
+    Ok(())
+}
+
+/// A source that is to be on `revision`, which its status says is pending.
+async fn asks_for(stage: &Stage, revision: &str) -> Result<()> {
+    let sources: Api<GatedSource> = Api::namespaced(stage.client(), stage.namespace());
+    let own = PatchParams::default();
+    let spec = Patch::Merge(json!({"spec": {"revision": revision}}));
+    sources.patch("app", &own, &spec).await?;
+    let pending = json!({"revision": revision, "since": "2026-11-20T18:00:00Z"});
+    let status = Patch::Merge(json!({"status": {"pending": pending}}));
+    sources.patch_status("app", &own, &status).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_the_spec_asks_for_is_told_and_approved_of() -> Result<()> {
+    let stage = staged().await?;
+    let approve = ["approve", "people", "--revision-of", "gatedsource/app"];
+    for (revision, head) in [
+        (OLD, "app: main@sha1:222222222222 is allowed"),
+        // No candidate: it is fetched as soon as it may go out.
+        (UNSEEN, "app: main@sha1:444444444444 is not allowed"),
+    ] {
+        asks_for(&stage, revision).await?;
+        let why = says(&stage, "admin", &["why", "gs/app"], 0, head).await?;
+        let asks = format!("spec.revision asks for {}", &revision[..22]);
+        for part in [&asks, "only what spec.revision asks for goes out"] {
+            ensure!(why.out.contains(part), "{part}: {}", why.out);
+        }
+        let gate = format!("for {revision}");
+        ensure!(why.out.contains(&gate), "{gate}: {}", why.out);
+        let about = format!("it is about {revision}");
+        says(&stage, "admin", &approve, 0, &about).await?;
+    }
+    asks_for(&stage, OUT).await?;
+    let settled = "nothing is pending: spec.revision asks for main@sha1:111111111111, which is out";
+    says(&stage, "admin", &["why", "gs/app"], 0, settled).await?;
+    says(
+        &stage,
+        "admin",
+        &approve,
+        2,
+        "waits with nothing: spec.revision",
+    )
+    .await?;
+    let approvals: Api<Approval> = Api::namespaced(stage.client(), stage.namespace());
+    let cast = approvals.list(&Default::default()).await?.items;
+    let mut about: Vec<&str> = cast.iter().map(|it| it.spec.revision.as_str()).collect();
+    about.sort_unstable();
+    ensure!(about == [OLD, UNSEEN], "{about:?}");
     Ok(())
 }
 

@@ -14,13 +14,15 @@ use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{Admitted, Candidate, Origin, Strategy, marks};
 use sluice_crds::{CheckedGate, Decision, GatedSource, GatedSourceStatus, State};
 
-use super::super::source::{self, short};
+use super::super::source::{self, Waits, short};
 use crate::cluster::{self, Connection, Seen, explain_flux};
 use crate::explain::{self, Branch};
 use crate::output;
 
 /// The conditions of objects of Flux and of ours.
 const READY: &str = "Ready";
+/// The condition of a gated source that something waits at.
+const BLOCKED: &str = "Blocked";
 
 /// An object of Flux around a gated source.
 pub(super) struct Around {
@@ -71,17 +73,17 @@ pub(super) async fn around(connection: &Connection, source: &GatedSource) -> Vec
 /// of what goes out before it, if that is another one.
 pub(super) fn told(seen: &Seen, source: &GatedSource, around: &[Around], now: Now) -> String {
     let status = source.status.clone().unwrap_or_default();
-    let newest = status.candidates.last();
-    let decision = match newest {
-        Some(candidate) => source::decide(seen, source, candidate, now),
-        None => source::ask(seen, source, None, now),
+    let waits = source::waits(source);
+    let decision = match &waits {
+        Waits::For { asked, .. } => source::decide(seen, source, asked, now),
+        Waits::Nothing | Waits::Settled(_) => source::ask(seen, source, None, now),
     };
     let name = format!("{KIND} {}", Key::of(&source.metadata));
-    let mut text = head(&name, source, newest, &decision);
+    let mut text = head(&name, source, &waits, &decision);
     text += &explain::branches(&branches(seen, source, &status, around, now));
     text += &trees(seen, &decision, None, now);
     if let Some((candidate, next)) = next(seen, source, &status, now)
-        && Some(candidate) != newest
+        && !matches!(&waits, Waits::For { revision, .. } if *revision == candidate.revision)
     {
         text += &explain::sum(&format!("before it: {}", short(&candidate.revision)), &next);
         text += &trees(seen, &next, Some(&decision), now);
@@ -89,24 +91,23 @@ pub(super) fn told(seen: &Seen, source: &GatedSource, around: &[Around], now: No
     text
 }
 
-/// What goes out next, with what its gates say: the newest candidate that they admit now, or the one
-/// that `spec.revision` asks for.
+/// The newest candidate that its gates admit now, with what they say. None where `spec.revision` asks
+/// for one: no other goes out.
 fn next<'s>(
     seen: &Seen,
     source: &GatedSource,
     status: &'s GatedSourceStatus,
     now: Now,
 ) -> Option<(&'s Candidate, Decision)> {
-    let asked = source.spec.revision.as_deref();
-    let asked = asked.and_then(|text| Revision::parse(text).ok());
-    let is_asked = |candidate: &&Candidate| {
-        let is =
-            |asked: &Revision| Revision::parse(&candidate.revision).is_ok_and(|it| asked.is(&it));
-        asked.as_ref().is_none_or(is)
+    if source.spec.revision.is_some() {
+        return None;
+    }
+    let decide = |candidate: &'s Candidate| {
+        let asked = source::revisions(candidate, status.admitted.as_ref());
+        (candidate, source::decide(seen, source, &asked, now))
     };
-    let known = status.candidates.iter().rev().filter(is_asked);
-    let mut known = known.map(|it| (it, source::decide(seen, source, it, now)));
-    known.find(|(_, decision)| decision.allowed || asked.is_some())
+    let mut known = status.candidates.iter().rev().map(decide);
+    known.find(|(_, decision)| decision.allowed)
 }
 
 /// The trees of the gates that were checked, each once; where they say the same of `told` as well,
@@ -139,23 +140,34 @@ fn trees(seen: &Seen, decision: &Decision, told: Option<&Decision>, now: Now) ->
     text
 }
 
-fn head(
-    name: &str,
-    source: &GatedSource,
-    newest: Option<&Candidate>,
-    decision: &Decision,
-) -> String {
-    match newest {
-        Some(candidate) => {
-            let who = format!("{name}: {}", short(&candidate.revision));
-            explain::sum(&who, decision)
+fn head(name: &str, source: &GatedSource, waits: &Waits, decision: &Decision) -> String {
+    match waits {
+        Waits::For { revision, .. } => {
+            let who = format!("{name}: {}", short(revision));
+            match not_held(source) {
+                Some(why) => format!("{who} cannot be had: {why}\n"),
+                None => explain::sum(&who, decision),
+            }
         }
-        None if source.spec.strategy == Strategy::Suspend => {
+        Waits::Settled(revision) => {
+            let revision = short(revision);
+            format!("{name}: nothing is pending: spec.revision asks for {revision}, which is out\n")
+        }
+        Waits::Nothing if source.spec.strategy == Strategy::Suspend => {
             let who = format!("{name}: whatever its sources bring");
             explain::sum(&who, decision)
         }
-        None => format!("{name}: nothing is pending\n"),
+        Waits::Nothing => format!("{name}: nothing is pending\n"),
     }
+}
+
+/// Why the controller cannot have what the present spec asks for.
+fn not_held(source: &GatedSource) -> Option<&str> {
+    let status = source.status.as_ref()?;
+    let is_of_now = status.observed_generation == source.metadata.generation;
+    let is_it = |it: &&Condition| (&*it.type_, &*it.reason) == (BLOCKED, "RevisionNotHeld");
+    let blocked = status.conditions.iter().find(is_it).filter(|_| is_of_now)?;
+    Some(&blocked.message)
 }
 
 fn branches(
@@ -170,6 +182,10 @@ fn branches(
         let line = "suspended: it admits nothing and changes nothing until it is resumed";
         branches.push(Branch::of(line.to_owned()));
     }
+    branches.extend(source.spec.revision.as_ref().map(|asked| {
+        let asked = short(asked);
+        Branch::of(format!("spec.revision asks for {asked}, and for no other"))
+    }));
     if source.spec.strategy != Strategy::Suspend {
         branches.push(Branch::of(admitted(status.admitted.as_ref())));
     }
@@ -241,7 +257,8 @@ fn admitted(admitted: Option<&Admitted>) -> String {
 /// Each with what the gates say of it here and now.
 fn candidates(seen: &Seen, source: &GatedSource, status: &GatedSourceStatus, now: Now) -> Branch {
     let each = status.candidates.iter().rev().map(|candidate| {
-        let decision = source::decide(seen, source, candidate, now);
+        let asked = source::revisions(candidate, status.admitted.as_ref());
+        let decision = source::decide(seen, source, &asked, now);
         let (state, word) = match decision.allowed {
             true => (State::Open, "allowed"),
             false => (State::Closed, "not allowed"),
@@ -265,9 +282,14 @@ fn candidates(seen: &Seen, source: &GatedSource, status: &GatedSourceStatus, now
             inside: Vec::new(),
         }
     });
-    let head = match status.candidates.len() {
+    let count = match status.candidates.len() {
         1 => "1 candidate".to_owned(),
-        many => format!("{many} candidates, the newest first: the newest that is allowed goes out"),
+        many => format!("{many} candidates, the newest first"),
+    };
+    let head = match (&source.spec.revision, status.candidates.len()) {
+        (Some(_), _) => format!("{count}: only what spec.revision asks for goes out"),
+        (None, 1) => count,
+        (None, _) => format!("{count}: the newest that is allowed goes out"),
     };
     Branch {
         lines: vec![head],
