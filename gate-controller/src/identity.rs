@@ -1,7 +1,9 @@
-//! Whether somebody makes sure that a force is by whom it says.
+//! Whether somebody makes sure that a force is by whom it says, and that children of GatedSources are
+//! written by the controller alone.
 //!
 //! The chart installs ValidatingAdmissionPolicies that do. Where they are missing, forces do not
-//! count, unless the operator says that this is all right.
+//! count, unless the operator says that this is all right; children are written back after somebody
+//! has changed them.
 
 use futures::future::join_all;
 use k8s_openapi::api::admissionregistration::v1::{
@@ -23,9 +25,25 @@ pub const POLICIES: [&str; 3] = [
     "sluice-status-writers",
 ];
 
+/// The policy that keeps everybody else from children of GatedSources. No identity depends on it.
+pub const CHILDREN: &str = "sluice-children";
+
 /// The policies and their bindings, as they are installed.
 #[derive(Default)]
-pub struct Policies([Installed; POLICIES.len()]);
+pub struct Policies {
+    /// In the order of [`POLICIES`].
+    identity: [Installed; POLICIES.len()],
+    children: Installed,
+}
+
+/// What the policies come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InForce {
+    /// Who forces, approves and reports.
+    pub identity: Identity,
+    /// Whether children are kept from everybody else.
+    pub children: bool,
+}
 
 /// A policy and its binding, as far as they are installed.
 #[derive(Default)]
@@ -37,25 +55,33 @@ struct Installed {
 impl Policies {
     /// Waits until it is known whether they are installed, or the API server has refused to say.
     pub async fn answered(&self) {
-        for installed in &self.0 {
+        for (_, installed) in self.each() {
             installed.policy.answered().await;
             installed.binding.answered().await;
         }
     }
 
-    /// Watches them, and tells whether they are in force.
-    pub async fn follow(&self, client: Client, trusted: bool, tell: impl Fn(Identity)) {
-        let told = || tell(self.identity(trusted));
+    /// Watches them, and tells what is in force.
+    pub async fn follow(&self, client: Client, trusted: bool, tell: impl Fn(InForce)) {
+        let told = || tell(self.in_force(trusted));
         let follow = |(name, installed)| Installed::follow(installed, name, &client, &told);
-        join_all(POLICIES.into_iter().zip(&self.0).map(follow)).await;
+        join_all(self.each().map(follow)).await;
     }
 
-    fn identity(&self, trusted: bool) -> Identity {
-        let in_force = POLICIES
-            .into_iter()
-            .zip(&self.0)
-            .all(|(name, installed)| installed.in_force(name));
-        identity(in_force, trusted)
+    /// What is in force, as far as is known.
+    pub fn in_force(&self, trusted: bool) -> InForce {
+        let mut all = POLICIES.into_iter().zip(&self.identity);
+        let verified = all.all(|(name, installed)| installed.in_force(name));
+        InForce {
+            identity: identity(verified, trusted),
+            children: self.children.in_force(CHILDREN),
+        }
+    }
+
+    /// Each with its name.
+    fn each(&self) -> impl Iterator<Item = (&'static str, &Installed)> {
+        let identity = POLICIES.into_iter().zip(&self.identity);
+        identity.chain([(CHILDREN, &self.children)])
     }
 }
 
@@ -119,10 +145,43 @@ fn denies(binding: &ValidatingAdmissionPolicyBinding, policy: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use rstest::rstest;
     use serde_json::{Value, json};
 
     use super::*;
+
+    fn install(policies: &Policies, wanted: &str) {
+        let found = policies.each().find(|(name, _)| *name == wanted);
+        let (_, installed) = found.expect("it is looked for");
+        let object = |spec: Value| {
+            let metadata = json!({"name": wanted, "resourceVersion": "1"});
+            json!({"metadata": metadata, "spec": spec})
+        };
+        let policy = serde_json::from_value(object(json!({}))).unwrap();
+        installed.policy.put(Arc::new(policy));
+        let binding = object(json!({"policyName": wanted, "validationActions": ["Deny"]}));
+        let binding = serde_json::from_value(binding).unwrap();
+        installed.binding.put(Arc::new(binding));
+    }
+
+    #[test]
+    fn the_policy_of_children_is_looked_for_and_no_identity_depends_on_it() {
+        let policies = Policies::default();
+        for policy in POLICIES {
+            let before = policies.in_force(false);
+            assert_eq!(before.identity, Identity::Unverified, "without {policy}");
+            install(&policies, policy);
+        }
+        let expected = |children| InForce {
+            identity: Identity::Verified,
+            children,
+        };
+        assert_eq!(policies.in_force(false), expected(false));
+        install(&policies, CHILDREN);
+        assert_eq!(policies.in_force(false), expected(true));
+    }
 
     #[rstest]
     #[case::as_the_chart_has_it(json!({ "policyName": "p", "validationActions": ["Deny"] }), true)]

@@ -1,6 +1,7 @@
 //! How far the clock and the authors of annotations can be relied on, found out in the background.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sluice_core::gate::Identity;
@@ -8,7 +9,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::Parts;
-use crate::{identity, skew};
+use crate::identity::{self, CHILDREN, InForce};
+use crate::skew;
 
 /// For how long decisions wait for lists in ConfigMaps: those that have not come by then count as
 /// not read, and let nothing pass.
@@ -47,7 +49,11 @@ pub(super) fn follow(
 async fn follow_policies(parts: Parts, known: watch::Sender<bool>) {
     let (world, waker) = (&parts.world, parts.waker());
     let policies = identity::Policies::default();
-    let tell = |identity| {
+    let kept = AtomicBool::new(false);
+    let tell = |InForce { identity, children }| {
+        if kept.swap(children, Ordering::Relaxed) != children {
+            tell_of_children(children);
+        }
         if world.stand(|standing| standing.identity = identity) {
             tracing::info!(?identity, "{}", in_words(identity));
             waker.everything();
@@ -60,6 +66,9 @@ async fn follow_policies(parts: Parts, known: watch::Sender<bool>) {
         let identity = world.standing().identity;
         if identity != Identity::Verified {
             tracing::info!(?identity, "{}", in_words(identity));
+        }
+        if !kept.load(Ordering::Relaxed) {
+            tell_of_children(false);
         }
         known.send_replace(true);
         std::future::pending::<()>().await;
@@ -82,6 +91,21 @@ fn in_words(identity: Identity) -> &'static str {
             "no admission policy verifies who forces gates, so forces do not count; install the \
              policies of the chart, or run with --trust-unverified-identity"
         }
+    }
+}
+
+/// Says whether children of GatedSources are kept from everybody else.
+fn tell_of_children(kept: bool) {
+    if kept {
+        tracing::info!(
+            "the admission policy {CHILDREN} keeps others from children of GatedSources"
+        );
+    } else {
+        tracing::warn!(
+            "the admission policy {CHILDREN} is not in force: whoever may update sources can move \
+             the pins of GatedSources, and what they do is undone only afterwards; install the \
+             policies of the chart"
+        );
     }
 }
 
