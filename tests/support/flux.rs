@@ -22,11 +22,13 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use kube::ResourceExt;
 use serde_json::json;
 
 use crate::apply::{self, Applier};
 use crate::cluster::Cluster;
 use crate::control_plane::{Workspace, free_port};
+use crate::namespace::TEST_LABEL;
 use crate::progress::Progress;
 use crate::tools;
 
@@ -45,6 +47,9 @@ const MODULE: &str = "flux";
 
 /// Where Flux believes to run, and where it would look for what belongs to itself.
 const NAMESPACE: &str = "flux-system";
+
+/// What lets the controllers do everything.
+const BINDING: &str = "sluice-test-flux";
 
 /// How often a start is tried when other processes took ports that were free a moment ago.
 const ATTEMPTS: usize = 3;
@@ -74,7 +79,8 @@ impl Programs {
         Ok(Self { folder })
     }
 
-    /// Defines the kinds of Flux in `cluster`, without anybody who would work on them.
+    /// Defines the kinds of Flux in `cluster`, without anybody who would work on them. They are marked
+    /// as a test's.
     ///
     /// # Errors
     ///
@@ -83,6 +89,10 @@ impl Programs {
         let mut documents = Vec::new();
         for controller in CONTROLLERS {
             documents.extend(apply::read(&self.definitions(controller))?);
+        }
+        for document in &mut documents {
+            let labels = document.object.labels_mut();
+            labels.insert(TEST_LABEL.to_owned(), "true".to_owned());
         }
         let applier = Applier::new(cluster.client().await?);
         applier.documents(documents).await?;
@@ -141,7 +151,7 @@ impl Flux {
     ///
     /// If a controller ends or is not ready in time: the error has the last lines of its log.
     pub async fn start(programs: &Programs, cluster: &Cluster, reach: Reach<'_>) -> Result<Self> {
-        prepare(programs, cluster).await?;
+        prepare(programs, cluster, reach).await?;
         for _ in 0..ATTEMPTS {
             let flux = Self::assemble(programs, cluster, reach)?;
             match flux.start_all().await {
@@ -269,25 +279,26 @@ fn free_address() -> Result<SocketAddr> {
     Ok((Ipv4Addr::LOCALHOST, free_port()?).into())
 }
 
-/// Defines the kinds, and lets the controllers do everything.
-async fn prepare(programs: &Programs, cluster: &Cluster) -> Result<()> {
+/// Defines the kinds, and lets the controllers do everything. Whatever is made is marked as a test's.
+async fn prepare(programs: &Programs, cluster: &Cluster, reach: Reach<'_>) -> Result<()> {
     programs.define(cluster).await?;
     let applier = Applier::new(cluster.client().await?);
     let group = "rbac.authorization.k8s.io";
+    let labels = json!({TEST_LABEL: "true"});
     let subject = |name: &&str| json!({"apiGroup": group, "kind": "User", "name": user(name)});
     let binding = json!({
         "apiVersion": format!("{group}/v1"),
         "kind": "ClusterRoleBinding",
-        "metadata": {"name": "flux"},
+        "metadata": {"name": BINDING, "labels": labels},
         "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
         "subjects": CONTROLLERS.iter().map(subject).collect::<Vec<_>>(),
     });
-    let namespace = json!({
-        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE},
-    });
-    applier
-        .text(&format!("{binding}\n---\n{namespace}"))
-        .await?;
+    applier.text(&binding.to_string()).await?;
+    if let Reach::Cluster = reach {
+        let metadata = json!({"name": NAMESPACE, "labels": labels});
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
+        applier.text(&namespace.to_string()).await?;
+    }
     Ok(())
 }
 

@@ -36,7 +36,7 @@ pub(crate) enum Command {
         /// Hold it until Ctrl-C instead of leaving it behind.
         #[arg(long)]
         foreground: bool,
-        /// Run Flux there, with a Git server and a registry that it can fetch from.
+        /// Run Flux there, with a Git server, a registry and a Helm repository that it can fetch from.
         #[arg(long)]
         flux: bool,
     },
@@ -250,29 +250,4 @@ async fn down(place: &Place) -> Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_state_whose_process_lives_counts() {
-        let folder = tempfile::tempdir().unwrap();
-        let place = Place {
-            folder: folder.path().join("cluster"),
-        };
-        assert_eq!(place.running().unwrap(), None);
-
-        let lock = place.lock_file().unwrap();
-        lock.lock().unwrap();
-        assert_eq!(place.running().unwrap(), None, "it is starting");
-        let state = || Running {
-            pid: 7,
-            kubeconfig: "/k".into(),
-            beside: Vec::new(),
-        };
-        place.record(&state()).unwrap();
-        assert_eq!(place.running().unwrap(), Some(state()));
-
-        drop(lock);
-        assert_eq!(place.running().unwrap(), None, "it was killed");
-    }
-}
+mod tests;

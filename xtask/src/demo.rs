@@ -73,6 +73,9 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
         "API server, built or found, and ready: {}",
         human(began.elapsed())
     ));
+    if arguments.flux {
+        open.has_no_flux().await?;
+    }
     let client = open.cluster.client().await?;
     server::create_namespace(&client, NAMESPACE).await?;
     let ended = told_to_end()?;

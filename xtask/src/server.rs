@@ -11,6 +11,7 @@ use clap::Args;
 use sluice_tests::progress::Stderr;
 use sluice_tests::{Binaries, Cluster, ControlPlane, Options, Workspace};
 
+mod flux;
 mod installed;
 mod mark;
 
@@ -38,6 +39,19 @@ impl Open {
     /// Whether the cluster was started for us, and ends with us.
     pub(crate) fn is_ours(&self) -> bool {
         self.plane.is_some()
+    }
+
+    /// Makes sure that Flux can be started: it would replace the kinds of another.
+    ///
+    /// # Errors
+    ///
+    /// If Flux is installed on a cluster that is not ours.
+    pub(crate) async fn has_no_flux(&self) -> Result<()> {
+        if self.is_ours() {
+            return Ok(());
+        }
+        let (address, _) = self.cluster.address().await?;
+        flux::refuse(&self.cluster.client().await?, &address).await
     }
 }
 

@@ -1,15 +1,16 @@
 //! A Helm repository of static files.
 //!
-//! What comes in: charts of templates. What goes out: an index and packages that a HelmRepository and
-//! a HelmChart fetch.
+//! What comes in: charts of templates, or packages that somebody uploads. What goes out: an index and
+//! packages that a HelmRepository and a HelmChart fetch.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Result;
 use axum::Router;
-use axum::extract::State;
-use axum::http::{StatusCode, Uri};
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
@@ -19,7 +20,11 @@ use crate::serve::Serving;
 /// The files, by name.
 type Files = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
 
-/// A Helm repository on a free port of loopback. Dropped, it is gone.
+/// The largest package that is taken, in bytes.
+const LARGEST: usize = 16 << 20;
+
+/// A Helm repository on a free port of loopback, to which packages are uploaded by PUT. Dropped, it is
+/// gone.
 pub struct Charts {
     serving: Serving,
     files: Files,
@@ -33,13 +38,15 @@ impl Charts {
     /// If nobody may listen.
     pub async fn serve() -> Result<Self> {
         let files = Files::default();
-        let pages = Router::new().fallback(file).with_state(Arc::clone(&files));
-        let charts = Self {
+        index(&files);
+        let pages = Router::new()
+            .fallback(answer)
+            .layer(DefaultBodyLimit::max(LARGEST))
+            .with_state(Arc::clone(&files));
+        Ok(Self {
             serving: Serving::start(pages).await?,
             files,
-        };
-        charts.index();
-        Ok(charts)
+        })
     }
 
     /// Where a HelmRepository finds it.
@@ -70,31 +77,31 @@ impl Charts {
             .collect();
         let package = pack(&files)?;
         locked(&self.files).insert(format!("{chart}-{version}.tgz"), package);
-        self.index();
+        index(&self.files);
         Ok(())
     }
 
     /// Takes a version back.
     pub fn withdraw(&self, chart: &str, version: &str) {
         locked(&self.files).remove(&format!("{chart}-{version}.tgz"));
-        self.index();
+        index(&self.files);
     }
+}
 
-    /// Writes the index anew: names of charts hold no digit after a dash.
-    fn index(&self) {
-        let mut files = locked(&self.files);
-        let mut entries: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
-        for name in files.keys() {
-            let Some((chart, version)) = named(name) else {
-                continue;
-            };
-            entries.entry(chart).or_default().push(json!({
-                "apiVersion": "v2", "name": chart, "version": version, "urls": [name],
-            }));
-        }
-        let index = json!({"apiVersion": "v1", "entries": entries}).to_string();
-        files.insert("index.yaml".to_owned(), index.into_bytes());
+/// Writes the index anew: names of charts hold no digit after a dash.
+fn index(files: &Files) {
+    let mut files = locked(files);
+    let mut entries: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+    for name in files.keys() {
+        let Some((chart, version)) = named(name) else {
+            continue;
+        };
+        entries.entry(chart).or_default().push(json!({
+            "apiVersion": "v2", "name": chart, "version": version, "urls": [name],
+        }));
     }
+    let index = json!({"apiVersion": "v1", "entries": entries}).to_string();
+    files.insert("index.yaml".to_owned(), index.into_bytes());
 }
 
 /// A chart and its version, from `chart-1.0.0.tgz`.
@@ -111,14 +118,23 @@ fn locked(files: &Files) -> MutexGuard<'_, BTreeMap<String, Vec<u8>>> {
     files.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn file(State(files): State<Files>, uri: Uri) -> Response {
-    let found = locked(&files)
-        .get(uri.path().trim_start_matches('/'))
-        .cloned();
-    found.map_or_else(
-        || StatusCode::NOT_FOUND.into_response(),
-        IntoResponse::into_response,
-    )
+async fn answer(State(files): State<Files>, method: Method, uri: Uri, package: Bytes) -> Response {
+    let name = uri.path().trim_start_matches('/');
+    match method {
+        Method::PUT if named(name).is_some() => {
+            locked(&files).insert(name.to_owned(), package.into());
+            index(&files);
+            StatusCode::CREATED.into_response()
+        }
+        Method::PUT => (StatusCode::BAD_REQUEST, "name it CHART-VERSION.tgz\n").into_response(),
+        _ => {
+            let found = locked(&files).get(name).cloned();
+            found.map_or_else(
+                || StatusCode::NOT_FOUND.into_response(),
+                IntoResponse::into_response,
+            )
+        }
+    }
 }
 
 #[cfg(test)]
@@ -132,5 +148,23 @@ mod tests {
             Some(("my-app", "1.2.0-rc.1"))
         );
         assert_eq!(named("index.yaml"), None);
+    }
+
+    #[tokio::test]
+    async fn what_is_uploaded_is_in_the_index() {
+        let files = Files::default();
+        index(&files);
+        let put = async |path: &'static str| {
+            let package = Bytes::from_static(b"package");
+            let uri = Uri::from_static(path);
+            let answered = answer(State(Arc::clone(&files)), Method::PUT, uri, package).await;
+            answered.status()
+        };
+        assert_eq!(put("/app-1.2.0.tgz").await, StatusCode::CREATED);
+        assert_eq!(put("/index.yaml").await, StatusCode::BAD_REQUEST);
+        let all = locked(&files);
+        assert_eq!(all["app-1.2.0.tgz"], b"package");
+        let index: Value = serde_json::from_slice(&all["index.yaml"]).unwrap();
+        assert_eq!(index["entries"]["app"][0]["version"], "1.2.0");
     }
 }

@@ -60,6 +60,7 @@ async fn measure(
     open: &Open,
     client: &Client,
 ) -> Result<Table> {
+    open.has_no_flux().await?;
     let progress = Stderr::new();
     let programs = Programs::ensure(&progress)?;
     let flux = Flux::start(&programs, &open.cluster, Reach::Namespace(NAMESPACE)).await?;

@@ -1,4 +1,5 @@
-//! Flux on the local control plane, with a Git server and a registry that it can fetch from.
+//! Flux on the local control plane, with a Git server, a registry and a Helm repository that it can
+//! fetch from.
 //!
 //! What comes in: a control plane that runs. What goes out: the controllers, and a table of what was
 //! started and where it is.
@@ -8,14 +9,19 @@ use std::fmt::Write;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use sluice_tests::Cluster;
-use sluice_tests::flux::{BRANCH, Flux, Git, Programs, Reach, Registry};
+use sluice_tests::flux::{BRANCH, Charts, Flux, Git, Programs, Reach, Registry};
 use sluice_tests::progress::Stderr;
+
+/// The row of the Git server.
+pub(super) const GIT: &str = "Git server";
+/// The row of the Helm repository.
+pub(super) const HELM: &str = "Helm repository";
 
 /// Something that was started, for people.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Row {
-    what: String,
-    place: String,
+    pub(super) what: String,
+    pub(super) place: String,
     note: String,
 }
 
@@ -24,6 +30,7 @@ pub(super) struct Beside {
     flux: Flux,
     registry: Registry,
     git: Git,
+    charts: Charts,
 }
 
 /// Finds the programs, or builds them.
@@ -40,6 +47,7 @@ impl Beside {
             flux: Flux::start(programs, cluster, Reach::Cluster).await?,
             registry: Registry::start(&Stderr::new()).await?,
             git: Git::serve().await?,
+            charts: Charts::serve().await?,
         })
     }
 
@@ -51,8 +59,9 @@ impl Beside {
             note,
         };
         let artifacts = format!("http://{}/", self.flux.store_address());
-        let branch = format!("an empty repository: push {BRANCH}");
-        let insecure = "an OCIRepository wants insecure: true".to_owned();
+        let branch = format!("for GitRepositories; empty: git push URL HEAD:{BRANCH}");
+        let insecure = "for OCIRepositories, with insecure: true";
+        let upload = "for HelmRepositories; empty: curl --upload-file NAME-1.0.0.tgz URL";
         let controllers = self.flux.controllers().map(|controller| {
             let (place, note) = match controller.name() {
                 "source-controller" => (artifacts.clone(), "serves artifacts"),
@@ -62,8 +71,9 @@ impl Beside {
             row(controller.name(), place, note.to_owned())
         });
         let sources = [
-            row("Git server", self.git.url(), branch),
-            row("registry", self.registry.url("NAME"), insecure),
+            row(GIT, self.git.url(), branch),
+            row("registry", self.registry.url("NAME"), insecure.to_owned()),
+            row(HELM, format!("{}/", self.charts.url()), upload.to_owned()),
         ];
         controllers.into_iter().chain(sources).collect()
     }

@@ -19,6 +19,8 @@ use serde_json::json;
 use sluice_tests::apply::Document;
 use sluice_tests::{TEST_LABEL, poll};
 
+use super::flux;
+
 /// Until a namespace that is being deleted is gone.
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -45,7 +47,7 @@ pub(crate) async fn create_namespace(client: &Client, name: &str) -> Result<()> 
             "there is a namespace {name}, and it is not a chore's: it would be deleted with \
              everything in it. Delete it, or name another cluster"
         );
-        delete_namespace(&namespaces, name).await?;
+        delete_namespace(client, name).await?;
         poll(
             DEADLINE,
             "the namespace of the last run to go",
@@ -69,7 +71,7 @@ pub(crate) async fn create_namespace(client: &Client, name: &str) -> Result<()> 
 /// Takes away a namespace that was made so, and what [`sweep`] does.
 pub(crate) async fn clear(client: &Client, namespace: &str) -> Result<()> {
     sweep(client).await?;
-    delete_namespace(&Api::all(client.clone()), namespace).await
+    delete_namespace(client, namespace).await
 }
 
 /// Takes away whatever is marked and belongs to no namespace. A demo that was killed has left
@@ -81,7 +83,9 @@ pub(super) async fn sweep(client: &Client) -> Result<()> {
     delete::<ClusterRole>(client).await
 }
 
-async fn delete_namespace(namespaces: &Api<Namespace>, name: &str) -> Result<()> {
+async fn delete_namespace(client: &Client, name: &str) -> Result<()> {
+    flux::let_go(client, name).await?;
+    let namespaces: Api<Namespace> = Api::all(client.clone());
     let deleted = namespaces.delete(name, &DeleteParams::default()).await;
     match deleted {
         // What was not there is gone.
