@@ -46,7 +46,7 @@ fn push(url: &str) -> Result<String> {
     git(&["add", "."])?;
     let author = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
     git(&[&author[..], &["commit", "--quiet", "--message", "one"]].concat())?;
-    git(&["push", "--quiet", url, "HEAD:main"])?;
+    git(&["push", "--quiet", url, "HEAD:main"]).context("git push")?;
     Ok(format!("main@sha1:{}", git(&["rev-parse", "HEAD"])?.trim()))
 }
 
@@ -84,7 +84,9 @@ async fn use_it(place: &Place) -> Result<()> {
             .with_context(|| format!("no {what}"))
     };
     let (git, helm) = (url(flux::GIT)?, url(flux::HELM)?);
-    let revision = push(&git)?;
+    // The server answers on this thread.
+    let to = git.clone();
+    let revision = tokio::task::spawn_blocking(move || push(&to)).await??;
     let spec = json!({"url": git, "ref": {"branch": "main"}, "interval": "1h"});
     let served = fetched(&cluster, SourceKind::GitRepository, spec).await?;
     ensure!(served == revision, "{served}");
