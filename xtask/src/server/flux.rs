@@ -63,7 +63,7 @@ pub(super) async fn let_go(client: &Client, namespace: &str) -> Result<()> {
         let objects: Api<FluxObject> = Api::namespaced_with(client.clone(), namespace, &kind);
         let listed = match objects.list_metadata(&ListParams::default()).await {
             // Without the kind there are none.
-            Err(kube::Error::Api(status)) if status.is_not_found() => continue,
+            Err(kube::Error::Api(status)) if status.code == 404 => continue,
             listed => listed?,
         };
         let held = listed
@@ -90,10 +90,9 @@ mod tests {
     use std::time::Duration;
 
     use k8s_openapi::api::core::v1::Namespace;
-    use kube::api::PostParams;
     use sluice_tests::flux::Programs;
     use sluice_tests::progress::Stderr;
-    use sluice_tests::{Binaries, ControlPlane, Options, poll};
+    use sluice_tests::{Applier, Binaries, ControlPlane, Options, poll};
 
     use super::*;
     use crate::server::{clear, create_namespace};
@@ -111,16 +110,13 @@ mod tests {
         refuse(&client, "there").await.unwrap();
 
         create_namespace(&client, "chore").await.unwrap();
-        let kind = FluxKind::Source(sluice_crds::gated_source::SourceKind::GitRepository);
-        let api: Api<FluxObject> = Api::namespaced_with(client.clone(), "chore", &kind);
-        let object = serde_json::from_value(json!({
+        let object = json!({
             "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
             "metadata": {"name": "app", "finalizers": ["finalizers.fluxcd.io"]},
             "spec": {"url": "https://example.com/a", "interval": "1h"},
-        }));
-        api.create(&PostParams::default(), &object.unwrap())
-            .await
-            .unwrap();
+        });
+        let applier = Applier::new(client.clone()).in_namespace("chore");
+        applier.text(&object.to_string()).await.unwrap();
         clear(&client, "chore").await.unwrap();
         let namespaces: Api<Namespace> = Api::all(client.clone());
         let gone = poll(Duration::from_secs(60), "the namespace to go", async || {
