@@ -138,20 +138,26 @@ fn a_release_that_knows_no_revision_starts_with_what_its_source_serves() {
     let reference = json!({"kind": "GitRepository", "name": "repo"});
     let chart = json!({"chart": {"spec": {"chart": "./chart", "sourceRef": reference}}});
     let oci = json!({"chartRef": {"kind": "OCIRepository", "name": "repo"}});
-    for (spec, patch) in [
+    let digest = format!("latest@sha256:{}", "1".repeat(64));
+    for (spec, serves, patch) in [
         (
             chart,
+            RUNS,
             json!({"chart": {"spec": {"sourceRef": {"kind": "GitRepository", "name": "app-gated"}}}}),
         ),
         (
             oci,
+            &*digest,
             json!({"chartRef": {"kind": "OCIRepository", "name": "app-gated"}}),
         ),
     ] {
-        let plan = planned(&wish(), &around(release("app", &spec)));
+        let mut around = around(release("app", &spec));
+        let upstream = around.upstream.as_mut().unwrap();
+        upstream.status.artifact.as_mut().unwrap().revision = serves.to_owned();
+        let plan = planned(&wish(), &around);
         assert_eq!(plan.switches[0].patch["spec"], patch);
         let baseline = json!(plan.source.spec.baseline);
-        assert_eq!(baseline, json!({"revision": RUNS}));
+        assert_eq!(baseline, json!({"revision": serves}));
         assert!(
             plan.notes[0].contains("does not say which revision"),
             "{plan:?}"
