@@ -49,12 +49,15 @@ pub(super) async fn follow(parts: Parts) {
             Some(_) => waker.gated_source(change.key),
         }
     };
-    let gated_sources = parts.api();
-    let config = Config::default();
-    world
-        .gated_sources
-        .follow(gated_sources, config, told)
-        .await;
+    let following = (world.gated_sources).follow(parts.api(), Config::default(), told);
+    let steps = async {
+        let mut steps = world.gated_sources.progressing();
+        // That there are none is told by no object.
+        while steps.changed().await.is_ok() {
+            parts.tidy();
+        }
+    };
+    tokio::join!(following, steps);
 }
 
 /// Whether the watch has brought what the cache had already: what this controller wrote.
