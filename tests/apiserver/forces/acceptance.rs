@@ -202,6 +202,8 @@ async fn a_backup_is_restored_without_the_note() -> Result<()> {
         .annotate("production", force("closed", "admin"))
         .await?;
     stage.says("production", State::Closed, "Forced").await?;
+    // What closes a gate is told first, and noted then.
+    stage.settle().await?;
     let gates = stage.gates();
     let mut backup = gates.get("production").await?;
     backup.metadata = ObjectMeta {
