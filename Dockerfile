@@ -2,7 +2,8 @@
 #
 #   docker build --build-arg REVISION="$(git rev-parse HEAD)" --tag gate-controller:0.1.0 .
 #
-# The two base images are pinned by version tag. A tag can be moved, so a release pins digests:
+# The two base images are pinned by version tag. A tag can be moved, so a release gives digests (why
+# they do not stand here: docs/design/2026-11-22-what-is-built-in-from-elsewhere.md):
 #
 #   docker build --build-arg BUILD_IMAGE=docker.io/library/rust@sha256:… \
 #                --build-arg BASE_IMAGE=gcr.io/distroless/static-debian13@sha256:… …

@@ -17,6 +17,7 @@ use sluice_core::clock::Trust;
 use crate::arguments::Globals;
 use crate::{clock, instant};
 
+mod controllers;
 mod fault;
 mod load;
 mod names;
@@ -24,10 +25,12 @@ mod policies;
 mod reach;
 mod seen;
 mod sources;
+mod unaccepted;
 mod waiting;
 
+pub(crate) use controllers::{Controller, controllers};
 pub(crate) use fault::{explain, is_passing, status};
-pub(crate) use load::{Scope, load};
+pub(crate) use load::{Scope, list, load};
 pub(crate) use names::{gate_name, source_name};
 pub(crate) use seen::{Asked, Seen};
 pub(crate) use sources::{
@@ -73,6 +76,9 @@ pub(crate) async fn connect(globals: &Globals, r#use: Use) -> Result<Connection>
         config.read_timeout = timeout;
         config.write_timeout = timeout;
     }
+    // kube would send what is answered with 429, 503 or 504 up to 15 times more, for minutes. Who asks
+    // hears of it at once; what waits for something tries again by itself.
+    config.default_retry = false;
     let namespace = globals
         .namespace
         .clone()
@@ -159,7 +165,7 @@ impl Connection {
 
     /// Our clock less the API server's, as far as it is certain: its `Date` was true at some time
     /// while we waited, and stands for the whole second that it starts.
-    async fn difference(&self) -> Option<SignedDuration> {
+    pub(crate) async fn difference(&self) -> Option<SignedDuration> {
         let request = http::Request::get("/version").body(Body::empty()).ok()?;
         let before = clock::now();
         let response = self.client.send(request).await.ok()?;

@@ -12,7 +12,9 @@ mod adopt;
 mod audit;
 mod calendar;
 mod check;
+mod complete;
 mod completion;
+mod doctor;
 mod force;
 mod get;
 mod input;
@@ -25,6 +27,7 @@ mod source;
 mod version;
 mod vote;
 mod wait;
+mod watched;
 mod why;
 
 #[derive(Debug, Subcommand)]
@@ -64,10 +67,13 @@ pub(crate) enum Command {
     Lint(lint::Lint),
     Audit(audit::Audit),
     Completion(completion::Completion),
-    /// Print the version
-    Version,
+    Doctor(doctor::Doctor),
+    Version(version::Version),
     #[command(hide = true)]
     MarkdownHelp,
+    /// What kubectl asks for `kubectl gate <TAB>`
+    #[command(name = "__complete", hide = true)]
+    Complete(complete::Complete),
 }
 
 /// Does what the arguments ask for.
@@ -94,8 +100,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<Outcome> {
         Command::Audit(audit) => audit.run(&globals),
         Command::Lint(lint) => lint.run(&globals),
         Command::Completion(completion) => completion.run(),
-        Command::Version => version::run(),
+        Command::Doctor(doctor) => online(doctor.run(&globals)),
+        Command::Version(version) => online(version.run(&globals)),
         Command::MarkdownHelp => markdown::run(),
+        Command::Complete(complete) => online(complete.run()),
     }
 }
 

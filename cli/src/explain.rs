@@ -3,12 +3,12 @@
 use std::fmt::Write;
 
 use serde::Serialize;
-use sluice_core::gate::nested::Inside;
+use sluice_core::Refusal;
+use sluice_core::gate::nested::{Inside, Said};
 use sluice_core::revision::Revision;
 use sluice_core::simulate::{Decision, Scene};
 use sluice_core::verdict::Reason;
-use sluice_core::words;
-use sluice_crds::gate::GatekeeperVerdict;
+use sluice_crds::gate::{GatekeeperVerdict, Override};
 use sluice_crds::{Require, State, Transition};
 
 use crate::instant::Zone;
@@ -27,13 +27,70 @@ pub(crate) struct Decided<'a> {
     reason: &'a str,
     message: &'a str,
     decided_by: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forced: Option<&'a Override>,
     next: Option<&'a Transition>,
-    verdicts: &'a [GatekeeperVerdict],
+    verdicts: Vec<Keeper<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ignored: Vec<String>,
+}
+
+/// What a gatekeeper says, for programs.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Keeper<'a> {
+    #[serde(flatten)]
+    told: &'a GatekeeperVerdict,
+    /// When time changes its state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes_at: Option<String>,
+    /// The gates behind it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    gates: Vec<Behind<'a>>,
+}
+
+/// A gate that another gate's gatekeeper names, for programs.
+#[derive(Debug, Serialize)]
+struct Behind<'a> {
+    gate: &'a str,
+    state: State,
+    reason: &'a str,
+    message: &'a str,
+    verdicts: Vec<Keeper<'a>>,
+}
+
+impl<'a> Keeper<'a> {
+    fn of(said: &'a Said, told: &'a GatekeeperVerdict) -> Self {
+        Self {
+            told,
+            changes_at: said.changes.map(|at| at.to_string()),
+            gates: said.behind.iter().map(Behind::of).collect(),
+        }
+    }
+}
+
+impl<'a> Behind<'a> {
+    fn of(inside: &'a Inside) -> Self {
+        let verdicts = inside.verdicts.iter();
+        Self {
+            gate: &inside.name,
+            state: inside.state,
+            reason: inside.reason,
+            message: &inside.message,
+            verdicts: verdicts.map(|said| Keeper::of(said, &said.told)).collect(),
+        }
+    }
+}
+
+/// What is wrong with the annotations that force a gate, in words.
+pub(crate) fn ignored(complaints: &[Refusal]) -> Vec<String> {
+    complaints.iter().map(ToString::to_string).collect()
 }
 
 impl<'a> Decided<'a> {
     /// What was decided about `revision`, or about any.
     pub(crate) fn about(decision: &'a Decision, revision: Option<&Revision>) -> Self {
+        let said = decision.said.iter().zip(&decision.verdicts);
         Self {
             gate: &decision.gate.name,
             namespace: &decision.gate.namespace,
@@ -43,8 +100,10 @@ impl<'a> Decided<'a> {
             reason: &decision.reason,
             message: &decision.message,
             decided_by: decision.decided_by.as_deref(),
+            forced: decision.r#override.as_ref(),
             next: decision.upcoming.first(),
-            verdicts: &decision.verdicts,
+            verdicts: said.map(|(said, told)| Keeper::of(said, told)).collect(),
+            ignored: ignored(&decision.complaints),
         }
     }
 }
@@ -143,21 +202,22 @@ pub(crate) fn branches(branches: &[Branch]) -> String {
     text
 }
 
-/// A decision about `revision`, or about any, with everything that led to it, as a tree. `notes`
-/// are further branches.
+/// A decision about `revision`, or about any, with everything that led to it, as a tree, whose
+/// instants are in `zone`. `notes` are further branches.
 pub(crate) fn tree(
     scene: &Scene,
     decision: &Decision,
     revision: Option<&Revision>,
+    zone: &Zone,
     notes: &[String],
 ) -> String {
-    let mut branches = vec![keepers(scene, decision), Branch::of(force(decision))];
-    let ignored = decision
-        .complaints
-        .iter()
-        .map(|complaint| format!("ignored: {complaint}"));
-    branches.extend(ignored.map(Branch::of));
-    branches.push(Branch::of(next(decision, &Zone::of(scene))));
+    let mut branches = vec![
+        keepers(scene, decision, zone),
+        Branch::of(force(decision, zone)),
+    ];
+    let ignored = ignored(&decision.complaints).into_iter();
+    branches.extend(ignored.map(|why| Branch::of(format!("ignored: {why}"))));
+    branches.push(Branch::of(next(decision, zone)));
     branches.extend(notes.iter().cloned().map(Branch::of));
 
     let Decision {
@@ -176,7 +236,7 @@ pub(crate) fn tree(
     text
 }
 
-fn keepers(scene: &Scene, decision: &Decision) -> Branch {
+fn keepers(scene: &Scene, decision: &Decision, zone: &Zone) -> Branch {
     let spec = &scene.gate().spec;
     if spec.suspend {
         return Branch::of("suspended: it counts as closed until it is resumed".to_owned());
@@ -187,11 +247,16 @@ fn keepers(scene: &Scene, decision: &Decision) -> Branch {
         (many, Require::All) => format!("{many} gatekeepers, all of which must admit"),
         (many, Require::OneOf) => format!("{many} gatekeepers, one of which must admit"),
     };
-    let behind = decision.inside.iter().map(Vec::as_slice);
-    let inside = decision.verdicts.iter().zip(behind);
-    let inside = inside.map(|(told, behind)| {
+    // What is said of a gatekeeper in the end may be more than its gate knows.
+    let said = decision.said.iter().zip(&decision.verdicts);
+    let inside = said.map(|(said, told)| {
         let decides = decision.decided_by.as_ref() == Some(&told.gatekeeper);
-        keeper(told, behind, if decides { ", which decides" } else { "" })
+        keeper(
+            said,
+            told,
+            zone,
+            if decides { ", which decides" } else { "" },
+        )
     });
     Branch {
         lines: vec![head],
@@ -199,31 +264,32 @@ fn keepers(scene: &Scene, decision: &Decision) -> Branch {
     }
 }
 
-/// What one gatekeeper says, with the gates behind it.
-fn keeper(told: &GatekeeperVerdict, behind: &[Inside], decides: &str) -> Branch {
+/// What one gatekeeper says and until when, with the gates behind it.
+fn keeper(said: &Said, told: &GatekeeperVerdict, zone: &Zone, decides: &str) -> Branch {
     let GatekeeperVerdict {
         gatekeeper,
         verdict,
     } = told;
-    let until = verdict.valid_until.as_ref();
-    let until = until.map(|until| format!(" until {}", until.0));
+    let until = said.changes.map(|at| format!(" until {}", zone.text(at)));
     let until = until.unwrap_or_default();
     let (state, reason) = (output::state(verdict.state), &verdict.reason);
     let mut lines = vec![format!(
         "{gatekeeper} is {state}{until} ({reason}){decides}"
     )];
     // The gates behind it say the same again, each for itself.
-    if behind.is_empty() {
+    if said.behind.is_empty() {
         lines.push(verdict.message.clone());
     }
     Branch {
         lines,
-        inside: behind.iter().map(gate_inside).collect(),
+        inside: (said.behind.iter())
+            .map(|gate| gate_inside(gate, zone))
+            .collect(),
     }
 }
 
 /// A gate that another gate's gatekeeper names.
-fn gate_inside(gate: &Inside) -> Branch {
+fn gate_inside(gate: &Inside, zone: &Zone) -> Branch {
     let (state, reason) = (output::state(gate.state), gate.reason);
     let mut lines = vec![format!("gate {} is {state} ({reason})", gate.name)];
     if gate.verdicts.is_empty() || gate.reason == Reason::Forced.as_str() {
@@ -236,19 +302,19 @@ fn gate_inside(gate: &Inside) -> Branch {
     Branch {
         lines,
         inside: keepers
-            .map(|(told, behind)| keeper(told, behind, ""))
+            .map(|said| keeper(said, &said.told, zone, ""))
             .collect(),
     }
 }
 
-fn force(decision: &Decision) -> String {
+fn force(decision: &Decision, zone: &Zone) -> String {
     match &decision.r#override {
         Some(force) => format!(
             "forced {} by {} since {} until {}: {}",
             force.state,
             force.by,
-            words::instant_utc(force.since.0),
-            words::instant_utc(force.until.0),
+            zone.text(force.since.0),
+            zone.text(force.until.0),
             force.reason
         ),
         None => "not forced".to_owned(),

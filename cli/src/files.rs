@@ -1,8 +1,10 @@
 //! Objects from files, without a cluster.
 //!
 //! What comes in: paths of files and folders, or `-` for standard input. What goes out: the
-//! objects in them as an [`Input`], with everything that is wrong and where it stands.
+//! objects in them as an [`Input`], with everything that is wrong and where it stands. In a folder there
+//! may be anything: what is none of ours is skipped, and said to be.
 
+use std::fs::{self, DirEntry, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -14,37 +16,53 @@ mod names;
 mod scalar;
 mod yaml;
 
+pub(crate) use finding::Finding;
 pub(crate) use input::Input;
 
 /// The most bytes of one file. Anything larger is something else.
 const LARGEST: u64 = 64 << 20;
+
+/// What standard input is called.
+pub(crate) const STDIN: &str = "stdin";
+
+/// What a file holds.
+#[derive(Clone, Debug)]
+pub(crate) enum Content {
+    /// A calendar as it is: a line of it may be folded inside of a character.
+    Calendar(Vec<u8>),
+    /// Any other text.
+    Text(String),
+}
 
 /// A text, and where it comes from.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     /// The path as it was given, or `stdin`.
     pub(crate) origin: String,
-    pub(crate) text: String,
+    /// The text, or why there is none: of a file in a folder, where other files may lie.
+    pub(crate) text: Result<Content, String>,
     /// Whether somebody asked for this very file, and not for a folder around it.
     pub(crate) asked_for: bool,
 }
 
 /// The texts of all `paths`; of a folder, of every file in it and in its folders whose name ends
-/// as those of YAML and JSON do.
+/// as those of YAML, JSON and calendars do. Linked folders are not entered: they may lead back.
 ///
 /// # Errors
-/// One that cannot be read, is no text, or is a folder without such files.
+/// A file that cannot be opened; one that is no text, if it was asked for or mentions our kinds; a
+/// folder without such files.
 pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
     for path in paths {
         if path.as_os_str() == "-" {
-            sources.push(source("stdin".to_owned(), io::stdin().lock(), true)?);
+            let bytes = bytes(io::stdin().lock()).context(STDIN)?;
+            sources.push(source(STDIN.to_owned(), &bytes, true)?);
         } else if path.is_dir() {
             let mut files = Vec::new();
             collect(path, &mut files)?;
             if files.is_empty() {
                 bail!(
-                    "{}: no file in it ends in .yaml, .yml or .json",
+                    "{}: no file in it ends in .yaml, .yml, .json or .ics",
                     path.display()
                 );
             }
@@ -58,52 +76,76 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Source>> {
     Ok(sources)
 }
 
+fn open(path: &Path, asked_for: bool) -> Result<Source> {
+    let origin = path.display().to_string();
+    let file = File::open(path).and_then(bytes);
+    let bytes = file.with_context(|| format!("{origin}: cannot read it"))?;
+    source(origin, &bytes, asked_for)
+}
+
+/// # Errors
+/// It is no text, and somebody may have meant it for us.
+fn source(origin: String, bytes: &[u8], asked_for: bool) -> Result<Source> {
+    let text = content(&origin, bytes);
+    match text {
+        Err(why) if asked_for || mentions_us(bytes) => bail!("{origin}: {why}"),
+        text => Ok(Source {
+            origin,
+            text,
+            asked_for,
+        }),
+    }
+}
+
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let cannot = || format!("cannot read {}", folder.display());
-    let entries = std::fs::read_dir(folder).with_context(cannot)?;
-    let mut paths: Vec<PathBuf> = entries
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<io::Result<_>>()
-        .with_context(cannot)?;
-    paths.sort();
-    for path in paths {
-        let hidden = path
-            .file_name()
-            .is_some_and(|name| name.to_string_lossy().starts_with('.'));
+    let entries = fs::read_dir(folder).with_context(cannot)?;
+    let mut entries: Vec<DirEntry> = entries.collect::<io::Result<_>>().with_context(cannot)?;
+    entries.sort_by_key(DirEntry::path);
+    for entry in entries {
+        let path = entry.path();
         let extension = path.extension().and_then(|extension| extension.to_str());
-        if hidden {
+        if entry.file_name().to_string_lossy().starts_with('.') {
             continue;
-        } else if path.is_dir() {
+        } else if entry.file_type().with_context(cannot)?.is_dir() {
             collect(&path, files)?;
-        } else if matches!(extension, Some("yaml" | "yml" | "json")) {
+        } else if matches!(extension, Some("yaml" | "yml" | "json" | "ics")) && path.is_file() {
             files.push(path);
         }
     }
     Ok(())
 }
 
-fn open(path: &Path, asked_for: bool) -> Result<Source> {
-    let origin = path.display().to_string();
-    let file = std::fs::File::open(path).with_context(|| format!("cannot read {origin}"))?;
-    source(origin, file, asked_for)
+/// What there is, and a little more than what may be: see [`content`].
+fn bytes(from: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
-fn source(origin: String, from: impl Read, asked_for: bool) -> Result<Source> {
-    let mut bytes = Vec::new();
-    let read = from.take(LARGEST + 1).read_to_end(&mut bytes);
-    read.with_context(|| format!("cannot read {origin}"))?;
+/// What the bytes of a file hold.
+///
+/// # Errors
+/// Why they hold nothing that is read here.
+fn content(origin: &str, bytes: &[u8]) -> Result<Content, String> {
     if bytes.len() as u64 > LARGEST {
-        bail!(
-            "{origin}: it is larger than {} MiB; name the files that hold gates",
-            LARGEST >> 20
-        );
+        let largest = LARGEST >> 20;
+        return Err(format!(
+            "it is larger than {largest} MiB; name the files that hold gates"
+        ));
     }
-    let Ok(text) = String::from_utf8(bytes) else {
-        bail!("{origin}: it is no text in UTF-8; save it as UTF-8");
-    };
-    Ok(Source {
-        origin,
-        text,
-        asked_for,
-    })
+    if names::is_calendar(origin, bytes) {
+        return Ok(Content::Calendar(bytes.to_owned()));
+    }
+    match str::from_utf8(bytes) {
+        Ok(text) => Ok(Content::Text(text.to_owned())),
+        Err(_) => Err("it is no text in UTF-8; save it as UTF-8".to_owned()),
+    }
+}
+
+/// Whether the group of our kinds stands in it, also where each letter is two bytes.
+fn mentions_us(bytes: &[u8]) -> bool {
+    let letters: Vec<u8> = bytes.iter().copied().filter(|byte| *byte != 0).collect();
+    let group = sluice_crds::GROUP.as_bytes();
+    letters.windows(group.len()).any(|text| text == group)
 }

@@ -35,20 +35,28 @@ impl Zone {
         })
     }
 
-    /// The zone in which the windows of a gate are written, if it is one; else UTC.
+    /// The zone in which the windows of a gate, and of those behind it, are written; see
+    /// [`Zone::shared`].
     pub(crate) fn of(scene: &Scene) -> Self {
-        let schedules = scene
-            .keepers()
-            .flatten()
-            .filter_map(|it| it.object().spec.schedule.as_ref());
-        let mut names = schedules.map(|schedule| schedule.time_zone.as_str());
-        let Some(first) = names.next() else {
-            return Self::utc();
-        };
-        if names.any(|name| name != first) {
-            return Self::utc();
+        Self::shared(scene.time_zones())
+    }
+
+    /// The one zone that all these name who name one; UTC, which nobody has on the wall, counts
+    /// for nothing. If there is none, or several, UTC.
+    pub(crate) fn shared<'n>(names: impl IntoIterator<Item = &'n str>) -> Self {
+        let utc = Self::utc();
+        let mut local = names.into_iter().filter(|name| *name != utc.name);
+        match local.next() {
+            Some(first) if local.all(|other| other == first) => Self::named(first).unwrap_or(utc),
+            _ => utc,
         }
-        Self::named(first).unwrap_or_else(|_| Self::utc())
+    }
+
+    /// The same without the zone, for a column whose heading names it.
+    pub(crate) fn wall(&self, at: Timestamp) -> String {
+        let text = self.text(at);
+        let wall = text.strip_suffix(self.name.as_str()).unwrap_or(&text);
+        wall.trim_end().to_owned()
     }
 
     /// An instant as its readers know it.
@@ -115,6 +123,15 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    #[rstest]
+    #[case(&[], "UTC")]
+    #[case(&["UTC"], "UTC")]
+    #[case(&["Europe/London", "UTC", "Europe/London"], "Europe/London")]
+    #[case(&["Europe/London", "Europe/Berlin"], "UTC")]
+    fn one_zone_is_shared_or_utc(#[case] names: &[&str], #[case] expected: &str) {
+        assert_eq!(Zone::shared(names.iter().copied()).name, expected);
+    }
 
     #[rstest]
     #[case("2026-11-20T18:00:00Z", None, "2026-11-20T18:00:00Z")]

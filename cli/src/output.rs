@@ -130,22 +130,33 @@ pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
 /// A table as kubectl prints it: no lines, three blanks between columns. Cells may be styled.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let head: Vec<String> = head.iter().map(|title| (*title).to_owned()).collect();
-    let lines = || std::iter::once(&head).chain(rows);
-    let widths: Vec<usize> = (0..head.len())
-        .map(|column| lines().map(|row| characters(&row[column])).max())
-        .map(|widest| widest.unwrap_or(0) + 3)
-        .collect();
-    let mut text = String::new();
-    for row in lines() {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
-            let blanks = width - characters(cell);
-            line.push_str(&format!("{cell}{:blanks$}", ""));
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
+    let widths = widths(&head, rows);
+    let lines = std::iter::once(&head).chain(rows);
+    lines.map(|cells| row(cells, &widths)).collect()
+}
+
+/// How wide the columns of a table are, with the blanks behind them.
+pub(crate) fn widths(head: &[String], rows: &[Vec<String>]) -> Vec<usize> {
+    let widest = |column: usize| {
+        let cells = rows.iter().map(|row| &row[column]);
+        std::iter::once(&head[column])
+            .chain(cells)
+            .map(|cell| characters(cell))
+            .max()
+    };
+    (0..head.len())
+        .map(|column| widest(column).unwrap_or(0) + 3)
+        .collect()
+}
+
+/// A line of a table. What is too wide for its column moves the others.
+pub(crate) fn row(cells: &[String], widths: &[usize]) -> String {
+    let mut line = String::new();
+    for (cell, width) in cells.iter().zip(widths) {
+        let blanks = width.saturating_sub(characters(cell)).max(1);
+        line.push_str(&format!("{cell}{:blanks$}", ""));
     }
-    text
+    format!("{}\n", line.trim_end())
 }
 
 /// How many characters are seen: styles take none.

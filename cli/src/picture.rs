@@ -12,7 +12,10 @@ use sluice_crds::State;
 
 use crate::instant::Zone;
 
+mod clocks;
+mod closing;
 mod glyphs;
+mod hours;
 mod svg;
 mod terminal;
 #[cfg(test)]
@@ -43,6 +46,9 @@ enum Kind {
     Closed,
     ForcedOpen,
     ForcedClosed,
+    /// The revision decides.
+    Conditional,
+    /// It counts as closed only because nobody here can tell.
     Unknown,
 }
 
@@ -53,7 +59,9 @@ enum Cell {
     All(Kind),
     /// Now this, now that.
     Partly,
-    /// Not part of the picture, or of the day: the clocks skipped it.
+    /// Not part of the day: the clocks skip it.
+    Skipped,
+    /// Not part of the picture.
     Nothing,
 }
 
@@ -62,12 +70,42 @@ impl Kind {
         match (stretch.is_forced(), stretch.unknown, stretch.answer.state) {
             (true, _, State::Open) => Kind::ForcedOpen,
             (true, _, State::Closed | State::Conditional) => Kind::ForcedClosed,
-            // What depends on the revision cannot be told for all of them.
-            (false, true, _) | (false, false, State::Conditional) => Kind::Unknown,
+            (false, true, _) => Kind::Unknown,
+            (false, false, State::Conditional) => Kind::Conditional,
             (false, false, State::Open) => Kind::Open,
             (false, false, State::Closed) => Kind::Closed,
         }
     }
+
+    fn state(self) -> State {
+        match self {
+            Kind::Open | Kind::ForcedOpen => State::Open,
+            Kind::Closed | Kind::ForcedClosed | Kind::Unknown => State::Closed,
+            Kind::Conditional => State::Conditional,
+        }
+    }
+
+    /// What the legend says of it.
+    fn meaning(self) -> &'static str {
+        match self {
+            Kind::Open => "open",
+            Kind::Closed => "closed",
+            Kind::ForcedOpen => "forced open",
+            Kind::ForcedClosed => "forced closed",
+            Kind::Conditional => "depends on the revision",
+            Kind::Unknown => "closed, as far as is known here",
+        }
+    }
+
+    /// In the order of the legend.
+    const ALL: [Self; 6] = [
+        Kind::Open,
+        Kind::Closed,
+        Kind::ForcedOpen,
+        Kind::ForcedClosed,
+        Kind::Conditional,
+        Kind::Unknown,
+    ];
 }
 
 impl Picture {
@@ -103,12 +141,26 @@ impl Picture {
     }
 
     fn cell(&self, span: Span) -> Cell {
+        if span.is_empty() {
+            return Cell::Skipped;
+        }
         let mut kinds = self.within(span).map(|(_, stretch)| Kind::of(stretch));
         match kinds.next() {
             None => Cell::Nothing,
             Some(first) if kinds.all(|kind| kind == first) => Cell::All(first),
             Some(_) => Cell::Partly,
         }
+    }
+
+    /// Until when it is known, in a sentence, where that is before its end.
+    fn cut_off(&self) -> Option<String> {
+        let known = self.zone.text(self.stretches.cut_off?);
+        Some(format!("It changes too often to be shown beyond {known}."))
+    }
+
+    /// Whether nobody has looked at all that is before `end`.
+    fn is_cut_off_before(&self, end: Timestamp) -> bool {
+        self.stretches.cut_off.is_some_and(|known| known < end)
     }
 
     /// The stretches that `span` meets, each with the part inside.
@@ -121,44 +173,22 @@ impl Picture {
         met.filter_map(move |stretch| Some((stretch.span.within(&span)?, stretch)))
     }
 
-    /// When it is open on `day`, as spans apart from each other.
-    fn open_on(&self, day: Date) -> Vec<Span> {
-        let open = self.within(whole(day, &self.zone));
-        let open = open.filter(|(_, stretch)| stretch.answer.state == State::Open);
-        sluice_core::span::union(open.map(|(span, _)| span).collect())
-    }
-
-    /// The open hours of a day in words, as many as there is room for.
-    fn hours(&self, day: Date, room: usize) -> String {
-        let open = self.open_on(day);
-        if open.is_empty() {
-            return "closed".to_owned();
+    /// How it stands at the start and until when, in words that `style` has a word for a state in.
+    /// From when is said unless that is now, or `from` wants it.
+    fn headline(&self, style: impl Fn(State) -> String, from: bool) -> String {
+        let (state, change) = self.first_change();
+        let mut line = String::new();
+        if let Some(state) = state {
+            line.push_str(&format!(" is {}", style(state)));
         }
-        if open == [whole(day, &self.zone)] {
-            return "open all day".to_owned();
+        if from || self.span.start != self.now {
+            line.push_str(&format!(" from {}", self.zone.text(self.span.start)));
         }
-        // The seconds at which somebody looks are no news.
-        let second = |at: Timestamp| at.as_second();
-        let minute =
-            |at| Timestamp::from_second(second(at) - second(at).rem_euclid(60)).unwrap_or(at);
-        let shown = |at| {
-            if at == self.span.start {
-                minute(at)
-            } else {
-                at
-            }
-        };
-        let clock = |at| clock_text(shown(at), day, &self.zone);
-        let hours = open
-            .iter()
-            .take(4)
-            .map(|span| format!("{}-{}", clock(span.start), clock(span.end)));
-        let hours = hours.collect::<Vec<_>>().join(" ");
-        if open.len() <= 3 && hours.len() <= room {
-            hours
-        } else {
-            format!("opens {} times", open.len())
+        match change {
+            Some(change) => line.push_str(&format!(" until {}", self.zone.text(change))),
+            None => line.push_str(&format!(" throughout ({})", self.zone.name)),
         }
+        line
     }
 
     /// The state at the start, and when it changes.
@@ -173,7 +203,8 @@ impl Picture {
         let headings = [
             ("closed", [Kind::Closed, Kind::Closed]),
             ("forced", [Kind::ForcedOpen, Kind::ForcedClosed]),
-            ("not known here", [Kind::Unknown, Kind::Unknown]),
+            ("depends", [Kind::Conditional, Kind::Conditional]),
+            ("not known", [Kind::Unknown, Kind::Unknown]),
         ];
         let list = |kinds: [Kind; 2]| {
             let mut causes: Vec<&str> = Vec::new();
@@ -222,18 +253,4 @@ fn whole(day: Date, zone: &Zone) -> Span {
 
 fn start_of(day: Date, zone: &Zone) -> Timestamp {
     zone::resolve(&zone.zone, day.to_datetime(Time::midnight())).unwrap_or(Timestamp::MAX)
-}
-
-/// A time of day as the clocks show it; the end of `day` is 24:00.
-fn clock_text(at: Timestamp, day: Date, zone: &Zone) -> String {
-    let zoned = at.to_zoned(zone.zone.clone());
-    if zoned.date() > day {
-        return "24:00".to_owned();
-    }
-    let form = if zoned.second() == 0 {
-        "%H:%M"
-    } else {
-        "%H:%M:%S"
-    };
-    zoned.strftime(form).to_string()
 }

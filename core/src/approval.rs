@@ -15,8 +15,10 @@ use crate::revision::Revision;
 use crate::verdict::{Opinion, Reason};
 
 mod ballot;
+mod person;
 
 pub use ballot::{Ballot, MOST_VOTES};
+pub use person::is_nobody;
 
 /// The longest an approval counts: a year and a day.
 const LONGEST: SignedDuration = SignedDuration::from_hours(8784);
@@ -83,14 +85,11 @@ fn validity(text: &Duration, field: &str) -> Result<SignedDuration, Refusal> {
         return Ok(length);
     }
     let problem = format!(
-        "{} is not between zero and 8784h (366 days)",
+        "`{}` must be longer than zero and at most 8784h (366 days)",
         duration::text(length)
     );
-    Err(Refusal::new(
-        field,
-        problem,
-        "write how long an approval counts",
-    ))
+    let remedy = "write how long an approval counts, such as 168h";
+    Err(Refusal::new(field, problem, remedy))
 }
 
 impl Approvals {
@@ -131,12 +130,13 @@ impl Approvals {
         self.forbids_self
     }
 
-    /// The votes on the revisions that were voted on last, at most `most` of them.
+    /// The votes that count on the revisions that were voted on last, at most `most` of them.
     pub(crate) fn latest(&self, votes: &Votes, most: usize, now: Timestamp) -> Vec<ApprovalStatus> {
         let Votes {
             ballot, authors, ..
         } = votes;
         let mut latest: Vec<_> = ballot.all().collect();
+        latest.retain(|(approval, _)| self.is_in_force(approval, now));
         latest.sort_by_key(|(approval, _)| {
             let created = approval.metadata.creation_timestamp.as_ref();
             std::cmp::Reverse((created.map(|at| at.0), &approval.metadata.name))
@@ -191,9 +191,19 @@ impl Approvals {
         tally
     }
 
-    /// Until when an approval counts. One that no API server has taken yet, from a file, counts for
-    /// as long as it is there.
-    fn counts_until(&self, approval: &Approval) -> Timestamp {
+    /// Whether a vote may still count: a rejection for as long as it is there, an approval until it
+    /// runs out. Whether whoever gave it may vote is another question.
+    pub fn is_in_force(&self, approval: &Approval, now: Timestamp) -> bool {
+        approval.metadata.deletion_timestamp.is_none()
+            && match approval.spec.decision {
+                Vote::Reject => true,
+                Vote::Approve => self.counts_until(approval) > now,
+            }
+    }
+
+    /// Until when an approval counts. One that no API server has taken yet counts for as long as it
+    /// is there; a simulation says when one in a file was taken.
+    pub fn counts_until(&self, approval: &Approval) -> Timestamp {
         let Some(created) = &approval.metadata.creation_timestamp else {
             return Timestamp::MAX;
         };
@@ -211,9 +221,23 @@ impl Approvals {
 
     fn may_vote(&self, approval: &Approval, authors: &[&str]) -> bool {
         let vote = &approval.spec;
-        let in_a_group =
-            self.groups.is_empty() || vote.groups.iter().any(|group| self.groups.contains(group));
-        in_a_group && !(self.forbids_self && authors.contains(&vote.by.as_str()))
+        let named = || vote.groups.iter().filter(|it| self.groups.contains(it));
+        let in_a_group = self.groups.is_empty() || named().next().is_some();
+        in_a_group
+            && !is_nobody(&vote.by, named())
+            && !(self.forbids_self && authors.contains(&vote.by.as_str()))
+    }
+
+    /// Whether a ServiceAccount approves of `revision`, and that does not count.
+    fn ignores_an_account(&self, ballot: &Ballot, revision: &Revision, now: Timestamp) -> bool {
+        ballot.about(revision).any(|approval| {
+            let vote = &approval.spec;
+            let named = vote.groups.iter().filter(|it| self.groups.contains(it));
+            vote.decision == Vote::Approve
+                && is_nobody(&vote.by, named)
+                && approval.metadata.deletion_timestamp.is_none()
+                && self.counts_until(approval) > now
+        })
     }
 
     /// What the votes come to.
@@ -324,15 +348,30 @@ impl Approvals {
         }
         let tally = self.tally(ballot, &authors, revision, now);
         if !tally.rejected.is_empty() {
-            return format!("{revision} is rejected by {}", tally.rejected.join(", "));
+            let by = tally.rejected.join(", ");
+            return match ballot.may_reject_another(revision) {
+                true => format!(
+                    "{revision} may be what {by} rejected: no source shows its name; wait until the \
+                     source shows it, or reject by commit or digest"
+                ),
+                false => format!("{revision} is rejected by {by}"),
+            };
         }
         let by: Vec<&str> = tally.approved.keys().copied().collect();
         let by = match by.len() {
             0 => String::new(),
             _ => format!(" ({})", by.join(", ")),
         };
+        let lacks = tally.approved.len() < self.required;
+        let ignored = match lacks && self.ignores_an_account(ballot, revision, now) {
+            true => {
+                "; ServiceAccounts are not people, and count only if a group of theirs is in \
+                 spec.approval.groups"
+            }
+            false => "",
+        };
         format!(
-            "{revision} has {} of {} approvals{by}",
+            "{revision} has {} of {} approvals{by}{ignored}",
             tally.approved.len(),
             self.required
         )

@@ -4,11 +4,12 @@
 //! goes out: the times that its events cover, each half open, `[DTSTART, DTEND)`.
 //!
 //! Read are the VEVENTs with their time zones, durations, recurrences (RRULE, RDATE, EXDATE) and
-//! changed or cancelled instances (RECURRENCE-ID, STATUS). Everything else is passed over:
+//! changed or cancelled instances (RECURRENCE-ID, STATUS), and of several revisions of one event the
+//! newest (SEQUENCE). Everything else is not looked at:
 //! - TRANSP, because the feeds of public holidays mark their all-day events as transparent, and
 //!   whoever names such a feed here means that its events count;
-//! - VTIMEZONE, except to learn which known zone it stands for: zone data come with the binary,
-//!   so that all replicas agree;
+//! - VTIMEZONE, where its name or its place says which zone it stands for: zone data come with the
+//!   binary, so that all replicas agree;
 //! - VTODO, VJOURNAL, VFREEBUSY and VALARM, which are no events.
 //!
 //! The work is bounded on any input: by [`MAX_TEXT`], [`MAX_EVENTS`], [`MAX_OCCURRENCES`], and by
@@ -17,9 +18,12 @@
 mod draft;
 mod event;
 mod expand;
+mod lines;
 mod parts;
 mod read;
 mod recur;
+mod revisions;
+mod rules;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -85,9 +89,6 @@ pub enum CalendarError {
         "the text does not begin with BEGIN:VCALENDAR; give the text of an iCalendar (.ics) file"
     )]
     NotACalendar,
-    /// There is no VEVENT in it.
-    #[error("the calendar has no events; write at least one VEVENT, or remove the calendar")]
-    NoEvents,
     /// There are more than [`MAX_EVENTS`].
     #[error("the calendar has more than {MAX_EVENTS} events; leave out past events, or split it")]
     TooManyEvents,
@@ -106,6 +107,8 @@ pub enum CalendarError {
     Event {
         /// Its summary and UID, or else its line.
         event: String,
+        /// The line of the property that is wrong, from 1, or that of the event.
+        line: usize,
         /// The property, what is wrong with it, and what to write instead.
         refusal: Refusal,
     },
@@ -127,24 +130,14 @@ pub enum CalendarError {
 }
 
 impl Calendar {
-    /// Reads a calendar. Floating times and all-day events are in `zone`.
+    /// Reads a calendar. Floating times and all-day events are in `zone`. One without events is
+    /// a calendar, too, and covers nothing: so is a feed of freezes while none is planned.
     ///
     /// # Errors
     /// What cannot be read or understood, where it stands, and what to write instead. One bad
-    /// event refuses the calendar: nobody is to believe in a holiday that was passed over.
+    /// event refuses the calendar: nobody is to believe in a holiday that was left out.
     pub fn parse(text: &str, zone: &TimeZone) -> Result<Self, CalendarError> {
-        if text.len() > MAX_TEXT {
-            return Err(CalendarError::TooLong { bytes: text.len() });
-        }
-        let written = read::read(text)?;
-        let zones = Zones::new(zone, &written.zones);
-        let events = event::events(&written.events, &zones)?;
-        let ends: Option<Vec<Timestamp>> = events.iter().map(Event::end).collect();
-        Ok(Self {
-            digest: digest(text),
-            end: ends.map(|ends| ends.into_iter().max().unwrap_or(Timestamp::MIN)),
-            events,
-        })
+        Self::read(text.as_bytes(), zone)
     }
 
     /// Reads a calendar from bytes that should be text.
@@ -155,19 +148,19 @@ impl Calendar {
         if bytes.len() > MAX_TEXT {
             return Err(CalendarError::TooLong { bytes: bytes.len() });
         }
-        let text = std::str::from_utf8(bytes).map_err(|error| {
-            let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
-            CalendarError::Line {
-                line: 1 + before.iter().filter(|byte| **byte == b'\n').count(),
-                problem: "it is not UTF-8".to_owned(),
-                remedy: "save the file as UTF-8".to_owned(),
-            }
-        })?;
-        Self::parse(text, zone)
+        let written = read::read(bytes)?;
+        let zones = Zones::new(zone, &written.zones);
+        let events = event::events(&written.events, &zones)?;
+        let ends: Option<Vec<Timestamp>> = events.iter().map(Event::end).collect();
+        Ok(Self {
+            digest: digest(bytes),
+            end: ends.map(|ends| ends.into_iter().max().unwrap_or(Timestamp::MIN)),
+            events,
+        })
     }
 
-    /// How many events there are. Cancelled ones and those that take no time do not count; an
-    /// instance of a series that was changed counts as an event of its own.
+    /// How many events there are. Cancelled ones, older revisions and those that take no time do
+    /// not count; an instance of a series that was changed counts as an event of its own.
     pub fn events(&self) -> usize {
         self.events.len()
     }
@@ -234,9 +227,9 @@ pub fn in_config_map<'a>(map: &'a ConfigMap, key: &str) -> Option<&'a [u8]> {
     text.map(String::as_bytes).or_else(binary)
 }
 
-fn digest(text: &str) -> String {
+fn digest(text: &[u8]) -> String {
     let mut digits = String::with_capacity(12);
-    for byte in Sha256::digest(text.as_bytes()).iter().take(6) {
+    for byte in Sha256::digest(text).iter().take(6) {
         digits.push_str(&format!("{byte:02x}"));
     }
     digits

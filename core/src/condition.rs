@@ -28,6 +28,23 @@ pub struct Wanted {
     pub message: String,
 }
 
+impl Wanted {
+    /// What it should say.
+    pub fn new(
+        type_: &'static str,
+        holds: bool,
+        reason: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            type_,
+            holds,
+            reason: reason.into(),
+            message: message.into(),
+        }
+    }
+}
+
 /// The wanted conditions, each with the instant of its last change: the one it has among
 /// `before`, unless it changes now.
 pub fn settle(
@@ -59,6 +76,15 @@ pub fn settle(
         },
     );
     settled.collect()
+}
+
+/// At most so many of the names, and how many more there are.
+pub(crate) fn listed(names: &[String], most: usize) -> String {
+    let mut text = names[..names.len().min(most)].join(", ");
+    if names.len() > most {
+        text.push_str(&format!(" and {} more", names.len() - most));
+    }
+    text
 }
 
 /// `text`, or as much of its beginning as fits into `bytes`.

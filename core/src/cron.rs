@@ -3,14 +3,17 @@
 //! `croner` reads them (OCPS 1.4: `L`, `W`, `#`, names; day of month and day of week together mean
 //! either; 0 and 7 are Sunday). It is asked only about civil dates: what a change of the clocks
 //! does to a window is decided in [`crate::window`], in one place.
+//!
+//! Which of the two days counts as not restricted is decided here, as in Kubernetes: for `croner`
+//! that is a bare `*` alone, so that `0 9 */1 * MON-FRI` would also match at the weekend.
 
 use croner::parser::{CronParser, Seconds, Year};
 use croner::{CronComponent, Weekday};
 use jiff::civil::{Date, date};
 
-/// What to write where a cron expression is wanted.
-pub const REMEDY: &str =
-    "write five fields: minute, hour, day of month, month, day of week, such as `0 9 * * MON-FRI`";
+mod mistake;
+
+pub use mistake::Mistake;
 
 const NICKNAMES: [&str; 7] = [
     "@yearly",
@@ -40,33 +43,41 @@ impl Cron {
     /// Reads an expression.
     ///
     /// # Errors
-    /// What is wrong with it, without the remedy: see [`REMEDY`].
-    pub fn parse(text: &str) -> Result<Self, String> {
+    /// What is wrong with it, and what to write instead.
+    pub fn parse(text: &str) -> Result<Self, Mistake> {
         refuse_foreign_forms(text)?;
         // croner does not know this nickname, which others do.
-        let known = if text.trim().eq_ignore_ascii_case("@midnight") {
-            "@daily"
-        } else {
-            text
+        let known = match text.trim().eq_ignore_ascii_case("@midnight") {
+            true => "@daily",
+            false => text,
         };
-        let mut cron = CronParser::builder()
+        let parser = CronParser::builder()
             .seconds(Seconds::Disallowed)
             .year(Year::Disallowed)
-            .build()
-            .parse(known)
-            .map_err(|error| format!("`{text}` is not a cron expression: {}", plain(&error)))?;
+            .build();
+        let parse = |known: &str| {
+            let parsed = parser.parse(known);
+            parsed.map_err(|error| Mistake::unread(text, &plain(&error)))
+        };
+        // Beside a star there may be nonsense.
+        let mut cron = parse(known)?;
+        let plain_stars = with_plain_stars(known);
+        if plain_stars != *known {
+            cron = parse(&plain_stars)?;
+        }
         // croner keeps 5,000 bytes for the years, of which five fields name none; a controller
         // holds thousands of these.
         cron.pattern.years = CronComponent::new(1, 1, 0, 0);
         let parsed = Self {
             months: months(&cron),
             minutes: minutes(&cron),
-            days: Days::new(cron, known),
+            days: Days::new(cron, &plain_stars),
         };
         if parsed.occurs() {
             Ok(parsed)
         } else {
-            Err(format!("`{text}` never occurs: no date matches it"))
+            let problem = format!("`{text}` never occurs: no date matches it");
+            Err(Mistake::new(problem))
         }
     }
 
@@ -167,25 +178,45 @@ impl Days {
 }
 
 /// Refuses what other schedulers write in the same place, naming what to do instead.
-fn refuse_foreign_forms(text: &str) -> Result<(), String> {
+fn refuse_foreign_forms(text: &str) -> Result<(), Mistake> {
     if text.to_ascii_uppercase().contains("TZ=") {
-        return Err(format!(
+        return Err(Mistake::new(format!(
             "`{text}` names a time zone inside the expression, which belongs in timeZone"
-        ));
+        )));
     }
     if text.contains('@') {
         return if NICKNAMES.contains(&text.trim().to_ascii_lowercase().as_str()) {
             Ok(())
         } else {
-            Err(format!("`{text}` is not one of {}", NICKNAMES.join(", ")))
+            let known = NICKNAMES.join(", ");
+            Err(Mistake::new(format!("`{text}` is not one of {known}")))
         };
     }
     match text.split_whitespace().count() {
         5 => Ok(()),
-        0 => Err("the expression is empty".to_owned()),
-        1 => Err(format!("`{text}` has 1 field, not five")),
-        fields => Err(format!("`{text}` has {fields} fields, not five")),
+        0 => Err(Mistake::new("the expression is empty")),
+        1 => Err(Mistake::new(format!("`{text}` has 1 field, not five"))),
+        fields => Err(Mistake::new(format!(
+            "`{text}` has {fields} fields, not five"
+        ))),
     }
+}
+
+/// The same expression, in which day of month and day of week are `*` where they restrict nothing:
+/// where a part of their list is `*` or `?`, also with the step 1 (robfig/cron, which Kubernetes
+/// uses, calls that a star).
+fn with_plain_stars(text: &str) -> String {
+    let is_star = |part: &str| match part.split_once('/') {
+        Some(("*" | "?", step)) => step.parse() == Ok(1),
+        Some(_) => false,
+        None => matches!(part, "*" | "?"),
+    };
+    let plain = |(place, field): (usize, &str)| match place {
+        2 | 4 if field.split(',').any(is_star) => "*".to_owned(),
+        _ => field.to_owned(),
+    };
+    let fields: Vec<_> = text.split_whitespace().enumerate().map(plain).collect();
+    fields.join(" ")
 }
 
 /// The library's own words, as part of a sentence.
@@ -230,6 +261,14 @@ mod tests {
     #[case::either_day_of_month("0 0 13 * FRI", "2026-12-13", true)]
     #[case::or_day_of_week("0 0 13 * FRI", "2026-12-11", true)]
     #[case::leap_day("0 0 29 2 *", "2028-02-29", true)]
+    #[case::a_step_of_one_is_a_star("0 9 */1 * MON-FRI", "2026-11-21", false)]
+    #[case::a_step_of_one_is_a_star_in_the_week("0 9 13 * */1", "2026-11-20", false)]
+    #[case::question_mark("0 9 ? * MON-FRI", "2026-11-21", false)]
+    #[case::question_mark_with_a_step_of_one("0 9 ?/1 * MON-FRI", "2026-11-21", false)]
+    #[case::question_mark_in_the_week("0 9 13 * ?/1", "2026-11-20", false)]
+    #[case::star_in_a_list("0 9 */1,15 * MON-FRI", "2026-11-21", false)]
+    #[case::a_longer_step_is_none("0 9 */2 * MON-FRI", "2026-11-21", true)]
+    #[case::all_days_by_number_are_none("0 9 1-31 * MON-FRI", "2026-11-21", true)]
     #[case::nickname("@daily", "2026-11-20", true)]
     #[case::midnight("@midnight", "2026-11-20", true)]
     #[case::lower_case("0 9 * * mon-fri", "2026-11-20", true)]
@@ -254,9 +293,11 @@ mod tests {
     #[case::hour_out_of_range("0 24 * * *", "not a cron expression")]
     #[case::nonsense("a b c d e", "not a cron expression")]
     #[case::zero_step("*/0 * * * *", "not a cron expression")]
+    #[case::zero_step_of_days("0 9 */0 * *", "not a cron expression")]
+    #[case::nonsense_beside_a_star("0 9 */1,32 * *", "not a cron expression")]
     fn what_is_no_cron_is_refused(#[case] cron: &str, #[case] problem: &str) {
         let error = Cron::parse(cron).unwrap_err();
-        assert!(error.contains(problem), "{error}");
+        assert!(error.problem.contains(problem), "{error}");
     }
 
     #[test]

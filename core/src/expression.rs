@@ -28,17 +28,21 @@ use cel::common::value::Val;
 use cel::{Context, Env, ExecutionError, IdedExpr, Value};
 use serde_json::Value as Json;
 
+mod input;
 mod meter;
 mod read;
 #[cfg(test)]
 mod tests;
 
+use input::Size;
 use meter::Meter;
+
+pub use input::{Unread, read as input};
 
 /// The most bytes of an expression.
 pub const LONGEST: usize = 1024;
 /// The most values (numbers, texts, lists, …) in what an expression is asked about, all inputs
-/// together.
+/// together. An object counts twice.
 pub const MOST_VALUES: usize = 65_536;
 /// The most bytes of text in it, keys included.
 pub const MOST_TEXT: usize = 1 << 20;
@@ -241,42 +245,6 @@ fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
         .name("expression".to_owned())
         .stack_size(STACK);
     thread::scope(|scope| builder.spawn_scoped(scope, work).ok()?.join().ok())
-}
-
-/// How much there is to judge.
-#[derive(Default)]
-struct Size {
-    values: usize,
-    text: usize,
-}
-
-impl Size {
-    fn add(&mut self, json: &Json, depth: usize) -> Result<(), ExpressionError> {
-        self.values += 1;
-        if self.values > MOST_VALUES {
-            return Err(ExpressionError::TooMuchInput("more than 65536 values"));
-        }
-        if depth > DEEPEST {
-            return Err(ExpressionError::TooMuchInput("more than 64 levels"));
-        }
-        match json {
-            Json::Null | Json::Bool(_) | Json::Number(_) => Ok(()),
-            Json::String(text) => self.add_text(text),
-            Json::Array(items) => items.iter().try_for_each(|item| self.add(item, depth + 1)),
-            Json::Object(entries) => entries.iter().try_for_each(|(key, item)| {
-                self.add_text(key)?;
-                self.add(item, depth + 1)
-            }),
-        }
-    }
-
-    fn add_text(&mut self, text: &str) -> Result<(), ExpressionError> {
-        self.text += text.len();
-        match self.text > MOST_TEXT {
-            true => Err(ExpressionError::TooMuchInput("more than 1 MiB of text")),
-            false => Ok(()),
-        }
-    }
 }
 
 /// JSON as CEL sees it. Whole numbers are `int`, those beyond it `uint`; texts are not copied.

@@ -2,8 +2,8 @@
 //!
 //! What comes in: the Gate, the gatekeepers it names, an instant. What goes out: an [`Answer`] for
 //! whoever must decide at once, and a [`Report`] for the status. Both come from the same fold, in
-//! this order: a force in effect, a suspension, a cycle, the default of a gate without gatekeepers,
-//! the verdicts of its gatekeepers.
+//! this order: whether changes are seen at all, a force in effect, a suspension, a cycle, the default
+//! of a gate without gatekeepers, the verdicts of its gatekeepers.
 
 use jiff::Timestamp;
 use sluice_crds::gate::GatekeeperReference;
@@ -16,7 +16,7 @@ use crate::question::Question;
 use crate::refusal::{Refusal, Refusals};
 use crate::verdict::{Opinion, Reason};
 
-mod fold;
+pub(crate) mod fold;
 pub mod force;
 pub mod nested;
 mod outlook;
@@ -29,6 +29,11 @@ pub use force::{Force, Forces, Identity};
 pub use outlook::upcoming;
 pub use report::{Report, Told, report, report_uncompleted, told};
 pub use words::about_forces;
+
+/// The least that the longest force may last.
+const SHORTEST_OVERRIDE: jiff::SignedDuration = jiff::SignedDuration::from_hours(1);
+/// The least that a force lasts which has no end of its own.
+const SHORTEST_WINDOW: jiff::SignedDuration = jiff::SignedDuration::from_mins(1);
 
 /// The most gatekeepers of one gate.
 const MOST_GATEKEEPERS: usize = 32;
@@ -67,6 +72,9 @@ pub struct View<'a> {
     pub identity: Identity,
     /// The way by which the gate comes to depend on itself, if it does.
     pub cycle: Option<&'a str>,
+    /// Why changes of what is seen here are not seen any more, if so: somebody may have closed the
+    /// gate meanwhile.
+    pub unwatched: Option<&'a str>,
     /// What the spec of the gate comes to, which is read once.
     terms: Result<Terms, Refusals>,
 }
@@ -83,6 +91,7 @@ impl<'a> View<'a> {
             keepers: gate.spec.gatekeepers.iter().map(seek).collect(),
             identity,
             cycle: None,
+            unwatched: None,
             terms: check(gate),
         }
     }
@@ -162,6 +171,9 @@ fn answer_of(
         reason,
         decided_by: None,
     };
+    if view.unwatched.is_some() {
+        return undisputed(State::Closed, Reason::NotWatched);
+    }
     if let Some(force) = forces.in_effect(question.now.at) {
         return undisputed(force.state.into(), Reason::Forced);
     }
@@ -206,6 +218,23 @@ pub(crate) fn turns(view: &View<'_>, question: Question<'_>) -> Option<Timestamp
     });
     let forces = view.forces(question.now);
     earliest(keepers.chain(forces.ends()), question)
+}
+
+/// What those of its gatekeepers say whose words do not change with each measurement. None: those of
+/// none do, so that all that the gate says can be compared.
+pub(crate) fn steady_words(view: &View<'_>, question: Question<'_>) -> Option<Vec<String>> {
+    let keepers = || {
+        view.keepers.iter().filter_map(|sight| match sight {
+            Sight::Seen(keeper) => Some(*keeper),
+            Sight::Missing | Sight::Forbidden | Sight::Unreadable(_) => None,
+        })
+    };
+    let is_steady = |keeper: &Keeper| !keeper.wavers() && !keeper.is_measured();
+    let steady = keepers().filter(|&keeper| is_steady(keeper));
+    (!keepers().all(is_steady)).then(|| {
+        let said = steady.map(|keeper| keeper.verdict(question).message);
+        said.collect()
+    })
 }
 
 fn earliest(
@@ -257,6 +286,21 @@ fn check_lengths(
     max_override: jiff::SignedDuration,
     mistakes: &mut Vec<Refusal>,
 ) {
+    // Else the author of the spec could make it impossible to close the gate.
+    if max_override < SHORTEST_OVERRIDE {
+        mistakes.push(Refusal::new(
+            "spec.maxOverride",
+            "it is shorter than 1h",
+            "write a duration of at least 1h, such as 24h",
+        ));
+    }
+    if window < SHORTEST_WINDOW {
+        mistakes.push(Refusal::new(
+            "spec.window",
+            "it is shorter than 1m",
+            "write a duration of at least 1m, such as 1h",
+        ));
+    }
     if max_override > jiff::SignedDuration::from_hours(366 * 24) {
         mistakes.push(Refusal::new(
             "spec.maxOverride",

@@ -12,7 +12,7 @@ use kube::core::{Expression, Selector, SelectorExt};
 use sluice_crds::gate_policy::{LabelOperator, LabelRequirement, NamespaceSelector};
 use sluice_crds::{GatePolicy, GatePolicySpec, GatePolicyStatus, GateReference, Subject};
 
-use crate::condition::{self, READY, STALLED, Wanted};
+use crate::condition::{self, READY, STALLED, Wanted, listed};
 use crate::gate::nested::{self, Named};
 use crate::lint::metadata::{is_label_value, is_qualified};
 use crate::refusal::{Refusal, Refusals};
@@ -218,18 +218,12 @@ pub fn report(
 }
 
 fn conditions(spec: &GatePolicySpec, gate: impl Fn(&GateReference) -> Named<()>) -> Vec<Wanted> {
-    let want = |type_, holds, reason: &str, message: &str| Wanted {
-        type_,
-        holds,
-        reason: reason.to_owned(),
-        message: message.to_owned(),
-    };
     if let Err(refusals) = check(spec) {
         let reason = Reason::InvalidSpec.as_str();
         let message = format!("the spec is refused: {refusals}");
         return vec![
-            want(READY, false, reason, &message),
-            want(STALLED, true, reason, &message),
+            Wanted::new(READY, false, reason, &message),
+            Wanted::new(STALLED, true, reason, message),
         ];
     }
     let (mut missing, mut unreadable) = (Vec::new(), Vec::new());
@@ -251,27 +245,14 @@ fn conditions(spec: &GatePolicySpec, gate: impl Fn(&GateReference) -> Named<()>)
     let mut trouble = trouble.iter().filter(|(_, _, gates)| !gates.is_empty());
     let Some((reason, _, _)) = trouble.clone().next() else {
         let message = "every gate that it names is there";
-        return vec![want(READY, true, "GatesFound", message)];
+        return vec![Wanted::new(READY, true, "GatesFound", message)];
     };
     let said: Vec<String> = trouble
         .by_ref()
-        .map(|(_, problem, gates)| format!("{problem} {}", listed(gates)))
+        .map(|(_, problem, gates)| format!("{problem} {}", listed(gates, NAMED)))
         .collect();
     let message = format!("{}, which counts as closed", said.join(", and "));
-    vec![want(READY, false, reason, &message)]
-}
-
-fn listed(gates: &[String]) -> String {
-    let mut text = gates
-        .iter()
-        .take(NAMED)
-        .cloned()
-        .collect::<Vec<_>>()
-        .join(", ");
-    if gates.len() > NAMED {
-        text.push_str(&format!(" and {} more", gates.len() - NAMED));
-    }
-    text
+    vec![Wanted::new(READY, false, *reason, message)]
 }
 
 /// A gate that a policy names, as `namespace/name`.

@@ -6,7 +6,7 @@
 //! words which gates were checked, which decided, and when time changes that.
 
 use jiff::Timestamp;
-use sluice_crds::{CheckedGate, Decision, Require, Subject};
+use sluice_crds::{CheckedGate, Decision, Require, State, Subject};
 
 use crate::gate::nested::{FORBIDDEN, Named};
 use crate::gate::{self, View};
@@ -15,11 +15,14 @@ use crate::report::time;
 use crate::verdict::{Opinion, Reason};
 
 mod gathered;
+mod news;
+mod redacted;
 #[cfg(test)]
 mod tests;
 mod words;
 
 pub use gathered::{Gathered, Sources, gather};
+pub use redacted::redacted;
 
 /// Several gates, and how their answers combine.
 #[derive(Clone, Debug)]
@@ -100,6 +103,12 @@ pub fn decide<'q>(
     }
 }
 
+/// How gates stand together that somebody asks: Open lets pass. Decisions and calendars both come
+/// from this one fold.
+pub(crate) fn fold(require: Require, said: impl Iterator<Item = Opinion>) -> State {
+    gate::fold::fold(require, said).state
+}
+
 impl Outcome {
     fn of(set: &Set<'_>, question: Question<'_>) -> Self {
         let said: Vec<(Opinion, bool)> = (set.gates.iter())
@@ -108,12 +117,8 @@ impl Outcome {
                 (opinion, opinion.admits(set.require))
             })
             .collect();
-        let passes = |(_, passes): &(Opinion, bool)| *passes;
         Self {
-            allowed: match set.require {
-                Require::All => !said.is_empty() && said.iter().all(passes),
-                Require::OneOf => said.iter().any(passes),
-            },
+            allowed: fold(set.require, said.iter().map(|(opinion, _)| *opinion)) == State::Open,
             said,
         }
     }
@@ -140,6 +145,29 @@ fn turns(sets: &[Set<'_>], question: Question<'_>) -> Option<Timestamp> {
         Named::Missing | Named::Forbidden | Named::Unreadable(_) => None,
     });
     turns.min()
+}
+
+/// The most instants ahead that are looked at to find when gates close.
+const MOST_LOOKS: usize = 256;
+
+/// The first instant before `end` at which time closes what lets the change pass now. Instants at which
+/// only the cause changes, such as one window that follows another, are left out; evidence is taken to
+/// be renewed before it runs out. None: it stays open until `end`.
+pub fn closes<'q>(
+    sets: &[Set<'_>],
+    question: impl Into<Question<'q>>,
+    end: Timestamp,
+) -> Option<Timestamp> {
+    let mut question = question.into().ahead();
+    for _ in 0..MOST_LOOKS {
+        let next = turns(sets, question).filter(|next| *next < end)?;
+        question = question.moved_to(next);
+        if !rule(sets, question).allowed {
+            return Some(next);
+        }
+    }
+    // It is open until here. Farther ahead nobody has looked.
+    Some(question.now.at)
 }
 
 /// What a gate says, and until when that holds.

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use sluice_crds::flux::{Artifact, FluxKind, FluxObject};
 use sluice_crds::gated_source::{ConsumerKind, SourceKind};
-use sluice_crds::{Decision, GatedSource, GatedSourceStatus};
+use sluice_crds::{GatedSource, GatedSourceStatus};
 
 use crate::clock::Now;
 use crate::gate_set::Gathered;
@@ -30,7 +30,9 @@ mod conditions;
 mod considered;
 mod content;
 mod deletion;
+mod doubt;
 mod identity;
+mod named;
 mod objects;
 mod observed;
 mod obstacle;
@@ -48,6 +50,7 @@ pub use choice::subject;
 pub use conditions::{BLOCKED, BYPASSED, RECOVERABLE, SELF_GATED};
 pub use considered::{Considered, consider};
 pub use content::unpinnable;
+pub use named::asked_about;
 pub use obstacle::{Refused, refused};
 pub use report::report;
 pub use spec::{Times, Wanted, check, wanted};
@@ -242,26 +245,4 @@ pub struct Child {
     pub labels: BTreeMap<String, Option<String>>,
     /// The object as it is. None: it has to be created.
     pub before: Option<FluxObject>,
-}
-
-/// Whether two decisions tell a reader the same: whatever else differs was measured anew.
-pub fn reads_the_same(one: &Decision, other: &Decision) -> bool {
-    let checked = |decision: &Decision| -> Vec<_> {
-        let checked = decision.checked.iter();
-        let told = checked.map(|it| {
-            (
-                it.gate.clone(),
-                it.policy.clone(),
-                it.state,
-                it.reason.clone(),
-            )
-        });
-        told.collect()
-    };
-    one.allowed == other.allowed
-        && one.subject == other.subject
-        && one.require == other.require
-        && one.decided_by == other.decided_by
-        && one.next == other.next
-        && checked(one) == checked(other)
 }

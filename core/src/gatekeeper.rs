@@ -264,6 +264,16 @@ impl Keeper {
         }
     }
 
+    /// When time changes its state, where everything that is measured or reported is renewed before
+    /// it runs out. None: not by time, as far as is known; or the gates behind it say so themselves.
+    pub(crate) fn changes(&self, question: Question<'_>) -> Option<Timestamp> {
+        let opinion = self.opinion(question);
+        let is_own = !matches!(self.rule.as_ref(), Ok(Rule::Gates));
+        let stands_in = self.stand_in(&opinion, question).is_some();
+        let known = is_own && !stands_in && opinion.reason != Reason::Expired;
+        self.lasting(question).next.filter(|_| known)
+    }
+
     /// The same, with its opinion at hand.
     fn turns_from(&self, opinion: &Opinion, question: Question<'_>) -> Option<Timestamp> {
         match opinion.reason {
@@ -287,7 +297,7 @@ impl Keeper {
     }
 
     /// Whether it is judged from what somebody has to look at again and again.
-    fn is_measured(&self) -> bool {
+    pub(crate) fn is_measured(&self) -> bool {
         match self.rule.as_ref() {
             Ok(Rule::Metric(_) | Rule::Objects(_) | Rule::Http(_)) => true,
             Ok(

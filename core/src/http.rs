@@ -5,16 +5,16 @@
 //! than the status, and whether the body was as expected: an answer may be somebody's secret.
 
 use jiff::Timestamp;
-use serde_json::{Value as Json, json};
+use serde_json::json;
 use sluice_crds::Setting;
 use sluice_crds::State;
 use sluice_crds::gatekeeper::{self as api, HttpStatus};
 
 use crate::Now;
-use crate::expression::{self, Expression, ExpressionError};
+use crate::expression::{self, Expression, ExpressionError, Unread};
 use crate::polling::{Asked, Cadence, Polled, Standing};
 use crate::refusal::{Refusal, Refusals};
-use crate::report::time;
+use crate::report::{SINCE_THEN, time};
 use crate::verdict::{Opinion, Reason};
 use crate::words;
 
@@ -133,6 +133,11 @@ fn statuses(spec: &api::Http, path: &str, mistakes: &mut Vec<Refusal>) -> Vec<u1
 }
 
 impl Rule {
+    /// Whether bodies are judged at all.
+    pub fn has_expression(&self) -> bool {
+        self.expression.is_some()
+    }
+
     /// Whether the body of an answer with this status is looked at.
     pub fn wants_body(&self, status: u16) -> bool {
         self.expression.is_some() && self.statuses.contains(&status)
@@ -166,8 +171,10 @@ impl Rule {
 }
 
 fn judge(expression: &Expression, status: u16, body: &[u8]) -> Body {
-    let Ok(body) = serde_json::from_slice::<Json>(body) else {
-        return Body::NotJson;
+    let body = match expression::input(body) {
+        Ok(body) => body,
+        Err(Unread::NotJson) => return Body::NotJson,
+        Err(Unread::TooLarge(error)) => return Body::Unjudged(error),
     };
     let [status_, body_] = VARIABLES;
     match expression.evaluate(&[(status_, json!(status)), (body_, body)]) {
@@ -226,7 +233,7 @@ pub fn explain(rule: &Rule, observed: Option<&Observed>, opinion: &Opinion, now:
             let found = found(rule, &last.answer);
             let at = words::instant_utc(last.at);
             let since = observed.error();
-            let since = since.map_or_else(String::new, |why| format!("; since then: {why}"));
+            let since = since.map_or_else(String::new, |why| format!("; {SINCE_THEN}{why}"));
             format!("{found}, asked {at}{since}")
         }
         nothing => nothing.explain(opinion),

@@ -15,15 +15,20 @@ use serde_json::Value;
 use sluice_crds::{Approval, GROUP, Gate, GatePolicy, GatedSource, Gatekeeper};
 
 use crate::refusal::{Refusal, Refusals};
-use crate::revision::Revision;
+use crate::revision::{self, Revision};
 use crate::{gate, gate_policy, gated_source, gatekeeper};
 
+mod annotations;
 mod force;
+mod group;
 pub(crate) mod metadata;
+mod remark;
 mod schema;
 mod world;
 
-pub use world::{Remark, Subject, refusals, remarks};
+pub use group::OURS;
+pub use remark::{Remark, Subject};
+pub use world::{calendar, refusals, remarks};
 
 /// The version of the API that this is.
 const VERSION: &str = "v1alpha1";
@@ -48,7 +53,7 @@ pub enum Object {
     Namespace(Box<Namespace>),
     /// A ConfigMap: perhaps the calendar of a gatekeeper, or its list.
     ConfigMap(Box<ConfigMap>),
-    /// Anything else: passed over.
+    /// Anything else: skipped.
     Other,
 }
 
@@ -107,9 +112,15 @@ pub fn read(value: &Value) -> Read {
         )),
         ("", "v1", "ConfigMap") => config_map(value),
         ("", "v1", "Namespace") => namespace(value),
-        _ => Read {
-            object: Some(Object::Other),
-            mistakes: Vec::new(),
+        _ => match group::check(group, kind, value) {
+            mistakes if mistakes.is_empty() => Read {
+                object: Some(Object::Other),
+                mistakes,
+            },
+            mistakes => Read {
+                object: None,
+                mistakes,
+            },
         },
     }
 }
@@ -148,130 +159,134 @@ static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| Schemas {
 });
 
 fn gate(value: &Value) -> Read {
-    let mut mistakes = metadata::check(value, metadata::LABEL_LENGTH);
-    let gate: Option<Gate> = typed(&SCHEMAS.gate, value, &mut mistakes);
-    if let Some(gate) = &gate {
-        match gate::check(gate) {
-            Ok(_) => mistakes.extend(force::check(gate)),
-            Err(refusals) => add(&mut mistakes, refusals),
-        }
-    }
-    Read {
-        object: gate.map(|gate| Object::Gate(Box::new(gate))),
-        mistakes,
-    }
+    let check = |gate: &Gate| match gate::check(gate) {
+        Ok(_) => force::check(gate),
+        Err(refusals) => refusals.into_vec(),
+    };
+    object(
+        &SCHEMAS.gate,
+        metadata::LABEL_LENGTH,
+        value,
+        check,
+        Object::Gate,
+    )
 }
 
 fn gatekeeper(value: &Value) -> Read {
-    let mut mistakes = metadata::check(value, metadata::LABEL_LENGTH);
-    let object: Option<Gatekeeper> = typed(&SCHEMAS.gatekeeper, value, &mut mistakes);
-    if let Some(Err(refusals)) = object
-        .as_ref()
-        .map(|object| gatekeeper::check(&object.spec))
-    {
-        add(&mut mistakes, refusals);
-    }
-    Read {
-        object: object.map(|object| Object::Gatekeeper(Box::new(object))),
-        mistakes,
-    }
+    let check = |object: &Gatekeeper| mistakes_in(gatekeeper::check(&object.spec));
+    let (schema, longest) = (&SCHEMAS.gatekeeper, metadata::LABEL_LENGTH);
+    object(schema, longest, value, check, Object::Gatekeeper)
 }
 
 fn approval(value: &Value) -> Read {
-    let mut mistakes = metadata::check(value, metadata::NAME_LENGTH);
-    let object: Option<Approval> = typed(&SCHEMAS.approval, value, &mut mistakes);
-    if let Some(Err(why)) = object
-        .as_ref()
-        .map(|object| Revision::parse(&object.spec.revision))
-    {
+    let check = |object: &Approval| {
+        let why = Revision::parse(&object.spec.revision).err();
         let remedy = "write the revision in full, as the source reports it";
-        mistakes.push(Refusal::new("spec.revision", why.to_string(), remedy));
-    }
-    Read {
-        object: object.map(|object| Object::Approval(Box::new(object))),
-        mistakes,
-    }
+        let refuse =
+            |why: revision::Mistake| Refusal::new("spec.revision", why.to_string(), remedy);
+        why.map(refuse).into_iter().collect()
+    };
+    let (schema, longest) = (&SCHEMAS.approval, metadata::NAME_LENGTH);
+    object(schema, longest, value, check, Object::Approval)
 }
 
 fn gate_policy(value: &Value) -> Read {
-    let mut mistakes = metadata::check(value, metadata::LABEL_LENGTH);
-    let object: Option<GatePolicy> = typed(&SCHEMAS.gate_policy, value, &mut mistakes);
-    let checked = object
-        .as_ref()
-        .map(|object| gate_policy::check(&object.spec));
-    if let Some(Err(refusals)) = checked {
-        add(&mut mistakes, refusals);
-    }
-    Read {
-        object: object.map(|object| Object::GatePolicy(Box::new(object))),
-        mistakes,
-    }
+    let check = |object: &GatePolicy| mistakes_in(gate_policy::check(&object.spec));
+    let (schema, longest) = (&SCHEMAS.gate_policy, metadata::LABEL_LENGTH);
+    object(schema, longest, value, check, Object::GatePolicy)
 }
 
 fn source(value: &Value) -> Read {
-    let mut mistakes = metadata::check(value, metadata::LABEL_LENGTH);
-    let object: Option<GatedSource> = typed(&SCHEMAS.gated_source, value, &mut mistakes);
-    if let Some(Err(refusals)) = object.as_ref().map(gated_source::check) {
-        add(&mut mistakes, refusals);
-    }
-    Read {
-        object: object.map(|object| Object::GatedSource(Box::new(object))),
-        mistakes,
-    }
+    let check = |object: &GatedSource| mistakes_in(gated_source::check(object));
+    let (schema, longest) = (&SCHEMAS.gated_source, metadata::LABEL_LENGTH);
+    object(schema, longest, value, check, Object::GatedSource)
 }
 
 fn namespace(value: &Value) -> Read {
-    let mut mistakes = metadata::check(value, metadata::LABEL_LENGTH);
-    let object: Option<Namespace> = typed(&SCHEMAS.namespace, value, &mut mistakes);
-    Read {
-        object: object.map(|object| Object::Namespace(Box::new(object))),
-        mistakes,
-    }
+    let (schema, longest) = (&SCHEMAS.namespace, metadata::LABEL_LENGTH);
+    object(
+        schema,
+        longest,
+        value,
+        |_: &Namespace| Vec::new(),
+        Object::Namespace,
+    )
 }
 
 fn config_map(value: &Value) -> Read {
-    let mut mistakes = metadata::check(value, metadata::NAME_LENGTH);
-    let object: Option<ConfigMap> = typed(&SCHEMAS.config_map, value, &mut mistakes);
+    let (schema, longest) = (&SCHEMAS.config_map, metadata::NAME_LENGTH);
+    object(
+        schema,
+        longest,
+        value,
+        |_: &ConfigMap| Vec::new(),
+        Object::ConfigMap,
+    )
+}
+
+fn mistakes_in<T>(checked: Result<T, Refusals>) -> Vec<Refusal> {
+    checked.err().map(Refusals::into_vec).unwrap_or_default()
+}
+
+/// Reads an object of one kind: first by its schema, and then, as far as that can be read, by what
+/// `check` knows of its meaning.
+fn object<T: DeserializeOwned>(
+    schema: &JSONSchemaProps,
+    longest_name: usize,
+    value: &Value,
+    check: impl FnOnce(&T) -> Vec<Refusal>,
+    kind: impl FnOnce(Box<T>) -> Object,
+) -> Read {
+    let mut mistakes = metadata::check(value, longest_name);
+    let (read, unreadable) = typed(schema, value, &mut mistakes);
+    if let Some(read) = &read {
+        add(&mut mistakes, check(read), &unreadable);
+    }
+    // Without what cannot be read it is another object.
+    let whole = read.filter(|_| unreadable.is_empty());
     Read {
-        object: object.map(|object| Object::ConfigMap(Box::new(object))),
+        object: whole.map(|read| kind(Box::new(read))),
         mistakes,
     }
 }
 
 /// What the decisions say is wrong, instead of what the schema says of the same field: they know
-/// better what was meant.
-fn add(mistakes: &mut Vec<Refusal>, refusals: Refusals) {
-    let known = refusals.into_vec();
+/// better what was meant. Of a field that cannot be read, and of those around it, they know nothing.
+fn add(mistakes: &mut Vec<Refusal>, mut known: Vec<Refusal>, unreadable: &[String]) {
+    let is_around = |field: &str, path: &str| {
+        let rest = path.strip_prefix(field);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    known.retain(|refusal| {
+        let field = refusal.field.as_str();
+        !unreadable.iter().any(|path| is_around(field, path))
+    });
     mistakes.retain(|mistake| !known.iter().any(|known| known.field == mistake.field));
     mistakes.extend(known);
 }
 
-/// The object, if its fields are of the right types.
+/// The object, if what its fields hold is of the right types, without those that hold something else:
+/// their paths.
 fn typed<T: DeserializeOwned>(
     schema: &JSONSchemaProps,
     value: &Value,
     mistakes: &mut Vec<Refusal>,
-) -> Option<T> {
+) -> (Option<T>, Vec<String>) {
     let mut value = value.clone();
     let Value::Object(fields) = &mut value else {
-        return None;
+        return (None, Vec::new());
     };
     // Written by the controller alone, and never a cause of a decision.
     fields.remove("status");
-    schema::check(schema, &mut value, mistakes);
+    let unreadable = schema::check(schema, &mut value, mistakes);
     metadata::keep_what_matters(&mut value);
-    match serde_json::from_value(value) {
-        Ok(object) => Some(object),
-        Err(_) if !mistakes.is_empty() => None,
-        Err(error) => {
-            mistakes.push(Refusal::new(
-                "",
-                error.to_string(),
-                "see the reference of this kind",
-            ));
-            None
+    let object = serde_json::from_value(value).map_err(|error| {
+        if mistakes.is_empty() {
+            let remedy = "see the reference of this kind";
+            mistakes.push(Refusal::new("", error.to_string(), remedy));
         }
-    }
+    });
+    (object.ok(), unreadable)
 }
 
 #[cfg(test)]

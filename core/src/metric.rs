@@ -67,6 +67,8 @@ pub struct Observed {
     pub polled: Polled<Answer>,
     /// Since when every answer was one that the rule admits.
     pub within_since: Option<Timestamp>,
+    /// When the last of those answers was asked for: nobody knows anything later.
+    pub within_until: Option<Timestamp>,
 }
 
 /// Reads a spec, whose path in its object is `path` (such as `spec.metric`).
@@ -226,9 +228,13 @@ impl Observed {
         rule: &Rule,
         at: Timestamp,
     ) -> Self {
-        let (before, since) = match before {
-            Some(before) => (Some(before.polled), before.within_since),
-            None => (None, None),
+        let (before, since, until) = match before {
+            Some(before) => (
+                Some(before.polled),
+                before.within_since,
+                before.within_until,
+            ),
+            None => (None, None, None),
         };
         // A gap that is too long for the last answer to count breaks the row; so does a clock that
         // was set back behind its beginning.
@@ -236,14 +242,15 @@ impl Observed {
             .as_ref()
             .is_some_and(|before| matches!(before.at(at), Standing::Good(_)));
         let since = since.filter(|since| unbroken && *since <= at);
-        let within_since = match &attempt {
-            Ok(answer) if rule.admits(answer) => Some(since.unwrap_or(at)),
-            Ok(_) => None,
-            Err(_) => since,
+        let (within_since, within_until) = match &attempt {
+            Ok(answer) if rule.admits(answer) => (Some(since.unwrap_or(at)), Some(at)),
+            Ok(_) => (None, None),
+            Err(_) => (since, until.filter(|_| since.is_some())),
         };
         Self {
             polled: Polled::next(before, attempt, rule.cadence, at),
             within_since,
+            within_until,
         }
     }
 
@@ -253,10 +260,12 @@ impl Observed {
         let answer = Answer::of(status.value.as_deref()?)?;
         let at = status.observed_at.as_ref()?.0;
         let since = status.within_since.as_ref().map(|since| since.0);
+        let since = since.filter(|since| *since <= at);
         let polled = Polled::next(None, Ok(answer), rule.cadence, at);
         let counts = at <= now && matches!(polled.at(now), Standing::Good(_));
         counts.then(|| Self {
-            within_since: since.filter(|since| *since <= at),
+            within_since: since,
+            within_until: since.map(|_| at),
             polled,
         })
     }
@@ -328,12 +337,15 @@ fn admitted(
         ..Opinion::closed(Reason::Soaking)
     };
     let enough = rule.enough(observed.within_since.unwrap_or(last.at));
+    let answered = observed.within_until.unwrap_or(last.at);
     match now.trust {
         _ if enough > now.at => Opinion {
             until: Some(enough.min(last.good_until)),
             next: Some(enough),
             ..closed
         },
+        // The time has passed, but nobody knows yet what the value was at its end.
+        _ if enough > answered && !rule.for_.is_zero() => closed,
         // The row would be long enough only by a clock that cannot be relied on.
         Trust::Lost(_) if !rule.for_.is_zero() => Opinion {
             reason: Reason::ClockSkew,

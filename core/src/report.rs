@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
 use crate::schedule::HORIZON;
+use crate::verdict::Reason;
 
 /// The annotation by which Flux's users ask for a look: its value is answered in
 /// `status.lastHandledReconcileAt`.
@@ -39,4 +40,20 @@ pub(crate) fn wake(
         .flatten()
         .filter(|at| *at > now)
         .min()
+}
+
+/// What stands before the trouble that has come up since the last answer.
+pub(crate) const SINCE_THEN: &str = "since then: ";
+
+/// What a message about something that is measured says of trouble. The rest of it is another after
+/// each look although it means the same; this says what is to be done, and is news.
+pub(crate) fn of_trouble(reason: &str, message: &str) -> String {
+    let is_trouble = |trouble: &Reason| trouble.as_str() == reason;
+    let in_trouble = [Reason::EvidenceUnavailable, Reason::EvidenceBroken]
+        .iter()
+        .any(is_trouble);
+    let is_measured = |part: &str| part.contains(", measured ") || part.contains(", asked ");
+    let tells = |part: &&str| part.starts_with(SINCE_THEN) || (in_trouble && !is_measured(part));
+    let parts: Vec<_> = message.split("; ").filter(tells).collect();
+    parts.join("; ")
 }

@@ -11,7 +11,11 @@ use std::fmt;
 
 use semver::Version;
 
+pub mod loose;
 pub mod pattern;
+mod short;
+
+pub use short::short;
 
 /// The most bytes of a revision's text.
 const LONGEST: usize = 256;
@@ -20,8 +24,8 @@ const LONGEST: usize = 256;
 pub const REMEDY: &str = "write a revision as Flux does, such as main@sha1:… with the commit in \
                           full, sha256:…, or a version such as 6.7.1";
 
-/// The name of a change. Equal: the same text; whether two name the same change, [`Revision::is`]
-/// says.
+/// The name of a change. Equal: the same text, and as much is known of its name; whether two name the
+/// same change, [`Revision::is`] says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revision {
     text: String,
@@ -29,6 +33,10 @@ pub struct Revision {
     at: Option<usize>,
     has_digest: bool,
     version: Option<Version>,
+    /// Where that is none: what else may be read as a version.
+    loose_version: Option<Version>,
+    /// Whether it is called something that nobody knows.
+    has_unknown_name: bool,
 }
 
 /// Why a text is no revision.
@@ -80,26 +88,59 @@ impl Revision {
             return Err(Mistake::TooLong);
         }
         let version = version(name);
+        let loose_version = match version {
+            Some(_) => None,
+            None => loose::version(name),
+        };
         Ok(match digest {
             None => Self {
                 text: name.to_owned(),
                 at: None,
                 has_digest: false,
                 version,
+                loose_version,
+                has_unknown_name: false,
             },
             Some(digest) if name.is_empty() => Self {
                 text: digest,
                 at: None,
                 has_digest: true,
                 version: None,
+                loose_version: None,
+                has_unknown_name: false,
             },
             Some(digest) => Self {
                 text: format!("{name}@{digest}"),
                 at: Some(name.len()),
                 has_digest: true,
                 version,
+                loose_version,
+                has_unknown_name: false,
             },
         })
+    }
+
+    /// The same commit or digest, without a name: it has one, and nobody who can be believed has said
+    /// which. Lists and votes that go by names let none of these pass, and hold back all of them. What
+    /// has no digest is its name, and stays as it is.
+    #[must_use]
+    pub fn of_unknown_name(self) -> Self {
+        let Some(digest) = self.digest() else {
+            return self;
+        };
+        Self {
+            text: digest.to_owned(),
+            at: None,
+            has_digest: true,
+            version: None,
+            loose_version: None,
+            has_unknown_name: true,
+        }
+    }
+
+    /// Whether it is called something that nobody knows.
+    pub fn has_unknown_name(&self) -> bool {
+        self.has_unknown_name
     }
 
     /// The whole of it.
@@ -128,6 +169,12 @@ impl Revision {
     /// The version that its name is, if it is one. A leading `v` is left out.
     pub fn version(&self) -> Option<&Version> {
         self.version.as_ref()
+    }
+
+    /// The version that its name may mean, for what denies and rejects: also one with fewer or more
+    /// than three parts, of which missing ones are zero. Nothing may pass because of it.
+    pub fn loose_version(&self) -> Option<&Version> {
+        self.version.as_ref().or(self.loose_version.as_ref())
     }
 
     /// Whether both are the same change: by digest where either has one, so that a name that has

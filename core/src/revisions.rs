@@ -189,6 +189,12 @@ impl Revisions {
         let (own, from, readings) = match opinion.reason {
             Reason::RevisionDenied => (&self.deny, &self.deny_from, denied),
             Reason::RevisionAllowed => (&self.allow, &self.allow_from, allowed),
+            Reason::RevisionNotListed if revision.has_unknown_name() => {
+                return format!(
+                    "{revision} is on no list of what may go out: no source shows its name, so its \
+                     commit or digest has to be listed"
+                );
+            }
             Reason::RevisionNotListed => {
                 return format!("{revision} is on no list of what may go out");
             }
@@ -202,14 +208,22 @@ impl Revisions {
             State::Closed | State::Conditional => "may not go out",
         };
         let denies = opinion.reason == Reason::RevisionDenied;
+        let is_doubt = |entry: &Pattern| revision.has_unknown_name() && !entry.matches(revision);
         let decides = |entry: &Pattern| match denies {
-            true => entry.covers(revision),
+            true => entry.covers(revision) && !is_doubt(entry),
             false => entry.matches(revision),
         };
-        match find(own, from, readings, decides) {
-            Found::Entry(entry) => {
-                format!("{revision} {what}: it matches `{}`", entry.as_str())
-            }
+        if let Found::Entry(entry) = find(own, from, readings, decides) {
+            return format!("{revision} {what}: it matches `{}`", entry.as_str());
+        }
+        match find(own, from, readings, |entry| {
+            denies && entry.covers(revision)
+        }) {
+            Found::Entry(entry) => format!(
+                "{revision} {what}: no source shows its name, which may match `{}`; wait until the \
+                 source shows it, or list what is denied by its commit or digest",
+                entry.as_str()
+            ),
             Found::Nothing | Found::Unread(_) => format!("{revision} {what}"),
         }
     }
@@ -286,160 +300,4 @@ fn find<'a>(
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use rstest::rstest;
-    use serde_json::json;
-
-    use super::*;
-
-    const COMMIT: &str = "4f2a9c1e0b7d8a6f5e4d3c2b1a09f8e7d6c5b4a3";
-
-    fn rule(spec: serde_json::Value) -> Revisions {
-        Revisions::read(&serde_json::from_value(spec).unwrap(), "spec.revisions").unwrap()
-    }
-
-    fn list(text: &str) -> Reading {
-        Reading::Read(Arc::new(List::parse(text).unwrap()))
-    }
-
-    fn gone() -> Reading {
-        Reading::Unavailable("there is no such ConfigMap".to_owned())
-    }
-
-    fn from(name: &str) -> serde_json::Value {
-        json!([{ "configMapRef": { "name": name, "key": "list" } }])
-    }
-
-    fn judged(rule: &Revisions, lists: &[Reading], on_error: Setting) -> (State, Reason, String) {
-        let revision = Revision::parse(&format!("release-7@sha1:{COMMIT}")).unwrap();
-        let opinion = rule.opinion(lists, Some(&revision), on_error);
-        let words = rule.explain(lists, Some(&revision), &opinion);
-        (opinion.state, opinion.reason, words)
-    }
-
-    #[rstest]
-    #[case::allowed(json!({ "allow": ["release-*"] }), State::Open, Reason::RevisionAllowed)]
-    #[case::not_listed(json!({ "allow": ["main"] }), State::Closed, Reason::RevisionNotListed)]
-    #[case::denied(json!({ "deny": ["4f2a9c1e0b7d"] }), State::Closed, Reason::RevisionDenied)]
-    #[case::not_denied(json!({ "deny": ["main"] }), State::Open, Reason::RevisionNotDenied)]
-    #[case::deny_wins(
-        json!({ "allow": ["*"], "deny": ["release-*"] }),
-        State::Closed,
-        Reason::RevisionDenied
-    )]
-    fn lists_in_the_spec(
-        #[case] spec: serde_json::Value,
-        #[case] state: State,
-        #[case] reason: Reason,
-    ) {
-        let rule = rule(spec);
-        let (is, why, _) = judged(&rule, &[], Setting::Open);
-        assert_eq!((is, why), (state, reason));
-        let nothing = rule.opinion(&[], None, Setting::Open);
-        assert_eq!(nothing.state, State::Conditional);
-    }
-
-    #[rstest]
-    #[case::allowed(
-        list("release-7 # the one"),
-        Setting::Closed,
-        State::Open,
-        Reason::RevisionAllowed
-    )]
-    #[case::not_listed(
-        list("# none\n"),
-        Setting::Open,
-        State::Closed,
-        Reason::RevisionNotListed
-    )]
-    #[case::gone(gone(), Setting::Closed, State::Closed, Reason::EvidenceUnavailable)]
-    #[case::gone_but_open(gone(), Setting::Open, State::Open, Reason::EvidenceUnavailable)]
-    #[case::broken(
-        Reading::Broken("line 1: …".to_owned()),
-        Setting::Open,
-        State::Closed,
-        Reason::EvidenceBroken
-    )]
-    fn a_list_in_a_config_map(
-        #[case] reading: Reading,
-        #[case] on_error: Setting,
-        #[case] state: State,
-        #[case] reason: Reason,
-    ) {
-        let rule = rule(json!({ "allow": ["main"], "allowFrom": from("a") }));
-        let (is, why, _) = judged(&rule, &[reading], on_error);
-        assert_eq!((is, why), (state, reason));
-    }
-
-    #[test]
-    fn what_has_not_been_read_yet_does_not_admit() {
-        let rule = rule(json!({ "allowFrom": from("a"), "denyFrom": from("d") }));
-        let (state, reason, words) = judged(&rule, &[list("release-*")], Setting::Open);
-        assert_eq!((state, reason), (State::Closed, Reason::NotObserved));
-        assert_eq!(words, "the list d/list has not been read yet");
-    }
-
-    #[test]
-    fn onerror_covers_only_what_is_not_decided_without_it() {
-        let denies = rule(json!({ "deny": ["release-*"], "denyFrom": from("d") }));
-        let (state, reason, _) = judged(&denies, &[gone()], Setting::Open);
-        assert_eq!((state, reason), (State::Closed, Reason::RevisionDenied));
-        let allows = rule(json!({ "allow": ["release-*"], "allowFrom": from("a") }));
-        let (state, reason, _) = judged(&allows, &[gone()], Setting::Closed);
-        assert_eq!((state, reason), (State::Open, Reason::RevisionAllowed));
-    }
-
-    #[test]
-    fn a_prerelease_of_what_is_denied_is_denied_and_named() {
-        let rule = rule(json!({ "allow": ["*"], "deny": [">=2.0.0"] }));
-        let revision = Revision::parse("2.1.0-rc.1").unwrap();
-        let opinion = rule.opinion(&[], Some(&revision), Setting::Closed);
-        assert_eq!(opinion.reason, Reason::RevisionDenied);
-        assert_eq!(
-            rule.explain(&[], Some(&revision), &opinion),
-            "2.1.0-rc.1 may not go out: it matches `>=2.0.0`"
-        );
-    }
-
-    #[test]
-    fn it_says_which_entry_decided() {
-        let rule = rule(json!({ "allow": ["release-*"] }));
-        let (_, _, words) = judged(&rule, &[], Setting::Closed);
-        assert_eq!(
-            words,
-            format!("release-7@sha1:{COMMIT} may go out: it matches `release-*`")
-        );
-        let opinion = rule.opinion(&[], None, Setting::Closed);
-        assert_eq!(
-            rule.explain(&[], None, &opinion),
-            "it depends on the revision: 1 entries allow, 0 deny"
-        );
-    }
-
-    #[rstest]
-    #[case(json!({}), "spec.revisions: revisions without a list say nothing")]
-    #[case(json!({ "allow": ["main", "4f2a9c1"] }), "spec.revisions.allow[1]: `4f2a9c1` looks like")]
-    #[case(json!({ "deny": [">=x"] }), "spec.revisions.deny[0]: `>=x` is no range of versions")]
-    fn mistakes_are_refused(#[case] spec: serde_json::Value, #[case] begins: &str) {
-        let spec = serde_json::from_value(spec).unwrap();
-        let refusals = Revisions::read(&spec, "spec.revisions").unwrap_err();
-        let first = refusals.iter().next().unwrap().to_string();
-        assert!(first.starts_with(begins), "{first}");
-    }
-
-    #[test]
-    fn a_broken_line_is_named() {
-        let refusal = List::parse("main\n\n# x\n4f2a9c1\n").unwrap_err();
-        assert!(
-            refusal.starts_with("line 4: `4f2a9c1` looks like"),
-            "{refusal}"
-        );
-        let long = "a\n".repeat(MOST_ENTRIES + 1);
-        assert_eq!(
-            List::parse(&long).unwrap_err(),
-            "it has more than 10000 entries"
-        );
-    }
-}
+mod tests;

@@ -19,6 +19,7 @@ mod events;
 mod read;
 #[cfg(test)]
 mod tests;
+mod times;
 mod words;
 
 use covers::Share;

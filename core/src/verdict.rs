@@ -53,6 +53,8 @@ pub enum Reason {
     Expired,
     /// The clock cannot be relied on.
     ClockSkew,
+    /// Changes on the API server are not seen any more.
+    NotWatched,
     /// The value is within the range.
     InRange,
     /// The value is outside the range.
@@ -126,6 +128,7 @@ impl Reason {
             Reason::EvidenceBroken => "EvidenceBroken",
             Reason::Expired => "Expired",
             Reason::ClockSkew => "ClockSkew",
+            Reason::NotWatched => "NotWatched",
             Reason::InRange => "InRange",
             Reason::OutOfRange => "OutOfRange",
             Reason::NoData => "NoData",

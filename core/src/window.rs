@@ -1,10 +1,12 @@
 //! Windows: when each one starts and ends.
 //!
-//! A window is `[start, start + duration)`. `start` is an occurrence of its cron on the wall clock
-//! of its zone; the duration is elapsed time. A start that a change of the clocks skips moves to
-//! the first instant after the gap; one that it repeats happens once, the first time. A cron
-//! without a duration is a predicate instead: every minute whose wall-clock reading matches is
-//! inside, the repeated ones both times, the skipped ones never.
+//! A window is `[start, end)`. `start` is an occurrence of its cron on the wall clock of its zone;
+//! the end is a duration later, which is elapsed time, or when the clock shows a time of day next.
+//! Of starts and ends on the wall clock, what a change of the clocks skips moves to the first
+//! instant after the gap; what it repeats happens once, the first time. A window that is skipped as
+//! a whole, from start to end, lasts from there as long as the clock would have shown. A cron
+//! without an end is a predicate instead: every minute whose wall-clock reading matches is inside,
+//! the repeated ones both times, the skipped ones never.
 //!
 //! What comes in: a window and a zone. What goes out: [`Spans`], one after the other and no more
 //! of them than are asked for, because some windows have thousands a day and others one in forty
@@ -16,10 +18,12 @@ use jiff::{SignedDuration, Timestamp};
 use crate::cron::Cron;
 use crate::span::Span;
 
+mod lasts;
 mod minutes;
 mod recurrence;
 mod wall;
 
+use lasts::{Lasts, minutes_until};
 use recurrence::Recurrence;
 
 /// When a window is, calendars apart.
@@ -31,6 +35,14 @@ pub enum Window {
         cron: Cron,
         /// How long each lasts, more than zero.
         duration: SignedDuration,
+    },
+    /// From each occurrence, until the clock on the wall shows a time of day.
+    Until {
+        /// The starts.
+        cron: Cron,
+        /// The minute of the day at which each ends, 0 to 1439: the same day if that is later than
+        /// the start, else the next.
+        minute: u16,
     },
     /// Every minute that matches.
     Matching {
@@ -72,15 +84,27 @@ impl Window {
         reach: Reach,
         shortened: SignedDuration,
     ) -> Spans<'a> {
+        let (cron, lasts) = match self {
+            Window::Recurring { cron, duration } => (cron, Lasts::For(*duration - shortened)),
+            &Window::Until { ref cron, minute } => (cron, Lasts::Until { minute, shortened }),
+            Window::Matching { cron } => (cron, Lasts::Minute),
+            Window::Dated(span) => return Spans::Once(Some(span.shortened(shortened))),
+        };
+        Spans::Cron(Box::new(Recurrence::new(cron, lasts, zone, reach)))
+    }
+
+    /// The longest that it lasts where no clocks are changed. None: it has no end of its own.
+    pub fn longest(&self) -> Option<SignedDuration> {
         match self {
-            Window::Recurring { cron, duration } => {
-                let lasts = Some(*duration - shortened);
-                Spans::Cron(Box::new(Recurrence::new(cron, lasts, zone, reach)))
+            Window::Recurring { duration, .. } => Some(*duration),
+            Window::Until { cron, minute } => {
+                let lengths = (cron.minutes().iter()).map(|start| minutes_until(*start, *minute));
+                lengths
+                    .max()
+                    .map(|longest| SignedDuration::from_mins(longest.into()))
             }
-            Window::Matching { cron } => {
-                Spans::Cron(Box::new(Recurrence::new(cron, None, zone, reach)))
-            }
-            Window::Dated(span) => Spans::Once(Some(span.shortened(shortened))),
+            Window::Matching { .. } => None,
+            Window::Dated(span) => Some(span.end.duration_since(span.start)),
         }
     }
 }

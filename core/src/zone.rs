@@ -3,6 +3,7 @@
 //! The zones are those bundled with the binary, so that two replicas, a laptop and an audit agree
 //! whatever is installed where they run.
 
+pub mod shown;
 pub mod windows;
 
 use std::sync::LazyLock;

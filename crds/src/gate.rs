@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::gatekeeper::VerdictStatus;
-use crate::values::{Duration, Require, Setting, State, Transition};
+use crate::values::{Duration, Require, Setting, State, Transition, with_days};
 
 /// Annotations on a Gate by which people force it, and what the controller adds to them.
 pub mod annotations {
@@ -25,6 +25,17 @@ pub mod annotations {
     pub const RFC_OPEN: &str = "open.gate.fluxcd.io/requestedAt";
     /// The gating RFC's request to close: an instant, from which `spec.window` counts.
     pub const RFC_CLOSE: &str = "close.gate.fluxcd.io/requestedAt";
+
+    /// All of them.
+    pub const ALL: [&str; 7] = [
+        FORCE,
+        FORCE_UNTIL,
+        FORCE_REASON,
+        FORCE_BY,
+        FORCE_SEEN,
+        RFC_OPEN,
+        RFC_CLOSE,
+    ];
 }
 
 /// What keeps a gate, and how.
@@ -62,13 +73,13 @@ pub mod annotations {
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new("duration(self.window) > duration('0s')")
-        .message("window: must be longer than zero; write a duration such as 1h")
+    validation = Rule::new(with_days("duration(self.window) >= duration('1m')"))
+        .message("window: must be at least 1m; write a duration such as 1h")
         .field_path(".window"),
-    validation = Rule::new("duration(self.maxOverride) > duration('0s') && duration(self.maxOverride) <= duration('8784h')")
-        .message("maxOverride: must be longer than zero and at most 8784h (366 days); write a duration such as 24h")
+    validation = Rule::new(with_days("duration(self.maxOverride) >= duration('1h') && duration(self.maxOverride) <= duration('8784h')"))
+        .message("maxOverride: must be at least 1h and at most 8784h (366 days); write a duration such as 24h")
         .field_path(".maxOverride"),
-    validation = Rule::new("duration(self.window) <= duration(self.maxOverride)")
+    validation = Rule::new(with_days("duration(self.window) <= duration(self.maxOverride)"))
         .message("window: must not be longer than maxOverride; shorten window or raise maxOverride")
         .field_path(".window"),
     validation = Rule::new("!has(self.gatekeepers) || size(self.gatekeepers) == 0 || self.default == 'closed'")
@@ -93,11 +104,11 @@ pub struct GateSpec {
     #[serde(default)]
     pub default: Setting,
 
-    /// How long a force lasts that has no end of its own.
+    /// How long a force lasts that has no end of its own: at least a minute.
     #[serde(default = "default_window")]
     pub window: Duration,
 
-    /// The longest a force may last.
+    /// The longest a force may last: at least an hour, so that people can close the gate.
     #[serde(default = "default_max_override")]
     pub max_override: Duration,
 

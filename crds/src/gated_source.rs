@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::decision::Decision;
 use crate::gate_set::GateSet;
-use crate::values::Duration;
+use crate::values::{Duration, with_days};
 
 /// Annotations and the finalizer that a GatedSource puts on objects.
 pub mod marks {
@@ -49,8 +49,8 @@ pub mod marks {
         json_path = ".status.conditions[?(@.type==\"Blocked\")].status",
         description = "Whether something waits for the gates"
     ),
-    printcolumn(name = "Admitted", type_ = "string", json_path = ".status.admitted.revision"),
-    printcolumn(name = "Pending", type_ = "string", json_path = ".status.pending.revision"),
+    printcolumn(name = "Admitted", type_ = "string", json_path = ".status.admitted.short"),
+    printcolumn(name = "Pending", type_ = "string", json_path = ".status.pending.short"),
     printcolumn(
         name = "Decided-By",
         type_ = "string",
@@ -110,10 +110,10 @@ pub mod marks {
     validation = Rule::new("!has(self.interval) || self.strategy == 'pin'")
         .message("interval: is that of pinned children; remove it, or write strategy: pin")
         .field_path(".interval"),
-    validation = Rule::new("!has(self.interval) || duration(self.interval) >= duration('1m')")
+    validation = Rule::new(with_days("!has(self.interval) || duration(self.interval) >= duration('1m')"))
         .message("interval: at least 1m; write a duration such as 12h")
         .field_path(".interval"),
-    validation = Rule::new("!has(self.spread) || duration(self.spread) <= duration('24h')")
+    validation = Rule::new(with_days("!has(self.spread) || duration(self.spread) <= duration('24h')"))
         .message("spread: at most 24h; write a duration such as 10m")
         .field_path(".spread"),
     validation = Rule::new("self.strategy == oldSelf.strategy")
@@ -365,6 +365,9 @@ pub struct GatedSourceStatus {
 pub struct Pending {
     /// The revision; of several sources all of theirs, with commas between them.
     pub revision: String,
+    /// The same in short, for tables: of a digest twelve digits, of several sources the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub short: Option<String>,
     /// When it was first seen.
     pub since: Time,
     /// When it goes out if the gates still admit it then: they have opened, and `spec.spread` has it
@@ -405,6 +408,9 @@ pub struct Part {
     pub digest: Option<String>,
     /// A fingerprint of what the source said should be fetched.
     pub content: String,
+    /// A fingerprint of what selected the revision: the `ref` or `version` that the source had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selection: Option<String>,
 }
 
 /// What has gone out.
@@ -413,6 +419,9 @@ pub struct Part {
 pub struct Admitted {
     /// The revision; of several sources all of theirs, with commas between them.
     pub revision: String,
+    /// The same in short, for tables: of a digest twelve digits, of several sources the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub short: Option<String>,
     /// When it went out.
     pub at: Time,
     /// How it came to that.

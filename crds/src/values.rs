@@ -97,7 +97,8 @@ pub struct Transition {
 }
 
 /// A length of time as Go and Flux write it: whole or decimal numbers with the units `h`, `m`,
-/// `s` or `ms`, the largest first by custom (`90m`, `1h30m`). At most 32 characters.
+/// `s` or `ms`, the largest first by custom (`90m`, `1h30m`). Before them there may be a whole number
+/// of days (`90d`, `1d12h`); a day is 24 hours, whatever the clocks do. At most 32 characters.
 ///
 /// Still text here; `sluice_core::duration` gives it its meaning.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -106,7 +107,29 @@ pub struct Duration(pub String);
 
 impl Duration {
     /// The form that admission asks for.
-    pub const PATTERN: &'static str = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$";
+    pub const PATTERN: &'static str =
+        r"^([0-9]{1,5}d([0-9]+(\.[0-9]+)?(ms|s|m|h))*|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$";
+}
+
+/// A rule (CEL) in which `duration(self.field)` counts days, too, of which CEL knows nothing.
+///
+/// It has no product of a length and a number either. But instants are made from seconds, and
+/// between two of them lies a length. All the parts have a known size: else the API server takes
+/// the rule to cost too much. What follows the days may be nothing, which `0s` stands before.
+pub(crate) fn with_days(rule: &str) -> String {
+    const LENGTH: &str = "duration(self.";
+    let mut parts = rule.split(LENGTH);
+    let mut written = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (field, rest) = part.split_once(')').unwrap_or((part, ""));
+        let days = format!("int(self.{field}.substring(0, self.{field}.indexOf('d')))");
+        let more = format!("'0s' + self.{field}.substring(self.{field}.indexOf('d') + 1)");
+        written += &format!(
+            "(self.{field}.contains('d') ? timestamp({days} * 86400) - timestamp(0) + duration({more}) : \
+             {LENGTH}{field})){rest}"
+        );
+    }
+    written
 }
 
 impl From<&str> for Duration {
@@ -132,5 +155,35 @@ impl JsonSchema for Duration {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string", "maxLength": 32, "pattern": Self::PATTERN })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_length_of_a_rule_counts_days() {
+        assert_eq!(
+            with_days("!has(self.a) || duration(self.a) > duration('0s')"),
+            "!has(self.a) || (self.a.contains('d') \
+             ? timestamp(int(self.a.substring(0, self.a.indexOf('d'))) * 86400) - timestamp(0) \
+             + duration('0s' + self.a.substring(self.a.indexOf('d') + 1)) \
+             : duration(self.a)) > duration('0s')"
+        );
+        let two = with_days("duration(self.a) < duration(self.b)");
+        assert_eq!(two.matches("* 86400").count(), 2);
+        assert_eq!(with_days("self.a == 'd'"), "self.a == 'd'");
+    }
+
+    /// A rule that reads a length without its days refuses what it should admit.
+    #[test]
+    fn no_rule_reads_a_length_without_its_days() {
+        for crd in crate::all() {
+            let text = serde_json::to_string(&crd).unwrap_or_default();
+            let read = text.matches("duration(self.").count();
+            let with_days = text.matches(": duration(self.").count();
+            assert_eq!(read, with_days, "{:?}", crd.spec.names.kind);
+        }
     }
 }

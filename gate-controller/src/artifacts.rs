@@ -19,7 +19,7 @@ use std::time::Duration;
 use axum::Router;
 use jiff::Timestamp;
 use sluice_gatekeepers::Egress;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
@@ -36,6 +36,7 @@ mod server;
 mod term;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod verify;
 
 pub use digest::{Digest, NoDigest};
@@ -44,6 +45,7 @@ pub(crate) use fetch::OUTCOMES;
 use fetch::Wanted;
 use index::Index;
 use place::Folder;
+use turns::Turns;
 
 /// What a fetch may take, and how many there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +58,10 @@ pub struct Limits {
     pub time: Duration,
     /// Fetches at once.
     pub at_once: usize,
+    /// Of these, those for one namespace.
+    pub each: usize,
+    /// The length of all artifacts of one namespace, in bytes.
+    pub quota: u64,
 }
 
 impl Default for Limits {
@@ -65,6 +71,8 @@ impl Default for Limits {
             pause: Duration::from_secs(15),
             time: Duration::from_secs(300),
             at_once: 16,
+            each: 4,
+            quota: 2 << 30,
         }
     }
 }
@@ -137,7 +145,7 @@ pub struct Store {
     egress: Egress,
     clock: Arc<dyn Clock>,
     counters: Arc<Counters>,
-    places: Semaphore,
+    turns: Turns,
     standing: Mutex<Standing>,
     /// Taken to put files into their places or to remove them: so that what is removed is never what
     /// has just been put there.
@@ -188,7 +196,7 @@ impl Store {
             egress,
             clock,
             counters,
-            places: Semaphore::new(limits.at_once),
+            turns: Turns::new(&limits),
             standing: Mutex::new(Standing::Closed {
                 why: term::NOT_LEADING.to_owned(),
             }),

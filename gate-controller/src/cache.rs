@@ -1,7 +1,7 @@
 //! What the API server holds of one kind, kept up to date by a watch.
 //!
 //! kube's own shared stores can wedge and do not tell which objects a re-list no longer has; and
-//! one object that this version cannot read would hide all the others. So: kube's watcher, and a
+//! one object that this version cannot read would hide all the others. So: a list and a watch, and a
 //! map. Into it also goes, at once, what this controller has written ([`Cache::put`]), so that a
 //! second look does not write the same again.
 
@@ -15,10 +15,15 @@ use crate::key::{KeyRef, ObjectKey};
 
 mod follow;
 #[cfg(test)]
+#[path = "../../gatekeepers/src/watching/played.rs"]
+mod played;
+mod pulse;
+#[cfg(test)]
 mod tests;
 
 pub(crate) use follow::LAST_APPLIED;
 pub use follow::{Following, Presence};
+pub use pulse::{Pulse, SILENCE};
 
 /// An object as it was seen.
 #[derive(Debug)]
@@ -64,6 +69,7 @@ pub struct Change<'a, K> {
 pub struct Cache<K> {
     objects: RwLock<Objects<K>>,
     progress: watch::Sender<Progress>,
+    pulse: Pulse,
 }
 
 #[derive(Debug)]
@@ -71,6 +77,10 @@ struct Objects<K> {
     by_key: HashMap<ObjectKey, Seen<K>>,
     /// The latest version that the watch has brought: up to there all is known, deletions too.
     latest: u64,
+    /// Whether a list is under way.
+    is_listing: bool,
+    /// What was written since it began: the list may have been made before that.
+    written: HashMap<ObjectKey, Arc<K>>,
 }
 
 /// How far the listing has come.
@@ -92,8 +102,11 @@ impl<K> Default for Cache<K> {
             objects: RwLock::new(Objects {
                 by_key: HashMap::new(),
                 latest: 0,
+                is_listing: false,
+                written: HashMap::new(),
             }),
             progress: watch::Sender::new(Progress::Unanswered),
+            pulse: Pulse::default(),
         }
     }
 }
@@ -133,6 +146,11 @@ impl<K> Cache<K> {
         wanted.collect()
     }
 
+    /// Whether its watch is alive.
+    pub fn pulse(&self) -> &Pulse {
+        &self.pulse
+    }
+
     /// Whether everything has been listed once.
     pub fn is_synced(&self) -> bool {
         self.progress() == Progress::Synced
@@ -157,6 +175,16 @@ impl<K> Cache<K> {
     pub async fn answered(&self) {
         self.reached(|progress| progress != Progress::Unanswered)
             .await;
+    }
+
+    /// Has it hold this, as if a watch had brought it.
+    #[cfg(test)]
+    pub(crate) fn hold(&self, key: &ObjectKey, object: Option<Seen<K>>) {
+        let mut all = self.write();
+        match object {
+            Some(object) => drop(all.by_key.insert(key.clone(), object)),
+            None => drop(all.by_key.remove(key)),
+        }
     }
 
     async fn reached(&self, far_enough: impl Fn(Progress) -> bool) {
@@ -210,7 +238,43 @@ impl<K: Resource> Cache<K> {
         if of <= all.latest || known.is_some_and(|known| of <= known) {
             return None;
         }
+        if all.is_listing {
+            all.written.insert(key.clone(), Arc::clone(&object));
+        }
         Some(all.by_key.insert(key, Seen::Object(object)))
+    }
+
+    /// A list begins, which has everything that was written until now.
+    fn begin_list(&self) {
+        let mut all = self.write();
+        all.is_listing = true;
+        all.written.clear();
+    }
+
+    /// Takes in a whole list, and returns what was there before.
+    ///
+    /// It is believed whatever was known: after a restored backup versions have gone back. But an object
+    /// that was written while it was under way stays as it was written, if the list has an earlier version
+    /// of it: then the list was made before the write, and the watch brings whatever came after. What the
+    /// list lacks is gone, or comes with the watch.
+    fn listed(&self, mut fresh: HashMap<ObjectKey, Seen<K>>) -> HashMap<ObjectKey, Seen<K>> {
+        let latest = fresh.values().filter_map(version).max().unwrap_or(0);
+        let mut all = self.write();
+        for (key, own) in std::mem::take(&mut all.written) {
+            if let Some(listed) = fresh.get_mut(&key)
+                && let Some((before, after)) = version(listed).zip(version_of(own.as_ref()))
+                && before < after
+            {
+                *listed = Seen::Object(own);
+            }
+        }
+        let fresh = Objects {
+            by_key: fresh,
+            latest,
+            is_listing: false,
+            written: HashMap::new(),
+        };
+        std::mem::replace(&mut *all, fresh).by_key
     }
 }
 

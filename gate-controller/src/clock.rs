@@ -2,10 +2,15 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::time::Duration;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
+
+mod jumps;
+
+pub use jumps::Jumps;
 
 /// A future that a trait object can return.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -19,8 +24,28 @@ pub trait Clock: Send + Sync + 'static {
     /// The present instant.
     fn now(&self) -> Timestamp;
 
+    /// The present instant, and at the same time how long it has been since some other, by the
+    /// monotonic clock: nobody can set it, and it stands still while the machine sleeps.
+    fn now_and_awake(&self) -> (Timestamp, Duration);
+
     /// Waits for `at`, or less: whoever waits reads the clock again and waits on.
     fn wait_until(&self, at: Timestamp) -> BoxFuture<'_, ()>;
+}
+
+/// A clock that shows this much less than it did was set back: what was waited for may be far.
+pub const SET_BACK: SignedDuration = SignedDuration::from_secs(60);
+
+/// Waits until the clock shows `at`, or is set back.
+pub async fn reach(clock: &dyn Clock, at: Timestamp) {
+    let mut latest = clock.now();
+    while latest < at {
+        clock.wait_until(at).await;
+        let now = clock.now();
+        if now.duration_since(latest) < -SET_BACK {
+            return;
+        }
+        latest = latest.max(now);
+    }
 }
 
 /// The clock of the machine.
@@ -36,6 +61,13 @@ impl Clock for SystemClock {
         Timestamp::now()
     }
 
+    fn now_and_awake(&self) -> (Timestamp, Duration) {
+        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+        // A pause between the two looks like a jump, and costs a comparison.
+        let awake = START.elapsed();
+        (self.now(), awake)
+    }
+
     #[allow(
         clippy::disallowed_methods,
         reason = "this is the one place that waits for it"
@@ -48,29 +80,56 @@ impl Clock for SystemClock {
 
 /// A clock that stands still until it is set: for tests and simulations.
 #[derive(Debug)]
-pub struct SetClock(watch::Sender<Timestamp>);
+pub struct SetClock(watch::Sender<Shown>);
+
+/// What a clock shows that is set.
+#[derive(Clone, Copy, Debug)]
+struct Shown {
+    now: Timestamp,
+    awake: Duration,
+}
 
 impl SetClock {
     /// A clock that shows `at`.
     pub fn new(at: Timestamp) -> Self {
-        Self(watch::Sender::new(at))
+        // It can be turned back by as much.
+        let awake = Duration::from_secs(100 * 365 * 86_400);
+        Self(watch::Sender::new(Shown { now: at, awake }))
     }
 
-    /// Sets the clock, forwards or back, and wakes whoever waits.
+    /// Has time pass until `at`, or turns it back, and wakes whoever waits.
     pub fn set(&self, at: Timestamp) {
-        self.0.send_replace(at);
+        self.0.send_modify(|shown| {
+            let passed = at.duration_since(shown.now);
+            let by = passed.unsigned_abs();
+            shown.awake = match passed.is_negative() {
+                true => shown.awake.saturating_sub(by),
+                false => shown.awake.saturating_add(by),
+            };
+            shown.now = at;
+        });
+    }
+
+    /// Sets the wall clock alone, as an administrator does, or a machine that wakes from sleep.
+    pub fn step(&self, at: Timestamp) {
+        self.0.send_modify(|shown| shown.now = at);
     }
 }
 
 impl Clock for SetClock {
     fn now(&self) -> Timestamp {
-        *self.0.borrow()
+        self.0.borrow().now
+    }
+
+    fn now_and_awake(&self) -> (Timestamp, Duration) {
+        let shown = *self.0.borrow();
+        (shown.now, shown.awake)
     }
 
     fn wait_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
         let mut time = self.0.subscribe();
         Box::pin(async move {
-            if *time.borrow_and_update() < at {
+            if time.borrow_and_update().now < at {
                 // Set back it wakes too. The sender lives as long as `self`.
                 let _ = time.changed().await;
             }

@@ -2,22 +2,24 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use kube::Client;
 use sluice_core::clock::Trust;
-use sluice_gatekeepers::Egress;
-use tokio::task::{JoinHandle, JoinSet};
+use sluice_gatekeepers::Clients;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::artifacts::Store;
 use crate::audit::Audit;
-use crate::clock::Clock;
+use crate::clock::{Clock, Jumps};
 use crate::decisions::Decisions;
 use crate::definitions::Definitions;
-use crate::events::Events;
 use crate::events::notifications::{Notifications, Patience};
+use crate::events::{Events, Sending, post};
 use crate::key::Work;
 use crate::metrics::Counters;
 use crate::queue::Shared;
@@ -25,16 +27,24 @@ use crate::reconcile::{Context, Written};
 use crate::settings::Settings;
 use crate::shard::Shard;
 use crate::waker::Waker;
-use crate::worker::{self, Retry, Workers};
+use crate::worker::{self, Failures, Retry, Workers};
 use crate::world::{Standing, World};
-use crate::{events, evidence, identity, lease};
+use crate::{evidence, identity, lease};
 
+mod background;
+mod load;
 mod serving;
 mod standing;
 mod storage;
 mod watches;
 
+use background::{Background, outlive};
+use load::Load;
 use storage::Storage;
+
+/// How long what is under way at a shutdown may take in all. Kubernetes kills a pod after 30 seconds;
+/// the audit log gets its last lines before that.
+const UNDER_WAY: Duration = Duration::from_secs(20);
 
 /// A controller that runs.
 pub struct Controller {
@@ -53,21 +63,21 @@ pub struct Controller {
     /// Where artifacts are served.
     pub artifacts: Option<SocketAddr>,
     audit: Audit,
-    queue: Arc<Shared<Work>>,
+    load: Load,
     tasks: TaskTracker,
     background: Background,
 }
 
 impl Controller {
-    /// How many objects are due to be looked at.
+    /// How many objects are due to be looked at: none while it does not lead.
     pub fn backlog(&self) -> usize {
-        self.queue.backlog()
+        self.load.backlog()
     }
 
     /// Whether it is looking at an object. What such a look has written may be there already, and not
     /// be counted yet.
     pub fn looking(&self) -> bool {
-        self.queue.looking()
+        self.load.queue.looking()
     }
 
     /// Waits until a part of it has ended that must not, which never happens but by a defect. What
@@ -76,37 +86,19 @@ impl Controller {
     /// # Errors
     /// Always: that it did.
     pub async fn broken(&self) -> anyhow::Result<()> {
-        self.background.broken.cancelled().await;
+        self.background.broken().await;
         bail!("a part of the controller has ended by a defect; please report it")
     }
 
     /// Waits until it has stopped: what was under way is finished, the Lease given back.
     pub async fn stopped(mut self) {
         self.tasks.close();
-        self.tasks.wait().await;
+        if timeout(UNDER_WAY, self.tasks.wait()).await.is_err() {
+            tracing::warn!("something is still under way, and is given up");
+        }
         self.decisions.finish().await;
         self.audit.finish().await;
-        self.background.watching.abort();
-        // It ends by being aborted.
-        let _ = (&mut self.background.watching).await;
-    }
-}
-
-/// What runs beside the workers, and must not end before they do.
-struct Background {
-    watching: JoinHandle<()>,
-    broken: CancellationToken,
-}
-
-impl Background {
-    fn watch(mut parts: JoinSet<()>) -> Self {
-        let broken = CancellationToken::new();
-        let told = broken.clone();
-        let watching = tokio::spawn(async move {
-            parts.join_next().await;
-            told.cancel();
-        });
-        Self { watching, broken }
+        self.background.end().await;
     }
 }
 
@@ -116,15 +108,18 @@ struct Parts {
     settings: Arc<Settings>,
     client: Client,
     clock: Arc<dyn Clock>,
+    jumps: Arc<Jumps>,
     world: Arc<World>,
     counters: Arc<Counters>,
     queue: Arc<Shared<Work>>,
+    failures: Arc<Failures>,
     written: Arc<Written>,
     events: Events,
     audit: Audit,
     decisions: Arc<Decisions>,
     definitions: Arc<Definitions>,
-    egress: Egress,
+    /// What evidence is gathered with.
+    clients: Clients,
     /// None: artifacts are not stored here.
     artifacts: Option<Arc<Store>>,
     shard: Shard,
@@ -133,18 +128,19 @@ struct Parts {
 }
 
 impl Parts {
+    fn load(&self) -> Load {
+        Load {
+            queue: Arc::clone(&self.queue),
+            leadership: Arc::clone(&self.leadership),
+        }
+    }
+
     fn waker(&self) -> Waker {
         Waker {
             world: Arc::clone(&self.world),
             queue: Arc::clone(&self.queue),
             clock: Arc::clone(&self.clock),
         }
-    }
-}
-
-impl Drop for Background {
-    fn drop(&mut self) {
-        self.watching.abort();
     }
 }
 
@@ -161,13 +157,11 @@ pub async fn start(
 ) -> anyhow::Result<Controller> {
     let shard = Shard::parse(settings.watch_label_selector.as_deref())
         .map_err(|why| anyhow::anyhow!("--watch-label-selector: {why}"))?;
-    let standing = Standing {
-        trust: Trust::Good,
-        identity: identity::at_start(settings.trust_unverified_identity),
-    };
-    let world = Arc::new(World::new(standing, !settings.no_cross_namespace_refs));
+    let jumps = Arc::new(Jumps::new(Arc::clone(&clock)));
+    let world = Arc::new(world(&settings, &jumps));
     let counters = Arc::<Counters>::default();
-    let (events, sending) = Events::new(Arc::clone(&counters), Arc::clone(&clock));
+    let (mut events, sending) = Events::new(Arc::clone(&counters), Arc::clone(&clock));
+    let notified = settings.events_addr.0.is_some().then(|| events.notify());
     let audit = audit(&settings, &clock, &counters)?;
     let decisions = Decisions::new(
         Arc::clone(&world),
@@ -176,25 +170,29 @@ pub async fn start(
         events.clone(),
         audit.clone(),
     );
-    let egress = evidence::egress(&settings.egress_allow)?;
+    let egress = evidence::egress(&settings, client.clone())?;
     let storage = storage::listen(&settings).await?;
     let served = storage.as_ref().map(Storage::address);
     let artifacts = storage
         .as_ref()
         .map(|storage| storage.store(&egress, &clock, &counters));
+    let clients = Clients::new(client.clone(), egress);
+    let concurrent = settings.concurrent.into();
     let parts = Parts {
         world,
         settings: Arc::new(settings),
         client,
         clock,
+        jumps,
         counters,
-        queue: Arc::default(),
+        queue: Arc::new(Shared::new(concurrent)),
+        failures: Arc::default(),
         written: Arc::default(),
         events,
         audit,
         decisions: Arc::new(decisions),
         definitions: Arc::default(),
-        egress,
+        clients,
         artifacts,
         shard,
         leadership: Arc::default(),
@@ -203,29 +201,34 @@ pub async fn start(
     let mut background = JoinSet::new();
     watches::follow(&parts, &mut background);
     let known = standing::follow(&parts, &mut background);
-    let notifications = notify(&parts, &mut background)?;
-    background.spawn(send_events(&parts, sending, notifications));
+    background.spawn(post_events(&parts, sending));
+    if let Some(notified) = notified {
+        notify(&parts, notified, &mut background)?;
+    }
+    let jumps = Arc::clone(&parts.jumps);
+    background.spawn(async move { jumps.notice().await });
     let decisions = Arc::clone(&parts.decisions);
     background.spawn(async move { decisions.sweep().await });
 
     let tasks = TaskTracker::new();
     let check = serving::serve_check(&parts, &tasks, &shutdown).await?;
-    let (leadership, work_ended) = lead(&parts, &tasks, &shutdown)?;
+    let (leadership, work_ended) = lead(&parts, &tasks, &mut background, &shutdown)?;
     parts.leadership.get_or_init(|| leadership.clone());
     if let (Some(storage), Some(store)) = (storage, &parts.artifacts) {
         storage.serve(store, &tasks, &shutdown);
         background.spawn(Arc::clone(store).run(leadership.clone()));
     }
     let workers = Arc::new(workers(&parts));
-    let concurrent = parts.settings.concurrent;
-    tasks.spawn(async move {
+    let working = tasks.spawn(async move {
         tokio::select! {
             () = shutdown.cancelled() => {}
-            () = known => worker::work(workers, concurrent, leadership, shutdown.clone()).await,
+            () = known => worker::work(workers, leadership, shutdown.clone()).await,
         }
         work_ended.cancel();
     });
+    background.spawn(outlive(working));
     Ok(Controller {
+        load: parts.load(),
         world: parts.world,
         counters: parts.counters,
         decisions: parts.decisions,
@@ -234,10 +237,26 @@ pub async fn start(
         check,
         artifacts: served,
         audit: parts.audit,
-        queue: parts.queue,
         tasks,
         background: Background::watch(background),
     })
+}
+
+/// The world of the settings: nothing is known of it yet.
+fn world(settings: &Settings, jumps: &Arc<Jumps>) -> World {
+    let standing = Standing {
+        trust: Trust::Good,
+        identity: identity::at_start(settings.trust_unverified_identity),
+    };
+    let world = World::new(standing, !settings.no_cross_namespace_refs);
+    let world = match settings.watch_all_namespaces {
+        true => world,
+        false => world.only_in(&settings.runtime_namespace),
+    };
+    match settings.compare_clocks {
+        true => world.with_jumps(Arc::clone(jumps)),
+        false => world,
+    }
 }
 
 /// The audit log of the settings.
@@ -277,41 +296,33 @@ fn workers(parts: &Parts) -> Workers {
             waker,
         },
         queue: parts.queue,
-        failures: std::sync::Mutex::default(),
+        failures: parts.failures,
     }
 }
 
 /// Sends events while nothing more urgent waits.
-fn send_events(
-    parts: &Parts,
-    sending: events::Sending,
-    notifications: Option<Notifications>,
-) -> impl Future<Output = ()> + Send + 'static {
-    let Parts {
-        client,
-        settings,
-        queue,
-        counters,
-        ..
-    } = parts.clone();
-    let busy = move || queue.backlog() > 0;
-    async move {
-        let notifications = notifications.as_ref();
-        let instance = &settings.pod_name;
-        events::send(client, instance, sending, busy, &counters, notifications).await;
-    }
+fn post_events(parts: &Parts, sending: Sending) -> impl Future<Output = ()> + Send + 'static {
+    let sender = post::Sender {
+        client: parts.client.clone(),
+        instance: parts.settings.pod_name.clone(),
+        counters: Arc::clone(&parts.counters),
+        patience: post::Patience::default(),
+    };
+    let load = parts.load();
+    async move { sender.send(sending, || load.busy()).await }
 }
 
 /// Tells notification-controller of events, where there is one.
-fn notify(parts: &Parts, background: &mut JoinSet<()>) -> anyhow::Result<Option<Notifications>> {
+fn notify(parts: &Parts, sending: Sending, background: &mut JoinSet<()>) -> anyhow::Result<()> {
     let Some(url) = parts.settings.events_addr.0.clone() else {
-        return Ok(None);
+        return Ok(());
     };
-    let (counters, patience) = (Arc::clone(&parts.counters), Patience::default());
-    let (notifications, sending) =
-        Notifications::new(url, counters, patience).context("--events-addr")?;
-    background.spawn(sending);
-    Ok(Some(notifications))
+    let counters = Arc::clone(&parts.counters);
+    let notifications = Notifications::new(url, counters, Patience::default());
+    let notifications = notifications.context("--events-addr")?;
+    let instance = parts.settings.pod_name.clone();
+    background.spawn(async move { notifications.send(&instance, sending).await });
+    Ok(())
 }
 
 /// Leads by a Lease, or alone. The token is to be cancelled when the last worker has stopped: only
@@ -319,13 +330,14 @@ fn notify(parts: &Parts, background: &mut JoinSet<()>) -> anyhow::Result<Option<
 fn lead(
     parts: &Parts,
     tasks: &TaskTracker,
+    background: &mut JoinSet<()>,
     shutdown: &CancellationToken,
 ) -> anyhow::Result<(lease::Leadership, CancellationToken)> {
     let settings = &parts.settings;
     let work_ended = CancellationToken::new();
     if !settings.enable_leader_election || settings.standby {
         let shutdown = shutdown.clone();
-        let (leadership, leading) = lease::without(!settings.standby);
+        let (leadership, leading) = lease::without(!settings.standby, Arc::clone(&parts.jumps));
         tasks.spawn(async move {
             shutdown.cancelled().await;
             drop(leading);
@@ -338,7 +350,11 @@ fn lead(
         Arc::clone(&parts.clock),
         work_ended.clone(),
     );
-    let (until, leadership) = lease::Leadership::new();
-    tasks.spawn(async move { lease::hold(client, terms, clock.as_ref(), &until, &ended).await });
+    let jumps = Arc::clone(&parts.jumps);
+    let (until, leadership) = lease::Leadership::new(Arc::clone(&jumps));
+    let held = tasks.spawn(async move {
+        lease::hold(client, terms, clock.as_ref(), &jumps, &until, &ended).await;
+    });
+    background.spawn(outlive(held));
     Ok((leadership, work_ended))
 }

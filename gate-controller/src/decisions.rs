@@ -11,6 +11,9 @@
 //! | events | one on each gate that decided | for those who wait: each [`TELL_AGAIN`] |
 //! | audit log | a line | counted, and told each [`FOLD`]; where it is required, each yes is a line |
 //!
+//! An answer by which something is done, such as a revision that goes out, always has a line of its own
+//! in the audit log: it is an act, and not one more look ([`Decisions::act`]).
+//!
 //! Whoever looks again at what it was told, without doing anything by it, has not asked: of that only
 //! news is told ([`Decisions::look`]).
 
@@ -18,18 +21,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use sluice_core::gated_source;
-use sluice_crds::Decision;
 use sluice_crds::audit::{Decided, Event};
 use sluice_crds::gated_source::Strategy;
+use sluice_crds::{Decision, Subject};
 
 use crate::audit::Audit;
 use crate::cache::Seen;
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::events::Events;
 use crate::key::KeyRef;
 use crate::metrics::Counters;
 use crate::world::World;
 
+mod budget;
 mod known;
 mod labels;
 mod news;
@@ -61,6 +65,37 @@ pub struct Answer {
     pub reason: Option<&'static str>,
 }
 
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Asker<'a> {
+    /// The controller itself, for an object that is there.
+    Controller,
+    /// Somebody of this name, who may check gates in the namespace of the subject.
+    Caller(&'a str),
+    /// Nobody knows who: of what they ask for there are neither events nor gauges.
+    Stranger,
+}
+
+impl<'a> Asker<'a> {
+    /// The name that records have. None: there is none.
+    fn name(self) -> Option<&'a str> {
+        match self {
+            Asker::Caller(name) => Some(name),
+            Asker::Controller | Asker::Stranger => None,
+        }
+    }
+
+    /// Whether others are to be told what `subject` waits for because this one says so. For gated
+    /// sources the controller speaks, and nobody else.
+    fn speaks_for(self, subject: &Subject) -> bool {
+        match self {
+            Asker::Controller => true,
+            Asker::Caller(_) => subject.kind != gated_source::KIND,
+            Asker::Stranger => false,
+        }
+    }
+}
+
 /// Which answers the audit log tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lines {
@@ -70,6 +105,8 @@ enum Lines {
     News,
     /// Those, and the equal ones, counted.
     All,
+    /// Every one by itself: something is done by it.
+    Each,
 }
 
 /// All that was answered of late.
@@ -103,10 +140,20 @@ impl Decisions {
     }
 
     /// Tells a decision that somebody is to be given, and returns what they are given.
-    pub async fn tell(&self, decision: Decision, asked_by: Option<&str>) -> Answer {
+    pub async fn tell(&self, decision: Decision, asker: Asker<'_>) -> Answer {
+        self.give(decision, asker, Lines::All).await
+    }
+
+    /// The same for a decision by which this controller does something now. However often the same was
+    /// answered before, the audit log tells each time that it is done.
+    pub async fn act(&self, decision: Decision) -> Answer {
+        self.give(decision, Asker::Controller, Lines::Each).await
+    }
+
+    async fn give(&self, decision: Decision, asker: Asker<'_>, lines: Lines) -> Answer {
         let alone = decision.allowed && self.audit.is_required();
         let answer = match alone {
-            true => self.record(decision, asked_by).await,
+            true => self.record(decision, asker.name()).await,
             false => Answer {
                 decision,
                 reason: None,
@@ -114,10 +161,10 @@ impl Decisions {
         };
         let recorded = alone && answer.reason.is_none();
         let lines = match self.audit.is_kept() && !recorded {
-            true => Lines::All,
+            true => lines,
             false => Lines::None,
         };
-        self.note(&answer.decision, asked_by, lines);
+        self.note(&answer.decision, asker, lines);
         self.count(&answer.decision);
         answer
     }
@@ -130,7 +177,7 @@ impl Decisions {
             true => Lines::News,
             false => Lines::None,
         };
-        if self.note(decision, None, lines) {
+        if self.note(decision, Asker::Controller, lines) {
             self.count(decision);
         }
     }
@@ -141,8 +188,9 @@ impl Decisions {
     }
 
     /// Notes an answer, and tells what it is worth. Returns whether it is another one than before.
-    fn note(&self, decision: &Decision, asked_by: Option<&str>, lines: Lines) -> bool {
-        let news = self.lock().note(decision, asked_by, lines);
+    fn note(&self, decision: &Decision, asker: Asker<'_>, lines: Lines) -> bool {
+        let news = self.lock().note(decision, asker, lines);
+        let asked_by = asker.name();
         news::log(decision, asked_by, news.is_new);
         let told = (decision, asked_by);
         news::events(&self.events, &self.world, told, news.since, news.events);
@@ -209,9 +257,7 @@ impl Decisions {
         loop {
             let now = self.clock.now();
             let next = now.saturating_add(SWEEP).unwrap_or(Timestamp::MAX);
-            while self.clock.now() < next {
-                self.clock.wait_until(next).await;
-            }
+            clock::reach(self.clock.as_ref(), next).await;
             let counted = self.lock().sweep(self.clock.now());
             self.tell_counted(counted).await;
         }

@@ -263,9 +263,12 @@ fn json(spec: &impl Serialize) -> Value {
     serde_json::to_value(spec).unwrap_or_default()
 }
 
-/// All who manage a part of the spec.
+/// All who manage a part of the spec: of those [`managers_of_spec`] has left no fields.
 fn managers(metadata: &ObjectMeta) -> Vec<Manager> {
     let manager = |entry: &ManagedFieldsEntry| {
+        if entry.fields_v1.is_some() {
+            return None;
+        }
         Some(Manager {
             manager: entry.manager.clone()?,
             at: entry.time.clone(),

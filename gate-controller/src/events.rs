@@ -1,44 +1,51 @@
 //! Events on transitions, for `kubectl describe` and whoever watches.
 //!
 //! Each transition is an event of its own: what is told of one (by whom, until when) is not what is
-//! told of the next, so that none may stand for others. They come after everything else: while
-//! gates wait to be written, no event is sent. Where there is a notification-controller, it is told
-//! each of them, too, whether or not the API server takes it.
+//! told of the next, so that none may stand for others. Where there is a notification-controller, it
+//! is told each of them, too. The two have a queue each, so that neither waits for the other.
+//!
+//! ```text
+//!  Events::tell ──▶ queue ──▶ post::send ──────────▶ API server
+//!               └─▶ queue ──▶ Notifications::send ─▶ notification-controller
+//! ```
 
 pub mod notifications;
+pub mod post;
+#[cfg(test)]
+mod tests;
+mod waiting;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::Instant;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
-use kube::api::PostParams;
-use kube::{Api, Client, Resource};
+use kube::Resource;
 use sluice_core::condition::cut;
 use sluice_crds::Gate;
-use tokio::sync::mpsc;
 
 use crate::clock::Clock;
-use crate::failure;
 use crate::key::Work;
 use crate::metrics::Counters;
 
-use notifications::Notifications;
+use notifications::Outcome;
+use waiting::Lane;
 
-/// How many events may wait. Beyond that they are dropped and counted: the log has them all.
-const WAITING: usize = 16_384;
+pub use waiting::{Queued, Sending};
+
 /// The most bytes of a note that the API takes.
 const LONGEST_NOTE: usize = 1024;
-/// How long sending waits for more urgent writes before it looks again.
-const LET_PASS: Duration = Duration::from_millis(50);
 /// The namespace of events about objects that are in none, as the API has it.
 const NOWHERE: &str = "default";
 /// Annotations of an object that go with each event about it begin with this, as Flux has it.
 const METADATA: &str = "event.toolkit.fluxcd.io/";
+/// How many bytes of them go with an event. An object may have 256 KiB, which would be copied into
+/// each event about it.
+const LONGEST_METADATA: usize = 4096;
 /// Who sends them.
 const CONTROLLER: &str = "gate-controller";
 
@@ -90,10 +97,14 @@ impl About {
         let ObjectMeta {
             uid, annotations, ..
         } = object.meta();
+        let mut left = LONGEST_METADATA;
         let metadata = annotations.iter().flatten();
         let metadata = metadata
             .filter(|(key, _)| key.starts_with(METADATA))
-            .map(|(key, value)| (key.clone(), value.clone()));
+            .map_while(|(key, value)| {
+                left = left.checked_sub(key.len() + value.len())?;
+                Some((key.clone(), value.clone()))
+            });
         Self {
             what: What::Work(work),
             uid: uid.as_deref().map(Box::from),
@@ -124,128 +135,132 @@ impl About {
             namespace => (namespace, name),
         }
     }
-}
 
-impl From<About> for ObjectReference {
-    fn from(about: About) -> Self {
-        let work = match about.what {
+    fn reference(&self) -> ObjectReference {
+        let work = match &self.what {
             What::Work(work) => work,
-            What::Object(object) => return *object,
+            What::Object(object) => return (**object).clone(),
         };
         let key = work.key();
-        Self {
+        ObjectReference {
             api_version: Some(Gate::api_version(&()).into_owned()),
             kind: Some(work.kind().to_owned()),
             namespace: Some(key.namespace.to_string()).filter(|namespace| !namespace.is_empty()),
             name: Some(key.name.to_string()),
-            uid: about.uid.map(String::from),
-            ..Self::default()
+            uid: self.uid.as_deref().map(str::to_owned),
+            ..ObjectReference::default()
         }
     }
+}
+
+/// An event that waits to be sent.
+pub struct Waiting {
+    /// When it was told.
+    pub at: Timestamp,
+    /// The same by the clock that nobody sets.
+    since: Instant,
+    /// What it tells.
+    pub told: Told,
 }
 
 /// Where events are put.
 #[derive(Clone)]
 pub struct Events {
-    waiting: mpsc::Sender<(Timestamp, Told)>,
+    to_post: Lane,
+    to_notify: Option<Lane>,
     counters: Arc<Counters>,
     clock: Arc<dyn Clock>,
 }
 
-/// What [`send`] takes them from.
-pub type Sending = mpsc::Receiver<(Timestamp, Told)>;
-
 impl Events {
-    /// Events, and what [`send`] takes them from.
+    /// Events, and what [`post::send`] takes them from.
     pub fn new(counters: Arc<Counters>, clock: Arc<dyn Clock>) -> (Self, Sending) {
-        let (waiting, sending) = mpsc::channel(WAITING);
+        let (to_post, sending) = waiting::lane();
         let events = Self {
-            waiting,
+            to_post,
+            to_notify: None,
             counters,
             clock,
         };
         (events, sending)
     }
 
+    /// Has all events told from now on to a notification-controller as well, which takes them from
+    /// what is returned.
+    pub fn notify(&mut self) -> Sending {
+        let (to_notify, sending) = waiting::lane();
+        self.to_notify = Some(to_notify);
+        sending
+    }
+
     /// Have an event sent, when there is time.
-    pub fn tell(&self, event: Told) {
-        if self.waiting.try_send((self.clock.now(), event)).is_err() {
+    pub fn tell(&self, told: Told) {
+        let waiting = Arc::new(Waiting {
+            at: self.clock.now(),
+            since: Instant::now(),
+            told,
+        });
+        if let Some(to_notify) = &self.to_notify
+            && !to_notify.put(Arc::clone(&waiting))
+        {
+            Outcome::Dropped.count(&self.counters);
+        }
+        if !self.to_post.put(waiting) {
             self.counters.events_dropped.inc();
         }
     }
 }
 
-/// Sends events, as long as nothing more urgent waits. It ends with the last of [`Events`].
-/// `notifications`: who is told them besides.
-pub async fn send(
-    client: Client,
-    instance: &str,
-    mut sending: Sending,
-    busy: impl Fn() -> bool,
-    counters: &Counters,
-    notifications: Option<&Notifications>,
-) {
-    while let Some((at, told)) = sending.recv().await {
-        while busy() {
-            let_pass().await;
-        }
-        let (namespace, _) = told.about.name();
-        let events: Api<Event> = Api::namespaced(client.clone(), namespace);
-        let event = event(told, instance, at);
-        if let Some(notifications) = notifications {
-            notifications.tell(&event);
-        }
-        if let Err(error) = events.create(&PostParams::default(), &event).await {
-            counters.events_dropped.inc();
-            let why = failure::of_request(&error, "create", "events", "events.k8s.io");
-            tracing::error!("an event was not taken: {why}");
+impl Waiting {
+    /// About how many bytes of memory it takes.
+    fn bytes(&self) -> usize {
+        let texts = |map: &BTreeMap<String, String>| {
+            let texts = map.iter().map(|(key, value)| key.len() + value.len());
+            texts.sum::<usize>() + map.len() * 2 * size_of::<String>()
+        };
+        let Told {
+            about, note, more, ..
+        } = &self.told;
+        let more = more.as_deref().map_or(0, |more| {
+            size_of::<More>() + texts(&more.labels) + texts(&more.annotations)
+        });
+        size_of::<Self>() + note.len() + texts(&about.metadata) + more
+    }
+
+    /// The event in the form of the API.
+    fn event(&self, instance: &str) -> Event {
+        let Told {
+            about,
+            warning,
+            reason,
+            action,
+            note,
+            more,
+        } = &self.told;
+        let (namespace, name) = about.name();
+        let more = more.as_deref();
+        let labels = more.map(|more| more.labels.clone()).unwrap_or_default();
+        let mut annotations = (more.map(|more| more.annotations.clone())).unwrap_or_default();
+        annotations.extend(about.metadata.clone());
+        Event {
+            metadata: ObjectMeta {
+                // A name has 63 bytes at most: admission sees to it.
+                generate_name: Some(format!("{name}-")),
+                namespace: Some(namespace.to_owned()),
+                labels: (!labels.is_empty()).then_some(labels),
+                annotations: (!annotations.is_empty()).then_some(annotations),
+                ..ObjectMeta::default()
+            },
+            related: more.and_then(|more| more.related.clone()),
+            event_time: Some(MicroTime(self.at)),
+            type_: Some(if *warning { "Warning" } else { "Normal" }.to_owned()),
+            reason: Some(reason.clone().into_owned()),
+            action: Some((*action).to_owned()),
+            note: Some(cut(note.to_string(), LONGEST_NOTE)),
+            regarding: Some(about.reference()),
+            reporting_controller: Some(CONTROLLER.to_owned()),
+            reporting_instance: Some(instance.to_owned()),
+            ..Event::default()
         }
     }
-}
-
-fn event(told: Told, instance: &str, at: Timestamp) -> Event {
-    let Told {
-        mut about,
-        warning,
-        reason,
-        action,
-        note,
-        more,
-    } = told;
-    let metadata = std::mem::take(&mut about.metadata);
-    let (namespace, name) = about.name();
-    let More {
-        related,
-        labels,
-        mut annotations,
-    } = more.map(|more| *more).unwrap_or_default();
-    annotations.extend(metadata);
-    Event {
-        metadata: ObjectMeta {
-            // A name has 63 bytes at most: admission sees to it.
-            generate_name: Some(format!("{name}-")),
-            namespace: Some(namespace.to_owned()),
-            labels: (!labels.is_empty()).then_some(labels),
-            annotations: (!annotations.is_empty()).then_some(annotations),
-            ..ObjectMeta::default()
-        },
-        related,
-        event_time: Some(MicroTime(at)),
-        type_: Some(if warning { "Warning" } else { "Normal" }.to_owned()),
-        reason: Some(reason.into_owned()),
-        action: Some(action.to_owned()),
-        note: Some(cut(note.into(), LONGEST_NOTE)),
-        regarding: Some(about.into()),
-        reporting_controller: Some(CONTROLLER.to_owned()),
-        reporting_instance: Some(instance.to_owned()),
-        ..Event::default()
-    }
-}
-
-#[allow(
-    clippy::disallowed_methods,
-    reason = "a pause between two looks, not a wait for an instant"
-)]
-async fn let_pass() {
-    tokio::time::sleep(LET_PASS).await;
 }

@@ -12,16 +12,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context;
-use ipnet::IpNet;
+use kube::Client;
 use sluice_core::report::REQUESTED_AT;
 use sluice_crds::Gatekeeper;
-use sluice_gatekeepers::egress::Rules;
+use sluice_gatekeepers::egress::{Endpoints, Rules};
 use sluice_gatekeepers::{Clients, Egress, needs_evidence};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::clock::Clock;
 use crate::key::ObjectKey;
+use crate::settings::Settings;
 
 mod observer;
 mod store;
@@ -73,16 +74,18 @@ impl Drop for Task {
     }
 }
 
-/// The one way out of the cluster, under the rules of egress, which `allow` opens.
+/// The one way out of the cluster, under the rules of egress, which the flags open and narrow.
 ///
 /// # Errors
 /// The TLS library refuses its own defaults.
-pub fn egress(allow: &[IpNet]) -> anyhow::Result<Egress> {
+pub fn egress(settings: &Settings, client: Client) -> anyhow::Result<Egress> {
     let rules = Rules {
-        allow: allow.to_vec(),
+        allow: settings.egress_allow.clone(),
+        only: settings.egress_only.clone(),
         api_server: env::var(API_SERVER).into_iter().collect(),
     };
-    Egress::new(rules).context("cannot set up the way out of the cluster")
+    let egress = Egress::within(rules, Endpoints::new(client));
+    egress.context("cannot set up the way out of the cluster")
 }
 
 impl Tracker {

@@ -20,6 +20,9 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use server::Bounds;
 
 pub mod asking;
 pub mod auth;
@@ -65,7 +68,7 @@ pub fn health(ready: impl Fn() -> Result<(), String> + Clone + Send + Sync + 'st
         .route("/readyz", get(readiness))
 }
 
-/// Starts to serve at `address`, until `shutdown`. Says where it listens: port 0 is any that is
+/// Starts to serve metrics or health at `address`, until `shutdown`. Says where it listens: port 0 is any that is
 /// free.
 ///
 /// # Errors
@@ -77,12 +80,8 @@ pub async fn serve(
 ) -> std::io::Result<SocketAddr> {
     let listener = TcpListener::bind(address).await?;
     let bound = listener.local_addr()?;
-    tokio::spawn(async move {
-        let served = axum::serve(listener, router)
-            .with_graceful_shutdown(async move { shutdown.cancelled().await });
-        if let Err(error) = served.await {
-            tracing::error!(%error, "serving ended");
-        }
-    });
+    // Nobody waits for a page of metrics that is still under way at the end.
+    let tasks = TaskTracker::new();
+    server::serve_at(listener, router, Bounds::few(), &tasks, shutdown);
     Ok(bound)
 }

@@ -4,6 +4,9 @@
 //! leader has fallen silent is judged by the local monotonic clock, from when its last change was
 //! *observed*, as client-go does: clocks of replicas need not agree. A leader that cannot renew
 //! stops writing at the renew deadline, before anyone else may start.
+//!
+//! The monotonic clock stands still while a machine sleeps. So a leader whose wall clock has jumped
+//! renews before it writes again: somebody else may have led meanwhile.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -13,14 +16,21 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::PostParams;
 use kube::{Api, Client};
-use sha2::{Digest, Sha256};
+use sluice_core::shard;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Jumps};
 use crate::failure;
 use crate::settings::Settings;
+
+mod leadership;
+
+pub use leadership::{Held, Leadership, without};
+
+/// How often the log is told of a trouble that lasts.
+const TELL_AGAIN: Duration = Duration::from_secs(300);
 
 /// How a Lease is held.
 #[derive(Clone, Debug)]
@@ -47,7 +57,7 @@ impl Terms {
     pub fn of(settings: &Settings, now: Timestamp) -> anyhow::Result<Self> {
         let terms = Self {
             namespace: settings.runtime_namespace.clone(),
-            name: name(settings.watch_label_selector.as_deref()),
+            name: shard::lease(settings.watch_label_selector.as_deref()),
             identity: format!("{}_{}", settings.pod_name, nonce(now)),
             duration: settings.leader_election_lease_duration,
             renew_deadline: settings.leader_election_renew_deadline,
@@ -74,22 +84,6 @@ impl Terms {
     }
 }
 
-/// The name of the Lease of a shard: each has its own.
-fn name(selector: Option<&str>) -> String {
-    match selector {
-        None => "gate-controller".to_owned(),
-        Some(selector) => {
-            let digest = Sha256::digest(selector);
-            let short: String = digest
-                .iter()
-                .take(4)
-                .map(|byte| format!("{byte:02x}"))
-                .collect();
-            format!("gate-controller-{short}")
-        }
-    }
-}
-
 /// Tells processes of the same name apart, and controllers of one process.
 fn nonce(now: Timestamp) -> String {
     static STARTED: AtomicU64 = AtomicU64::new(0);
@@ -107,59 +101,14 @@ struct Observed {
     at: Instant,
 }
 
-/// Until when this replica may write. Workers ask before each write, so that a leader that cannot
-/// renew stops at its deadline, whatever it was doing.
-#[derive(Clone, Debug)]
-pub struct Leadership(watch::Receiver<Option<Instant>>);
-
-impl Leadership {
-    /// A leadership, and what tells it until when it lasts.
-    pub fn new() -> (watch::Sender<Option<Instant>>, Self) {
-        let (sender, receiver) = watch::channel(None);
-        (sender, Self(receiver))
-    }
-
-    /// How long this replica may still write. None: not at all.
-    pub fn left(&self) -> Option<Duration> {
-        let deadline = (*self.0.borrow())?;
-        let left = deadline.saturating_duration_since(Instant::now());
-        (!left.is_zero()).then_some(left)
-    }
-
-    /// Waits until it may. For ever, if nobody is left to say so.
-    pub async fn led(&mut self) {
-        let leads = |deadline: &Option<Instant>| deadline.is_some_and(|end| Instant::now() < end);
-        if self.0.wait_for(leads).await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
-
-    /// Waits until it may not any more.
-    pub async fn lost(&mut self) {
-        while let Some(left) = self.left() {
-            if let Ok(Err(_)) = timeout(left, self.0.changed()).await {
-                // Nobody is left to renew it: it lasts until its end.
-                let _ = timeout(left, std::future::pending::<()>()).await;
-            }
-        }
-    }
-}
-
-/// A leadership without a Lease: for ever, or never, while what is returned beside it is kept.
-pub fn without(leads: bool) -> (Leadership, watch::Sender<Option<Instant>>) {
-    let (until, leadership) = Leadership::new();
-    let for_ever = Instant::now() + Duration::from_secs(100 * 365 * 86_400);
-    until.send_replace(leads.then_some(for_ever));
-    (leadership, until)
-}
-
 /// Holds or waits for the Lease until `shutdown`, then gives it back. `until` is told until when
 /// it is held.
 pub async fn hold(
     client: Client,
     terms: Terms,
     clock: &dyn Clock,
-    until: &watch::Sender<Option<Instant>>,
+    jumps: &Jumps,
+    until: &watch::Sender<Option<Held>>,
     shutdown: &CancellationToken,
 ) {
     let mut holder = Holder {
@@ -167,11 +116,13 @@ pub async fn hold(
         terms,
         observed: None,
         renewed: None,
+        trouble: None,
     };
     let mut led = false;
     loop {
-        holder.try_once(clock.now()).await;
-        until.send_replace(holder.deadline());
+        let known = jumps.count();
+        holder.try_once(clock.now(), known).await;
+        until.send_replace(holder.held());
         if holder.leads() != led {
             led = holder.leads();
             tracing::info!(lease = %holder.terms.name, leads = led, "leadership changed");
@@ -179,6 +130,7 @@ pub async fn hold(
         tokio::select! {
             () = shutdown.cancelled() => break,
             () = pause(holder.terms.retry_period) => {}
+            () = jumps.beyond(known) => {}
         }
     }
     until.send_replace(None);
@@ -200,40 +152,60 @@ struct Holder {
     api: Api<Lease>,
     terms: Terms,
     observed: Option<Observed>,
-    renewed: Option<Instant>,
+    /// When it was renewed last, and how often the clock had jumped before that.
+    renewed: Option<(Instant, u64)>,
+    /// What the log was told last of why it cannot be, and when.
+    trouble: Option<(String, Instant)>,
+}
+
+/// Whether the log is to be told why the Lease cannot be renewed: what it was not told a short while
+/// ago.
+fn is_news(told: Option<&(String, Instant)>, why: &str, now: Instant) -> bool {
+    told.is_none_or(|(before, at)| {
+        before != why || now.saturating_duration_since(*at) >= TELL_AGAIN
+    })
 }
 
 impl Holder {
     /// Until when this replica leads: so long after it last renewed.
-    fn deadline(&self) -> Option<Instant> {
-        Some(self.renewed? + self.terms.renew_deadline)
+    fn held(&self) -> Option<Held> {
+        let (renewed, jumps) = self.renewed?;
+        Some(Held {
+            until: renewed + self.terms.renew_deadline,
+            jumps: Some(jumps),
+        })
     }
 
     fn leads(&self) -> bool {
-        self.deadline()
-            .is_some_and(|deadline| Instant::now() < deadline)
+        self.held().is_some_and(|held| Instant::now() < held.until)
     }
 
-    async fn try_once(&mut self, now: Timestamp) {
-        let attempt = timeout(self.terms.retry_period, self.take_or_renew(now));
-        match attempt.await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => {
-                let why = failure::of_request(
-                    &error,
-                    "get, create and update",
-                    "leases",
-                    "coordination.k8s.io",
-                );
-                tracing::error!(lease = %self.terms.name, "{why}");
+    async fn try_once(&mut self, now: Timestamp, jumps: u64) {
+        let attempt = timeout(self.terms.retry_period, self.take_or_renew(now, jumps));
+        let why = match attempt.await {
+            Ok(Ok(())) => {
+                if self.trouble.take().is_some() {
+                    tracing::info!(lease = %self.terms.name, "the lease can be read and written again");
+                }
+                return;
             }
-            Err(_) => tracing::error!(lease = %self.terms.name, "the API server does not answer"),
+            Ok(Err(error)) => failure::of_request(
+                &error,
+                "get, create and update",
+                "leases",
+                "coordination.k8s.io",
+            ),
+            Err(_) => "the API server does not answer".to_owned(),
+        };
+        if is_news(self.trouble.as_ref(), &why, Instant::now()) {
+            tracing::error!(lease = %self.terms.name, "{why}");
+            self.trouble = Some((why, Instant::now()));
         }
     }
 
-    async fn take_or_renew(&mut self, now: Timestamp) -> Result<(), kube::Error> {
+    async fn take_or_renew(&mut self, now: Timestamp, jumps: u64) -> Result<(), kube::Error> {
         // Measured from before the request: what counts is when the others saw it at the latest.
-        let began = Instant::now();
+        let began = (Instant::now(), jumps);
         let Some(lease) = self.api.get_opt(&self.terms.name).await? else {
             let fresh = self.lease(None, now);
             let made = self.api.create(&PostParams::default(), &fresh).await;
@@ -256,7 +228,7 @@ impl Holder {
     fn settle(
         &mut self,
         wrote: Result<Lease, kube::Error>,
-        began: Instant,
+        began: (Instant, u64),
     ) -> Result<(), kube::Error> {
         match wrote {
             Ok(lease) => {
@@ -352,6 +324,17 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    #[test]
+    fn a_trouble_that_lasts_is_told_now_and_then() {
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let told = ("refused".to_owned(), start);
+        assert!(is_news(None, "refused", start));
+        assert!(!is_news(Some(&told), "refused", after(299)));
+        assert!(is_news(Some(&told), "refused", after(300)));
+        assert!(is_news(Some(&told), "silent", after(5)));
+    }
 
     #[rstest]
     #[case(35, 30, 5, true)]

@@ -8,6 +8,7 @@ pub mod artifacts;
 pub mod audit;
 pub mod cache;
 pub mod clock;
+pub mod connect;
 pub mod controller;
 pub mod decisions;
 pub mod definitions;

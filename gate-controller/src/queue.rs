@@ -3,10 +3,10 @@
 //! Events only wake: whatever happened, the queue holds that an object is to be looked at, once.
 //! Of what is due, the more urgent comes first, then what was due first: people before what goes
 //! out, that before gates, gates before gatekeepers, because the API server takes fewer writes a
-//! second than a herd of gates that change together asks for. Due instants are wall-clock instants, so that a
-//! clock that is set is obeyed.
+//! second than a herd of gates that change together asks for. How many may be under way is bounded
+//! ([`places`]). Due instants are wall-clock instants, so that a clock that is set is obeyed.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,6 +14,12 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
+
+mod places;
+
+pub use places::OfKind;
+
+use places::Places;
 
 /// How urgent a look is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,6 +32,8 @@ pub enum Urgency {
     Gate,
     /// It is a report.
     Report,
+    /// Whatever it is: the last look has taken long, and failed.
+    Hung,
 }
 
 /// By how much the clock must have gone back to have been set: less is noise.
@@ -38,27 +46,27 @@ pub struct Queue<W> {
     latest: Timestamp,
     /// What is not due yet, by instant.
     waiting: BTreeSet<(Timestamp, W)>,
-    /// What is due, by urgency, then by instant.
-    ready: BTreeSet<(Urgency, Timestamp, W)>,
+    /// What is due, by urgency and kind, then by instant: where a kind has no place left, all of it is
+    /// left out in one step. Kinds of which nothing is due are not in it.
+    ready: BTreeMap<(Urgency, &'static str), BTreeSet<(Timestamp, W)>>,
     /// Where each piece of work is in the two above.
     place: HashMap<W, (Urgency, Timestamp)>,
     /// What somebody is looking at: it is not handed out a second time meanwhile.
-    taken: HashSet<W>,
+    taken: Places<W>,
 }
 
-impl<W> Default for Queue<W> {
-    fn default() -> Self {
+impl<W: Clone + Ord + Hash + OfKind> Queue<W> {
+    /// Nothing, of which so much may be looked at at once.
+    pub fn new(limit: usize) -> Self {
         Self {
             latest: Timestamp::MIN,
             waiting: BTreeSet::new(),
-            ready: BTreeSet::new(),
+            ready: BTreeMap::new(),
             place: HashMap::new(),
-            taken: HashSet::new(),
+            taken: Places::new(limit),
         }
     }
-}
 
-impl<W: Clone + Ord + Hash> Queue<W> {
     /// Have `work` looked at, at `due` at the latest. What is queued already keeps the earlier
     /// instant and the greater urgency.
     pub fn push(&mut self, work: W, urgency: Urgency, due: Timestamp) {
@@ -70,7 +78,8 @@ impl<W: Clone + Ord + Hash> Queue<W> {
         self.waiting.insert((due, work));
     }
 
-    /// The most urgent piece of work that is due and that nobody is looking at.
+    /// The most urgent piece of work that is due, that nobody is looking at, and that there is a place
+    /// for.
     pub fn take(&mut self, now: Timestamp) -> Option<W> {
         self.notice(now);
         while let Some((due, _)) = self.waiting.first()
@@ -81,28 +90,51 @@ impl<W: Clone + Ord + Hash> Queue<W> {
                 .place
                 .get(&work)
                 .map_or(Urgency::Report, |place| place.0);
-            self.ready.insert((urgency, due, work));
+            let ready = self.ready.entry((urgency, work.kind())).or_default();
+            ready.insert((due, work));
         }
-        let next = self
-            .ready
-            .iter()
-            .find(|(_, _, work)| !self.taken.contains(work))
-            .cloned();
-        let (_, _, work) = next?;
+        let (urgency, work) = self.next()?;
         self.remove(&work);
-        self.taken.insert(work.clone());
+        self.taken.take(work.clone(), urgency);
         Some(work)
     }
 
-    /// Whoever took `work` is done with it.
+    /// What is to be taken next, however much is due: of each kind the first, after what is queued
+    /// again while somebody is looking at it.
+    fn next(&self) -> Option<(Urgency, W)> {
+        let mut next: Option<(Urgency, &(Timestamp, W))> = None;
+        for ((urgency, kind), due) in &self.ready {
+            if next.is_some_and(|(found, _)| found < *urgency) {
+                break;
+            }
+            if !self.taken.admits(kind, *urgency) {
+                continue;
+            }
+            let mut due = due.iter();
+            let first = due.find(|(_, work)| !self.taken.holds(work));
+            let first = first.map(|first| (*urgency, first));
+            next = match (next, first) {
+                (Some(one), Some(other)) => Some(one.min(other)),
+                (one, other) => one.or(other),
+            };
+        }
+        next.map(|(urgency, (_, work))| (urgency, work.clone()))
+    }
+
+    /// The look at `work` has ended.
     pub fn done(&mut self, work: &W) {
-        self.taken.remove(work);
+        self.taken.leave(work);
+    }
+
+    /// The look at `work` takes longer than most do: others may begin meanwhile.
+    pub fn slow(&mut self, work: &W) {
+        self.taken.slow(work);
     }
 
     /// `work` is gone: nobody is to look at it any more. Returns false where somebody does just
     /// now; then it is looked at once more after that, at `now`.
     pub fn forget(&mut self, work: &W, now: Timestamp) -> bool {
-        if self.taken.contains(work) {
+        if self.taken.holds(work) {
             self.push(work.clone(), Urgency::Report, now);
             return false;
         }
@@ -117,7 +149,13 @@ impl<W: Clone + Ord + Hash> Queue<W> {
 
     /// How many pieces of work are due.
     pub fn backlog(&self) -> usize {
-        self.ready.len()
+        self.ready.values().map(BTreeSet::len).sum()
+    }
+
+    /// Whether more is due than is looked at just now. What waits for something that hangs does not
+    /// count.
+    pub fn busy(&self) -> bool {
+        !self.ready.is_empty() && self.taken.quick() > 0
     }
 
     /// Whether somebody is looking at something.
@@ -142,8 +180,14 @@ impl<W: Clone + Ord + Hash> Queue<W> {
 
     fn remove(&mut self, work: &W) -> Option<(Urgency, Timestamp)> {
         let (urgency, due) = self.place.remove(work)?;
-        self.waiting.remove(&(due, work.clone()));
-        self.ready.remove(&(urgency, due, work.clone()));
+        let (entry, kind) = ((due, work.clone()), work.kind());
+        self.waiting.remove(&entry);
+        if let Some(ready) = self.ready.get_mut(&(urgency, kind)) {
+            ready.remove(&entry);
+            if ready.is_empty() {
+                self.ready.remove(&(urgency, kind));
+            }
+        }
         Some((urgency, due))
     }
 }
@@ -154,16 +198,15 @@ pub struct Shared<W> {
     changed: Notify,
 }
 
-impl<W> Default for Shared<W> {
-    fn default() -> Self {
+impl<W: Clone + Ord + Hash + OfKind> Shared<W> {
+    /// See [`Queue::new`].
+    pub fn new(limit: usize) -> Self {
         Self {
-            queue: Mutex::default(),
+            queue: Mutex::new(Queue::new(limit)),
             changed: Notify::new(),
         }
     }
-}
 
-impl<W: Clone + Ord + Hash> Shared<W> {
     /// See [`Queue::push`].
     pub fn push(&self, work: W, urgency: Urgency, due: Timestamp) {
         self.lock().push(work, urgency, due);
@@ -181,6 +224,17 @@ impl<W: Clone + Ord + Hash> Shared<W> {
     pub fn done(&self, work: &W) {
         self.lock().done(work);
         self.changed.notify_one();
+    }
+
+    /// See [`Queue::slow`].
+    pub fn slow(&self, work: &W) {
+        self.lock().slow(work);
+        self.changed.notify_one();
+    }
+
+    /// See [`Queue::busy`].
+    pub fn busy(&self) -> bool {
+        self.lock().busy()
     }
 
     /// See [`Queue::backlog`].
@@ -223,102 +277,4 @@ impl<W: Clone + Ord + Hash> Shared<W> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn at(second: i64) -> Timestamp {
-        Timestamp::from_second(second).unwrap()
-    }
-
-    #[test]
-    fn people_come_first_then_what_goes_out_then_gates_then_reports() {
-        let mut queue = Queue::default();
-        queue.push("delivery", Urgency::Delivery, at(3));
-        queue.push("report", Urgency::Report, at(1));
-        queue.push("gate", Urgency::Gate, at(2));
-        queue.push("person", Urgency::Person, at(3));
-        let order: Vec<_> = std::iter::from_fn(|| queue.take(at(3))).collect();
-        assert_eq!(order, ["person", "delivery", "gate", "report"]);
-    }
-
-    #[test]
-    fn nothing_is_looked_at_twice_at_once_nor_forgotten() {
-        let mut queue = Queue::default();
-        queue.push("gate", Urgency::Gate, at(1));
-        assert!(!queue.looking());
-        assert_eq!(queue.take(at(1)), Some("gate"));
-        assert!(queue.looking());
-        queue.push("gate", Urgency::Gate, at(1));
-        assert_eq!(queue.take(at(1)), None);
-        queue.done(&"gate");
-        assert!(!queue.looking());
-        assert_eq!(queue.take(at(1)), Some("gate"));
-    }
-
-    #[test]
-    fn what_is_gone_is_forgotten_unless_somebody_looks_at_it() {
-        let mut queue = Queue::default();
-        queue.push("gate", Urgency::Gate, at(10));
-        assert!(queue.forget(&"gate", at(1)));
-        assert_eq!((queue.take(at(20)), queue.next_due()), (None, None));
-        queue.push("gate", Urgency::Gate, at(1));
-        assert_eq!(queue.take(at(20)), Some("gate"));
-        assert!(!queue.forget(&"gate", at(20)));
-        queue.done(&"gate");
-        assert_eq!(queue.take(at(20)), Some("gate"));
-    }
-
-    #[test]
-    fn what_is_due_later_waits() {
-        let mut queue = Queue::default();
-        queue.push("gate", Urgency::Gate, at(10));
-        assert_eq!((queue.take(at(9)), queue.next_due()), (None, Some(at(10))));
-        queue.push("gate", Urgency::Report, at(5));
-        assert_eq!(queue.next_due(), Some(at(5)));
-        assert_eq!(queue.take(at(5)), Some("gate"));
-        assert_eq!((queue.take(at(20)), queue.next_due()), (None, None));
-    }
-
-    #[test]
-    fn a_clock_that_was_set_back_makes_everything_due() {
-        let mut queue = Queue::default();
-        assert_eq!(queue.take(at(100)), None);
-        queue.push("gate", Urgency::Gate, at(200));
-        assert_eq!(queue.take(at(99)), None);
-        assert_eq!(queue.take(at(50)), Some("gate"));
-        queue.done(&"gate");
-        queue.push("gate", Urgency::Gate, at(70));
-        assert_eq!((queue.take(at(50)), queue.next_due()), (None, Some(at(70))));
-    }
-
-    proptest! {
-        /// Against the obvious structure: a list that is searched.
-        #[test]
-        fn it_hands_out_the_most_urgent_that_is_due(
-            pushes in prop::collection::vec((0u8..8, 0u8..4, 0i64..20), 0..40),
-            now in 0i64..20,
-        ) {
-            let levels = [Urgency::Person, Urgency::Delivery, Urgency::Gate, Urgency::Report];
-            let urgency = |n| levels[usize::from(n)];
-            let mut queue = Queue::default();
-            let mut model: BTreeMap<u8, (Urgency, i64)> = BTreeMap::new();
-            for (work, urgent, due) in pushes {
-                queue.push(work, urgency(urgent), at(due));
-                let place = model.entry(work).or_insert((urgency(urgent), due));
-                *place = (place.0.min(urgency(urgent)), place.1.min(due));
-            }
-            let mut expected: Vec<_> = model
-                .iter()
-                .filter(|(_, (_, due))| *due <= now)
-                .map(|(work, (urgency, due))| (*urgency, *due, *work))
-                .collect();
-            expected.sort_unstable();
-            let taken: Vec<u8> = std::iter::from_fn(|| queue.take(at(now))).collect();
-            prop_assert_eq!(taken, expected.into_iter().map(|place| place.2).collect::<Vec<_>>());
-        }
-    }
-}
+mod tests;

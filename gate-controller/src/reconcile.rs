@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 
 use crate::artifacts::Store;
@@ -28,6 +28,9 @@ pub mod gated_source;
 pub mod gatekeeper;
 mod patch;
 mod status;
+
+/// When is looked again at what waits for the watches to be heard of.
+const SOON: SignedDuration = SignedDuration::from_secs(5);
 
 /// What every look needs.
 pub struct Context {
@@ -58,6 +61,14 @@ pub struct Context {
 }
 
 impl Context {
+    /// The outcome of a look while too little is heard of a watch, and statuses do not tell of that yet.
+    /// Those who ask are told at once. But what is decided now is written only if the silence lasts:
+    /// otherwise it would all be taken back after it, and what has gone out be held for a moment.
+    fn waits(&self, at: Timestamp) -> Option<Outcome> {
+        let waits = self.world.silence().is_some() && !self.world.tells_silence();
+        waits.then(|| Outcome::Wake(at.checked_add(SOON).ok()))
+    }
+
     /// Where it is told what objects are.
     fn telling(&self) -> Telling<'_> {
         Telling {
@@ -85,7 +96,7 @@ pub enum Outcome {
     Unfinished {
         /// What was refused.
         error: Box<kube::Error>,
-        /// When to look again besides.
+        /// When to look again, too.
         wake: Option<Timestamp>,
     },
     /// The object is gone.
@@ -196,8 +207,68 @@ impl Ahead {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
+    use http::Method;
+    use serde_json::{Value, json};
+
     use super::*;
+    use crate::cache::Seen;
+    use crate::clock::{Jumps, SetClock};
     use crate::key::ObjectKey;
+
+    fn object<K: serde::de::DeserializeOwned>(kind: &str, spec: &Value) -> Option<Seen<K>> {
+        let object = json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": kind, "spec": spec,
+            "metadata": { "namespace": "apps", "name": "app", "resourceVersion": "5" },
+        });
+        Some(Seen::Object(Arc::new(
+            serde_json::from_value(object).unwrap(),
+        )))
+    }
+
+    /// Otherwise what is open would be held, and what is suspended by a held source be suspended.
+    #[tokio::test]
+    async fn nothing_is_written_in_a_silence_before_it_has_lasted() {
+        let at: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
+        let clock = Arc::new(SetClock::new(at));
+        let jumps = Arc::new(Jumps::new(clock.clone()));
+        let seen = Arc::<Mutex<Vec<Method>>>::default();
+        let client = gated_source::tests::api("5", &seen);
+        let world = gated_source::tests::world().with_jumps(jumps);
+        let context = gated_source::tests::context(client, world, clock.clone());
+        let key = ObjectKey {
+            namespace: "apps".into(),
+            name: "app".into(),
+        };
+        let world = &context.world;
+        let gates = json!({ "refs": [{ "name": "production" }] });
+        world.gates.hold(&key, object("Gate", &json!({})));
+        let keeper = object("Gatekeeper", &json!({ "gates": gates }));
+        world.gatekeepers.hold(&key, keeper);
+        let source = json!({ "kind": "GitRepository", "name": "upstream" });
+        let source = json!({ "sourceRef": source, "gates": gates });
+        world
+            .gated_sources
+            .hold(&key, object("GatedSource", &source));
+
+        let now = at + SignedDuration::from_secs(3600);
+        clock.step(now);
+        assert!(world.silence().is_some());
+        for work in [Work::Gate, Work::Gatekeeper, Work::GatedSource] {
+            let work = work(key.clone());
+            let outcome = look(&context, &work).await.unwrap();
+            let Outcome::Wake(Some(again)) = outcome else {
+                panic!("{work}: {outcome:?}");
+            };
+            assert_eq!(again, now + SOON, "{work}");
+        }
+        assert_eq!(*seen.lock().unwrap(), Vec::<Method>::new());
+        // It lasts: statuses tell of it.
+        world.tell_silence(true);
+        let _ = look(&context, &Work::Gatekeeper(key)).await;
+        assert!(!seen.lock().unwrap().is_empty());
+    }
 
     #[test]
     fn what_was_written_is_remembered_until_the_caches_have_it() {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 use ipnet::IpNet;
+use sluice_gatekeepers::egress;
 
 use crate::audit::Destination;
 
@@ -62,6 +63,11 @@ pub struct Settings {
     #[arg(long, value_name = "FOLDER")]
     pub storage_path: Option<PathBuf>,
 
+    /// How much of them the gated sources of one namespace may have, such as 500Mi or 2Gi. What would
+    /// be more is not stored, and does not go out. 0 for any amount.
+    #[arg(long, default_value = "2Gi", value_name = "SIZE", value_parser = size)]
+    pub storage_namespace_quota: u64,
+
     /// Where artifacts are served, while this replica leads.
     #[arg(long, default_value = ":9790", value_name = "ADDRESS")]
     pub storage_addr: Address,
@@ -89,8 +95,9 @@ pub struct Settings {
     #[arg(long, default_value = "", value_name = "URL")]
     pub events_addr: EventsAddress,
 
-    /// How many objects are looked at, and written, at once. The API server writes no faster for
-    /// more, and each write takes longer.
+    /// How many objects are looked at, and written, at once, and a quarter more where people wait. The
+    /// API server writes no faster for more, and each write takes longer. Objects of one kind whose
+    /// writes hang keep no other kind waiting.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub concurrent: u16,
 
@@ -111,7 +118,8 @@ pub struct Settings {
     #[arg(long, value_name = "SELECTOR")]
     pub watch_label_selector: Option<String>,
 
-    /// Refuse gates that name gatekeepers in another namespace.
+    /// Refuse gatekeepers and gates that are named from another namespace: they count as closed, and
+    /// their messages are not shown there. Gates that a GatePolicy names count all the same.
     #[arg(long, default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub no_cross_namespace_refs: bool,
 
@@ -143,6 +151,12 @@ pub struct Settings {
     /// refused by default (loopback, link-local, the API server's own). May be given several times.
     #[arg(long, value_name = "CIDR")]
     pub egress_allow: Vec<IpNet>,
+
+    /// All that may be asked for evidence and for artifacts: a host such as
+    /// `prometheus.monitoring.svc`, a host and all below it such as `*.example.com`, or a network. May
+    /// be given several times. Without any, whatever is not refused.
+    #[arg(long, value_name = "HOST|CIDR")]
+    pub egress_only: Vec<egress::Destination>,
 
     /// Let forces, approvals and reports count although no admission policy makes sure who they are
     /// by.
@@ -251,6 +265,18 @@ impl std::str::FromStr for EventsAddress {
     }
 }
 
+/// So many bytes, as Kubernetes writes them.
+fn size(text: &str) -> Result<u64, String> {
+    let units = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40)];
+    let unit = units
+        .iter()
+        .find_map(|(unit, power)| Some((text.strip_suffix(unit)?, *power)));
+    let (number, power) = unit.unwrap_or((text, 0));
+    let number = number.parse::<u64>().ok();
+    let bytes = number.and_then(|number| number.checked_mul(1 << power));
+    bytes.ok_or_else(|| format!("`{text}` is not a size; write one such as 500Mi or 2Gi"))
+}
+
 fn duration(text: &str) -> Result<Duration, String> {
     let length = sluice_core::duration::parse(&text.into())
         .map_err(|problem| format!("{problem}; {}", sluice_core::duration::REMEDY))?;
@@ -271,6 +297,8 @@ mod tests {
             "--enable-leader-election",
             "--min-retry-delay=1s",
             "--egress-allow=127.0.0.0/8",
+            "--egress-only=*.example.com",
+            "--egress-only=10.0.0.0/8",
         ])
         .unwrap();
         assert_eq!(
@@ -281,6 +309,9 @@ mod tests {
         assert!(!settings.watch_all_namespaces && settings.enable_leader_election);
         assert_eq!(settings.min_retry_delay, Duration::from_secs(1));
         assert_eq!(settings.egress_allow.len(), 1);
+        assert_eq!(settings.egress_only.len(), 2);
+        let refused = ["gate-controller", "--egress-only=https://example.com"];
+        assert!(Settings::try_parse_from(refused).is_err());
     }
 
     #[test]
@@ -317,6 +348,14 @@ mod tests {
             settings.storage_adv_addr.as_deref(),
             Some("artifacts.apps.svc:8080")
         );
+        let quota = |flag: &str| parse(&[flag]).map(|settings| settings.storage_namespace_quota);
+        assert_eq!(parse(&[]).unwrap().storage_namespace_quota, 2 << 30);
+        assert_eq!(quota("--storage-namespace-quota=500Mi"), Ok(500 << 20));
+        assert_eq!(quota("--storage-namespace-quota=0"), Ok(0));
+        for no_size in ["1GB", "Gi", "-1", "1.5Gi", "99999999999Ti"] {
+            let refused = quota(&format!("--storage-namespace-quota={no_size}")).unwrap_err();
+            assert!(refused.contains("such as 500Mi or 2Gi"), "{refused}");
+        }
         for no_host in [
             "http://artifacts",
             "artifacts/path",

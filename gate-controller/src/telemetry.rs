@@ -21,10 +21,16 @@ pub fn start(settings: &Settings) {
         LogLevel::Debug | LogLevel::Info => LevelFilter::WARN,
         LogLevel::Error => LevelFilter::ERROR,
     };
+    let requests = match settings.log_level {
+        LogLevel::Trace => LevelFilter::TRACE,
+        LogLevel::Debug | LogLevel::Info | LogLevel::Error => LevelFilter::OFF,
+    };
     let filter = tracing_subscriber::filter::Targets::new()
         .with_default(libraries)
         // It complains of each try; what it says is told by whoever watches, with what to do.
         .with_target("kube_runtime::watcher", libraries.min(LevelFilter::ERROR))
+        // It tells of each request that fails, which whoever made it tells with what to do.
+        .with_target("kube_client::client::builder", requests)
         .with_target("gate_controller", level)
         .with_target("sluice_gatekeepers", level)
         .with_target("decision", level)

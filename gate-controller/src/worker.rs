@@ -1,13 +1,18 @@
 //! Workers: they take what is due, look at it, and say when to look again.
+//!
+//! Each look is a task of its own. How many there are at once, and of what kind, is for the queue to
+//! say; a look that takes longer than most is told there, so that others may begin.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use jiff::SignedDuration;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::failure;
@@ -17,8 +22,19 @@ use crate::metrics::KindLabels;
 use crate::queue::{Shared, Urgency};
 use crate::reconcile::{self, Context, Outcome};
 
+mod bounded;
+
+use bounded::bounded;
+
 /// How long one look may take: longer than any request should.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long a look may go on after a shutdown: with the time to give the Lease back and to write what
+/// the audit log lacks, less than the 30 seconds that Kubernetes gives a pod to end.
+const LAST_LOOK: Duration = Duration::from_secs(10);
+
+/// What takes longer than this waits for something that is slow, or does not answer.
+const SLOW: Duration = Duration::from_secs(1);
 
 /// The longest delay after failures that pass by themselves: what fell due while the API server
 /// was away is written soon after it is back.
@@ -54,7 +70,31 @@ pub(crate) struct Workers {
     pub(crate) context: Context,
     pub(crate) queue: Arc<Shared<Work>>,
     pub(crate) retry: Retry,
-    pub(crate) failures: Mutex<HashMap<Work, u32>>,
+    pub(crate) failures: Arc<Failures>,
+}
+
+/// How many looks at each object came to nothing, in a row.
+#[derive(Default)]
+pub(crate) struct Failures(Mutex<HashMap<Work, u32>>);
+
+impl Failures {
+    /// Counts another one. Returns how many there were.
+    fn count(&self, work: &Work) -> u32 {
+        let mut all = self.lock();
+        let failures = all.entry(work.clone()).or_default();
+        *failures = failures.saturating_add(1);
+        *failures
+    }
+
+    /// A look came to something, or the object is gone: another one of its name begins with none.
+    pub(crate) fn forget(&self, work: &Work) {
+        self.lock().remove(work);
+    }
+
+    /// A panic while it was locked leaves it whole.
+    fn lock(&self) -> MutexGuard<'_, HashMap<Work, u32>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What follows when the API server refuses a request of a look.
@@ -93,100 +133,123 @@ enum Failure {
     Panicked,
 }
 
-/// Has so many work until `shutdown`.
+/// How a look has ended.
+struct Looked {
+    outcome: Result<Outcome, Failure>,
+    took: Duration,
+}
+
+/// Works until `shutdown`, while this replica leads.
 pub(crate) async fn work(
     workers: Arc<Workers>,
-    concurrent: u16,
-    leadership: Leadership,
+    mut leadership: Leadership,
     shutdown: CancellationToken,
 ) {
-    let mut all = JoinSet::new();
-    for _ in 0..concurrent {
-        all.spawn(Arc::clone(&workers).work(leadership.clone(), shutdown.clone()));
+    let mut looks = JoinSet::new();
+    loop {
+        let next = async {
+            leadership.led().await;
+            workers.queue.next(workers.context.clock.as_ref()).await
+        };
+        let work = tokio::select! {
+            biased;
+            () = shutdown.cancelled() => break,
+            Some(ended) = looks.join_next() => {
+                pass_on_panic(ended);
+                continue;
+            }
+            work = next => work,
+        };
+        let (workers, lead) = (Arc::clone(&workers), leadership.clone());
+        let shutdown = shutdown.clone();
+        looks.spawn(async move { workers.work(&work, lead, &shutdown).await });
     }
-    while all.join_next().await.is_some() {}
+    while let Some(ended) = looks.join_next().await {
+        pass_on_panic(ended);
+    }
+}
+
+/// Those who wait for the workers are told. Other looks would go on, but perhaps with what the panic has
+/// left half done.
+fn pass_on_panic(ended: Result<(), JoinError>) {
+    if let Err(error) = ended
+        && let Ok(panic) = error.try_into_panic()
+    {
+        std::panic::resume_unwind(panic);
+    }
 }
 
 impl Workers {
-    /// Works until `shutdown`, while this replica leads.
-    pub(crate) async fn work(
-        self: Arc<Self>,
-        mut leadership: Leadership,
-        shutdown: CancellationToken,
-    ) {
-        loop {
-            let next = async {
-                leadership.led().await;
-                self.queue.next(self.context.clock.as_ref()).await
-            };
-            let work = tokio::select! {
-                biased;
-                () = shutdown.cancelled() => return,
-                work = next => work,
-            };
-            match leadership.left() {
-                Some(left) => self.look(&work, left.min(PATIENCE)).await,
-                None => self.again(&work, self.context.clock.now()),
-            }
-            self.queue.done(&work);
+    /// Looks at what was taken from the queue, while this replica leads.
+    async fn work(&self, work: &Work, mut lead: Leadership, shutdown: &CancellationToken) {
+        let asked = lead.clone();
+        let may = || asked.left().is_some();
+        match bounded(self.look(work), may, lead.lost(), shutdown, LAST_LOOK).await {
+            Some(looked) => self.conclude(work, looked),
+            None => self.again(work, self.context.clock.now()),
         }
+        self.queue.done(work);
     }
 
-    /// Looks, for so long at most: what a leader has begun must not outlive its leadership.
-    async fn look(&self, work: &Work, patience: Duration) {
+    async fn look(&self, work: &Work) -> Looked {
         let began = Instant::now();
         let look = AssertUnwindSafe(reconcile::look(&self.context, work)).catch_unwind();
-        let outcome = match tokio::time::timeout(patience, look).await {
+        let mut look = pin!(timeout(PATIENCE, look));
+        let ended = match timeout(SLOW, look.as_mut()).await {
+            Ok(ended) => ended,
+            Err(_) => {
+                self.queue.slow(work);
+                look.await
+            }
+        };
+        let outcome = match ended {
             Ok(Ok(Ok(outcome))) => Ok(outcome),
             Ok(Ok(Err(error))) => Err(Failure::Refused(error)),
             Ok(Err(_)) => Err(Failure::Panicked),
-            Err(_) => Err(Failure::Silent(patience)),
+            Err(_) => Err(Failure::Silent(PATIENCE)),
         };
+        let took = began.elapsed();
+        Looked { outcome, took }
+    }
+
+    fn conclude(&self, work: &Work, Looked { outcome, took }: Looked) {
         match outcome {
-            Ok(outcome) => self.came_to(work, outcome, began.elapsed()),
+            Ok(outcome) => self.came_to(work, outcome, took),
             Err(Failure::Refused(error)) => match Refusal::of(work, &error) {
-                Refusal::Gone => self.forgive(work),
+                Refusal::Gone => self.failures.forget(work),
                 Refusal::Overtaken => self.overtaken(work, &error),
-                Refusal::Failed => self.failed(work, &Failure::Refused(error)),
+                Refusal::Failed => self.failed(work, &Failure::Refused(error), took),
             },
-            Err(failure) => self.failed(work, &failure),
+            Err(failure) => self.failed(work, &failure, took),
         }
     }
 
     /// Looks again, each time later: a watch that is late for thousands must not have all of them
     /// write as fast as they can.
     fn overtaken(&self, work: &Work, error: &kube::Error) {
-        let times = self.again_and_again(work);
+        let times = self.failures.count(work);
         let delay = self.retry.delay(times, true);
         match times {
             ..OVERTAKEN => tracing::debug!(%work, %error, "overtaken"),
             _ => tracing::warn!(%work, %error, times, "overtaken again; next try in {delay:?}"),
         }
-        self.after(work, delay);
-    }
-
-    /// Counts a look that came to nothing. Returns how many did in a row.
-    fn again_and_again(&self, work: &Work) -> u32 {
-        let mut all = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let failures = all.entry(work.clone()).or_default();
-        *failures = failures.saturating_add(1);
-        *failures
+        self.after(work, delay, urgency(work));
     }
 
     fn came_to(&self, work: &Work, outcome: Outcome, took: Duration) {
         let reconciles = &self.context.counters.reconciles;
         let wake = match outcome {
             Outcome::Wake(at) => {
-                self.forgive(work);
+                self.failures.forget(work);
                 reconciles.observe(work, took.as_secs_f64());
                 at
             }
             Outcome::Unfinished { error, wake } => {
-                self.failed(work, &Failure::Refused(*error));
+                self.failed(work, &Failure::Refused(*error), took);
                 wake
             }
             Outcome::Gone | Outcome::NotOurs => {
-                self.forgive(work);
+                self.failures.forget(work);
                 reconciles.forget(work);
                 None
             }
@@ -196,8 +259,8 @@ impl Workers {
         }
     }
 
-    fn failed(&self, work: &Work, failure: &Failure) {
-        let failures = self.again_and_again(work);
+    fn failed(&self, work: &Work, failure: &Failure, took: Duration) {
+        let failures = self.failures.count(work);
         let kind = work.kind();
         self.context
             .counters
@@ -227,20 +290,19 @@ impl Workers {
             failures,
             "{why}; next try in {delay:?}"
         );
-        self.after(work, delay);
+        let urgency = if took < SLOW {
+            urgency(work)
+        } else {
+            Urgency::Hung
+        };
+        self.after(work, delay, urgency);
     }
 
-    fn after(&self, work: &Work, delay: Duration) {
+    fn after(&self, work: &Work, delay: Duration, urgency: Urgency) {
         let delay = SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
         let now = self.context.clock.now();
-        self.again(work, now.saturating_add(delay).unwrap_or(now));
-    }
-
-    fn forgive(&self, work: &Work) {
-        self.failures
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(work);
+        let due = now.saturating_add(delay).unwrap_or(now);
+        self.queue.push(work.clone(), urgency, due);
     }
 
     fn again(&self, work: &Work, at: jiff::Timestamp) {
@@ -292,6 +354,22 @@ mod tests {
         assert_eq!(Refusal::of(&Work::Gate(key.clone()), &error), of_gate);
         let work = Work::GatedSource(key);
         assert_eq!(Refusal::of(&work, &error), of_gated_source);
+    }
+
+    #[test]
+    fn failures_are_counted_in_a_row_and_forgotten_with_the_object() {
+        let failures = Failures::default();
+        let of = |name: &str| {
+            Work::Gate(ObjectKey {
+                namespace: "apps".into(),
+                name: name.into(),
+            })
+        };
+        assert_eq!([1, 2].map(|_| failures.count(&of("app"))), [1, 2]);
+        failures.forget(&of("another"));
+        assert_eq!(failures.count(&of("app")), 3);
+        failures.forget(&of("app"));
+        assert_eq!(failures.count(&of("app")), 1);
     }
 
     #[test]

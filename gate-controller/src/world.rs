@@ -5,14 +5,14 @@
 //! writing of statuses takes.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use hashbrown::HashMap;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
-use sluice_core::clock::{Now, Trust};
+use sluice_core::clock::Trust;
 use sluice_core::gate::nested::{self, Named, Sources};
 use sluice_core::gate::{self, Answer, Identity, View};
 use sluice_core::gatekeeper::{Evidence, Keeper, Votes};
@@ -21,13 +21,16 @@ use sluice_crds::gatekeeper::Kind;
 use sluice_crds::{Approval, Gate, GatePolicy, GateReference, GatedSource, Gatekeeper};
 
 use crate::cache::{Cache, Change, Seen};
+use crate::clock::Jumps;
 use crate::evidence::EvidenceStore;
+use crate::identity::Policies;
 use crate::key::{KeyRef, ObjectKey, Work};
 
 mod ballots;
 mod decide;
 mod flux;
 mod gated_sources;
+mod standing;
 #[cfg(test)]
 mod tests;
 mod users;
@@ -54,6 +57,8 @@ pub struct World {
     pub flux: Flux,
     /// All namespaces, of which policies select some by their labels.
     pub namespaces: Cache<PartialObjectMeta<Namespace>>,
+    /// The admission policies that make sure of identities.
+    pub verifiers: Policies,
     /// What was observed for gatekeepers.
     pub evidence: Arc<EvidenceStore>,
     ballots: Ballots,
@@ -67,9 +72,19 @@ pub struct World {
     /// What matters to which gated sources.
     interests: Mutex<Users<ObjectKey, Interest>>,
     standing: RwLock<Standing>,
+    /// What the clock does that tells the instants of decisions. None: it is set by hand.
+    jumps: Option<Arc<Jumps>>,
+    /// How often the clock had jumped when it was compared last.
+    compared: AtomicU64,
     /// Whether the standing has been found out.
     known: AtomicBool,
+    /// Whether statuses tell of watches that are not heard of.
+    tells_silence: AtomicBool,
+    /// Whether forces count whatever makes sure of identities.
+    trusts_all: bool,
     cross_namespace: bool,
+    /// The only namespace that is watched. None: all are.
+    only: Option<Arc<str>>,
 }
 
 /// How far the clock and the authors of annotations can be relied on.
@@ -92,6 +107,7 @@ impl World {
             gated_sources: Cache::default(),
             flux: Flux::default(),
             namespaces: Cache::default(),
+            verifiers: Policies::default(),
             evidence: Arc::default(),
             ballots: Ballots::default(),
             keepers: RwLock::default(),
@@ -100,56 +116,14 @@ impl World {
             policing: Mutex::default(),
             interests: Mutex::default(),
             standing: RwLock::new(standing),
+            jumps: None,
+            compared: AtomicU64::new(0),
             known: AtomicBool::new(false),
+            tells_silence: AtomicBool::new(false),
+            trusts_all: standing.identity == Identity::Trusted,
             cross_namespace,
+            only: None,
         }
-    }
-
-    /// How far the clock and the authors of annotations can be relied on.
-    pub fn standing(&self) -> Standing {
-        *read(&self.standing)
-    }
-
-    /// Changes that. Says whether it was anything else before.
-    pub fn stand(&self, change: impl FnOnce(&mut Standing)) -> bool {
-        let mut standing = write(&self.standing);
-        let before = *standing;
-        change(&mut standing);
-        before != *standing
-    }
-
-    /// The present instant, as far as the clock that tells it can be relied on.
-    pub fn now(&self, at: Timestamp) -> Now {
-        Now {
-            at,
-            trust: self.standing().trust,
-        }
-    }
-
-    /// Whether all is listed that gates are decided from: before that none is.
-    pub fn is_synced(&self) -> bool {
-        self.gates.is_synced() && self.gatekeepers.is_synced() && self.approvals.is_synced()
-    }
-
-    /// Whether those who ask can be answered: everything is listed, gate policies and namespaces
-    /// too, the admission policies have been looked for, the clocks compared.
-    pub fn is_ready(&self) -> bool {
-        self.is_synced()
-            && self.policies.is_synced()
-            && self.namespaces.is_synced()
-            && self.known.load(Ordering::Relaxed)
-    }
-
-    /// From now on they can.
-    pub(crate) fn ready(&self) {
-        self.known.store(true, Ordering::Relaxed);
-    }
-
-    /// Waits for all to be listed that gates are decided from.
-    pub async fn synced(&self) {
-        self.gates.synced().await;
-        self.gatekeepers.synced().await;
-        self.approvals.synced().await;
     }
 
     /// Whether a gate is open at `at`, decided here and now.
@@ -317,7 +291,10 @@ impl World {
         name: &str,
     ) -> Named<Arc<K>> {
         let namespace = namespace.unwrap_or(from);
-        if namespace != from && !self.cross_namespace {
+        let is_elsewhere = |only: &Arc<str>| **only != *namespace;
+        if namespace != from && !self.cross_namespace
+            || self.only.as_ref().is_some_and(is_elsewhere)
+        {
             return Named::Forbidden;
         }
         match cache.get(KeyRef { namespace, name }) {
@@ -347,6 +324,10 @@ impl Sources for World {
 
     fn identity(&self, _: &Gate) -> Identity {
         self.standing().identity
+    }
+
+    fn unwatched(&self) -> Option<Arc<str>> {
+        self.silence().map(Arc::from)
     }
 }
 

@@ -1,33 +1,35 @@
 //! ConfigMaps that evidence is read from, each watched by name.
 //!
 //! What comes in: the keys that somebody asks for. What goes out: the maps as the API server last
-//! told them, and the keys of those that changed. A watch starts on first use, is shared by all
-//! who use its map, and ends a while after the last of them has gone: what nobody names is never
-//! read, and a cluster full of ConfigMaps costs nothing.
+//! told them, and the keys of those that changed. Where nothing was heard for five minutes, what was
+//! told counts no more. A watch starts on first use, is shared by all who use its map, and ends a
+//! while after the last of them has gone: what nobody names is never read, and a cluster full of
+//! ConfigMaps costs nothing.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 use tokio::sync::{broadcast, watch};
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use crate::is_object_name;
 
 mod entry;
+mod follow;
+
+use follow::Follower;
 
 /// How long a watch outlives its last user, so that an edited spec does not cost a new one.
 pub const KEPT: SignedDuration = SignedDuration::from_secs(60);
 /// How long to wait for the API server's first answer.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// How many changes may wait for whoever listens; who falls behind is told so, and looks at all.
+/// How many changes may wait for those who listen; one that falls behind is told so, and looks at all.
 const BACKLOG: usize = 1024;
 
 /// The namespace and name of a ConfigMap.
@@ -82,6 +84,10 @@ struct Inner {
     deadline: Duration,
     watches: Mutex<HashMap<ConfigMapKey, Watch>>,
     changes: broadcast::Sender<ConfigMapKey>,
+    /// Tells those who watch that everything is to be listed again.
+    again: watch::Sender<()>,
+    /// When the API server was known to be away last.
+    away: watch::Sender<Option<Instant>>,
 }
 
 struct Watch {
@@ -121,6 +127,8 @@ impl ConfigMaps {
             deadline,
             watches: Mutex::default(),
             changes,
+            again: watch::Sender::default(),
+            away: watch::Sender::default(),
         }))
     }
 
@@ -172,7 +180,7 @@ impl ConfigMaps {
                 watch.unused_since = None;
                 return true;
             }
-            // A clock that was set back starts the count anew.
+            // A clock that was set back starts the count again.
             let since = watch.unused_since.map_or(now, |since| since.min(now));
             watch.unused_since = Some(since);
             let end = since.saturating_add(KEPT).unwrap_or(Timestamp::MAX);
@@ -183,6 +191,19 @@ impl ConfigMaps {
             true
         });
         next
+    }
+
+    /// Has every map listed again, since nothing that was told before is to be relied on: the machine
+    /// slept. What was told counts for a moment, until the lists come.
+    pub fn list_again(&self) {
+        self.0.again.send_replace(());
+    }
+
+    /// The API server is away, for everybody and not only for these watches. What was told counts until
+    /// a moment after this was said last: those who decide take nothing from it meanwhile, and evidence that comes
+    /// and goes with each outage would be told twice.
+    pub fn away(&self) {
+        self.0.away.send_replace(Some(Instant::now()));
     }
 
     /// How many maps are watched.
@@ -200,9 +221,15 @@ impl ConfigMaps {
             return watch.sight.clone();
         }
         let (tell, sight) = watch::channel(Sight::Nothing(None));
-        let api = Api::namespaced(self.0.client.clone(), &key.namespace);
-        let following = follow(api, key.clone(), tell, self.0.changes.clone());
-        let task = tokio::spawn(following).abort_handle();
+        let follower = Follower {
+            api: Api::namespaced(self.0.client.clone(), &key.namespace),
+            key: key.clone(),
+            tell,
+            changes: self.0.changes.clone(),
+            again: self.0.again.subscribe(),
+            away: self.0.away.subscribe(),
+        };
+        let task = tokio::spawn(follower.run()).abort_handle();
         watches.insert(
             key.clone(),
             Watch {
@@ -223,32 +250,11 @@ impl ConfigMaps {
     }
 }
 
-/// Keeps `tell` at what the API server says about one map.
-async fn follow(
-    api: Api<ConfigMap>,
-    key: ConfigMapKey,
-    tell: watch::Sender<Sight>,
-    changes: broadcast::Sender<ConfigMapKey>,
-) {
-    let mut events = pin!(watcher::watch_object(api, &key.name).default_backoff());
-    while let Some(event) = events.next().await {
-        let news = match event {
-            Ok(map) => Sight::Told(map.map(|map| Arc::new(stripped(map)))),
-            Err(error) if is_forbidden(&error) => Sight::Forbidden,
-            Err(error) => Sight::Nothing(Some(trouble(&error))),
-        };
-        if tell.send_if_modified(|sight| sight.take_in(news)) {
-            // Nobody listens: nobody waits.
-            let _ = changes.send(key.clone());
-        }
-    }
-}
-
 impl Sight {
     /// Takes in the news; returns whether they change anything.
     fn take_in(&mut self, news: Sight) -> bool {
         let changes = match (&*self, &news) {
-            // What was told stays true until the API server says otherwise, as for any cache.
+            // What was told stays true until the API server says otherwise, or too little is heard of it.
             (Sight::Told(_) | Sight::Forbidden, Sight::Nothing(_)) => return false,
             (Sight::Nothing(_), Sight::Nothing(_)) | (Sight::Forbidden, Sight::Forbidden) => false,
             (Sight::Told(Some(old)), Sight::Told(Some(new))) => {
@@ -259,38 +265,6 @@ impl Sight {
         };
         *self = news;
         changes
-    }
-}
-
-/// Without what nobody reads.
-fn stripped(mut map: ConfigMap) -> ConfigMap {
-    map.metadata.managed_fields = None;
-    map.metadata.annotations = None;
-    map
-}
-
-fn is_forbidden(error: &watcher::Error) -> bool {
-    match error {
-        watcher::Error::InitialListFailed(error)
-        | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => {
-            matches!(error, kube::Error::Api(status) if status.is_forbidden())
-        }
-        watcher::Error::WatchError(status) => status.is_forbidden(),
-        watcher::Error::NoResourceVersion => false,
-    }
-}
-
-/// What went wrong, in words that fit a status.
-fn trouble(error: &watcher::Error) -> String {
-    match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status))
-        | watcher::Error::WatchError(status) => {
-            format!("it answers with status {} {}", status.code, status.reason)
-        }
-        _ => "it cannot be reached".to_owned(),
     }
 }
 

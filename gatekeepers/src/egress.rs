@@ -5,9 +5,12 @@
 //!
 //! Addresses are https. Whose rule allows it may ask over http, but never with a secret.
 //!
-//! Whoever may write a Gatekeeper may name an address, and must not reach with the controller's
-//! hands what they cannot reach themselves: hence the [`address`] rules, checked on the addresses
-//! that are connected to, after the name was resolved. Redirects are not followed, and no proxy is
+//! Whoever may write a Gatekeeper may name an address, and the controller connects to it from where
+//! it stands: to private addresses too, because Prometheus is at one. So they learn of any server in
+//! its reach whether it answers, with which status, and what an expression says of the body. What is
+//! never connected to is in the [`address`] rules, checked on the addresses that are connected to,
+//! after the name was resolved; an operator who wants to name all that may be asked does so there
+//! ([`Rules::only`]), or by a NetworkPolicy. Redirects are not followed, and no proxy is
 //! taken from the environment: it would resolve names itself, behind the back of the rules.
 //! The authorities are Mozilla's, compiled in: an image without a single file works, and all
 //! replicas trust the same ones.
@@ -18,7 +21,9 @@ use std::time::Duration;
 use reqwest::Url;
 
 pub mod address;
+mod destination;
 mod download;
+mod endpoints;
 mod names;
 mod outcome;
 mod request;
@@ -30,16 +35,19 @@ mod trust;
 mod turns;
 
 pub use address::{Class, Rules};
+pub use destination::Destination;
 pub use download::{Bounds, Download};
+pub use endpoints::Endpoints;
 pub use names::{Names, SystemNames};
 pub use outcome::{EgressError, of as outcome};
-pub use request::{Credentials, Reply, Request, Schemes};
+pub use request::{Body, Credentials, Reply, Request, Schemes};
 pub use trust::config as tls;
 
 use names::Guard;
 use turns::Turns;
 
-/// What one request may take, and how many there may be.
+/// What one request may take, and how many there may be whose replies are read at once. Those whose
+/// bodies wait to be read are a third as many more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// From the first look-up of the name to the last byte of the body.
@@ -50,7 +58,9 @@ pub struct Limits {
     pub in_flight: usize,
     /// Slow requests at once.
     pub slow: usize,
-    /// Of each of both, requests at once to one host.
+    /// Of each of both, requests at once for one namespace.
+    pub per_namespace: usize,
+    /// Of those, requests at once to one host.
     pub per_host: usize,
 }
 
@@ -59,9 +69,24 @@ impl Default for Limits {
         Self {
             time: Duration::from_secs(10),
             body: 1 << 20,
-            in_flight: 64,
-            slow: 32,
+            // As many bodies may be in memory, and a third as many more.
+            in_flight: 18,
+            slow: 12,
+            per_namespace: 6,
             per_host: 4,
+        }
+    }
+}
+
+impl Limits {
+    /// For those whose bodies wait to be read.
+    fn of_waiting_bodies(self) -> Self {
+        Self {
+            in_flight: self.in_flight.div_ceil(3),
+            slow: self.slow.div_ceil(3),
+            per_namespace: self.per_namespace.div_ceil(3),
+            per_host: self.per_host.div_ceil(3),
+            ..self
         }
     }
 }
@@ -77,7 +102,10 @@ struct Inner {
     client: reqwest::Client,
     /// For http, where that is allowed.
     plain: reqwest::Client,
+    /// Of those whose replies are read at once.
     turns: Turns,
+    /// Of those whose bodies wait to be read.
+    waiting: Turns,
 }
 
 impl Egress {
@@ -89,12 +117,24 @@ impl Egress {
         Self::with(rules, Limits::default(), Arc::new(SystemNames))
     }
 
+    /// The same in a cluster, whose API server tells where it listens.
+    ///
+    /// # Errors
+    /// As [`Egress::new`].
+    pub fn within(rules: Rules, endpoints: Endpoints) -> Result<Self, EgressError> {
+        let (names, endpoints) = (Arc::new(SystemNames), Arc::new(endpoints));
+        Self::guarded(Guard::new(rules, names, Some(endpoints)), Limits::default())
+    }
+
     /// A way out with other limits and another look-up of names.
     ///
     /// # Errors
     /// As [`Egress::new`].
     pub fn with(rules: Rules, limits: Limits, names: Arc<dyn Names>) -> Result<Self, EgressError> {
-        let guard = Guard::new(rules, names);
+        Self::guarded(Guard::new(rules, names, None), limits)
+    }
+
+    fn guarded(guard: Guard, limits: Limits) -> Result<Self, EgressError> {
         let plain = client(&guard, None, Schemes::HttpToo)?;
         let client = client(&guard, None, Schemes::Https)?;
         Ok(Self(Arc::new(Inner {
@@ -103,21 +143,17 @@ impl Egress {
             client,
             plain,
             turns: Turns::new(limits),
+            waiting: Turns::new(limits.of_waiting_bodies()),
         })))
     }
 
-    /// The body of the reply to a GET of `url`. `authorities` are certificates in PEM, trusted
-    /// besides the public authorities.
+    /// The body of the reply to a request.
     ///
     /// # Errors
-    /// Anything but a reply with status 200, in time and not too long, from an https address that
-    /// the rules allow.
-    pub async fn get(&self, url: &str, authorities: Option<&[u8]>) -> Result<Vec<u8>, EgressError> {
-        let request = Request {
-            authorities,
-            ..Request::to(url)
-        };
-        let reply = self.ask(&request, |status| status == 200).await?;
+    /// Anything but a reply with status 200, in time and not too long, from an address that the
+    /// rules allow.
+    pub async fn get(&self, request: &Request<'_>) -> Result<Body, EgressError> {
+        let reply = self.ask(request, |status| status == 200).await?;
         match reply.status {
             200 => Ok(reply.body),
             status => Err(EgressError::Status(status)),
@@ -150,7 +186,17 @@ impl Egress {
             let fetched = tokio::time::timeout(time, self.fetch(asking, &url, &wants_body)).await;
             fetched.unwrap_or(Err(EgressError::TimedOut(time)))
         };
-        self.0.turns.take(&url, asking).await
+        let turns = match request.body_waits {
+            true => &self.0.waiting,
+            false => &self.0.turns,
+        };
+        let (fetched, turn) = turns.take(request.namespace, &url, asking).await;
+        let (status, bytes) = fetched.map_err(|error| match request.authorities {
+            Some(_) => error.with_authorities(),
+            None => error,
+        })?;
+        let body = Body::new(bytes, turn);
+        Ok(Reply { status, body })
     }
 
     async fn fetch(
@@ -158,7 +204,7 @@ impl Egress {
         asking: reqwest::RequestBuilder,
         url: &Url,
         wants_body: impl Fn(u16) -> bool,
-    ) -> Result<Reply, EgressError> {
+    ) -> Result<(u16, Vec<u8>), EgressError> {
         let most = self.0.limits.body;
         let outcome = |error: reqwest::Error| outcome::of(&error);
         self.check_literal(url).await?;
@@ -166,7 +212,7 @@ impl Egress {
         let status = response.status().as_u16();
         let mut body = Vec::new();
         if !wants_body(status) {
-            return Ok(Reply { status, body });
+            return Ok((status, body));
         }
         if response
             .content_length()
@@ -178,9 +224,10 @@ impl Egress {
             if body.len() + chunk.len() > most {
                 return Err(EgressError::TooLong(most));
             }
+            make_room(&mut body, chunk.len(), most);
             body.extend_from_slice(&chunk);
         }
-        Ok(Reply { status, body })
+        Ok((status, body))
     }
 
     /// A literal address is connected to without a look-up, and so without the guard.
@@ -190,6 +237,15 @@ impl Egress {
             Some(Ok(address)) => self.0.guard.check(address).await,
             Some(Err(_)) | None => Ok(()),
         }
+    }
+}
+
+/// Room for `more` bytes in a body of `most` at the end: by doubling it, and never beyond that.
+fn make_room(body: &mut Vec<u8>, more: usize, most: usize) {
+    let wanted = body.len() + more;
+    if body.capacity() < wanted {
+        let room = (2 * body.capacity()).min(most).max(wanted);
+        body.reserve_exact(room - body.len());
     }
 }
 

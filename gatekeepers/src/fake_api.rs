@@ -105,7 +105,7 @@ impl FakeApi {
 
     /// Creates or replaces a Secret with one key, whose value is given in base64.
     pub(crate) fn put_secret(&self, namespace: &str, name: &str, key: &str, base64: &str) {
-        self.put_secret_value(namespace, name, &json!({ key: base64 }));
+        self.put_secret_value((namespace, name), None, &json!({ key: base64 }));
     }
 
     /// Creates or replaces a Secret with these keys and their values.
@@ -114,13 +114,29 @@ impl FakeApi {
             .iter()
             .map(|(key, value)| (*key, ByteString(value.to_vec())))
             .collect();
-        self.put_secret_value(namespace, name, &json!(data));
+        self.put_secret_value((namespace, name), None, &json!(data));
     }
 
-    fn put_secret_value(&self, namespace: &str, name: &str, data: &Value) {
+    /// The same, which may be sent to these hosts.
+    pub(crate) fn put_secret_for(
+        &self,
+        hosts: &str,
+        (namespace, name): (&str, &str),
+        keys: &[(&str, &[u8])],
+    ) {
+        let data: BTreeMap<_, _> = keys
+            .iter()
+            .map(|(key, value)| (*key, ByteString(value.to_vec())))
+            .collect();
+        self.put_secret_value((namespace, name), Some(hosts), &json!(data));
+    }
+
+    fn put_secret_value(&self, (namespace, name): (&str, &str), hosts: Option<&str>, data: &Value) {
+        let hosts = hosts.map(|hosts| ("sluice.dev/allowed-hosts", hosts));
+        let annotations: BTreeMap<_, _> = hosts.into_iter().collect();
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret",
-            "metadata": { "namespace": namespace, "name": name },
+            "metadata": { "namespace": namespace, "name": name, "annotations": annotations },
             "data": data,
         });
         let key = (namespace.to_owned(), name.to_owned());

@@ -4,7 +4,7 @@
 //! as `sluice_core::http` judges it. The address is asked at its interval ([`crate::polling`]); its
 //! body is judged beside the threads that serve everybody else, few at once, and then dropped.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -13,17 +13,18 @@ use sluice_core::http::{self, Answer, Body, Observed, Rule};
 use sluice_core::polling::Polled;
 use sluice_crds::Gatekeeper;
 use sluice_crds::gatekeeper::{self as api, HttpStatus};
-use tokio::sync::Semaphore;
 
 use crate::egress::{Reply, Request, Schemes};
+use crate::places::Places;
 use crate::polling::{self, Beat, Keys, Miss, persist};
 use crate::{Clients, namespace};
 
 #[cfg(test)]
 mod tests;
 
-/// How many bodies are judged at once: each may take a core for a part of a second.
-static JUDGES: Semaphore = Semaphore::const_new(2);
+/// How many bodies are judged at once, and how many of them for one namespace: each may take a core
+/// for a part of a second, and 48 MiB. Namespaces take turns.
+static JUDGES: LazyLock<Places> = LazyLock::new(|| Places::new(1, 1));
 
 /// What was seen of an address.
 pub(crate) type Seen = polling::Seen<api::Http, Rule, Observed>;
@@ -51,7 +52,7 @@ pub(crate) async fn observe(
     let (namespace, name) = (namespace(object), object.name_any());
     let asking = || ask(spec, &rule, clients, &namespace);
     let attempt = match persist(rule.cadence, rule.retries, asking).await {
-        Ok(reply) => Ok(judge(&rule, reply).await),
+        Ok(reply) => Ok(judge(&rule, reply, &namespace).await),
         Err(trouble) => Err(trouble),
     };
     if let Err(trouble) = &attempt {
@@ -78,12 +79,14 @@ async fn ask(
     namespace: &str,
 ) -> Result<Reply, Miss> {
     let (authorities, secret) = (spec.cert_secret_ref.as_ref(), spec.secret_ref.as_ref());
-    let keys = Keys::read(clients, namespace, authorities, secret).await?;
+    let keys = Keys::read(clients, namespace, authorities, secret, &spec.url).await?;
     let request = Request {
+        namespace,
         schemes: Schemes::HttpToo,
         authorities: keys.authorities.as_deref(),
         credentials: keys.credentials.as_ref(),
         time: Some(rule.cadence.timeout.unsigned_abs()),
+        body_waits: rule.has_expression(),
         ..Request::to(&spec.url)
     };
     let wants_body = |status| rule.wants_body(status);
@@ -91,13 +94,12 @@ async fn ask(
     reply.map_err(|error| Miss::of(&spec.url, &error))
 }
 
-async fn judge(rule: &Arc<Rule>, reply: Reply) -> Answer {
+async fn judge(rule: &Arc<Rule>, reply: Reply, namespace: &str) -> Answer {
     let Reply { status, body } = reply;
     if !rule.wants_body(status) {
         return rule.answer(status, &body);
     }
-    // Never closed; if it were, there would be no limit to keep.
-    let _turn = JUDGES.acquire().await.ok();
+    let _place = JUDGES.take(namespace).await;
     let judging = Arc::clone(rule);
     let judged = tokio::task::spawn_blocking(move || judging.answer(status, &body));
     judged.await.unwrap_or(Answer {

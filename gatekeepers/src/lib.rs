@@ -24,10 +24,12 @@ mod http;
 mod lists;
 mod metric;
 pub mod objects;
+mod places;
 mod polling;
 mod schedule;
 mod secrets;
 mod source;
+pub mod watching;
 
 pub use config_maps::{ConfigMapKey, ConfigMaps};
 pub use egress::Egress;
@@ -208,24 +210,6 @@ pub fn needs_evidence(spec: &GatekeeperSpec) -> bool {
         Ok(Kind::Approval(spec)) => author_lists(spec).next().is_some(),
         Ok(Kind::Metric(_) | Kind::Objects(_) | Kind::Http(_)) => true,
         Ok(Kind::Manual(_) | Kind::Gates(_) | Kind::External(_)) | Err(NotOneKind) => false,
-    }
-}
-
-/// Whether that evidence decides about each revision in its own way: what a status says of no
-/// revision in particular cannot stand in for it.
-pub fn decides_by_revision(spec: &GatekeeperSpec) -> bool {
-    match spec.kind() {
-        Ok(Kind::Revisions(_) | Kind::Approval(_)) => needs_evidence(spec),
-        Ok(
-            Kind::Schedule(_)
-            | Kind::Manual(_)
-            | Kind::Metric(_)
-            | Kind::Objects(_)
-            | Kind::Http(_)
-            | Kind::Gates(_)
-            | Kind::External(_),
-        )
-        | Err(NotOneKind) => false,
     }
 }
 

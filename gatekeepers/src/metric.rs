@@ -86,9 +86,10 @@ async fn ask(
     namespace: &str,
 ) -> Result<Answer, Miss> {
     let (authorities, secret) = (spec.cert_secret_ref.as_ref(), spec.secret_ref.as_ref());
-    let keys = Keys::read(clients, namespace, authorities, secret).await?;
     let url = format!("{}/api/v1/query", spec.address.trim_end_matches('/'));
+    let keys = Keys::read(clients, namespace, authorities, secret, &url).await?;
     let request = Request {
+        namespace,
         schemes: Schemes::HttpToo,
         query: &[("query", spec.query.as_str())],
         authorities: keys.authorities.as_deref(),

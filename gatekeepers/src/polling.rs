@@ -240,12 +240,13 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// Reads the Secrets that are named.
+    /// Reads the Secrets that are named, those with credentials if they may be sent to `url`.
     pub(crate) async fn read(
         clients: &Clients,
         namespace: &str,
         authorities: Option<&CertificateReference>,
         credentials: Option<&SecretReference>,
+        url: &str,
     ) -> Result<Self, Miss> {
         let client = &clients.kubernetes;
         let mut keys = Self::default();
@@ -254,7 +255,7 @@ impl Keys {
             keys.authorities = Some(read.map_err(Miss::lasting)?);
         }
         if let Some(reference) = credentials {
-            let read = secrets::credentials(client, namespace, &reference.name).await;
+            let read = secrets::credentials(client, namespace, &reference.name, url).await;
             keys.credentials = Some(read.map_err(Miss::lasting)?);
         }
         Ok(keys)

@@ -1,14 +1,22 @@
 //! Secrets that evidence needs: read by name when they are needed, never listed, never kept.
+//!
+//! Whoever may write a gatekeeper names the Secret and the address. So a Secret with credentials says
+//! itself to which hosts it may be sent, in the annotation [`HOSTS`], and is sent to no other.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 
-use crate::egress::Credentials;
+use reqwest::Url;
+
+use crate::egress::{Credentials, shown};
 use crate::is_object_name;
+
+/// The annotation of a Secret that names the hosts that it may be sent to, with commas between them:
+/// `prometheus.example.com`, `status.example.com:8443`, `*.example.org`.
+const HOSTS: &str = "sluice.dev/allowed-hosts";
 
 /// The key of a Secret that holds certificates of authorities, in PEM.
 pub(crate) const AUTHORITIES: &str = "ca.crt";
@@ -29,13 +37,16 @@ pub(crate) async fn authorities(
     namespace: &str,
     name: &str,
 ) -> Result<Vec<u8>, String> {
-    let mut data = read(client, namespace, name).await?;
+    let mut data = read(client, namespace, name)
+        .await?
+        .data
+        .unwrap_or_default();
     data.remove(AUTHORITIES)
         .map(|bytes| bytes.0)
         .ok_or_else(|| format!("the Secret {namespace}/{name} has no key `{AUTHORITIES}`"))
 }
 
-/// Who asks: the token in the Secret `name`, or the name and password.
+/// Who asks `url`: the token in the Secret `name`, or the name and password.
 ///
 /// # Errors
 /// In words that fit a status and hold nothing of the Secret.
@@ -43,8 +54,11 @@ pub(crate) async fn credentials(
     client: &Client,
     namespace: &str,
     name: &str,
+    url: &str,
 ) -> Result<Credentials, String> {
-    let data = read(client, namespace, name).await?;
+    let secret = read(client, namespace, name).await?;
+    may_be_sent(&secret, url).map_err(|why| format!("the Secret {namespace}/{name} {why}"))?;
+    let data = secret.data.unwrap_or_default();
     let wrong = |what: &str| format!("the Secret {namespace}/{name} {what}");
     let text = |key: &str| match data.get(key) {
         None => Ok(None),
@@ -68,18 +82,63 @@ pub(crate) async fn credentials(
     }
 }
 
-async fn read(
-    client: &Client,
-    namespace: &str,
-    name: &str,
-) -> Result<BTreeMap<String, ByteString>, String> {
+/// Whether a Secret names the host of `url` as one that it may be sent to.
+fn may_be_sent(secret: &Secret, url: &str) -> Result<(), String> {
+    let annotations = secret.metadata.annotations.as_ref();
+    let listed = annotations.and_then(|annotations| annotations.get(HOSTS));
+    let asked = Url::parse(url).ok();
+    let asked = asked.as_ref().and_then(|url| {
+        let port = url.port_or_known_default()?;
+        Some((url.host_str()?, port))
+    });
+    let Some((host, port)) = asked else {
+        return Err(format!("is not sent to {}", shown(url)));
+    };
+    let Some(listed) = listed else {
+        return Err(format!(
+            "does not say where it may be sent; annotate it with {HOSTS}: {host}"
+        ));
+    };
+    let mut entries = listed.split(',').map(str::trim);
+    match entries.any(|entry| names(entry, host, port)) {
+        true => Ok(()),
+        false => Err(format!(
+            "may not be sent to {host}:{port}; add it to its annotation {HOSTS}"
+        )),
+    }
+}
+
+/// Whether an entry, with its port or without one, names a host.
+fn names(entry: &str, host: &str, port: u16) -> bool {
+    let (name, own_port) = match entry.rsplit_once(':') {
+        Some((name, digits)) if !digits.ends_with(']') => (name, Some(digits.parse::<u16>())),
+        Some(_) | None => (entry, None),
+    };
+    if own_port.is_some_and(|own| own != Ok(port)) {
+        return false;
+    }
+    match name.strip_prefix('*') {
+        Some(suffix) => {
+            let from = host.len().checked_sub(suffix.len());
+            let end = from
+                .filter(|from| *from > 0)
+                .and_then(|from| host.get(from..));
+            suffix.len() > 1
+                && suffix.starts_with('.')
+                && end.is_some_and(|end| end.eq_ignore_ascii_case(suffix))
+        }
+        None => name.eq_ignore_ascii_case(host),
+    }
+}
+
+async fn read(client: &Client, namespace: &str, name: &str) -> Result<Secret, String> {
     let missing = || format!("there is no Secret {namespace}/{name}");
     if !is_object_name(name) {
         return Err(missing());
     }
     let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
     match tokio::time::timeout(DEADLINE, api.get(name)).await {
-        Ok(Ok(secret)) => Ok(secret.data.unwrap_or_default()),
+        Ok(Ok(secret)) => Ok(secret),
         Ok(Err(kube::Error::Api(status))) if status.is_not_found() => Err(missing()),
         Ok(Err(kube::Error::Api(status))) if status.is_forbidden() => Err(format!(
             "may not get secrets in namespace {namespace}: grant get on the Secret {name}"
@@ -87,5 +146,68 @@ async fn read(
         Ok(Err(_)) | Err(_) => Err(format!(
             "the API server does not give the Secret {namespace}/{name}"
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn sent(hosts: Option<&str>, url: &str) -> Result<(), String> {
+        let mut secret = Secret::default();
+        secret.metadata.annotations =
+            hosts.map(|hosts| [(HOSTS.to_owned(), hosts.to_owned())].into());
+        may_be_sent(&secret, url)
+    }
+
+    #[rstest]
+    #[case("prometheus.test", "https://prometheus.test/api", true)]
+    #[case("prometheus.test", "https://prometheus.test:9090/api", true)]
+    #[case("Prometheus.Test", "https://prometheus.test", true)]
+    #[case("other.test, prometheus.test", "https://prometheus.test", true)]
+    #[case("other.test,prometheus.test:443", "https://prometheus.test", true)]
+    #[case("prometheus.test:9090", "https://prometheus.test", false)]
+    #[case("prometheus.test:x", "https://prometheus.test", false)]
+    #[case("prometheus.test:", "https://prometheus.test", false)]
+    #[case("*.example.com", "https://a.b.example.com", true)]
+    #[case("*.example.com:8443", "https://a.example.com:8443", true)]
+    #[case("*.example.com", "https://example.com", false)]
+    #[case("*.example.com", "https://example.com.evil.test", false)]
+    #[case("*.example.com", "https://badexample.com", false)]
+    #[case("prometheus.test", "https://prometheus.test.evil.test", false)]
+    #[case("prometheus.test", "https://evil.test/prometheus.test", false)]
+    #[case("prometheus.test", "https://evil.test?prometheus.test", false)]
+    #[case("10.1.2.3", "https://10.1.2.3:9090", true)]
+    #[case("10.1.2.3", "https://10.1.2.30", false)]
+    #[case("[2001:db8::1]", "https://[2001:db8::1]/", true)]
+    #[case("[2001:db8::1]:9090", "https://[2001:db8::1]:9090/", true)]
+    #[case("*", "https://prometheus.test", false)]
+    #[case("*.", "https://prometheus.test.", false)]
+    #[case("", "https://prometheus.test", false)]
+    fn a_secret_is_sent_where_it_says_and_nowhere_else(
+        #[case] hosts: &str,
+        #[case] url: &str,
+        #[case] expected: bool,
+    ) {
+        assert_eq!(sent(Some(hosts), url).is_ok(), expected);
+    }
+
+    #[test]
+    fn what_to_write_is_told() {
+        let why = sent(None, "https://prometheus.test/a?key=1").unwrap_err();
+        assert_eq!(
+            why,
+            "does not say where it may be sent; annotate it with sluice.dev/allowed-hosts: \
+             prometheus.test"
+        );
+        let why = sent(Some("other.test"), "https://prometheus.test/").unwrap_err();
+        assert_eq!(
+            why,
+            "may not be sent to prometheus.test:443; add it to its annotation \
+             sluice.dev/allowed-hosts"
+        );
+        assert!(sent(Some("other.test"), "nonsense").is_err());
     }
 }

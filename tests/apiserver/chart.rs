@@ -7,8 +7,10 @@
 mod alerts;
 mod controller;
 mod dashboard;
+mod gated_sources;
 mod metrics;
 mod options;
+mod plain;
 mod pod;
 mod promql;
 mod rights;
@@ -36,17 +38,17 @@ fn the_default_values_render_what_is_needed() -> Result<()> {
         *kinds.entry(types.kind).or_default() += 1;
     }
     let expected = [
-        ("ClusterRole", 8),
+        ("ClusterRole", 9),
         ("ClusterRoleBinding", 2),
         ("CustomResourceDefinition", 5),
         ("Deployment", 1),
         ("NetworkPolicy", 1),
-        ("Role", 1),
-        ("RoleBinding", 1),
+        ("Role", 2),
+        ("RoleBinding", 2),
         ("Service", 1),
         ("ServiceAccount", 1),
-        ("ValidatingAdmissionPolicy", 4),
-        ("ValidatingAdmissionPolicyBinding", 4),
+        ("ValidatingAdmissionPolicy", 6),
+        ("ValidatingAdmissionPolicyBinding", 6),
     ];
     let expected = expected.map(|(kind, count)| (kind.to_owned(), count));
     assert_eq!(kinds, BTreeMap::from(expected));
@@ -81,7 +83,7 @@ fn the_chart_carries_the_api_of_this_version() -> Result<()> {
 fn the_plain_policies_are_those_of_the_default_installation() -> Result<()> {
     let plain = apply::read(&chart().join("policies"))?;
     let rendered = Helm::ensure(&Stderr::new())?.template(&Release::default())?;
-    assert_eq!(plain.len(), 8);
+    assert_eq!(plain.len(), 12);
     for plain in plain {
         let same = rendered.iter().find(|rendered| {
             rendered.object.types == plain.object.types
@@ -107,7 +109,7 @@ async fn the_policies_have_no_warnings() -> Result<()> {
     let client = installed().await?.client().await?;
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client);
     let children = gate_controller::identity::CHILDREN;
-    for name in (gate_controller::identity::POLICIES.into_iter()).chain([children]) {
+    for name in (gate_controller::identity::POLICIES.into_iter()).chain(children) {
         let deadline = std::time::Duration::from_secs(30);
         let warnings = sluice_tests::poll(deadline, "the policy to be checked", async || {
             let status = policies.get(name).await?.status;

@@ -3,7 +3,9 @@
 
 mod asking;
 mod calendars;
+mod doctor;
 mod forcing;
+mod listing;
 mod namespaces;
 mod pending;
 mod policies;

@@ -9,13 +9,15 @@ use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use sluice_crds::State;
-use sluice_tests::Applier;
+use sluice_crds::{Gate, State};
+use sluice_tests::{Applier, poll};
 
 use super::forces::force;
-use super::stage::{OFFICE_HOURS, Stage};
+use super::stage::{DEADLINE, OFFICE_HOURS, Stage};
 
 const FLUX: &str = "kustomize-controller";
+/// The field manager of our controller for forces.
+const OWNER: &str = "gate-controller-force";
 
 #[tokio::test]
 async fn a_force_survives_kustomize_controller() -> Result<()> {
@@ -65,6 +67,63 @@ async fn a_force_survives_kustomize_controller() -> Result<()> {
         .says("production", State::Open, "InsideWindow")
         .await?;
     Ok(())
+}
+
+/// Somebody has written kustomize-controller into the managed fields, in place of the controller.
+#[tokio::test]
+async fn what_was_taken_from_its_field_manager_is_owned_again() -> Result<()> {
+    let stage = Stage::installed("strip-taken", "2026-11-20T12:00:00Z").await?;
+    reconcile(&stage).await?;
+    let _controller = stage.start().await?;
+    stage
+        .says("production", State::Open, "InsideWindow")
+        .await?;
+    stage
+        .annotate("production", force("closed", "admin"))
+        .await?;
+    stage
+        .until("production", "the force", |status| {
+            status.r#override.is_some()
+        })
+        .await?;
+    for taken in [true, false] {
+        let gate = stage.gates().get("production").await?;
+        let mut entries = json!(gate.managed_fields());
+        if taken {
+            for entry in entries.as_array_mut().context("nobody owns anything")? {
+                if entry["manager"] == OWNER {
+                    entry["manager"] = json!(FLUX);
+                }
+            }
+        } else {
+            entries = json!([{}]);
+        }
+        let patch = Patch::Merge(json!({"metadata": {"managedFields": entries}}));
+        let gates = stage.gates();
+        gates
+            .patch("production", &PatchParams::default(), &patch)
+            .await?;
+        poll(DEADLINE, "the controller to own the force", async || {
+            let gate = stage.gates().get("production").await?;
+            ensure!(owns(&gate), "{:?}", gate.managed_fields());
+            Ok(())
+        })
+        .await?;
+        reconcile(&stage).await?;
+        stage.settle().await?;
+        stage.says("production", State::Closed, "Forced").await?;
+    }
+    Ok(())
+}
+
+/// Whether the controller owns the state that is forced.
+fn owns(gate: &Gate) -> bool {
+    let entries = json!(gate.managed_fields());
+    let owns = |entry: &Value| {
+        entry["manager"] == OWNER
+            && entry["fieldsV1"]["f:metadata"]["f:annotations"]["f:sluice.dev/force"].is_object()
+    };
+    entries.as_array().is_some_and(|all| all.iter().any(owns))
 }
 
 #[tokio::test]
@@ -119,7 +178,10 @@ async fn take_over(stage: &Stage) -> Result<()> {
     for entry in &taken {
         merge(&mut fields, &entry["fieldsV1"]);
     }
-    let mut own = (*taken.first().context("kustomize-controller owns nothing")?).clone();
+    let Some(own) = taken.first() else {
+        return Ok(());
+    };
+    let mut own = (*own).clone();
     own["manager"] = json!(FLUX);
     own["operation"] = json!("Apply");
     own["fieldsV1"] = fields;

@@ -185,6 +185,12 @@ async fn what_others_made_is_never_touched() -> Result<()> {
         "{said}"
     );
     assert_eq!(scene.child().await?, before);
+    // The gate is open, and nothing is said to have gone out.
+    let status = stalled.status.context("no status")?;
+    assert_eq!(status.admitted, None);
+    let said = status.conditions.iter().map(|it| (&*it.type_, &*it.status));
+    let said: Vec<_> = said.collect();
+    assert!(!said.contains(&("Recoverable", "True")), "{said:?}");
     // It goes as soon as it is told to, and takes nothing along.
     scene.delete_gated().await?;
     assert_eq!(scene.child().await?, before);

@@ -34,7 +34,9 @@ pub fn kept(name: &str, spec: &Value) -> String {
 /// A Secret with these keys.
 pub fn secret(name: &str, keys: &Value) -> String {
     let secret = json!({
-        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": keys,
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": name, "annotations": {"sluice.dev/allowed-hosts": "127.0.0.1"}},
+        "stringData": keys,
     });
     format!("{secret}\n---\n")
 }

@@ -1,9 +1,11 @@
 //! The admission policies, judged by the API server itself: who may force a gate, under which
-//! name, and who writes status.
+//! name, who writes status, and who may let something go out that no gate has admitted.
 //!
 //! `editor` may write gates, but not force them. `carol` and `dave` may do both. `oncall` may force
 //! gates, and nothing else.
 
+mod children;
+mod ended;
 mod force;
 pub mod scene;
 mod spec;

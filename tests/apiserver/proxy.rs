@@ -96,9 +96,9 @@ impl Proxy {
         })
     }
 
-    /// A client at the other end of the line.
+    /// A client at the other end of the line, as the program has it.
     pub fn client(&self) -> Result<Client> {
-        Ok(Client::try_from(self.config()?)?)
+        Ok(gate_controller::connect::client(self.config()?)?)
     }
 
     /// How to reach the other end of the line.

@@ -213,8 +213,10 @@ async fn gatekeepers_may_live_elsewhere_unless_that_is_forbidden() -> Result<()>
     let closed = stage
         .says("far", State::Closed, "CrossNamespaceRef")
         .await?;
-    let expected =
-        format!("{name}: it is in another namespace, which --no-cross-namespace-refs forbids");
+    let expected = format!(
+        "{name}: it is in another namespace, which --no-cross-namespace-refs or \
+         --watch-all-namespaces=false forbids"
+    );
     assert_eq!(message(&closed), expected);
     Ok(())
 }
@@ -263,6 +265,29 @@ async fn a_clock_that_is_wrong_opens_nothing_by_time() -> Result<()> {
 
     stage.set(&SystemClock.now().to_string());
     let _right = stage.start_with(settings).await?;
+    stage.says("by-time", State::Open, "InsideWindow").await?;
+    Ok(())
+}
+
+/// It is not waited until the clocks would be compared anyway.
+#[tokio::test]
+async fn a_clock_that_jumps_is_compared_at_once() -> Result<()> {
+    let now = SystemClock.now();
+    let stage = Stage::new("jumped", &now.to_string()).await?;
+    stage.apply(ALWAYS).await?;
+    let mut settings = stage.settings();
+    settings.compare_clocks = true;
+    let _controller = stage.start_with(settings).await?;
+    stage.says("by-time", State::Open, "InsideWindow").await?;
+
+    let ahead = now + SignedDuration::from_secs(40 * 60);
+    stage.clock().step(ahead);
+    let closed = stage.says("by-time", State::Closed, "ClockSkew").await?;
+    assert_eq!(ready(&closed), ("False", "ClockSkew"));
+    // Everything is listed again, and what the clock has no part in is as it was.
+    stage.says("by-default", State::Open, "Default").await?;
+
+    stage.clock().step(SystemClock.now());
     stage.says("by-time", State::Open, "InsideWindow").await?;
     Ok(())
 }

@@ -177,7 +177,7 @@ async fn the_guide_moves_an_app_behind_a_gate() -> Result<()> {
             &stage,
             &command("pending")?,
             0,
-            &format!("main@sha1:{}", &two[..12]),
+            &format!("main@{}", &two[..12]),
         )
         .await
     })
@@ -185,12 +185,11 @@ async fn the_guide_moves_an_app_behind_a_gate() -> Result<()> {
     let why = says(&stage, &command("why")?, 0, "is not allowed: held back by").await?;
     ensure!(
         why.out
-            .contains(&format!("main@sha1:{} is out since", &one[..12])),
+            .contains(&format!("main@{} is out since", &one[..12])),
         "{why:?}"
     );
     ensure!(
-        why.out
-            .contains("GitRepository app-gated serves main@sha1:"),
+        why.out.contains("GitRepository app-gated serves main@"),
         "{why:?}"
     );
     says(

@@ -9,9 +9,11 @@ use sluice_tests::flux::Git;
 use sluice_tests::poll;
 
 use crate::delivery::{APP, CLOSED, Delivery, OPEN, UPSTREAM};
-use crate::stage::{DEADLINE, Stage, app};
+use crate::stage::{DEADLINE, Stage, app, resource};
 
 const NOW: &str = "2026-11-19T12:00:00Z";
+
+const SOURCE_CONTROLLER: &str = "system:serviceaccount:flux-system:source-controller";
 
 /// What a child is pinned to.
 fn pinned(child: &DynamicObject) -> &Value {
@@ -51,6 +53,52 @@ async fn an_edit_of_the_child_is_refused_or_taken_back() -> Result<()> {
     .await?;
     app.stage.reconcile("Kustomization", APP).await?;
     app.stage.deployed(APP, "one").await
+}
+
+/// Its status says that its file is elsewhere, as somebody could write where the policy is missing.
+/// Flux is asked, and writes where it really is.
+#[tokio::test]
+async fn a_child_that_shows_what_was_not_admitted_is_put_right() -> Result<()> {
+    let app = Delivery::begin("forged", NOW, OPEN).await?;
+    let one = app.push("one").await?;
+    app.deployed(&one, "one").await?;
+    app.close().await?;
+    app.push_behind_the_gate("two").await?;
+    let stage = &app.stage;
+    let honest = stage.api("GitRepository")?.get(APP).await?;
+    let asked = |child: &DynamicObject| {
+        let annotations = child.metadata.annotations.as_ref();
+        annotations.and_then(|all| all.get("reconcile.fluxcd.io/requestedAt").cloned())
+    };
+    // The same commit is the same file each time that it is fetched: nobody doubted it.
+    let doubted = |asked: Option<String>| asked.is_some_and(|asked| asked.contains("other-"));
+    let annotations = &honest.metadata.annotations;
+    ensure!(!doubted(asked(&honest)), "{annotations:?}");
+    let artifact = honest.data["status"]["artifact"].clone();
+    // Under the name of the one whom the policy lets pass.
+    let client = stage.cluster().client_for(SOURCE_CONTROLLER).await?;
+    let children: Api<DynamicObject> =
+        Api::namespaced_with(client, stage.namespace(), &resource("GitRepository")?);
+    for forged in [
+        json!({"url": "http://127.0.0.1:9/evil.tar.gz"}),
+        json!({"digest": format!("sha256:{}", "0".repeat(64))}),
+    ] {
+        let patch = Patch::Merge(json!({"status": {"artifact": forged}}));
+        let before = asked(&children.get(APP).await?);
+        children
+            .patch_status(APP, &PatchParams::default(), &patch)
+            .await?;
+        let right = |child: &Value| {
+            let now = &child["status"]["artifact"];
+            (&now["url"], &now["digest"]) == (&artifact["url"], &artifact["digest"])
+        };
+        let child = stage.object("GitRepository", APP, "to be put right", right);
+        let after = asked(&child.await?);
+        // Where the Kustomization was faster, it misses the file, and that is asked with.
+        ensure!(after != before, "{after:?} was asked with before, too");
+        app.stage.holds(APP, "Ready", "True", "Serving").await?;
+    }
+    app.heals("one").await
 }
 
 /// The admission is in the status, the child is not made: the controller is killed then, the gate
@@ -277,6 +325,10 @@ async fn what_somebody_else_made_is_left_alone() -> Result<()> {
         .holds("theirs", "Stalled", "True", "TargetTaken")
         .await?;
     ensure!(message.contains("write another target"), "{message}");
+    // The gate is open, and nothing is said to have gone out.
+    let status = delivery.stage.gated().get("theirs").await?.status;
+    let status = status.context("no status")?;
+    ensure!(status.admitted.is_none(), "{status:?}");
     let spec = delivery
         .stage
         .api("GitRepository")?

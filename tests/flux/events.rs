@@ -1,6 +1,7 @@
 //! Events of ours, delivered by the real notification-controller: what an Alert can name, what is
 //! kept of an event, and what counts as told already.
 
+use gate_controller::decisions::Asker;
 use std::fs;
 use std::path::Path;
 
@@ -86,7 +87,8 @@ async fn an_alert_about_a_kustomization_tells_what_holds_it_back_and_tells_it_on
     stage.says("copy", State::Closed, "OutsideWindow").await?;
     controller.rests().await?;
     let decision = held(&stage);
-    controller.decisions().tell(decision, Some("alice")).await;
+    let alice = Asker::Caller("alice");
+    controller.decisions().tell(decision, alice).await;
 
     let blocked = inbox.receives("what is held back", |event| event["reason"] == "Blocked");
     let mut blocked = blocked.await?;

@@ -49,6 +49,12 @@ impl Guide {
         self.words.push((word.to_owned(), here.to_owned()));
     }
 
+    /// What a commit of the page is here, in full and as tables show it.
+    pub fn commit(&mut self, word: &str, here: &str) {
+        self.says(word, here);
+        self.says(&word[..12], &here[..12]);
+    }
+
     /// A file of the tree as it is here.
     pub fn file(&self, path: &str) -> Result<String> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

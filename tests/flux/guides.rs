@@ -47,14 +47,14 @@ async fn a_freeze_with_drift_correction() -> Result<()> {
     guide.says("apps", stage.namespace());
     guide.says(URL, &git.url());
     let one = commit(&git, stage.namespace(), "one")?;
-    guide.says(ONE, &one);
+    guide.commit(ONE, &one);
     let controller = stage.start_with_egress().await?;
     guide.run("Set it up").await?;
     stage.deployed(APP, "one").await?;
 
     stage.set(FREEZE);
     let two = commit(&git, stage.namespace(), "two")?;
-    guide.says(TWO, &two);
+    guide.commit(TWO, &two);
     stage.reconcile("GitRepository", UPSTREAM).await?;
     guide.run("In the freeze").await?;
     stage.deployed(APP, "one").await?;
@@ -95,7 +95,7 @@ async fn recover_after_a_wiped_store() -> Result<()> {
     guide.says("apps", stage.namespace());
     guide.says(URL, &git.url());
     let one = commit(&git, stage.namespace(), "one")?;
-    guide.says(ONE, &one);
+    guide.commit(ONE, &one);
     let _controller = stage.start_with_egress().await?;
     stage
         .apply(&guide.file("examples/gated-source.yaml")?)
@@ -103,7 +103,7 @@ async fn recover_after_a_wiped_store() -> Result<()> {
     stage.applied(APP, &Git::revision(&one)).await?;
     stage.set(FREEZE);
     let two = commit(&git, stage.namespace(), "two")?;
-    guide.says(TWO, &two);
+    guide.commit(TWO, &two);
     stage.reconcile("GitRepository", UPSTREAM).await?;
     guide.run("Recover after a wiped store").await?;
 
@@ -145,7 +145,7 @@ async fn recover_after_a_lost_cluster() -> Result<()> {
     guide.says("apps", stage.namespace());
     guide.says(URL, &git.url());
     let one = commit(&git, stage.namespace(), "one")?;
-    guide.says(ONE, &one);
+    guide.commit(ONE, &one);
     let two = commit(&git, stage.namespace(), "two")?;
     let _controller = stage.start_with_egress().await?;
     let example = guide.file("examples/gated-source.yaml")?;
@@ -197,7 +197,7 @@ async fn multi_tenancy() -> Result<()> {
     let text = include_str!("../../docs/guides/multi-tenancy.md");
     let mut guide = Guide::of(stage.cluster(), text)?;
     guide.says(URL, &git.url());
-    guide.says(ONE, &commit(&git, "shop", "one")?);
+    guide.commit(ONE, &commit(&git, "shop", "one")?);
     let mut settings = stage.settings();
     settings.watch_all_namespaces = true;
     let _controller = stage.start_with(settings).await?;

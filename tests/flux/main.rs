@@ -7,6 +7,7 @@ mod children;
 mod copies;
 mod delivery;
 mod events;
+mod forced;
 mod freeze;
 mod guide;
 mod guides;

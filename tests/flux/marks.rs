@@ -13,7 +13,7 @@ use crate::stage::{DEADLINE, Stage, resource};
 const NOW: &str = "2026-11-20T12:00:00Z";
 /// May do everything with sources.
 const EDITOR: &str = "editor";
-/// May also change GatedSources.
+/// May also let out what no gate has admitted.
 const OWNER: &str = "owner";
 
 struct Scene {
@@ -27,7 +27,7 @@ impl Scene {
             "apiGroups": ["source.toolkit.fluxcd.io"], "resources": ["*"], "verbs": ["*"],
         });
         let gated = json!({
-            "apiGroups": ["sluice.dev"], "resources": ["gatedsources"], "verbs": ["get", "update"],
+            "apiGroups": ["sluice.dev"], "resources": ["gatedsources"], "verbs": ["get", "baseline"],
         });
         let (editor, owner) = ([sources.clone()], [sources, gated]);
         stage.grant_rules("editor", EDITOR, &editor).await?;
@@ -124,8 +124,7 @@ async fn a_child_is_changed_by_the_controller_alone() -> Result<()> {
         scene
             .patch(EDITOR, CHILD, annotate("gated-source", Value::Null))
             .await?,
-        "whoever may update that one may remove the mark, to have the source for their own, and \
-         \"editor\" may not",
+        "to remove the mark needs the verb baseline on that one, and \"editor\" does not have it",
     )?;
     for user in [EDITOR, OWNER] {
         refused(
@@ -152,10 +151,15 @@ async fn flux_works_on_a_child_as_on_any_source() -> Result<()> {
     stage.reconcile(CHILD.0, CHILD.1).await?;
     let label = json!({"metadata": {"labels": {"team": "apps"}, "annotations": {"note": "mine"}}});
     scene.patch(EDITOR, CHILD, label).await??;
-    // Who may delete it is a matter of RBAC.
-    let sources = scene.api(EDITOR, CHILD.0).await?;
+    // Deleted by a user who may, it is finalized by Flux.
+    let sources = scene.api(OWNER, CHILD.0).await?;
     sources.delete(CHILD.1, &DeleteParams::default()).await?;
-    Ok(())
+    poll(DEADLINE, "the child to be gone", async || {
+        let left = sources.get_opt(CHILD.1).await?;
+        ensure!(left.is_none(), "{left:?}");
+        Ok(())
+    })
+    .await
 }
 
 #[tokio::test]
@@ -212,7 +216,7 @@ async fn the_status_of_an_artifact_is_written_by_the_controller_alone() -> Resul
 
 /// What is left behind when a GatedSource is gone is somebody's again.
 #[tokio::test]
-async fn whoever_may_change_the_gated_source_may_have_the_child() -> Result<()> {
+async fn whoever_may_write_a_baseline_may_have_the_child() -> Result<()> {
     let scene = Scene::new("released").await?;
     scene.child(CHILD.0, CHILD.1, git("main")).await?;
     let mut release = annotate("gated-source", Value::Null);

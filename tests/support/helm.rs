@@ -115,6 +115,15 @@ pub fn policies(usernames: &[&str]) -> Result<Vec<Document>> {
         for variable in variables.filter(|variable| variable["name"] == "controllers") {
             variable["expression"] = Value::from(list.as_str());
         }
+        let conditions = document.object.data.pointer_mut("/spec/matchConditions");
+        let conditions = conditions
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten();
+        for condition in conditions.filter(|condition| condition["name"] == "not-the-controllers") {
+            let expression = format!("!(request.userInfo.username in {list})");
+            condition["expression"] = Value::from(expression);
+        }
     }
     Ok(documents)
 }
@@ -133,5 +142,13 @@ mod tests {
             .map(|variable| variable["expression"].as_str().unwrap())
             .collect();
         assert_eq!(expressions, [r#"["demo","o'hara \"q\""]"#; 3]);
+        let conditions: Vec<_> = documents
+            .iter()
+            .filter_map(|document| document.object.data.pointer("/spec/matchConditions/0"))
+            .filter(|condition| condition["name"] == "not-the-controllers")
+            .map(|condition| condition["expression"].as_str().unwrap())
+            .collect();
+        let expected = r#"!(request.userInfo.username in ["demo","o'hara \"q\""])"#;
+        assert_eq!(conditions, [expected]);
     }
 }

@@ -14,7 +14,7 @@ use serde_json::json;
 use sluice_crds::Gate;
 use tokio::sync::OnceCell;
 
-use crate::apply::Applier;
+use crate::apply::{Applier, Document};
 use crate::cluster::Cluster;
 use crate::control_plane::{Binaries, ControlPlane, Options};
 use crate::helm::{Helm, Release};
@@ -54,9 +54,21 @@ pub async fn installed() -> Result<&'static Cluster> {
 ///
 /// If an object is refused, or the policies let pass what they must not.
 pub async fn start(release: &Release, before: &str) -> Result<(ControlPlane, Vec<DynamicObject>)> {
-    let progress = Stderr::new();
-    let helm = Helm::ensure(&progress)?;
-    let binaries = Binaries::ensure(&progress)?;
+    let documents = Helm::ensure(&Stderr::new())?.template(release)?;
+    start_with(documents, &release.namespace, before).await
+}
+
+/// The same with the objects of an installation that did not come from Helm just now, in `namespace`.
+///
+/// # Errors
+///
+/// See [`start`].
+pub async fn start_with(
+    documents: Vec<Document>,
+    namespace: &str,
+    before: &str,
+) -> Result<(ControlPlane, Vec<DynamicObject>)> {
+    let binaries = Binaries::ensure(&Stderr::new())?;
     let mut options = Options::default()
         .with_users(&["alice", "bob"])
         .with_housekeeping();
@@ -65,11 +77,11 @@ pub async fn start(release: &Release, before: &str) -> Result<(ControlPlane, Vec
         .push("clusterrole-aggregation-controller".to_owned());
     let plane = ControlPlane::start(&binaries, options).await?;
     let client = plane.client().await?;
-    create_restricted_namespace(&client, &release.namespace).await?;
-    let applier = Applier::new(client.clone()).in_namespace(&release.namespace);
+    create_restricted_namespace(&client, namespace).await?;
+    let applier = Applier::new(client.clone()).in_namespace(namespace);
     applier.text(before).await?;
-    let applied = applier.documents(helm.template(release)?).await?;
-    wait_until_policies_judge(&client, &release.namespace).await?;
+    let applied = applier.documents(documents).await?;
+    wait_until_policies_judge(&client, namespace).await?;
     wait_until_roles_are_aggregated(&client).await?;
     Ok((plane, applied))
 }

@@ -39,7 +39,7 @@ pub mod tools;
 
 pub use apply::Applier;
 pub use cluster::Cluster;
-pub use control_plane::{Binaries, ControlPlane, Options, User, Workspace};
+pub use control_plane::{ASSETS_VARIABLE, Binaries, ControlPlane, Options, User, Workspace};
 pub use namespace::{Namespace, TEST_LABEL};
 pub use poll::poll;
 pub use shared::{KUBECONFIG_VARIABLE, USERS, shared};

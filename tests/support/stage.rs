@@ -29,6 +29,9 @@ use crate::shared::shared;
 /// Until a controller has written what it should: it takes milliseconds on an idle machine.
 pub const DEADLINE: Duration = Duration::from_secs(20);
 
+/// The longest pause between two retries of a controller that a test runs in real time.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
 /// Within which a watch that was refused is tried again: half a minute, up to doubled by jitter.
 pub const RETRIED: Duration = Duration::from_secs(90);
 
@@ -232,9 +235,14 @@ impl Stage {
         self.start_with(settings).await
     }
 
-    /// Starts a controller by the clock of the machine, as one does who waits for retries.
+    /// Starts a controller by the clock of the machine, for tests that wait until it retries
+    /// something. The pauses between retries stay far below [`DEADLINE`].
     pub async fn start_in_real_time(&self, client: Client) -> Result<InProcess> {
-        InProcess::start(self.settings(), client, Arc::new(SystemClock)).await
+        let settings = Settings {
+            max_retry_delay: LONGEST_PAUSE,
+            ..self.settings()
+        };
+        InProcess::start(settings, client, Arc::new(SystemClock)).await
     }
 
     /// Starts a controller with other flags.

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use sluice_tests::cache;
 
 use crate::cargo::{cargo, root, run};
@@ -19,17 +19,28 @@ const VERSION: &str = "0.20.2";
 /// Names the folder of advisory databases. Read by `deny.toml` too.
 const DATABASES: &str = "SLUICE_ADVISORY_DATABASES";
 
-/// Runs all checks of cargo-deny; those against known flaws only where their database is.
+/// With the value `required`, the checks against known flaws may not be left out.
+const ADVISORIES: &str = "SLUICE_ADVISORIES";
+
+/// Runs all checks of cargo-deny; those against known flaws only where their database is, unless
+/// they are required.
 pub(crate) fn check() -> Result<String> {
     let program = install()?;
     let databases = databases()?;
+    let known = holds_database(&databases);
+    let required = env::var_os(ADVISORIES).is_some_and(|value| value == "required");
+    ensure!(
+        known || !required,
+        "{ADVISORIES}=required, and there is no database of advisories in {}: run `cargo deny fetch db` \
+         where there is a network, or name the folder of one in {DATABASES}",
+        databases.display()
+    );
     // It reads every crate of Cargo.lock, those for other systems among them, which no build here
     // has downloaded.
     run(cargo().args(["fetch", "--quiet"]))?;
     let mut command = Command::new(program);
     command.current_dir(root()).env(DATABASES, &databases);
     command.args(["--offline", "check", "licenses", "bans", "sources"]);
-    let known = holds_database(&databases);
     if known {
         command.arg("advisories");
     }

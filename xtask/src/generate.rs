@@ -1,8 +1,9 @@
 //! `cargo xtask generate`: the files that are made from the code.
 //!
-//! What comes in: the types of the API, and the plugin. What goes out: each generated file, written or, with
+//! What comes in: the types of the API, the plugin, and the chart. What goes out: each generated file, written or, with
 //! `--check`, compared with what lies in the workspace.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,9 +11,14 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use kube::ResourceExt;
+use serde_json::Value;
+use sluice_tests::apply;
 use sluice_tests::programs::Program;
 
 use crate::cargo::{output, program, root};
+
+mod install;
+mod picture;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -31,13 +37,27 @@ struct Generated {
 /// Folders in which every file is generated: others are left over from a kind that is gone.
 const FOLDERS: [&str; 2] = ["crds/yaml", "charts/gate-controller/files/crds"];
 
-/// Everything that is generated. A new kind of file is one more list here.
+/// Everything that is generated.
 fn all() -> Result<Vec<Generated>> {
+    let mut files = of_code()?;
+    files.extend(of_chart()?);
+    Ok(files)
+}
+
+/// What is made of the code and of files that people write. A new kind of file is one more list here.
+fn of_code() -> Result<Vec<Generated>> {
     let mut files = custom_resource_definitions()?;
     files.extend(said_by_kubectl_gate()?);
     files.push(openapi()?);
+    files.push(admission_policies()?);
     files.push(audit()?);
+    files.push(picture::file());
     Ok(files)
+}
+
+/// What is made of the chart, which holds some of the others.
+fn of_chart() -> Result<Vec<Generated>> {
+    Ok(vec![install::file()?])
 }
 
 /// What the controller serves to those who ask.
@@ -45,6 +65,26 @@ fn openapi() -> Result<Generated> {
     let document = gate_controller::http::openapi::document();
     let content = serde_json::to_string_pretty(&document)? + "\n";
     let path = "docs/reference/openapi.json".into();
+    Ok(Generated { path, content })
+}
+
+/// What the chart's admission policies check and where, for the controller and the plugin to compare
+/// with what is installed.
+fn admission_policies() -> Result<Generated> {
+    let documents = apply::read(&root().join("charts/gate-controller/policies"))?;
+    let mut specs: BTreeMap<String, BTreeMap<&str, &Value>> = BTreeMap::new();
+    for document in &documents {
+        let object = &document.object;
+        let part = match object.types.as_ref().map(|types| types.kind.as_str()) {
+            Some("ValidatingAdmissionPolicy") => "policy",
+            Some("ValidatingAdmissionPolicyBinding") => "binding",
+            _ => continue,
+        };
+        let parts = specs.entry(object.name_any()).or_default();
+        parts.insert(part, &object.data["spec"]);
+    }
+    let content = serde_json::to_string_pretty(&specs)? + "\n";
+    let path = "core/src/policies/shipped.json".into();
     Ok(Generated { path, content })
 }
 
@@ -107,7 +147,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let note = if arguments.check {
         check()?
     } else {
-        write(root(), &all()?)?
+        write_all(root())?
     };
     println!("{note}");
     Ok(())
@@ -125,7 +165,21 @@ pub(crate) fn check() -> Result<String> {
     Ok(format!("{} files up to date", files.len()))
 }
 
-fn write(root: &Path, files: &[Generated]) -> Result<String> {
+fn write_all(root: &Path) -> Result<String> {
+    let mut files = of_code()?;
+    let mut written = write(root, &files)?;
+    let rendered = of_chart()?;
+    written += write(root, &rendered)?;
+    files.extend(rendered);
+    let removed = remove_left_over(root, &files)?;
+    Ok(format!(
+        "{} files, {written} of them written, {removed} left over and removed",
+        files.len(),
+    ))
+}
+
+/// Writes those that differ, and says how many did.
+fn write(root: &Path, files: &[Generated]) -> Result<usize> {
     let mut written = 0;
     for file in files {
         let path = root.join(&file.path);
@@ -138,15 +192,15 @@ fn write(root: &Path, files: &[Generated]) -> Result<String> {
             .with_context(|| format!("cannot write {}", path.display()))?;
         written += 1;
     }
+    Ok(written)
+}
+
+fn remove_left_over(root: &Path, files: &[Generated]) -> Result<usize> {
     let left_over = left_over(root, files)?;
     for path in &left_over {
         fs::remove_file(root.join(path))?;
     }
-    Ok(format!(
-        "{} files, {written} of them written, {} left over and removed",
-        files.len(),
-        left_over.len(),
-    ))
+    Ok(left_over.len())
 }
 
 /// One line for each file that is not as it should be.
@@ -258,7 +312,7 @@ mod tests {
         fs::write(root.path().join("crds/yaml/old.yaml"), "").unwrap();
         let different = compare(root.path(), &one_file()).unwrap();
         assert_eq!(different, ["crds/yaml/old.yaml: left over"]);
-        write(root.path(), &one_file()).unwrap();
+        assert_eq!(remove_left_over(root.path(), &one_file()).unwrap(), 1);
         assert!(compare(root.path(), &one_file()).unwrap().is_empty());
     }
 }

@@ -15,7 +15,7 @@ mod flux;
 mod installed;
 mod mark;
 
-pub(crate) use mark::{clear, create_namespace, marked};
+pub(crate) use mark::{clear, create_namespace, marked, sweep};
 
 /// Where to work.
 #[derive(Args, Clone)]

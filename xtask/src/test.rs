@@ -30,13 +30,13 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let mut steps = Steps::default();
     let all = arguments.arguments.is_empty();
-    let tools = all.then(|| thread::spawn(find_tools));
+    let tools = thread::spawn(find_tools);
     let programs = build(&mut steps, all).await;
-    if let Some(tools) = tools {
-        // Whatever has to be built takes both cores, and tests have deadlines.
-        let found = async || wait_for(tools).map(|()| ((), None));
-        steps.run("find what tests run", found).await;
-    }
+    // Before any test, whichever are asked for: what a test has to build takes both cores from the
+    // others, which have deadlines.
+    let found = async || wait_for(tools).map(|()| ((), None));
+    let found = steps.run("find what tests run", found).await;
+    let programs = programs.filter(|_| found.is_some());
     if let Some((programs, open)) = serve(&mut steps, programs, &arguments.server).await {
         let tests = async || {
             let result = test(&programs, open.cluster.kubeconfig(), &arguments.arguments);
@@ -60,7 +60,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
 /// that most of them need come first.
 fn find_tools() -> Result<()> {
     let progress = Lines(Stderr::new());
-    Binaries::ensure(&progress)?;
+    Binaries::ensure(&progress)?.with_controllers(&progress)?;
     Helm::ensure(&progress)?;
     kubectl::ensure(&progress)?;
     prometheus::Programs::ensure(&progress)?;

@@ -67,3 +67,12 @@ controllerUsernames. A JSON list of strings is also a CEL list of strings.
 {{- $end := mustDateModify . $beginning }}
 {{- sub ($end | unixEpoch | int64) ($beginning | unixEpoch | int64) }}
 {{- end }}
+
+{{- /* The Lease of a shard: each has its own, as the controller names them. */ -}}
+{{- define "gate-controller.lease" -}}
+{{- with .Values.controller.watchLabelSelector -}}
+gate-controller-{{ sha256sum . | trunc 8 }}
+{{- else -}}
+gate-controller
+{{- end -}}
+{{- end }}

@@ -41,7 +41,11 @@ pub(crate) fn explain(error: kube::Error, what: &str) -> Error {
             other => anyhow!("cannot {what}: {other}"),
         };
     };
-    let said = status.message.trim();
+    let silent = format!("the API server answers with status {}", status.code);
+    let said = match status.message.trim() {
+        "" => silent.as_str(),
+        said => said,
+    };
     match status.code {
         401 => anyhow!(
             "cannot {what}: the API server does not know who you are; renew the credentials of the kubeconfig"
@@ -96,6 +100,7 @@ mod tests {
     )]
     #[case(401, "Unauthorized", "renew the credentials")]
     #[case(403, "no rights", "the API server refuses it: no rights")]
+    #[case(503, "", "cannot read it: the API server answers with status 503")]
     fn answers_become_one_line(#[case] code: u16, #[case] message: &str, #[case] expected: &str) {
         let error = explain(api(code, message), "read it").to_string();
         assert!(error.contains(expected) && !error.contains('\n'), "{error}");

@@ -28,10 +28,24 @@ pub(crate) enum Scope {
     Asked(Vec<String>, Box<Subject>),
     /// Those that a gated source names, of any namespace, with those that gate policies add.
     Of(Box<GatedSource>, Box<Subject>),
+    /// Those, of any namespace, as far as they are there.
+    These(BTreeSet<Key>),
+    /// All in the connection's namespace that the page asks for.
+    Namespace(ListParams),
+    /// All that the page asks for.
+    Everywhere(ListParams),
+}
+
+impl Scope {
     /// All in the connection's namespace.
-    Namespace,
+    pub(crate) fn namespace() -> Self {
+        Self::Namespace(ListParams::default())
+    }
+
     /// All.
-    Everywhere,
+    pub(crate) fn everywhere() -> Self {
+        Self::Everywhere(ListParams::default())
+    }
 }
 
 /// Reads the gates of `scope` and everything that they name.
@@ -55,14 +69,16 @@ pub(crate) async fn load(
             gates
         }
         Scope::Named(names) | Scope::Asked(names, _) => named(connection, names).await?,
-        Scope::Namespace => {
-            gates(&Api::namespaced(
-                connection.client.clone(),
-                &connection.namespace,
-            ))
-            .await?
+        Scope::These(keys) => {
+            let (gates, unseen) = visible(connection, keys.clone()).await;
+            notes.extend(unseen);
+            gates
         }
-        Scope::Everywhere => gates(&Api::all(connection.client.clone())).await?,
+        Scope::Namespace(page) => {
+            let api = Api::namespaced(connection.client.clone(), &connection.namespace);
+            gates(&api, page).await?
+        }
+        Scope::Everywhere(page) => gates(&Api::all(connection.client.clone()), page).await?,
     };
     if let Scope::Asked(_, subject) | Scope::Of(_, subject) = scope {
         notes.extend(policies::add(connection, &mut world, subject).await?);
@@ -136,8 +152,8 @@ pub(super) async fn visible(
     (gates, notes)
 }
 
-async fn gates(api: &Api<Gate>) -> Result<BTreeMap<Key, Gate>> {
-    let all = list(api, ListParams::default(), "list gates").await?;
+async fn gates(api: &Api<Gate>, page: &ListParams) -> Result<BTreeMap<Key, Gate>> {
+    let all = list(api, page.clone(), "list gates").await?;
     Ok(all
         .into_iter()
         .map(|gate| (Key::of(&gate.metadata), gate))
@@ -145,7 +161,7 @@ async fn gates(api: &Api<Gate>) -> Result<BTreeMap<Key, Gate>> {
 }
 
 /// All the objects that `page` asks for, page by page.
-pub(super) async fn list<K>(api: &Api<K>, page: ListParams, what: &str) -> Result<Vec<K>>
+pub(crate) async fn list<K>(api: &Api<K>, page: ListParams, what: &str) -> Result<Vec<K>>
 where
     K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
 {

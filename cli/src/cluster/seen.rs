@@ -4,15 +4,18 @@
 //! the controller's.
 
 use jiff::Timestamp;
-use sluice_core::Reason;
 use sluice_core::gate::nested::{FORBIDDEN, Named};
-use sluice_core::gate::{Identity, force};
+use sluice_core::gate::{Answer, Identity, force};
 use sluice_core::question::Question;
-use sluice_core::simulate::{self, Decision, Key, Scene, World};
+use sluice_core::schedule::HORIZON;
+use sluice_core::simulate::{self, Decision, Key, Scene, Stretch, Stretches, World};
+use sluice_core::span::Span;
+use sluice_core::{Now, Reason};
 use sluice_crds::gate::Override;
-use sluice_crds::{Gate, GateSet, Require, Setting, Subject};
+use sluice_crds::{Gate, GateSet, Require, Setting, State, Subject};
 
-use super::reach;
+use super::{reach, unaccepted};
+use crate::instant::Zone;
 
 /// Gates with everything that they are decided from.
 pub(crate) struct Seen {
@@ -20,7 +23,7 @@ pub(crate) struct Seen {
     /// What could not be seen, and counts as closed.
     pub(crate) notes: Vec<String>,
     /// Forces count although nobody verified who forces.
-    pub(super) trust_unverified: bool,
+    pub(crate) trust_unverified: bool,
 }
 
 impl Seen {
@@ -35,6 +38,13 @@ impl Seen {
         }
         let world = self.with_identities(now);
         Scene::new(&world, key, identity, now)
+    }
+
+    /// The zone in which the windows of all gates are written; see [`Zone::shared`].
+    pub(crate) fn zone(&self, now: Timestamp) -> Zone {
+        let gates = self.world.gates.keys().chain(self.world.nested.keys());
+        let scenes: Vec<Scene> = gates.filter_map(|key| self.scene(key, now)).collect();
+        Zone::shared(scenes.iter().flat_map(Scene::time_zones))
     }
 
     /// The world, with what is known of whoever forces each gate: one around which there are others
@@ -56,8 +66,23 @@ impl Seen {
         subject: Subject,
         question: Question<'_>,
     ) -> sluice_crds::Decision {
-        let world = self.with_identities(question.now.at);
-        simulate::decide(&world, own, subject, Identity::Unverified, question)
+        let now = question.now.at;
+        let world = self.with_identities(now);
+        let mut decision = simulate::decide(&world, own, subject, Identity::Unverified, question);
+        for checked in &mut decision.checked {
+            let name = checked.gate.split_once('/');
+            let key = name.map(|(namespace, name)| Key::from_reference(namespace, None, name));
+            let gate = key.and_then(|key| {
+                let known = world.gates.get(&key);
+                known.or_else(|| world.nested.get(&key))
+            });
+            if let Some(gate) = gate {
+                let said = unaccepted::explain(gate, &checked.message, now);
+                decision.message = decision.message.replace(&checked.message, &said);
+                checked.message = said;
+            }
+        }
+        decision
     }
 
     /// The sets that `subject` has to pass, which names `own` itself.
@@ -80,9 +105,49 @@ impl Seen {
         asked.collect()
     }
 
+    /// When time changes whether these gates, asked together, let something pass. None: not by time,
+    /// as far as is known.
+    pub(crate) fn next_change(&self, set: &GateSet, now: Now) -> Option<Timestamp> {
+        let horizon = now.at.saturating_add(HORIZON).unwrap_or(Timestamp::MAX);
+        let span = Span {
+            start: now.at,
+            end: horizon,
+        };
+        let each: Vec<Stretches> = (set.refs.iter())
+            .map(|gate| {
+                let namespace = gate.namespace.as_deref().unwrap_or_default();
+                let key = Key::from_reference(namespace, None, &gate.name);
+                match self.scene(&key, now.at) {
+                    Some(mut scene) => ahead(&self.decide(&mut scene, now.into()), span),
+                    None => Stretches::closed(span, Reason::GateMissing, "there is no such gate"),
+                }
+            })
+            .collect();
+        let gates = set.refs.iter().map(|gate| gate.name.as_str());
+        let set = simulate::Set {
+            require: set.require,
+            gates: gates.zip(&each).collect(),
+        };
+        let list = simulate::together(&[set], span).list;
+        let passes = |stretch: &Stretch| stretch.answer.state == State::Open;
+        let is_now = passes(list.first()?);
+        let other = list.iter().find(|stretch| passes(stretch) != is_now)?;
+        Some(other.span.start)
+    }
+
     /// What is decided about the gate of a scene.
     pub(crate) fn decide(&self, scene: &mut Scene, question: Question<'_>) -> Decision {
         let mut decision = scene.decide(question);
+        let said = unaccepted::explain(scene.gate(), &decision.message, question.now.at);
+        decision.message = said;
+        if let Some(complaint) = unaccepted::complaint(scene.gate(), question.now.at) {
+            let blame = force::unverified();
+            for told in &mut decision.complaints {
+                if *told == blame {
+                    told.clone_from(&complaint);
+                }
+            }
+        }
         reach::explain(&mut decision, &reach::uncounted(scene.gate()));
         decision
     }
@@ -115,6 +180,35 @@ pub(crate) struct Asked {
     pub(crate) gates: Vec<(String, Option<(Reason, String)>)>,
 }
 
+/// How a gate stands in `span`, as far as its changes are known ahead.
+fn ahead(decision: &Decision, span: Span) -> Stretches {
+    let changes = decision.upcoming.iter().map(|it| (it.at.0, it.state));
+    let states: Vec<(Timestamp, State)> = std::iter::once((span.start, decision.state))
+        .chain(changes)
+        .collect();
+    let ends = states.iter().skip(1).map(|(at, _)| *at).chain([span.end]);
+    // What is open for want of evidence counts as closed where one gate is enough.
+    let blind = decision.reason == Reason::EvidenceUnavailable.as_str();
+    let stretch = |((start, state), end): (&(Timestamp, State), Timestamp)| Stretch {
+        span: Span { start: *start, end },
+        answer: Answer {
+            state: *state,
+            reason: if blind && *start == span.start {
+                Reason::EvidenceUnavailable
+            } else {
+                Reason::Nested
+            },
+            decided_by: None,
+        },
+        causes: Vec::new(),
+        unknown: false,
+    };
+    Stretches {
+        list: states.iter().zip(ends).map(stretch).collect(),
+        cut_off: None,
+    }
+}
+
 fn unasked<T>(gate: &Named<T>) -> Option<(Reason, String)> {
     match gate {
         Named::Here(_) => None,
@@ -136,7 +230,7 @@ fn is_same(force: &force::Force, accepted: &Override) -> bool {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-    use sluice_crds::{GateSpec, GateStatus, State};
+    use sluice_crds::{GateSpec, GateStatus};
 
     use super::*;
 

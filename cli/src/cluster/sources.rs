@@ -14,13 +14,16 @@ use super::{Connection, Scope, explain, load, status};
 /// # Errors
 /// Whatever keeps us from listing them.
 pub(crate) async fn sources(connection: &Connection, scope: &Scope) -> Result<Vec<GatedSource>> {
-    let api: Api<GatedSource> = match scope {
-        Scope::Everywhere => Api::all(connection.client.clone()),
-        Scope::Named(_) | Scope::Asked(..) | Scope::Of(..) | Scope::Namespace => {
-            Api::namespaced(connection.client.clone(), &connection.namespace)
+    let client = connection.client.clone();
+    let here = || Api::namespaced(connection.client.clone(), &connection.namespace);
+    let (api, page): (Api<GatedSource>, ListParams) = match scope {
+        Scope::Everywhere(page) => (Api::all(client), page.clone()),
+        Scope::Namespace(page) => (here(), page.clone()),
+        Scope::Named(_) | Scope::Asked(..) | Scope::Of(..) | Scope::These(_) => {
+            (here(), ListParams::default())
         }
     };
-    match load::pages(&api, ListParams::default()).await {
+    match load::pages(&api, page).await {
         Err(error) if is_unknown_kind(&error) => Ok(Vec::new()),
         listed => listed.map_err(|error| explain(error, "list gated sources")),
     }

@@ -45,7 +45,7 @@ pub(crate) async fn waiting(
     let everywhere: Api<Event> = Api::all(connection.client.clone());
     let (events, note) = match load::list(&everywhere, told.clone(), "list events").await {
         Ok(events) => (events, None),
-        Err(error) if matches!(scope, Scope::Everywhere) => return Err(error),
+        Err(error) if matches!(scope, Scope::Everywhere(_)) => return Err(error),
         Err(_) => {
             let api: Api<Event> = Api::namespaced(connection.client.clone(), here);
             let what = format!("list the events of {here}");
@@ -54,7 +54,7 @@ pub(crate) async fn waiting(
         }
     };
     let mut waiting = still_waiting(&events, now);
-    if !matches!(scope, Scope::Everywhere) {
+    if !matches!(scope, Scope::Everywhere(_)) {
         let is_here = |gate: &String| gate.split_once('/').is_some_and(|(it, _)| it == here);
         waiting.retain(|it| it.namespace == *here || it.gates.iter().any(is_here));
     }

@@ -31,6 +31,9 @@ use used::Used;
 ///
 /// With --write, it is applied in an order in which nothing is ever missing: the app goes over once
 /// the child serves what runs.
+///
+/// To admit what runs without asking the gates needs the verb baseline on gatedsources. The ClusterRole
+/// sluice-baseline grants it.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit codes: 0 it is printed, written, or was so already; 1 the app was not moved: \
@@ -189,7 +192,7 @@ impl Adopt {
             consumer,
             upstream,
             consumers,
-            sources: cluster::sources(connection, &Scope::Namespace).await?,
+            sources: cluster::sources(connection, &Scope::namespace()).await?,
         })
     }
 
@@ -267,7 +270,10 @@ fn printed(plan: &Plan) -> Result<String> {
         output::note(format_args!("GatedSource {name} is there already."));
     } else {
         let why = match plan.source.spec.baseline {
-            Some(_) => "# Admits at once what runs, and from then on what its gates let pass.\n",
+            Some(_) => {
+                "# Admits at once what runs, and from then on what its gates let pass. To apply it\n\
+                 # needs the verb baseline on gatedsources: the ClusterRole sluice-baseline grants it.\n"
+            }
             None => "# Admits what its gates let pass, the first revision included.\n",
         };
         documents.push(format!("{why}{}", Data::Yaml.text(&shown(&plan.source))?));

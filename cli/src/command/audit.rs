@@ -18,7 +18,7 @@ use crate::output;
 
 /// Read the controller's audit log: what was decided, what changed, who forced what
 ///
-/// Lines that are no records are passed over, so that the log of a pod can be read as it is:
+/// Lines that are no records are skipped, so that the log of a pod can be read as it is:
 /// `kubectl logs deploy/gate-controller | kubectl gate audit -`.
 #[derive(Debug, Args)]
 #[command(
@@ -111,9 +111,7 @@ impl Audit {
         let found = self.print(from, &wanted);
         let (found, others) = found.with_context(|| format!("cannot read {file}"))?;
         if others > 0 {
-            output::note(format_args!(
-                "passed over: {others} lines that are no records"
-            ));
+            output::note(format_args!("skipped: {others} lines that are no records"));
         }
         if found == 0 {
             output::note("No record is so.");

@@ -1,18 +1,19 @@
 //! `kubectl gate calendar`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use serde::Serialize;
 use sluice_core::gate::Identity;
 use sluice_core::gated_source;
-use sluice_core::simulate::{Key, Scene};
+use sluice_core::revision::{self, Revision};
+use sluice_core::simulate::{Key, Scene, World};
 use sluice_core::span::Span;
 
-use super::input;
 use super::simulate::{Change, changes};
+use super::{about, input};
 use crate::arguments::Globals;
 use crate::clock;
 use crate::cluster::{self, Connection, Scope, Use};
@@ -26,8 +27,9 @@ mod of_source;
 /// Show the coming days of gates as a picture
 ///
 /// A row for each day, a cell for each half hour: when a gate is open, closed, or forced, and
-/// what closes it. Of a gated source, named as gatedsource/app: when all its gates and those of gate
-/// policies let something out, then each gate by itself.
+/// what closes it. Where the revision decides, that is drawn; with --revision it is asked. Of a gated
+/// source, named as gatedsource/app: when all its gates and those of gate policies let something out,
+/// then each gate by itself.
 #[derive(Debug, Args)]
 pub(crate) struct Calendar {
     /// The gates, and gated sources as gatedsource/NAME [default: all gates of the namespace, or of
@@ -39,9 +41,14 @@ pub(crate) struct Calendar {
     #[arg(long, short = 'A', conflicts_with_all = ["names", "paths"])]
     all_namespaces: bool,
 
-    /// Gates in these files, without a cluster: YAML or JSON files, folders, or - for standard input
-    #[arg(long = "filename", short = 'f', value_name = "FILES", num_args = 1..)]
+    /// Gates in this file, without a cluster: a YAML or JSON file, a folder, or - for standard
+    /// input; may be given more than once
+    #[arg(long = "filename", short = 'f', value_name = "FILE")]
     paths: Vec<PathBuf>,
+
+    /// The revision that is to go out, as Flux writes it
+    #[arg(long, short = 'r', value_name = "REVISION", value_parser = about::parse)]
+    revision: Option<Revision>,
 
     /// How many days
     #[arg(long, value_name = "NUMBER", default_value = "7", value_parser = clap::value_parser!(u16).range(1..=366))]
@@ -96,9 +103,14 @@ struct Told<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     gated_source: Option<&'a str>,
     namespace: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<String>,
     zone: &'a str,
     from: String,
     to: String,
+    /// Where it changes too often to be looked at up to the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    known_until: Option<String>,
     changes: Vec<Change<'a>>,
 }
 
@@ -124,10 +136,7 @@ impl Calendar {
         let keys: Vec<Key> = if self.names.is_empty() {
             world.gate_names().into_iter().cloned().collect()
         } else {
-            let chosen = self
-                .names
-                .iter()
-                .map(|name| input::choose(&world, Some(name), globals));
+            let chosen = self.names.iter().map(|name| chosen(&world, name, globals));
             chosen.collect::<Result<_>>()?
         };
         if keys.is_empty() {
@@ -149,8 +158,8 @@ impl Calendar {
         if sources.is_empty() || !names.is_empty() {
             let scope = match (names.is_empty(), self.all_namespaces) {
                 (false, _) => Scope::Named(names),
-                (true, true) => Scope::Everywhere,
-                (true, false) => Scope::Namespace,
+                (true, true) => Scope::everywhere(),
+                (true, false) => Scope::namespace(),
             };
             let seen = cluster::load(&connection, &scope, self.trust_unverified_identity).await?;
             let frame = self.frame(&connection, zone.as_ref()).await?;
@@ -164,7 +173,7 @@ impl Calendar {
             let scope = Scope::Of(Box::new(source.clone()), Box::new(subject));
             let seen = cluster::load(&connection, &scope, self.trust_unverified_identity).await?;
             let frame = self.frame(&connection, zone.as_ref()).await?;
-            shown.extend(of_source::pictures(&seen, &source, &frame, self.days));
+            shown.extend(of_source::pictures(&seen, &source, &frame, self));
             for note in &seen.notes {
                 output::note(format_args!("warning: {note}"));
             }
@@ -201,13 +210,13 @@ impl Calendar {
             .iter()
             .any(|(key, _)| key.namespace != scenes[0].0.namespace);
         let shown = scenes.into_iter().map(|(key, mut scene)| {
-            let name = match several {
+            let name = self.about(match several {
                 true => key.to_string(),
                 false => key.name.clone(),
-            };
+            });
             let own = || Zone::of(&scene);
             let (zone, span) = frame.of(own, self.days);
-            let stretches = scene.stretches(span);
+            let stretches = scene.stretches_about(span, self.revision.as_ref());
             let picture = Picture {
                 name,
                 zone,
@@ -218,6 +227,14 @@ impl Calendar {
             (Of::Gate(key.clone()), picture)
         });
         shown.collect()
+    }
+
+    /// What the picture of something is called.
+    fn about(&self, name: String) -> String {
+        match &self.revision {
+            Some(revision) => format!("{name} for {}", revision::short(&revision.to_string())),
+            None => name,
+        }
     }
 
     fn print(&self, pictures: &[Shown]) -> Result<Outcome> {
@@ -237,10 +254,33 @@ impl Calendar {
                 output::text(picture::terminal(&drawn(), look))?;
             }
             Some(Form::Svg) => output::text(picture::svg(&drawn()))?,
-            Some(Form::Json) => output::data(Data::Json, &told(pictures))?,
-            Some(Form::Yaml) => output::data(Data::Yaml, &told(pictures))?,
+            Some(Form::Json) => output::data(Data::Json, &self.told(pictures))?,
+            Some(Form::Yaml) => output::data(Data::Yaml, &self.told(pictures))?,
         }
         Ok(Outcome::Yes)
+    }
+
+    fn told<'a>(&self, pictures: &'a [Shown]) -> Vec<Told<'a>> {
+        let revision = self.revision.as_ref().map(ToString::to_string);
+        let told = pictures.iter().map(|(of, picture)| {
+            let (key, is_gate) = match of {
+                Of::Gate(key) => (key, true),
+                Of::Source(key) => (key, false),
+            };
+            let name = Some(key.name.as_str());
+            Told {
+                gate: name.filter(|_| is_gate),
+                gated_source: name.filter(|_| !is_gate),
+                namespace: &key.namespace,
+                revision: revision.clone(),
+                zone: &picture.zone.name,
+                from: picture.span.start.to_string(),
+                to: picture.span.end.to_string(),
+                known_until: picture.stretches.cut_off.map(|known| known.to_string()),
+                changes: changes(&picture.stretches),
+            }
+        });
+        told.collect()
     }
 }
 
@@ -264,22 +304,10 @@ impl Frame {
     }
 }
 
-fn told(pictures: &[Shown]) -> Vec<Told<'_>> {
-    let told = pictures.iter().map(|(of, picture)| {
-        let (key, is_gate) = match of {
-            Of::Gate(key) => (key, true),
-            Of::Source(key) => (key, false),
-        };
-        let name = Some(key.name.as_str());
-        Told {
-            gate: name.filter(|_| is_gate),
-            gated_source: name.filter(|_| !is_gate),
-            namespace: &key.namespace,
-            zone: &picture.zone.name,
-            from: picture.span.start.to_string(),
-            to: picture.span.end.to_string(),
-            changes: changes(&picture.stretches),
-        }
-    });
-    told.collect()
+/// The gate of that name in files, unless the name is that of another file.
+fn chosen(world: &World, name: &str, globals: &Globals) -> Result<Key> {
+    input::choose(world, Some(name), globals).map_err(|error| match Path::new(name).exists() {
+        true => anyhow!("`{name}` is taken for the name of a gate; write -f before each file"),
+        false => error,
+    })
 }

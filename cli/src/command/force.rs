@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use sluice_core::gate::{self, Identity, Terms, force};
 use sluice_core::report::REQUESTED_AT;
 use sluice_core::{duration, words};
+use sluice_crds::gate::annotations;
 use sluice_crds::{Gate, Setting};
 
 use crate::arguments::Globals;
@@ -24,22 +25,6 @@ use confirm::{Answer, Written};
 /// Who owns what we write. kustomize-controller takes away what belongs to a manager whose name
 /// starts with `kubectl`.
 pub(super) const FIELD_MANAGER: &str = "sluice-cli";
-
-/// The annotations that force a gate.
-pub(super) mod annotations {
-    pub(crate) use sluice_crds::gate::annotations::*;
-
-    /// All of them.
-    pub(crate) const ALL: [&str; 7] = [
-        FORCE,
-        FORCE_UNTIL,
-        FORCE_REASON,
-        FORCE_BY,
-        FORCE_SEEN,
-        RFC_OPEN,
-        RFC_CLOSE,
-    ];
-}
 
 #[derive(Debug, Args)]
 #[command(

@@ -1,36 +1,58 @@
 //! `kubectl gate get`
 
+use std::collections::BTreeMap;
+
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use jiff::Timestamp;
-use kube::api::{Api, ListParams};
-use serde::Serialize;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use sluice_core::Now;
 use sluice_core::simulate::Key;
-use sluice_crds::{Gate, GatedSource, Gatekeeper, State};
+use sluice_crds::State;
 
-use super::source;
+pub(super) use self::kinds::Listed;
+use self::kinds::split;
+use super::watched::Watched;
 use crate::arguments::Globals;
-use crate::cluster::{self, Connection, Scope, Use, explain};
-use crate::instant::age;
+use crate::clock;
+use crate::cluster::{self, Connection, Use};
+use crate::instant::Zone;
 use crate::outcome::Outcome;
 use crate::output::{self, Data};
 
-/// List gates, gatekeepers, or gated sources: their state, why, and until when
+mod kinds;
+mod list;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+/// How soon an API server that did not answer is asked again.
+const TRY_AGAIN: SignedDuration = SignedDuration::from_secs(1);
+
+/// List gates, gatekeepers, gated sources, approvals or gate policies: their state, why, and until
+/// when
 ///
-/// The state of a gate is decided here and now, as `check` decides it; that of a gatekeeper, and of
-/// a gated source, is what its status reports.
+/// The state of a gate is decided here and now, as `check` decides it, and so is that of a gate
+/// policy: Open lets pass. That of a gatekeeper, and of a gated source, is what its status reports.
+/// UNTIL is when time changes that state next, in the time zone that the heading names: the one in
+/// which the windows are written, if it is one.
 #[derive(Debug, Args)]
 pub(crate) struct Get {
-    /// What to list, `gates`, `gatekeepers` or `sources`, and which of them by name [default: all
-    /// gates]
+    /// What to list, `gates`, `gatekeepers`, `sources`, `approvals` or `policies`, and which of them
+    /// by name [default: all gates]
     #[arg(value_name = "[KIND] NAME")]
     what: Vec<String>,
 
     /// In all namespaces
     #[arg(long, short = 'A')]
     all_namespaces: bool,
+
+    /// Only what has these labels, such as app=shop,tier!=test
+    #[arg(long, short = 'l', value_name = "LABELS")]
+    selector: Option<String>,
+
+    /// Go on after the list, and print what has changed, until interrupted
+    #[arg(long, short = 'w')]
+    watch: bool,
 
     /// Let forces count although nobody verified who they are from
     #[arg(long)]
@@ -40,9 +62,6 @@ pub(crate) struct Get {
     #[arg(long, short = 'o', value_name = "FORMAT", default_value = "table")]
     output: Form,
 }
-
-/// The column of the state.
-const STATE: usize = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
@@ -54,290 +73,248 @@ enum Form {
     Name,
 }
 
-/// What is listed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Listed {
-    Gates,
-    Gatekeepers,
-    Sources,
+/// What is asked for.
+struct Wanted {
+    listed: Listed,
+    names: Vec<String>,
+    all_namespaces: bool,
+    selector: Option<String>,
+    trust_unverified: bool,
 }
 
-/// One row of the table: namespace, name, state, whatever else there is, message.
-struct Row {
-    cells: Vec<String>,
-    state: Option<State>,
+/// What there is.
+struct Listing {
+    /// Those between the name and the message.
+    titles: Vec<String>,
+    rows: Vec<Row>,
+    /// When to look again, if nothing changes before.
+    wake: Option<Timestamp>,
 }
+
+/// One object.
+struct Row {
+    key: Key,
+    /// One for each title, and the message.
+    cells: Vec<String>,
+    /// Of what can be open and closed: it colors the cell of the state.
+    state: Option<State>,
+    /// As kubectl prints it.
+    object: Value,
+}
+
+/// What changes with every look is no news.
+const AGES: [&str; 2] = ["AGE", "SINCE"];
 
 impl Get {
     pub(super) async fn run(&self, globals: &Globals) -> Result<Outcome> {
-        let (listed, names) = split(&self.what)?;
-        if self.all_namespaces && !names.is_empty() {
-            bail!("a name belongs to one namespace; leave out --all-namespaces, or the names");
-        }
-        let connection = cluster::connect(globals, Use::Requests).await?;
-        match listed {
-            Listed::Gates => self.gates(&connection, names).await,
-            Listed::Gatekeepers => self.gatekeepers(&connection, &names).await,
-            Listed::Sources => self.sources(&connection, &names).await,
-        }
-    }
-
-    async fn gates(&self, connection: &Connection, names: Vec<String>) -> Result<Outcome> {
-        let scope = match (names.is_empty(), self.all_namespaces) {
-            (false, _) => Scope::Named(names),
-            (true, true) => Scope::Everywhere,
-            (true, false) => Scope::Namespace,
+        let wanted = self.wanted()?;
+        let r#use = match self.watch {
+            true => Use::Watches,
+            false => Use::Requests,
         };
-        let seen = cluster::load(connection, &scope, self.trust_unverified_identity).await?;
-        if let Some(form) = self.data_form() {
-            let gates: Vec<Gate> = seen.world.gates.into_values().collect();
-            return self.objects(form, "gate", &gates);
+        let connection = cluster::connect(globals, r#use).await?;
+        if self.watch {
+            return self.follow(&connection, &wanted).await;
         }
-        let now = connection.present().await.now;
-        let rows: Vec<Row> = (seen.world.gates.iter())
-            .filter_map(|(key, gate)| {
-                let decision = seen.decide(&mut seen.scene(key, now.at)?, now.into());
-                Some(gate_row(key, gate, &decision, now))
-            })
-            .collect();
-        self.table(
-            connection,
-            &["REASON", "UNTIL", "FORCED-BY", "SINCE", "AGE"],
-            &rows,
-        )
-    }
-
-    async fn gatekeepers(&self, connection: &Connection, names: &[String]) -> Result<Outcome> {
-        let api: Api<Gatekeeper> = match self.all_namespaces {
-            true => Api::all(connection.client.clone()),
-            false => Api::namespaced(connection.client.clone(), &connection.namespace),
-        };
-        let mut found = Vec::new();
-        if names.is_empty() {
-            let list = api.list(&ListParams::default()).await;
-            found = list
-                .map_err(|error| explain(error, "list gatekeepers"))?
-                .items;
-        }
-        for name in names {
-            let one = api.get(name).await;
-            found
-                .push(one.map_err(|error| explain(error, &format!("read the gatekeeper {name}")))?);
-        }
-        if let Some(form) = self.data_form() {
-            return self.objects(form, "gatekeeper", &found);
-        }
-        let now = connection.present().await.now.at;
-        let rows: Vec<Row> = found
-            .iter()
-            .map(|gatekeeper| gatekeeper_row(gatekeeper, now))
-            .collect();
-        self.table(connection, &["KIND", "REASON", "UNTIL", "AGE"], &rows)
-    }
-
-    async fn sources(&self, connection: &Connection, names: &[String]) -> Result<Outcome> {
-        let scope = match self.all_namespaces {
-            true => Scope::Everywhere,
-            false => Scope::Namespace,
-        };
-        let mut found = Vec::new();
-        if names.is_empty() {
-            found = cluster::sources(connection, &scope).await?;
-        }
-        for name in names {
-            found.push(cluster::source(connection, name).await?);
-        }
-        if let Some(form) = self.data_form() {
-            return self.objects(form, "gatedsource", &found);
-        }
-        let now = connection.present().await.now.at;
-        let rows: Vec<Row> = found.iter().map(|source| source_row(source, now)).collect();
-        let titles = ["ADMITTED", "PENDING", "DECIDED-BY", "UNTIL", "AGE"];
-        self.table(connection, &titles, &rows)
-    }
-
-    fn data_form(&self) -> Option<Form> {
-        (!matches!(self.output, Form::Table | Form::Wide)).then_some(self.output)
-    }
-
-    /// The objects themselves, as kubectl prints them.
-    fn objects<K>(&self, form: Form, kind: &str, objects: &[K]) -> Result<Outcome>
-    where
-        K: Serialize + kube::ResourceExt,
-    {
-        let form = match form {
-            Form::Yaml => Data::Yaml,
-            Form::Name | Form::Table | Form::Wide => {
-                for object in objects {
-                    output::line(format_args!("{kind}.sluice.dev/{}", object.name_any()))?;
-                }
-                return Ok(Outcome::Yes);
-            }
-            Form::Json => Data::Json,
-        };
-        let mut items = objects
-            .iter()
-            .map(serde_json::to_value)
-            .collect::<Result<Vec<Value>, _>>()?;
-        let one_by_name = self.what.len() > usize::from(kind_of(self.what.first()).is_some());
-        match (items.len(), one_by_name) {
-            (1, true) => output::data(form, &items.remove(0))?,
-            _ => output::data(
-                form,
-                &json!({"apiVersion": "v1", "kind": "List", "items": items}),
-            )?,
-        }
-        Ok(Outcome::Yes)
-    }
-
-    fn table(&self, connection: &Connection, titles: &[&str], rows: &[Row]) -> Result<Outcome> {
-        if rows.is_empty() {
-            let place = match self.all_namespaces {
-                true => "any namespace".to_owned(),
+        let listing = wanted.list(&connection).await?;
+        if listing.rows.is_empty() && matches!(self.output, Form::Table | Form::Wide) {
+            let place = match self.all_namespaces || wanted.listed == Listed::Policies {
+                true => "the cluster".to_owned(),
                 false => format!("the namespace {}", connection.namespace),
             };
             output::note(format_args!("There are none in {place}."));
             return Ok(Outcome::Yes);
         }
-        let wide = self.output == Form::Wide;
-        output::text(table(titles, rows, self.all_namespaces, wide))?;
+        self.print(&wanted, &listing)
+    }
+
+    fn wanted(&self) -> Result<Wanted> {
+        let (listed, names) = split(&self.what)?;
+        if self.all_namespaces && !names.is_empty() {
+            bail!("a name belongs to one namespace; leave out --all-namespaces, or the names");
+        }
+        if self.selector.is_some() && !names.is_empty() {
+            bail!("--selector chooses by labels; leave it out, or the names");
+        }
+        Ok(Wanted {
+            listed,
+            names,
+            all_namespaces: self.all_namespaces,
+            selector: self.selector.clone(),
+            trust_unverified: self.trust_unverified_identity,
+        })
+    }
+
+    fn print(&self, wanted: &Wanted, listing: &Listing) -> Result<Outcome> {
+        match self.output {
+            Form::Table | Form::Wide => {
+                let (head, rows) = self.cells(wanted, listing);
+                let head: Vec<&str> = head.iter().map(String::as_str).collect();
+                output::text(output::table(&head, &rows))?;
+            }
+            Form::Name => {
+                for row in &listing.rows {
+                    output::line(wanted.listed.named(&row.key))?;
+                }
+            }
+            Form::Json => output::data(Data::Json, &objects(wanted, listing))?,
+            Form::Yaml => output::data(Data::Yaml, &objects(wanted, listing))?,
+        }
         Ok(Outcome::Yes)
     }
-}
 
-/// What a word stands for.
-fn kind_of(word: Option<&String>) -> Option<Listed> {
-    match word?.as_str() {
-        "gate" | "gates" | "gt" => Some(Listed::Gates),
-        "gatekeeper" | "gatekeepers" | "gk" => Some(Listed::Gatekeepers),
-        "gatedsource" | "gatedsources" | "gs" | "source" | "sources" => Some(Listed::Sources),
-        _ => None,
+    /// The titles that are shown, and the cells below them.
+    fn cells(&self, wanted: &Wanted, listing: &Listing) -> (Vec<String>, Vec<Vec<String>>) {
+        let namespaces = self.all_namespaces && wanted.listed != Listed::Policies;
+        let wide = self.output == Form::Wide;
+        table(listing, namespaces, wide)
     }
-}
 
-/// What is asked for, and the names.
-fn split(what: &[String]) -> Result<(Listed, Vec<String>)> {
-    let kind = kind_of(what.first());
-    let names = if kind.is_some() { &what[1..] } else { what };
-    let sources: Option<Vec<String>> = names
-        .iter()
-        .map(|name| cluster::source_name(name))
-        .collect();
-    match (kind, sources) {
-        (None, Some(names)) if !names.is_empty() => Ok((Listed::Sources, names)),
-        (Some(kind @ (Listed::Gatekeepers | Listed::Sources)), _) => Ok((kind, names.to_vec())),
-        (None | Some(Listed::Gates), _) => {
-            let names = names.iter().map(|name| cluster::gate_name(name));
-            Ok((Listed::Gates, names.collect::<Result<_>>()?))
+    /// Lists, and then what changes, until somebody interrupts it.
+    async fn follow(&self, connection: &Connection, wanted: &Wanted) -> Result<Outcome> {
+        let mut watched = Watched::default();
+        let mut shown = Shown::default();
+        // Before anything is read, so that no change falls in between.
+        wanted.watch(connection, &mut watched);
+        loop {
+            let wake = match wanted.look(connection, &mut watched).await {
+                Ok(listing) => {
+                    shown.print(self, wanted, &listing)?;
+                    listing.wake
+                }
+                // An API server that restarts is no reason to give up, unless it was never there.
+                Err(error) if shown.began && cluster::is_passing(&error) => {
+                    clock::now().saturating_add(TRY_AGAIN).ok()
+                }
+                Err(error) => return Err(error),
+            };
+            watched.settled(wake).await;
         }
     }
 }
 
-/// What its status says: something waits, or nothing does.
-fn source_row(source: &GatedSource, now: Timestamp) -> Row {
-    let key = Key::of(&source.metadata);
-    let status = source.status.clone().unwrap_or_default();
-    let condition = |name: &str| status.conditions.iter().find(|it| it.type_ == name);
-    let holds = |name: &str| condition(name).is_some_and(|it| it.status == "True");
-    let (word, told) = match () {
-        () if source.spec.suspend => ("Suspended", None),
-        () if holds("Stalled") => ("Stalled", condition("Stalled")),
-        () if holds("Blocked") => ("Blocked", condition("Blocked")),
-        () if status.pending.is_some() => ("Pending", condition("Ready")),
-        () if status.conditions.is_empty() => ("Unknown", None),
-        () => ("Current", condition("Ready")),
-    };
-    let held = cluster::last_decision(source).filter(|_| word == "Blocked");
-    let turn = status.pending.as_ref().and_then(|it| it.admit_at.as_ref());
-    let until = turn.or(held.and_then(|it| it.next.as_ref()));
-    let created = source.metadata.creation_timestamp.as_ref();
-    let revision = |text: Option<&String>| text.map(|text| source::short(text)).unwrap_or_default();
-    Row {
-        cells: vec![
-            key.namespace,
-            key.name,
-            word.to_owned(),
-            revision(status.admitted.as_ref().map(|it| &it.revision)),
-            revision(status.pending.as_ref().map(|it| &it.revision)),
-            held.map(|it| it.decided_by.join(",")).unwrap_or_default(),
-            until.map(|at| at.0.to_string()).unwrap_or_default(),
-            created.map(|time| age(time.0, now)).unwrap_or_default(),
-            told.map(|it| it.message.clone()).unwrap_or_default(),
-        ],
-        state: None,
+/// What `--watch` has printed.
+#[derive(Default)]
+struct Shown {
+    began: bool,
+    /// Of each object, without what changes with every look.
+    rows: BTreeMap<Key, String>,
+    widths: Vec<usize>,
+}
+
+impl Shown {
+    /// Prints what is not as it was.
+    fn print(&mut self, get: &Get, wanted: &Wanted, listing: &Listing) -> Result<()> {
+        let now: BTreeMap<Key, String> = (listing.rows.iter())
+            .map(|row| (row.key.clone(), get.steady(listing, row)))
+            .collect();
+        let is_news = |row: &&Row| self.rows.get(&row.key) != now.get(&row.key);
+        let gone: Vec<Key> = (self.rows.keys())
+            .filter(|key| !now.contains_key(key))
+            .cloned()
+            .collect();
+        let news: Vec<&Row> = listing.rows.iter().filter(is_news).collect();
+        match get.output {
+            Form::Table | Form::Wide => self.table(get, wanted, listing, &news, &gone)?,
+            Form::Name => {
+                for row in &news {
+                    output::line(wanted.listed.named(&row.key))?;
+                }
+            }
+            Form::Json => {
+                for row in &news {
+                    output::data(Data::Json, &row.object)?;
+                }
+            }
+            Form::Yaml => {
+                for row in &news {
+                    output::text("---\n")?;
+                    output::data(Data::Yaml, &row.object)?;
+                }
+            }
+        }
+        self.began = true;
+        self.rows = now;
+        Ok(())
+    }
+
+    fn table(
+        &mut self,
+        get: &Get,
+        wanted: &Wanted,
+        listing: &Listing,
+        news: &[&Row],
+        gone: &[Key],
+    ) -> Result<()> {
+        let (head, rows) = get.cells(wanted, listing);
+        if self.widths.is_empty() && !rows.is_empty() {
+            self.widths = output::widths(&head, &rows);
+            output::text(output::row(&head, &self.widths))?;
+        }
+        for (row, cells) in listing.rows.iter().zip(&rows) {
+            if news.iter().any(|known| known.key == row.key) {
+                output::text(output::row(cells, &self.widths))?;
+            }
+        }
+        for key in gone {
+            let name = match get.all_namespaces {
+                true => vec![key.namespace.clone(), key.name.clone()],
+                false => vec![key.name.clone()],
+            };
+            let cells: Vec<String> = name.into_iter().chain(["deleted".to_owned()]).collect();
+            output::text(output::row(&cells, &self.widths))?;
+        }
+        Ok(())
     }
 }
 
-fn gate_row(key: &Key, gate: &Gate, decision: &sluice_core::simulate::Decision, now: Now) -> Row {
-    let age_of = |at: Option<Timestamp>| at.map(|at| age(at, now.at)).unwrap_or_default();
-    let status = gate.status.as_ref();
-    let since = status.filter(|status| status.state == Some(decision.state));
-    Row {
-        cells: vec![
-            key.namespace.clone(),
-            key.name.clone(),
-            decision.state.to_string(),
-            decision.reason.clone(),
-            decision
-                .upcoming
-                .first()
-                .map(|change| change.at.0.to_string())
-                .unwrap_or_default(),
-            decision
-                .r#override
-                .as_ref()
-                .map(|force| force.by.clone())
-                .unwrap_or_default(),
-            age_of(since.and_then(|status| Some(status.since.as_ref()?.0))),
-            age_of(gate.metadata.creation_timestamp.as_ref().map(|time| time.0)),
-            decision.message.clone(),
-        ],
-        state: Some(decision.state),
+impl Get {
+    /// What there is to print of a row, without what changes with every look.
+    fn steady(&self, listing: &Listing, row: &Row) -> String {
+        match self.output {
+            Form::Table | Form::Wide => {
+                let titles = listing.titles.iter().map(String::as_str).chain(["MESSAGE"]);
+                let shown = titles.zip(&row.cells).filter(|(title, _)| {
+                    !AGES.contains(title) && (*title != "MESSAGE" || self.output == Form::Wide)
+                });
+                shown.map(|(_, cell)| format!("{cell}\n")).collect()
+            }
+            Form::Json | Form::Yaml => row.object.to_string(),
+            Form::Name => String::new(),
+        }
     }
 }
 
-fn gatekeeper_row(gatekeeper: &Gatekeeper, now: Timestamp) -> Row {
-    let key = Key::of(&gatekeeper.metadata);
-    let status = gatekeeper.status.as_ref();
-    let verdict = status.and_then(|status| status.verdict.as_ref());
-    let until = status.and_then(|status| Some(status.upcoming.first()?.at.0.to_string()));
-    let kind = gatekeeper.spec.kind().map_or("", |kind| kind.as_str());
-    let created = gatekeeper.metadata.creation_timestamp.as_ref();
-    let state = verdict.map(|verdict| verdict.state);
-    Row {
-        cells: vec![
-            key.namespace,
-            key.name,
-            state.map_or("Unknown".to_owned(), |state| state.to_string()),
-            kind.to_owned(),
-            verdict
-                .map(|verdict| verdict.reason.clone())
-                .unwrap_or_default(),
-            until.unwrap_or_default(),
-            created.map(|time| age(time.0, now)).unwrap_or_default(),
-            verdict
-                .map(|verdict| verdict.message.clone())
-                .unwrap_or_default(),
-        ],
-        state,
+/// The objects themselves, as kubectl prints them.
+fn objects(wanted: &Wanted, listing: &Listing) -> Value {
+    let items = || listing.rows.iter().map(|row| row.object.clone());
+    match (wanted.names.len(), listing.rows.as_slice()) {
+        (1, [only]) => only.object.clone(),
+        _ => json!({"apiVersion": "v1", "kind": "List", "items": items().collect::<Vec<_>>()}),
     }
 }
 
-/// The namespace is the first column, the message the last.
-fn table(titles: &[&str], rows: &[Row], namespaces: bool, wide: bool) -> String {
-    let head = ["NAMESPACE", "NAME", "STATE"].iter().chain(titles);
-    let head: Vec<&str> = head.chain(&["MESSAGE"]).copied().collect();
+/// The head and the cells: the namespace is the first column, the message the last.
+fn table(listing: &Listing, namespaces: bool, wide: bool) -> (Vec<String>, Vec<Vec<String>>) {
+    let ends = ["NAMESPACE", "NAME"].map(str::to_owned).into_iter();
+    let head = ends.chain(listing.titles.iter().cloned());
+    let head: Vec<String> = head.chain(["MESSAGE".to_owned()]).collect();
     let shown = usize::from(!namespaces)..head.len() - usize::from(!wide);
+    let state = listing.titles.iter().position(|title| title == "STATE");
     let cells = |row: &Row| {
-        let mut cells = row.cells.clone();
-        if let Some(state) = row.state {
-            cells[STATE] = output::state(state);
+        let mut own = row.cells.clone();
+        if let (Some(place), Some(state)) = (state, row.state) {
+            own[place] = output::state(state);
         }
+        let Key { namespace, name } = row.key.clone();
+        let cells: Vec<String> = [namespace, name].into_iter().chain(own).collect();
         cells[shown.clone()].to_vec()
     };
-    let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
-    output::table(&head[shown.clone()], &rows)
+    let rows = listing.rows.iter().map(cells).collect();
+    (head[shown.clone()].to_vec(), rows)
 }
 
-#[cfg(test)]
-mod tests;
+/// The heading of the column that says until when.
+fn until(zone: &Zone) -> String {
+    format!("UNTIL ({})", zone.name)
+}

@@ -9,13 +9,13 @@ use jiff::Timestamp;
 use sluice_core::simulate::{Given, Key, World};
 
 use crate::arguments::Globals;
-use crate::files::{self, Input};
+use crate::files::{self, Content, Input};
 use crate::output;
 
 #[derive(Debug, Args)]
 pub(crate) struct Files {
-    /// YAML or JSON files, folders of them, or - for standard input. Gates, Gatekeepers and
-    /// ConfigMaps (their calendars) are read, anything else is passed over
+    /// YAML or JSON files, folders of them, or - for standard input. All kinds of Sluice are read,
+    /// with the Namespaces and ConfigMaps that they need, and calendars (.ics); anything else is skipped
     #[arg(long = "filename", short = 'f', value_name = "FILES", num_args = 1.., required = true)]
     pub(super) paths: Vec<PathBuf>,
 }
@@ -33,6 +33,9 @@ pub(super) fn read(paths: &[PathBuf], globals: &Globals, now: Timestamp) -> Resu
         .into_iter()
         .filter(|finding| finding.refused)
         .collect();
+    for note in input.notes() {
+        output::note(note);
+    }
     if refused.is_empty() {
         return Ok(input.world);
     }
@@ -56,8 +59,13 @@ pub(super) fn give(
     let sources = files::read(&[path.to_owned()])?;
     let mut known = BTreeSet::new();
     for source in &sources {
-        let given: BTreeMap<String, Given> = serde_saphyr::from_str(&source.text)
-            .with_context(|| format!("{file}: it is no evidence"))?;
+        let text = match &source.text {
+            Ok(Content::Text(text)) => text,
+            Ok(Content::Calendar(_)) => bail!("{file}: it is a calendar, and no evidence"),
+            Err(why) => bail!("{}: {why}", source.origin),
+        };
+        let given: BTreeMap<String, Given> =
+            serde_saphyr::from_str(text).with_context(|| format!("{file}: it is no evidence"))?;
         for (name, given) in given {
             let (namespace, short) = match name.split_once('/') {
                 Some((namespace, name)) => (namespace, name),

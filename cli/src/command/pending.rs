@@ -8,18 +8,20 @@ use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
 use sluice_core::Now;
+use sluice_core::approval::Approvals;
 use sluice_core::gated_source::KIND;
 use sluice_core::question::Question;
-use sluice_core::revision::Revision;
+use sluice_core::revision::{self, Revision};
 use sluice_core::simulate::Key;
 use sluice_core::verdict::Reason;
 use sluice_crds::approval::Vote;
+use sluice_crds::gatekeeper::Kind;
 use sluice_crds::{Approval, Gate, GatedSource};
 
 use super::source;
 use crate::arguments::Globals;
 use crate::cluster::{self, Scope, Seen, Use, Waiting};
-use crate::instant::age;
+use crate::instant::{Zone, age};
 use crate::outcome::Outcome;
 use crate::output::{self, Data};
 
@@ -73,8 +75,8 @@ impl Pending {
     pub(super) async fn run(&self, globals: &Globals) -> Result<Outcome> {
         let connection = cluster::connect(globals, Use::Requests).await?;
         let scope = match self.all_namespaces {
-            true => Scope::Everywhere,
-            false => Scope::Namespace,
+            true => Scope::everywhere(),
+            false => Scope::namespace(),
         };
         let seen = cluster::load(&connection, &scope, false).await?;
         let now = connection.present().await.now;
@@ -105,7 +107,8 @@ impl Pending {
             None if rows.is_empty() => {}
             None => {
                 let here = (!self.all_namespaces).then_some(&*connection.namespace);
-                output::text(table(&rows, now.at, here, output::width()))?;
+                let zone = zone(&seen);
+                output::text(table(&rows, now.at, here, &zone, output::width()))?;
             }
         }
         for source in &sources {
@@ -121,9 +124,24 @@ impl Pending {
     }
 }
 
+/// The zone in which the windows are written of the gates that were looked at; see
+/// [`Zone::shared`].
+fn zone(seen: &Seen) -> Zone {
+    let gatekeepers = seen.world.gatekeepers.values();
+    let schedules = gatekeepers.filter_map(|it| it.spec.schedule.as_ref());
+    Zone::shared(schedules.map(|schedule| schedule.time_zone.as_str()))
+}
+
 /// The rows, where the namespace of all of them is known: `here`. Where the cause does not fit
 /// beside what waits, it is written below it.
-fn table(rows: &[Row], now: Timestamp, here: Option<&str>, columns: Option<usize>) -> String {
+fn table(
+    rows: &[Row],
+    now: Timestamp,
+    here: Option<&str>,
+    zone: &Zone,
+    columns: Option<usize>,
+) -> String {
+    let until = format!("UNTIL ({})", zone.name);
     let elsewhere = |row: &Row| here != Some(&row.namespace);
     let from = usize::from(!rows.iter().any(elsewhere));
     let head = [
@@ -132,12 +150,12 @@ fn table(rows: &[Row], now: Timestamp, here: Option<&str>, columns: Option<usize
         "REVISION",
         "AT",
         "SINCE",
-        "UNTIL",
+        &until,
         "BECAUSE",
     ];
     let rows: Vec<Vec<String>> = rows
         .iter()
-        .map(|row| row.cells(now)[from..].to_vec())
+        .map(|row| row.cells(now, zone)[from..].to_vec())
         .collect();
     let head = &head[from..];
     let beside = output::table(head, &rows);
@@ -167,7 +185,7 @@ fn table(rows: &[Row], now: Timestamp, here: Option<&str>, columns: Option<usize
 
 impl Row {
     /// One for each column. A gate in its own namespace is named without it.
-    fn cells(&self, now: Timestamp) -> Vec<String> {
+    fn cells(&self, now: Timestamp, zone: &Zone) -> Vec<String> {
         let own = format!("{}/", self.namespace);
         let gates = self.gates.iter();
         let gates = gates.map(|gate| gate.strip_prefix(&own).unwrap_or(gate));
@@ -175,12 +193,10 @@ impl Row {
         vec![
             self.namespace.clone(),
             self.what.clone(),
-            revision.map_or_else(|| "any".to_owned(), source::short),
+            revision.map_or_else(|| "any".to_owned(), revision::short),
             gates.collect::<Vec<_>>().join(","),
             age(self.since, now),
-            self.until
-                .map(|until| until.to_string())
-                .unwrap_or_default(),
+            self.until.map(|at| zone.wall(at)).unwrap_or_default(),
             self.because().to_owned(),
         ]
     }
@@ -270,7 +286,7 @@ fn held(source: &GatedSource) -> Option<Row> {
 /// people do.
 fn voted_on(seen: &Seen, now: Now) -> Vec<Row> {
     let mut rows = Vec::new();
-    for (keeper, votes) in votes(seen) {
+    for (keeper, votes) in votes(seen, now.at) {
         for (revision, since) in votes {
             let question = Question::new(now, Some(&revision));
             let held: Vec<(String, String)> = (seen.world.gates.iter())
@@ -310,8 +326,9 @@ fn awaited(seen: &Seen, gate: &Gate, keeper: &Key, question: Question<'_>) -> Op
     waits.then_some(told.verdict.message)
 }
 
-/// For each gatekeeper the revisions that somebody has approved of, and since when.
-fn votes(seen: &Seen) -> BTreeMap<Key, Vec<(Revision, Timestamp)>> {
+/// For each gatekeeper the revisions that somebody approves of, and since when. Of approvals that have
+/// run out nothing waits.
+fn votes(seen: &Seen, now: Timestamp) -> BTreeMap<Key, Vec<(Revision, Timestamp)>> {
     let mut all: BTreeMap<Key, Vec<(Revision, Timestamp)>> = BTreeMap::new();
     let approves = |approval: &&Arc<Approval>| {
         approval.spec.decision == Vote::Approve && approval.metadata.deletion_timestamp.is_none()
@@ -326,6 +343,9 @@ fn votes(seen: &Seen) -> BTreeMap<Key, Vec<(Revision, Timestamp)>> {
             namespace: Key::of(&approval.metadata).namespace,
             name: approval.spec.gatekeeper_ref.name.clone(),
         };
+        if rule(seen, &key).is_some_and(|rule| !rule.is_in_force(approval, now)) {
+            continue;
+        }
         let known = all.entry(key).or_default();
         match known.iter_mut().find(|(other, _)| other.is(&revision)) {
             Some((_, since)) => *since = created.0.min(*since),
@@ -333,6 +353,14 @@ fn votes(seen: &Seen) -> BTreeMap<Key, Vec<(Revision, Timestamp)>> {
         }
     }
     all
+}
+
+/// How a gatekeeper counts approvals. None: it is no such gatekeeper, or its spec is refused.
+fn rule(seen: &Seen, keeper: &Key) -> Option<Approvals> {
+    match seen.world.gatekeepers.get(keeper)?.spec.kind() {
+        Ok(Kind::Approval(spec)) => Approvals::read(spec, "spec.approval").ok(),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

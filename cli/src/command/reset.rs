@@ -5,8 +5,9 @@ use clap::Args;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Map, Value, json};
 use sluice_crds::Gate;
+use sluice_crds::gate::annotations;
 
-use super::force::{FIELD_MANAGER, annotations};
+use super::force::FIELD_MANAGER;
 use crate::arguments::Globals;
 use crate::cluster::{self, Use, explain};
 use crate::outcome::Outcome;

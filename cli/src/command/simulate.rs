@@ -8,14 +8,15 @@ use jiff::Timestamp;
 use serde::Serialize;
 use sluice_core::Now;
 use sluice_core::gate::Identity;
-use sluice_core::simulate::{Key, Scene, Stretches, World};
+use sluice_core::revision::Revision;
+use sluice_core::simulate::{Key, Scene, Stretch, Stretches, World};
 use sluice_core::span::Span;
 use sluice_crds::{Setting, State};
 
 use super::about::About;
 use super::input::{self, Files};
 use crate::arguments::Globals;
-use crate::explain::{self, Decided};
+use crate::explain::{self, Decided, ignored};
 use crate::instant::{self, Zone};
 use crate::outcome::Outcome;
 use crate::output::{self, Data};
@@ -25,8 +26,9 @@ use crate::output::{self, Data};
 ///
 /// Files with gatekeepers and no gate are simulated as if a gate of the gatekeeper's name were
 /// kept by it alone. An annotation that forces a gate counts as if it had been written by whom it
-/// names, at the instant that the simulation starts from. The status of objects is not looked at,
-/// no calendar is read from an address, and nothing is measured: --evidence says what would be.
+/// names, at the instant that the simulation starts from; an Approval without a creationTimestamp
+/// as if it had been created then. The status of objects is not looked at, no calendar is read from
+/// an address, and nothing is measured: --evidence says what would be.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Exit codes: 0 it was told, and is as expected; 1 it is not as expected; 2 the input is refused: \
@@ -52,8 +54,9 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "INSTANT", required_unless_present = "from", conflicts_with_all = ["from", "to"])]
     at: Option<String>,
 
-    /// Say only whether the gate is in this state, and in the exit code
-    #[arg(long, value_name = "STATE", requires = "at", value_parser = parse_setting)]
+    /// Say only whether the gate is in this state, at that instant or all of that time, and in the
+    /// exit code
+    #[arg(long, value_name = "STATE", value_parser = parse_setting)]
     expect: Option<Setting>,
 
     /// The first instant of a time whose changes are told
@@ -143,19 +146,28 @@ impl Simulate {
             (None, Some(_)) => output::line(explain::line(&decision))?,
             (None, None) => {
                 output::line(format_args!("At {at}, {}:", zone.text(at)))?;
-                output::text(explain::tree(scene, &decision, revision, &[]))?;
+                output::text(explain::tree(scene, &decision, revision, zone, &[]))?;
             }
         }
         Ok(outcome)
     }
 
     fn through(&self, scene: &mut Scene, key: &Key, span: Span, zone: &Zone) -> Result<Outcome> {
-        let stretches = scene.stretches(span);
-        match self.output {
-            Some(form) => output::data(form, &told(key, &stretches))?,
-            None => output::text(table(key, &stretches, zone))?,
+        let course = Course {
+            key,
+            revision: self.about.revision(),
+            stretches: scene.stretches_about(span, self.about.revision()),
+            ignored: ignored(&scene.complaints(span.start)),
+        };
+        let expected = self.expect.map(State::from);
+        match (self.output, expected) {
+            (Some(form), _) => output::data(form, &course.told())?,
+            (None, Some(expected)) => output::line(course.compared(expected, zone))?,
+            (None, None) => output::text(course.table(zone))?,
         }
-        match stretches.cut_off {
+        let other = expected.and_then(|expected| course.first_other_than(expected));
+        match course.stretches.cut_off {
+            _ if other.is_some() => Ok(Outcome::No),
             None => Ok(Outcome::Yes),
             Some(known) => {
                 bail!("it changes too often to be told beyond {known}; choose an earlier --to")
@@ -164,16 +176,81 @@ impl Simulate {
     }
 }
 
-fn table(key: &Key, stretches: &Stretches, zone: &Zone) -> String {
-    let mut text = format!("Gate {key}, times in {}\n", zone.name);
+/// How a gate changes over time.
+struct Course<'a> {
+    key: &'a Key,
+    revision: Option<&'a Revision>,
+    stretches: Stretches,
+    /// What is wrong with the annotations that force it.
+    ignored: Vec<String>,
+}
+
+impl Course<'_> {
+    /// Where the gate is first in another state.
+    fn first_other_than(&self, expected: State) -> Option<&Stretch> {
+        let mut stretches = self.stretches.list.iter();
+        stretches.find(|stretch| stretch.answer.state != expected)
+    }
+
+    /// Whether it is in the expected state all the time, in a line.
+    fn compared(&self, expected: State, zone: &Zone) -> String {
+        let name = &self.key.name;
+        match self.first_other_than(expected) {
+            None => format!("{name} is {} all of that time", output::state(expected)),
+            Some(Stretch {
+                span,
+                answer,
+                causes,
+                ..
+            }) => format!(
+                "expected {expected}, but {name} is {} from {} ({}): {}",
+                output::state(answer.state),
+                zone.text(span.start),
+                answer.reason,
+                causes.join("; ")
+            ),
+        }
+    }
+
+    fn table(&self, zone: &Zone) -> String {
+        let about = self.revision.map(|revision| format!(" for {revision}"));
+        let about = about.unwrap_or_default();
+        let mut text = format!("Gate {}{about}, times in {}\n", self.key, zone.name);
+        text.push_str(&table(&self.stretches, zone));
+        for ignored in &self.ignored {
+            text.push_str(&format!("ignored: {ignored}\n"));
+        }
+        text
+    }
+
+    fn told(&self) -> Told<'_> {
+        Told {
+            gate: &self.key.name,
+            namespace: &self.key.namespace,
+            revision: self.revision.map(ToString::to_string),
+            changes: changes(&self.stretches),
+            ignored: &self.ignored,
+        }
+    }
+}
+
+fn table(stretches: &Stretches, zone: &Zone) -> String {
+    let mut text = String::new();
     let local = |at: Timestamp| {
         let zoned = at.to_zoned(zone.zone.clone());
         // Tells apart the two readings of an hour that clocks show twice.
         zoned.strftime("%a %Y-%m-%d %H:%M:%S %:z").to_string()
     };
+    let names = stretches
+        .changes()
+        .map(|it| it.answer.state.to_string().len());
+    let width = names.max().unwrap_or_default();
     for change in stretches.changes() {
         let style = output::style(change.answer.state);
-        let state = format!("{style}{:<6}{style:#}", change.answer.state.to_string());
+        let state = format!(
+            "{style}{:<width$}{style:#}",
+            change.answer.state.to_string()
+        );
         let (utc, local) = (change.span.start.to_string(), local(change.span.start));
         text.push_str(&format!(
             "{utc:<20}  {local}  {state}  {}\n",
@@ -197,7 +274,11 @@ pub(super) struct Change<'a> {
 struct Told<'a> {
     gate: &'a str,
     namespace: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<String>,
     changes: Vec<Change<'a>>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    ignored: &'a [String],
 }
 
 /// The changes of state, the first of them where the time starts.
@@ -215,12 +296,4 @@ pub(super) fn changes(stretches: &Stretches) -> Vec<Change<'_>> {
             }
         })
         .collect()
-}
-
-fn told<'a>(key: &'a Key, stretches: &'a Stretches) -> Told<'a> {
-    Told {
-        gate: &key.name,
-        namespace: &key.namespace,
-        changes: changes(stretches),
-    }
 }

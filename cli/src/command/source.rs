@@ -1,16 +1,13 @@
 //! What several commands say of a gated source: what waits, what its gates say of it, what is wrong.
 
 use sluice_core::Now;
-use sluice_core::gated_source::subject;
+use sluice_core::gated_source::{asked_about, subject};
 use sluice_core::question::Question;
 use sluice_core::revision::Revision;
 use sluice_crds::gated_source::{Admitted, Candidate, Part};
 use sluice_crds::{Decision, GatedSource};
 
 use crate::cluster::Seen;
-
-/// As many digits of a digest as tell revisions apart.
-const DIGITS: usize = 12;
 
 /// Conditions of which people want to know whatever else they look at.
 pub(super) const WARNINGS: [&str; 3] = ["Bypassed", "SelfGated", "Stalled"];
@@ -46,11 +43,15 @@ pub(super) fn waits(source: &GatedSource) -> Waits {
         }
         Some(wish) => match newest_first.find(|it| is_same(wish, &it.revision)) {
             Some(known) => candidate(known),
-            // No source has shown it.
-            None => Waits::For {
-                revision: wish.clone(),
-                asked: vec![wish.clone()],
-            },
+            // No source has shown it, perhaps not its name either.
+            None => {
+                let called = asked_about(source, wish).map(|revision| revision.to_string());
+                let called = called.unwrap_or_else(|| wish.clone());
+                Waits::For {
+                    revision: called.clone(),
+                    asked: vec![called],
+                }
+            }
         },
         None => {
             let pending = status.pending.as_ref().map(|it| &it.revision);
@@ -115,23 +116,14 @@ pub(super) fn decide(seen: &Seen, source: &GatedSource, asked: &[String], now: N
 
 /// What the gates say now of a revision, or of any.
 pub(super) fn ask(seen: &Seen, source: &GatedSource, text: Option<&str>, now: Now) -> Decision {
-    let revision = text.and_then(|text| Revision::parse(text).ok());
+    let revision = text.and_then(|text| asked_about(source, text));
     let question = Question::new(now, revision.as_ref());
     seen.ask(Some(&source.spec.gates), subject(source, text), question)
 }
 
-/// Revisions as people tell them apart: digests are cut.
-pub(super) fn short(revision: &str) -> String {
-    let each = revision.split(", ").map(|one| {
-        let start = one.rfind(':').map_or(0, |colon| colon + 1);
-        let (before, digest) = one.split_at(start);
-        let is_digest = digest.len() > DIGITS && digest.bytes().all(|it| it.is_ascii_hexdigit());
-        match is_digest {
-            true => format!("{before}{}", &digest[..DIGITS]),
-            false => one.to_owned(),
-        }
-    });
-    each.collect::<Vec<_>>().join(", ")
+/// The revision that the gates were asked about.
+pub(super) fn revision_of(source: &GatedSource, decision: &Decision) -> Option<Revision> {
+    asked_about(source, decision.subject.revision.as_deref()?)
 }
 
 /// What is wrong with a gated source whatever its gates say, each in a line.
@@ -149,20 +141,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[rstest]
-    #[case(
-        "main@sha1:4f2a9c1d4f2a9c1d4f2a9c1d4f2a9c1d4f2a9c1d",
-        "main@sha1:4f2a9c1d4f2a"
-    )]
-    #[case(
-        "sha256:4f2a9c1d4f2a9c1d4f2a9c1d4f2a9c1d4f2a9c1d4f2a9c1d4f2a9c1d4f2a9c1d, 6.7.1+3",
-        "sha256:4f2a9c1d4f2a, 6.7.1+3"
-    )]
-    #[case("nightly-of-november", "nightly-of-november")]
-    fn digests_are_cut(#[case] revision: &str, #[case] expected: &str) {
-        assert_eq!(short(revision), expected);
-    }
 
     fn source(revision: Option<&str>) -> GatedSource {
         let candidate = |revision: &str, at: &str| {
@@ -203,6 +181,40 @@ mod tests {
             asked: vec![expected.to_owned()],
         };
         assert_eq!(waits, wanted);
+    }
+
+    /// A name that only `spec.revision` gives it is none that anybody should vote on.
+    #[test]
+    fn what_no_source_shows_is_called_as_the_controller_calls_it() {
+        let nameless = UNSEEN.replace("main@", "");
+        let mut source = source(Some(&UNSEEN.replace("main", "v1.4.9")));
+        for pending in [Some(&nameless), None] {
+            let status = source.status.as_mut().unwrap();
+            status.pending = status.pending.take().filter(|_| pending.is_some());
+            if let (Some(it), Some(pending)) = (&mut status.pending, pending) {
+                it.revision.clone_from(pending);
+            }
+            let wanted = Waits::For {
+                revision: nameless.clone(),
+                asked: vec![nameless.clone()],
+            };
+            assert_eq!(waits(&source), wanted);
+            let mut decision = Decision {
+                allowed: false,
+                at: serde_json::from_value(json!("2026-11-20T12:00:00Z")).unwrap(),
+                subject: subject(&source, Some(&nameless)),
+                require: sluice_crds::Require::All,
+                checked: Vec::new(),
+                decided_by: Vec::new(),
+                message: String::new(),
+                next: None,
+            };
+            let about = revision_of(&source, &decision).unwrap();
+            assert!(about.has_unknown_name());
+            decision.subject.revision = Some(NEW.to_owned());
+            let about = revision_of(&source, &decision).unwrap();
+            assert_eq!(about.to_string(), NEW);
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde_json::json;
 use sluice_core::question::Question;
 use sluice_core::revision::Revision;
 use sluice_core::simulate::Key;
-use sluice_core::{duration, lint};
+use sluice_core::{approval, duration, lint};
 use sluice_crds::approval::{ApprovalSpec, LocalReference, Vote as Decision};
 use sluice_crds::gatekeeper::ApprovalRule;
 use sluice_crds::{Approval, Gate, Gatekeeper};
@@ -171,6 +171,13 @@ impl Vote {
                 user.groups.join(", ")
             );
         }
+        if decision == Decision::Approve && approval::is_nobody(&user.name, &groups) {
+            bail!(
+                "your approval would not count: {} is a ServiceAccount, which is not a person; {} would have to name a group of it in spec.approval.groups, such as system:serviceaccounts",
+                user.name,
+                asking.key.name
+            );
+        }
         let mut approval = Approval::new(
             "",
             ApprovalSpec {
@@ -228,7 +235,7 @@ impl Vote {
 
 /// What the votes come to.
 async fn tell(connection: &Connection, asking: &Asking, revision: &Revision) -> Result<Outcome> {
-    let gates = cluster::load(connection, &Scope::Namespace, false).await;
+    let gates = cluster::load(connection, &Scope::namespace(), false).await;
     // Whoever may vote need not see gates.
     let Ok(seen) = gates else {
         return Ok(Outcome::Yes);

@@ -1,28 +1,19 @@
 //! `kubectl gate wait`
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use futures::stream::{BoxStream, SelectAll};
-use futures::{FutureExt, StreamExt};
 use jiff::{SignedDuration, Timestamp};
-use kube::api::Api;
-use kube::core::NamespaceResourceScope;
-use kube::runtime::{WatchStreamExt, watcher};
 use sluice_core::simulate::Key;
-use sluice_crds::{Approval, Gate, GatePolicy, Gatekeeper, Require, Setting, State};
+use sluice_crds::{Require, Setting, State};
 
 use super::about::{About, Asker, set};
+use super::watched::Watched;
 use crate::arguments::Globals;
-use crate::cluster::{self, Connection, Scope, Seen, Use};
+use crate::cluster::{self, Connection, Scope, Use};
 use crate::outcome::Outcome;
 use crate::{clock, explain, instant, output};
-
-/// How long nothing is looked at again, whatever is known: clocks are set, machines suspended,
-/// ConfigMaps not watched.
-const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// How soon an API server that did not answer is asked again.
 const TRY_AGAIN: SignedDuration = SignedDuration::from_secs(1);
@@ -167,124 +158,4 @@ struct Look {
     line: String,
     /// When to look again, if nothing changes before.
     wake: Option<Timestamp>,
-}
-
-/// What can be watched.
-trait Watch:
-    kube::Resource<DynamicType = ()>
-    + Clone
-    + std::fmt::Debug
-    + serde::de::DeserializeOwned
-    + Send
-    + 'static
-{
-}
-
-impl Watch for Gate {}
-impl Watch for Gatekeeper {}
-impl Watch for GatePolicy {}
-impl Watch for Approval {}
-
-/// What is watched, each once.
-#[derive(Default)]
-struct Watched {
-    known: BTreeSet<(What, Key)>,
-    changes: SelectAll<BoxStream<'static, ()>>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
-    Gate,
-    Gatekeeper,
-    /// All of a namespace: their names are not known before.
-    Approvals,
-    /// All there are.
-    Policies,
-}
-
-impl Watched {
-    fn gate(&mut self, connection: &Connection, key: &Key) {
-        self.watch::<Gate>(What::Gate, connection, key);
-    }
-
-    fn policies(&mut self, connection: &Connection) {
-        let all = Key {
-            namespace: String::new(),
-            name: String::new(),
-        };
-        if self.known.insert((What::Policies, all)) {
-            let api: Api<GatePolicy> = Api::all(connection.client.clone());
-            self.follow(api, watcher::Config::default());
-        }
-    }
-
-    /// Everything that was decided from.
-    fn everything(&mut self, connection: &Connection, seen: &Seen) {
-        for key in seen.world.nested.keys() {
-            self.gate(connection, key);
-        }
-        for gate in seen.world.gates.values().chain(seen.world.nested.values()) {
-            // Those that are not there may come.
-            for reference in &gate.spec.gatekeepers {
-                let key = Key::named_by(gate, reference);
-                self.watch::<Gatekeeper>(What::Gatekeeper, connection, &key);
-            }
-        }
-        for (key, keeper) in &seen.world.gatekeepers {
-            if keeper.spec.approval.is_some() {
-                let all = Key {
-                    name: String::new(),
-                    ..key.clone()
-                };
-                self.watch::<Approval>(What::Approvals, connection, &all);
-            }
-        }
-    }
-
-    /// The object of that name, or of a namespace all.
-    fn watch<K>(&mut self, what: What, connection: &Connection, key: &Key)
-    where
-        K: Watch + kube::Resource<Scope = NamespaceResourceScope>,
-    {
-        if !self.known.insert((what, key.clone())) {
-            return;
-        }
-        let api: Api<K> = Api::namespaced(connection.client.clone(), &key.namespace);
-        let config = watcher::Config::default();
-        self.follow(
-            api,
-            match key.name.as_str() {
-                "" => config,
-                name => config.fields(&format!("metadata.name={name}")),
-            },
-        );
-    }
-
-    /// What cannot be watched is looked at every now and then all the same.
-    fn follow<K: Watch>(&mut self, api: Api<K>, config: watcher::Config) {
-        let events = watcher(api, config).default_backoff();
-        let changes = events.filter_map(async |event| event.ok().map(|_| ()));
-        self.changes.push(changes.boxed());
-    }
-
-    /// Waits until an object has changed, or the time may have changed the answer.
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "waits for the known instant of the next change"
-    )]
-    async fn something(&mut self, wake: Option<Timestamp>) {
-        let until_wake = wake.map(|wake| {
-            let ahead = wake.duration_since(clock::now());
-            // Timers count in milliseconds: one more, so as not to come too early.
-            Duration::try_from(ahead).unwrap_or_default() + Duration::from_millis(1)
-        });
-        let pause = until_wake.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN);
-        tokio::select! {
-            () = tokio::time::sleep(pause) => {}
-            _ = self.changes.next(), if !self.changes.is_empty() => {
-                // What comes together is looked at once.
-                while self.changes.next().now_or_never().flatten().is_some() {}
-            }
-        }
-    }
 }

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use clap::Args;
+use serde_json::Value;
 use sluice_core::Now;
 use sluice_core::gated_source;
 use sluice_core::simulate::{Decision, Key};
@@ -11,9 +12,11 @@ use super::about::{self, About, Asker};
 use crate::arguments::Globals;
 use crate::cluster::{self, Connection, Scope, Seen, Use};
 use crate::explain;
+use crate::instant::Zone;
 use crate::outcome::Outcome;
-use crate::output;
+use crate::output::{self, Data};
 
+mod data;
 mod of_source;
 
 /// Explain why a gate is open or closed: what each gatekeeper says and has measured, the gates
@@ -21,7 +24,9 @@ mod of_source;
 ///
 /// Or why a change may go out or not: name who asks, as Deployment/api, and every gate is explained
 /// that gate policies want it to pass. Or why a gated source holds something back: name it as
-/// gatedsource/app, and what is out, what waits and what each gate says of it is told.
+/// gatedsource/app, and what is out, what waits and what each gate says of it is told. Until when a
+/// gatekeeper says so is told where time alone ends it. With --output, an entry of a list is printed
+/// for each name.
 #[derive(Debug, Args)]
 pub(crate) struct Why {
     /// The gates, gated sources as gatedsource/NAME, or who asks as KIND/NAME
@@ -34,6 +39,16 @@ pub(crate) struct Why {
     /// Let forces count although nobody verified who they are from
     #[arg(long)]
     trust_unverified_identity: bool,
+
+    /// Print for programs
+    #[arg(long, short = 'o', value_name = "FORMAT")]
+    output: Option<Data>,
+}
+
+/// What is told of one name.
+enum Told {
+    Text(String),
+    Data(Value),
 }
 
 impl Why {
@@ -45,6 +60,7 @@ impl Why {
         let gates = gates.iter().map(|name| cluster::gate_name(name));
         let gates = gates.collect::<Result<Vec<_>>>()?;
         let connection = cluster::connect(globals, Use::Requests).await?;
+        let mut all = Vec::new();
         if !gates.is_empty() {
             let scope = Scope::Named(gates.clone());
             let seen = self.load(&connection, &scope).await?;
@@ -54,7 +70,7 @@ impl Why {
                     namespace: connection.namespace.clone(),
                     name,
                 };
-                output::text(self.gate(&seen, &key, now)?)?;
+                tell(self.gate(&seen, &key, now)?, &mut all)?;
             }
         }
         for name in sources.iter().filter_map(|name| cluster::source_name(name)) {
@@ -64,7 +80,11 @@ impl Why {
             let seen = self.load(&connection, &scope).await?;
             let around = of_source::around(&connection, &source).await;
             let now = connection.present().await.now;
-            output::text(of_source::told(&seen, &source, &around, now))?;
+            let told = match self.output {
+                None => Told::Text(of_source::told(&seen, &source, &around, now)),
+                Some(_) => Told::Data(data::of_source(&seen, &source, &around, now)?),
+            };
+            tell(told, &mut all)?;
             seen.notes.iter().for_each(warn);
         }
         for name in consumers {
@@ -72,8 +92,11 @@ impl Why {
             let scope = Scope::Asked(Vec::new(), Box::new(subject.clone()));
             let seen = self.load(&connection, &scope).await?;
             let now = connection.present().await.now;
-            output::text(self.consumer(&seen, subject, now))?;
+            tell(self.consumer(&seen, subject, now)?, &mut all)?;
             seen.notes.iter().for_each(warn);
+        }
+        if let Some(form) = self.output {
+            output::data(form, &all)?;
         }
         Ok(Outcome::Yes)
     }
@@ -82,7 +105,7 @@ impl Why {
         cluster::load(connection, scope, self.trust_unverified_identity).await
     }
 
-    fn gate(&self, seen: &Seen, key: &Key, now: Now) -> Result<String> {
+    fn gate(&self, seen: &Seen, key: &Key, now: Now) -> Result<Told> {
         let scene = seen.scene(key, now.at);
         let mut scene = scene.context("a gate went away")?;
         let decision = seen.decide(&mut scene, self.about.at(now));
@@ -90,29 +113,64 @@ impl Why {
         // A status speaks of no revision in particular.
         let lag = lag(seen, &decision).filter(|_| revision.is_none());
         let notes: Vec<String> = lag.into_iter().collect();
-        Ok(explain::tree(&scene, &decision, revision, &notes))
+        Ok(match self.output {
+            None => {
+                let zone = Zone::of(&scene);
+                Told::Text(explain::tree(&scene, &decision, revision, &zone, &notes))
+            }
+            Some(_) => Told::Data(data::of_gate(&decision, revision, &notes)?),
+        })
     }
 
-    /// The decision about a consumer, and the tree of each gate that was asked for it.
-    fn consumer(&self, seen: &Seen, subject: Subject, now: Now) -> String {
+    /// The decision about a consumer, and each gate that was asked for it.
+    fn consumer(&self, seen: &Seen, subject: Subject, now: Now) -> Result<Told> {
         let question = self.about.at(now);
         let name = subject.name.as_deref().unwrap_or_default();
         let name = format!("{} {}/{name}", subject.kind, subject.namespace);
         let decision = seen.ask(None, subject, question);
-        let mut text = explain::sum(&name, &decision);
-        for checked in &decision.checked {
-            let Some((namespace, name)) = checked.gate.split_once('/') else {
-                continue;
-            };
-            let key = Key::from_reference(namespace, None, name);
-            // One that is not there is told of in the sentence.
-            if let Some(mut scene) = seen.scene(&key, now.at) {
-                let told = seen.decide(&mut scene, question);
-                text += &explain::tree(&scene, &told, self.about.revision(), &[]);
-            }
+        let revision = self.about.revision();
+        if self.output.is_some() {
+            return Ok(Told::Data(data::of_consumer(
+                seen, &decision, revision, now,
+            )?));
         }
-        text
+        let zone = seen.zone(now.at);
+        let mut text = explain::sum(&name, &decision);
+        for (mut scene, _) in checked(seen, &decision, now) {
+            let told = seen.decide(&mut scene, question);
+            text += &explain::tree(&scene, &told, revision, &zone, &[]);
+        }
+        Ok(Told::Text(text))
     }
+}
+
+/// Prints text at once, and collects what is printed together.
+fn tell(told: Told, all: &mut Vec<Value>) -> Result<()> {
+    match told {
+        Told::Text(text) => output::text(text)?,
+        Told::Data(value) => all.push(value),
+    }
+    Ok(())
+}
+
+/// The gates that were checked, each once, and as the decision names them. One that is not there is
+/// told of in its sentence.
+fn checked<'d>(
+    seen: &Seen,
+    decision: &'d sluice_crds::Decision,
+    now: Now,
+) -> Vec<(sluice_core::simulate::Scene, &'d sluice_crds::CheckedGate)> {
+    let mut found: Vec<(_, &sluice_crds::CheckedGate)> = Vec::new();
+    for checked in &decision.checked {
+        let Some((namespace, name)) = checked.gate.split_once('/') else {
+            continue;
+        };
+        let key = Key::from_reference(namespace, None, name);
+        let is_known = found.iter().any(|(_, known)| known.gate == checked.gate);
+        let scene = seen.scene(&key, now.at).filter(|_| !is_known);
+        found.extend(scene.map(|scene| (scene, checked)));
+    }
+    found
 }
 
 fn warn(note: &String) {

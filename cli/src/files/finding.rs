@@ -9,10 +9,11 @@ use sluice_core::Refusal;
 pub(crate) struct Place {
     /// The place of the file among all.
     pub(super) file: usize,
-    pub(super) origin: String,
-    pub(super) line: usize,
+    pub(crate) origin: String,
+    /// From 1.
+    pub(crate) line: usize,
     /// From 1, within the file.
-    pub(super) document: usize,
+    pub(crate) document: usize,
 }
 
 /// One thing that is wrong, or looks wrong.
@@ -20,10 +21,31 @@ pub(crate) struct Place {
 pub(crate) struct Finding {
     /// Whether admission or the controller would refuse it.
     pub(crate) refused: bool,
-    pub(super) place: Place,
+    pub(crate) place: Place,
     /// The object, as `Gate default/production`.
-    pub(super) object: Option<String>,
-    pub(super) what: Refusal,
+    pub(crate) object: Option<String>,
+    pub(crate) what: Refusal,
+}
+
+impl Finding {
+    /// What is wrong and where in the object, without the place in the file.
+    pub(crate) fn message(&self) -> String {
+        let object = self.object.as_deref();
+        let Refusal {
+            field,
+            problem,
+            remedy,
+        } = &self.what;
+        let said = match (field.as_str(), remedy.as_str()) {
+            ("", "") => problem.clone(),
+            ("", _) => format!("{problem}; {remedy}"),
+            _ => self.what.to_string(),
+        };
+        match object {
+            Some(object) => format!("{object}: {said}"),
+            None => said,
+        }
+    }
 }
 
 impl fmt::Display for Finding {
@@ -34,23 +56,26 @@ impl fmt::Display for Finding {
             line,
             document,
         } = &self.place;
-        write!(f, "{origin}:{line}: ")?;
+        write!(f, "{}:{line}: ", in_one_line(origin))?;
         if !self.refused {
             f.write_str("warning: ")?;
         }
-        write!(f, "document {document}")?;
-        if let Some(object) = &self.object {
-            write!(f, ", {object}")?;
-        }
-        let Refusal {
-            field,
-            problem,
-            remedy,
-        } = &self.what;
-        match (field.as_str(), remedy.as_str()) {
-            ("", "") => write!(f, ": {problem}"),
-            ("", _) => write!(f, ": {problem}; {remedy}"),
-            _ => write!(f, ": {}", self.what),
+        let between = if self.object.is_some() { ", " } else { ": " };
+        let message = self.message();
+        write!(f, "document {document}{between}{}", in_one_line(&message))
+    }
+}
+
+/// A text of somebody else's file as it can be shown: without line breaks, which could pretend to be a
+/// line of ours, and without what a terminal would obey.
+pub(super) fn in_one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_control() {
+            line.extend(letter.escape_default());
+        } else {
+            line.push(letter);
         }
     }
+    line
 }

@@ -1,6 +1,6 @@
 //! The objects of all files, read as admission and the controller would read them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -9,11 +9,12 @@ use serde_json::Value;
 use sluice_core::Refusal;
 use sluice_core::lint::{self, Object, Remark, Subject};
 use sluice_core::simulate::{Key, Origin, World};
+use sluice_crds::GROUP;
 
-use super::Source;
-use super::finding::{Finding, Place};
-use super::names::{called, is_kustomization, name_of};
-use super::yaml::{self, Node};
+use super::finding::{Finding, Place, in_one_line};
+use super::names::{called, is_kustomization, is_object, is_of_everybody, name_of};
+use super::yaml::{self, Node, What};
+use super::{Content, Source};
 
 /// What the files hold.
 #[derive(Debug, Default)]
@@ -22,8 +23,15 @@ pub(crate) struct Input {
     pub(crate) world: World,
     /// What is wrong, or looks wrong.
     findings: Vec<Finding>,
-    /// How many objects of which kinds were passed over.
-    passed_over: BTreeMap<String, usize>,
+    /// How many objects of other kinds there are.
+    skipped: BTreeMap<String, usize>,
+    /// The objects that have a mistake, and are therefore not in `world`, by what they are called.
+    unreadable: HashSet<String>,
+    /// How many calendars are files of their own.
+    pub(crate) calendars: usize,
+    /// What is wrong with a ConfigMap or a Namespace that lies in a folder: nothing, unless something
+    /// of ours reads it.
+    aside: Vec<Finding>,
     /// What else there is to say.
     notes: Vec<String>,
     /// Where each object is written.
@@ -59,10 +67,27 @@ impl Input {
     }
 
     fn add(&mut self, remarks: Vec<Remark>) {
+        let texts = self.world.gatekeepers.values();
+        let texts = texts.flat_map(|keeper| World::texts_of(keeper));
+        let read: HashSet<String> = texts
+            .map(|text| called(&Subject::ConfigMap(text.map)))
+            .collect();
+        let has_policies = !self.world.policies.is_empty();
+        let is_read = |finding: &Finding| {
+            let object = finding.object.as_deref().unwrap_or_default();
+            read.contains(object) || has_policies && object.starts_with("Namespace ")
+        };
+        let aside = std::mem::take(&mut self.aside);
+        self.findings.extend(aside.into_iter().filter(is_read));
         for remark in remarks {
             let Some((place, node)) = self.places.get(&remark.subject) else {
                 continue;
             };
+            // Its mistake is told.
+            let missing = remark.missing.as_ref().map(called);
+            if missing.is_some_and(|missing| self.unreadable.contains(&missing)) {
+                continue;
+            }
             let line = node.at(&remark.what.field).line;
             self.findings.push(Finding {
                 refused: remark.refused,
@@ -83,75 +108,74 @@ impl Input {
         findings
     }
 
-    /// What was passed over.
+    /// What was skipped.
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = self.notes.clone();
-        if !self.passed_over.is_empty() {
+        if !self.skipped.is_empty() {
             let kinds = self
-                .passed_over
+                .skipped
                 .iter()
                 .map(|(kind, count)| format!("{count} {kind}"));
-            notes.push(format!(
-                "passed over: {}",
-                kinds.collect::<Vec<_>>().join(", ")
-            ));
+            notes.push(format!("skipped: {}", kinds.collect::<Vec<_>>().join(", ")));
         }
-        notes
+        notes.iter().map(|note| in_one_line(note)).collect()
     }
 
     fn source(&mut self, file: usize, source: &Source) {
+        let place = |line, document| Place {
+            file,
+            origin: source.origin.clone(),
+            line,
+            document,
+        };
+        let text = match &source.text {
+            Ok(Content::Text(text)) => text,
+            Ok(Content::Calendar(text)) => return self.calendar(text, place),
+            Err(why) => return self.skip(source, why),
+        };
         let before = (self.objects, self.findings.len());
-        let (documents, mistake) = yaml::documents(&source.text);
+        let (documents, mistake) = yaml::documents(text);
+        if let Some(mistake) = &mistake
+            && !source.asked_for
+            && (mistake.what == What::Template || !text.contains(GROUP))
+        {
+            return self.skip(source, &mistake.problem);
+        }
         for (n, node) in documents.iter().enumerate() {
-            let origin = source.origin.clone();
-            let place = Place {
-                file,
-                origin,
-                line: node.line,
-                document: n + 1,
-            };
-            if !node.is_empty() {
-                self.document(&place, node);
+            if !node.is_empty() && (source.asked_for || is_object(node)) {
+                self.document(&place(node.line, n + 1), node, source.asked_for);
             }
         }
-        let place = |line| {
-            let document = documents.len() + 1;
-            Place {
-                file,
-                origin: source.origin.clone(),
-                line,
-                document,
+        let holds_nothing = before == (self.objects, self.findings.len());
+        match (mistake, holds_nothing, source.asked_for) {
+            (Some(mistake), ..) => {
+                let place = place(mistake.line, documents.len() + 1);
+                self.refuse(place, None, Refusal::new("", mistake.problem, ""));
             }
-        };
-        if let Some(mistake) = mistake {
-            self.refuse(
-                place(mistake.line),
-                None,
-                Refusal::new("", mistake.problem, ""),
-            );
-        } else if before == (self.objects, self.findings.len()) {
-            if source.asked_for {
-                let what = Refusal::new(
-                    "",
-                    "the file holds no object",
-                    "write a Gate or a Gatekeeper",
-                );
-                self.refuse(
-                    Place {
-                        document: 1,
-                        ..place(1)
-                    },
-                    None,
-                    what,
-                );
-            } else {
-                self.notes
-                    .push(format!("{}: it holds no object", source.origin));
+            (None, true, true) => {
+                let problem = "the file holds no object";
+                let what = Refusal::new("", problem, "write a Gate or a Gatekeeper");
+                self.refuse(place(1, 1), None, what);
             }
+            (None, true, false) => self.skip(source, "it holds no object"),
+            (None, false, _) => {}
         }
     }
 
-    fn document(&mut self, place: &Place, node: &Node) {
+    fn skip(&mut self, source: &Source, why: &str) {
+        self.notes
+            .push(format!("{} is skipped: {why}", source.origin));
+    }
+
+    fn calendar(&mut self, text: &[u8], place: impl Fn(usize, usize) -> Place) {
+        self.calendars += 1;
+        self.objects += 1;
+        if let Some((line, what)) = lint::calendar(text) {
+            self.refuse(place(line.unwrap_or(1), 1), None, what);
+        }
+    }
+
+    fn document(&mut self, place: &Place, node: &Node, asked_for: bool) {
         let value = node.value();
         if let Some(items) = lint::items(&value) {
             for n in 0..items.len() {
@@ -162,6 +186,7 @@ impl Input {
                         ..place.clone()
                     },
                     item,
+                    asked_for,
                 );
             }
             // An empty list is as good as an object: somebody meant it.
@@ -179,14 +204,15 @@ impl Input {
             return;
         }
         if is_kustomization(&value, &place.origin) {
-            *self
-                .passed_over
-                .entry("Kustomization".to_owned())
-                .or_default() += 1;
+            *self.skipped.entry("Kustomization".to_owned()).or_default() += 1;
             return;
         }
         let name = name_of(&value, &self.namespace);
         let read = lint::read(&value);
+        if read.object.is_none() {
+            self.unreadable.extend(name.clone());
+        }
+        let before = self.findings.len();
         for mut what in read.mistakes {
             let written = node.at(&what.field);
             what.problem
@@ -199,6 +225,9 @@ impl Input {
         }
         if let Some(object) = read.object {
             self.keep(place, node, object);
+        }
+        if !asked_for && is_of_everybody(&value) {
+            self.aside.extend(self.findings.drain(before..));
         }
     }
 
@@ -259,10 +288,7 @@ impl Input {
                     .get("kind")
                     .and_then(Value::as_str)
                     .map(str::to_owned);
-                *self
-                    .passed_over
-                    .entry(kind.unwrap_or_default())
-                    .or_default() += 1;
+                *self.skipped.entry(kind.unwrap_or_default()).or_default() += 1;
                 return;
             }
         };

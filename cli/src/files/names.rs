@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use serde_json::Value;
-use sluice_core::lint::Subject;
+use sluice_core::lint::{OURS, Subject};
+use sluice_crds::GROUP;
+
+use super::yaml::Node;
 
 /// What an object is called.
 pub(super) fn called(subject: &Subject) -> String {
@@ -16,6 +19,32 @@ pub(super) fn called(subject: &Subject) -> String {
         Subject::Namespace(name) => format!("Namespace {name}"),
         Subject::ConfigMap(key) => format!("ConfigMap {key}"),
     }
+}
+
+/// Whether a file is a calendar and no YAML.
+pub(super) fn is_calendar(origin: &str, text: &[u8]) -> bool {
+    let ending = Path::new(origin).extension();
+    let behind_mark = text.strip_prefix("\u{feff}".as_bytes());
+    ending.is_some_and(|ending| ending.eq_ignore_ascii_case("ics"))
+        || behind_mark.unwrap_or(text).starts_with(b"BEGIN:VCALENDAR")
+}
+
+/// Whether it is an object, or was meant to be one of ours. Values of charts, package.json, Chart.yaml
+/// and others are not.
+pub(super) fn is_object(node: &Node) -> bool {
+    match (node.text("apiVersion"), node.text("kind")) {
+        (Some(_), Some(_)) => true,
+        (Some(version), None) => version.starts_with(GROUP),
+        (None, Some(kind)) => OURS.contains(&kind),
+        (None, None) => false,
+    }
+}
+
+/// Whether it is of a kind that others write as well, and some of them not for the API server as it is:
+/// Kustomize, Flux and SOPS change it first.
+pub(super) fn is_of_everybody(value: &Value) -> bool {
+    let text = |field| value.get(field).and_then(Value::as_str);
+    text("apiVersion") == Some("v1") && matches!(text("kind"), Some("ConfigMap" | "Namespace"))
 }
 
 /// Kustomize lets its own files go without apiVersion and kind.

@@ -1,6 +1,7 @@
 //! From the text of a YAML file to documents whose every value knows its line.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use granit_parser::{Event, Options, Parser, ScalarStyle, ScanError, Span, Tag};
 use serde_json::{Map, Value};
@@ -11,12 +12,14 @@ use super::scalar;
 /// bounded.
 const MOST_VALUES: usize = 1_000_000;
 
-/// A value and where it is written.
+/// A value and where it is written. A copy costs nothing: what aliases stand for is shared.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
     /// From 1.
     pub(crate) line: usize,
-    pub(crate) content: Content,
+    pub(crate) content: Rc<Content>,
+    /// How many values it holds, itself included, each alias counted as what it stands for.
+    values: usize,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -32,12 +35,37 @@ pub(crate) enum Content {
 pub(crate) struct Mistake {
     pub(crate) line: usize,
     pub(crate) problem: String,
+    pub(crate) what: What,
+}
+
+/// What sort of mistake it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// It is no YAML of ours.
+    Syntax,
+    /// It is none until Helm has filled it in.
+    Template,
+    /// A key is written twice.
+    Twice,
 }
 
 impl Node {
+    fn new(line: usize, content: Content) -> Self {
+        let inside: usize = match &content {
+            Content::Scalar(..) => 0,
+            Content::List(items) => items.iter().map(|node| node.values).sum(),
+            Content::Map(entries) => entries.iter().map(|(_, node)| node.values).sum(),
+        };
+        Self {
+            line,
+            content: Rc::new(content),
+            values: 1 + inside,
+        }
+    }
+
     /// As JSON.
     pub(crate) fn value(&self) -> Value {
-        match &self.content {
+        match &*self.content {
             Content::Scalar(value, _) => value.clone(),
             Content::List(items) => Value::Array(items.iter().map(Node::value).collect()),
             Content::Map(entries) => {
@@ -51,7 +79,7 @@ impl Node {
 
     /// What to say of a word that YAML takes for something else: ` (YAML reads `on` as true)`.
     pub(crate) fn reading(&self) -> Option<String> {
-        let Content::Scalar(value @ (Value::Bool(_) | Value::Number(_)), written) = &self.content
+        let Content::Scalar(value @ (Value::Bool(_) | Value::Number(_)), written) = &*self.content
         else {
             return None;
         };
@@ -61,18 +89,26 @@ impl Node {
 
     /// Whether nothing is written.
     pub(crate) fn is_empty(&self) -> bool {
-        matches!(&self.content, Content::Scalar(Value::Null, _))
+        matches!(&*self.content, Content::Scalar(Value::Null, _))
     }
 
     /// The field of that name, if this is a map that has it.
     pub(crate) fn get(&self, name: &str) -> Option<&Node> {
-        let Content::Map(entries) = &self.content else {
+        let Content::Map(entries) = &*self.content else {
             return None;
         };
         entries
             .iter()
             .find(|(key, _)| key == name)
             .map(|(_, node)| node)
+    }
+
+    /// The text in the field of that name.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        match &*self.get(name)?.content {
+            Content::Scalar(Value::String(text), _) => Some(text),
+            _ => None,
+        }
     }
 
     /// The value at a path such as `spec.schedule.open[0].cron` or `metadata.annotations[a/b]`,
@@ -85,7 +121,7 @@ impl Node {
                 Some(bracketed) => bracketed.split_once(']').unwrap_or((bracketed, "")),
                 None => rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len())),
             };
-            let inner = match &node.content {
+            let inner = match &*node.content {
                 Content::List(items) => step.parse().ok().and_then(|n: usize| items.get(n)),
                 Content::Map(_) => node.get(step),
                 Content::Scalar(..) => None,
@@ -113,13 +149,20 @@ pub(crate) fn documents(text: &str) -> (Vec<Node>, Option<Mistake>) {
     (documents, mistake.map(|mistake| with_remedy(mistake, text)))
 }
 
-/// Says what to do about a value such as `* * * * *` or `@daily`, which stand for something else
-/// unless they are quoted.
+/// Says what to do about templates of Helm, and about a value such as `* * * * *` or `@daily`, which
+/// stand for something else unless they are quoted.
 fn with_remedy(mut mistake: Mistake, text: &str) -> Mistake {
-    let line = text
-        .lines()
-        .nth(mistake.line.saturating_sub(1))
-        .unwrap_or_default();
+    let before = mistake.line.saturating_sub(2);
+    let around = text.lines().take(mistake.line).skip(before);
+    if mistake.what == What::Syntax && around.clone().any(is_of_a_template) {
+        mistake.what = What::Template;
+        mistake.problem =
+            "it is a template of Helm and no YAML yet; give lint what `helm template` \
+                           prints"
+                .to_owned();
+        return mistake;
+    }
+    let line = around.last().unwrap_or_default();
     let value = line
         .split_once(": ")
         .map_or("", |(_, value)| value.trim_start());
@@ -129,6 +172,12 @@ fn with_remedy(mut mistake: Mistake, text: &str) -> Mistake {
             .push_str("; put what begins with * or @ in quotes");
     }
     mistake
+}
+
+/// Whether Helm has to fill in the line first. In quotes and comments it is a text.
+fn is_of_a_template(line: &str) -> bool {
+    let begins = line.split(['#', '"', '\'', '`']).next().unwrap_or_default();
+    begins.contains("{{")
 }
 
 struct Reader<P> {
@@ -154,6 +203,7 @@ impl<'i, P: Iterator<Item = Result<(Event<'i>, Span), ScanError>>> Reader<P> {
         self.events.next().transpose().map_err(|error| Mistake {
             line: error.marker().line(),
             problem: format!("it is not YAML: {}", error.info()),
+            what: What::Syntax,
         })
     }
 
@@ -173,16 +223,15 @@ impl<'i, P: Iterator<Item = Result<(Event<'i>, Span), ScanError>>> Reader<P> {
             Event::SequenceStart(_, anchor, _) => (Content::List(self.list(line)?), anchor),
             Event::MappingStart(_, anchor, _) => (Content::Map(self.map(line)?), anchor),
             Event::Alias(anchor) => {
-                let named = self.anchors.get(&anchor);
-                let size = named.map_or(0, size);
-                self.count(size, line)?;
-                let node = self.anchors.get(&anchor).cloned();
-                let node = node.ok_or_else(|| mistake(line, "an alias is part of itself"))?;
-                return Ok(node);
+                let named = self.anchors.get(&anchor).cloned();
+                let named = named.ok_or_else(|| mistake(line, "an alias is part of itself"))?;
+                // Itself is counted already.
+                self.count(named.values - 1, line)?;
+                return Ok(named);
             }
             _ => return Err(mistake(line, "it is not YAML")),
         };
-        let node = Node { line, content };
+        let node = Node::new(line, content);
         if anchor != 0 {
             self.anchors.insert(anchor, node.clone());
         }
@@ -201,6 +250,7 @@ impl<'i, P: Iterator<Item = Result<(Event<'i>, Span), ScanError>>> Reader<P> {
 
     fn map(&mut self, line: usize) -> Result<Vec<(String, Node)>, Mistake> {
         let mut entries: Vec<(String, Node)> = Vec::new();
+        let mut known: HashSet<String> = HashSet::new();
         let mut merged: Vec<Node> = Vec::new();
         loop {
             let (event, span) = self.expect(line)?;
@@ -228,16 +278,13 @@ impl<'i, P: Iterator<Item = Result<(Event<'i>, Span), ScanError>>> Reader<P> {
             }
             if is_merge {
                 merged.push(node);
-            } else if entries.iter().any(|(other, _)| *other == key) {
-                return Err(mistake(
-                    line,
-                    format!("the key `{key}` is written twice; remove one"),
-                ));
-            } else {
+            } else if known.insert(key.clone()) {
                 entries.push((key, node));
+            } else {
+                return Err(written_twice(line, &key));
             }
         }
-        merge(&mut entries, merged);
+        merge(&mut entries, &mut known, &merged);
         Ok(entries)
     }
 
@@ -257,21 +304,37 @@ fn mistake(line: usize, problem: impl Into<String>) -> Mistake {
     Mistake {
         line,
         problem: problem.into(),
+        what: What::Syntax,
+    }
+}
+
+/// Two objects without a line of dashes between them look like one that repeats its first keys.
+fn written_twice(line: usize, key: &str) -> Mistake {
+    let remedy = match key {
+        "apiVersion" | "kind" | "metadata" | "spec" => {
+            "put a line with --- before the next object, or remove one of the two"
+        }
+        _ => "remove one",
+    };
+    Mistake {
+        line,
+        problem: format!("the key `{key}` is written twice; {remedy}"),
+        what: What::Twice,
     }
 }
 
 /// `<<: *defaults`: the keys that are not written themselves.
-fn merge(entries: &mut Vec<(String, Node)>, merged: Vec<Node>) {
+fn merge(entries: &mut Vec<(String, Node)>, known: &mut HashSet<String>, merged: &[Node]) {
     for node in merged {
-        match node.content {
+        match &*node.content {
             Content::Map(more) => {
                 for (key, node) in more {
-                    if !entries.iter().any(|(known, _)| *known == key) {
-                        entries.push((key, node));
+                    if known.insert(key.clone()) {
+                        entries.push((key.clone(), node.clone()));
                     }
                 }
             }
-            Content::List(items) => merge(entries, items),
+            Content::List(items) => merge(entries, known, items),
             Content::Scalar(..) => {}
         }
     }
@@ -293,14 +356,6 @@ fn key(text: &str, plain: bool) -> Option<String> {
         (true, Value::Bool(value)) => Some(value.to_string()),
         (true, Value::Number(number)) => Some(number.to_string()),
         _ => Some(text.to_owned()),
-    }
-}
-
-fn size(node: &Node) -> usize {
-    match &node.content {
-        Content::Scalar(..) => 1,
-        Content::List(items) => 1 + items.iter().map(size).sum::<usize>(),
-        Content::Map(entries) => 1 + entries.iter().map(|(_, node)| size(node)).sum::<usize>(),
     }
 }
 

@@ -11,11 +11,11 @@ pub(super) struct Glyphs {
     partly: char,
     forced_open: char,
     forced_closed: char,
+    conditional: char,
     unknown: char,
+    skipped: char,
     /// Where the marked instant is.
     pub(super) now: char,
-    /// Where a text goes on.
-    pub(super) cut: &'static str,
 }
 
 pub(super) const UNICODE: Glyphs = Glyphs {
@@ -24,9 +24,10 @@ pub(super) const UNICODE: Glyphs = Glyphs {
     partly: '▌',
     forced_open: '▲',
     forced_closed: '▼',
+    conditional: '▒',
     unknown: '?',
+    skipped: '·',
     now: '↓',
-    cut: "…",
 };
 
 pub(super) const ASCII: Glyphs = Glyphs {
@@ -35,9 +36,10 @@ pub(super) const ASCII: Glyphs = Glyphs {
     partly: '+',
     forced_open: 'O',
     forced_closed: 'X',
+    conditional: '~',
     unknown: '?',
+    skipped: '-',
     now: 'v',
-    cut: "...",
 };
 
 impl Glyphs {
@@ -53,6 +55,8 @@ impl Glyphs {
                 (self.forced_closed, AnsiColor::BrightRed.on_default().bold())
             }
             Cell::All(Kind::Unknown) => (self.unknown, AnsiColor::Magenta.on_default()),
+            Cell::All(Kind::Conditional) => (self.conditional, AnsiColor::Blue.on_default()),
+            Cell::Skipped => (self.skipped, AnsiColor::BrightBlack.on_default()),
             Cell::Partly => (self.partly, AnsiColor::Yellow.on_default()),
             Cell::Nothing => (' ', Style::new()),
         }

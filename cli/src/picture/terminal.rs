@@ -5,8 +5,10 @@ use std::fmt::Write;
 use anstyle::Style;
 use jiff::civil::Date;
 
+use super::clocks::{self, clock_text};
+use super::closing::Causes;
 use super::glyphs::{ASCII, Glyphs, UNICODE};
-use super::{Cell, Kind, Picture, clock_text, whole};
+use super::{Cell, Kind, Picture, whole};
 use crate::output;
 
 /// What the terminal can show.
@@ -67,55 +69,49 @@ impl Drawing {
         self.headline(picture, text);
         // Writing to a String does not fail.
         let _ = writeln!(text, "{:LABEL$}{}", "", self.axis());
+        let beside = Causes::of(picture, self.room().saturating_sub(NOTE + 1));
         for day in picture.days() {
             if whole(day, &picture.zone).contains(picture.now) {
                 self.mark(picture, day, text);
             }
-            self.day(picture, day, text, used);
+            self.day(picture, day, &beside, text, used);
         }
         for (heading, causes) in picture.causes() {
-            self.causes(heading, &causes, text);
+            self.causes(heading, &causes, &beside, text);
         }
-        if let Some(known) = picture.stretches.cut_off {
-            let _ = writeln!(
-                text,
-                "It changes too often to be shown beyond {}.",
-                picture.zone.text(known)
-            );
+        if let Some(until_when) = picture.cut_off() {
+            let _ = writeln!(text, "{until_when}");
         }
     }
 
     fn headline(&self, picture: &Picture, text: &mut String) {
-        let (state, change) = picture.first_change();
         let bold = Style::new().bold();
-        let mut line = format!("{bold}{}{bold:#}", picture.name);
-        if let Some(state) = state {
-            line.push_str(&format!(" is {}", output::state(state)));
-        }
-        if picture.span.start != picture.now {
-            line.push_str(&format!(" from {}", picture.zone.text(picture.span.start)));
-        }
-        match change {
-            Some(change) => line.push_str(&format!(" until {}", picture.zone.text(change))),
-            None => line.push_str(&format!(" throughout ({})", picture.zone.name)),
-        }
+        let name = format!("{bold}{}{bold:#}", picture.name);
+        let line = format!("{name}{}", picture.headline(output::state, false));
         text.push_str(&output::wrapped(&line, self.look.width).join("\n"));
         text.push('\n');
     }
 
-    fn causes(&self, heading: &str, causes: &[&str], text: &mut String) {
+    /// The causes under a heading, each with its number if it has one.
+    fn causes(&self, heading: &str, causes: &[&str], beside: &Causes<'_>, text: &mut String) {
         let mut heading = format!("{heading}:");
         let room = self.look.width.saturating_sub(LABEL).max(NOTE);
-        for line in causes
+        let numbered = |cause: &&str| match beside.number(cause) {
+            Some(number) => format!("{number} {cause}"),
+            None => (*cause).to_owned(),
+        };
+        // A number is always explained.
+        let (shown, hidden): (Vec<_>, Vec<_>) = (causes.iter().enumerate())
+            .partition(|(n, cause)| *n < CAUSES || beside.number(cause).is_some());
+        for line in shown
             .iter()
-            .take(CAUSES)
-            .flat_map(|cause| output::wrapped(cause, room))
+            .flat_map(|(_, cause)| output::wrapped(&numbered(cause), room))
         {
             let _ = writeln!(text, "{heading:<LABEL$}{line}");
             heading.clear();
         }
-        if causes.len() > CAUSES {
-            let _ = writeln!(text, "{:LABEL$}and {} more", "", causes.len() - CAUSES);
+        if !hidden.is_empty() {
+            let _ = writeln!(text, "{:LABEL$}and {} more", "", hidden.len());
         }
     }
 
@@ -150,7 +146,14 @@ impl Drawing {
         );
     }
 
-    fn day(&self, picture: &Picture, day: Date, text: &mut String, used: &mut Vec<Cell>) {
+    fn day(
+        &self,
+        picture: &Picture,
+        day: Date,
+        beside: &Causes<'_>,
+        text: &mut String,
+        used: &mut Vec<Cell>,
+    ) {
         let mut row = format!("{:<LABEL$}", day.strftime("%a %d %b").to_string());
         let cells = picture.cells(day, self.parts);
         for run in cells.chunk_by(|one, other| one == other) {
@@ -161,81 +164,56 @@ impl Drawing {
             let drawn: String = std::iter::repeat_n(glyph, run.len()).collect();
             row.push_str(&format!("{style}{drawn}{style:#}"));
         }
-        let room = self
-            .look
-            .width
-            .saturating_sub(LABEL + usize::from(self.parts) + GAP);
-        let note = self.note(picture, day, room);
+        let note = self.note(picture, day, &beside.beside(day));
         row.push_str(&format!("{:GAP$}{note}", ""));
         text.push_str(row.trim_end());
         text.push('\n');
-    }
-
-    /// When it is open that day and, where there is room, what closes it.
-    fn note(&self, picture: &Picture, day: Date, room: usize) -> String {
-        let hours = picture.hours(day, room);
-        let rest = room.saturating_sub(hours.len().max(NOTE) + GAP);
-        let closing = closing(picture, day);
-        if rest < NOTE || closing.is_empty() {
-            return hours;
-        }
-        format!(
-            "{hours:<NOTE$}{:GAP$}{}",
-            "",
-            self.cut(&closing.join("; "), rest)
-        )
-    }
-
-    fn cut(&self, text: &str, room: usize) -> String {
-        if text.chars().count() <= room {
-            return text.to_owned();
-        }
-        let keep = room.saturating_sub(self.glyphs.cut.chars().count());
-        text.chars().take(keep).collect::<String>() + self.glyphs.cut
-    }
-
-    fn legend(&self, used: &[Cell], text: &mut String) {
-        let meanings = [
-            (Cell::All(Kind::Open), "open"),
-            (Cell::All(Kind::Closed), "closed"),
-            (Cell::Partly, "partly open"),
-            (Cell::All(Kind::ForcedOpen), "forced open"),
-            (Cell::All(Kind::ForcedClosed), "forced closed"),
-            (Cell::All(Kind::Unknown), "closed, as far as is known here"),
-        ];
-        let entries =
-            meanings
-                .iter()
-                .filter(|(cell, _)| used.contains(cell))
-                .map(|(cell, meaning)| {
-                    let (glyph, style) = self.glyphs.of(*cell);
-                    format!("{style}{glyph}{style:#} {meaning}")
-                });
-        let _ = writeln!(text, "{}", entries.collect::<Vec<_>>().join("   "));
-    }
-}
-
-/// What closes or forces the gate that day, besides that no window is open: each cause once,
-/// without the name of its gatekeeper.
-fn closing(picture: &Picture, day: Date) -> Vec<&str> {
-    const WITHOUT_A_WINDOW: [&str; 2] = ["outside every open window", "too late to start in"];
-    let mut closing: Vec<&str> = Vec::new();
-    let stretches = picture
-        .within(whole(day, &picture.zone))
-        .map(|(_, stretch)| stretch);
-    for stretch in stretches.filter(|stretch| Kind::of(stretch) != Kind::Open) {
-        for cause in &stretch.causes {
-            let short = cause
-                .split_once("closed by window ")
-                .or_else(|| cause.split_once(": "));
-            let short = short.map_or(cause.as_str(), |(_, short)| short);
-            let counts = !WITHOUT_A_WINDOW
-                .iter()
-                .any(|words| short.starts_with(words));
-            if counts && !closing.contains(&short) {
-                closing.push(short);
+        let room = self.look.width.saturating_sub(LABEL).max(NOTE);
+        for change in clocks::changes(day, &picture.zone) {
+            let marked = note.contains(clocks::SECOND_TIME);
+            for line in output::wrapped(&change.text(marked), room) {
+                let _ = writeln!(text, "{:LABEL$}{line}", "");
             }
         }
     }
-    closing
+
+    /// The columns beside the cells.
+    fn room(&self) -> usize {
+        let taken = LABEL + usize::from(self.parts) + GAP;
+        self.look.width.saturating_sub(taken)
+    }
+
+    /// When it is open that day, and what closes it.
+    fn note(&self, picture: &Picture, day: Date, causes: &str) -> String {
+        let room = self.room();
+        if causes.is_empty() {
+            return picture.hours(day, room);
+        }
+        let taken = causes.chars().count() + 1;
+        let hours = picture.hours(day, room.saturating_sub(taken));
+        let width = NOTE.min(room.saturating_sub(taken));
+        format!("{hours:<width$} {causes}")
+    }
+
+    fn legend(&self, used: &[Cell], text: &mut String) {
+        let kinds = Kind::ALL.map(|kind| (Cell::All(kind), kind.meaning()));
+        let others = [
+            (Cell::Partly, "changes within"),
+            (Cell::Skipped, "skipped by the clocks"),
+        ];
+        let entries = kinds
+            .iter()
+            .chain(&others)
+            .filter(|(cell, _)| used.contains(cell))
+            .map(|(cell, meaning)| {
+                let (glyph, style) = self.glyphs.of(*cell);
+                format!("{style}{glyph}{style:#} {meaning}")
+            });
+        let line = entries.collect::<Vec<_>>().join("   ");
+        let _ = writeln!(
+            text,
+            "{}",
+            output::wrapped(&line, self.look.width).join("\n")
+        );
+    }
 }

@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
 
+mod course;
 mod evidence;
 mod lint;
+mod patience;
 mod program;
 mod simulate;
 mod surface;

@@ -313,7 +313,7 @@ fn windows_that_mean_nothing_are_refused(#[case] duration: &str, #[case] zone: &
 #[case::no_zone(&["--at", "2026-11-20T10:00:00", "--zone", "Mars"], "there is no time zone `Mars`")]
 #[case::no_state(&["--at", "2026-11-20T10:00:00Z", "--expect", "ajar"], "write open or closed")]
 #[case::backwards(&["--from", "2026-11-20T10:00:00Z", "--to", "2026-11-20T10:00:00Z"], "is not later")]
-#[case::no_file(&["--at", "2026-11-20T10:00:00Z", "-f", "/nowhere.yaml"], "cannot read /nowhere.yaml")]
+#[case::no_file(&["--at", "2026-11-20T10:00:00Z", "-f", "/nowhere.yaml"], "/nowhere.yaml: cannot read it")]
 fn bad_arguments_are_refused(#[case] arguments: &[&str], #[case] expected: &str) {
     let ran = run(&[&["simulate", "-f", "-"], arguments].concat(), OPEN);
     assert_eq!(ran.code, Some(2), "{ran:?}");

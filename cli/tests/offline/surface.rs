@@ -27,6 +27,8 @@ fn everything_is_told(#[case] arguments: &[&str], #[case] expected: &str) {
 #[case::bad_duration(&["open", "production", "--reason", "a", "--for", "soon"])]
 #[case::empty_reason(&["open", "production", "--reason", " "])]
 #[case::no_cluster(&["get"])]
+#[case::no_cluster_to_examine(&["doctor"])]
+#[case::labels_and_names(&["get", "gates", "a", "-l", "app=shop"])]
 #[case::no_such_name(&["check", "flux-system/production"])]
 #[case::no_such_kubeconfig(&["get", "--kubeconfig", "/nowhere.yaml"])]
 #[case::group_of_nobody(&["get", "--as-group", "admins"])]
@@ -52,7 +54,7 @@ fn what_cannot_be_told_ends_with_2(#[case] arguments: &[&str]) {
 #[rstest]
 #[case(&["get"], "error: cannot use the kubeconfig of $KUBECONFIG: ")]
 #[case(&["get", "--kubeconfig", "/nowhere.yaml"], "error: cannot use the kubeconfig /nowhere.yaml: ")]
-#[case(&["open", "a", "--reason", "b", "--for", "soon"], "error: --for: `soon` is not a duration; write a duration such as 90m or 1h30m")]
+#[case(&["open", "a", "--reason", "b", "--for", "soon"], "error: --for: `soon` is not a duration; write a duration such as 90m, 1h30m or 7d")]
 #[case(&["open", "a", "--reason", "b", "--timeout", "soon"], "error: --timeout: `soon` is not a duration")]
 fn errors_are_one_line(#[case] arguments: &[&str], #[case] expected: &str) {
     let ran = run(arguments, "");
@@ -94,6 +96,43 @@ fn a_calendar_needs_no_cluster() {
     );
 }
 
+/// As with kubectl, each file has its own `-f`: names that follow are names.
+#[test]
+fn names_of_gates_may_follow_a_file() {
+    let two = "{apiVersion: sluice.dev/v1alpha1, kind: Gate, metadata: {name: a}, spec: {default: open}}\n---\n\
+               {apiVersion: sluice.dev/v1alpha1, kind: Gate, metadata: {name: b}, spec: {default: open}}\n";
+    let drawn = run(&["calendar", "-f", "-", "b"], two);
+    assert_eq!(drawn.code, Some(0), "{drawn:?}");
+    assert!(
+        drawn.out.contains("b is Open") && !drawn.out.contains("a is Open"),
+        "{drawn:?}"
+    );
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().to_str().unwrap();
+    let refused = run(&["calendar", "-f", "-", path], two);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(
+        refused.err.contains("write -f before each file"),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn a_calendar_asks_about_a_revision() {
+    let yaml = "{apiVersion: sluice.dev/v1alpha1, kind: Gatekeeper, metadata: {name: a}, spec: {revisions: {allow: [v1.2.3]}}}";
+    let states = |arguments: &[&str]| {
+        let ran = run(
+            &[&["calendar", "-f", "-", "-o", "json"], arguments].concat(),
+            yaml,
+        );
+        let told: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        told[0]["changes"][0]["state"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(states(&[]), "Conditional");
+    assert_eq!(states(&["--revision", "v1.2.3"]), "Open");
+    assert_eq!(states(&["--revision", "v6.6.6"]), "Closed");
+}
+
 #[rstest]
 #[case("kubectl-gate sim", "simulate")]
 #[case("kubectl-gate calendar --asc", "--ascii")]
@@ -113,4 +152,47 @@ fn bash_completes(#[case] line: &str, #[case] expected: &str) {
         .output()
         .unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap().trim(), expected);
+}
+
+/// As kubectl reads it: a word, a tab, what it means; and last how the shell goes on.
+#[rstest]
+#[case(&["sim"], "simulate\tTell how a gate", ":4")]
+#[case(&["get", "-o", "y"], "yaml", ":4")]
+#[case(&["calendar", "--asc"], "--ascii\tDraw", ":4")]
+#[case(&["get", "po"], "policies\t", ":4")]
+#[case(&["lint", "-f", ""], ":0", ":0")]
+#[case(&["why", ""], ":4", ":4")]
+#[case(&["open", "production", "--for", ""], ":4", ":4")]
+fn kubectl_completes(#[case] words: &[&str], #[case] first: &str, #[case] last: &str) {
+    for program in [
+        env!("CARGO_BIN_EXE_kubectl_complete-gate"),
+        env!("CARGO_BIN_EXE_kubectl-gate"),
+    ] {
+        let asks = program.ends_with("kubectl-gate");
+        let before: &[&str] = if asks { &["__complete", "--"] } else { &[] };
+        let output = std::process::Command::new(program)
+            .args(before)
+            .args(words)
+            .env("KUBECONFIG", "/nowhere")
+            .output()
+            .unwrap();
+        let out = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && out.starts_with(first), "{out}");
+        assert_eq!(out.lines().last(), Some(last), "{out}");
+    }
+}
+
+#[test]
+fn the_version_is_told_without_a_cluster() {
+    let both = run(&["version"], "");
+    assert_eq!(both.code, Some(0), "{both:?}");
+    assert!(both.out.starts_with("kubectl-gate 0.1.0"), "{both:?}");
+    assert!(
+        both.err.contains("which controller runs is not known"),
+        "{both:?}"
+    );
+    let own = run(&["version", "--client", "-o", "json"], "");
+    let told: serde_json::Value = serde_json::from_str(&own.out).unwrap();
+    assert_eq!(told["client"]["version"], "0.1.0");
+    assert!(own.err.is_empty(), "{own:?}");
 }

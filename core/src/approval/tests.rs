@@ -83,6 +83,58 @@ fn votes_are_counted_by_person(#[case] letters: &str, #[case] reason: Reason) {
     assert_eq!(says(&rule("{required: 2}"), &votes(letters)), reason);
 }
 
+const ROBOT: &str = "system:serviceaccount:ci:robot";
+
+/// A vote by the ServiceAccount `robot` of the namespace `ci`, which names these of its groups.
+fn by_robot(letter: char, groups: &[&str]) -> Arc<Approval> {
+    let mut vote = Approval::clone(&vote(
+        letter,
+        &revision().to_string(),
+        "2026-11-20T10:00:00Z",
+    ));
+    vote.spec.by = ROBOT.to_owned();
+    vote.spec.groups = groups.iter().map(ToString::to_string).collect();
+    Arc::new(vote)
+}
+
+/// Somebody who may create ServiceAccounts, or act as one, would have as many votes as they like.
+#[rstest]
+#[case::nobody_is_named("", &["system:serviceaccounts"], false)]
+#[case::all_who_are_known("groups: ['system:authenticated']", &["system:authenticated"], false)]
+#[case::people("groups: [people]", &["people"], false)]
+#[case::of_another_namespace("groups: ['system:serviceaccounts:cd']", &["system:serviceaccounts:ci"], false)]
+#[case::a_name_that_begins_so("groups: ['system:serviceaccountsx']", &["system:serviceaccountsx"], false)]
+#[case::all_of_them("groups: ['system:serviceaccounts']", &["system:serviceaccounts"], true)]
+#[case::of_its_namespace("groups: ['system:serviceaccounts:ci']", &["system:serviceaccounts:ci"], true)]
+fn a_service_account_is_nobody_unless_a_group_of_it_is_named(
+    #[case] rule: &str,
+    #[case] groups: &[&str],
+    #[case] counts: bool,
+) {
+    let rule = self::rule(&format!("{{{rule}}}"));
+    let mut ballot = Ballot::default();
+    ballot.insert(by_robot('r', groups));
+    let expected = match counts {
+        true => Reason::Approved,
+        false => Reason::AwaitingApproval,
+    };
+    assert_eq!(says(&rule, &ballot), expected);
+    let votes = verified(&ballot, None);
+    let opinion = rule.opinion(&votes, Some(&revision()), at(NOW));
+    let told = rule.explain(&votes, Some(&revision()), &opinion, at(NOW));
+    let words = "; ServiceAccounts are not people, and count only if a group of theirs is in \
+                 spec.approval.groups";
+    assert_eq!(told.ends_with(words), !counts, "{told}");
+}
+
+/// What closes may come from anybody.
+#[test]
+fn a_service_account_rejects_like_anybody() {
+    let mut ballot = votes("a");
+    ballot.insert(by_robot('R', &[]));
+    assert_eq!(says(&rule("{}"), &ballot), Reason::Rejected);
+}
+
 #[test]
 fn an_approval_counts_for_its_time_and_a_rejection_for_ever() {
     let rule = rule("{validFor: 2h}");
@@ -111,6 +163,8 @@ fn an_approval_counts_for_its_time_and_a_rejection_for_ever() {
 #[case::tag_without_v("1.4.2", Reason::AwaitingApproval, Reason::Rejected)]
 #[case::another_tag("v1.4.3", Reason::AwaitingApproval, Reason::AwaitingApproval)]
 #[case::cut_short("main@4f2a9c1", Reason::AwaitingApproval, Reason::Rejected)]
+#[case::commit_alone_cut_short("4f2a9c1", Reason::AwaitingApproval, Reason::Rejected)]
+#[case::another_commit_cut_short("4f2a9c2", Reason::AwaitingApproval, Reason::AwaitingApproval)]
 #[case::another_commit(
     "v1.4.2@sha1:0000000000000000000000000000000000000000",
     Reason::AwaitingApproval,
@@ -130,6 +184,48 @@ fn what_is_vague_approves_of_nothing_and_rejects_what_it_may_mean(
             "{by}"
         );
     }
+}
+
+/// An artifact that is built from a commit is often tagged with it.
+#[rstest]
+#[case::in_full("{commit}", "{commit}@{digest}", true)]
+#[case::as_the_source_has_it("main@sha1:{commit}", "{commit}@{digest}", true)]
+#[case::with_an_end("{commit}", "{commit}-amd64@{digest}", true)]
+#[case::cut_short("{commit}", "4f2a9c1@{digest}", true)]
+#[case::in_capitals("{commit}", "4F2A9C1E0B7D@{digest}", true)]
+#[case::another("{commit}", "4f2a9c2@{digest}", false)]
+#[case::too_short("{commit}", "4f2a@{digest}", false)]
+#[case::tag_of_two_parts("2.1.0", "2.1@{digest}", true)]
+#[case::two_parts("2.1", "v2.1.0@{digest}", true)]
+#[case::another_version("2.1", "2.1.1@{digest}", false)]
+#[case::date("20261120153000", "20261120153000@{digest}", true)]
+fn a_rejection_finds_what_is_tagged_with_it(
+    #[case] rejected: &str,
+    #[case] asked: &str,
+    #[case] counts: bool,
+) {
+    let filled = |text: &str| {
+        let digest = format!("sha256:{}", "9d1c".repeat(16));
+        text.replace("{commit}", COMMIT)
+            .replace("{digest}", &digest)
+    };
+    let rule = rule("{}");
+    let asked = Revision::parse(&filled(asked)).unwrap();
+    let approved = vote('b', asked.as_str(), NOW);
+    let reason = |by: char| {
+        let ballot = Ballot::from_iter([approved.clone(), vote(by, &filled(rejected), NOW)]);
+        rule.opinion(&verified(&ballot, None), Some(&asked), at(NOW))
+            .reason
+    };
+    let expected = match counts {
+        true => Reason::Rejected,
+        false => Reason::Approved,
+    };
+    assert_eq!(reason('A'), expected);
+    // Nobody approves of a tag by approving of what it may mean.
+    let alone = Ballot::from_iter([vote('a', &filled(rejected), NOW)]);
+    let opinion = rule.opinion(&verified(&alone, None), Some(&asked), at(NOW));
+    assert_eq!(opinion.reason, Reason::AwaitingApproval);
 }
 
 #[test]
@@ -201,6 +297,43 @@ fn a_vote_is_found_among_many_and_taken_out_again() {
     assert_eq!(opinion.reason, Reason::Approved);
 }
 
+/// What nobody knows the name of may be what somebody rejected by its name; nobody approves of it so.
+#[rstest]
+#[case::by_another_name("nightly", Some("may be what a rejected: no source shows its name"))]
+#[case::by_version("v1.4.1", Some("may be what a rejected: no source shows its name"))]
+#[case::by_its_digest("v9@sha256:{digest}", Some("is rejected by a"))]
+#[case::by_another_digest("v1.4.2@sha256:{other}", None)]
+#[case::by_a_commit_that_it_may_be_tagged_with("{commit}", Some("may be what a rejected"))]
+fn a_rejection_of_a_name_that_no_source_shows(
+    #[case] rejected: &str,
+    #[case] expected: Option<&str>,
+) {
+    let digest = format!("sha256:{}", "9d1c".repeat(16));
+    let rejected = rejected.replace("sha256:{digest}", &digest);
+    let rejected = rejected.replace("{other}", &"0".repeat(64));
+    let rejected = rejected.replace("{commit}", COMMIT);
+    let asked = Revision::parse(&format!("v1.4.2@{digest}")).unwrap();
+    let asked = asked.of_unknown_name();
+    let rule = rule("{}");
+    let ballot = Ballot::from_iter([vote('b', &digest, NOW), vote('A', &rejected, NOW)]);
+    let votes = verified(&ballot, None);
+    let opinion = rule.opinion(&votes, Some(&asked), at(NOW));
+    let reason = match expected {
+        Some(_) => Reason::Rejected,
+        None => Reason::Approved,
+    };
+    assert_eq!(opinion.reason, reason);
+    let words = rule.explain(&votes, Some(&asked), &opinion, at(NOW));
+    let expected = expected.unwrap_or("has 1 of 1 approvals (b)");
+    assert!(
+        words.starts_with(&format!("{digest} {expected}")),
+        "{words}"
+    );
+    let by_name = Ballot::from_iter([vote('b', "v1.4.2", NOW)]);
+    let opinion = rule.opinion(&verified(&by_name, None), Some(&asked), at(NOW));
+    assert_eq!(opinion.reason, Reason::AwaitingApproval);
+}
+
 #[test]
 fn more_votes_than_may_be_counted_let_nothing_pass_and_say_so() {
     let rule = rule("{}");
@@ -231,4 +364,26 @@ fn a_vote_that_nobody_can_read_lets_nothing_pass_and_is_told() {
         let words = rule.explain(&votes, asked, &opinion, at(NOW));
         assert_eq!(words, "the Approval odd cannot be read");
     }
+}
+
+/// Revisions that nobody approves of any more make no room scarce for those that somebody does.
+#[test]
+fn approvals_that_have_run_out_are_listed_no_more() {
+    let rule = rule("{required: 2, validFor: 24h}");
+    let of = |digit: char| format!("sha1:{}", digit.to_string().repeat(40));
+    let ballot: Ballot = [
+        vote('a', &of('1'), "2026-11-19T11:00:00Z"),
+        vote('b', &of('2'), "2026-11-19T13:00:00Z"),
+        vote('C', &of('3'), "2026-01-01T00:00:00Z"),
+    ]
+    .into_iter()
+    .collect();
+    let listed = |now: &str| -> Vec<String> {
+        let latest = rule
+            .latest(&verified(&ballot, None), 2, at(now))
+            .into_iter();
+        latest.map(|it| it.revision).collect()
+    };
+    assert_eq!(listed("2026-11-19T13:00:00Z"), [of('2'), of('1')]);
+    assert_eq!(listed(NOW), [of('2'), of('3')]);
 }

@@ -5,8 +5,9 @@ use jiff::Timestamp;
 
 use super::clean;
 use super::expand::Steps;
-use super::read::{Property, WrittenEvent};
+use super::read::{Component, Property};
 use super::recur::Rule;
+use super::revisions::Revision;
 use super::values::{self, Length, When};
 use super::zones::Zones;
 use crate::Refusal;
@@ -18,6 +19,7 @@ pub(super) struct Draft {
     pub summary: Option<String>,
     /// The start of the instance that this one replaces (RECURRENCE-ID).
     pub replaces: Option<When>,
+    pub revision: Revision,
     /// None if it is cancelled.
     pub times: Option<Times>,
 }
@@ -37,9 +39,24 @@ impl Draft {
     /// Understands a VEVENT. Of a cancelled one, only what it cancels.
     ///
     /// # Errors
-    /// The event's name, and what is wrong with it.
-    pub fn read(event: &WrittenEvent, zones: &Zones) -> Result<Self, (String, Refusal)> {
-        Self::understand(event, zones).map_err(|refusal| (label(event), refusal))
+    /// What is wrong with it.
+    pub fn read(event: &Component, zones: &Zones) -> Result<Self, Refusal> {
+        let text = |name| event.all(name).next().map(|p| p.value.as_str());
+        let cancelled = text("STATUS").is_some_and(|s| s.eq_ignore_ascii_case("CANCELLED"));
+        let replaces = replaces(event, zones)?;
+        let times = match cancelled {
+            true => None,
+            false => Some(Times::read(event, zones, replaces.is_some())?),
+        };
+        Ok(Self {
+            uid: text("UID").filter(|uid| !uid.is_empty()).map(str::to_owned),
+            summary: text("SUMMARY")
+                .map(|summary| clean(summary, super::MAX_SUMMARY))
+                .filter(|summary| !summary.is_empty()),
+            replaces,
+            revision: Revision::read(event)?,
+            times,
+        })
     }
 
     /// # Errors
@@ -57,28 +74,10 @@ impl Draft {
             Some(false) | None => Ok(()),
         }
     }
-
-    fn understand(event: &WrittenEvent, zones: &Zones) -> Result<Self, Refusal> {
-        let text = |name| event.all(name).next().map(|p| p.value.as_str());
-        let cancelled = text("STATUS").is_some_and(|s| s.eq_ignore_ascii_case("CANCELLED"));
-        let replaces = replaces(event, zones)?;
-        let times = match cancelled {
-            true => None,
-            false => Some(Times::read(event, zones, replaces.is_some())?),
-        };
-        Ok(Self {
-            uid: text("UID").filter(|uid| !uid.is_empty()).map(str::to_owned),
-            summary: text("SUMMARY")
-                .map(|summary| clean(summary, super::MAX_SUMMARY))
-                .filter(|summary| !summary.is_empty()),
-            replaces,
-            times,
-        })
-    }
 }
 
 /// `` `Christmas` (UID 4711) ``, or as much of that as there is.
-pub(super) fn label(event: &WrittenEvent) -> String {
+pub(super) fn label(event: &Component) -> String {
     let text = |name| {
         let value = event.all(name).next().map(|p| clean(&p.value, 60));
         value.filter(|value| !value.is_empty())
@@ -91,7 +90,7 @@ pub(super) fn label(event: &WrittenEvent) -> String {
     }
 }
 
-fn replaces(event: &WrittenEvent, zones: &Zones) -> Result<Option<When>, Refusal> {
+fn replaces(event: &Component, zones: &Zones) -> Result<Option<When>, Refusal> {
     let refused = |problem: &str, remedy: &str| Refusal::new("RECURRENCE-ID", problem, remedy);
     let Some(id) = event.one("RECURRENCE-ID")? else {
         return Ok(None);
@@ -112,7 +111,9 @@ fn replaces(event: &WrittenEvent, zones: &Zones) -> Result<Option<When>, Refusal
 }
 
 impl Times {
-    fn read(event: &WrittenEvent, zones: &Zones, replaces: bool) -> Result<Self, Refusal> {
+    /// `one`: what has a RECURRENCE-ID is one instance. RRULE, RDATE and EXDATE beside it are copies
+    /// of those of its series, which many programs write, and say nothing of it.
+    fn read(event: &Component, zones: &Zones, one: bool) -> Result<Self, Refusal> {
         let written = event
             .one("DTSTART")?
             .ok_or_else(|| Refusal::new("DTSTART", "is missing", values::REMEDY))?;
@@ -120,6 +121,15 @@ impl Times {
         let (length, end) = length(event, &start, zones)?;
         let first = span("DTSTART", &start, end)?;
         let mut dates = vec![(start.clone(), first)];
+        if one {
+            return Ok(Self {
+                start,
+                length,
+                dates,
+                rule: None,
+                without: Vec::new(),
+            });
+        }
         for property in event.all("RDATE") {
             for item in property.value.split(',') {
                 dates.push(extra(property, item, &start, length, zones)?);
@@ -132,13 +142,6 @@ impl Times {
             }
         }
         let rule = rule(event, &start)?;
-        if replaces && rule.is_some() {
-            return Err(Refusal::new(
-                "RRULE",
-                "an event with a RECURRENCE-ID is one instance, and cannot recur",
-                "leave out RRULE, or RECURRENCE-ID",
-            ));
-        }
         Ok(Self {
             start,
             length,
@@ -151,17 +154,21 @@ impl Times {
 
 /// How long the event lasts, and the end of its first instance.
 fn length(
-    event: &WrittenEvent,
+    event: &Component,
     start: &When,
     zones: &Zones,
 ) -> Result<(Length, Option<Timestamp>), Refusal> {
     let length = match (event.one("DTEND")?, event.one("DURATION")?) {
-        (Some(_), Some(_)) => {
-            return Err(Refusal::new(
-                "DURATION",
-                "is written beside DTEND",
-                "write one of the two",
-            ));
+        (Some(end), Some(duration)) => {
+            let (length, end) = until(end, start, zones)?;
+            if values::duration("DURATION", &duration.value)?.after(start) != end {
+                return Err(Refusal::new(
+                    "DURATION",
+                    "ends at another time than DTEND",
+                    "write one of the two",
+                ));
+            }
+            return Ok((length, end));
         }
         (Some(end), None) => return until(end, start, zones),
         (None, Some(duration)) => values::duration("DURATION", &duration.value)?,
@@ -194,7 +201,8 @@ fn until(
     }
     let length = values::between(start, &end)
         .ok_or_else(|| refused("is before DTSTART", "write a later time"))?;
-    Ok((length.checked("DTEND")?, end.instant()))
+    let length = length.checked("DTEND")?;
+    Ok((length, length.after(start)))
 }
 
 fn span(property: &'static str, start: &When, end: Option<Timestamp>) -> Result<Span, Refusal> {
@@ -241,17 +249,16 @@ fn extra(
                     "write a later end",
                 )
             })?;
-            length.checked("RDATE")?;
-            end.instant()
+            length.checked("RDATE")?.after(&start)
         }
     };
     let span = span("RDATE", &start, end)?;
     Ok((start, span))
 }
 
-fn rule(event: &WrittenEvent, start: &When) -> Result<Option<Rule>, Refusal> {
+fn rule(event: &Component, start: &When) -> Result<Option<Rule>, Refusal> {
     if event.all("EXRULE").next().is_some() {
-        // Passed over, it would cover times that its author left out.
+        // Without it, the event would cover times that its author left out.
         return Err(Refusal::new(
             "EXRULE",
             "is not part of iCalendar since 2009, and is not read",

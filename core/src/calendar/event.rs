@@ -8,8 +8,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::draft::{self, Draft, Times};
 use super::expand::{Go, MAX_STEPS, Steps};
-use super::read::WrittenEvent;
+use super::read::Component;
 use super::recur::Rule;
+use super::revisions;
 use super::values::{Length, When, is_midnight};
 use super::zones::Zones;
 use super::{CalendarError, MAX_DAYS};
@@ -58,23 +59,29 @@ impl Starts {
     }
 }
 
-/// The events of a calendar. An instance that has a VEVENT of its own is left out of its series.
+/// The events of a calendar. Of several revisions of one, the newest counts. An instance that has a
+/// VEVENT of its own is left out of its series.
 ///
 /// # Errors
 /// Which event is wrong, and how.
-pub(super) fn events(written: &[WrittenEvent], zones: &Zones) -> Result<Vec<Event>, CalendarError> {
+pub(super) fn events(written: &[Component], zones: &Zones) -> Result<Vec<Event>, CalendarError> {
     let mut drafts = Vec::with_capacity(written.len());
     let mut steps = Steps::new(MAX_STEPS);
     for event in written {
         let draft = Draft::read(event, zones).and_then(|draft| {
-            let recurs = draft.check_recurrence(&mut steps);
-            recurs.map_err(|refusal| (draft::label(event), refusal))?;
+            draft.check_recurrence(&mut steps)?;
             Ok(draft)
         });
-        drafts.push(draft.map_err(|(event, refusal)| CalendarError::Event { event, refusal })?);
+        drafts.push(draft.map_err(|refusal| CalendarError::Event {
+            event: draft::label(event),
+            line: event.line_of(&refusal),
+            refusal,
+        })?);
     }
+    let drafts = revisions::newest(drafts);
     let mut replaced: HashMap<String, Vec<When>> = HashMap::new();
-    // Of each series, whether it is on. One that is written twice is, unless both are cancelled.
+    // Of each series, whether it is on. One that is written twice, and neither revision of which is
+    // the newer one, is on unless both are cancelled.
     let mut alive: HashMap<String, bool> = HashMap::new();
     for draft in &drafts {
         let Some(uid) = draft.uid.clone() else {

@@ -1,6 +1,6 @@
 //! The parts of an RRULE, each read from its text: `FREQ=WEEKLY;BYDAY=MO,FR` and so on.
 
-use jiff::civil::{DateTime, Time, Weekday};
+use jiff::civil::{Date, DateTime, Time, Weekday};
 use jiff::tz::{Offset, TimeZone};
 use jiff::{SignedDuration, Timestamp};
 
@@ -18,7 +18,7 @@ pub(super) fn refused(problem: impl Into<String>, remedy: impl Into<String>) -> 
 /// The parts of a rule, by name in upper case.
 pub(super) struct Parts(Vec<(String, String)>);
 
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 16] = [
     "FREQ",
     "UNTIL",
     "COUNT",
@@ -33,6 +33,8 @@ const NAMES: [&str; 14] = [
     "BYMINUTE",
     "BYSECOND",
     "BYSETPOS",
+    "RSCALE",
+    "SKIP",
 ];
 
 impl Parts {
@@ -73,9 +75,24 @@ impl Parts {
         self.get(name).is_some()
     }
 
-    pub fn list_other_than_positions(&self) -> bool {
-        let list = |name: &str| name.starts_with("BY") && name != "BYSETPOS";
-        self.0.iter().any(|(name, _)| list(name))
+    /// The calendar of the rule is the one that all rules have: RFC 7529 lets them name others.
+    ///
+    /// # Errors
+    /// It is another one, or days that do not exist are to become other days.
+    pub fn scale(&self) -> Result<(), Refusal> {
+        let refuse = |name, remedy| {
+            let value = clean(self.get(name).unwrap_or_default(), 40);
+            Err(refused(format!("{name}={value} is not read"), remedy))
+        };
+        match (self.get("RSCALE"), self.get("SKIP")) {
+            (Some(scale), _) if scale != "GREGORIAN" => {
+                refuse("RSCALE", "write RSCALE=GREGORIAN, or the dates as RDATE")
+            }
+            (_, Some(skip)) if skip != "OMIT" => {
+                refuse("SKIP", "write SKIP=OMIT, or the dates as RDATE")
+            }
+            _ => Ok(()),
+        }
     }
 
     pub fn frequency(&self) -> Result<Frequency, Refusal> {
@@ -180,7 +197,8 @@ impl Parts {
     }
 
     /// The last wall-clock time that UNTIL admits: of a date, that whole day; of an instant, what
-    /// the clocks of the event show then.
+    /// the clocks of the event show then, or for an event of whole days the day that [`day_of`] it
+    /// is.
     pub fn until(&self, first: &When) -> Result<Option<DateTime>, Refusal> {
         let Some(text) = self.get("UNTIL") else {
             return Ok(None);
@@ -197,9 +215,33 @@ impl Parts {
             return Ok(Some(wall));
         }
         // The last instants of the year 9999 cannot be had: who writes them means no end.
-        let instant = Offset::UTC.to_timestamp(wall).ok();
-        Ok(instant.map(|instant| last_to_begin_by(&first.zone, instant)))
+        let Some(instant) = Offset::UTC.to_timestamp(wall).ok() else {
+            return Ok(None);
+        };
+        if !first.all_day {
+            return Ok(Some(last_to_begin_by(&first.zone, instant)));
+        }
+        let day = day_of(wall, first.zone.to_datetime(instant));
+        let day = day.ok_or_else(|| {
+            refused(
+                format!("UNTIL={} is a time, and DTSTART is a date", clean(text, 40)),
+                "write a date such as 20261231",
+            )
+        })?;
+        Ok(Some(day.to_datetime(Time::MAX)))
     }
+}
+
+/// The last day of an event of whole days whose UNTIL is an instant, which RFC 5545 does not have
+/// and some programs write: that of a midnight, or of the second before one, in UTC, else on the
+/// clocks of the event. None: nobody can tell which day is meant.
+fn day_of(in_utc: DateTime, on_its_clocks: DateTime) -> Option<Date> {
+    let last_second = Time::constant(23, 59, 59, 0);
+    let is_plain = |wall: &DateTime| [Time::midnight(), last_second].contains(&wall.time());
+    [in_utc, on_its_clocks]
+        .iter()
+        .find(|wall| is_plain(wall))
+        .map(|wall| wall.date())
 }
 
 /// The last time on the clocks of `zone` at which something begins by `instant`. While clocks show

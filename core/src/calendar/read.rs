@@ -1,27 +1,35 @@
-//! From text to properties: lines are unfolded, components matched, and of the VEVENTs the
-//! properties kept that say when.
+//! From text to properties: components matched, and of the VEVENTs and VTIMEZONEs the properties
+//! kept that say when.
 //!
 //! Each line goes through the parser of the `icalendar` crate by itself. Given a whole text, that
 //! parser recurses as deep as components nest, searches the rest of the text at each line where
 //! lines end in LF, and lets a line without a colon swallow the next.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
-
 use icalendar::parser;
 
+use super::lines::{Lines, wrong};
 use super::{CalendarError, MAX_EVENTS, MAX_LINE, clean};
 use crate::Refusal;
 
 /// What a calendar says, as it says it.
+#[derive(Default)]
 pub(super) struct Written {
-    pub events: Vec<WrittenEvent>,
-    /// The X-LIC-LOCATION of each VTIMEZONE, by TZID.
-    pub zones: HashMap<String, String>,
+    pub events: Vec<Component>,
+    pub zones: Vec<WrittenZone>,
 }
 
-/// The properties of a VEVENT, in its order.
-pub(super) struct WrittenEvent {
+/// A VTIMEZONE.
+pub(super) struct WrittenZone {
+    /// What stands in it, without what stands in its parts.
+    pub own: Component,
+    pub standard: Vec<Component>,
+    pub daylight: Vec<Component>,
+    /// Whether a line of STANDARD or DAYLIGHT cannot be read. That matters only where these count.
+    pub garbled: bool,
+}
+
+/// The properties of a component, in its order, without those of components inside of it.
+pub(super) struct Component {
     /// The line of its BEGIN, from 1.
     pub line: usize,
     properties: Vec<Property>,
@@ -30,6 +38,8 @@ pub(super) struct WrittenEvent {
 /// A property with the parameters that matter.
 #[derive(Default)]
 pub(super) struct Property {
+    /// Its line, from 1.
+    line: usize,
     pub name: &'static str,
     pub value: String,
     /// TZID.
@@ -41,7 +51,7 @@ pub(super) struct Property {
 }
 
 /// The properties that are kept.
-const KEPT: [&str; 13] = [
+const KEPT: [&str; 18] = [
     "UID",
     "SUMMARY",
     "STATUS",
@@ -53,11 +63,26 @@ const KEPT: [&str; 13] = [
     "RDATE",
     "EXDATE",
     "RECURRENCE-ID",
+    "SEQUENCE",
+    "DTSTAMP",
+    "LAST-MODIFIED",
     "TZID",
     "X-LIC-LOCATION",
+    "TZOFFSETFROM",
+    "TZOFFSETTO",
 ];
 
-impl WrittenEvent {
+/// Those that say nothing without a value: some programs write them so.
+const MAY_BE_EMPTY: [&str; 5] = ["RRULE", "EXRULE", "RDATE", "EXDATE", "SEQUENCE"];
+
+impl Component {
+    fn begin(line: usize) -> Self {
+        Self {
+            line,
+            properties: Vec::new(),
+        }
+    }
+
     /// The property of that name, of which there may be one.
     ///
     /// # Errors
@@ -75,20 +100,58 @@ impl WrittenEvent {
         }
     }
 
+    /// The line of the property that a refusal names, or else of the component.
+    pub fn line_of(&self, refusal: &Refusal) -> usize {
+        let name = refusal.field.split(';').next().unwrap_or_default();
+        let wrong = self.properties.iter().find(|p| p.name == name);
+        wrong.map_or(self.line, |property| property.line)
+    }
+
     /// All the properties of that name.
     pub fn all(&self, name: &'static str) -> impl Iterator<Item = &Property> {
         self.properties.iter().filter(move |p| p.name == name)
     }
 }
 
+impl WrittenZone {
+    fn begin(line: usize) -> Self {
+        Self {
+            own: Component::begin(line),
+            standard: Vec::new(),
+            daylight: Vec::new(),
+            garbled: false,
+        }
+    }
+
+    fn list(&mut self, part: &str) -> Option<&mut Vec<Component>> {
+        match part {
+            "STANDARD" => Some(&mut self.standard),
+            "DAYLIGHT" => Some(&mut self.daylight),
+            _ => None,
+        }
+    }
+
+    /// Takes a line of the part that is open.
+    fn take(&mut self, part: &str, line: usize, content: &str) {
+        let Some(last) = self.list(part).and_then(|list| list.last_mut()) else {
+            return;
+        };
+        match property(line, content) {
+            Ok(found) => last.properties.extend(found),
+            Err(_) => self.garbled = true,
+        }
+    }
+}
+
 /// Reads a text of at most [`super::MAX_TEXT`] bytes.
 ///
 /// # Errors
-/// It is no calendar, has no or too many events, or a line is out of place.
-pub(super) fn read(text: &str) -> Result<Written, CalendarError> {
+/// It is no calendar, is no UTF-8, has too many events, or a line is out of place.
+pub(super) fn read(text: &[u8]) -> Result<Written, CalendarError> {
     let mut reader = Reader::default();
-    for (line, content) in Lines::of(text) {
-        reader.take(line, &content)?;
+    for line in Lines::of(text) {
+        let (number, content) = line?;
+        reader.take(number, &content)?;
     }
     reader.finish()
 }
@@ -98,10 +161,7 @@ struct Reader {
     /// The components that are open, from the outermost, each with its line.
     open: Vec<(String, usize)>,
     calendars: usize,
-    events: Vec<WrittenEvent>,
-    zones: HashMap<String, String>,
-    /// The properties of the VTIMEZONE that is open.
-    zone: Vec<Property>,
+    written: Written,
 }
 
 impl Reader {
@@ -127,13 +187,19 @@ impl Reader {
             ("VCALENDAR", None) => self.calendars += 1,
             (_, None) if self.calendars == 0 => return Err(CalendarError::NotACalendar),
             ("VEVENT", Some("VCALENDAR")) => {
-                if self.events.len() == MAX_EVENTS {
+                if self.written.events.len() == MAX_EVENTS {
                     return Err(CalendarError::TooManyEvents);
                 }
-                self.events.push(WrittenEvent {
-                    line,
-                    properties: Vec::new(),
-                });
+                self.written.events.push(Component::begin(line));
+            }
+            ("VTIMEZONE", Some("VCALENDAR")) => {
+                self.written.zones.push(WrittenZone::begin(line));
+            }
+            (part, Some("VTIMEZONE")) if self.open.len() == 2 => {
+                let zone = self.written.zones.last_mut();
+                if let Some(list) = zone.and_then(|zone| zone.list(part)) {
+                    list.push(Component::begin(line));
+                }
             }
             ("VCALENDAR" | "VEVENT", _) | (_, None) => {
                 let (name, place) = (clean(&name, 40), clean(inside.unwrap_or("nothing"), 40));
@@ -165,53 +231,25 @@ impl Reader {
             }
             None => return Err(wrong(line, "END without BEGIN", "remove it")),
         }
-        if name == "VTIMEZONE" && self.open.len() == 1 {
-            let mut value = |name| {
-                let at = self.zone.iter().position(|p| p.name == name)?;
-                Some(self.zone.swap_remove(at).value)
-            };
-            if let (Some(id), Some(place)) = (value("TZID"), value("X-LIC-LOCATION")) {
-                self.zones.insert(id, place);
-            }
-            self.zone.clear();
-        }
         Ok(())
     }
 
     fn property(&mut self, line: usize, content: &str) -> Result<(), CalendarError> {
+        let (events, zones) = (&mut self.written.events, &mut self.written.zones);
         let into = match self.open.as_slice() {
-            [_, (name, _)] if name == "VEVENT" => self.events.last_mut().map(|e| &mut e.properties),
-            [_, (name, _)] if name == "VTIMEZONE" => Some(&mut self.zone),
+            [_, (name, _)] if name == "VEVENT" => events.last_mut(),
+            [_, (name, _)] if name == "VTIMEZONE" => zones.last_mut().map(|zone| &mut zone.own),
+            [_, (name, _), (part, _)] if name == "VTIMEZONE" => {
+                if let Some(zone) = zones.last_mut() {
+                    zone.take(part, line, content);
+                }
+                None
+            }
             _ => None,
         };
-        let Some(into) = into else { return Ok(()) };
-        let Some(end) = content.find([':', ';']) else {
-            return Err(wrong(
-                line,
-                "is not of the form NAME:VALUE",
-                "begin it with a space if it continues the line before",
-            ));
-        };
-        let Some(name) = KEPT
-            .into_iter()
-            .find(|name| name.eq_ignore_ascii_case(&content[..end]))
-        else {
-            return Ok(());
-        };
-        if content.len() > MAX_LINE {
-            return Err(wrong(
-                line,
-                format!("{name} has more than {MAX_LINE} bytes"),
-                "write it in several lines of the same name, or shorter",
-            ));
+        if let Some(into) = into {
+            into.properties.extend(property(line, content)?);
         }
-        into.push(parse(name, content).ok_or_else(|| {
-            wrong(
-                line,
-                format!("{name} cannot be read"),
-                "write NAME;PARAMETER=VALUE:VALUE",
-            )
-        })?);
         Ok(())
     }
 
@@ -224,18 +262,48 @@ impl Reader {
                 format!("write END:{name}; the file may be cut short"),
             ));
         }
-        match (self.calendars, self.events.is_empty()) {
-            (0, _) => Err(CalendarError::NotACalendar),
-            (_, true) => Err(CalendarError::NoEvents),
-            (_, false) => Ok(Written {
-                events: self.events,
-                zones: self.zones,
-            }),
+        match self.calendars {
+            0 => Err(CalendarError::NotACalendar),
+            _ => Ok(self.written),
         }
     }
 }
 
-fn parse(name: &'static str, content: &str) -> Option<Property> {
+/// What a line says. None: nothing that matters.
+fn property(line: usize, content: &str) -> Result<Option<Property>, CalendarError> {
+    let Some(end) = content.find([':', ';']) else {
+        return Err(wrong(
+            line,
+            "is not of the form NAME:VALUE",
+            "begin it with a space if it continues the line before",
+        ));
+    };
+    let Some(name) = KEPT
+        .into_iter()
+        .find(|name| name.eq_ignore_ascii_case(&content[..end]))
+    else {
+        return Ok(None);
+    };
+    if content.len() > MAX_LINE {
+        return Err(wrong(
+            line,
+            format!("{name} has more than {MAX_LINE} bytes"),
+            "write it in several lines of the same name, or shorter",
+        ));
+    }
+    let parsed = parse(line, name, content).ok_or_else(|| {
+        wrong(
+            line,
+            format!("{name} cannot be read"),
+            "write NAME;PARAMETER=VALUE:VALUE",
+        )
+    })?;
+    // A line that ends before its colon is cut short, and says nothing for sure.
+    let empty = parsed.value.is_empty() && content.trim_end().ends_with(':');
+    Ok((!empty || !MAY_BE_EMPTY.contains(&name)).then_some(parsed))
+}
+
+fn parse(line: usize, name: &'static str, content: &str) -> Option<Property> {
     let read = parser::Property::try_from(content).ok()?;
     let parameter = |key: &str| {
         let found = read
@@ -255,70 +323,11 @@ fn parse(name: &'static str, content: &str) -> Option<Property> {
         _ => read.val,
     };
     Some(Property {
+        line,
         name,
         value: value.as_str().trim().to_owned(),
         zone,
         kind: kind.map(|kind| kind.to_ascii_uppercase()),
         ranges,
     })
-}
-
-fn wrong(line: usize, problem: impl Into<String>, remedy: impl Into<String>) -> CalendarError {
-    CalendarError::Line {
-        line,
-        problem: problem.into(),
-        remedy: remedy.into(),
-    }
-}
-
-/// The lines of a text, unfolded, without blank ones, each with its number in the text, from 1.
-struct Lines<'a> {
-    rest: &'a str,
-    number: usize,
-}
-
-impl<'a> Lines<'a> {
-    fn of(text: &'a str) -> Self {
-        Self {
-            rest: text.trim_start_matches('\u{feff}'),
-            number: 1,
-        }
-    }
-
-    /// The next line with those that continue it, still folded.
-    fn folded(&mut self) -> (usize, &'a str) {
-        let number = self.number;
-        let mut end = 0;
-        loop {
-            let line = self.rest[end..]
-                .find('\n')
-                .map_or(self.rest.len(), |n| end + n + 1);
-            self.number += 1;
-            end = line;
-            if !self.rest[end..].starts_with([' ', '\t']) {
-                break;
-            }
-        }
-        let (folded, rest) = self.rest.split_at(end);
-        self.rest = rest;
-        (number, folded.trim_end_matches(['\r', '\n']))
-    }
-}
-
-impl<'a> Iterator for Lines<'a> {
-    type Item = (usize, Cow<'a, str>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        while !self.rest.is_empty() {
-            let (number, folded) = self.folded();
-            if !folded.trim().is_empty() {
-                let line = match folded.contains('\n') {
-                    true => parser::unfold(folded).into(),
-                    false => folded.into(),
-                };
-                return Some((number, line));
-            }
-        }
-        None
-    }
 }

@@ -75,9 +75,28 @@ impl Rule {
             seconds: parts.list("BYSECOND", 0, 59, false)?,
             positions: parts.list("BYSETPOS", 1, 366, true)?,
         };
+        parts.scale()?;
+        if first.all_day {
+            rule.without_times()?;
+        }
         rule.combines(&parts)?;
         rule.fill();
         Ok(rule)
+    }
+
+    /// Whole days have no times: what the rule says of them is ignored (RFC 5545, section
+    /// 3.3.10).
+    fn without_times(&mut self) -> Result<(), Refusal> {
+        if self.frequency == Frequency::Hourly {
+            return Err(refused(
+                "FREQ=HOURLY has no meaning for whole days",
+                "write FREQ=DAILY, or DTSTART as a time",
+            ));
+        }
+        self.hours.clear();
+        self.minutes.clear();
+        self.seconds.clear();
+        Ok(())
     }
 
     /// What RFC 5545 excludes, or leaves open.
@@ -85,6 +104,16 @@ impl Rule {
         use Frequency::{Hourly, Monthly, Weekly, Yearly};
         let nth = self.week_days.iter().any(|(_, nth)| *nth != 0);
         let by = self.frequency;
+        let lists = [
+            &self.months,
+            &self.weeks,
+            &self.year_days,
+            &self.month_days,
+            &self.hours,
+            &self.minutes,
+            &self.seconds,
+        ];
+        let chooses = !self.week_days.is_empty() || lists.iter().any(|list| !list.is_empty());
         let never = [
             (parts.has("COUNT") && parts.has("UNTIL"), "COUNT with UNTIL"),
             (
@@ -112,7 +141,7 @@ impl Rule {
                 "BYSETPOS with FREQ=HOURLY",
             ),
             (
-                !self.positions.is_empty() && !parts.list_other_than_positions(),
+                !self.positions.is_empty() && !chooses,
                 "BYSETPOS without another BY list",
             ),
         ];

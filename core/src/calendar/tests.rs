@@ -2,12 +2,15 @@
 
 mod bounds;
 mod changed;
+mod exporters;
 mod feeds;
 mod hostile;
 mod oracle;
 mod recurring;
 mod refused;
+mod revised;
 mod times;
+mod zones;
 
 use super::*;
 use crate::zone;

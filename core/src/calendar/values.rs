@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use super::read::Property;
-use super::zones::Zones;
+use super::zones::{Known, Zones};
 use super::{MAX_DAYS, clean};
 use crate::{Refusal, zone};
 
@@ -56,13 +56,21 @@ impl Length {
     };
 
     /// The end of what begins at `start`; None beyond the years that instants have.
+    ///
+    /// What a change of the clocks skips from its start to its end would take no time. It takes as
+    /// long as on any other day, from the first instant after the gap: so have it RFC 5545 and cron.
     pub fn end(self, zone: &TimeZone, start: DateTime) -> Option<Timestamp> {
         let (wall, then) = match self {
             Self::Wall(length) => (length, SignedDuration::ZERO),
             Self::Nominal { days, then } => (SignedDuration::from_hours(24 * days), then),
         };
         let resolved = zone::resolve(zone, start.checked_add(wall).ok()?)?;
-        resolved.checked_add(then).ok()
+        let end = resolved.checked_add(then).ok()?;
+        let begin = zone::resolve(zone, start)?;
+        match end > begin {
+            true => Some(end),
+            false => begin.checked_add(self.nominal()).ok(),
+        }
     }
 
     /// The same of what is written.
@@ -110,10 +118,12 @@ impl Length {
 /// is the earlier one.
 pub(super) fn between(start: &When, end: &When) -> Option<Length> {
     let (from, to) = (start.instant()?, end.instant()?);
-    if to < from {
+    let same_clock = start.zone == end.zone;
+    // Of two times in a gap, both are the first instant after it.
+    if to < from || same_clock && end.wall < start.wall {
         return None;
     }
-    Some(if start.zone == end.zone {
+    Some(if same_clock {
         Length::Wall(end.wall.duration_since(start.wall))
     } else {
         Length::Nominal {
@@ -149,14 +159,16 @@ pub(super) fn moment(property: &Property, text: &str, zones: &Zones) -> Result<W
         }
         _ => {}
     }
-    let zone = match (&property.zone, written.time) {
+    let (zone, since) = match (&property.zone, written.time) {
         // Days are those of the place where the schedule applies.
-        (_, None) => zones.default.clone(),
-        (_, Some(_)) if written.utc => TimeZone::UTC,
-        (None, Some(_)) => zones.default.clone(),
-        (Some(id), Some(_)) => zones.find(id).map_err(|problem| {
-            Refusal::new(format!("{};TZID", property.name), problem, zone::REMEDY)
-        })?,
+        (_, None) => (zones.default.clone(), Timestamp::MIN),
+        (_, Some(_)) if written.utc => (TimeZone::UTC, Timestamp::MIN),
+        (None, Some(_)) => (zones.default.clone(), Timestamp::MIN),
+        (Some(id), Some(_)) => {
+            let found = zones.find(id);
+            let Known { zone, since } = found.map_err(|problem| of_zone(property, problem))?;
+            (zone, since)
+        }
     };
     let when = When {
         wall: written
@@ -166,9 +178,17 @@ pub(super) fn moment(property: &Property, text: &str, zones: &Zones) -> Result<W
         all_day: written.time.is_none(),
     };
     match when.instant() {
+        Some(instant) if instant < since => Err(of_zone(
+            property,
+            format!("its VTIMEZONE says nothing of `{shown}`, only of times since {since}"),
+        )),
         Some(_) => Ok(when),
         None => Err(wrong()),
     }
+}
+
+fn of_zone(property: &Property, problem: String) -> Refusal {
+    Refusal::new(format!("{};TZID", property.name), problem, zone::REMEDY)
 }
 
 /// A date, maybe with a time, maybe in UTC.

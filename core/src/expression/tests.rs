@@ -6,6 +6,8 @@ use serde_json::json;
 
 use super::*;
 
+mod memory;
+
 const VARIABLES: [&str; 2] = ["status", "body"];
 
 fn parse(text: &str) -> Result<Expression, String> {
@@ -221,6 +223,21 @@ fn what_is_judged_has_limits() {
     for body in [deep(DEEPEST), wide(MOST_VALUES - 2), long(MOST_TEXT)] {
         assert_eq!(ask("status == 200", body), Ok(true));
     }
+    for (text, unread) in [
+        (deep(DEEPEST + 1).to_string(), "more than 64 levels"),
+        (wide(MOST_VALUES).to_string(), "more than 65536 values"),
+        (long(MOST_TEXT + 1).to_string(), "more than 1 MiB of text"),
+    ] {
+        let error = ExpressionError::TooMuchInput(unread);
+        assert_eq!(input(text.as_bytes()), Err(Unread::TooLarge(error)));
+    }
+    for text in ["", "{", "1 2", "nope", "{\"a\":}", "\u{1}"] {
+        assert_eq!(input(text.as_bytes()), Err(Unread::NotJson), "{text}");
+    }
+    let whole =
+        r#"{"a": [null, true, -1, 18446744073709551615, 1.5, "ü\u0041"], "a": {}, "b": "\n"}"#;
+    let read: Json = serde_json::from_str(whole).unwrap();
+    assert_eq!(input(whole.as_bytes()), Ok(read));
 }
 
 #[test]

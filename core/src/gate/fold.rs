@@ -6,7 +6,7 @@ use super::Answer;
 use crate::verdict::{Opinion, Reason};
 
 /// The answer of at least one opinion. The first that decides is named.
-pub(super) fn fold(require: Require, opinions: impl Iterator<Item = Opinion>) -> Answer {
+pub(crate) fn fold(require: Require, opinions: impl Iterator<Item = Opinion>) -> Answer {
     let (mut open, mut closed, mut depends, mut count) = (None, None, None, 0);
     // Whether any of them knows what it says: want of evidence is no reason for another gate.
     let mut known = false;

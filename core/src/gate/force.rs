@@ -21,6 +21,7 @@ use crate::refusal::{Refusal, Refusals};
 use crate::words;
 
 mod note;
+pub mod owner;
 mod reader;
 
 use note::PARTS;
@@ -100,8 +101,8 @@ pub struct Forces {
     ripening: Vec<Timestamp>,
     /// What is wrong with the annotations.
     pub complaints: Vec<Refusal>,
-    /// The annotations as the controller should complete and co-own them. None: they are complete,
-    /// or its clock is not to be relied on.
+    /// The annotations as the controller should complete and co-own them. None: they are complete
+    /// and it owns them, or its clock is not to be relied on.
     pub completion: Option<BTreeMap<String, String>>,
 }
 
@@ -175,7 +176,14 @@ pub(super) fn judge(
         return forces;
     }
     match forces.terms {
-        Ok(terms) => Reader::new(annotations, &gate.spec.window, terms, now).read(),
+        Ok(terms) => {
+            let reader = Reader::new(annotations, &gate.spec.window, terms, identity, now);
+            let mut forces = reader.read();
+            if forces.completion.is_none() && reader.has_noted() {
+                forces.completion = owner::lost(gate, annotations);
+            }
+            forces
+        }
         Err(_) => {
             forces.complaints.push(without_terms());
             forces
@@ -195,7 +203,8 @@ fn field(annotation: &str) -> String {
     format!("metadata.annotations[{annotation}]")
 }
 
-fn unverified() -> Refusal {
+/// What is wrong with a force whose author nobody verified.
+pub fn unverified() -> Refusal {
     Refusal::new(
         "metadata.annotations",
         "the gate is forced by somebody whose identity nobody verified, so the force does not count",
@@ -207,6 +216,6 @@ fn without_terms() -> Refusal {
     Refusal::new(
         "metadata.annotations",
         "the spec is refused, which says how long a force may last, so the force does not count",
-        "mend the spec",
+        "fix the spec",
     )
 }

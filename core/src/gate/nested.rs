@@ -16,15 +16,18 @@ use crate::question::Question;
 use crate::refusal::{Refusal, Refusals};
 use crate::verdict::{Opinion, Reason};
 
+mod cause;
 mod inside;
 
-pub use inside::Inside;
+pub(crate) use cause::cause;
+pub use inside::{Inside, Said};
 
 /// The most gates that one gate may depend on, counted along every way.
 const MOST_GATES: usize = 128;
 
 /// What is said of a gate that may not be named.
-pub const FORBIDDEN: &str = "it is in another namespace, which --no-cross-namespace-refs forbids";
+pub const FORBIDDEN: &str = "it is in another namespace, which --no-cross-namespace-refs or \
+     --watch-all-namespaces=false forbids";
 /// How many gates a message names.
 const NAMED: usize = 3;
 
@@ -77,6 +80,10 @@ pub trait Sources {
     ) -> Named<Arc<Keeper>>;
     /// Whether the author of an annotation on a gate is known to be who it says.
     fn identity(&self, gate: &Gate) -> Identity;
+    /// Why changes of what is found here are not seen any more. None: they are.
+    fn unwatched(&self) -> Option<Arc<str>> {
+        None
+    }
 }
 
 /// What a gate depends on.
@@ -85,6 +92,7 @@ pub struct Gathered {
     keepers: Vec<Named<Arc<Keeper>>>,
     identity: Identity,
     cycle: Option<String>,
+    unwatched: Option<Arc<str>>,
 }
 
 /// A gate that a gatekeeper names.
@@ -139,6 +147,7 @@ impl Gathered {
             keepers: self.keepers.iter().map(sight).collect(),
             identity: self.identity,
             cycle: self.cycle.as_deref(),
+            unwatched: self.unwatched.as_deref(),
             terms: super::check(gate),
         }
     }
@@ -220,6 +229,7 @@ impl<'s, S: Sources> Walk<'s, S> {
             keepers,
             identity: self.sources.identity(gate),
             cycle: back.as_ref().map(|back| back.by.clone()),
+            unwatched: self.sources.unwatched(),
         };
         (gathered, back.filter(|back| back.to < place))
     }

@@ -19,7 +19,7 @@ pub(super) struct Outlook {
 }
 
 /// The gate's next changes of state that are known ahead: at most [`UPCOMING`], within [`HORIZON`],
-/// ascending. Instants at which only a gatekeeper changes are passed over.
+/// ascending. Instants at which only a gatekeeper changes are left out.
 pub fn upcoming<'q>(
     view: &View<'_>,
     forces: &Forces,

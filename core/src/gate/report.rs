@@ -160,7 +160,7 @@ fn settle(
 /// passes is nothing else: it is told when there is something to write.
 ///
 /// Where gatekeepers are judged from what is measured, that the words of it change is nothing else
-/// either.
+/// either, unless they say what is in the way.
 fn differs(before: &GateStatus, after: &GateStatus, wavers: bool) -> bool {
     let comparable = |status: &GateStatus| {
         let mut status = status.clone();
@@ -173,13 +173,14 @@ fn differs(before: &GateStatus, after: &GateStatus, wavers: bool) -> bool {
     comparable(before) != comparable(after) || !after.upcoming.starts_with(&before.upcoming)
 }
 
-/// Leaves of the words only those about forces, which do not waver.
+/// Leaves of the words only those about forces and about trouble, which do not waver.
 fn without_words(status: &mut GateStatus) {
     let message = status.message.take();
     let about_forces = message.as_deref().and_then(words::about_forces);
     status.message = about_forces.map(str::to_owned);
     for told in &mut status.verdicts {
-        told.verdict.message.clear();
+        let verdict = &mut told.verdict;
+        verdict.message = report::of_trouble(&verdict.reason, &verdict.message);
     }
     for condition in &mut status.conditions {
         condition.message.clear();
@@ -246,12 +247,7 @@ fn effective(force: &Force) -> Option<Override> {
 }
 
 fn conditions(answer: &Answer, message: &str, verdicts: &[Verdict]) -> Vec<Wanted> {
-    let want = |type_, holds, reason: &str| Wanted {
-        type_,
-        holds,
-        reason: reason.to_owned(),
-        message: message.to_owned(),
-    };
+    let want = |type_, holds, reason: &str| Wanted::new(type_, holds, reason, message);
     let opened = want(OPENED, answer.state == State::Open, answer.reason.as_str());
     let own_spec = answer.decided_by.is_none();
     match (answer.reason, trouble(verdicts)) {
@@ -260,6 +256,7 @@ fn conditions(answer: &Answer, message: &str, verdicts: &[Verdict]) -> Vec<Wante
             opened,
             want(STALLED, true, answer.reason.as_str()),
         ],
+        (Reason::NotWatched, _) => vec![want(READY, false, answer.reason.as_str()), opened],
         (Reason::Forced, _) | (_, None) => vec![want(READY, true, answer.reason.as_str()), opened],
         (_, Some(trouble)) => vec![want(READY, false, trouble), opened],
     }

@@ -16,6 +16,7 @@ mod force;
 mod order;
 mod outlook;
 mod report;
+mod trouble;
 
 const FRIDAY_10: &str = "2026-11-20T10:00:00Z";
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use sluice_crds::gate::annotations::FORCE_SEEN;
 use sluice_crds::{Require, Setting, State};
 
-use super::{Answer, Force, Forces, Sight, View, opinions};
+use super::{Answer, Force, Forces, Sight, View, nested, opinions};
 use crate::clock::{Now, Trust};
 use crate::question::Question;
 use crate::verdict::{Opinion, Reason, Verdict};
@@ -38,7 +38,7 @@ pub(super) fn verdicts(view: &View<'_>, question: Question<'_>) -> Vec<Verdict> 
         ),
         Sight::Forbidden => Verdict::new(
             Opinion::closed(Reason::CrossNamespaceRef),
-            "it is in another namespace, which --no-cross-namespace-refs forbids".to_owned(),
+            nested::FORBIDDEN.to_owned(),
         ),
         Sight::Unreadable(why) => Verdict::new(
             Opinion::closed(Reason::InvalidSpec),
@@ -61,6 +61,10 @@ pub(super) fn explain(
 ) -> String {
     let now = question.now;
     let mut message = match answer.reason {
+        Reason::NotWatched => format!(
+            "{}, so nobody here would see that the gate is to be closed",
+            view.unwatched.unwrap_or("changes are not seen")
+        ),
         Reason::Forced => forced(forces, now),
         Reason::Suspended if answer.decided_by.is_none() => "the gate is suspended".to_owned(),
         Reason::InvalidSpec if answer.decided_by.is_none() => match &forces.terms {

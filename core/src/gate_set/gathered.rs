@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use sluice_crds::{Decision, Gate, GatePolicy, GateSet, Require, Subject};
 
-use super::{Policy, Ruling, Set, decide, rule};
+use super::{Policy, Ruling, Set, closes, decide, news, rule};
 use crate::gate::nested::{self, Named};
 use crate::gate_policy::{self, Concern, Labels, Readable};
 use crate::question::Question;
@@ -155,6 +155,13 @@ impl Gathered {
         self.0.iter().map(GatheredSet::set).collect()
     }
 
+    /// The sets that policies add, without the subject's own. None: no policy concerns the subject.
+    pub fn of_policies(&self) -> Option<Self> {
+        let added = self.0.iter().filter(|set| set.policy.is_some());
+        let added: Vec<GatheredSet> = added.cloned().collect();
+        (!added.is_empty()).then_some(Self(added))
+    }
+
     /// Everything that decides: policies, gates, gatekeepers and the gates behind those, each by its
     /// kind.
     pub fn objects(&self) -> Vec<(&'static str, &ObjectMeta)> {
@@ -175,6 +182,27 @@ impl Gathered {
     /// Whether the change may pass them all, without words.
     pub fn rule<'q>(&self, question: impl Into<Question<'q>>) -> Ruling {
         rule(&self.sets(), question)
+    }
+
+    /// The first instant before `end` at which time closes what lets the change pass now. None: it stays
+    /// open until then.
+    pub fn closes<'q>(
+        &self,
+        question: impl Into<Question<'q>>,
+        end: Timestamp,
+    ) -> Option<Timestamp> {
+        closes(&self.sets(), question, end)
+    }
+
+    /// Whether the second of two decisions tells a reader the same as the first, which was made of the
+    /// same gates earlier.
+    pub fn tells_the_same(
+        &self,
+        before: &Decision,
+        now: &Decision,
+        question: Question<'_>,
+    ) -> bool {
+        news::tells_the_same(&self.sets(), before, now, question)
     }
 
     /// The same with its words.

@@ -11,6 +11,7 @@ use crate::lint::{self, Object};
 use crate::revision::Revision;
 use crate::simulate::{self, Key, World};
 
+mod calendar;
 mod instants;
 mod policies;
 mod truth;

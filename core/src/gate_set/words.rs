@@ -5,7 +5,7 @@ use sluice_crds::CheckedGate;
 use super::{Policy, Ruling, Set};
 
 /// How many gates a message names before it only counts them.
-const NAMED: usize = 3;
+pub(super) const NAMED: usize = 3;
 
 /// A gate that decided, once for all the sets that name it.
 pub(super) struct Decisive<'a> {

@@ -14,6 +14,7 @@ pub(super) fn admit(given: &Given<'_>, origin: Origin, parts: Vec<AdmittedPart>)
     let revisions: Vec<&str> = parts.iter().map(|part| part.revision.as_str()).collect();
     Admitted {
         revision: revisions.join(", "),
+        short: None,
         at: time(given.now.at),
         origin,
         parts,

@@ -1,14 +1,20 @@
-//! What is admitted without asking: what children have already, and what runs already.
+//! What is admitted without asking the gates that the GatedSource names: what children have already,
+//! and what runs already.
 
+use jiff::Timestamp;
 use sluice_crds::Decision;
 use sluice_crds::flux::FluxObject;
-use sluice_crds::gated_source::{Admitted, AdmittedPart, ConsumerKind, Origin, Strategy};
+use sluice_crds::gated_source::{
+    Admitted, AdmittedPart, Candidate, ConsumerKind, Origin, SourceKind, Strategy,
+};
 
 use super::admission::{admit, pinned};
 use super::child::{consumer_called, is_ours};
 use super::identity::is_same_pin;
-use super::observed::{Trouble, here, runs};
-use super::{Given, Source, content, subject, users};
+use super::observed::{NOT_PINNABLE, Trouble, here, runs};
+use super::{Given, Source, content, named, subject, users};
+use crate::gate_set::Gathered;
+use crate::question::Question;
 use crate::report::time;
 use crate::revision::Revision;
 
@@ -48,37 +54,110 @@ pub(super) fn adopted(given: &Given<'_>) -> Option<Admitted> {
     (!parts.is_empty()).then(|| admit(given, Origin::Adopted, parts))
 }
 
-/// What runs already, if that is to be admitted now: all of it, or none.
+/// What runs already, as the spec says.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Runs {
+    /// What the status keeps of it when it goes out.
+    pub(super) admitted: Admitted,
+    /// Whether it does.
+    pub(super) decision: Decision,
+    /// Until when that holds while nothing is seen to change.
+    pub(super) next: Option<Timestamp>,
+}
+
+/// What runs already, if that is to be admitted now: all of it, or none. `candidates` are what the
+/// sources have shown.
 pub(super) fn baseline(
     given: &Given<'_>,
     admitted: Option<&Admitted>,
-) -> Result<Option<(Admitted, Decision)>, Trouble> {
+    candidates: &[Candidate],
+) -> Result<Option<Runs>, Trouble> {
     if admitted.is_some() || !given.sources.iter().any(|it| it.wanted.baseline.is_some()) {
         return Ok(None);
     }
     let mut parts = Vec::new();
     for source in &given.sources {
-        match runs_already(given, source)? {
+        match runs_already(given, source, candidates)? {
             Some(part) => parts.push(part),
             None => return Ok(None),
         }
     }
     let admitted = admit(given, Origin::Baseline, parts);
-    let decision = Decision {
+    // Flux says what the consumer of `from` has applied. Of a revision that is written out nobody
+    // knows whether anything runs it: so a user who may write it still cannot go past a GatePolicy.
+    let written = (admitted.parts.iter().zip(&given.sources))
+        .filter(|(_, source)| is_written_out(source))
+        .map(|(part, _)| part);
+    let written: Vec<&AdmittedPart> = written.collect();
+    let policies = given.gates.of_policies().filter(|_| !written.is_empty());
+    let (decision, next) = match policies {
+        Some(policies) => ask(given, &policies, &admitted, &written, candidates),
+        None => (unasked(given, &admitted), None),
+    };
+    Ok(Some(Runs {
+        admitted,
+        decision,
+        next,
+    }))
+}
+
+/// Whether the spec has the revision itself, and names nobody who runs it.
+fn is_written_out(source: &Source<'_>) -> bool {
+    let baseline = source.wanted.baseline.as_ref();
+    baseline.is_some_and(|baseline| baseline.revision.is_some())
+}
+
+/// What is said of a baseline that no gate is asked about.
+fn unasked(given: &Given<'_>, admitted: &Admitted) -> Decision {
+    Decision {
         allowed: true,
         at: time(given.now.at),
         subject: subject(given.object, Some(&admitted.revision)),
         require: given.object.spec.gates.require,
         checked: Vec::new(),
         decided_by: Vec::new(),
-        message: "admitted without asking any gate: it is the baseline, which runs already".into(),
+        message:
+            "admitted without asking any gate: it is the baseline, of which the spec says that \
+                  it runs already"
+                .into(),
         next: None,
-    };
-    Ok(Some((admitted, decision)))
+    }
+}
+
+/// What the gates of policies say of the revisions that are written out: of several, what they say of
+/// the first that they hold back.
+fn ask(
+    given: &Given<'_>,
+    policies: &Gathered,
+    admitted: &Admitted,
+    written: &[&AdmittedPart],
+    candidates: &[Candidate],
+) -> (Decision, Option<Timestamp>) {
+    let mut decision = unasked(given, admitted);
+    let mut next: Option<Timestamp> = None;
+    for part in written {
+        let revision = named::asked(&part.revision, candidates);
+        let question = Question::new(given.now, revision.as_ref());
+        next = next.into_iter().chain(policies.rule(question).until).min();
+        let subject = subject(given.object, Some(&admitted.revision));
+        decision = policies.decide(subject, question);
+        if !decision.allowed {
+            break;
+        }
+    }
+    decision.message = format!(
+        "spec.baseline.revision is asked of the gates of GatePolicies, and of no others: {}",
+        decision.message
+    );
+    (decision, next)
 }
 
 /// What runs of a source. None: nothing does, and its gates decide.
-fn runs_already(given: &Given<'_>, source: &Source<'_>) -> Result<Option<AdmittedPart>, Trouble> {
+fn runs_already(
+    given: &Given<'_>,
+    source: &Source<'_>,
+    candidates: &[Candidate],
+) -> Result<Option<AdmittedPart>, Trouble> {
     let trouble = |reason, message| Err(Trouble::new(reason, message));
     let wanted = &source.wanted;
     let called = format!("{} {}", wanted.kind.as_str(), wanted.name);
@@ -119,8 +198,15 @@ fn runs_already(given: &Given<'_>, source: &Source<'_>) -> Result<Option<Admitte
             return trouble("BaselineUnreadable", message);
         }
     };
-    if source.upstream.object().is_none() {
-        here(&source.upstream, &called)?;
+    let object = here(&source.upstream, &called)?;
+    let revision = match is_written_out(source) {
+        true => called_by_its_source(wanted.kind, object, revision, candidates),
+        false => revision,
+    };
+    if given.object.spec.strategy == Strategy::Pin
+        && let Some(why) = content::unpinnable(wanted.kind, &object.spec)
+    {
+        return trouble(NOT_PINNABLE, format!("the {called} {why}"));
     }
     let Some(spec) = pinned(given, source, &revision) else {
         let message = format!("baseline: the {called} cannot be pinned to {revision}");
@@ -144,6 +230,21 @@ fn runs_already(given: &Given<'_>, source: &Source<'_>) -> Result<Option<Admitte
         digest: shown.and_then(|it| it.digest.clone()),
         spec,
     }))
+}
+
+/// A revision that is written out, by the name that its source has shown.
+fn called_by_its_source(
+    kind: SourceKind,
+    source: &FluxObject,
+    written: Revision,
+    candidates: &[Candidate],
+) -> Revision {
+    let shown = candidates.iter().flat_map(|candidate| &candidate.parts);
+    let mut shown = shown.filter_map(|part| Revision::parse(&part.revision).ok());
+    match shown.find(|shown| written.digest().is_some() && shown.is(&written)) {
+        Some(shown) => shown,
+        None => named::believed(kind, &source.spec, written),
+    }
 }
 
 /// The word for a baseline that says what somebody else runs.

@@ -4,18 +4,20 @@ use jiff::Timestamp;
 use sluice_crds::gated_source::{Admitted, Candidate, Part};
 
 use super::Source;
-use super::content::fingerprint;
+use super::content::{fingerprint, selection};
 use super::identity::{are_same, call, is_admitted, is_other_file, is_republished, is_same_pin};
 use crate::report::time;
+use crate::revision::Revision;
 
 /// The most candidates that are kept.
 pub const MOST: usize = 20;
 
 /// The candidates after a look. `shown`: what the sources bring now, where all of them are believed.
 ///
-/// What was fetched as the sources are no longer written falls away. So does whatever was shown after
-/// what is shown now once more: the sources have gone back. So does a chart that was published anew
-/// under its version: nobody can fetch the former one any more.
+/// What was fetched as the sources are no longer written falls away, also what another `ref` or
+/// `version` selected. So does whatever was shown after what is shown now once more, and whatever has a
+/// later version than that: the sources have gone back. So does a chart that was published anew under
+/// its version: nobody can fetch the former one any more.
 pub(super) fn renew(
     before: &[Candidate],
     shown: Option<Vec<Part>>,
@@ -40,7 +42,7 @@ pub(super) fn renew(
         Some(place) => kept.truncate(place + 1),
         None => {
             let former = republish(&mut parts, &kept, admitted, sources);
-            kept.retain(|candidate| !former.contains(candidate));
+            kept.retain(|it| !former.contains(it) && !is_later(&it.parts, &parts));
             kept.push(Candidate {
                 revision: summary(&parts),
                 since: time(now),
@@ -85,6 +87,18 @@ fn republish(
     former
 }
 
+/// Whether any part has a later version than what its source shows now. Of commits, and of names that
+/// are no versions, nobody can tell.
+fn is_later(parts: &[Part], shown: &[Part]) -> bool {
+    parts.iter().zip(shown).any(|(part, shown)| {
+        let known = Revision::parse(&part.revision).ok();
+        let shown = Revision::parse(&shown.revision).ok();
+        let versions = known.as_ref().zip(shown.as_ref());
+        let versions = versions.and_then(|(one, other)| one.version().zip(other.version()));
+        versions.is_some_and(|(one, other)| one.cmp_precedence(other).is_gt())
+    })
+}
+
 /// Notes which of them the gates hold back now.
 pub(super) fn hold(candidates: &mut [Candidate], held: &[Candidate]) {
     for candidate in candidates {
@@ -99,9 +113,13 @@ fn is_current(candidate: &Candidate, sources: &[Source<'_>]) -> bool {
     parts.len() == sources.len()
         && parts.iter().zip(sources).all(|(part, source)| {
             let wanted = &source.wanted;
-            let content = || Some(fingerprint(wanted.kind, &source.upstream.object()?.spec));
+            let is_of_spec = |spec| {
+                part.content == fingerprint(wanted.kind, spec)
+                    && part.selection == Some(selection(wanted.kind, spec))
+            };
+            let upstream = source.upstream.object();
             (part.kind, &part.name) == (wanted.kind, &wanted.name)
-                && content().is_none_or(|content| content == part.content)
+                && upstream.is_none_or(|upstream| is_of_spec(&upstream.spec))
         })
 }
 

@@ -11,7 +11,7 @@ use sluice_crds::gated_source::{AdmittedPart, ConsumerKind, SourceKind, Strategy
 use super::identity::{is_other_file, is_same_pin};
 use super::observed::{condition, is_observed};
 use super::users::uses;
-use super::{Act, Child, Found, Given, Source, content, served, spec};
+use super::{Act, Child, Found, Given, Source, content, doubt, served, spec};
 use crate::report::{REQUESTED_AT, requested_at};
 use crate::revision::Revision;
 
@@ -49,7 +49,11 @@ pub(super) fn look(given: &Given<'_>, source: &Source<'_>, admitted: &AdmittedPa
     let called = format!("{} {}", kind.as_str(), source.wanted.target);
     let present = match &source.child {
         Found::Here(child) if !is_ours(given, child) => {
-            return idle(taken(given, source));
+            let lost = format!("the {called} is none of this GatedSource's");
+            return Look {
+                lost: Some(lost),
+                ..idle(taken(given, source))
+            };
         }
         Found::Here(child) => Some(*child),
         Found::Missing => None,
@@ -76,6 +80,12 @@ pub(super) fn taken(given: &Given<'_>, source: &Source<'_>) -> Standing {
          another target",
         source.wanted.target
     ))
+}
+
+/// Whether the name that a child has, or is to have, is somebody else's.
+pub(super) fn is_taken(given: &Given<'_>, source: &Source<'_>) -> bool {
+    let child = source.child.object();
+    child.is_some_and(|child| !is_ours(given, child))
 }
 
 pub(super) fn idle(standing: Standing) -> Look {
@@ -107,7 +117,15 @@ fn pinned(
     });
     let is_pinned = (wanted.as_ref()).is_none_or(|spec| present.is_some_and(|it| it.spec == *spec));
     let kind = FluxKind::Source(source.wanted.kind);
-    let asked = present.and_then(|child| asked(given, source, child));
+    // What was said of another spec says nothing of this one.
+    let served = present.filter(|_| is_pinned).and_then(|child| {
+        let artifact = child.status.artifact.as_ref()?;
+        let is_it = is_same_pin(admitted.kind, &artifact.revision, &admitted.revision);
+        (is_observed(child) && is_it).then_some((child, artifact))
+    });
+    let doubt = served
+        .and_then(|(child, artifact)| doubt::doubt(source, admitted, child, artifact, called));
+    let asked = present.and_then(|child| asked(given, source, child, doubt.as_ref()));
     let write = wanted.and_then(|spec| write(given, source, kind, spec, present, asked));
     let acts = Vec::from_iter(write);
     let Some(child) = present else {
@@ -118,17 +136,16 @@ fn pinned(
             lost: None,
         };
     };
-    // What was said of another spec says nothing of this one.
     let fails = failure(child).filter(|_| is_pinned);
-    let served = child.status.artifact.as_ref().filter(|artifact| {
-        is_pinned
-            && is_observed(child)
-            && is_same_pin(admitted.kind, &artifact.revision, &admitted.revision)
-    });
-    let other = served.and_then(|artifact| other_file(artifact, admitted, called));
+    let other = served.and_then(|(_, artifact)| other_file(artifact, admitted, called));
     let standing = match (served, &other) {
         (Some(_), Some(message)) => Standing::Fails(REPUBLISHED.to_owned(), message.clone()),
-        (Some(_), None) => Standing::Serves,
+        (Some(_), None) => match &doubt {
+            Some(doubt) => {
+                Standing::Fails(doubt::ARTIFACT_REPLACED.to_owned(), doubt.message.clone())
+            }
+            None => Standing::Serves,
+        },
         (None, _) => match fails {
             Some(ready) => {
                 let message = format!("the {called} is not ready: {}", ready.message);
@@ -186,8 +203,14 @@ fn failure(child: &FluxObject) -> Option<&Condition> {
 }
 
 /// What the child is to be asked with: people's request, handed on; and, where somebody could not have
-/// its artifact, when that came out and when it was fetched, so that it is asked once of each.
-fn asked(given: &Given<'_>, source: &Source<'_>, child: &FluxObject) -> Option<String> {
+/// its artifact, when that came out and when it was fetched, so that it is asked once of each; or,
+/// where it shows what was not admitted, which artifact that is.
+fn asked(
+    given: &Given<'_>,
+    source: &Source<'_>,
+    child: &FluxObject,
+    doubt: Option<&doubt::Doubt>,
+) -> Option<String> {
     let kind = source.wanted.child(given.object.spec.strategy);
     let own = given
         .object
@@ -209,18 +232,20 @@ fn asked(given: &Given<'_>, source: &Source<'_>, child: &FluxObject) -> Option<S
         });
     let request = requested_at(&given.object.metadata);
     // What was fetched since may be lost again before anybody has had it: hence both instants.
-    if let (Some(since), Some(artifact)) = (missed.max(), &child.status.artifact) {
-        let missing = format!("{MISSING}{since}-{}", artifact.last_update_time.0);
+    let missing = (missed.max().zip(child.status.artifact.as_ref()))
+        .map(|(since, artifact)| format!("{MISSING}{since}-{}", artifact.last_update_time.0));
+    if let Some(own) = missing.or_else(|| doubt.map(|doubt| doubt.request.clone())) {
         return Some(match request {
-            Some(request) => format!("{request}/{missing}"),
-            None => missing,
+            Some(request) => format!("{request}/{own}"),
+            None => own,
         });
     }
-    // One that was handed on together with such a loss is not handed on once more when that is over.
+    // One that was handed on together with such a request is not handed on once more when that is over.
     let is_handed_on = |request: &String| {
         let annotations = child.metadata.annotations.as_ref();
         let asked = annotations.and_then(|all| all.get(REQUESTED_AT));
-        asked.is_some_and(|asked| asked.starts_with(&format!("{request}/{MISSING}")))
+        let own = asked.and_then(|asked| asked.strip_prefix(request.as_str())?.strip_prefix('/'));
+        own.is_some_and(|own| own.starts_with(MISSING) || own.starts_with(doubt::OTHER))
     };
     request.filter(|request| !is_handed_on(request))
 }

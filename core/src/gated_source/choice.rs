@@ -6,8 +6,9 @@ use sluice_crds::gated_source::{Admitted, Candidate, Part, Strategy};
 use sluice_crds::{Decision, GatedSource, GatedSourceStatus, Subject};
 
 use super::admission::of_candidate;
-use super::content::{fingerprint, pinned};
+use super::content::{fingerprint, pinned, selection};
 use super::identity::{is_out, is_same_pin};
+use super::named;
 use super::{Given, Holding, KIND, Times};
 use crate::question::Question;
 use crate::report::{time, whole_second};
@@ -85,7 +86,7 @@ pub(super) fn wish(
 }
 
 /// Whether what is asked for is out, and with the content that its source has now.
-fn is_out_as_asked(given: &Given<'_>, admitted: Option<&Admitted>, asked: &str) -> bool {
+pub(super) fn is_out_as_asked(given: &Given<'_>, admitted: Option<&Admitted>, asked: &str) -> bool {
     let Some((source, admitted)) = given.sources.first().zip(admitted) else {
         return false;
     };
@@ -99,13 +100,15 @@ fn is_out_as_asked(given: &Given<'_>, admitted: Option<&Admitted>, asked: &str) 
     })
 }
 
-/// A candidate that no source shows now, but somebody asks for: as the source is written now.
+/// A candidate that no source shows now, but somebody asks for: as the source is written now, and by no
+/// name that only they give it.
 fn asked_for(given: &Given<'_>, asked: &str) -> Option<Candidate> {
     let [source] = given.sources.as_slice() else {
         return None;
     };
     let object = source.upstream.object()?;
-    let revision = Revision::parse(asked).ok()?;
+    let written = Revision::parse(asked).ok()?;
+    let revision = named::believed(source.wanted.kind, &object.spec, written);
     pinned(
         given.object.spec.strategy,
         source.wanted.kind,
@@ -128,6 +131,7 @@ fn asked_for(given: &Given<'_>, asked: &str) -> Option<Candidate> {
             revision: revision.to_string(),
             digest: None,
             content: fingerprint(source.wanted.kind, &object.spec),
+            selection: Some(selection(source.wanted.kind, &object.spec)),
         }],
     })
 }
@@ -142,18 +146,21 @@ fn is_held(given: &Given<'_>, candidate: &Candidate) -> bool {
     })
 }
 
-/// The newest of `candidates` that the gates admit; if they admit none, the newest of all.
+/// The newest of `wished` that the gates admit; if they admit none, the newest of all. `candidates` are
+/// all that the sources have shown.
 pub(super) fn choose(
     given: &Given<'_>,
     admitted: Option<&Admitted>,
+    wished: &[Candidate],
     candidates: &[Candidate],
     times: Times,
 ) -> Option<Choice> {
-    let newest = candidates.last()?;
+    let asked = |candidate| asked(admitted, candidate, candidates);
+    let newest = wished.last()?;
     let mut next: Option<Timestamp> = None;
     let (mut chosen, mut held) = (None, Vec::new());
-    for candidate in candidates.iter().rev() {
-        let (admits, until) = rule(given, &asked(admitted, candidate));
+    for candidate in wished.iter().rev() {
+        let (admits, until) = rule(given, &asked(candidate));
         next = next.into_iter().chain(until).min();
         if admits {
             chosen = Some(candidate);
@@ -161,13 +168,12 @@ pub(super) fn choose(
         }
         held.push(candidate.clone());
     }
-    let candidate = chosen.unwrap_or(newest).clone();
-    let decision = decide(given, &asked(admitted, &candidate), &candidate.revision);
-    let admit_at =
-        chosen.and_then(|it| turn(given, it, decision.next.as_ref().map(|at| at.0), times));
+    let candidate = chosen.unwrap_or(newest);
+    let decision = decide(given, &asked(candidate), &candidate.revision);
+    let admit_at = chosen.and_then(|it| turn(given, it, &asked(it), times));
     Some(Choice {
-        out: of_candidate(given, &candidate),
-        candidate,
+        out: of_candidate(given, candidate),
+        candidate: candidate.clone(),
         decision,
         admit_at,
         next,
@@ -179,13 +185,14 @@ pub(super) fn choose(
 fn asked<'c>(
     admitted: Option<&Admitted>,
     candidate: &'c Candidate,
+    candidates: &[Candidate],
 ) -> Vec<(&'c Part, Option<Revision>)> {
     let is_out = |part: &Part| {
         let mut out = admitted.iter().flat_map(|admitted| &admitted.parts);
         out.any(|admitted| is_out(part, admitted))
     };
     let parts = candidate.parts.iter().filter(|part| !is_out(part));
-    let read = |part: &'c Part| (part, Revision::parse(&part.revision).ok());
+    let read = |part: &'c Part| (part, named::asked(&part.revision, candidates));
     parts.map(read).collect()
 }
 
@@ -246,7 +253,7 @@ pub fn subject(object: &GatedSource, revision: Option<&str>) -> Subject {
 fn turn(
     given: &Given<'_>,
     candidate: &Candidate,
-    closes: Option<Timestamp>,
+    asked: &[(&Part, Option<Revision>)],
     times: Times,
 ) -> Option<Timestamp> {
     let now = given.now.at;
@@ -259,8 +266,13 @@ fn turn(
     if !candidate.held || times.spread.is_zero() {
         return None;
     }
-    let open = closes.map_or(times.spread, |closes| closes.duration_since(now));
-    let delay = share(given, times.spread.min(open));
+    let end = now.saturating_add(times.spread).unwrap_or(Timestamp::MAX);
+    let closes = asked.iter().filter_map(|(_, revision)| {
+        let question = Question::new(given.now, revision.as_ref());
+        given.gates.closes(question, end)
+    });
+    let open = closes.fold(end, Timestamp::min).duration_since(now);
+    let delay = share(given, open);
     let at = whole_second(now.saturating_add(delay).unwrap_or(now));
     (at > now).then_some(at)
 }

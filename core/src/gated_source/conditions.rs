@@ -5,8 +5,9 @@ use sluice_crds::{Decision, GatedSourceStatus};
 
 use super::considered::{Considered, Fate, Step};
 use super::objects::Objects;
+use super::report::lost_wish;
 use super::{Given, ready, users};
-use crate::condition::Wanted;
+use crate::condition::{Wanted, listed};
 use crate::verdict::Reason;
 
 /// Something waits for the gates, or for its turn.
@@ -19,7 +20,7 @@ pub const BYPASSED: &str = "Bypassed";
 pub const SELF_GATED: &str = "SelfGated";
 
 /// How many names a message has.
-const NAMED: usize = 5;
+pub(super) const NAMED: usize = 5;
 
 /// Everything that a look has come to but the status itself.
 pub(super) struct Scene<'a> {
@@ -33,43 +34,51 @@ pub(super) struct Scene<'a> {
     pub(super) refused: Option<Vec<Wanted>>,
 }
 
-pub(super) fn want(
-    type_: &'static str,
-    holds: bool,
-    reason: &str,
-    message: impl Into<String>,
-) -> Wanted {
-    Wanted {
-        type_,
-        holds,
-        reason: reason.to_owned(),
-        message: message.into(),
-    }
-}
-
 /// All the conditions.
 pub(super) fn all(scene: &Scene<'_>, status: &GatedSourceStatus) -> Vec<Wanted> {
     let mut wanted = ready::ready(scene, status);
     wanted.push(blocked(scene, status));
     wanted.extend(recoverable(scene, status));
-    let bypassing = users::bypassing(scene.given);
-    if !bypassing.is_empty() {
-        let message = format!(
-            "{} still use the source itself, past the gates; let them use the child",
-            listed(&bypassing)
-        );
-        wanted.push(want(BYPASSED, true, "UpstreamUsed", message));
-    }
+    wanted.extend(bypassed(scene.given));
     let self_gated = users::self_gated(scene.given);
     if !self_gated.is_empty() {
         let message = format!(
             "{} come by way of what they hold back: while the gates are closed a change of them \
              cannot arrive; force the gate to let it in, or deliver them by another source",
-            listed(&self_gated)
+            listed(&self_gated, NAMED)
         );
-        wanted.push(want(SELF_GATED, true, "DeliveredThroughItself", message));
+        wanted.push(Wanted::new(
+            SELF_GATED,
+            true,
+            "DeliveredThroughItself",
+            message,
+        ));
     }
     wanted
+}
+
+/// Who deploys what passes no gate.
+fn bypassed(given: &Given<'_>) -> Option<Wanted> {
+    let (bypassing, misled) = (users::bypassing(given), users::misled(given));
+    let past = (!bypassing.is_empty()).then(|| {
+        let message = format!(
+            "{} still use the source itself, past the gates; let them use the child",
+            listed(&bypassing, NAMED)
+        );
+        ("UpstreamUsed", message)
+    });
+    let misled = (!misled.is_empty()).then(|| {
+        let message = format!(
+            "{} use an object under the name of the child that this GatedSource has not made, and \
+             what it brings passes no gate; see Ready",
+            listed(&misled, NAMED)
+        );
+        ("TargetTaken", message)
+    });
+    let all: Vec<_> = past.into_iter().chain(misled).collect();
+    let (reason, _) = *all.first()?;
+    let messages: Vec<&str> = all.iter().map(|(_, message)| message.as_str()).collect();
+    Some(Wanted::new(BYPASSED, true, reason, messages.join("; ")))
 }
 
 fn blocked(scene: &Scene<'_>, status: &GatedSourceStatus) -> Wanted {
@@ -83,29 +92,36 @@ fn blocked(scene: &Scene<'_>, status: &GatedSourceStatus) -> Wanted {
         let is_suspend = scene.given.object.spec.strategy == Strategy::Suspend;
         // The sources stand as they did.
         let former = is_suspend.then(|| former(scene, BLOCKED)).flatten();
-        let nothing = || want(BLOCKED, false, "NothingPending", "nothing waits to go out");
+        let nothing = || Wanted::new(BLOCKED, false, "NothingPending", "nothing waits to go out");
         return former.unwrap_or_else(nothing);
     };
     let revision = &pending.revision;
     let stands_still = |reason: Reason| {
         let message = format!("{revision} waits; see Ready");
-        want(BLOCKED, true, reason.as_str(), message)
+        Wanted::new(BLOCKED, true, reason.as_str(), message)
     };
     match (&scene.considered.step, scene.fate, refused) {
         (Step::Paused, ..) => stands_still(Reason::Suspended),
         (Step::Refused(_), ..) => stands_still(Reason::InvalidSpec),
-        (_, Fate::NotHeld(why), _) => want(BLOCKED, true, "RevisionNotHeld", why),
+        (_, Fate::NotHeld(why), _) => Wanted::new(BLOCKED, true, "RevisionNotHeld", why),
         (_, Fate::Turn(_, at), _) => {
             let message = format!("{revision} goes out at {at}: spread");
-            want(BLOCKED, true, "Spread", message)
+            Wanted::new(BLOCKED, true, "Spread", message)
         }
         (.., Some(told)) => {
             let message = format!("{revision} waits: {}", told.message);
-            want(BLOCKED, true, "GatesClosed", message)
+            Wanted::new(BLOCKED, true, "GatesClosed", message)
         }
         (.., None) => {
+            if let Some((_, why)) = lost_wish(scene.given, status, scene.objects) {
+                let message = format!(
+                    "spec.revision asks for {revision}, which the gates have admitted and which \
+                     cannot be had: {why}; write a revision that the source has"
+                );
+                return Wanted::new(BLOCKED, true, "RevisionNotHeld", message);
+            }
             let (reason, message) = not_asked(scene, status);
-            want(BLOCKED, true, reason, format!("{revision} {message}"))
+            Wanted::new(BLOCKED, true, reason, format!("{revision} {message}"))
         }
     }
 }
@@ -115,6 +131,10 @@ fn not_asked(scene: &Scene<'_>, status: &GatedSourceStatus) -> (&'static str, St
     let spec = &scene.given.object.spec;
     let newest = status.candidates.last();
     match (scene.fate, scene.objects) {
+        (_, objects) if objects.are_taken() => {
+            let message = "waits until the name of its child is free; see Ready";
+            ("TargetTaken", message.to_owned())
+        }
         (Fate::Out(_), _) if newest.is_some_and(|newest| newest.held) => {
             ("GatesClosed", "waits".to_owned())
         }
@@ -140,44 +160,35 @@ fn former(scene: &Scene<'_>, type_: &'static str) -> Option<Wanted> {
     let before = scene.given.object.status.as_ref()?;
     let former = before.conditions.iter().find(|it| it.type_ == type_)?;
     let holds = former.status == "True";
-    Some(want(type_, holds, &former.reason, former.message.as_str()))
+    Some(Wanted::new(
+        type_,
+        holds,
+        &former.reason,
+        former.message.as_str(),
+    ))
 }
 
 fn sources_blocked(refused: Option<&Decision>) -> Wanted {
     match refused {
-        Some(told) => want(BLOCKED, true, "GatesClosed", told.message.as_str()),
-        None => want(BLOCKED, false, "GatesOpen", "the gates are open"),
+        Some(told) => Wanted::new(BLOCKED, true, "GatesClosed", told.message.as_str()),
+        None => Wanted::new(BLOCKED, false, "GatesOpen", "the gates are open"),
     }
 }
 
 fn recoverable(scene: &Scene<'_>, status: &GatedSourceStatus) -> Option<Wanted> {
     if scene.given.object.spec.strategy == Strategy::Suspend {
         let message = "a suspended source is not fetched again when its artifact is lost";
-        return Some(want(RECOVERABLE, false, "NotPinned", message));
+        return Some(Wanted::new(RECOVERABLE, false, "NotPinned", message));
     }
     let Objects::Children(children) = scene.objects else {
         return former(scene, RECOVERABLE);
     };
     let admitted = status.admitted.as_ref()?;
     Some(match &children.lost {
-        Some(why) => want(RECOVERABLE, false, "CannotBeFetched", why.as_str()),
+        Some(why) => Wanted::new(RECOVERABLE, false, "CannotBeFetched", why.as_str()),
         None => {
             let message = format!("{} can be had again", admitted.revision);
-            want(RECOVERABLE, true, "Pinned", message)
+            Wanted::new(RECOVERABLE, true, "Pinned", message)
         }
     })
-}
-
-/// Some of the names, and how many more there are.
-pub(super) fn listed(all: &[String]) -> String {
-    let mut text = all
-        .iter()
-        .take(NAMED)
-        .cloned()
-        .collect::<Vec<_>>()
-        .join(", ");
-    if all.len() > NAMED {
-        text.push_str(&format!(" and {} more", all.len() - NAMED));
-    }
-    text
 }

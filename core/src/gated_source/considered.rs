@@ -3,11 +3,11 @@
 use sluice_crds::Decision;
 use sluice_crds::gated_source::{Admitted, Candidate, Part, Strategy};
 
-use super::baseline::{adopted, baseline};
+use super::baseline::{Runs, adopted, baseline};
 use super::candidates::{hold, renew};
 use super::choice::{self, Choice, Wish};
 use super::observed::{Trouble, observe};
-use super::{Given, Times, check, deletion, suspended};
+use super::{Given, Times, check, child, deletion, suspended};
 use crate::refusal::Refusals;
 
 /// What is asked of the gates in a look, and what they say.
@@ -35,8 +35,8 @@ pub(super) enum Step {
     Rest,
     /// `spec.revision` asks for what cannot be had: why.
     NotHeld(String),
-    /// It runs already.
-    Baseline(Box<(Admitted, Decision)>),
+    /// The spec says that it runs already.
+    Baseline(Box<Runs>),
     /// This would go out.
     Ask(Box<Choice>),
     /// The strategy `suspend`: whether anything may go out.
@@ -54,6 +54,8 @@ pub(super) enum Fate<'c> {
     Turn(&'c Choice, jiff::Timestamp),
     /// The gates hold it back.
     Held(&'c Choice),
+    /// The gates of policies hold back what the spec says that it runs already.
+    BaselineHeld(&'c Admitted),
     /// It cannot be had: why.
     NotHeld(&'c str),
 }
@@ -63,7 +65,7 @@ impl Considered {
     /// was recorded.
     pub fn decision(&self) -> Option<&Decision> {
         match &self.step {
-            Step::Baseline(it) => Some(&it.1),
+            Step::Baseline(runs) => Some(&runs.decision),
             Step::Ask(choice) => Some(&choice.decision),
             Step::Hold(decision) => Some(decision),
             Step::Refused(_) | Step::Going | Step::Paused | Step::Rest | Step::NotHeld(_) => None,
@@ -83,7 +85,8 @@ impl Considered {
     pub(super) fn fate(&self, told: Option<&Decision>) -> Fate<'_> {
         let allowed = told.is_some_and(|told| told.allowed);
         match &self.step {
-            Step::Baseline(it) if allowed => Fate::Out(&it.0),
+            Step::Baseline(runs) if allowed => Fate::Out(&runs.admitted),
+            Step::Baseline(runs) => Fate::BaselineHeld(&runs.admitted),
             Step::Ask(choice) if !allowed => Fate::Held(choice),
             Step::Ask(choice) => match (choice.admit_at, &choice.out) {
                 (Some(at), _) => Fate::Turn(choice, at),
@@ -91,12 +94,9 @@ impl Considered {
                 (None, Err(why)) => Fate::NotHeld(why),
             },
             Step::NotHeld(why) => Fate::NotHeld(why),
-            Step::Going
-            | Step::Refused(_)
-            | Step::Paused
-            | Step::Rest
-            | Step::Baseline(_)
-            | Step::Hold(_) => Fate::None,
+            Step::Going | Step::Refused(_) | Step::Paused | Step::Rest | Step::Hold(_) => {
+                Fate::None
+            }
         }
     }
 
@@ -104,6 +104,7 @@ impl Considered {
     pub(super) fn next(&self, given: &Given<'_>) -> Option<jiff::Timestamp> {
         match &self.step {
             Step::Ask(choice) => choice.next,
+            Step::Baseline(runs) => runs.next,
             Step::Hold(_) => suspended::until(given),
             _ => None,
         }
@@ -119,15 +120,29 @@ impl Considered {
 pub fn consider(given: &Given<'_>) -> Considered {
     match still(given) {
         Ok(times) => ask_for_what_is_new(given, times),
-        Err(step) => {
-            let before = given.object.status.clone().unwrap_or_default();
-            Considered {
-                step,
-                admitted: before.admitted,
-                candidates: before.candidates,
-                trouble: None,
-            }
+        Err(step) => stand_still(given, step),
+    }
+}
+
+/// Nothing is asked. While `spec.suspend` holds, what the sources show is noted all the same, so that it
+/// can be seen what waits.
+fn stand_still(given: &Given<'_>, step: Step) -> Considered {
+    let before = given.object.status.clone().unwrap_or_default();
+    let makes_children = given.object.spec.strategy != Strategy::Suspend;
+    let candidates = match step == Step::Paused && makes_children {
+        true => {
+            let (admitted, now) = (before.admitted.clone(), given.now.at);
+            let out = admitted.or_else(|| adopted(given));
+            let (shown, _) = shown(given);
+            renew(&before.candidates, shown, out.as_ref(), &given.sources, now)
         }
+        false => before.candidates,
+    };
+    Considered {
+        step,
+        admitted: before.admitted,
+        candidates,
+        trouble: None,
     }
 }
 
@@ -157,7 +172,10 @@ fn ask_for_what_is_new(given: &Given<'_>, times: Times) -> Considered {
         &given.sources,
         given.now.at,
     );
-    let step = match baseline(given, admitted.as_ref()) {
+    // Nothing goes out where nobody would serve it.
+    let is_taken = |source| child::is_taken(given, source);
+    let step = match baseline(given, admitted.as_ref(), &candidates) {
+        _ if given.sources.iter().any(is_taken) => Step::Rest,
         Err(problem) => {
             trouble = Some(problem);
             Step::Rest
@@ -185,7 +203,7 @@ fn ask(
     match choice::wish(given, admitted, candidates) {
         Wish::Nothing => Step::Rest,
         Wish::NotHeld(why) => Step::NotHeld(why),
-        Wish::Any(held) => match choice::choose(given, admitted, &held, times) {
+        Wish::Any(held) => match choice::choose(given, admitted, &held, candidates, times) {
             Some(choice) => Step::Ask(Box::new(choice)),
             None => Step::Rest,
         },

@@ -58,8 +58,19 @@ pub(super) fn fingerprint(kind: SourceKind, spec: &Map<String, Value>) -> String
     let fields = content(spec).filter(|(name, _)| Some(name.as_str()) != selects(kind));
     let mut fields: Vec<_> = fields.map(|(name, value)| (name, sorted(value))).collect();
     fields.sort_by_key(|(name, _)| *name);
-    let text = json!(fields).to_string();
-    let digest = Sha256::digest(text.as_bytes());
+    short_hash(&json!(fields))
+}
+
+/// A fingerprint of the field that selects the revision. A source that selects another way has other
+/// candidates: its owner may have gone back to an earlier version, or left a branch.
+pub(super) fn selection(kind: SourceKind, spec: &Map<String, Value>) -> String {
+    let field = selects(kind).and_then(|field| spec.get(field));
+    short_hash(&json!(field.map(sorted)))
+}
+
+/// The first sixteen hexadecimal digits of a sha256.
+fn short_hash(value: &Value) -> String {
+    let digest = Sha256::digest(value.to_string().as_bytes());
     digest[..8]
         .iter()
         .map(|byte| format!("{byte:02x}"))
@@ -82,9 +93,34 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// Why a source cannot be pinned at all, and what to gate instead, to go on with "the HelmChart app …".
-/// Of a chart that is built from files, Flux ignores the version: each new artifact is built at once.
+/// Why a source cannot be pinned at all, and what to do instead, to go on with "the HelmChart app …".
 pub fn unpinnable(kind: SourceKind, spec: &Map<String, Value>) -> Option<String> {
+    built_from_files(kind, spec).or_else(|| includes_others(kind, spec))
+}
+
+/// Flux puts what the included sources show at that moment into the artifact of each that includes them,
+/// also of one that is pinned to a commit.
+fn includes_others(kind: SourceKind, spec: &Map<String, Value>) -> Option<String> {
+    let included = spec.get("include").filter(|it| !it.is_null())?;
+    let included = included.as_array();
+    if kind != SourceKind::GitRepository || included.is_some_and(Vec::is_empty) {
+        return None;
+    }
+    let name = |it: &Value| Some(it.get("repository")?.get("name")?.as_str()?.to_owned());
+    let names = included.into_iter().flatten().filter_map(name);
+    let names: Vec<String> = names.collect();
+    Some(format!(
+        "includes what other GitRepositories show ({}), at whatever commit they are: write strategy: \
+         artifact, or gate each of them and apply them one by one",
+        match names.as_slice() {
+            [] => "spec.include".to_owned(),
+            names => names.join(", "),
+        }
+    ))
+}
+
+/// Of a chart that is built from files, Flux ignores the version: each new artifact is built at once.
+fn built_from_files(kind: SourceKind, spec: &Map<String, Value>) -> Option<String> {
     let text = |field: &str| spec.get("sourceRef")?.get(field)?.as_str();
     let repository = text("kind").filter(|_| kind == SourceKind::HelmChart)?;
     (repository != SourceKind::HelmRepository.as_str()).then(|| {
@@ -134,7 +170,7 @@ pub(super) fn pinned(
 
 /// The branch that a commit was found on. With it Flux clones that branch alone, and finds no commit
 /// of another one.
-fn branch<'a>(spec: &'a Map<String, Value>, revision: &Revision) -> Option<&'a str> {
+pub(super) fn branch<'a>(spec: &'a Map<String, Value>, revision: &Revision) -> Option<&'a str> {
     let reference = spec.get("ref")?;
     let is_other = ["name", "semver", "tag"];
     let by_branch = is_other.iter().all(|field| reference.get(field).is_none());
@@ -167,8 +203,8 @@ pub(super) fn of_pin(
         SourceKind::GitRepository => {
             let commit = text("commit")?;
             match text("branch") {
-                Some(branch) => format!("{branch}@sha1:{commit}"),
-                None => format!("sha1:{commit}"),
+                Some(branch) => format!("{branch}@{commit}"),
+                None => commit.to_owned(),
             }
         }
         SourceKind::OCIRepository => text("digest")?.to_owned(),

@@ -99,7 +99,9 @@ fn children(given: &Given<'_>) -> Vec<Act> {
 pub(super) fn strays(given: &Given<'_>) -> Vec<Act> {
     match given.object.spec.deletion_policy {
         DeletionPolicy::Orphan => Vec::new(),
+        // Whatever an index says: an object that has lost the mark, or bears another's, is not ours.
         DeletionPolicy::Delete => (given.strays.iter())
+            .filter(|(_, child)| is_ours(given, child))
             .map(|(kind, child)| Act::Delete {
                 kind: *kind,
                 before: Box::new((*child).clone()),

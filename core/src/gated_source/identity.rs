@@ -11,7 +11,7 @@ use sluice_crds::gated_source::{Admitted, AdmittedPart, Part, SourceKind};
 
 use super::content::{fingerprint, is_literal};
 use super::observed::is_observed;
-use super::{Given, Source, child};
+use super::{Given, Source, child, doubt};
 use crate::revision::Revision;
 
 /// Whether two texts name the same change. Those that nobody can read do not.
@@ -65,11 +65,10 @@ pub(super) fn are_same(one: &[Part], other: &[Part], sources: &[Source<'_>]) -> 
 
 /// Whether a chart has been published anew under the same version.
 pub(super) fn is_republished(one: &Part, other: &Part, source: &Source<'_>) -> bool {
-    let digests = || (one.digest.as_deref(), other.digest.as_deref());
     (one.kind, &one.name) == (other.kind, &other.name)
         && is_same_pin(one.kind, &one.revision, &other.revision)
         && source.upstream.object().is_some_and(|object| {
-            let (one_file, other_file) = digests();
+            let (one_file, other_file) = (one.digest.as_deref(), other.digest.as_deref());
             is_other_file(one.kind, &object.spec, one_file, other_file)
         })
 }
@@ -106,7 +105,8 @@ pub(super) fn call(part: &mut Part, is_republished: bool) {
 }
 
 /// Notes the digest of what was admitted without knowing it, such as a version that somebody asked
-/// for, as soon as its child has it.
+/// for, as soon as its child has it; and that of the same content which source-controller has packed
+/// differently since, and has answered for.
 pub(super) fn learn(given: &Given<'_>, status: &mut GatedSourceStatus) {
     let Some(admitted) = &mut status.admitted else {
         return;
@@ -118,18 +118,26 @@ pub(super) fn learn(given: &Given<'_>, status: &mut GatedSourceStatus) {
         let Some(source) = given.sources.iter().find(is_its) else {
             continue;
         };
-        let unknown = part.digest.is_none() && is_literal(part.kind, &part.spec);
+        let is_reproducible = doubt::is_reproducible(part);
+        let unknown =
+            part.digest.is_none() && (is_literal(part.kind, &part.spec) || is_reproducible);
         let Some(child) = source.child.object().filter(|child| {
-            unknown
+            (unknown || is_reproducible)
                 && child::is_ours(given, child)
                 && is_observed(child)
-                && child.spec.get("version") == part.spec.get("version")
+                && ["ref", "version"]
+                    .iter()
+                    .all(|pin| child.spec.get(*pin) == part.spec.get(*pin))
                 && fingerprint(part.kind, &child.spec) == fingerprint(part.kind, &part.spec)
         }) else {
             continue;
         };
         let artifact = child.status.artifact.as_ref();
         let artifact = artifact.filter(|it| is_same_pin(part.kind, &it.revision, &part.revision));
-        part.digest = artifact.and_then(|it| it.digest.clone());
+        if let Some(artifact) = artifact
+            && (unknown || doubt::is_answered(child, artifact))
+        {
+            part.digest.clone_from(&artifact.digest);
+        }
     }
 }

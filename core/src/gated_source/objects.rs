@@ -3,10 +3,10 @@
 use sluice_crds::gated_source::{Pending, Strategy};
 use sluice_crds::{Decision, GatedSourceStatus};
 
-use super::child::{self, Standing, is_ours};
+use super::child::{self, Standing};
 use super::considered::{Considered, Step};
 use super::suspended::{self, Sources};
-use super::{Act, Found, Given, Holding, Source, deletion, served};
+use super::{Act, Given, Holding, Source, deletion, served};
 
 /// How the objects stand that something is done about.
 pub(super) enum Objects {
@@ -25,6 +25,8 @@ pub(super) struct Children {
     pub(super) standings: Vec<Standing>,
     /// Why what was admitted cannot be had again.
     pub(super) lost: Option<String>,
+    /// Why what was admitted has never been fetched.
+    unfetched: Option<String>,
     /// Why the artifact of a candidate could not be stored.
     pub(super) unstored: Option<String>,
 }
@@ -53,7 +55,9 @@ impl Objects {
                 Self::Children(children)
             }
         };
-        acts.extend(suspended::dropped(given));
+        if suspended::may_let_go(given) {
+            acts.extend(suspended::dropped(given));
+        }
         (objects, acts)
     }
 
@@ -64,6 +68,20 @@ impl Objects {
             Self::Children(_) => pending.is_some(),
             Self::Sources(sources) => sources.waits,
         }
+    }
+
+    /// Why what was admitted has never been fetched, where a child has tried and could not.
+    pub(super) fn unfetched(&self) -> Option<&str> {
+        match self {
+            Self::Children(children) => children.unfetched.as_deref(),
+            Self::Untouched | Self::Sources(_) => None,
+        }
+    }
+
+    /// Whether the name of a child is somebody else's.
+    pub(super) fn are_taken(&self) -> bool {
+        let is_taken = |it: &Standing| matches!(it, Standing::Taken(_));
+        matches!(self, Self::Children(children) if children.standings.iter().any(is_taken))
     }
 
     /// Whether a fetch is to be tried again.
@@ -88,6 +106,10 @@ impl Children {
             match out {
                 Some(out) => {
                     let look = child::look(given, source, out);
+                    if matches!(look.standing, Standing::Fails(..)) && children.unfetched.is_none()
+                    {
+                        children.unfetched = look.lost.clone();
+                    }
                     children.standings.push(look.standing);
                     children.lost = children.lost.take().or(look.lost);
                     acts.extend(look.acts);
@@ -97,9 +119,7 @@ impl Children {
         }
         children
     }
-}
 
-impl Children {
     /// Takes in how what a source shows is stored. Of one that serves something already, its child
     /// says what is wrong with that.
     fn take_shown(&mut self, shown: Option<Holding>, serves: bool) {
@@ -120,8 +140,5 @@ impl Children {
 
 /// The name that a child is to have is somebody else's, although nothing has gone out yet.
 fn taken(given: &Given<'_>, source: &Source<'_>) -> Option<Standing> {
-    match &source.child {
-        Found::Here(child) if !is_ours(given, child) => Some(child::taken(given, source)),
-        _ => None,
-    }
+    child::is_taken(given, source).then(|| child::taken(given, source))
 }

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sluice_crds::flux::{FluxObject, Release};
 use sluice_crds::gated_source::{ConsumerKind, Part, SourceKind, Strategy};
 
-use super::content::{fingerprint, unpinnable};
+use super::content::{fingerprint, selection, unpinnable};
 use super::{Found, Source};
 use crate::revision::Revision;
 
@@ -48,7 +48,7 @@ fn is_suspended(object: &FluxObject) -> bool {
 /// Whether its controller has not come to an end with what the source is now.
 fn is_at_work(object: &FluxObject) -> bool {
     let ready = condition(object, "Ready");
-    let is_behind = !is_observed(object) || ready.is_some_and(|ready| ready.status == "Unknown");
+    let is_behind = !is_observed(object) || ready.is_none_or(|ready| ready.status == "Unknown");
     is_behind && !is_suspended(object)
 }
 
@@ -95,6 +95,7 @@ pub(super) fn observe(strategy: Strategy, source: &Source<'_>) -> Result<Part, T
         revision: artifact.revision.clone(),
         digest: artifact.digest.clone(),
         content: fingerprint(source.wanted.kind, &object.spec),
+        selection: Some(selection(source.wanted.kind, &object.spec)),
     })
 }
 

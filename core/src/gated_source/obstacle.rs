@@ -105,12 +105,7 @@ pub(super) fn still(before: &GatedSourceStatus, acts: &[Act]) -> Option<Vec<Want
 }
 
 fn conditions(message: &str, is_stalled: bool) -> Vec<Wanted> {
-    let say = |type_, holds| Wanted {
-        type_,
-        holds,
-        reason: WRITE_REFUSED.to_owned(),
-        message: message.to_owned(),
-    };
+    let say = |type_, holds| Wanted::new(type_, holds, WRITE_REFUSED, message);
     let stalled = is_stalled.then(|| say(STALLED, true));
     [say(READY, false)].into_iter().chain(stalled).collect()
 }

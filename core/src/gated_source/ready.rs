@@ -2,14 +2,15 @@
 
 use sluice_crds::GatedSourceStatus;
 
+use super::Given;
 use super::baseline::BASELINE_MISMATCH;
 use super::child::Standing;
-use super::conditions::{Scene, listed, want};
+use super::conditions::{NAMED, Scene};
 use super::considered::Step;
 use super::objects::{Children, Objects};
 use super::observed::{NOT_PINNABLE, Trouble};
-use super::suspended::Sources;
-use crate::condition::{READY, RECONCILING, STALLED, Wanted};
+use super::suspended::{self, Sources};
+use crate::condition::{READY, RECONCILING, STALLED, Wanted, listed};
 use crate::verdict::Reason;
 
 /// `Ready`, with `Reconciling` or `Stalled` where one of them holds.
@@ -21,7 +22,12 @@ pub(super) fn ready(scene: &Scene<'_>, status: &GatedSourceStatus) -> Vec<Wanted
         }
         Step::Paused => {
             let message = "suspended: nothing is admitted and nothing is changed";
-            return vec![want(READY, true, Reason::Suspended.as_str(), message)];
+            return vec![Wanted::new(
+                READY,
+                true,
+                Reason::Suspended.as_str(),
+                message,
+            )];
         }
         _ => {}
     }
@@ -29,18 +35,25 @@ pub(super) fn ready(scene: &Scene<'_>, status: &GatedSourceStatus) -> Vec<Wanted
         return refused.clone();
     }
     let of_children = match scene.objects {
-        Objects::Sources(sources) => return of_sources(sources),
+        Objects::Sources(sources) => return of_sources(scene.given, sources),
         Objects::Children(children) => of_children(children),
         Objects::Untouched => None,
     };
     let trouble = scene.considered.trouble.as_ref();
-    of_children.unwrap_or_else(|| serving(status, trouble))
+    of_children.unwrap_or_else(|| serving(scene.given, status, trouble))
 }
 
 fn stalled(reason: &str, message: &str) -> Vec<Wanted> {
     vec![
-        want(READY, false, reason, message),
-        want(STALLED, true, reason, message),
+        Wanted::new(READY, false, reason, message),
+        Wanted::new(STALLED, true, reason, message),
+    ]
+}
+
+fn progressing(message: &str) -> Vec<Wanted> {
+    vec![
+        Wanted::new(READY, false, "Progressing", message),
+        Wanted::new(RECONCILING, true, "Progressing", message),
     ]
 }
 
@@ -53,16 +66,15 @@ fn of_children(children: &Children) -> Option<Vec<Wanted>> {
     });
     let fails = || {
         standings().find_map(|standing| match standing {
-            Standing::Fails(reason, message) => Some(vec![want(READY, false, reason, message)]),
+            Standing::Fails(reason, message) => {
+                Some(vec![Wanted::new(READY, false, reason, message)])
+            }
             _ => None,
         })
     };
     let fetching = || {
         standings().find_map(|standing| match standing {
-            Standing::Fetching(message) => Some(vec![
-                want(READY, false, "Progressing", message),
-                want(RECONCILING, true, "Progressing", message),
-            ]),
+            Standing::Fetching(message) => Some(progressing(message)),
             _ => None,
         })
     };
@@ -70,14 +82,25 @@ fn of_children(children: &Children) -> Option<Vec<Wanted>> {
 }
 
 /// The children serve what was admitted, or nothing was.
-fn serving(status: &GatedSourceStatus, trouble: Option<&Trouble>) -> Vec<Wanted> {
+fn serving(
+    given: &Given<'_>,
+    status: &GatedSourceStatus,
+    trouble: Option<&Trouble>,
+) -> Vec<Wanted> {
     let out = status.admitted.as_ref();
     match trouble.filter(|trouble| out.is_none() || !trouble.passes) {
         Some(trouble) if [BASELINE_MISMATCH, NOT_PINNABLE].contains(&trouble.reason) => {
             stalled(trouble.reason, &trouble.message)
         }
+        // With nothing out yet it is the first fetch, as of each new app: nothing is wrong.
+        Some(trouble) if trouble.passes => progressing(&trouble.message),
         Some(trouble) if out.is_none() || trouble.reason != "SourceNotReady" => {
-            vec![want(READY, false, trouble.reason, trouble.message.as_str())]
+            vec![Wanted::new(
+                READY,
+                false,
+                trouble.reason,
+                trouble.message.as_str(),
+            )]
         }
         trouble => {
             let (reason, said) = match out {
@@ -88,23 +111,24 @@ fn serving(status: &GatedSourceStatus, trouble: Option<&Trouble>) -> Vec<Wanted>
                 None => said,
                 Some(trouble) => format!("{said}; nothing newer is seen: {}", trouble.message),
             };
-            vec![want(READY, true, reason, message)]
+            let message = message + &suspended::still_held(given);
+            vec![Wanted::new(READY, true, reason, message)]
         }
     }
 }
 
-fn of_sources(sources: &Sources) -> Vec<Wanted> {
+fn of_sources(given: &Given<'_>, sources: &Sources) -> Vec<Wanted> {
     if !sources.choosy.is_empty() {
         let message = format!(
             "the answer of {} depends on the revision, which a suspended source does not show: \
              write strategy: pin, or name other gates",
-            listed(&sources.choosy)
+            listed(&sources.choosy, NAMED)
         );
         return stalled(Reason::DependsOnRevision.as_str(), &message);
     }
     if !sources.troubles.is_empty() {
-        let message = listed(&sources.troubles);
-        return vec![want(READY, false, "CannotSuspend", message)];
+        let message = listed(&sources.troubles, NAMED);
+        return vec![Wanted::new(READY, false, "CannotSuspend", message)];
     }
     let (reason, mut message) = match sources.held {
         0 => (
@@ -119,5 +143,6 @@ fn of_sources(sources: &Sources) -> Vec<Wanted> {
     if sources.others > 0 {
         message.push_str(&format!("; {} are suspended by others", sources.others));
     }
-    vec![want(READY, true, reason, message)]
+    message.push_str(&suspended::still_held(given));
+    vec![Wanted::new(READY, true, reason, message)]
 }

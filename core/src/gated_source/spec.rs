@@ -79,10 +79,10 @@ pub struct Times {
     pub spread: SignedDuration,
 }
 
-/// The interval of pinned children.
+/// The interval of pinned children, as Flux reads it.
 pub(super) fn interval(spec: &GatedSourceSpec) -> String {
     let given = spec.interval.as_ref();
-    given.map_or_else(|| INTERVAL.to_owned(), ToString::to_string)
+    given.map_or_else(|| INTERVAL.to_owned(), duration::without_days)
 }
 
 /// Everything that is wrong with a GatedSource, whether or not admission would have refused it.

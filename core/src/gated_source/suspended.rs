@@ -7,8 +7,11 @@ use sluice_crds::flux::FluxObject;
 use sluice_crds::gated_source::{SourceKind, marks};
 use sluice_crds::{Decision, State};
 
+use super::conditions::NAMED;
 use super::observed::here;
 use super::{Act, Given};
+use crate::condition::listed;
+use crate::gate_set::Ruling;
 use crate::question::Question;
 
 /// What the gates say of whatever comes next: no revision is known.
@@ -129,6 +132,49 @@ impl Course {
             before: Box::new(object.clone()),
         }));
     }
+}
+
+/// What the gates of policies say of sources that this GatedSource holds no longer. To name other
+/// sources is no way past them: those that were named stay suspended until these gates admit. None:
+/// there are no such sources, or no such gates.
+fn on_letting_go(given: &Given<'_>) -> Option<Ruling> {
+    let policies = given
+        .gates
+        .of_policies()
+        .filter(|_| !given.dropped.is_empty())?;
+    Some(policies.rule(Question::new(given.now, None)))
+}
+
+/// Whether sources that this GatedSource holds no longer may be resumed.
+pub(super) fn may_let_go(given: &Given<'_>) -> bool {
+    on_letting_go(given).is_none_or(|ruling| ruling.allowed)
+}
+
+/// Until when the gates of policies say so.
+pub(super) fn until_letting_go(given: &Given<'_>) -> Option<Timestamp> {
+    on_letting_go(given)?.until
+}
+
+/// What there is to say of sources that are held no longer and stay suspended all the same, to go on
+/// with after what else is said.
+pub(super) fn still_held(given: &Given<'_>) -> String {
+    if may_let_go(given) {
+        return String::new();
+    }
+    let ours = given
+        .dropped
+        .iter()
+        .filter(|(_, object)| holds(given, object).0);
+    let names = ours.map(|(kind, object)| {
+        let name = object.metadata.name.as_deref().unwrap_or_default();
+        format!("{} {name}", kind.as_str())
+    });
+    let names: Vec<String> = names.collect();
+    format!(
+        "; {} stay suspended, although they are not named any more, until the gates of GatePolicies \
+         admit",
+        listed(&names, NAMED)
+    )
 }
 
 /// What was suspended and is held no longer is let go. What somebody else suspends stays so, and

@@ -16,15 +16,21 @@ use crate::question::Question;
 use crate::report::time;
 use crate::simulate::{self, Key, World};
 
+mod baselines;
+mod charts;
 mod fields;
 mod going;
 mod kinds;
 mod measured;
+mod named;
 mod order;
 mod reasons;
 mod refused;
+mod replaced;
 mod reviewed;
+mod selection;
 mod stories;
+mod told;
 mod users;
 mod words;
 
@@ -47,6 +53,8 @@ struct Play {
     kind: SourceKind,
     upstream: Option<FluxObject>,
     child: Option<FluxObject>,
+    /// What an index takes for children of sources that it no longer names.
+    strays: Vec<FluxObject>,
     /// What it has suspended and does not hold any more.
     dropped: Vec<FluxObject>,
     consumers: Vec<(ConsumerKind, FluxObject)>,
@@ -149,6 +157,7 @@ impl Play {
             kind: SourceKind::GitRepository,
             upstream: Some(git("upstream", &upstream_spec(), &revision('a'))),
             child: None,
+            strays: Vec::new(),
             dropped: Vec::new(),
             consumers: Vec::new(),
             carried: Vec::new(),
@@ -248,7 +257,9 @@ impl Play {
         let given = Given {
             object: &self.object,
             sources: sources.collect(),
-            strays: Vec::new(),
+            strays: (self.strays.iter())
+                .map(|it| (FluxKind::Source(self.kind), it))
+                .collect(),
             dropped: self.dropped.iter().map(|it| (self.kind, it)).collect(),
             consumers: self
                 .consumers
@@ -376,6 +387,17 @@ impl Play {
             && let Some((revision, _)) = content::of_pin(self.kind, &child.spec)
         {
             fetched(child, revision.as_str());
+            let upstream = self
+                .upstream
+                .as_ref()
+                .and_then(|it| it.status.artifact.as_ref());
+            let is_it =
+                |it: &&Artifact| identity::is_same_pin(self.kind, &it.revision, revision.as_str());
+            // The same content is the same file, however its revision is written.
+            if let (SourceKind::OCIRepository, Some(shown)) = (self.kind, upstream.filter(is_it)) {
+                let artifact = child.status.artifact.as_mut().unwrap();
+                artifact.digest.clone_from(&shown.digest);
+            }
         }
     }
 

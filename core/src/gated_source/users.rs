@@ -7,7 +7,7 @@ use sluice_crds::GatedSource;
 use sluice_crds::flux::FluxObject;
 use sluice_crds::gated_source::{ConsumerKind, SourceKind, Strategy};
 
-use super::child::consumer_called;
+use super::child::{consumer_called, is_taken};
 use super::{Given, KIND, Source};
 use crate::gate_set::Gathered;
 
@@ -148,6 +148,25 @@ pub(super) fn bypassing(given: &Given<'_>) -> Vec<String> {
     };
     let past = given.consumers.iter().filter(past);
     past.map(|(kind, consumer)| consumer_called(*kind, consumer))
+        .collect()
+}
+
+/// Who uses an object under the name of a child that is somebody else's.
+pub(super) fn misled(given: &Given<'_>) -> Vec<String> {
+    let own = given.namespace();
+    let strategy = given.object.spec.strategy;
+    let taken = |used: &Used<'_>| {
+        let mut sources = given.sources.iter().filter(|it| is_taken(given, it));
+        sources.any(|it| {
+            let wanted = &it.wanted;
+            *used == (wanted.child(strategy).as_str(), own, wanted.target.as_str())
+        })
+    };
+    let uses =
+        |(kind, consumer): &&(ConsumerKind, &FluxObject)| uses(*kind, consumer).iter().any(taken);
+    let misled = given.consumers.iter().filter(uses);
+    misled
+        .map(|(kind, consumer)| consumer_called(*kind, consumer))
         .collect()
 }
 

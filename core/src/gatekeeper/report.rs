@@ -133,10 +133,10 @@ fn is_as_good(before: &GatekeeperStatus, after: &GatekeeperStatus) -> bool {
         && before.last_handled_reconcile_at == after.last_handled_reconcile_at
 }
 
-/// Takes the words out of a status.
+/// Leaves of the words of a status only those about trouble.
 fn without_words(status: &mut GatekeeperStatus) {
     if let Some(verdict) = &mut status.verdict {
-        verdict.message.clear();
+        verdict.message = report::of_trouble(&verdict.reason, &verdict.message);
     }
     for condition in &mut status.conditions {
         condition.message.clear();

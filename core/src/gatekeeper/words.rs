@@ -1,17 +1,18 @@
 //! Why a gatekeeper says what it says.
 
 use super::{Keeper, Rule};
-use crate::clock::{Now, Trust};
+use crate::clock::Trust;
 use crate::gate::nested;
 use crate::question::Question;
 use crate::verdict::{Opinion, Reason};
 use crate::{external, http, manual, metric, objects, schedule, words};
 
 impl Keeper {
-    /// Why it says what it says at `now`, without the instants that would make each day's words
+    /// Why it says what it says, without the instants that would make each day's words
     /// different.
-    pub(crate) fn cause(&self, now: Now) -> String {
-        let reason = self.opinion(now).reason;
+    pub(crate) fn cause(&self, question: Question<'_>) -> String {
+        let now = question.now;
+        let reason = self.opinion(question).reason;
         let by_schedule = reason.is_by_window() || reason == Reason::EvidenceUnavailable;
         if by_schedule
             && let Ok(Rule::Schedule { schedule, timeline }) = self.rule.as_ref()
@@ -19,13 +20,18 @@ impl Keeper {
         {
             return schedule::cause(schedule, self.evidence.calendars(), moment.cause);
         }
-        let opinion = self.opinion(now);
+        let opinion = self.opinion(question);
         match self.rule.as_ref() {
             Ok(Rule::Metric(rule)) if !self.is_unread(None) => {
                 return metric::cause(rule, self.evidence.metric(), &opinion, now);
             }
             Ok(Rule::Http(rule)) if !self.is_unread(None) => {
                 return http::cause(rule, self.evidence.http(), &opinion, now);
+            }
+            Ok(Rule::Gates) if reason != Reason::Suspended => {
+                if let Some(spec) = &self.object.spec.gates {
+                    return nested::cause(spec.require, self.evidence.gates(), question);
+                }
             }
             // Nobody has looked, or the words tell no instant of a look.
             Ok(
@@ -41,7 +47,7 @@ impl Keeper {
             )
             | Err(_) => {}
         }
-        self.verdict(now).message
+        self.verdict(question).message
     }
 
     pub(super) fn explain(&self, opinion: &Opinion, question: Question<'_>) -> String {

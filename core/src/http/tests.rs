@@ -2,6 +2,7 @@
 
 use jiff::SignedDuration;
 use rstest::rstest;
+use serde_json::Value as Json;
 
 use super::*;
 use crate::polling::Trouble;

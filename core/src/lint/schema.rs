@@ -8,6 +8,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use regex::bytes::RegexBuilder;
 use serde_json::Value;
 use sluice_crds::Duration;
+use sluice_crds::gatekeeper::Window;
 
 use crate::duration;
 use crate::refusal::Refusal;
@@ -64,13 +65,26 @@ fn with_type(mut schema: JSONSchemaProps) -> JSONSchemaProps {
     schema
 }
 
-/// Adds what is wrong with `value`, and takes out the nulls that count as absent.
-pub(super) fn check(schema: &JSONSchemaProps, value: &mut Value, mistakes: &mut Vec<Refusal>) {
-    Walk { mistakes }.value(schema, value, "");
+/// Adds what is wrong with `value`, and takes out the nulls that count as absent, and what no type
+/// could hold. Returns the paths of what it took out because of that: about these fields, and what is
+/// around them, nothing more can be said.
+pub(super) fn check(
+    schema: &JSONSchemaProps,
+    value: &mut Value,
+    mistakes: &mut Vec<Refusal>,
+) -> Vec<String> {
+    let mut walk = Walk {
+        mistakes,
+        unreadable: Vec::new(),
+    };
+    walk.value(schema, value, "");
+    walk.unreadable
 }
 
 struct Walk<'a> {
     mistakes: &'a mut Vec<Refusal>,
+    /// The fields whose values are of another type, or none of those that are allowed.
+    unreadable: Vec<String>,
 }
 
 impl Walk<'_> {
@@ -102,6 +116,7 @@ impl Walk<'_> {
                     called(wanted)
                 );
                 self.refuse(path, problem, remedy);
+                self.unreadable.push(path.to_owned());
             }
         }
     }
@@ -131,7 +146,7 @@ impl Walk<'_> {
         }
         let limits = (schema.min_properties, schema.max_properties);
         self.count(fields.len(), "fields", limits, path);
-        for (name, value) in fields {
+        fields.retain(|name, value| {
             let path = join(path, name);
             match (properties.get(name), &schema.additional_properties) {
                 (Some(known), _) => self.value(known, value, &path),
@@ -142,7 +157,8 @@ impl Walk<'_> {
                     self.refuse(&path, "there is no such field", remedy);
                 }
             }
-        }
+            !self.unreadable.contains(&path)
+        });
     }
 
     /// There have to be so many at least, and at most.
@@ -163,8 +179,14 @@ impl Walk<'_> {
         let limits = (schema.min_items, schema.max_items);
         self.count(items.len(), "items", limits, path);
         if let Some(JSONSchemaPropsOrArray::Schema(each)) = &schema.items {
+            let before = self.unreadable.len();
+            let place = |n: usize| format!("{path}[{n}]");
             for (n, item) in items.iter_mut().enumerate() {
-                self.value(each, item, &format!("{path}[{n}]"));
+                self.value(each, item, &place(n));
+            }
+            // Without an item the others would stand at other places.
+            if (0..items.len()).any(|n| self.unreadable[before..].contains(&place(n))) {
+                self.unreadable.push(path.to_owned());
             }
         }
     }
@@ -185,6 +207,7 @@ impl Walk<'_> {
                 format!("`{text}` is not one of its values"),
                 format!("write {known}"),
             );
+            self.unreadable.push(path.to_owned());
         } else if schema.min_length.is_some_and(|least| length < least) {
             let problem = if length == 0 {
                 "it is empty".to_owned()
@@ -262,7 +285,7 @@ pub(super) fn in_place_of<'a>(
 }
 
 /// How many letters have to be changed, added or removed (Levenshtein).
-fn distance(one: &str, other: &str) -> usize {
+pub(super) fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (i, a) in one.chars().enumerate() {
@@ -302,6 +325,10 @@ fn form(pattern: &str) -> String {
         }
         r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}$" => {
             "write a local date and time such as 2026-12-19T00:00:00".to_owned()
+        }
+        Window::UNTIL => {
+            "write a local date and time such as 2026-12-19T00:00:00, or beside cron a time of day such as 04:00"
+                .to_owned()
         }
         other => format!("write text that matches {other}"),
     }

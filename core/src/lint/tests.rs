@@ -128,7 +128,7 @@ fn what_is_right_is_let_through(#[case] kind: &str, #[case] spec: &str) {
 #[case::beside_what_cannot_be_read(
     "Gatekeeper",
     "{schedule: {open: [{from: 2026-12-19, until: '2026-12-20T00:00:00', duration: 5}]}}",
-    "spec.schedule.open[0].from: `2026-12-19` is not of the form it should have; write a local date and time such as 2026-12-19T00:00:00"
+    "spec.schedule.open[0].from: `2026-12-19` is not a local date and time; write it with a time: 2026-12-19T00:00:00"
 )]
 #[case(
     "Gatekeeper",

@@ -1,8 +1,13 @@
 //! Objects beside each other: what they name and is not there, what they come to.
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use kube::core::ObjectMeta;
+use sluice_crds::gate::annotations::ALL as FORCES;
 use sluice_crds::{Gate, GatePolicy, GatedSource, Gatekeeper, State};
 
+use super::annotations;
+use super::remark::{Remark, Remarks, Subject};
 use crate::approval::Authors;
 use crate::calendar::{Calendar, CalendarError};
 use crate::clock::Now;
@@ -14,36 +19,7 @@ use crate::schedule::{HORIZON, Schedule};
 use crate::simulate::{Holds, Key, Scene, Text, World, entry};
 use crate::span::Span;
 use crate::verdict::Reason;
-
-/// The object that a remark is about.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Subject {
-    /// A Gate.
-    Gate(Key),
-    /// A Gatekeeper.
-    Gatekeeper(Key),
-    /// An Approval.
-    Approval(Key),
-    /// A GatePolicy, which is in no namespace.
-    GatePolicy(String),
-    /// A GatedSource.
-    GatedSource(Key),
-    /// A Namespace.
-    Namespace(String),
-    /// A ConfigMap.
-    ConfigMap(Key),
-}
-
-/// Something about an object that only shows beside the others.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remark {
-    /// The object.
-    pub subject: Subject,
-    /// What, where in it, and what to write instead.
-    pub what: Refusal,
-    /// Whether the controller would refuse it. If not, it may well be meant.
-    pub refused: bool,
-}
+use crate::zone;
 
 /// What there is to say about the objects of `world` at `now`, each one being right by itself.
 pub fn remarks(world: &World, now: Timestamp) -> Vec<Remark> {
@@ -54,6 +30,13 @@ pub fn remarks(world: &World, now: Timestamp) -> Vec<Remark> {
             remarks: &mut remarks,
         };
         all.gate(key, gate, now);
+    }
+    for (key, approval) in &world.approvals {
+        let mut all = Remarks {
+            world,
+            remarks: &mut remarks,
+        };
+        all.annotations(&Subject::Approval(key.clone()), &approval.metadata, &[]);
     }
     for (name, policy) in &world.policies {
         let mut all = Remarks {
@@ -93,29 +76,21 @@ fn of_gatekeepers(world: &World, now: Timestamp) -> Vec<Remark> {
     remarks
 }
 
-struct Remarks<'a> {
-    world: &'a World,
-    remarks: &'a mut Vec<Remark>,
-}
-
 impl Remarks<'_> {
-    fn warn(&mut self, subject: Subject, what: Refusal) {
-        self.remarks.push(Remark {
-            subject,
-            what,
-            refused: false,
-        });
-    }
-
-    fn refuse(&mut self, subject: Subject, what: Refusal) {
-        self.remarks.push(Remark {
-            subject,
-            what,
-            refused: true,
-        });
+    fn annotations(
+        &mut self,
+        subject: &Subject,
+        metadata: &ObjectMeta,
+        known: &'static [&'static str],
+    ) {
+        for what in annotations::unknown(metadata, known) {
+            self.warn(subject.clone(), what);
+        }
     }
 
     fn gatekeeper(&mut self, key: &Key, gatekeeper: &Gatekeeper, now: Timestamp) {
+        let subject = Subject::Gatekeeper(key.clone());
+        self.annotations(&subject, &gatekeeper.metadata, &[]);
         let before = self.remarks.len();
         for text in World::texts_of(gatekeeper) {
             self.text(key, gatekeeper, &text);
@@ -127,8 +102,15 @@ impl Remarks<'_> {
                 &reference.name,
             );
             if !self.world.gates.contains_key(&named) {
-                let problem = format!("there is no Gate {named} in these files");
-                self.missing(key, "spec.gates", &problem, "it admits nothing");
+                let problem =
+                    format!("there is no Gate {named} in these files, so it admits nothing");
+                let subject = Subject::Gatekeeper(key.clone());
+                self.warn_of(
+                    Subject::Gate(named),
+                    subject,
+                    "spec.gates".to_owned(),
+                    problem,
+                );
             }
         }
         if self.remarks.len() == before && gatekeeper.spec.schedule.is_some() {
@@ -141,6 +123,7 @@ impl Remarks<'_> {
                 self.refuse(Subject::Gatekeeper(key.clone()), what);
             }
         }
+        self.ended(key, gatekeeper, now);
     }
 
     /// A text that a gatekeeper is judged from: whether it is there and makes sense.
@@ -158,11 +141,15 @@ impl Remarks<'_> {
         let bytes = match found.map(|found| entry(found, &text.key)) {
             None => {
                 let problem = format!("there is no ConfigMap {} in these files", text.map);
-                return self.missing(key, field, &problem, consequence(text.holds));
+                let problem = format!("{problem}, so {}", consequence(text.holds));
+                let (map, subject) = (text.map.clone(), Subject::Gatekeeper(key.clone()));
+                return self.warn_of(Subject::ConfigMap(map), subject, field.to_owned(), problem);
             }
             Some(Err(why)) => {
-                let problem = format!("the ConfigMap {} {why}", text.map);
-                return self.missing(key, field, &problem, consequence(text.holds));
+                let (map, so) = (&text.map, consequence(text.holds));
+                let problem = format!("the ConfigMap {map} {why}, so {so}");
+                let what = Refusal::new(field, problem, "add it, unless the cluster has it");
+                return self.warn(Subject::Gatekeeper(key.clone()), what);
             }
             Some(Ok(bytes)) => bytes,
         };
@@ -192,10 +179,31 @@ impl Remarks<'_> {
         }
     }
 
-    fn missing(&mut self, key: &Key, field: &str, problem: &str, consequence: &str) {
-        let remedy = "add it, unless the cluster has it";
-        let what = Refusal::new(field, format!("{problem}, so {consequence}"), remedy);
-        self.warn(Subject::Gatekeeper(key.clone()), what);
+    /// Dated windows that are over.
+    fn ended(&mut self, key: &Key, gatekeeper: &Gatekeeper, now: Timestamp) {
+        let Some(spec) = &gatekeeper.spec.schedule else {
+            return;
+        };
+        let Ok(zone) = zone::find(&spec.time_zone) else {
+            return;
+        };
+        for (list, windows) in [("open", &spec.open), ("closed", &spec.closed)] {
+            for (place, window) in windows.iter().enumerate() {
+                let (Some(_), Some(until)) = (&window.from, &window.until) else {
+                    continue;
+                };
+                let end = until
+                    .parse()
+                    .ok()
+                    .and_then(|wall| zone::resolve(&zone, wall));
+                if end.is_some_and(|end| end <= now) {
+                    let field = format!("spec.schedule.{list}[{place}].until");
+                    let problem = format!("the window ended at {until} {}", spec.time_zone);
+                    let what = Refusal::new(field, problem, "remove it, or write its next date");
+                    self.warn(Subject::Gatekeeper(key.clone()), what);
+                }
+            }
+        }
     }
 
     fn gate(&mut self, key: &Key, gate: &Gate, now: Timestamp) {
@@ -211,16 +219,20 @@ impl Remarks<'_> {
             .collect();
         for (n, named) in keepers.iter().enumerate() {
             if let Err(named) = named {
-                let what = Refusal::new(
-                    format!("spec.gatekeepers[{n}]"),
-                    format!(
-                        "there is no Gatekeeper {named} in these files, which keeps the gate closed"
-                    ),
-                    "add it, unless the cluster has it",
+                let problem = format!(
+                    "there is no Gatekeeper {named} in these files, which keeps the gate closed"
                 );
-                self.warn(subject(), what);
+                let missing = Subject::Gatekeeper(named.clone());
+                self.warn_of(
+                    missing,
+                    subject(),
+                    format!("spec.gatekeepers[{n}]"),
+                    problem,
+                );
             }
         }
+        self.annotations(&subject(), &gate.metadata, &FORCES);
+        self.cycle(key, gate, now);
         let refused = super::force::check(gate);
         for complaint in force::read(gate, Identity::Trusted, now).complaints {
             if !refused
@@ -230,11 +242,14 @@ impl Remarks<'_> {
                 self.warn(subject(), complaint);
             }
         }
+        // One that has a mistake keeps the gate closed because of that.
         let by_schedule = |keeper: &Result<_, Key>| {
             keeper
                 .as_ref()
                 .is_ok_and(|keeper: &&std::sync::Arc<Gatekeeper>| {
-                    keeper.spec.schedule.is_some() && !keeper.spec.suspend
+                    let spec = &keeper.spec;
+                    let is_right = || crate::gatekeeper::check(spec).is_ok();
+                    spec.schedule.is_some() && !spec.suspend && is_right()
                 })
         };
         let scheduled = !keepers.is_empty() && keepers.iter().all(by_schedule);
@@ -246,7 +261,30 @@ impl Remarks<'_> {
         }
     }
 
+    /// A gate that depends on itself, by way of gatekeepers that are kept by gates.
+    fn cycle(&mut self, key: &Key, gate: &Gate, now: Timestamp) {
+        let Some(mut scene) = Scene::new(self.world, key, Identity::Trusted, now) else {
+            return;
+        };
+        let verdicts = scene.decide(Now::given(now)).verdicts;
+        for (place, verdict) in verdicts.iter().enumerate() {
+            if verdict.verdict.reason == Reason::Cycle.as_str()
+                && place < gate.spec.gatekeepers.len()
+            {
+                let field = format!("spec.gatekeepers[{place}]");
+                let problem = format!("{}: {}", verdict.gatekeeper, verdict.verdict.message);
+                let remedy = "let one of these gates not depend on the next";
+                self.refuse(
+                    Subject::Gate(key.clone()),
+                    Refusal::new(field, problem, remedy),
+                );
+            }
+        }
+    }
+
     fn policy(&mut self, name: &str, policy: &GatePolicy) {
+        let subject = || Subject::GatePolicy(name.to_owned());
+        self.annotations(&subject(), &policy.metadata, &[]);
         for (place, reference) in policy.spec.gates.refs.iter().enumerate() {
             // What is wrong with one without a namespace is told already.
             let Some(namespace) = &reference.namespace else {
@@ -259,13 +297,14 @@ impl Remarks<'_> {
                      concerns"
                 );
                 let field = format!("spec.gates.refs[{place}]");
-                let what = Refusal::new(field, problem, "add it, unless the cluster has it");
-                self.warn(Subject::GatePolicy(name.to_owned()), what);
+                self.warn_of(Subject::Gate(named), subject(), field, problem);
             }
         }
     }
 
     fn source(&mut self, key: &Key, source: &GatedSource) {
+        let subject = || Subject::GatedSource(key.clone());
+        self.annotations(&subject(), &source.metadata, &[]);
         for (place, reference) in source.spec.gates.refs.iter().enumerate() {
             let (namespace, name) = (reference.namespace.as_deref(), &reference.name);
             let named = Key::from_reference(&key.namespace, namespace, name);
@@ -273,8 +312,7 @@ impl Remarks<'_> {
                 let problem =
                     format!("there is no Gate {named} in these files, which lets nothing out");
                 let field = format!("spec.gates.refs[{place}]");
-                let what = Refusal::new(field, problem, "add it, unless the cluster has it");
-                self.warn(Subject::GatedSource(key.clone()), what);
+                self.warn_of(Subject::Gate(named), subject(), field, problem);
             }
         }
     }
@@ -301,12 +339,26 @@ fn consequence(holds: Holds) -> &'static str {
     }
 }
 
+/// What is wrong with a calendar in a file of its own, and in which line, if that is known.
+pub fn calendar(text: &[u8]) -> Option<(Option<usize>, Refusal)> {
+    // Times without a zone are read in that of the schedule, which makes none of them right or wrong.
+    let error = Calendar::read(text, &TimeZone::UTC).err()?;
+    let line = match &error {
+        CalendarError::Line { line, .. } | CalendarError::Event { line, .. } => Some(*line),
+        _ => None,
+    };
+    let Refusal {
+        problem, remedy, ..
+    } = of_calendar(&error, "");
+    Some((line, Refusal::new("", problem, remedy)))
+}
+
 /// What is wrong with a calendar, in the shape of all other mistakes: its words already end with
 /// the remedy.
 fn of_calendar(error: &CalendarError, entry: &str) -> Refusal {
     let words = error.to_string();
     let (problem, remedy) = words
         .rsplit_once("; ")
-        .unwrap_or((words.as_str(), "mend it"));
+        .unwrap_or((words.as_str(), "correct it"));
     Refusal::new(format!("data[{entry}]"), problem, remedy)
 }

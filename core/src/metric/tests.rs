@@ -279,19 +279,59 @@ fn a_row_has_to_be_long_enough() {
     assert_eq!((first.next, first.until), (Some(at(3)), Some(at(3))));
     assert_eq!(
         said(&rule, &observed, 2),
-        "0.997 is within min 0.99 since Sat 2026-11-21 12:01 UTC, and has to be for 2m, until Sat \
-         2026-11-21 12:03 UTC, measured Sat 2026-11-21 12:02 UTC"
+        "0.997 is within min 0.99 since Sat 2026-11-21 12:01 UTC, and has to be for 2m, which an \
+         answer from Sat 2026-11-21 12:03 UTC on can show, measured Sat 2026-11-21 12:02 UTC"
     );
+    let observed = Observed::next(Some(observed), attempt("0.998"), &rule, at(3));
     let then = opinion(&rule, Some(&observed), Setting::Closed, now(3));
     assert_eq!(
         (then.state, then.reason, then.next),
         (State::Open, Reason::InRange, None)
     );
-    assert_eq!(then.until, Some(at(5)));
+    assert_eq!(then.until, Some(at(6)));
     assert_eq!(
         said(&rule, &observed, 3),
-        "0.997 is within min 0.99 since Sat 2026-11-21 12:01 UTC, measured Sat 2026-11-21 12:02 UTC"
+        "0.998 is within min 0.99 since Sat 2026-11-21 12:01 UTC, measured Sat 2026-11-21 12:03 UTC"
     );
+}
+
+/// Attempts from minute 0 on; whether it is open at each minute after the last of them.
+#[rstest]
+#[case::one_answer_and_silence(&["0.995", ""], &[1, 2], false)]
+#[case::nobody_was_asked_since(&["0.995"], &[1, 2], false)]
+#[case::silence_at_the_end(&["0.995", "0.995", ""], &[2, 3], false)]
+#[case::nonsense_at_the_end(&["0.995", "0.995", "<html>"], &[2, 3], false)]
+#[case::an_answer_at_the_end(&["0.995", "", "0.995"], &[2, 3, 4], true)]
+#[case::silence_after_the_end(&["0.995", "", "0.995", "", ""], &[4], true)]
+fn time_that_nobody_measured_is_no_part_of_a_row(
+    #[case] attempts: &[&str],
+    #[case] minutes: &[i64],
+    #[case] open: bool,
+) {
+    let rule = rule(&json!({ "for": "2m" }));
+    let observed = observed(&rule, attempts);
+    for minute in minutes {
+        let expected = match open {
+            true => (State::Open, Reason::InRange),
+            false => (State::Closed, Reason::Soaking),
+        };
+        assert_eq!(judged(&rule, &observed, *minute), expected, "{minute}");
+    }
+    let opinion = opinion(&rule, Some(&observed), Setting::Closed, now(2));
+    assert_eq!(opinion.until, observed.good_until());
+}
+
+#[test]
+fn a_row_that_a_status_tells_of_is_as_long_as_its_last_answer() {
+    let rule = rule(&json!({ "for": "2m" }));
+    let status = observed(&rule, &["0.995", "0.996"]).status(&rule);
+    let restored = Observed::restored(&status, &rule, at(3)).unwrap();
+    assert_eq!(
+        judged(&rule, &restored, 3),
+        (State::Closed, Reason::Soaking)
+    );
+    let next = Observed::next(Some(restored), attempt("0.997"), &rule, at(3));
+    assert_eq!(judged(&rule, &next, 3), (State::Open, Reason::InRange));
 }
 
 #[test]

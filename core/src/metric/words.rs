@@ -5,6 +5,7 @@ use sluice_crds::gatekeeper as api;
 
 use super::{Answer, Limit, Observed, Rule, Sample};
 use crate::polling::Standing;
+use crate::report::SINCE_THEN;
 use crate::verdict::{Opinion, Reason};
 use crate::{duration, words};
 
@@ -33,7 +34,7 @@ pub fn explain(
     };
     let row = match (observed.within_since, opinion.reason) {
         (Some(since), Reason::Soaking) => format!(
-            " since {}, and has to be for {}, until {}",
+            " since {}, and has to be for {}, which an answer from {} on can show",
             words::instant_utc(since),
             duration::text(rule.for_),
             words::instant_utc(rule.enough(since)),
@@ -49,7 +50,7 @@ pub fn explain(
     };
     let at = words::instant_utc(last.at);
     let since = observed.polled.error();
-    let since = since.map_or_else(String::new, |why| format!("; since then: {why}"));
+    let since = since.map_or_else(String::new, |why| format!("; {SINCE_THEN}{why}"));
     format!("{found}{row}, {measured} {at}{since}")
 }
 

@@ -2,17 +2,26 @@
 //!
 //! | entry | matches |
 //! |---|---|
-//! | twelve or more hexadecimal digits, with or without `sha1:`, `sha256:`, … | commits and digests that begin so |
+//! | twelve or more hexadecimal digits, with or without `sha1:`, `sha256:`, … | commits and digests that begin so; without an algorithm also the name that is written so |
 //! | an operator and a version (`>=1.4.0, <2`, `^1.4`, `~1.4.2`, `=1.4.2`) | versions in that range; a prerelease only where the range names one of the same release, as is usual |
 //! | anything else | a glob (`*`, `?`, `[…]`, `{a,b}`) over the name, the version, or the whole revision |
+//!
+//! What denies holds back more, see [`Pattern::covers`]: names that may mean the same. Of a revision
+//! whose name nobody knows ([`Revision::of_unknown_name`]) its digest alone matches.
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::GlobBuilder;
 use semver::{BuildMetadata, Comparator, Op, Version, VersionReq};
 
-use super::Revision;
+use super::{Revision, loose};
+
+mod glob;
 
 /// The fewest digits that name a commit: fewer are too likely to name another one some day.
 const FEWEST_DIGITS: usize = 12;
+/// The digits of a commit in full.
+const COMMIT_DIGITS: usize = 40;
+/// What the digest of a commit begins with.
+const SHA1: &str = "sha1:";
 /// The most bytes of an entry.
 const LONGEST: usize = 256;
 
@@ -34,24 +43,10 @@ enum Rule {
         digits: String,
     },
     Versions(VersionReq),
-    Text(Text),
-}
-
-/// What is compared with a text: a glob, or, many times faster, the text itself where nothing in it
-/// means anything else.
-#[derive(Clone, Debug)]
-enum Text {
-    Glob(GlobMatcher),
-    Literal(String),
-}
-
-impl Text {
-    fn is_match(&self, text: &str) -> bool {
-        match self {
-            Text::Glob(glob) => glob.is_match(text),
-            Text::Literal(literal) => literal == text,
-        }
-    }
+    /// A glob.
+    Glob,
+    /// A text in which nothing means anything else, and the version that it may mean.
+    Literal(Option<Box<Version>>),
 }
 
 impl Pattern {
@@ -76,41 +71,114 @@ impl Pattern {
     /// Whether a revision matches.
     pub fn matches(&self, revision: &Revision) -> bool {
         match &self.rule {
-            Rule::Digest { algorithm, digits } => revision
-                .digest()
-                .and_then(|digest| digest.split_once(':'))
-                .is_some_and(|(of, is)| {
+            Rule::Digest { algorithm, digits } => {
+                let begins = |(of, is): (&str, &str)| {
                     algorithm.as_deref().is_none_or(|algorithm| algorithm == of)
                         && is.starts_with(digits.as_str())
-                }),
+                };
+                let digest = revision.digest().and_then(|digest| digest.split_once(':'));
+                // Artifacts are tagged with commits and with dates, which look like commits.
+                digest.is_some_and(begins) || revision.name() == Some(&self.text)
+            }
+            Rule::Versions(_) | Rule::Glob | Rule::Literal(_) if revision.has_unknown_name() => {
+                // Whatever it is called.
+                let is_any = self.text.bytes().all(|byte| byte == b'*');
+                is_any || self.carries(revision) == Some(true)
+            }
             Rule::Versions(range) => revision
                 .version()
                 .is_some_and(|version| range.matches(version)),
-            Rule::Text(text) => {
-                let is_version = |version| is_version(text, version);
-                revision.name().is_some_and(|name| text.is_match(name))
+            Rule::Glob | Rule::Literal(_) => {
+                let is_version = |version| self.is_version(version);
+                revision.name().is_some_and(|name| self.is_text(name))
                     || revision.version().is_some_and(is_version)
-                    || text.is_match(revision.as_str())
+                    || self.is_text(revision.as_str())
             }
         }
     }
 
-    /// Whether a revision matches, or is a prerelease of what does: for lists of what may not go
-    /// out. `>=2.0.0` does not match `2.1.0-rc.1`, but whoever wrote that meant to keep it in, too.
+    /// Whether a revision matches, or may mean what does: for lists of what may not go out.
+    /// `>=2.0.0` matches neither `2.1.0-rc.1` nor `2.1`, and a commit does not match the tag that
+    /// begins with it, but who wrote that meant to hold them back, too.
     pub fn covers(&self, revision: &Revision) -> bool {
-        let is_within = || match (&self.rule, revision.version()) {
-            (Rule::Versions(range), Some(version)) if !version.pre.is_empty() => {
-                let comparators = &range.comparators;
-                comparators.iter().all(|bound| reaches(bound, version))
-            }
-            _ => false,
+        let may_mean = || match (&self.rule, revision.loose_version()) {
+            (Rule::Digest { digits, .. }, _) => revision
+                .name()
+                .is_some_and(|name| loose::names_commit(name, digits)),
+            (Rule::Versions(range), Some(version)) => is_within(range, version),
+            (Rule::Glob, Some(version)) => self.is_version(version),
+            (Rule::Literal(own), Some(version)) => own
+                .as_ref()
+                .is_some_and(|own| own.cmp_precedence(version).is_eq()),
+            (Rule::Versions(_) | Rule::Glob | Rule::Literal(_), None) => false,
         };
-        self.matches(revision) || is_within()
+        self.matches(revision)
+            || match revision.has_unknown_name() {
+                true => self.may_be_its_name(revision),
+                false => may_mean(),
+            }
+    }
+
+    /// Whether a glob matches a text, or a text is the other.
+    fn is_text(&self, text: &str) -> bool {
+        match &self.rule {
+            Rule::Glob => glob::is_match(&self.text, text),
+            Rule::Literal(_) => *self.text == *text,
+            Rule::Digest { .. } | Rule::Versions(_) => false,
+        }
+    }
+
+    /// Whether it matches a version, with or without a leading `v` and its build metadata: Flux adds
+    /// those, and none of them makes another version.
+    fn is_version(&self, version: &Version) -> bool {
+        let plain = Version {
+            build: BuildMetadata::EMPTY,
+            ..version.clone()
+        };
+        [version, &plain].iter().any(|version| {
+            self.is_text(&version.to_string()) || self.is_text(&format!("v{version}"))
+        })
+    }
+
+    /// Whether a digest stands in the entry behind a name, and is that of the revision. None: none does.
+    fn carries(&self, revision: &Revision) -> Option<bool> {
+        let entry = self.text.contains('@').then(|| Revision::parse(&self.text));
+        let entry = entry?.ok()?;
+        Some(entry.digest()? == revision.digest()?)
+    }
+
+    /// Whether the name of a revision whose name nobody knows may be one that the entry is about.
+    fn may_be_its_name(&self, revision: &Revision) -> bool {
+        match &self.rule {
+            Rule::Versions(_) | Rule::Glob | Rule::Literal(_) => self.carries(revision).is_none(),
+            // A date, or the commit that an image was built from.
+            Rule::Digest { algorithm, digits } => {
+                let is_commit = revision
+                    .digest()
+                    .is_some_and(|digest| digest.starts_with(SHA1));
+                match algorithm.as_deref() {
+                    None if digits.bytes().all(|byte| byte.is_ascii_digit()) => true,
+                    None | Some("sha1") => !is_commit && digits.len() <= COMMIT_DIGITS,
+                    Some(_) => false,
+                }
+            }
+        }
     }
 
     /// The entry, as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+}
+
+/// Whether a version is in a range, or is a prerelease of one that is.
+fn is_within(range: &VersionReq, version: &Version) -> bool {
+    match version.pre.is_empty() {
+        true => range.matches(version),
+        false => range
+            .comparators
+            .iter()
+            .all(|bound| reaches(bound, version)),
     }
 }
 
@@ -126,18 +194,6 @@ fn reaches(bound: &Comparator, version: &Version) -> bool {
     bound.matches(version) || bound.matches(&release) || is_right_before
 }
 
-/// Whether an entry matches a version, with or without a leading `v` and its build metadata: Flux adds
-/// those, and none of them makes another version.
-fn is_version(text: &Text, version: &Version) -> bool {
-    let plain = Version {
-        build: BuildMetadata::EMPTY,
-        ..version.clone()
-    };
-    [version, &plain]
-        .iter()
-        .any(|version| text.is_match(&version.to_string()) || text.is_match(&format!("v{version}")))
-}
-
 fn rule(text: &str) -> Result<Rule, String> {
     let (algorithm, digits) = match text.split_once(':') {
         Some((algorithm @ ("sha1" | "sha256" | "sha384" | "sha512"), digits)) => {
@@ -150,7 +206,7 @@ fn rule(text: &str) -> Result<Rule, String> {
         (Some(_), true) if digits.len() < FEWEST_DIGITS => Err(format!(
             "`{text}` has fewer than {FEWEST_DIGITS} digits, which another commit may begin with"
         )),
-        (None, true) if looks_like_a_commit(digits) && digits.len() < FEWEST_DIGITS => {
+        (None, true) if loose::is_commit_cut_short(digits) && digits.len() < FEWEST_DIGITS => {
             Err(format!(
                 "`{text}` looks like the beginning of a commit, but has fewer than \
                  {FEWEST_DIGITS} digits"
@@ -165,102 +221,15 @@ fn rule(text: &str) -> Result<Rule, String> {
             .map(Rule::Versions)
             .map_err(|error| format!("`{text}` is no range of versions: {error}")),
         (None, _) if !text.contains(['*', '?', '[', ']', '{', '}', '\\']) => {
-            Ok(Rule::Text(Text::Literal(text.to_owned())))
+            Ok(Rule::Literal(loose::version(text).map(Box::new)))
         }
         (None, _) => GlobBuilder::new(text)
             .backslash_escape(true)
             .build()
-            .map(|glob| Rule::Text(Text::Glob(glob.compile_matcher())))
+            .map(|_| Rule::Glob)
             .map_err(|error| format!("`{text}` is no glob: {}", error.kind())),
     }
 }
 
-/// Seven digits are what `git` shows of a commit. Digits alone may be a number somebody gave.
-fn looks_like_a_commit(digits: &str) -> bool {
-    digits.len() >= 7 && digits.bytes().any(|byte| byte.is_ascii_alphabetic())
-}
-
 #[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-
-    const COMMIT: &str = "4f2a9c1e0b7d8a6f5e4d3c2b1a09f8e7d6c5b4a3";
-
-    #[rstest]
-    #[case::in_full("4f2a9c1e0b7d8a6f5e4d3c2b1a09f8e7d6c5b4a3", "main@sha1:{commit}", true)]
-    #[case::twelve_digits("4f2a9c1e0b7d", "main@sha1:{commit}", true)]
-    #[case::with_algorithm("sha1:4F2A9C1E0B7D", "main@sha1:{commit}", true)]
-    #[case::another_algorithm("sha256:4f2a9c1e0b7d", "main@sha1:{commit}", false)]
-    #[case::another_commit("4f2a9c1e0b7e", "main@sha1:{commit}", false)]
-    #[case::digits_never_match_names("4f2a9c1e0b7d", "4f2a9c1e0b7d-branch", false)]
-    #[case::range(">=1.4.0, <2", "1.9.3", true)]
-    #[case::range_of_a_tag("^1.4", "v1.9.3@sha1:{commit}", true)]
-    #[case::outside("~1.4.2", "1.5.0", false)]
-    #[case::no_version("^1.4", "main@sha1:{commit}", false)]
-    #[case::branch("release-*", "release-2026@sha1:{commit}", true)]
-    #[case::branch_with_slash("release/*", "release/2026/11@sha1:{commit}", true)]
-    #[case::version_glob("1.4.?", "v1.4.2", true)]
-    #[case::version_without_build("6.7.1", "6.7.1+3", true)]
-    #[case::version_with_v("v1.4.3", "1.4.3", true)]
-    #[case::version_without_v("1.4.3", "v1.4.3@sha1:{commit}", true)]
-    #[case::another_version("6.7.1", "6.7.10", false)]
-    #[case::whole("main@sha1:4f2a*", "main@sha1:{commit}", true)]
-    #[case::another_branch("release-*", "main@sha1:{commit}", false)]
-    #[case::everything("*", "{commit}", true)]
-    fn matching(#[case] entry: &str, #[case] revision: &str, #[case] matches: bool) {
-        let revision = Revision::parse(&revision.replace("{commit}", COMMIT)).unwrap();
-        let pattern = Pattern::parse(entry).unwrap();
-        assert_eq!(pattern.matches(&revision), matches);
-    }
-
-    /// What may not go out may not go out as a prerelease either; what may has to name those.
-    #[rstest]
-    #[case::later(">=2.0.0", "2.1.0-rc.1", false, true)]
-    #[case::of_the_first(">=2.0.0", "2.0.0-rc.1", false, true)]
-    #[case::right_before_the_end("<2", "v2.0.0-rc.1", false, true)]
-    #[case::up_to_the_end(">1.0.0, <=2.0.0", "2.0.0-rc.1", false, true)]
-    #[case::of_that_one("=2.0.0", "2.0.0-rc.1", false, true)]
-    #[case::compatible("^1.4", "1.9.0-beta", false, true)]
-    #[case::next_major("^1.4", "2.0.0-beta", false, false)]
-    #[case::after_the_end("<2.0.0", "2.0.1-rc.1", false, false)]
-    #[case::before_the_first(">2.0.0", "2.0.0-rc.1", false, false)]
-    #[case::outside(">=3, <4", "2.1.0-rc.1", false, false)]
-    #[case::named(">=2.0.0-rc.2", "2.0.0-rc.3", true, true)]
-    #[case::before_the_named(">=2.0.0-rc.2", "2.0.0-rc.1", false, true)]
-    #[case::no_prerelease(">=2.0.0", "2.1.0", true, true)]
-    #[case::no_version(">=2.0.0", "main", false, false)]
-    fn prereleases(
-        #[case] entry: &str,
-        #[case] revision: &str,
-        #[case] matches: bool,
-        #[case] covers: bool,
-    ) {
-        let (entry, revision) = (Pattern::parse(entry), Revision::parse(revision));
-        let (entry, revision) = (entry.unwrap(), revision.unwrap());
-        assert_eq!(
-            (entry.matches(&revision), entry.covers(&revision)),
-            (matches, covers)
-        );
-    }
-
-    #[rstest]
-    #[case::empty("  ", "is empty")]
-    #[case::a_short_commit("4f2a9c1", "fewer than 12 digits")]
-    #[case::a_short_digest("sha1:4f2a", "fewer than 12 digits")]
-    #[case::no_digest("sha1:main", "is no digest")]
-    #[case::no_range(">=one", "no range of versions")]
-    #[case::no_glob("release-[", "no glob")]
-    fn what_is_none_is_refused(#[case] entry: &str, #[case] problem: &str) {
-        let refusal = Pattern::parse(entry).unwrap_err();
-        assert!(refusal.contains(problem), "{refusal}");
-        assert!(Pattern::parse(&"x".repeat(257)).is_err());
-    }
-
-    #[test]
-    fn a_number_is_a_name() {
-        let build = Revision::parse("1234567").unwrap();
-        assert!(Pattern::parse("1234567").unwrap().matches(&build));
-    }
-}
+mod tests;

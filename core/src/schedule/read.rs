@@ -2,13 +2,13 @@
 //! or not admission would have refused it.
 
 use jiff::SignedDuration;
-use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use sluice_crds::gatekeeper as api;
 use sluice_crds::{Duration, State};
 
+use super::times::{self, Mistake};
 use super::{Entry, Schedule, When};
-use crate::cron::{self, Cron};
+use crate::cron::Cron;
 use crate::refusal::{Refusal, Refusals};
 use crate::span::Span;
 use crate::window::Window;
@@ -108,7 +108,8 @@ impl Reader {
     }
 
     fn when(&mut self, window: &api::Window, path: &str, zone: &TimeZone) -> Option<When> {
-        let dated = window.from.is_some() || window.until.is_some();
+        // Beside cron, `until` is a time of day.
+        let dated = window.from.is_some() || (window.until.is_some() && window.cron.is_none());
         if window.duration.is_some() && window.cron.is_none() {
             self.refuse(
                 format!("{path}.duration"),
@@ -117,9 +118,7 @@ impl Reader {
             );
         }
         match (&window.cron, dated, &window.calendar) {
-            (Some(cron), false, None) => self
-                .cron(cron, window.duration.as_ref(), path)
-                .map(When::Window),
+            (Some(cron), false, None) => self.cron(cron, window, path).map(When::Window),
             (None, true, None) => self.dated(window, path, zone).map(When::Window),
             (None, false, Some(calendar)) => self.calendar(calendar, path),
             _ => {
@@ -133,15 +132,36 @@ impl Reader {
         }
     }
 
-    fn cron(&mut self, text: &str, duration: Option<&Duration>, path: &str) -> Option<Window> {
+    fn cron(&mut self, text: &str, window: &api::Window, path: &str) -> Option<Window> {
         let cron = Cron::parse(text)
-            .map_err(|problem| self.refuse(format!("{path}.cron"), problem, cron::REMEDY))
+            .map_err(|mistake| {
+                self.refuse(format!("{path}.cron"), mistake.problem, &mistake.remedy);
+            })
             .ok();
-        let Some(duration) = duration else {
-            return cron.map(|cron| Window::Matching { cron });
-        };
-        let duration = self.length(duration, format!("{path}.duration"))?;
-        cron.map(|cron| Window::Recurring { cron, duration })
+        match (&window.duration, &window.until) {
+            (None, None) => cron.map(|cron| Window::Matching { cron }),
+            (Some(duration), None) => {
+                let duration = self.length(duration, format!("{path}.duration"))?;
+                cron.map(|cron| Window::Recurring { cron, duration })
+            }
+            (None, Some(until)) => {
+                let minute = self.time(times::minute_of_day(until), format!("{path}.until"))?;
+                cron.map(|cron| Window::Until { cron, minute })
+            }
+            (Some(_), Some(_)) => {
+                self.refuse(
+                    format!("{path}.until"),
+                    "a window has one end, and this one has two",
+                    "give either duration or until",
+                );
+                None
+            }
+        }
+    }
+
+    fn time<T>(&mut self, read: Result<T, Mistake>, field: String) -> Option<T> {
+        let refuse = |Mistake { problem, remedy }| self.refuse(field, problem, &remedy);
+        read.map_err(refuse).ok()
     }
 
     /// A duration of a window: more than nothing, at most [`LONGEST`].
@@ -177,12 +197,12 @@ impl Reader {
             self.refuse(
                 path.to_owned(),
                 "from and until belong together",
-                "write both",
+                "write both, or cron with until as a time of day",
             );
             return None;
         };
-        let start = self.wall_clock(from, format!("{path}.from"), zone);
-        let end = self.wall_clock(until, format!("{path}.until"), zone);
+        let start = self.time(times::instant(from, zone), format!("{path}.from"));
+        let end = self.time(times::instant(until, zone), format!("{path}.until"));
         let span = Span {
             start: start?,
             end: end?,
@@ -193,37 +213,6 @@ impl Reader {
             return None;
         }
         Some(Window::Dated(span))
-    }
-
-    fn wall_clock(
-        &mut self,
-        text: &str,
-        field: String,
-        zone: &TimeZone,
-    ) -> Option<jiff::Timestamp> {
-        // The one form that sorts as it reads; jiff would take dates, fractions and more.
-        let read = (text.len() == "2026-12-19T00:00:00".len())
-            .then(|| DateTime::strptime("%Y-%m-%dT%H:%M:%S", text).ok())
-            .flatten()
-            .and_then(|wall| zone::resolve(zone, wall));
-        if read.is_none() {
-            let is_date = text
-                .parse::<Date>()
-                .is_ok_and(|day| day.to_string() == text);
-            let remedy = match is_date {
-                true => format!("write it with a time: {text}T00:00:00"),
-                false => {
-                    "write one such as 2026-12-19T00:00:00, without an offset: timeZone applies"
-                        .to_owned()
-                }
-            };
-            self.refuse(
-                field,
-                format!("`{text}` is not a local date and time"),
-                &remedy,
-            );
-        }
-        read
     }
 
     fn calendar(&mut self, calendar: &api::Calendar, path: &str) -> Option<When> {
@@ -274,23 +263,22 @@ impl Reader {
         };
         let field = format!("{path}.lastStart");
         let whole = match when {
-            When::Window(Window::Recurring { duration, .. }) => *duration,
-            When::Window(Window::Dated(span)) => span.end.duration_since(span.start),
-            When::Calendar(..) => LONGEST,
-            When::Window(Window::Matching { .. }) => {
-                self.refuse(
-                    field,
-                    "a cron without a duration has no end to count from",
-                    "write duration too",
-                );
-                return SignedDuration::ZERO;
-            }
+            When::Window(window) => window.longest(),
+            When::Calendar(..) => Some(LONGEST),
+        };
+        let Some(whole) = whole else {
+            self.refuse(
+                field,
+                "a cron without an end has nothing to count from",
+                "write duration or until too",
+            );
+            return SignedDuration::ZERO;
         };
         match self.length(text, field.clone()) {
             Some(length) if length < whole => length,
             Some(_) => {
                 let problem = format!("`{text}` leaves nothing of the window");
-                self.refuse(field, problem, "write less than the window's duration");
+                self.refuse(field, problem, "write less than the window lasts");
                 SignedDuration::ZERO
             }
             None => SignedDuration::ZERO,

@@ -6,6 +6,7 @@ use sluice_crds::gatekeeper::{self as api, Window};
 use super::*;
 
 mod calendars;
+mod until;
 
 fn cron(cron: &str, duration: Option<&str>) -> Window {
     Window {

@@ -99,6 +99,8 @@ impl Given {
                 let before = metric::Observed::next(None, self.metric()?, &rule, since);
                 Ok(Evidence::Metric(metric::Observed {
                     polled: lasting(before.polled, start),
+                    // It is answered all the time.
+                    within_until: before.within_until.map(|_| Timestamp::MAX),
                     ..before
                 }))
             }

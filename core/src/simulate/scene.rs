@@ -1,13 +1,14 @@
 //! One gate with everything that it names, ready to be asked about one instant after another.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use sluice_crds::gate::{GatekeeperVerdict, Override};
 use sluice_crds::{Gate, State, Transition};
 
 use super::sources::Seen;
 use super::{Key, World};
-use crate::clock::Now;
-use crate::gate::nested::{self, Gathered, Inside, Named};
+use crate::gate::nested::{self, Gathered, Named, Said};
 use crate::gate::{self, Answer, Identity, View, force};
 use crate::gatekeeper::Keeper;
 use crate::question::Question;
@@ -38,8 +39,8 @@ pub struct Decision {
     pub decided_by: Option<String>,
     /// What each gatekeeper says, in the order of the spec.
     pub verdicts: Vec<GatekeeperVerdict>,
-    /// The gates behind each of those that nest any.
-    pub inside: Vec<Vec<Inside>>,
+    /// The same with when that changes, and the gates behind each.
+    pub said: Vec<Said>,
     /// The force in effect, if any.
     pub r#override: Option<Override>,
     /// What is wrong with the annotations that force the gate.
@@ -100,24 +101,37 @@ impl Scene {
             reason: told.answer.reason.as_str().to_owned(),
             decided_by: told.answer.decided_by.and_then(name),
             message: told.message,
+            said: self.gathered.said(&told.verdicts, question),
             verdicts: told.verdicts,
-            inside: self.gathered.inside(question),
             r#override: told.r#override,
-            complaints: force::read(&self.gate, self.identity, now.at).complaints,
+            complaints: self.complaints(now.at),
             upcoming: told.upcoming,
             wake: told.wake,
         }
     }
 
-    /// Whether the gate is open at `now`.
-    pub(super) fn answer(&self, now: Now) -> Answer {
-        gate::answer(&self.view(), now)
+    /// Whether the gate is open.
+    pub(super) fn answer(&self, question: Question<'_>) -> Answer {
+        gate::answer(&self.view(), question)
     }
 
-    /// The earliest instant after `now` at which the answer, or the cause of it, may change.
-    pub(super) fn boundary(&self, now: Now) -> Option<Timestamp> {
-        let forces = force::read(&self.gate, self.identity, now.at);
-        gate::until(&self.view(), &forces, now.into())
+    /// The earliest instant after the question's at which the answer, or the cause of it, may
+    /// change.
+    pub(super) fn boundary(&self, question: Question<'_>) -> Option<Timestamp> {
+        let forces = force::read(&self.gate, self.identity, question.now.at);
+        gate::until(&self.view(), &forces, question)
+    }
+
+    /// What is wrong with the annotations that force the gate, at an instant.
+    pub fn complaints(&self, at: Timestamp) -> Vec<crate::Refusal> {
+        force::read(&self.gate, self.identity, at).complaints
+    }
+
+    /// The time zones in which the windows of the gate, and of every gate behind it, are written.
+    pub fn time_zones(&self) -> BTreeSet<&str> {
+        let schedules = self.gathered.specs();
+        let schedules = schedules.into_iter().filter_map(|it| it.schedule.as_ref());
+        schedules.map(|it| it.time_zone.as_str()).collect()
     }
 
     pub(super) fn forced(&self, at: Timestamp) -> Option<force::Force> {

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use sluice_crds::gate::GatekeeperReference;
-use sluice_crds::{Gate, GateReference};
+use sluice_crds::{Approval, Gate, GateReference, Gatekeeper};
 
-use super::{Key, World};
+use super::{Key, Origin, World};
 use crate::gate::nested::{Named, Sources};
 use crate::gate::{Identity, force};
 use crate::gate_policy::{Labels, Readable};
 use crate::gate_set;
-use crate::gatekeeper::Keeper;
+use crate::gatekeeper::{Evidence, Keeper, Votes};
 
 /// A world, seen from an instant on.
 pub(crate) struct Seen<'a> {
@@ -24,6 +25,31 @@ impl Seen<'_> {
     fn is_forbidden(&self, from: &str, key: &Key) -> bool {
         let World { forbidden, .. } = self.world;
         !forbidden.is_empty() && forbidden.contains(&(from.to_owned(), key.clone()))
+    }
+
+    /// What is known of what `gatekeeper` is judged from. An approval in files, which no API server
+    /// has taken yet, counts as if it were taken now: so it runs out as any other does.
+    fn evidence(&self, gatekeeper: &Gatekeeper) -> Evidence {
+        match self.world.evidence(gatekeeper, self.identity) {
+            Evidence::Votes(votes) if self.world.origin == Origin::Files => {
+                let key = Key::of(&gatekeeper.metadata);
+                let own = self.world.approvals_of(&key);
+                let taken = own.map(|approval| self.taken(approval));
+                Evidence::Votes(Votes {
+                    ballot: Arc::new(taken.collect()),
+                    ..votes
+                })
+            }
+            evidence => evidence,
+        }
+    }
+
+    fn taken(&self, mut approval: Arc<Approval>) -> Arc<Approval> {
+        if approval.metadata.creation_timestamp.is_none() {
+            let now = Some(Time(self.from));
+            Arc::make_mut(&mut approval).metadata.creation_timestamp = now;
+        }
+        approval
     }
 
     /// Writes into the annotations what the controller would write on seeing them.
@@ -62,7 +88,7 @@ impl Sources for Seen<'_> {
         }
         match self.world.gatekeepers.get(&key) {
             Some(object) => {
-                let evidence = self.world.evidence(object, self.identity);
+                let evidence = self.evidence(object);
                 Named::Here(Arc::new(Keeper::new(Arc::clone(object), evidence, at)))
             }
             None => Named::Missing,

@@ -7,6 +7,8 @@ use super::Scene;
 use crate::clock::Now;
 use crate::gate::Answer;
 use crate::gatekeeper::Keeper;
+use crate::question::Question;
+use crate::revision::Revision;
 use crate::span::Span;
 use crate::verdict::Reason;
 
@@ -58,13 +60,23 @@ impl Stretches {
 }
 
 impl Scene {
-    /// How the gate stands from `span.start` until `span.end`.
+    /// How the gate stands from `span.start` until `span.end`, whatever the revision.
     pub fn stretches(&mut self, span: Span) -> Stretches {
-        self.stretches_in(span, MOST_LOOKS)
+        self.stretches_about(span, None)
+    }
+
+    /// The same for a revision. None: what depends on it is conditional.
+    pub fn stretches_about(&mut self, span: Span, revision: Option<&Revision>) -> Stretches {
+        self.stretches_in(span, revision, MOST_LOOKS)
     }
 
     /// The same, examining at most so many instants.
-    pub(super) fn stretches_in(&mut self, span: Span, mut looks: usize) -> Stretches {
+    pub(super) fn stretches_in(
+        &mut self,
+        span: Span,
+        revision: Option<&Revision>,
+        mut looks: usize,
+    ) -> Stretches {
         let mut list = Vec::new();
         let mut at = span.start;
         while at < span.end {
@@ -73,7 +85,7 @@ impl Scene {
                 .unwrap_or(Timestamp::MAX)
                 .min(span.end);
             let step = Span { start: at, end };
-            at = self.walk(step, &mut looks, &mut list);
+            at = self.walk(step, revision, &mut looks, &mut list);
             if at < end {
                 return Stretches {
                     list,
@@ -88,15 +100,23 @@ impl Scene {
     }
 
     /// Adds the stretches of `step`, and returns how far it came.
-    fn walk(&mut self, step: Span, looks: &mut usize, list: &mut Vec<Stretch>) -> Timestamp {
+    fn walk(
+        &mut self,
+        step: Span,
+        revision: Option<&Revision>,
+        looks: &mut usize,
+        list: &mut Vec<Stretch>,
+    ) -> Timestamp {
         self.make_ready_for(step);
         let mut at = step.start;
         while at < step.end && *looks > 0 {
             *looks -= 1;
-            let now = Now::given(at);
-            let answer = self.answer(now);
-            let (causes, unknown) = self.causes(answer, now);
-            let end = self.boundary(now).map_or(step.end, |end| end.min(step.end));
+            let question = Question::new(Now::given(at), revision);
+            let answer = self.answer(question);
+            let (causes, unknown) = self.causes(answer, question);
+            let end = self
+                .boundary(question)
+                .map_or(step.end, |end| end.min(step.end));
             match list.last_mut() {
                 Some(last) if (last.answer, &last.causes) == (answer, &causes) => {
                     last.span.end = end;
@@ -117,8 +137,8 @@ impl Scene {
     }
 
     /// What makes the gate what it is, and whether that is only a want of knowledge.
-    fn causes(&self, answer: Answer, now: Now) -> (Vec<String>, bool) {
-        if let Some(force) = self.forced(now.at) {
+    fn causes(&self, answer: Answer, question: Question<'_>) -> (Vec<String>, bool) {
+        if let Some(force) = self.forced(question.now.at) {
             let cause = format!("forced {} by {}: {}", force.state, force.by, force.reason);
             return (vec![cause], false);
         }
@@ -135,7 +155,7 @@ impl Scene {
         let said: Vec<(String, Said)> = (spec.gatekeepers.iter())
             .zip(self.keepers())
             .map(|(reference, keeper)| {
-                let said = |keeper| Said::by(keeper, spec.require, now);
+                let said = |keeper| Said::by(keeper, spec.require, question);
                 let said = keeper.map_or_else(Said::missing, said);
                 (reference.name.clone(), said)
             })
@@ -163,11 +183,11 @@ struct Said {
 }
 
 impl Said {
-    fn by(keeper: &Keeper, require: Require, now: Now) -> Self {
-        let opinion = keeper.opinion(now);
+    fn by(keeper: &Keeper, require: Require, question: Question<'_>) -> Self {
+        let opinion = keeper.opinion(question);
         Self {
             state: opinion.counts_as(require),
-            what: keeper.cause(now),
+            what: keeper.cause(question),
             unknown: matches!(opinion.reason, Reason::NotObserved | Reason::Expired),
         }
     }

@@ -1,11 +1,13 @@
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use rstest::rstest;
 use sluice_crds::{Setting, State};
 
 use super::*;
 use crate::clock::Now;
 use crate::gate::Identity;
+use crate::revision::Revision;
 use crate::span::Span;
 
 fn at(text: &str) -> Timestamp {
@@ -277,7 +279,89 @@ fn what_flips_for_ever_is_cut_off() {
         start: at("2026-01-01T00:00:00Z"),
         end: at("2027-01-01T00:00:00Z"),
     };
-    let stretches = scene(&world, "2026-01-01T00:00:00Z").stretches_in(span, 100);
+    let stretches = scene(&world, "2026-01-01T00:00:00Z").stretches_in(span, None, 100);
     assert_eq!(stretches.list.len(), 100);
     assert_eq!(stretches.cut_off, Some(at("2026-01-01T01:40:00Z")));
+}
+
+const TWO_EYES: &str = "{approval: {required: 1, validFor: 2h}}";
+const COMMIT: &str = "main@sha1:4f2a9c1e0b7d8a6f5e4d3c2b1a09f8e7d6c5b4a3";
+
+fn approved(created: Option<&str>) -> World {
+    let spec = format!(
+        "{{gatekeeperRef: {{name: eyes}}, revision: '{COMMIT}', decision: approve, by: alice, reason: tested}}"
+    );
+    let mut approval = Approval::new("one", serde_saphyr::from_str(&spec).unwrap());
+    let created = created.map(|created| Time(at(created)));
+    approval.metadata.creation_timestamp = created;
+    World {
+        gates: [gate("{gatekeepers: [{name: eyes}]}", &[])].into(),
+        gatekeepers: [gatekeeper("eyes", TWO_EYES)].into(),
+        approvals: [(key("one"), Arc::new(approval))].into(),
+        ..World::default()
+    }
+}
+
+#[rstest]
+#[case::taken_before(Some("2026-11-20T09:00:00Z"), "2026-11-20T11:00:00Z")]
+#[case::taken_at_the_start(None, "2026-11-20T12:00:00Z")]
+fn approvals_run_out_in_a_simulation_too(#[case] created: Option<&str>, #[case] end: &str) {
+    let span = Span {
+        start: at("2026-11-20T10:00:00Z"),
+        end: at("2026-11-21T00:00:00Z"),
+    };
+    let world = approved(created);
+    let mut scene = scene(&world, "2026-11-20T10:00:00Z");
+    let about = |scene: &mut Scene, revision: Option<&str>| -> Vec<(Timestamp, State)> {
+        let revision = revision.map(|text| Revision::parse(text).unwrap());
+        let stretches = scene.stretches_about(span, revision.as_ref());
+        let changes = stretches.changes();
+        changes.map(|it| (it.span.start, it.answer.state)).collect()
+    };
+    assert_eq!(
+        about(&mut scene, Some(COMMIT)),
+        [(span.start, State::Open), (at(end), State::Closed)]
+    );
+    assert_eq!(about(&mut scene, None), [(span.start, State::Conditional)]);
+}
+
+#[test]
+fn the_zones_of_gates_behind_a_gate_are_known() {
+    let nested = |name: &str, gate: &str| {
+        gatekeeper(name, &format!("{{gates: {{refs: [{{name: {gate}}}]}}}}"))
+    };
+    let (_, inner) = gate(BOTH, &[]);
+    let world = World {
+        gates: [
+            gate("{gatekeepers: [{name: both}]}", &[]),
+            (key("inner"), inner),
+        ]
+        .into(),
+        gatekeepers: [
+            gatekeeper("office", OFFICE),
+            gatekeeper("fridays", FRIDAYS),
+            nested("both", "inner"),
+        ]
+        .into(),
+        ..World::default()
+    };
+    let mut scene = scene(&world, "2026-11-20T10:00:00Z");
+    assert_eq!(Vec::from_iter(scene.time_zones()), ["Europe/London"]);
+    // Every day has the same words for the same cause.
+    let span = Span {
+        start: at("2026-11-16T00:00:00Z"),
+        end: at("2026-11-20T00:00:00Z"),
+    };
+    let stretches = scene.stretches(span).list;
+    let mut causes: Vec<_> = stretches.iter().map(|it| it.causes.join("; ")).collect();
+    causes.sort();
+    causes.dedup();
+    let inside = "both: gate inner: office: inside window 'office-hours'; fridays: outside every closed window";
+    assert_eq!(
+        causes,
+        [
+            inside,
+            "both: gate inner: office: outside every open window"
+        ]
+    );
 }

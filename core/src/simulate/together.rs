@@ -8,8 +8,9 @@ use sluice_crds::{Require, State};
 
 use super::{Stretch, Stretches};
 use crate::gate::Answer;
+use crate::gate_set;
 use crate::span::Span;
-use crate::verdict::Reason;
+use crate::verdict::{Opinion, Reason};
 
 /// The gates of one set.
 #[derive(Clone, Debug)]
@@ -23,6 +24,7 @@ pub struct Set<'a> {
 /// How the gates of a set stand, or those of several.
 struct Standing<'a> {
     state: State,
+    reason: Reason,
     unknown: bool,
     decisive: Vec<(&'a str, &'a Stretch)>,
 }
@@ -90,6 +92,7 @@ impl<'a> Set<'a> {
             let stretch = gate.at(at)?;
             Some(Standing {
                 state: stretch.answer.state,
+                reason: stretch.answer.reason,
                 unknown: stretch.unknown,
                 decisive: vec![(*name, stretch)],
             })
@@ -98,48 +101,40 @@ impl<'a> Set<'a> {
     }
 }
 
-/// What is certain decides before what is not: a gate that is known to be closed where all have to
-/// be open, one that is known to be open where one is enough.
+/// What several come to, by the fold of [`gate_set`]. What is not known counts as closed; the whole
+/// is not known where it would be otherwise if that were open.
 fn fold(each: Vec<Standing<'_>>, require: Require) -> Standing<'_> {
-    let decides = match require {
-        Require::All => State::Closed,
-        Require::OneOf => State::Open,
-    };
-    let otherwise = match require {
-        Require::All => State::Open,
-        Require::OneOf => State::Closed,
-    };
-    let some = |wanted: &dyn Fn(&Standing<'_>) -> bool| each.iter().any(wanted);
-    let (state, unknown) = if each.is_empty() {
-        (State::Closed, false)
-    } else if some(&|it| it.state == decides && !it.unknown) {
-        (decides, false)
-    } else if some(&|it| it.unknown) {
-        (State::Closed, true)
-    } else if some(&|it| it.state == State::Conditional) {
-        (State::Conditional, false)
-    } else {
-        (otherwise, false)
-    };
-    let same = each
-        .into_iter()
-        .filter(|it| (it.state, it.unknown) == (state, unknown));
+    let state = state(&each, require, State::Closed);
+    let otherwise = || self::state(&each, require, State::Open) != state;
+    let unknown = state == State::Closed && otherwise();
+    let same = each.into_iter().filter(|it| {
+        let counts_as = it.opinion(State::Closed).counts_as(require);
+        (counts_as, it.unknown) == (state, unknown)
+    });
+    let same: Vec<_> = same.collect();
     Standing {
         state,
+        reason: same.first().map_or(Reason::GateMissing, |it| it.reason),
         unknown,
-        decisive: same.flat_map(|it| it.decisive).collect(),
+        decisive: same.into_iter().flat_map(|it| it.decisive).collect(),
     }
 }
 
+/// What they come to if what is not known is `unknown`.
+fn state(each: &[Standing<'_>], require: Require, unknown: State) -> State {
+    gate_set::fold(require, each.iter().map(|it| it.opinion(unknown)))
+}
+
 impl Standing<'_> {
+    /// What it says, where what is not known is `unknown`.
+    fn opinion(&self, unknown: State) -> Opinion {
+        let state = if self.unknown { unknown } else { self.state };
+        Opinion::of(state, self.reason)
+    }
+
     fn stretch(self, span: Span) -> Stretch {
         let forced = self.decisive.iter().any(|(_, stretch)| stretch.is_forced());
-        let first = self.decisive.first();
-        let reason = match first {
-            _ if forced => Reason::Forced,
-            Some((_, stretch)) => stretch.answer.reason,
-            None => Reason::GateMissing,
-        };
+        let reason = if forced { Reason::Forced } else { self.reason };
         let mut causes: Vec<String> = Vec::new();
         for (name, stretch) in &self.decisive {
             let said = stretch

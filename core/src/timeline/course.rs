@@ -89,7 +89,7 @@ impl<C: Covers> Course<C> {
 /// decided.
 pub(crate) struct States<C> {
     course: Course<C>,
-    /// Causes that make no difference are passed over.
+    /// Causes that make no difference are left out.
     state_only: bool,
     now: Option<Stretch>,
     /// The next one that comes to anything else.

@@ -2,15 +2,19 @@
 
 use jiff::SignedDuration;
 
+use super::lasts::Lasts;
+
 pub(super) const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 
-/// Runs of minutes whose windows of `duration` touch, as first and last minute.
-pub(super) fn blocks(minutes: &[u16], duration: SignedDuration) -> Vec<(u16, u16)> {
+/// Runs of minutes whose windows touch on a plain day, as first and last minute. Windows of which
+/// nothing is left are in none of them.
+pub(super) fn blocks(minutes: &[u16], lasts: Lasts) -> Vec<(u16, u16)> {
     let mut blocks: Vec<(u16, u16)> = Vec::new();
-    let seconds = duration.as_secs();
-    for &minute in minutes {
+    let after_midnight = |minute: u16| MINUTE * i32::from(minute);
+    let is_left = |minute: &u16| lasts.end(*minute) > after_midnight(*minute);
+    for minute in minutes.iter().copied().filter(is_left) {
         match blocks.last_mut() {
-            Some((_, last)) if i64::from(minute - *last) * 60 <= seconds => *last = minute,
+            Some((_, last)) if after_midnight(minute) <= lasts.end(*last) => *last = minute,
             _ => blocks.push((minute, minute)),
         }
     }
@@ -30,10 +34,24 @@ mod tests {
 
     #[test]
     fn windows_that_touch_are_one_block() {
-        let blocks_of = |minutes| blocks(&[0, 10, 20, 40], SignedDuration::from_mins(minutes));
+        let lasts = |minutes| Lasts::For(SignedDuration::from_mins(minutes));
+        let blocks_of = |minutes| blocks(&[0, 10, 20, 40], lasts(minutes));
         assert_eq!(blocks_of(9), [(0, 0), (10, 10), (20, 20), (40, 40)]);
         assert_eq!(blocks_of(10), [(0, 20), (40, 40)]);
         assert_eq!(blocks_of(20), [(0, 40)]);
+    }
+
+    #[test]
+    fn windows_with_one_end_are_one_block() {
+        let blocks_of = |minute, shortened| {
+            let shortened = SignedDuration::from_mins(shortened);
+            blocks(&[0, 10, 20, 40], Lasts::Until { minute, shortened })
+        };
+        assert_eq!(blocks_of(30, 0), [(0, 20), (40, 40)]);
+        assert_eq!(blocks_of(20, 0), [(0, 40)]);
+        assert_eq!(blocks_of(30, 15), [(0, 10), (40, 40)]);
+        assert_eq!(blocks_of(50, 0), [(0, 40)]);
+        assert_eq!(blocks_of(50, 10), [(0, 20)]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
+use super::lasts::Lasts;
 use super::minutes::{MINUTE, blocks};
 use super::wall::{self, DAY, WallClock, later, sooner};
 use super::{Next, Reach};
@@ -21,8 +22,7 @@ const DAYS_A_STEP: i64 = 4;
 /// The times that a cron expression covers.
 pub struct Recurrence<'a> {
     cron: &'a Cron,
-    /// How long each occurrence lasts. None: every minute that matches.
-    lasts: Option<SignedDuration>,
+    lasts: Lasts,
     /// The minutes of a matching day, as runs that touch: first and last.
     blocks: Vec<(u16, u16)>,
     /// Whether times of one day may touch those of the next.
@@ -47,15 +47,10 @@ pub struct Recurrence<'a> {
 }
 
 impl<'a> Recurrence<'a> {
-    pub(super) fn new(
-        cron: &'a Cron,
-        lasts: Option<SignedDuration>,
-        zone: &'a TimeZone,
-        reach: Reach,
-    ) -> Self {
-        let blocks = blocks(cron.minutes(), lasts.unwrap_or(MINUTE));
+    pub(super) fn new(cron: &'a Cron, lasts: Lasts, zone: &'a TimeZone, reach: Reach) -> Self {
+        let blocks = blocks(cron.minutes(), lasts);
         let wall = WallClock::new(zone, reach.from);
-        let gap = gap_at_night(&blocks, lasts.unwrap_or(MINUTE));
+        let gap = gap_at_night(&blocks, lasts);
         let mut new = Self {
             seamless: gap < CLOSE,
             endless: blocks.len() == 1 && gap <= SignedDuration::ZERO && cron.is_daily(),
@@ -78,9 +73,7 @@ impl<'a> Recurrence<'a> {
 
     /// Begins anew, early enough to find every time that ends later than `from`.
     fn start(&mut self, from: Timestamp, whole: bool) {
-        let first = self
-            .wall
-            .day(sooner(from, self.lasts.unwrap_or(SignedDuration::ZERO)));
+        let first = self.wall.day(sooner(from, self.lasts.longest()));
         // Clocks that are turned back over midnight show the day before once more.
         self.day = Some(first.yesterday().unwrap_or(first));
         self.after = if whole { Timestamp::MIN } else { from };
@@ -92,7 +85,7 @@ impl<'a> Recurrence<'a> {
     pub(super) fn skip(&mut self, to: Timestamp, whole: bool) {
         let Some(day) = self.day else { return };
         // Nearer than this it is less work to go on.
-        let near = self.lasts.unwrap_or(SignedDuration::ZERO) + DAY * 4;
+        let near = self.lasts.longest() + DAY * 4;
         if self.wall.day(sooner(to, near)) > day && !(whole && self.seamless) {
             self.start(to, whole);
         }
@@ -144,10 +137,9 @@ impl<'a> Recurrence<'a> {
     }
 
     fn span_of(&self, midnight: Timestamp, (first, last): (u16, u16)) -> Span {
-        let lasts = self.lasts.unwrap_or(MINUTE);
         Span {
             start: later(midnight, MINUTE * i32::from(first)),
-            end: later(midnight, MINUTE * i32::from(last) + lasts),
+            end: later(midnight, self.lasts.end(last)),
         }
     }
 
@@ -189,8 +181,8 @@ impl<'a> Recurrence<'a> {
         let mut spans = Vec::new();
         let next = loop {
             spans.extend(match self.lasts {
-                Some(lasts) => self.wall.starts(day, self.cron.minutes(), lasts),
-                None => self.wall.readings(day, &self.blocks),
+                Lasts::Minute => self.wall.readings(day, &self.blocks),
+                lasts => self.wall.starts(day, self.cron.minutes(), lasts),
             });
             let next = day.tomorrow().ok();
             // Two days without a match between them, and they do not mix.
@@ -212,11 +204,9 @@ fn later_day(day: Date) -> Date {
 
 /// How much time lies between the last block of one day and the first of the next; less than none
 /// if they overlap.
-fn gap_at_night(blocks: &[(u16, u16)], lasts: SignedDuration) -> SignedDuration {
+fn gap_at_night(blocks: &[(u16, u16)], lasts: Lasts) -> SignedDuration {
     match (blocks.first(), blocks.last()) {
-        (Some(&(first, _)), Some(&(_, last))) => {
-            DAY + MINUTE * i32::from(first) - (MINUTE * i32::from(last) + lasts)
-        }
+        (Some(&(first, _)), Some(&(_, last))) => DAY + MINUTE * i32::from(first) - lasts.end(last),
         _ => DAY,
     }
 }

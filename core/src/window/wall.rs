@@ -4,8 +4,9 @@ use jiff::civil::Date;
 use jiff::tz::{Offset, TimeZone};
 use jiff::{SignedDuration, Timestamp};
 
+use super::lasts::{Ends, Lasts};
 use super::minutes::{MINUTE, between, blocks};
-use crate::span::Span;
+use crate::span::{self, Span};
 
 pub(super) const DAY: SignedDuration = SignedDuration::from_hours(24);
 /// More than any zone's wall clock is ahead of, or behind, UTC.
@@ -80,13 +81,13 @@ impl<'a> WallClock<'a> {
         sooner(self.steady.span.end, DAY * 2)
     }
 
-    /// The windows of `duration` that start on `day`, on which the clocks may be changed: a
-    /// reading that is skipped counts at the first instant after the gap, one that is repeated
-    /// the first time.
-    pub fn starts(&self, day: Date, minutes: &[u16], duration: SignedDuration) -> Vec<Span> {
+    /// The windows that start on `day`, on which the clocks may be changed: a reading that is
+    /// skipped counts at the first instant after the gap, one that is repeated the first time.
+    pub fn starts(&self, day: Date, minutes: &[u16], lasts: Lasts) -> Vec<Span> {
         let Some(midnight) = as_if_in_utc(day) else {
             return Vec::new();
         };
+        let ends = lasts.on(day, self.zone);
         let mut spans = Vec::new();
         // Up to where readings have been shown, or skipped.
         let mut shown = None;
@@ -94,25 +95,29 @@ impl<'a> WallClock<'a> {
             let first = steady.reading(steady.span.start, midnight);
             let end = steady.reading(steady.span.end, midnight);
             let before = *shown.get_or_insert(first);
-            if !between(minutes, before, first).is_empty() {
-                spans.push(Span {
-                    start: steady.span.start,
-                    end: later(steady.span.start, duration),
-                });
-            }
-            let fresh = between(minutes, before.max(first), end);
             let at = |minute| later(midnight, MINUTE * i32::from(minute) - steady.ahead());
-            spans.extend(
-                blocks(fresh, duration)
-                    .into_iter()
-                    .map(|(first, last)| Span {
+            let until_end = |start, minute| Span {
+                start,
+                end: ends.after(start, minute),
+            };
+            let skipped = between(minutes, before, first);
+            spans.extend((skipped.iter()).map(|&minute| until_end(steady.span.start, minute)));
+            let fresh = between(minutes, before.max(first), end);
+            match ends {
+                Ends::For(_) => {
+                    let runs = blocks(fresh, lasts).into_iter();
+                    spans.extend(runs.map(|(first, last)| Span {
                         start: at(first),
-                        end: later(at(last), duration),
-                    }),
-            );
+                        end: ends.after(at(last), last),
+                    }));
+                }
+                Ends::Until { .. } => {
+                    spans.extend(fresh.iter().map(|&minute| until_end(at(minute), minute)));
+                }
+            }
             shown = Some(before.max(end));
         }
-        spans
+        span::union(spans)
     }
 
     /// When it reads a minute of `blocks` (first and last) on `day`, on which the clocks may be

@@ -16,6 +16,8 @@ pub const TARGET: Target = Target {
         "us",
         "ns",
         "d",
+        "7d",
+        "99999d",
         ".",
         "-",
         "+",
@@ -40,7 +42,8 @@ pub const TARGET: Target = Target {
 pub struct Nothing;
 
 /// The units, in nanoseconds.
-const UNITS: [(&str, i128); 4] = [
+const UNITS: [(&str, i128); 5] = [
+    ("d", 86_400_000_000_000),
     ("ms", 1_000_000),
     ("h", 3_600_000_000_000),
     ("m", 60_000_000_000),

@@ -19,7 +19,8 @@ pub const TARGET: Target = Target {
         "sluice.dev/force-by: dave\n",
         "sluice.dev/force-reason: because\n",
         "sluice.dev/force-until: 2026-11-20T14:00:00Z\n",
-        "sluice.dev/force-seen: 2026-11-20T11:00:00Z 5d41402abc4b\n",
+        "sluice.dev/force-seen: {\"force\":{\"at\":\"2026-11-20T11:00:00Z\",\"is\":\"5d41402abc4b\",\"with\":\"5d41402abc4b\"}}\n",
+        "{\"open\":{\"at\":\"2026-11-20T11:00:00Z\",\"window\":\"1h\"}}",
         "open.gate.fluxcd.io/requestedAt: 2026-11-20T12:00:59Z\n",
         "close.gate.fluxcd.io/requestedAt: 2026-11-20T12:00:59Z\n",
         "sluice.dev/force",
@@ -51,7 +52,7 @@ const NOON: i64 = 1_795_176_000;
 const TERMS: [(&str, &str); 6] = [
     ("1h", "24h"),
     ("24h", "24h"),
-    ("1ms", "8784h"),
+    ("1m", "8784h"),
     ("90m", "2h"),
     // Refused.
     ("2h", "1h"),

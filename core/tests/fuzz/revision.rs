@@ -54,6 +54,9 @@ const LONG: &str = "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn
                     nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn\
                     nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn";
 
+/// The most bytes of an entry.
+const LONGEST_ENTRY: usize = 256;
+
 /// Nothing else is asked for.
 #[derive(Debug, Default, TypeGenerator)]
 pub struct Nothing;
@@ -107,7 +110,12 @@ fn is_matched_by_its_own_names(revision: &Revision) {
         matches(&format!("{algorithm}:{}", digits[..20].to_uppercase()));
     }
     if let Some(version) = revision.version() {
-        matches(&format!("={version}"));
+        matches(&version.to_string());
+        // With its operator it may be too long for an entry.
+        let exact = format!("={version}");
+        if exact.len() <= LONGEST_ENTRY {
+            matches(&exact);
+        }
     }
     // Digits could be those of a commit, and an operator that of a range.
     let plain = |c: char| matches!(c, 'g'..='z' | '/' | '_');
@@ -146,7 +154,32 @@ fn matching(pattern: &Pattern, entry: &str, revisions: &[&Revision]) {
         if of_digits && matches {
             let digest = revision.digest().unwrap_or_default();
             let begins = digest.contains(&format!(":{}", digits.to_lowercase()));
-            assert!(begins, "{entry:?} matches {revision}");
+            let is_name = revision.name() == Some(entry.trim());
+            assert!(begins || is_name, "{entry:?} matches {revision}");
         }
+        assert!(
+            !matches || pattern.covers(revision),
+            "{entry:?}, {revision}"
+        );
+        says_no_more_of_an_unknown_name(pattern, revision);
     }
+}
+
+/// What nobody knows the name of is let pass by nothing that does not let its digest pass, and held back
+/// by everything that holds it back under any name.
+fn says_no_more_of_an_unknown_name(pattern: &Pattern, revision: &Revision) {
+    let unknown = (*revision).clone().of_unknown_name();
+    let entry = pattern.as_str();
+    let by_name = pattern.covers(revision) && revision.digest().is_some();
+    assert!(
+        !by_name || pattern.covers(&unknown),
+        "{entry:?}, {revision}"
+    );
+    let digest = revision.digest().map(Revision::parse);
+    let Some(Ok(digest)) = digest else { return };
+    let carries = Revision::parse(entry).is_ok_and(|entry| entry.digest() == digest.digest());
+    assert!(
+        !pattern.matches(&unknown) || pattern.matches(&digest) || carries,
+        "{entry:?}, {revision}"
+    );
 }

@@ -84,7 +84,7 @@ fn apply(text: &str, edit: &Edit, corpus: &[String], words: &[&str]) -> String {
 }
 
 /// The last place up to `most` bytes at which a text can be cut.
-pub fn char_boundary(text: &str, most: usize) -> usize {
+fn char_boundary(text: &str, most: usize) -> usize {
     let mut places = (0..=most.min(text.len())).rev();
     places
         .find(|place| text.is_char_boundary(*place))

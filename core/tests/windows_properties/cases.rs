@@ -52,6 +52,11 @@ pub enum When {
         expression: Box<Expression>,
         duration: Option<i64>,
     },
+    /// From each match on, until the clock shows that minute of the day next.
+    Until {
+        expression: Box<Expression>,
+        minute: i64,
+    },
     /// In minutes since 1970-01-01T00:00 on the wall.
     Dated { from: i64, until: i64 },
 }
@@ -82,6 +87,12 @@ impl Window {
                 last_start,
                 ..api::Window::default()
             },
+            When::Until { expression, minute } => api::Window {
+                cron: Some(expression.to_string()),
+                until: Some(format!("{:02}:{:02}", minute / 60, minute % 60)),
+                last_start,
+                ..api::Window::default()
+            },
             When::Dated { from, until } => api::Window {
                 from: Some(local(*from)),
                 until: Some(local(*until)),
@@ -91,11 +102,20 @@ impl Window {
         }
     }
 
-    /// How long it lasts after it started, if that matters.
+    /// How long it lasts after it started, if that is always the same.
     pub fn duration(&self) -> Option<i64> {
         match self.when {
             When::Cron { duration, .. } => duration,
-            When::Dated { .. } => None,
+            When::Until { .. } | When::Dated { .. } => None,
+        }
+    }
+
+    /// How many minutes it lasts at most, whatever the clocks do.
+    pub fn longest(&self) -> i64 {
+        match self.when {
+            When::Cron { duration, .. } => duration.unwrap_or(0),
+            When::Until { .. } => 2 * 1440,
+            When::Dated { .. } => 0,
         }
     }
 }
@@ -137,13 +157,17 @@ pub fn schedule(zone: &str, open: &[Window], closed: &[Window]) -> Option<Schedu
     read(&spec)
 }
 
-/// None: one of the expressions never occurs. Nothing else is refused.
+/// None: one of the expressions never occurs, or none of its windows is longer than the last start.
+/// Nothing else is refused.
 pub fn read(spec: &api::Schedule) -> Option<Schedule> {
     match Schedule::read(spec, "spec.schedule") {
         Ok(schedule) => Some(schedule),
         Err(refusals) => {
             assert!(
-                refusals.iter().all(|r| r.problem.contains("never occurs")),
+                refusals
+                    .iter()
+                    .all(|r| r.problem.contains("never occurs")
+                        || r.problem.contains("leaves nothing")),
                 "{refusals}"
             );
             None
@@ -171,10 +195,20 @@ fn window(at: Timestamp) -> impl Strategy<Value = Window> {
         from: near + away,
         until: near + away + length,
     });
-    prop_oneof![7 => by_cron, 1 => dated].prop_map(|when| Window {
+    let until = until().prop_map(|(expression, minute)| When::Until {
+        expression: Box::new(expression),
+        minute,
+    });
+    prop_oneof![7 => by_cron, 3 => until, 1 => dated].prop_map(|when| Window {
         when,
         last_start: None,
     })
+}
+
+/// Starts, and the minute of the day at which what has started ends: often in the hours in which
+/// clocks are changed.
+fn until() -> impl Strategy<Value = (Expression, i64)> {
+    (expression(), prop_oneof![0..1440i64, 0..=4 * 60i64])
 }
 
 /// A window of the list `open`: of some, the last part is too late.
@@ -184,6 +218,9 @@ fn open_window(at: Timestamp) -> impl Strategy<Value = Window> {
             && duration > 1
         {
             window.last_start = Some(1 + (duration - 2) * permille / 1000);
+        }
+        if let (When::Until { .. }, Some(permille)) = (&window.when, permille) {
+            window.last_start = Some(1 + permille);
         }
         window
     })

@@ -66,7 +66,7 @@ impl Expression {
             && self.minute.matches(of_day(minute_of_day % 60))
     }
 
-    /// Day of month and day of week are alternatives, unless one of them is `*`.
+    /// Day of month and day of week are alternatives, unless one of them is `*`, or has a `*/1`.
     pub fn matches_day(&self, day: Date) -> bool {
         let (of_month, of_week) = (self.of_month.matches(day), self.of_week.matches(day));
         self.month.matches(day.month().unsigned_abs())
@@ -79,7 +79,8 @@ impl Expression {
 
 impl Field {
     fn is_star(&self) -> bool {
-        self.parts.is_empty()
+        let is_star = |part: &Part| matches!(part, Part::Step(1));
+        self.parts.is_empty() || self.parts.iter().any(is_star)
     }
 
     fn matches(&self, number: u8) -> bool {

@@ -1,10 +1,14 @@
 //! Laws that hold whatever the windows are.
 
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 use sluice_core::span::Span;
+use sluice_crds::gatekeeper as api;
 
-use crate::cases::{Case, days_away, matching, schedule, several, with_more_closed};
+use crate::cases::{
+    self, Case, Window, days_away, matching, place, schedule, several, with_more_closed,
+};
 use crate::{ask, config, is_open, scanner};
 
 const INSTANT: SignedDuration = SignedDuration::from_nanos(1);
@@ -59,7 +63,7 @@ proptest! {
     #[test]
     fn windows_of_one_list_are_a_union_and_closed_ones_win(case in several()) {
         let schedule_of_all = read(&case)?;
-        let alone = |n: usize, list: &[crate::cases::Window], as_open: bool| {
+        let alone = |n: usize, list: &[Window], as_open: bool| {
             let one = std::slice::from_ref(&list[n]);
             let (open, closed): (&[_], &[_]) = if as_open { (one, &[]) } else { (&[], one) };
             is_open(&ask(&schedule(case.zone, open, closed).unwrap(), case.at))
@@ -117,6 +121,76 @@ proptest! {
             }
             prop_assert_eq!(changes.next(), next.map(|next| (next, moment.cause.state())));
         }
+    }
+}
+
+/// How far the clocks are turned back, or forward, within `span`, each in its sum.
+fn turned(zone: &TimeZone, span: Span) -> (SignedDuration, SignedDuration) {
+    let mut offset = zone.to_offset(span.start).seconds();
+    let (mut back, mut forward) = (0, 0);
+    let changes = zone.following(span.start).map(|change| change.timestamp());
+    for change in changes.take_while(|change| *change <= span.end) {
+        let by = zone.to_offset(change).seconds() - offset;
+        offset += by;
+        back += (-by).max(0);
+        forward += by.max(0);
+    }
+    let length = |seconds: i32| SignedDuration::from_secs(seconds.into());
+    (length(back), length(forward))
+}
+
+proptest! {
+    #![proptest_config(config(1500))]
+
+    /// Of one start and its end alone: a day on the clock is the longest, and no end is before its
+    /// start.
+    #[test]
+    fn what_lasts_until_a_time_of_day_ends_when_the_clock_shows_it(
+        (name, at) in place(),
+        start in 0..1440i64,
+        minute in prop_oneof![0..1440i64, 0..=4 * 60i64],
+    ) {
+        let zone = sluice_core::zone::find(name).unwrap();
+        let cron = format!("{} {} * * *", start % 60, start / 60);
+        let window = api::Window {
+            cron: Some(cron),
+            until: Some(format!("{:02}:{:02}", minute / 60, minute % 60)),
+            ..api::Window::default()
+        };
+        let spec = api::Schedule { time_zone: name.into(), open: vec![window], closed: Vec::new() };
+        let schedule = cases::read(&spec).unwrap();
+        let mut moment = ask(&schedule, at);
+        if is_open(&moment) {
+            // Its start is not known.
+            moment = match moment.next {
+                Some(next) => ask(&schedule, next),
+                None => return Ok(()),
+            };
+        }
+        let Some(opens) = moment.next else { return Ok(()) };
+        let Some(closes) = ask(&schedule, opens).next else {
+            prop_assert_eq!(start, minute, "it touches the next");
+            return Ok(());
+        };
+        let lasts = closes.duration_since(opens);
+        let span = Span { start: opens, end: closes };
+        let (back, forward) = turned(&zone, span);
+        prop_assert!(lasts > SignedDuration::ZERO);
+        // The next window may follow at once where the clocks skip what lies between.
+        let days = if start == minute || forward > SignedDuration::ZERO { 2 } else { 1 };
+        prop_assert!(lasts <= SignedDuration::from_hours(24 * days) + back + forward);
+        let shown = zone.to_datetime(closes).time();
+        let wanted = jiff::civil::time(
+            i8::try_from(minute / 60).unwrap(),
+            i8::try_from(minute % 60).unwrap(),
+            0,
+            0,
+        );
+        let is_skipped = zone.following(closes - INSTANT).next()
+            .is_some_and(|change| change.timestamp() == closes);
+        let before = Span { start: opens - INSTANT, end: opens };
+        let started_late = turned(&zone, before).1 > SignedDuration::ZERO;
+        prop_assert!(shown == wanted || is_skipped || started_late, "{span:?} shows {shown}");
     }
 }
 

@@ -14,24 +14,18 @@ pub const AHEAD: i64 = 3 * DAY;
 /// Whether the schedule of `case` is open in each minute from that of `case.at` on, for
 /// [`AHEAD`] minutes.
 pub fn open(case: &Case) -> Vec<bool> {
-    let longest = case
-        .open
-        .iter()
-        .chain(&case.closed)
-        .filter_map(Window::duration)
-        .max();
+    let windows = case.open.iter().chain(&case.closed);
+    let longest = windows.map(Window::longest).max().unwrap_or(0);
     let first = case.at.as_second().div_euclid(60);
-    // A day more, so that what was shown before is known where clocks are turned back.
-    let wall = Wall::new(
-        &case.zone(),
-        first - longest.unwrap_or(0) - 2 * DAY,
-        first + AHEAD,
-    );
+    // A day more, so that what was shown before is known where clocks are turned back; and as much
+    // behind as it takes to see the ends of what has started.
+    let behind = longest + 2 * DAY;
+    let wall = Wall::new(&case.zone(), first - behind, first + AHEAD + longest);
     let inside = |windows: &[Window]| {
         let mut any = vec![false; usize::try_from(AHEAD).unwrap()];
         for window in windows {
             let scanned = wall.inside(window);
-            let asked = scanned.iter().rev().take(any.len()).rev();
+            let asked = scanned.iter().skip(usize::try_from(behind).unwrap());
             any.iter_mut().zip(asked).for_each(|(any, one)| *any |= one);
         }
         any
@@ -79,6 +73,19 @@ impl Wall {
                 expression,
                 duration: Some(duration),
             } => self.started(expression, duration - window.last_start.unwrap_or(0)),
+            When::Until { expression, minute } => {
+                let late = window.last_start.unwrap_or(0);
+                let mut inside = vec![false; self.readings.len()];
+                for (start, end) in self.until(expression, *minute) {
+                    let end = end - usize::try_from(late).unwrap().min(end);
+                    inside
+                        .iter_mut()
+                        .take(end)
+                        .skip(start)
+                        .for_each(|it| *it = true);
+                }
+                inside
+            }
             When::Dated { from, until } => self
                 .shown()
                 .map(|shown| (*from..*until).contains(&shown))
@@ -111,6 +118,33 @@ impl Wall {
             left -= 1;
         }
         inside
+    }
+
+    /// The first minutes inside and outside of what starts by `expression` and ends at a minute of
+    /// the day, as numbers of minutes from the first that is scanned.
+    pub fn until(&self, expression: &Expression, minute: i64) -> Vec<(usize, usize)> {
+        let mut days = Days::new(expression);
+        let shown: Vec<i64> = self.shown().collect();
+        let mut before = self.readings[0] - 1;
+        let mut found = Vec::new();
+        for (start, &now) in shown.iter().enumerate() {
+            for reading in (before + 1..=now).filter(|reading| days.match_minute(*reading)) {
+                let same_day = reading.div_euclid(DAY) * DAY + minute;
+                let next = if same_day > reading {
+                    same_day
+                } else {
+                    same_day + DAY
+                };
+                let end = match next <= now {
+                    // Skipped together with its start.
+                    true => start + usize::try_from(next - reading).unwrap(),
+                    false => shown.partition_point(|shown| *shown < next),
+                };
+                found.push((start, end));
+            }
+            before = now;
+        }
+        found
     }
 }
 

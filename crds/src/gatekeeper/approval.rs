@@ -5,14 +5,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ConfigMapKeyReference;
-use crate::values::Duration;
+use crate::values::{Duration, with_days};
 
 /// Admits a revision once enough people have approved of it and nobody has rejected it, each by an
 /// [`Approval`](crate::Approval).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new("duration(self.validFor) > duration('0s') && duration(self.validFor) <= duration('8784h')")
+    validation = Rule::new(with_days("duration(self.validFor) > duration('0s') && duration(self.validFor) <= duration('8784h')"))
         .message("validFor: must be longer than zero and at most 8784h (366 days)")
         .field_path(".validFor")
 )]

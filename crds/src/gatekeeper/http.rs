@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{CertificateReference, SecretReference};
-use crate::values::Duration;
+use crate::values::{Duration, with_days};
 
 /// Admits while an address answers as expected.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -18,10 +18,10 @@ use crate::values::Duration;
     validation = Rule::new("!has(self.certSecretRef) || self.url.startsWith('https://')")
         .message("certSecretRef: belongs to an https address; remove it")
         .field_path(".certSecretRef"),
-    validation = Rule::new("duration(self.interval) >= duration('5s') && duration(self.interval) <= duration('24h')")
+    validation = Rule::new(with_days("duration(self.interval) >= duration('5s') && duration(self.interval) <= duration('24h')"))
         .message("interval: must be between 5s and 24h")
         .field_path(".interval"),
-    validation = Rule::new("duration(self.timeout) > duration('0s') && duration(self.timeout) <= duration('10s')")
+    validation = Rule::new(with_days("duration(self.timeout) > duration('0s') && duration(self.timeout) <= duration('10s')"))
         .message("timeout: must be longer than zero and at most 10s")
         .field_path(".timeout")
 )]

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{CertificateReference, SecretReference};
-use crate::values::{Duration, Setting};
+use crate::values::{Duration, Setting, with_days};
 
 /// Admits while the value of a query is within a range.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -18,13 +18,13 @@ use crate::values::{Duration, Setting};
     validation = Rule::new("!has(self.certSecretRef) || self.address.startsWith('https://')")
         .message("certSecretRef: belongs to an https address; remove it")
         .field_path(".certSecretRef"),
-    validation = Rule::new("duration(self.interval) >= duration('5s') && duration(self.interval) <= duration('24h')")
+    validation = Rule::new(with_days("duration(self.interval) >= duration('5s') && duration(self.interval) <= duration('24h')"))
         .message("interval: must be between 5s and 24h")
         .field_path(".interval"),
-    validation = Rule::new("duration(self.timeout) > duration('0s') && duration(self.timeout) <= duration('10s')")
+    validation = Rule::new(with_days("duration(self.timeout) > duration('0s') && duration(self.timeout) <= duration('10s')"))
         .message("timeout: must be longer than zero and at most 10s")
         .field_path(".timeout"),
-    validation = Rule::new("!has(self.__for__) || (duration(self.__for__) > duration('0s') && duration(self.__for__) <= duration('168h'))")
+    validation = Rule::new(with_days("!has(self.__for__) || (duration(self.__for__) > duration('0s') && duration(self.__for__) <= duration('168h'))"))
         .message("for: must be longer than zero and at most 168h")
         .field_path(".for")
 )]

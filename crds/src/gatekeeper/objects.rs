@@ -5,14 +5,14 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::values::Duration;
+use crate::values::{Duration, with_days};
 
 /// Admits while all the objects that are named or selected are as they should be, at their present
 /// generation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new("!has(self.soak) || (duration(self.soak) > duration('0s') && duration(self.soak) <= duration('168h'))")
+    validation = Rule::new(with_days("!has(self.soak) || (duration(self.soak) > duration('0s') && duration(self.soak) <= duration('168h'))"))
         .message("soak: must be longer than zero and at most 168h")
         .field_path(".soak")
 )]

@@ -4,6 +4,7 @@ use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{CertificateReference, ConfigMapKeyReference, Duration, default_interval};
+use crate::values::with_days;
 
 /// Windows in which changes may, or may not, go out. Closed windows beat open ones; windows of
 /// one list may overlap, their union counts.
@@ -48,28 +49,40 @@ fn default_time_zone() -> String {
     "UTC".to_owned()
 }
 
-/// A window `[start, start + duration)`, given by one of `cron`, `from` with `until`, or
+/// A window, its start inside and its end outside, given by one of `cron`, `from` with `until`, or
 /// `calendar`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new("[has(self.cron), has(self.from) || has(self.until), has(self.calendar)].filter(given, given).size() == 1")
+    validation = Rule::new("[has(self.cron), has(self.from) || has(self.until) && !has(self.cron), has(self.calendar)].filter(given, given).size() == 1")
         .message("a window is given in exactly one way; write cron, or from and until, or calendar"),
-    validation = Rule::new("has(self.from) == has(self.until)")
-        .message("from and until belong together; write both"),
-    validation = Rule::new("!has(self.from) || !has(self.until) || self.from < self.until")
+    validation = Rule::new("has(self.cron) || has(self.from) == has(self.until)")
+        .message("from and until belong together; write both, or cron with until as a time of day"),
+    validation = Rule::new("!has(self.from) || has(self.cron) || !has(self.until) || self.until.size() > 5")
+        .message("until: beside from it is a local date and time; write one such as 2026-12-19T00:00:00")
+        .field_path(".until"),
+    validation = Rule::new("!has(self.cron) || has(self.from) || !has(self.until) || self.until.size() <= 5")
+        .message("until: beside cron it is a time of day; write one such as 04:00")
+        .field_path(".until"),
+    validation = Rule::new("!has(self.until) || self.until != '24:00'")
+        .message("until: no clock shows 24:00; write 00:00")
+        .field_path(".until"),
+    validation = Rule::new("!has(self.from) || !has(self.until) || self.until.size() <= 5 || self.from < self.until")
         .message("until: must be later than from")
+        .field_path(".until"),
+    validation = Rule::new("!has(self.cron) || !has(self.duration) || !has(self.until)")
+        .message("until: a window has one end; give either duration or until")
         .field_path(".until"),
     validation = Rule::new("!has(self.duration) || has(self.cron)")
         .message("duration: belongs to cron; remove it, or write cron")
         .field_path(".duration"),
-    validation = Rule::new("!has(self.duration) || (duration(self.duration) > duration('0s') && duration(self.duration) <= duration('8784h'))")
+    validation = Rule::new(with_days("!has(self.duration) || (duration(self.duration) > duration('0s') && duration(self.duration) <= duration('8784h'))"))
         .message("duration: must be longer than zero and at most 8784h (366 days); write a duration such as 8h or 90m")
         .field_path(".duration"),
-    validation = Rule::new("!has(self.lastStart) || !has(self.cron) || has(self.duration)")
-        .message("lastStart: a cron without a duration has no end to count from; write duration too")
+    validation = Rule::new("!has(self.lastStart) || !has(self.cron) || has(self.duration) || has(self.until)")
+        .message("lastStart: a cron without an end has nothing to count from; write duration or until too")
         .field_path(".lastStart"),
-    validation = Rule::new("!has(self.lastStart) || (duration(self.lastStart) > duration('0s') && (!has(self.duration) || duration(self.lastStart) < duration(self.duration)))")
+    validation = Rule::new(with_days("!has(self.lastStart) || (duration(self.lastStart) > duration('0s') && (!has(self.duration) || duration(self.lastStart) < duration(self.duration)))"))
         .message("lastStart: must be longer than zero and shorter than duration")
         .field_path(".lastStart")
 )]
@@ -88,12 +101,12 @@ pub struct Window {
     pub reason: Option<String>,
 
     /// When the window starts: minute, hour, day of month, month, day of week, in the schedule's
-    /// time zone. Without `duration`: every minute that matches is inside.
+    /// time zone. With neither `duration` nor `until`: every minute that matches is inside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub cron: Option<String>,
 
-    /// How long the window lasts from each start, in elapsed time.
+    /// How long the window lasts from each start, in elapsed time, such as `8h`. Or write `until`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<Duration>,
 
@@ -105,12 +118,11 @@ pub struct Window {
     )]
     pub from: Option<String>,
 
-    /// The end of a dated window, itself outside: local time, without an offset.
+    /// The end of the window, itself outside, in the schedule's time zone. Beside `from`: local time,
+    /// without an offset. Beside `cron`: the hour and minute at which the clock on the wall ends it,
+    /// such as `"04:00"`; on the day of the start if that is later, else on the next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        length(max = 19),
-        regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}$")
-    )]
+    #[schemars(length(max = 19), regex(pattern = Window::UNTIL))]
     pub until: Option<String>,
 
     /// The windows are the events of an iCalendar file.
@@ -122,6 +134,12 @@ pub struct Window {
     pub last_start: Option<Duration>,
 }
 
+impl Window {
+    /// The form of `until`: a local date and time, or a time of day.
+    pub const UNTIL: &'static str =
+        r"^([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}|([01][0-9]|2[0-3]):[0-5][0-9])$";
+}
+
 /// Where an iCalendar file (RFC 5545) is read from: a ConfigMap, or an address.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
@@ -131,7 +149,7 @@ pub struct Window {
     validation = Rule::new("has(self.url) || !has(self.certSecretRef)")
         .message("certSecretRef: belongs to url; remove it")
         .field_path(".certSecretRef"),
-    validation = Rule::new("duration(self.interval) >= duration('1m') && duration(self.interval) <= duration('168h')")
+    validation = Rule::new(with_days("duration(self.interval) >= duration('1m') && duration(self.interval) <= duration('168h')"))
         .message("interval: must be between 1m and 168h")
         .field_path(".interval")
 )]

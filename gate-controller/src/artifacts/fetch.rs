@@ -20,7 +20,14 @@ use crate::key::ObjectKey;
 use crate::metrics::ArtifactLabels;
 
 /// What fetches come to, as metrics have it.
-pub(crate) const OUTCOMES: [&str; 5] = ["stored", "unavailable", "mismatch", "disk", "defect"];
+pub(crate) const OUTCOMES: [&str; 6] = [
+    "stored",
+    "unavailable",
+    "mismatch",
+    "quota",
+    "disk",
+    "defect",
+];
 
 /// What is wanted.
 pub(super) struct Wanted {
@@ -47,6 +54,17 @@ enum FetchError {
         wanted: Digest,
         found: Digest,
     },
+    #[error(
+        "the artifact would be more than namespace {namespace} may have: {used} of {quota} bytes are in use{}; use fewer artifacts there, or raise --storage-namespace-quota",
+        and(.size)
+    )]
+    Quota {
+        namespace: Arc<str>,
+        used: u64,
+        quota: u64,
+        /// None: there is no room for any.
+        size: Option<u64>,
+    },
     #[error("the artifact cannot be stored: {}: {error}{}", .path.display(), remedy(.error))]
     Disk { path: PathBuf, error: io::Error },
     #[error("the artifact cannot be fetched by a defect of the controller; please report it")]
@@ -59,10 +77,15 @@ impl FetchError {
         match self {
             Self::Unavailable { .. } | Self::Slow { .. } => "unavailable",
             Self::Mismatch { .. } => "mismatch",
+            Self::Quota { .. } => "quota",
             Self::Disk { .. } => "disk",
             Self::Defect => "defect",
         }
     }
+}
+
+fn and(size: &Option<u64>) -> String {
+    size.map_or_else(String::new, |size| format!(", and it has {size}"))
 }
 
 fn remedy(error: &io::Error) -> &'static str {
@@ -90,7 +113,12 @@ impl Store {
             return;
         }
         let place = self.folder.file(&wanted.key, &wanted.digest);
-        let fetched = match whole {
+        let namespace = &wanted.key.namespace;
+        let room = |whole: Whole| {
+            self.room(namespace, Some(whole.size()))?;
+            Ok(whole)
+        };
+        let fetched = match whole.and_then(room) {
             Ok(whole) => whole.install(&place).await.map_err(not_stored(&place)),
             Err(error) => Err(error),
         };
@@ -148,14 +176,35 @@ impl Store {
     }
 
     async fn download_in_turn(&self, wanted: &Wanted) -> Result<Whole, FetchError> {
-        // It is never closed.
-        let _place = self.places.acquire().await;
+        let namespace = &wanted.key.namespace;
+        let _turn = self.turns.wait(namespace).await;
+        self.room(namespace, None)?;
         let time = self.limits.time;
         let downloaded = timeout(time, self.download(wanted)).await;
         downloaded.unwrap_or_else(|_| {
             let url = wanted.url.clone();
             Err(FetchError::Slow { url, time })
         })
+    }
+
+    /// Whether a namespace may have another artifact; of this size, where that is known.
+    fn room(&self, namespace: &Arc<str>, size: Option<u64>) -> Result<(), FetchError> {
+        let (quota, used) = (self.limits.quota, self.used(namespace));
+        // An artifact has a byte at least.
+        if used.saturating_add(size.unwrap_or(1)) <= quota {
+            return Ok(());
+        }
+        Err(FetchError::Quota {
+            namespace: Arc::clone(namespace),
+            used,
+            quota,
+            size,
+        })
+    }
+
+    fn used(&self, namespace: &str) -> u64 {
+        let used = self.when_open(|open| open.index.bytes_of(namespace));
+        used.unwrap_or_default()
     }
 
     /// Has it whole on the disk, its digest verified.

@@ -66,6 +66,11 @@ impl Incoming {
 }
 
 impl Whole {
+    /// How long it is, in bytes.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
     /// Puts it into its place. Says how long it is, and when it was written.
     pub(super) async fn install(self, place: &Path) -> io::Result<(u64, Timestamp)> {
         let folders: Vec<_> = place.ancestors().skip(1).take(3).collect();

@@ -23,12 +23,38 @@ pub(super) struct Index(HashMap<ObjectKey, BTreeMap<Digest, Entry>>);
 
 #[derive(Debug)]
 enum Entry {
-    /// It lay there at the start, and has not been read yet. Since when it is not needed any more.
-    Unverified(Option<Timestamp>),
+    /// It lay there at the start, and has not been read yet.
+    Unverified(Found),
     /// Until its token is cancelled, after this failure.
     Fetching(CancellationToken, Option<Failure>),
     Failed(Failure),
     Stored(Kept),
+}
+
+impl Entry {
+    fn kept(&self) -> Option<&Kept> {
+        match self {
+            Entry::Stored(kept) => Some(kept),
+            Entry::Unverified(_) | Entry::Fetching(..) | Entry::Failed(_) => None,
+        }
+    }
+
+    /// How many bytes it takes on the disk, as far as is known.
+    fn bytes(&self) -> u64 {
+        match self {
+            Entry::Stored(kept) => kept.size,
+            Entry::Unverified(found) => found.size,
+            Entry::Fetching(..) | Entry::Failed(_) => 0,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Found {
+    /// As the disk says.
+    size: u64,
+    /// Since when it is not needed any more.
+    left: Option<Timestamp>,
 }
 
 #[derive(Debug)]
@@ -53,10 +79,10 @@ impl Kept {
 pub(super) type Fetched = Result<(u64, Timestamp), (String, Timestamp)>;
 
 impl Index {
-    /// A file that has still to be read.
-    pub(super) fn found(&mut self, key: ObjectKey, digest: Digest) {
+    /// A file of `size` bytes that has still to be read.
+    pub(super) fn found(&mut self, key: ObjectKey, digest: Digest, size: u64) {
         let entries = self.0.entry(key).or_default();
-        entries.insert(digest, Entry::Unverified(None));
+        entries.insert(digest, Entry::Unverified(Found { size, left: None }));
     }
 
     /// What such a file has turned out to be. Says whether it may go some day.
@@ -64,10 +90,10 @@ impl Index {
         let Some(entries) = self.0.get_mut(key) else {
             return false;
         };
-        let Some(Entry::Unverified(left)) = entries.get(digest) else {
+        let Some(Entry::Unverified(found)) = entries.get(digest) else {
             return false;
         };
-        let left = *left;
+        let left = found.left;
         match is {
             Verified::Whole(size, at) => {
                 let kept = Kept {
@@ -174,7 +200,7 @@ impl Index {
                 kept.left = kept.left.or(Some(now));
                 true
             }
-            (keep, Entry::Unverified(left)) => {
+            (keep, Entry::Unverified(Found { left, .. })) => {
                 *left = if keep { None } else { left.or(Some(now)) };
                 true
             }
@@ -248,12 +274,17 @@ impl Index {
         sizes.fold((0, 0), |(files, bytes), size| (files + 1, bytes + size))
     }
 
+    /// How many bytes a namespace has. What has still to be read takes room as well.
+    pub(super) fn bytes_of(&self, namespace: &str) -> u64 {
+        let own = self.0.iter();
+        let own = own.filter(|(key, _)| &*key.namespace == namespace);
+        let entries = own.flat_map(|(_, entries)| entries.values());
+        entries.map(Entry::bytes).sum()
+    }
+
     fn stored(&self) -> impl Iterator<Item = &Kept> {
         let entries = self.0.values().flat_map(BTreeMap::values);
-        entries.filter_map(|entry| match entry {
-            Entry::Stored(kept) => Some(kept),
-            Entry::Unverified(_) | Entry::Fetching(..) | Entry::Failed(_) => None,
-        })
+        entries.filter_map(Entry::kept)
     }
 
     fn tidy(&mut self, key: &ObjectKey) {
@@ -264,135 +295,4 @@ impl Index {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(second: i64) -> Timestamp {
-        Timestamp::from_second(second).unwrap()
-    }
-
-    fn digest(digit: char) -> Digest {
-        let checksum: String = std::iter::repeat_n(digit, 64).collect();
-        format!("sha256:{checksum}").parse().unwrap()
-    }
-
-    fn key() -> ObjectKey {
-        place::key("apps", "web").unwrap()
-    }
-
-    fn index(digits: &str) -> Index {
-        let mut index = Index::default();
-        for digit in digits.chars() {
-            index.found(key(), digest(digit));
-            index.verified(&key(), &digest(digit), Verified::Whole(10, at(0)));
-        }
-        index
-    }
-
-    #[test]
-    fn what_is_not_needed_goes_a_minute_later() {
-        let mut index = index("ab");
-        assert!(index.retain(&key(), &[digest('a')], at(100)));
-        // Said again, it does not count anew.
-        assert!(!index.retain(&key(), &[digest('a')], at(130)));
-        assert_eq!(index.next_due(), Some(at(160)));
-        assert_eq!(index.take_due(at(159)), []);
-        assert_eq!(index.amount(), (2, 20));
-        assert_eq!(index.take_due(at(160)), [(key(), digest('b'))]);
-        assert_eq!((index.amount(), index.next_due()), ((1, 10), None));
-        assert!(matches!(index.state(&key(), &digest('b')), State::Absent));
-    }
-
-    #[test]
-    fn what_is_not_verified_yet_is_neither_fetched_nor_served_and_may_go_after_that() {
-        let mut index = Index::default();
-        for digit in "abc".chars() {
-            index.found(key(), digest(digit));
-        }
-        assert!(matches!(
-            index.state(&key(), &digest('a')),
-            State::Verifying
-        ));
-        assert!(!index.begin(&key(), &digest('a'), CancellationToken::new()));
-        assert_eq!(index.serve(&key(), &digest('a'), at(1)), None);
-        index.retain(&key(), &[digest('a')], at(100));
-        assert_eq!((index.next_due(), index.amount()), (None, (0, 0)));
-        let whole = Verified::Whole(10, at(0));
-        assert!(!index.verified(&key(), &digest('a'), whole));
-        assert!(index.verified(&key(), &digest('b'), whole));
-        assert!(index.is_verifying(&key()));
-        index.verified(&key(), &digest('c'), Verified::Broken);
-        assert!(!index.is_verifying(&key()));
-        assert_eq!((index.next_due(), index.amount()), (Some(at(160)), (2, 20)));
-        assert!(matches!(index.state(&key(), &digest('c')), State::Absent));
-    }
-
-    #[test]
-    fn what_was_served_meanwhile_stays_a_minute_longer() {
-        let mut index = index("a");
-        index.retain(&key(), &[], at(100));
-        assert_eq!(index.serve(&key(), &digest('a'), at(150)), Some(10));
-        assert_eq!(index.next_due(), Some(at(210)));
-        assert_eq!(index.take_due(at(209)), []);
-        assert_eq!(index.take_due(at(210)).len(), 1);
-        assert!(index.keys().is_empty());
-    }
-
-    #[test]
-    fn what_was_served_before_it_left_goes_a_minute_after_that() {
-        let mut index = index("a");
-        index.serve(&key(), &digest('a'), at(50));
-        assert_eq!(index.next_due(), None);
-        index.retain(&key(), &[], at(100));
-        assert_eq!(index.next_due(), Some(at(160)));
-    }
-
-    #[test]
-    fn what_is_needed_again_stays() {
-        let mut index = index("a");
-        index.retain(&key(), &[], at(100));
-        index.retain(&key(), &[digest('a')], at(159));
-        assert_eq!((index.next_due(), index.take_due(at(1000))), (None, vec![]));
-    }
-
-    #[test]
-    fn what_is_fetched_for_nobody_is_given_up() {
-        let mut index = Index::default();
-        let token = CancellationToken::new();
-        assert!(index.begin(&key(), &digest('a'), token.clone()));
-        assert!(!index.begin(&key(), &digest('a'), CancellationToken::new()));
-        index.retain(&key(), &[digest('a')], at(1));
-        assert!(!token.is_cancelled());
-        index.retain(&key(), &[], at(2));
-        assert!(token.is_cancelled());
-        index.settle(&key(), &digest('a'), Ok((10, at(3))));
-        assert!(matches!(index.state(&key(), &digest('a')), State::Absent));
-    }
-
-    #[test]
-    fn failures_in_a_row_are_counted() {
-        let mut index = Index::default();
-        for count in 1..=3 {
-            assert!(index.begin(&key(), &digest('a'), CancellationToken::new()));
-            // What it failed by is known until it comes to something.
-            let State::Fetching(before) = index.state(&key(), &digest('a')) else {
-                panic!("it is not fetched");
-            };
-            assert_eq!(
-                before.map_or(0, |before| i64::from(before.failures)),
-                count - 1
-            );
-            let failed = Err(("status 500".to_owned(), at(count)));
-            index.settle(&key(), &digest('a'), failed);
-            let State::Failed(failure) = index.state(&key(), &digest('a')) else {
-                panic!("it failed");
-            };
-            assert_eq!(
-                (i64::from(failure.failures), failure.at),
-                (count, at(count))
-            );
-        }
-        index.retain(&key(), &[], at(9));
-        assert!(matches!(index.state(&key(), &digest('a')), State::Absent));
-    }
-}
+mod tests;

@@ -89,7 +89,7 @@ impl Store {
         let Listed { files, foreign } = listing.await.unwrap_or(Err(Unusable::GivenUp))?;
         let mut index = Index::default();
         for file in &files {
-            index.found(file.key.clone(), file.digest.clone());
+            index.found(file.key.clone(), file.digest.clone(), file.length);
         }
         tracing::info!(files = files.len(), foreign, "verifying the artifacts");
         *self.standing() = Standing::Open(Open {

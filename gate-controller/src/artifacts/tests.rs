@@ -18,7 +18,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::*;
-use crate::clock::SetClock;
+use crate::clock::{Jumps, SetClock};
+use crate::lease::Held;
 use upstream::{Reply, Upstream};
 
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -35,7 +36,7 @@ struct House {
     store: Arc<Store>,
     clock: Arc<SetClock>,
     counters: Arc<Counters>,
-    until: watch::Sender<Option<Instant>>,
+    until: watch::Sender<Option<Held>>,
     told: mpsc::UnboundedReceiver<Heard>,
     running: JoinHandle<()>,
 }
@@ -53,7 +54,7 @@ impl House {
         let counters = Arc::<Counters>::default();
         let rules = Rules {
             allow: vec!["127.0.0.0/8".parse().unwrap()],
-            api_server: Vec::new(),
+            ..Rules::default()
         };
         let store = Store::new(
             path,
@@ -72,7 +73,8 @@ impl House {
             };
             let _ = tell.send(news);
         });
-        let (until, leadership) = Leadership::new();
+        let jumps = Arc::new(Jumps::new(clock.clone()));
+        let (until, leadership) = Leadership::new(jumps);
         Self {
             running: tokio::spawn(Arc::clone(&store).run(leadership)),
             store,
@@ -101,8 +103,8 @@ impl House {
     }
 
     fn lead(&self) {
-        self.until
-            .send_replace(Some(Instant::now() + 100 * DEADLINE));
+        let later = Instant::now() + 100 * DEADLINE;
+        self.until.send_replace(Some(Held::until(later)));
     }
 
     async fn told(&mut self) -> Heard {

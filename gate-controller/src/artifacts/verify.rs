@@ -53,7 +53,8 @@ pub(super) struct Unverified {
     pub(super) key: ObjectKey,
     pub(super) digest: Digest,
     path: PathBuf,
-    length: u64,
+    /// In bytes, as the disk says.
+    pub(super) length: u64,
 }
 
 /// What a file turned out to be.

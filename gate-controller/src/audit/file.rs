@@ -4,7 +4,8 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
 
 use super::Destination;
 
@@ -42,9 +43,10 @@ impl Sink {
             // Not by way of the library's standard output: that one keeps bytes for later, and
             // takes one that is closed for one that takes everything.
             Destination::Stdout => io::stdout().as_fd().try_clone_to_owned()?.into(),
-            Destination::File(path) => OpenOptions::new().append(true).create(true).open(path)?,
+            Destination::File(path) => append_to(path)?,
         });
-        self.torn = false;
+        // Whoever wrote to it last may have been killed in the middle of a line.
+        self.torn = self.open.as_ref().is_some_and(ends_within_a_line);
         Ok(())
     }
 
@@ -70,6 +72,31 @@ impl Sink {
         }
         (whole, result)
     }
+}
+
+/// Opens a file to append to, and to read its end if that is allowed.
+fn append_to(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    // Of a pipe this process would become a reader that never reads.
+    let is_file = fs::metadata(path).map_or(true, |there| there.is_file());
+    match options.clone().read(is_file).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => options.open(path),
+        opened => opened,
+    }
+}
+
+/// Whether the last line of a file has no end. Of what cannot be read nobody knows: an empty line
+/// does less harm there than a record that is lost at the end of another.
+fn ends_within_a_line(file: &File) -> bool {
+    let Ok(metadata) = file.metadata() else {
+        return true;
+    };
+    let Some(last) = metadata.len().checked_sub(1) else {
+        return false;
+    };
+    let mut byte = [0];
+    metadata.is_file() && (file.read_exact_at(&mut byte, last).is_err() || byte != *b"\n")
 }
 
 /// Writes as much as it can, and all at once where it can.

@@ -73,6 +73,32 @@ async fn lines_are_appended_and_the_file_is_opened_again_when_it_was_moved() {
     assert_eq!((counters.audit_records.get(), audit.trouble()), (5, None));
 }
 
+/// As it is left by a controller that was killed while it wrote.
+#[tokio::test]
+async fn a_line_that_was_cut_off_before_is_ended_and_the_next_record_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.log");
+    for required in [false, true] {
+        fs::write(&path, "{\"version\":\"v1\",\"at\":\"2026").unwrap();
+        let (audit, _) = start(path.to_str().unwrap(), required);
+        audit.record(event(1)).await.unwrap();
+        audit.finish().await;
+        let text = fs::read_to_string(&path).unwrap();
+        let (torn, whole) = text.split_once('\n').unwrap();
+        assert_eq!(torn, "{\"version\":\"v1\",\"at\":\"2026");
+        let record: Record = serde_json::from_str(whole).unwrap();
+        assert_eq!(record.event, event(1));
+    }
+    // What ends as it should gets no empty line, and a file without a line none either.
+    for before in ["{}\n", ""] {
+        fs::write(&path, before).unwrap();
+        let (audit, _) = start(path.to_str().unwrap(), true);
+        audit.record(event(1)).await.unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with(&format!("{before}{{")), "{text}");
+    }
+}
+
 #[tokio::test]
 async fn what_a_full_disk_does_not_take_is_counted_and_nobody_waits() {
     let (audit, counters) = start("/dev/full", false);

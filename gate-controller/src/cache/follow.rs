@@ -3,19 +3,29 @@
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::Arc;
+use std::time::Duration;
 
-use futures::StreamExt;
 use hashbrown::HashMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::core::DeserializeGuard;
-use kube::runtime::watcher::{self, Event};
-use kube::runtime::{WatchStreamExt, watcher::Config};
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::{self, Config, DefaultBackoff, Event};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
+use sluice_core::gate::force::owner;
+use sluice_gatekeepers::watching::{LONGEST_PAUSE, Step, Watching};
+use tokio::time::Instant;
 
-use super::{Cache, Change, Objects, Progress, Seen, version, version_of};
+use super::{Cache, Change, Progress, Seen, version_of};
 use crate::definitions::managers_of_spec;
-use crate::failure;
 use crate::key::ObjectKey;
+
+#[cfg(test)]
+mod tests;
+mod trouble;
+
+pub(super) use trouble::Failed;
+use trouble::{Telling, why};
 
 /// The annotation in which `kubectl apply` keeps a copy of the whole object.
 pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -40,14 +50,15 @@ pub struct Following<K: Resource> {
 }
 
 impl<K: Resource<DynamicType = ()>> Following<K> {
-    /// One of ours, or of Kubernetes'. Of who manages fields, those are kept that manage the spec.
+    /// One of ours, or of Kubernetes'. Of who manages fields, those are kept that manage the spec,
+    /// and what the controller itself owns of the force on a gate.
     pub(super) fn required() -> Self {
         Self {
             kind: (),
             presence: Presence::Required,
             trim: |(), object| {
                 let managers = object.meta_mut().managed_fields.take();
-                object.meta_mut().managed_fields = managers.map(managers_of_spec);
+                object.meta_mut().managed_fields = Some(kept(managers.unwrap_or_default()));
                 object.annotations_mut().remove(LAST_APPLIED);
             },
         }
@@ -84,28 +95,62 @@ where
         config: Config,
         changed: impl Fn(Change<'_, K>),
     ) {
-        let kind = K::kind(&following.kind);
-        let mut events = Box::pin(watcher::watcher(api, config).default_backoff());
+        let mut watching = Watching::new(api, config);
+        let mut telling = Telling::default();
+        let mut delays = DefaultBackoff::default();
         let mut listed: Vec<(ObjectKey, Seen<K>)> = Vec::new();
-        let mut trouble = None;
-        while let Some(event) = events.next().await {
-            match event {
-                Ok(event) => {
-                    // That it begins to list says nothing yet.
-                    if !matches!(event, Event::Init) && trouble.take().is_some() {
-                        tracing::info!(%kind, "watching again");
-                    }
-                    self.take_in(event, following, &mut listed, &changed);
+        // How often the clock had jumped when the last list was begun.
+        let mut jumps = self.pulse.jumps();
+        // How many lists were begun since one was complete.
+        let mut lists: u32 = 0;
+        loop {
+            if watching.is_listed() && !self.pulse.is_alive(Instant::now()) {
+                watching.list_again();
+            }
+            let step = tokio::select! {
+                biased;
+                () = self.pulse.beyond(jumps) => {
+                    watching.list_again();
+                    jumps = self.pulse.jumps();
+                    continue;
                 }
-                // The watcher tries again by itself, with a growing delay.
+                step = watching.next() => step,
+            };
+            let step = match step {
+                Ok(step) => step,
                 Err(error) => {
                     let failed = Failed::of(&error);
-                    let is_news = trouble.replace(failed) != Some(failed);
-                    if is_news || following.presence == Presence::Required {
-                        tell(following, failed, &error);
-                    }
+                    telling.fails(following, failed, &error);
+                    self.pulse.fails(&why(following, &error));
                     self.failed(following.presence, failed, &error);
+                    pause(delays.next(), self.is_synced()).await;
+                    continue;
                 }
+            };
+            match step {
+                Step::Begun => {
+                    jumps = self.pulse.jumps();
+                    lists = lists.saturating_add(1);
+                }
+                // Those of one list alone: what never ends must not count for ever.
+                Step::Page(_) if lists == 1 => self.pulse.heard(Instant::now()),
+                Step::Alive | Step::Apply(_) | Step::Delete(_) => {
+                    delays.reset();
+                    self.pulse.heard(Instant::now());
+                }
+                Step::Page(_) | Step::Listed | Step::Opened | Step::Ended => {}
+            }
+            // That it begins, or ends to watch, says nothing yet.
+            if !matches!(step, Step::Begun | Step::Opened | Step::Ended) {
+                telling.goes_on(following);
+            }
+            let is_listed = matches!(step, Step::Listed);
+            for event in events(step) {
+                self.take_in(event, following, &mut listed, &changed);
+            }
+            if is_listed {
+                lists = 0;
+                self.pulse.listed(Instant::now(), jumps);
             }
         }
     }
@@ -138,18 +183,15 @@ where
         changed: &impl Fn(Change<'_, K>),
     ) {
         match event {
-            Event::Init => listed.clear(),
+            Event::Init => {
+                listed.clear();
+                self.begin_list();
+            }
             Event::InitApply(object) => listed.push(seen(following, object)),
             Event::InitDone => {
-                // Whatever was known before: after a restored backup versions have gone back.
                 let fresh: HashMap<_, _> = std::mem::take(listed).into_iter().collect();
-                let all: Vec<_> = fresh.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
-                let fresh = Objects {
-                    latest: fresh.values().filter_map(version).max().unwrap_or(0),
-                    by_key: fresh,
-                };
-                let mut before = std::mem::replace(&mut *self.write(), fresh).by_key;
-                for (key, now) in &all {
+                let mut before = self.listed(fresh);
+                for (key, now) in &self.all() {
                     let before = before.remove(key);
                     changed(Change {
                         key,
@@ -164,7 +206,7 @@ where
                         now: None,
                     });
                 }
-                // After whoever keeps an index has heard of everything.
+                // After those who keep an index have heard of everything.
                 self.progress.send_replace(Progress::Synced);
             }
             Event::Apply(object) => {
@@ -194,48 +236,39 @@ where
     }
 }
 
-/// How a watch has failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Failed {
-    /// There is no such kind.
-    NotInstalled,
-    /// The API server has refused it.
-    Refused,
-    /// It begins anew with a list.
-    Expired,
-    /// In any other way.
-    Otherwise,
+/// What is kept of those who manage fields.
+fn kept(entries: Vec<ManagedFieldsEntry>) -> Vec<ManagedFieldsEntry> {
+    let (own, others): (Vec<_>, Vec<_>) = entries.into_iter().partition(owner::is_own);
+    let mut kept = managers_of_spec(others);
+    kept.extend(own);
+    kept
 }
 
-impl Failed {
-    pub(super) fn of(error: &watcher::Error) -> Self {
-        if failure::is_not_installed(error) {
-            Self::NotInstalled
-        } else if failure::is_refused(error) {
-            Self::Refused
-        } else if failure::is_expired(error) {
-            Self::Expired
-        } else {
-            Self::Otherwise
-        }
+/// What of a step is about objects.
+fn events<K>(step: Step<K>) -> Vec<Event<K>> {
+    match step {
+        Step::Begun => vec![Event::Init],
+        Step::Page(objects) => objects.into_iter().map(Event::InitApply).collect(),
+        Step::Listed => vec![Event::InitDone],
+        Step::Apply(object) => vec![Event::Apply(object)],
+        Step::Delete(object) => vec![Event::Delete(object)],
+        Step::Opened | Step::Alive | Step::Ended => Vec::new(),
     }
 }
 
-/// Tells that a watch has failed.
-fn tell<K: Resource>(following: &Following<K>, failed: Failed, error: &watcher::Error) {
-    let Following { kind, presence, .. } = following;
-    let (name, plural, group) = (K::kind(kind), K::plural(kind), K::group(kind));
-    let why = failure::of_watch(error, &plural, &group);
-    match (failed, presence) {
-        (Failed::NotInstalled, Presence::Optional) => tracing::info!(
-            kind = %name,
-            "this API server has no {plural}.{group}; they are looked for again now and then"
-        ),
-        (Failed::Expired, _) => tracing::info!(kind = %name, "{why}; listing anew"),
-        (Failed::NotInstalled | Failed::Refused | Failed::Otherwise, _) => {
-            tracing::error!(kind = %name, "{why}");
-        }
-    }
+/// Waits before the next try: not long for what was listed before, so that soon after the API server
+/// is back everything is seen again, whether the watch has only to go on or everything is to be listed.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a pause between two tries, not a wait for an instant"
+)]
+async fn pause(delay: Option<Duration>, was_listed: bool) {
+    let longest = if was_listed {
+        LONGEST_PAUSE
+    } else {
+        Duration::MAX
+    };
+    tokio::time::sleep(delay.unwrap_or(LONGEST_PAUSE).min(longest)).await;
 }
 
 /// An object without what nobody here reads and much of its memory is.

@@ -102,6 +102,30 @@ fn a_list_is_believed_whatever_was_known() {
     assert_eq!(scene.list(&[]), [(Some(4), None)]);
 }
 
+/// A list takes a while, and this controller goes on writing.
+#[test]
+fn what_is_written_while_a_list_is_under_way_is_not_lost_by_it() {
+    let mut scene = Scene::default();
+    scene.list(&[3]);
+    assert!(scene.put(5));
+    scene.watch(Event::Init);
+    assert!(scene.put(7));
+    // Made between the two writes.
+    scene.watch(Event::InitApply(brought(5)));
+    assert_eq!(scene.watch(Event::InitDone), [(Some(7), Some(7))]);
+    assert_eq!(scene.holds(), Some(7));
+    // The watch goes on from there, and brings the same and what came after.
+    assert_eq!(scene.watch(Event::Apply(brought(6))), []);
+    assert_eq!(scene.watch(Event::Apply(brought(8))), [(Some(7), Some(8))]);
+    // What was written before a list began is in it, or is not so any more.
+    assert_eq!(scene.list(&[2]), [(Some(8), Some(2))]);
+    // Nobody can say whether what a list lacks came or went after it. If it came, the watch brings it.
+    scene.watch(Event::Init);
+    assert!(scene.put(9));
+    assert_eq!(scene.watch(Event::InitDone), [(Some(9), None)]);
+    assert_eq!(scene.holds(), None);
+}
+
 #[test]
 fn a_kind_that_may_be_missing_can_go_and_come_and_others_stay_as_listed() {
     let refused = |code| {
@@ -125,4 +149,35 @@ fn a_kind_that_may_be_missing_can_go_and_come_and_others_stay_as_listed() {
     assert_eq!(fail(&scene, optional, 404), Progress::NotInstalled);
     scene.list(&[]);
     assert!(scene.cache.is_synced());
+}
+
+/// Who owns the annotations of a force matters, and who manages the spec is told; nothing else of it
+/// is worth its memory.
+#[test]
+fn of_those_who_manage_fields_are_kept_who_manage_the_spec_and_ourselves() {
+    use serde_json::json;
+    use sluice_core::gate::force::owner;
+    use sluice_crds::{Gate, GateSpec};
+
+    let own = json!({"f:metadata": {"f:annotations": {"f:sluice.dev/force": {}}}});
+    let entries = json!([
+        {"manager": "flux", "operation": "Apply", "fieldsV1": {"f:spec": {"f:require": {}}}},
+        {"manager": "kubectl", "operation": "Update", "fieldsV1": own},
+        {"manager": owner::MANAGER, "operation": "Apply", "fieldsV1": own},
+        {"manager": owner::MANAGER, "operation": "Apply", "subresource": "status", "fieldsV1": own},
+    ]);
+    let mut gate = Gate::new("production", GateSpec::default());
+    gate.metadata.managed_fields = serde_json::from_value(entries).unwrap();
+    let trim = Following::<Gate>::required().trim;
+    trim(&(), &mut gate);
+    let kept = json!(gate.metadata.managed_fields);
+    let expected = json!([
+        {"manager": "flux"},
+        {"manager": owner::MANAGER, "operation": "Apply", "fieldsV1": own},
+    ]);
+    assert_eq!(kept, expected);
+    // That nobody manages anything is known, and is not the same as not knowing.
+    gate.metadata.managed_fields = None;
+    trim(&(), &mut gate);
+    assert_eq!(gate.metadata.managed_fields, Some(Vec::new()));
 }

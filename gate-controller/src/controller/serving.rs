@@ -42,6 +42,9 @@ pub(super) async fn serve(
                 if !world.is_ready() {
                     return Err("the caches have not synced yet".to_owned());
                 }
+                if let Some(why) = world.silence() {
+                    return Err(why);
+                }
                 match audit.obstacle() {
                     None => Ok(()),
                     Some(why) => Err(format!("the audit log cannot be written: {why}")),
@@ -60,14 +63,13 @@ pub(super) async fn serve(
 }
 
 fn sources(parts: &Parts) -> Sources {
-    let (queue, leadership) = (Arc::clone(&parts.queue), Arc::clone(&parts.leadership));
-    let leads = move || leadership.get().is_some_and(|leads| leads.left().is_some());
+    let (load, leading) = (parts.load(), parts.load());
     Sources {
         world: Arc::clone(&parts.world),
         decisions: Arc::clone(&parts.decisions),
         clock: Arc::clone(&parts.clock),
-        backlog: Box::new(move || queue.backlog()),
-        leads: Box::new(leads),
+        backlog: Box::new(move || load.backlog()),
+        leads: Box::new(move || leading.leads()),
     }
 }
 

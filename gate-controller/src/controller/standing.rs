@@ -1,7 +1,6 @@
 //! How far the clock and the authors of annotations can be relied on, found out in the background.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sluice_core::gate::Identity;
@@ -9,16 +8,17 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::Parts;
-use crate::identity::{self, CHILDREN, InForce};
+use crate::identity::InForce;
 use crate::skew;
 
-/// For how long decisions wait for lists in ConfigMaps: those that have not come by then count as
-/// not read, and let nothing pass.
-const FIRST_LOOKS: Duration = Duration::from_secs(10);
+/// For how long decisions wait until everything has been read and asked once: a little longer than
+/// one request may take, so that what does not answer is known not to. Of lists that have not come by
+/// then nothing passes; of the rest, what was reported before counts for as long as it is valid.
+const FIRST_LOOKS: Duration = Duration::from_secs(15);
 
 /// Finds out and goes on to. What it returns completes once decisions can be made: everything is
-/// listed, the lists of revisions and of their authors are read, the policies have been looked for,
-/// the clocks compared.
+/// listed, everything that gatekeepers are judged from has been looked at once, the policies have been
+/// looked for, the clocks compared.
 pub(super) fn follow(
     parts: &Parts,
     background: &mut JoinSet<()>,
@@ -29,12 +29,15 @@ pub(super) fn follow(
     if parts.settings.compare_clocks {
         background.spawn(compare_clocks(parts.clone(), clocks));
     }
+    background.spawn(follow_silence(parts.clone()));
     let world = Arc::clone(&parts.world);
     async move {
         world.synced().await;
         let looks = tokio::time::timeout(FIRST_LOOKS, world.evidence.first_looks());
         if looks.await.is_err() {
-            tracing::info!("some lists in ConfigMaps have not been read yet");
+            tracing::info!(
+                "some gatekeepers are judged by their status: what they look at has not answered yet"
+            );
         }
         for mut known in [policies_known, clocks_known] {
             // Where its sender is gone, it was known.
@@ -48,17 +51,23 @@ pub(super) fn follow(
 /// Watches who verifies annotations.
 async fn follow_policies(parts: Parts, known: watch::Sender<bool>) {
     let (world, waker) = (&parts.world, parts.waker());
-    let policies = identity::Policies::default();
-    let kept = AtomicBool::new(false);
-    let tell = |InForce { identity, children }| {
-        if kept.swap(children, Ordering::Relaxed) != children {
-            tell_of_children(children);
+    let policies = &world.verifiers;
+    // As it was told last. None: it is not known yet.
+    let told: Mutex<Option<InForce>> = Mutex::new(None);
+    let tell = |in_force: InForce| {
+        let identity = in_force.identity;
+        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.as_ref().is_some_and(|told| *told != in_force) {
+            tell_of_policies(told.as_ref(), &in_force);
+            *told = Some(in_force);
         }
+        drop(told);
         if world.stand(|standing| standing.identity = identity) {
             tracing::info!(?identity, "{}", in_words(identity));
             waker.everything();
         }
     };
+    let trusted = parts.settings.trust_unverified_identity;
     let first = async {
         // An API server that says nothing is waited for: a force that closes a gate must not be
         // overlooked because it was asked at a bad time.
@@ -67,13 +76,12 @@ async fn follow_policies(parts: Parts, known: watch::Sender<bool>) {
         if identity != Identity::Verified {
             tracing::info!(?identity, "{}", in_words(identity));
         }
-        if !kept.load(Ordering::Relaxed) {
-            tell_of_children(false);
-        }
+        let in_force = policies.in_force(trusted);
+        tell_of_policies(None, &in_force);
+        *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(in_force);
         known.send_replace(true);
         std::future::pending::<()>().await;
     };
-    let trusted = parts.settings.trust_unverified_identity;
     tokio::select! {
         () = policies.follow(parts.client.clone(), trusted, tell) => {}
         () = first => {}
@@ -94,36 +102,165 @@ fn in_words(identity: Identity) -> &'static str {
     }
 }
 
-/// Says whether children of GatedSources are kept from everybody else.
-fn tell_of_children(kept: bool) {
-    if kept {
-        tracing::info!(
-            "the admission policy {CHILDREN} keeps others from children of GatedSources"
+/// Says which policies check something else than they should, and whether children of GatedSources are
+/// kept from everybody else, where that is news.
+fn tell_of_policies(before: Option<&InForce>, now: &InForce) {
+    if before.map_or(&[][..], |before| &before.drifted) != now.drifted && !now.drifted.is_empty() {
+        tracing::warn!(
+            "these admission policies check something else than this version ships, and count as \
+             missing: {}; install the policies of the chart of this version",
+            now.drifted.join(", ")
         );
+    }
+    if before.is_some_and(|before| before.without == now.without) {
+        return;
+    }
+    if now.without.is_empty() {
+        tracing::info!("admission policies keep others from children of GatedSources");
     } else {
         tracing::warn!(
-            "the admission policy {CHILDREN} is not in force: whoever may update sources can move \
-             the pins of GatedSources, and what they do is undone only afterwards; install the \
-             policies of the chart"
+            "these admission policies are not in force: {}; users who may update sources or \
+             GatedSources can let go out what no gate has admitted, and that is undone only \
+             afterwards; install the policies of the chart",
+            now.without.join(", ")
         );
     }
 }
 
-/// Compares the clocks now and then.
+/// Compares the clocks now and then, and at once when ours has jumped.
 async fn compare_clocks(parts: Parts, known: watch::Sender<bool>) {
-    let (world, waker) = (&parts.world, parts.waker());
+    let (world, waker, jumps) = (&parts.world, parts.waker(), &parts.jumps);
     loop {
+        let before = jumps.count();
         let compared = skew::compare(&parts.client, parts.clock.as_ref()).await;
+        // What was measured while it jumped says nothing.
+        let compared = compared.filter(|_| jumps.count() == before);
         if let Some(trust) = compared
-            && !skew::is_as_good(world.standing().trust, trust)
+            && world.compared(trust, before)
         {
-            world.stand(|standing| standing.trust = trust);
             tracing::info!(?trust, "the clock was compared with the API server's");
             waker.everything();
         }
         // Before that nobody can say how far it is off.
         known.send_if_modified(|known| !std::mem::replace(known, *known || compared.is_some()));
-        let is_known = *known.borrow();
-        skew::pause(is_known).await;
+        let is_known = *known.borrow() && world.is_compared();
+        tokio::select! {
+            () = skew::pause(is_known) => {}
+            () = jumps.beyond(before) => {}
+        }
+    }
+}
+
+/// How often it is looked whether the watches are alive.
+const LOOK: Duration = Duration::from_secs(1);
+/// For how long this replica has to lead, and so to hear of the API server, before statuses tell that
+/// a watch is not alive. Otherwise all of them would be written twice after an outage.
+const SETTLE: u32 = 15;
+
+/// Looks whether the watches are alive, and has everything decided again when that changes.
+async fn follow_silence(parts: Parts) {
+    let (world, waker, load) = (&parts.world, parts.waker(), parts.load());
+    let mut telling = Telling::default();
+    loop {
+        let jumps = parts.jumps.count();
+        let silence = world.silence();
+        let news = telling.hear(silence.is_some(), load.leads(), jumps);
+        world.tell_silence(telling.is_told());
+        if silence.is_some() {
+            parts.clients.config_maps.away();
+        }
+        match (news, silence) {
+            (News::Silent, Some(why)) => {
+                tracing::error!("{why}; every gate is closed until everything is listed again");
+            }
+            (News::Heard, _) => tracing::info!("changes are seen again"),
+            _ => {}
+        }
+        if news != News::None {
+            waker.everything();
+        }
+        pause().await;
+    }
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a pause between two looks, not a wait for an instant"
+)]
+async fn pause() {
+    tokio::time::sleep(LOOK).await;
+}
+
+/// What is known of a silence.
+#[derive(Default)]
+struct Telling {
+    is_silent: bool,
+    /// How many looks in a row it has lasted while this replica led.
+    looks: u32,
+    /// How often the clock had jumped at the last look.
+    jumps: u64,
+}
+
+/// What a look brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum News {
+    None,
+    /// Changes are not seen any more.
+    Silent,
+    /// That has lasted, and statuses tell of it.
+    Lasting,
+    /// They are seen again.
+    Heard,
+}
+
+impl Telling {
+    fn hear(&mut self, is_silent: bool, leads: bool, jumps: u64) -> News {
+        // A jump silences everything until it is listed again, perhaps between two looks.
+        let jumped = std::mem::replace(&mut self.jumps, jumps) != jumps;
+        let was_silent = std::mem::replace(&mut self.is_silent, is_silent);
+        let before = self.is_told();
+        self.looks = match is_silent && leads {
+            true => self.looks.saturating_add(1),
+            false => 0,
+        };
+        match (was_silent, is_silent) {
+            (false, true) => News::Silent,
+            (true, false) => News::Heard,
+            (false, false) if jumped => News::Heard,
+            _ if self.is_told() && !before => News::Lasting,
+            _ => News::None,
+        }
+    }
+
+    fn is_told(&self) -> bool {
+        self.looks >= SETTLE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_tell_of_a_silence_that_lasts_while_the_api_server_answers() {
+        let mut telling = Telling::default();
+        assert_eq!(telling.hear(false, true, 0), News::None);
+        assert_eq!(telling.hear(true, true, 0), News::Silent);
+        // The API server is away, and with it the lead.
+        for _ in 0..100 {
+            assert_eq!(telling.hear(true, false, 0), News::None);
+        }
+        for _ in 1..SETTLE {
+            assert_eq!(telling.hear(true, true, 0), News::None);
+            assert!(!telling.is_told());
+        }
+        assert_eq!(telling.hear(true, true, 0), News::Lasting);
+        assert_eq!(telling.hear(true, true, 0), News::None);
+        assert!(telling.is_told());
+        assert_eq!(telling.hear(false, true, 0), News::Heard);
+        // It came and went between two looks.
+        assert_eq!(telling.hear(false, true, 1), News::Heard);
+        assert_eq!(telling.hear(false, true, 1), News::None);
+        assert!(!telling.is_told());
     }
 }

@@ -14,6 +14,7 @@ use crate::Settings;
 use crate::artifacts::{Limits, Store};
 use crate::clock::Clock;
 use crate::http;
+use crate::http::server::Bounds;
 use crate::metrics::Counters;
 
 /// The Service that the chart has for artifacts, unless the release has another name.
@@ -25,6 +26,7 @@ pub(super) struct Storage {
     listener: TcpListener,
     bound: SocketAddr,
     advertised: String,
+    limits: Limits,
 }
 
 /// Listens at the address of the settings. None: artifacts are not stored here.
@@ -54,7 +56,19 @@ pub(super) async fn listen(settings: &Settings) -> anyhow::Result<Option<Storage
         listener,
         bound,
         advertised: advertised(settings, bound),
+        limits: limits(settings),
     }))
+}
+
+/// What the settings say of the limits of the store.
+fn limits(settings: &Settings) -> Limits {
+    Limits {
+        quota: match settings.storage_namespace_quota {
+            0 => u64::MAX,
+            quota => quota,
+        },
+        ..Limits::default()
+    }
 }
 
 fn advertised(settings: &Settings, bound: SocketAddr) -> String {
@@ -83,7 +97,7 @@ impl Storage {
         Store::new(
             self.path.clone(),
             self.advertised.clone(),
-            Limits::default(),
+            self.limits,
             egress.clone(),
             Arc::clone(clock),
             Arc::clone(counters),
@@ -102,9 +116,11 @@ impl Storage {
             listener,
             bound,
             advertised,
+            limits: _,
         } = self;
         tracing::info!(address = %bound, advertised, path = %path.display(), "serving artifacts");
-        http::server::serve_at(listener, store.router(), None, tasks, shutdown.clone());
+        let bounds = Bounds::default();
+        http::server::serve_at(listener, store.router(), bounds, tasks, shutdown.clone());
     }
 }
 

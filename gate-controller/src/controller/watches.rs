@@ -1,4 +1,4 @@
-//! The watches that keep the caches up to date, and wake whoever a change concerns.
+//! The watches that keep the caches up to date, and wake those whom a change concerns.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use kube::runtime::watcher::Config;
 use kube::{Api, Resource, ResourceExt};
 use sluice_crds::flux::FluxKind;
 use sluice_crds::{Approval, Gate, GatePolicy, Gatekeeper};
-use sluice_gatekeepers::Clients;
 use tokio::task::JoinSet;
 
 use super::Parts;
@@ -28,8 +27,21 @@ pub(super) fn follow(parts: &Parts, background: &mut JoinSet<()>) {
     background.spawn(follow_namespaces(parts.clone()));
     background.spawn(follow_gatekeepers(parts.clone(), tracker(parts)));
     background.spawn(gated_sources::follow(parts.clone()));
+    if parts.settings.compare_clocks {
+        background.spawn(follow_jumps(parts.clone()));
+    }
     for kind in FluxKind::ALL {
         background.spawn(gated_sources::follow_flux(parts.clone(), kind));
+    }
+}
+
+/// Has evidence listed again after each jump of the clock, as the caches are by themselves.
+async fn follow_jumps(parts: Parts) {
+    let mut known = parts.jumps.count();
+    loop {
+        parts.jumps.beyond(known).await;
+        known = parts.jumps.count();
+        parts.clients.config_maps.list_again();
     }
 }
 
@@ -184,7 +196,7 @@ fn is_respecified(change: &Change<'_, Gatekeeper>) -> bool {
 fn tracker(parts: &Parts) -> Tracker {
     let waker = parts.waker();
     Tracker::new(
-        Clients::new(parts.client.clone(), parts.egress.clone()),
+        parts.clients.clone(),
         Arc::clone(&parts.clock),
         Arc::clone(&parts.world.evidence),
         move |key| waker.gatekeeper(key, true),
@@ -222,10 +234,9 @@ impl Parts {
     /// write it: nobody looks at it any more.
     fn define<K: Defines>(&self, work: &Work, change: &Change<'_, K>) {
         self.definitions.note(work, change);
-        let leads = || self.leadership.get().is_some_and(|it| it.left().is_some());
         if let (None, Some(before)) = (change.now, change.before.and_then(Seen::object))
             && self.shard.holds(before.labels())
-            && leads()
+            && self.load().leads()
         {
             let telling = Telling {
                 definitions: &self.definitions,
@@ -242,6 +253,7 @@ impl Parts {
         if self.queue.forget(work, self.clock.now()) {
             self.counters.reconciles.forget(work);
             self.written.forget(work);
+            self.failures.forget(work);
         }
     }
 }

@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use rstest::rstest;
 use sluice_core::clock::Trust;
 use sluice_core::gate::Identity;
 use sluice_crds::audit::Record;
@@ -9,7 +10,7 @@ use tempfile::TempDir;
 use super::known::News;
 use super::*;
 use crate::clock::SetClock;
-use crate::events::{Sending, Told};
+use crate::events::{Queued, Sending};
 use crate::world::Standing;
 
 const NOON: &str = "2026-11-20T12:00:00Z";
@@ -61,12 +62,13 @@ impl Desk {
     }
 
     async fn tell(&self, decision: Decision) -> Decision {
-        self.decisions.tell(decision, Some("alice")).await.decision
+        let alice = Asker::Caller("alice");
+        self.decisions.tell(decision, alice).await.decision
     }
 
-    fn events(&mut self) -> Vec<Told> {
+    fn events(&mut self) -> Vec<Queued> {
         let mut all = Vec::new();
-        while let Ok((_, event)) = self.sending.try_recv() {
+        while let Ok(event) = self.sending.try_recv() {
             all.push(event);
         }
         all
@@ -74,7 +76,7 @@ impl Desk {
 
     fn outcomes(&mut self) -> Vec<String> {
         let events = self.events().into_iter();
-        events.map(|event| event.reason.into_owned()).collect()
+        events.map(|event| event.told.reason.to_string()).collect()
     }
 
     /// Whether each line is a yes, and how many it stands for besides.
@@ -148,9 +150,9 @@ async fn whoever_waits_is_told_again_while_they_ask() {
         desk.pass(10);
     }
     let events = desk.events();
-    let waits = events.iter().filter(|event| event.reason == "Blocked");
-    let since = |event: &Told| {
-        let more = event.more.as_ref().unwrap();
+    let waits = (events.iter()).filter(|event| event.told.reason == "Blocked");
+    let since = |event: &Queued| {
+        let more = event.told.more.as_ref().unwrap();
         assert_eq!(more.labels["sluice.dev/decision"], "Blocked");
         assert_eq!(more.annotations["sluice.dev/subject-name"], "shop");
         assert_eq!(more.annotations["sluice.dev/decided-by"], "apps/production");
@@ -214,7 +216,7 @@ async fn a_gated_source_waits_while_something_is_pending() {
         let mut decision = decision(desk.clock.now(), false, "OutsideWindow");
         decision.subject.kind = "GatedSource".to_owned();
         decision.subject.name = Some(name.to_owned());
-        desk.decisions.tell(decision, None).await;
+        desk.decisions.tell(decision, Asker::Controller).await;
     }
     let shown = |name: &str, waits| (name.to_owned(), waits);
     assert_eq!(waiting(), [shown("app", true), shown("still", true)]);
@@ -222,17 +224,29 @@ async fn a_gated_source_waits_while_something_is_pending() {
     assert_eq!(waiting(), [shown("app", false), shown("still", true)]);
 }
 
+#[rstest]
+#[case::while_time_passes(0)]
+#[case::although_the_clock_was_set_back(-300)]
 #[tokio::test]
-async fn what_was_counted_is_told_when_nothing_comes_after_it() {
+async fn what_was_counted_is_told_when_nothing_comes_after_it(#[case] minutes: i64) {
     let desk = Arc::new(Desk::open(false));
     for _ in 0..5 {
         desk.ask(Some("shop"), false, "OutsideWindow").await;
     }
     let sweeping = Arc::clone(&desk);
     let sweeps = tokio::spawn(async move { sweeping.decisions.sweep().await });
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    desk.pass(minutes);
     let told = async {
+        // In all less than what it was set back by.
+        let mut passed = 0;
         while desk.counters.audit_records.get() < 2 {
-            desk.pass(2);
+            if passed < 200 {
+                desk.pass(2);
+                passed += 2;
+            }
             tokio::task::yield_now().await;
         }
     };
@@ -293,6 +307,28 @@ async fn what_is_done_by_an_answer_that_was_looked_at_has_a_line_of_its_own() {
     assert_eq!(desk.lines().await, [(true, 0), (true, 0)]);
 }
 
+/// Somebody goes back and forth between two revisions: each time one goes out.
+#[tokio::test]
+async fn each_act_has_a_line_however_often_the_same_was_answered() {
+    for required in [false, true] {
+        let desk = Desk::open(required);
+        let admit = |revision: &str| {
+            let mut yes = decision(desk.clock.now(), true, "InRange");
+            yes.subject.kind = "GatedSource".to_owned();
+            yes.subject.revision = Some(revision.to_owned());
+            yes
+        };
+        for revision in ["a", "b", "a", "b", "a"] {
+            desk.decisions.look(&admit(revision));
+            assert!(desk.decisions.act(admit(revision)).await.decision.allowed);
+        }
+        // What was looked at first is the news, and has a line, too.
+        assert_eq!(desk.lines().await, [(true, 0); 7], "required: {required}");
+        desk.decisions.finish().await;
+        assert_eq!(desk.lines().await.len(), 7);
+    }
+}
+
 #[tokio::test]
 async fn whoever_asks_something_new_each_time_fills_nothing() {
     let mut desk = Desk::open(false);
@@ -300,7 +336,7 @@ async fn whoever_asks_something_new_each_time_fills_nothing() {
         let name = format!("shop-{n}");
         desk.ask(Some(&name), false, "OutsideWindow").await;
     }
-    assert_eq!(desk.events().len(), 200);
+    assert_eq!(desk.events().len(), 40);
     assert!(desk.counters.events_dropped.get() >= 10_000);
     let known = desk.decisions.waiting().len();
     assert!(known <= 10_000, "{known}");
@@ -372,7 +408,7 @@ fn each_event_is_paid_for_and_what_makes_room_is_told_at_once() {
         decision.subject.name = Some(format!("shop-{n}"));
         decision.decided_by = (0..5).map(|gate| format!("apps/{gate}")).collect();
         decision.message = "w".repeat(words);
-        known.note(&decision, None, Lines::All)
+        known.note(&decision, Asker::Controller, Lines::All)
     };
     let news: Vec<News> = (0..100).map(|n| ask(n, 1)).collect();
     assert_eq!(news.iter().map(|it| it.events).sum::<usize>(), 200);
@@ -385,4 +421,57 @@ fn each_event_is_paid_for_and_what_makes_room_is_told_at_once() {
     }
     assert!((700..1_000).contains(&told), "{told}");
     assert_eq!(told + known.drain().len(), 1_000);
+}
+
+/// Whose subject it is, nobody has verified.
+#[tokio::test]
+async fn whoever_is_not_known_speaks_for_nobody() {
+    let mut desk = Desk::open(false);
+    let now = desk.clock.now();
+    let tell = async |desk: &Desk, asker: Asker<'_>, kind: &str| {
+        let mut decision = decision(now, false, "OutsideWindow");
+        decision.subject.kind = kind.to_owned();
+        desk.decisions.tell(decision, asker).await;
+    };
+    tell(&desk, Asker::Stranger, "Canary").await;
+    // A gated source asks for itself.
+    tell(&desk, Asker::Caller("alice"), "GatedSource").await;
+    assert!(desk.events().is_empty() && desk.decisions.waiting().is_empty());
+    assert_eq!(desk.lines().await.len(), 2);
+
+    tell(&desk, Asker::Caller("alice"), "Canary").await;
+    assert_eq!(desk.events().len(), 1);
+    let waiting = desk.decisions.waiting();
+    assert_eq!((waiting.len(), waiting[0].kind.as_str()), (1, "Canary"));
+}
+
+/// One who asks something new each time makes room at their own expense.
+#[tokio::test]
+async fn one_caller_takes_no_room_and_no_events_from_another() {
+    let mut desk = Desk::open(false);
+    let ask = async |desk: &Desk, asker: Asker<'_>, n: usize| {
+        let mut decision = decision(desk.clock.now(), false, "OutsideWindow");
+        decision.subject.name = Some(format!("{asker:?}-{n}"));
+        desk.decisions.tell(decision, asker).await;
+    };
+    let (noisy, quiet) = (Asker::Caller("noisy"), Asker::Caller("quiet"));
+    for n in 0..100 {
+        ask(&desk, quiet, n).await;
+        ask(&desk, Asker::Controller, n).await;
+    }
+    assert_eq!(desk.events().len(), 40 + 100);
+    for n in 0..15_000 {
+        ask(&desk, noisy, n).await;
+    }
+    assert_eq!(desk.events().len(), 40);
+    let waiting = desk.decisions.waiting();
+    let of = |name: &str| waiting.iter().filter(|it| it.name.contains(name)).count();
+    assert_eq!((of("quiet"), of("Controller")), (100, 100));
+    assert!(of("noisy") < 10_000);
+    // The same again is no news.
+    for n in 0..100 {
+        ask(&desk, quiet, n).await;
+        ask(&desk, Asker::Controller, n).await;
+    }
+    assert!(desk.events().is_empty());
 }

@@ -69,9 +69,9 @@ async fn a_change_is_told_once_with_what_was_there_before() {
         &work,
         policy(3, 3, &["audit"], "bob").object().unwrap().as_ref(),
     );
-    let (_, event) = sending.try_recv().unwrap();
+    let event = sending.try_recv().unwrap();
     assert_eq!(
-        (&*event.reason, &*event.note),
+        (&*event.told.reason, &*event.told.note),
         (
             "DefinitionChanged",
             "changed by bob: spec.gates.refs[shared/freeze]: removed; spec.gates.refs[shared/audit]: added"

@@ -1,9 +1,9 @@
 //! Events for Flux's notification-controller, which brings them to where people are: chats, mail.
 //!
-//! What comes in: each event that the API server is about to be sent, whether or not it takes it.
-//! What goes out: one POST for each, in the order in which they came, in the form that Flux's own
-//! controllers use (`event.toolkit.fluxcd.io`). Nobody waits for it: events queue up, and what is too
-//! much is dropped and counted.
+//! What comes in: each event that is told, whether or not the API server takes it. What goes out: one
+//! POST for each, in the order in which they came, in the form that Flux's own controllers use
+//! (`event.toolkit.fluxcd.io`). Nobody waits for it: events queue up, and what is too much is dropped
+//! and counted.
 //!
 //! This is no errand for the [egress](sluice_gatekeepers::egress) client. That one is for addresses
 //! that users write into objects, and has rules about where they may lead. This address is the
@@ -27,15 +27,9 @@ use serde::Serialize;
 use sluice_crds::decision::told;
 use sluice_crds::flux::FluxKind;
 use sluice_gatekeepers::egress::{self, EgressError};
-use tokio::sync::mpsc;
 
-use super::METADATA;
+use super::{METADATA, Sending};
 use crate::metrics::{Counters, NotificationLabels};
-
-/// How many may wait: about 4 MiB. Events come one after another, once the API server has answered
-/// about the one before, so that more than a few wait only while notification-controller is slow or
-/// gone.
-const WAITING: usize = 4096;
 
 /// The kinds that an Alert can name besides those that Sluice knows, each with its API (the enum of
 /// `spec.eventSources[].kind`, notification-controller 1.9).
@@ -105,47 +99,49 @@ impl Outcome {
         }
     }
 
-    fn count(self, counters: &Counters) {
+    pub(super) fn count(self, counters: &Counters) {
         let outcome = self.as_str();
         let labels = NotificationLabels { outcome };
         counters.notifications.get_or_create(&labels).inc();
     }
 }
 
-/// Where events are put for notification-controller.
+/// A notification-controller, and how it is told.
 pub struct Notifications {
-    waiting: mpsc::Sender<Vec<u8>>,
+    client: Client,
+    url: Url,
     counters: Arc<Counters>,
+    patience: Patience,
 }
 
 impl Notifications {
-    /// Those that go to `url`, and what sends them. It ends with the [`Notifications`].
+    /// The one at `url`.
     ///
     /// # Errors
     /// The TLS library refuses its own defaults.
-    pub fn new(
-        url: Url,
-        counters: Arc<Counters>,
-        patience: Patience,
-    ) -> Result<(Self, impl Future<Output = ()> + Send + 'static), EgressError> {
+    pub fn new(url: Url, counters: Arc<Counters>, patience: Patience) -> Result<Self, EgressError> {
         let client = client(patience)?;
-        let (waiting, mut bodies) = mpsc::channel::<Vec<u8>>(WAITING);
-        let counted = Arc::clone(&counters);
-        let sending = async move {
-            while let Some(body) = bodies.recv().await {
-                send(&client, &url, body, patience).await.count(&counted);
-            }
-        };
-        Ok((Self { waiting, counters }, sending))
+        Ok(Self {
+            client,
+            url,
+            counters,
+            patience,
+        })
     }
 
-    /// Have an event told, when there is time.
-    pub fn tell(&self, event: &Event) {
-        let body = serde_json::to_vec(&Notification::of(event));
-        let queued = body.is_ok_and(|body| self.waiting.try_send(body).is_ok());
-        if !queued {
-            Outcome::Dropped.count(&self.counters);
+    /// Tells what comes, one event after another.
+    pub async fn send(&self, instance: &str, mut sending: Sending) {
+        while let Some(waiting) = sending.recv().await {
+            self.tell(&waiting.event(instance)).await;
         }
+    }
+
+    async fn tell(&self, event: &Event) {
+        let outcome = match serde_json::to_vec(&Notification::of(event)) {
+            Ok(body) => send(&self.client, &self.url, body, self.patience).await,
+            Err(_) => Outcome::Dropped,
+        };
+        outcome.count(&self.counters);
     }
 }
 

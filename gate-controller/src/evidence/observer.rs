@@ -2,18 +2,15 @@
 
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use sluice_crds::Gatekeeper;
 use sluice_gatekeepers::{Observation, observe, sources};
 use tokio::sync::{Notify, watch};
 
 use super::users::User;
 use super::{Shared, requested_at};
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::key::ObjectKey;
-
-/// A clock that shows this much less than it did was set back: what was waited for may be far.
-const SET_BACK: SignedDuration = SignedDuration::from_secs(60);
 
 pub(super) struct Observer {
     shared: Arc<Shared>,
@@ -89,16 +86,8 @@ impl Observer {
 
 /// Waits until the clock shows `at`, or is set back; for ever if there is no such instant.
 async fn reach(clock: &dyn Clock, at: Option<Timestamp>) {
-    let Some(at) = at else {
-        return std::future::pending().await;
-    };
-    let mut latest = clock.now();
-    while latest < at {
-        clock.wait_until(at).await;
-        let now = clock.now();
-        if now.duration_since(latest) < -SET_BACK {
-            return;
-        }
-        latest = latest.max(now);
+    match at {
+        Some(at) => clock::reach(clock, at).await,
+        None => std::future::pending().await,
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use hashbrown::HashMap;
 use sluice_core::gatekeeper::Evidence;
 use sluice_crds::Gatekeeper;
-use sluice_gatekeepers::{Observation, decides_by_revision, needs_evidence};
+use sluice_gatekeepers::{Observation, needs_evidence};
 use tokio::sync::watch;
 
 use crate::key::{KeyRef, ObjectKey};
@@ -15,7 +15,7 @@ use crate::key::{KeyRef, ObjectKey};
 #[derive(Default)]
 pub struct EvidenceStore {
     stored: RwLock<HashMap<ObjectKey, Stored>>,
-    /// For whom the first look has not been taken yet, and no status can stand in.
+    /// For whom the first look has not been taken yet.
     awaited: watch::Sender<BTreeSet<ObjectKey>>,
 }
 
@@ -68,7 +68,7 @@ impl EvidenceStore {
             generation: object.metadata.generation,
             observation: Observation::default(),
         };
-        if before.is_none() && decides_by_revision(&object.spec) {
+        if before.is_none() {
             self.awaited
                 .send_if_modified(|awaited| awaited.insert(key.clone()));
         }
@@ -104,8 +104,8 @@ impl EvidenceStore {
         self.arrived(key);
     }
 
-    /// Waits until a first look has been taken for every gatekeeper that a status cannot stand in
-    /// for.
+    /// Waits until a first look has been taken for every gatekeeper. Before that, a status says
+    /// what was so before this controller started, and not what has changed since.
     pub async fn first_looks(&self) {
         let mut awaited = self.awaited.subscribe();
         // The sender lives as long as `self`.

@@ -134,6 +134,17 @@ fn gatekeeper(namespace: &str, name: &str, calendars: &[Value]) -> Arc<Gatekeepe
     Arc::new(serde_json::from_value(object).unwrap())
 }
 
+/// A gatekeeper with this spec.
+fn keeper(name: &str, spec: &Value) -> Arc<Gatekeeper> {
+    let object = json!({
+        "apiVersion": "sluice.dev/v1alpha1",
+        "kind": "Gatekeeper",
+        "metadata": { "namespace": "apps", "name": name, "uid": name, "generation": 1 },
+        "spec": spec,
+    });
+    Arc::new(serde_json::from_value(object).unwrap())
+}
+
 /// The same with another spec.
 fn respecified(object: &Gatekeeper, calendars: &[Value]) -> Arc<Gatekeeper> {
     let name = object.metadata.name.as_deref().unwrap();
@@ -386,33 +397,40 @@ async fn everything_ends_with_the_tracker() {
     assert_eq!(stage.lookups.load(Ordering::SeqCst), 1);
 }
 
-/// A status stands in for a calendar that has not been read yet, but for no list.
+/// What a status reports was so before this controller started: whatever can be looked at is.
 #[tokio::test]
-async fn lists_are_waited_for_and_calendars_are_not() {
+async fn every_kind_of_evidence_is_waited_for() {
     let stage = Stage::new();
     let waits = || stage.store.first_looks().now_or_never().is_none();
     let map = json!({ "configMapRef": { "name": "days", "key": "uk.ics" } });
-    stage
-        .tracker
-        .track(&gatekeeper("apps", "calendar", std::slice::from_ref(&map)));
-    assert!(!waits());
-    let listed = |name: &str| {
-        let object = json!({
-            "apiVersion": "sluice.dev/v1alpha1",
-            "kind": "Gatekeeper",
-            "metadata": { "namespace": "apps", "name": name, "uid": name, "generation": 1 },
-            "spec": { "revisions": { "allowFrom": [map.clone()] } },
-        });
-        Arc::new(serde_json::from_value(object).unwrap())
-    };
-    stage.tracker.track(&listed("gone"));
-    assert!(waits());
-    stage.tracker.forget(&ObjectKey {
+    let url = "https://prometheus.test";
+    let objects = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "uk" });
+    let looked_at = [
+        json!({ "schedule": { "closed": [{ "calendar": map }] } }),
+        json!({ "revisions": { "allowFrom": [map] } }),
+        json!({ "approval": { "required": 1, "forbidSelf": map } }),
+        json!({ "metric": { "address": url, "query": "up", "range": { "max": 1 } } }),
+        json!({ "http": { "url": url } }),
+        json!({ "objects": { "serviceAccountName": "reader", "of": [objects] } }),
+    ];
+    let key = |name: &str| ObjectKey {
         namespace: "apps".into(),
-        name: "gone".into(),
-    });
+        name: name.into(),
+    };
+    for (n, spec) in looked_at.iter().enumerate() {
+        let name = n.to_string();
+        assert!(!waits(), "{spec}");
+        stage.tracker.track(&keeper(&name, spec));
+        assert!(waits(), "{spec}");
+        stage.tracker.forget(&key(&name));
+    }
+    let manual = json!({ "manual": { "state": "open" } });
+    stage.tracker.track(&keeper("manual", &manual));
     assert!(!waits());
-    stage.tracker.track(&listed("list"));
-    assert!(waits());
-    soon(stage.store.first_looks()).await;
+    for spec in [&looked_at[0], &looked_at[1]] {
+        stage.tracker.track(&keeper("map", spec));
+        assert!(waits());
+        soon(stage.store.first_looks()).await;
+        stage.tracker.forget(&key("map"));
+    }
 }

@@ -3,6 +3,7 @@
 //! What comes in: requests over HTTP. What goes out: decisions. Nothing is decided here: that is
 //! [`Decide`]'s.
 
+use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -18,10 +19,11 @@ use axum::routing::{get, post};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::join_all;
+use sluice_core::gate_set;
 use sluice_core::revision::Revision;
 use sluice_crds::{Decision, GateSet, Subject};
 
-use crate::decisions::{Answer, Decisions};
+use crate::decisions::{Answer, Asker, Decisions};
 
 use super::auth::{Caller, RESOURCE, Reviews, Unasked, VERB};
 use super::limit::{Limiter, Rate, Who};
@@ -150,15 +152,17 @@ impl Asking {
         waiting.map_err(|after| too_many("you ask about too many gates a second", after))
     }
 
-    /// Whether somebody may check every gate that they name; where they name none, those of the
-    /// namespace that the question is about.
+    /// Whether somebody may check every gate that they name, and ask about the namespace of the
+    /// change: where they name no gate of it, they have to have the right to check all of its gates,
+    /// for the answer tells what is asked of that namespace.
     pub(super) async fn may_check(
         &self,
         caller: &Caller,
         question: &Question,
     ) -> Result<(), Refused> {
-        let namespace = (question.subject.namespace.as_str(), None, "namespace");
-        let unnamed = question.set.is_none().then_some(namespace);
+        let namespace = question.subject.namespace.as_str();
+        let names_one = question.gates().any(|(named, ..)| named == namespace);
+        let unnamed = (!names_one).then_some((namespace, None, "namespace"));
         let named = question
             .gates()
             .map(|(namespace, name, field)| (namespace, Some(name), field));
@@ -175,7 +179,7 @@ impl Asking {
         join_all(asked).await.into_iter().collect()
     }
 
-    /// The answer, which is told besides.
+    /// The answer, which is told besides: as far as whoever asks may see it.
     pub(super) async fn decide(&self, question: &Question, caller: Option<&Caller>) -> Answer {
         let Question {
             set,
@@ -184,9 +188,29 @@ impl Asking {
             ..
         } = question;
         let decision = self.decide.decide(set.as_ref(), subject, revision.as_ref());
-        self.decisions
-            .tell(decision, caller.map(Caller::name))
-            .await
+        let asker = caller.map_or(Asker::Stranger, |caller| Asker::Caller(caller.name()));
+        let Answer { decision, reason } = self.decisions.tell(decision, asker).await;
+        let decision = match caller {
+            Some(caller) => self.redact(decision, caller).await,
+            // They are told no message at all.
+            None => decision,
+        };
+        Answer { decision, reason }
+    }
+
+    /// Without the messages of those gates that policies have added and the caller may not check.
+    /// Where the API server does not say, they may not.
+    async fn redact(&self, decision: Decision, caller: &Caller) -> Decision {
+        let added = decision.checked.iter().filter(|gate| gate.policy.is_some());
+        let asked = added.map(async |gate| {
+            let (namespace, name) = gate.gate.split_once('/')?;
+            let allowed = self.reviews.may_check(caller, namespace, Some(name)).await;
+            (allowed == Ok(true)).then(|| gate.gate.clone())
+        });
+        let seen: HashSet<String> = join_all(asked).await.into_iter().flatten().collect();
+        gate_set::redacted(decision, |gate| {
+            gate.policy.is_none() || seen.contains(&gate.gate)
+        })
     }
 }
 

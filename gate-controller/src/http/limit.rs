@@ -40,8 +40,8 @@ pub(super) enum Who {
 }
 
 impl Who {
-    /// Whoever is at an address. Of IPv6 the first 64 bits: whoever has one address has all of
-    /// those.
+    /// Who is at an address. Of IPv6 the first 64 bits: who has one address may have all of those,
+    /// and would have a share for each.
     pub(super) fn at(address: IpAddr) -> Self {
         Self::Address(match address.to_canonical() {
             IpAddr::V4(address) => IpAddr::V4(address),

@@ -1,10 +1,12 @@
-//! The server for those who ask: whatever they send or do not send, it takes so much and no more.
+//! The server for whoever asks, of all that is served: whatever they send or do not send, it takes so
+//! much and no more.
 //!
 //! What comes in: connections. What goes out: the answers of a router.
 //!
 //! | bound | |
 //! |---|---|
 //! | connections at once | [`CONNECTIONS`]; others wait to be taken |
+//! | of one address | a quarter of those; others are closed at once |
 //! | TLS handshake, headers of a request, pause between two | [`PATIENCE`] |
 //! | headers | [`HEADERS`], [`HEADER_BYTES`] |
 //! | a request | `guard::TIME` and 64 KiB, in the router |
@@ -33,11 +35,17 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
+mod addresses;
+
+use addresses::{Addresses, Connected};
+
 use super::asking::Remote;
 use super::tls::Certificates;
 
 /// How many connections are served at once.
 const CONNECTIONS: usize = 1024;
+/// How many where only the node and Prometheus have anything to ask.
+const FEW_CONNECTIONS: usize = 64;
 /// How long the other side may take to say what it wants.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How many headers a request may have.
@@ -53,8 +61,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// What everybody may take, at most.
 #[derive(Clone, Copy, Debug)]
-struct Bounds {
+pub struct Bounds {
     connections: usize,
+    /// Of the connections, those of one address.
+    each: usize,
     patience: Duration,
     age: Duration,
     grace: Duration,
@@ -64,9 +74,21 @@ impl Default for Bounds {
     fn default() -> Self {
         Self {
             connections: CONNECTIONS,
+            each: CONNECTIONS / 4,
             patience: PATIENCE,
             age: AGE,
             grace: GRACE,
+        }
+    }
+}
+
+impl Bounds {
+    /// For metrics and health.
+    pub fn few() -> Self {
+        Self {
+            connections: FEW_CONNECTIONS,
+            each: FEW_CONNECTIONS / 4,
+            ..Self::default()
         }
     }
 }
@@ -85,22 +107,29 @@ pub async fn serve(
 ) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind(address).await?;
     let bound = listener.local_addr()?;
-    serve_at(listener, router, certificates, tasks, shutdown);
+    let server = Server {
+        router,
+        certificates,
+        bounds: Bounds::default(),
+        shutdown,
+    };
+    server.start(listener, tasks);
     Ok(bound)
 }
 
-/// The same, for whoever has to know the address before there is a router.
+/// The same without TLS, for whoever has to know the address before there is a router, or has other
+/// bounds.
 pub fn serve_at(
     listener: TcpListener,
     router: Router,
-    certificates: Option<Arc<Certificates>>,
+    bounds: Bounds,
     tasks: &TaskTracker,
     shutdown: CancellationToken,
 ) {
     let server = Server {
         router,
-        certificates,
-        bounds: Bounds::default(),
+        certificates: None,
+        bounds,
         shutdown,
     };
     server.start(listener, tasks);
@@ -121,6 +150,7 @@ impl Server {
 
     async fn listen(self: Arc<Self>, listener: &TcpListener, conversations: &TaskTracker) {
         let places = Arc::new(Semaphore::new(self.bounds.connections));
+        let addresses = Addresses::new(self.bounds.each);
         let next = async || {
             // Nobody is taken before there is a place.
             let place = Arc::clone(&places).acquire_owned().await;
@@ -130,8 +160,12 @@ impl Server {
         while let Some(taken) = self.shutdown.run_until_cancelled(next()).await {
             match taken {
                 Ok(((stream, remote), place)) => {
-                    let server = Arc::clone(&self);
-                    conversations.spawn(server.converse(stream, remote, place));
+                    let Some(connected) = addresses.connect(remote.ip()) else {
+                        tracing::debug!(%remote, "an address has too many connections");
+                        continue;
+                    };
+                    let (server, held) = (Arc::clone(&self), (place, connected));
+                    conversations.spawn(server.converse(stream, remote, held));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection cannot be taken");
@@ -146,7 +180,7 @@ impl Server {
         self: Arc<Self>,
         stream: TcpStream,
         remote: SocketAddr,
-        _place: OwnedSemaphorePermit,
+        _held: (OwnedSemaphorePermit, Connected),
     ) {
         let remote = Remote(remote.ip());
         // Answers are short, and somebody waits for them.

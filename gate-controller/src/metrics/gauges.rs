@@ -11,6 +11,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 use sluice_core::clock::Trust;
 use sluice_core::gate::Identity;
+use tokio::time::Instant;
 
 use super::{gate_policies, gatekeepers, gates};
 use crate::clock::Clock;
@@ -48,8 +49,24 @@ impl Collector for Sources {
         let policies = sorted(self.world.policies.objects());
         gate_policies::encode(&mut encoder, &policies)?;
         blocked(&mut encoder, &self.decisions.waiting())?;
+        watches(&mut encoder, &self.world)?;
         self.standing(&mut encoder)
     }
+}
+
+/// Writes for how long nothing was heard of each watch that gates are decided by.
+fn watches(encoder: &mut DescriptorEncoder<'_>, world: &World) -> Result<(), Error> {
+    let ages = world.ages(Instant::now()).into_iter();
+    let heard = ages.map(|(plural, age)| Sample {
+        labels: vec![("resource", plural)],
+        value: age.as_secs_f64(),
+    });
+    family(
+        encoder,
+        "sluice_watch_silence_seconds",
+        "For how long nothing was heard of a watch; above 180 every gate is closed",
+        heard,
+    )
 }
 
 impl Sources {

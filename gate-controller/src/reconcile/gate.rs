@@ -24,6 +24,9 @@ pub(super) async fn look(context: &Context, key: &ObjectKey) -> Result<Outcome, 
         return Ok(Outcome::NotOurs);
     }
     let at = context.clock.now();
+    if let Some(waits) = context.waits(at) {
+        return Ok(waits);
+    }
     let mut report = decide(context, &gate, at);
     match report.completion.take() {
         None => {

@@ -11,11 +11,13 @@ mod flux;
 mod gather;
 mod news;
 mod stored;
+#[cfg(test)]
+pub(super) mod tests;
 
 /// Looks at a gated source: what its gates admit goes out, and what is out is kept as it is.
 ///
-/// What was decided is recorded first; then it is written into the status; then it is done. Whoever
-/// is stopped in between does it later, by the status alone.
+/// What was decided is recorded first; then it is written into the status; then it is done. Where that
+/// is stopped in between, it is done later, by the status alone.
 pub(super) async fn look(context: &Context, key: &ObjectKey) -> Result<Outcome, kube::Error> {
     let Some(object) = gather::object(context, key) else {
         context.written.forget(&Work::GatedSource(key.clone()));
@@ -23,6 +25,9 @@ pub(super) async fn look(context: &Context, key: &ObjectKey) -> Result<Outcome, 
     };
     if !context.shard.holds(object.labels()) {
         return Ok(Outcome::NotOurs);
+    }
+    if let Some(waits) = context.waits(context.clock.now()) {
+        return Ok(waits);
     }
     // Whatever is not known yet wakes it as soon as it is.
     if !context.world.is_ready() || !gather::is_known(context, &object) {
@@ -36,7 +41,7 @@ pub(super) async fn look(context: &Context, key: &ObjectKey) -> Result<Outcome, 
     let considered = gated_source::consider(&scene.given());
     let told = match considered.decision().cloned() {
         Some(decision) if considered.takes_effect(&scene.given()) => {
-            Some(context.decisions.tell(decision, None).await.decision)
+            Some(context.decisions.act(decision).await.decision)
         }
         Some(decision) => {
             context.decisions.look(&decision);

@@ -19,6 +19,9 @@ pub(super) async fn look(context: &Context, key: &ObjectKey) -> Result<Outcome, 
     if !context.shard.holds(keeper.object().labels()) {
         return Ok(Outcome::NotOurs);
     }
+    if let Some(waits) = context.waits(at) {
+        return Ok(waits);
+    }
     let report = gatekeeper::report(&keeper, context.world.now(at));
     let wake = report.wake;
     apply::apply(context, key, &keeper, report).await?;

@@ -15,6 +15,9 @@ use crate::clock::Clock;
 use crate::http::check::Decide;
 use crate::key::KeyRef;
 
+/// What stands for the policies that may have come while changes were not seen.
+const UNSEEN: &str = "not seen";
+
 /// Decides by the caches and the clock, whenever it is asked.
 pub struct Decider {
     /// What decisions are made from.
@@ -51,6 +54,11 @@ impl Sources for World {
                 (key.name.to_string(), policy)
             })
             .collect();
+        // One that nobody here has seen may name any gate for anyone.
+        policies.extend(
+            self.silence()
+                .map(|why| (UNSEEN.to_owned(), Err(why.into()))),
+        );
         policies.sort_by(|one, other| one.0.cmp(&other.0));
         policies
     }

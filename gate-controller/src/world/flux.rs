@@ -176,6 +176,9 @@ impl Flux {
 
     /// Notes what an object says of others. Returns whom it may concern; none where nothing has
     /// changed that matters.
+    ///
+    /// The watch and those who write tell of changes at the same time, so that an earlier one may come
+    /// later. What is noted is therefore what the cache holds by now, which never goes back.
     pub(super) fn note(&self, kind: FluxKind, change: &Change<'_, FluxObject>) -> Concerned {
         let place = (kind, change.key.clone());
         let mut concerned = Concerned::default();
@@ -190,8 +193,9 @@ impl Flux {
                 }
             }
         }
-        let now = change.now.and_then(Seen::object);
         let mut links = lock(&self.links);
+        let now = self.of(kind).get(change.key.borrowed());
+        let now = now.as_ref().and_then(Seen::object).map(Arc::as_ref);
         // A HelmRelease that takes a chart out of a repository itself concerns whoever gates it.
         let repositories = concerned
             .places
@@ -203,9 +207,9 @@ impl Flux {
         concerned.places.extend(charts);
         let used = now.map(|object| used(kind, object)).unwrap_or_default();
         links.consumers.set(&place, used);
-        let parent = now.and_then(|object| parent(object));
+        let parent = now.and_then(parent);
         links.children.set(&place, Vec::from_iter(parent));
-        let holders = now.map(|object| suspending(object));
+        let holders = now.map(suspending);
         links.suspended.set(&place, holders.unwrap_or_default());
         concerned.places.push(place);
         concerned

@@ -1,11 +1,16 @@
 use std::collections::BTreeSet;
 
+use jiff::SignedDuration;
 use serde_json::{Value, json};
+use sluice_core::Reason;
 use sluice_core::clock::Trust;
+use sluice_core::gate_set;
+use sluice_crds::State;
 use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{ConsumerKind, SourceKind};
 
 use super::*;
+use crate::clock::SetClock;
 
 const GIT: FluxKind = FluxKind::Source(SourceKind::GitRepository);
 const BUCKET: FluxKind = FluxKind::Source(SourceKind::Bucket);
@@ -19,6 +24,94 @@ fn world() -> World {
         identity: Identity::Verified,
     };
     World::new(standing, true)
+}
+
+#[test]
+fn a_clock_that_has_jumped_is_not_relied_on_until_it_was_compared() {
+    let at = |second| Timestamp::from_second(second).unwrap();
+    let clock = Arc::new(SetClock::new(at(0)));
+    let jumps = Arc::new(Jumps::new(clock.clone()));
+    let world = world().with_jumps(Arc::clone(&jumps));
+    clock.set(at(3600));
+    assert_eq!(world.now(at(3600)).trust, Trust::Good);
+    clock.step(at(7200));
+    let lost = Trust::Lost(SignedDuration::from_secs(3600));
+    assert_eq!(world.now(at(7200)).trust, lost);
+    // A comparison from before that says nothing.
+    assert!(!world.compared(Trust::Good, 0));
+    assert_eq!(world.now(at(7200)).trust, lost);
+    assert!(world.compared(Trust::Good, jumps.count()));
+    assert_eq!(world.now(at(7200)).trust, Trust::Good);
+    assert!(world.compared(lost, jumps.count()));
+    assert_eq!(world.now(at(7200)).trust, lost);
+}
+
+fn gate(namespace: &str, name: &str) -> Gate {
+    let gate = json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "Gate",
+        "metadata": { "namespace": namespace, "name": name, "resourceVersion": "5" },
+        "spec": { "default": "open" },
+    });
+    serde_json::from_value(gate).unwrap()
+}
+
+#[test]
+fn a_gate_is_closed_and_a_policy_unknown_while_changes_are_not_seen() {
+    let at = |second| Timestamp::from_second(second).unwrap();
+    let clock = Arc::new(SetClock::new(at(0)));
+    let world = world().with_jumps(Arc::new(Jumps::new(clock.clone())));
+    let gate = gate("apps", "production");
+    let policies = || gate_set::Sources::policies(&world).len();
+    assert_eq!(world.answer(&gate, at(0)).state, State::Open);
+    assert_eq!((world.silence(), policies()), (None, 0));
+    // The machine slept: nothing was listed since.
+    clock.step(at(3600));
+    let answer = world.answer(&gate, at(3600));
+    assert_eq!(
+        (answer.state, answer.reason),
+        (State::Closed, Reason::NotWatched)
+    );
+    let why = world.silence().unwrap();
+    assert!(
+        why.starts_with("changes of gates are not seen any more"),
+        "{why}"
+    );
+    assert_eq!(policies(), 1);
+}
+
+#[test]
+fn all_that_is_watched_is_listed_again_after_a_jump() {
+    let at = |second| Timestamp::from_second(second).unwrap();
+    let clock = Arc::new(SetClock::new(at(0)));
+    let world = world().with_jumps(Arc::new(Jumps::new(clock.clone())));
+    clock.step(at(3600));
+    let flux = FluxKind::ALL.map(|kind| (kind.plural(), world.flux.of(kind).pulse()));
+    let own = [("gatedsources", world.gated_sources.pulse())];
+    for (plural, pulse) in world.pulses().into_iter().chain(own).chain(flux) {
+        assert_eq!(pulse.jumps(), 1, "{plural}");
+    }
+}
+
+#[test]
+fn what_is_not_watched_is_not_said_to_be_missing() {
+    let world = world().only_in("sluice");
+    world.gates.put(Arc::new(gate("sluice", "own"))).unwrap();
+    let find = |from: &str, namespace: Option<&str>, name: &str| {
+        let reference = GateReference {
+            name: name.to_owned(),
+            namespace: namespace.map(str::to_owned),
+        };
+        Sources::gate(&world, from, &reference).map(drop)
+    };
+    assert_eq!(find("sluice", None, "own"), Named::Here(()));
+    assert_eq!(find("sluice", None, "other"), Named::Missing);
+    assert_eq!(find("sluice", Some("apps"), "own"), Named::Forbidden);
+    assert_eq!(find("apps", None, "own"), Named::Forbidden);
+    let of_policy = GateReference {
+        name: "freeze".to_owned(),
+        namespace: Some("platform".to_owned()),
+    };
+    assert_eq!(world.gate_of_policy(&of_policy).map(drop), Named::Forbidden);
 }
 
 fn key(namespace: &str, name: &str) -> ObjectKey {
@@ -70,6 +163,7 @@ fn concerned(
 ) -> Vec<String> {
     let either = now.or(before).and_then(Seen::object).unwrap();
     let key = ObjectKey::of(either.as_ref());
+    world.flux.of(kind).hold(&key, now.cloned());
     let change = Change {
         key: &key,
         before,
@@ -141,6 +235,24 @@ fn marks_are_found_whatever_the_object_is_called() {
     // A mark of one that is not there wakes nobody.
     let lost = json!({ "annotations": { "sluice.dev/gated-source": "gone" } });
     assert_eq!(comes(&world, GIT, &flux("lost", &lost)).len(), 0);
+}
+
+/// The watch tells of an earlier version after a worker has told of its own write.
+#[test]
+fn an_index_does_not_go_back_with_news_that_come_late() {
+    let world = world();
+    let app = pinned(&world, "app", "app-upstream");
+    let child = json!({ "annotations": { "sluice.dev/gated-source": "app" } });
+    let (written, late) = (flux("former", &child), flux("former", &json!({})));
+    assert_eq!(comes(&world, GIT, &written), ["app"]);
+    let place = (GIT, key("apps", "former"));
+    let change = Change {
+        key: &place.1,
+        before: None,
+        now: Some(&late),
+    };
+    world.note_flux(GIT, &change);
+    assert_eq!(world.flux.children_of(&app), [place]);
 }
 
 #[test]

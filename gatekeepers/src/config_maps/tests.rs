@@ -115,7 +115,7 @@ async fn a_server_that_does_not_answer_is_waited_for_only_so_long() {
     let mut changes = maps.changes();
     let error = maps.get(&key("apps", "holidays")).await.unwrap_err();
     assert!(matches!(error, ReadError::Unanswered { .. }), "{error}");
-    // Once it answers, whoever waits is woken.
+    // Once it answers, those who wait are woken.
     api.speak("apps");
     assert_eq!(changed(&mut changes).await, key("apps", "holidays"));
     assert!(maps.get(&key("apps", "holidays")).await.unwrap().is_some());
@@ -173,4 +173,74 @@ async fn the_watches_end_with_their_last_owner() {
     tokio::time::timeout(Duration::from_secs(10), watches(0))
         .await
         .unwrap();
+}
+
+/// On the clock of the test, which goes on at once where nobody has anything to do.
+async fn after(seconds: u64) {
+    let _ = tokio::time::timeout(Duration::from_secs(seconds), std::future::pending::<()>()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_map_of_which_nothing_is_heard_counts_no_more_until_it_is_listed_again() {
+    let api = FakeApi::new();
+    api.put("apps", "holidays", &[("key", "one")]);
+    let maps = ConfigMaps::new(api.client());
+    let mut changes = maps.changes();
+    let key = key("apps", "holidays");
+    maps.get(&key).await.unwrap();
+    assert_eq!(changed(&mut changes).await, key);
+    // That nothing changes is not silence.
+    after(1000).await;
+    assert!(maps.get(&key).await.is_ok());
+    assert_eq!(api.lists(), 1);
+
+    api.silence("apps");
+    after(400).await;
+    assert_eq!(changed(&mut changes).await, key);
+    let error = maps.get(&key).await.unwrap_err();
+    assert!(matches!(error, ReadError::Unanswered { .. }), "{error}");
+    assert!(error.to_string().contains("it says nothing"), "{error}");
+    api.put("apps", "holidays", &[("key", "two")]);
+    api.speak("apps");
+    assert_eq!(changed(&mut changes).await, key);
+    assert_eq!(text(maps.get(&key).await.unwrap()), Some("two".to_owned()));
+}
+
+/// Otherwise each outage would close what calendars open, a second time.
+#[tokio::test(start_paused = true)]
+async fn while_the_api_server_is_away_for_everybody_a_map_is_not_doubted() {
+    let api = FakeApi::new();
+    api.put("apps", "holidays", &[("key", "one")]);
+    let maps = ConfigMaps::new(api.client());
+    let key = key("apps", "holidays");
+    maps.get(&key).await.unwrap();
+    api.silence("apps");
+    for _ in 0..400 {
+        after(1).await;
+        maps.away();
+    }
+    after(10).await;
+    assert_eq!(text(maps.get(&key).await.unwrap()), Some("one".to_owned()));
+    after(10).await;
+    assert!(maps.get(&key).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_jump_a_map_is_listed_again_and_counts_for_a_moment_without() {
+    let api = FakeApi::new();
+    api.put("apps", "holidays", &[("key", "one")]);
+    let maps = ConfigMaps::new(api.client());
+    let key = key("apps", "holidays");
+    maps.get(&key).await.unwrap();
+    after(10).await;
+    maps.list_again();
+    after(60).await;
+    assert!(maps.get(&key).await.is_ok());
+    assert_eq!(api.lists(), 2);
+    api.silence("apps");
+    maps.list_again();
+    after(10).await;
+    assert!(maps.get(&key).await.is_ok());
+    after(10).await;
+    assert!(maps.get(&key).await.is_err());
 }

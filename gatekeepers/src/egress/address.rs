@@ -5,11 +5,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
+use super::destination::Destination;
+
 /// What is opened, and what is refused besides the fixed [`Class`]es.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     /// Ranges that are open whatever they hold: the flag `--egress-allow`.
     pub allow: Vec<IpNet>,
+    /// All that may be asked: the flag `--egress-only`. Empty: whatever is not refused.
+    pub only: Vec<Destination>,
     /// The hosts of the API server, as names or addresses, without ports.
     pub api_server: Vec<String>,
 }
@@ -17,7 +21,8 @@ pub struct Rules {
 /// The kinds of addresses that are refused.
 ///
 /// Private addresses are not among them: calendars, metrics and forges within the cluster or the
-/// company are there to be read. Neither are those for documentation, which lead nowhere.
+/// company are there to be read, and [`Rules::only`] is for those who want to name them. Neither are
+/// those for documentation, which lead nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// This very machine (RFC 1122, RFC 4291).
@@ -28,6 +33,8 @@ pub enum Class {
     LinkLocal,
     /// Clouds' metadata elsewhere.
     Metadata,
+    /// `64:ff9b:1::/48`: an IPv4 address in a place that only this network knows (RFC 8215).
+    Translated,
     /// Many at once (RFC 5771, RFC 4291).
     Multicast,
     /// All at once (RFC 919).
@@ -43,6 +50,7 @@ impl fmt::Display for Class {
             Class::Unspecified => "an unspecified address",
             Class::LinkLocal => "a link-local address",
             Class::Metadata => "a cloud's metadata address",
+            Class::Translated => "a locally translated IPv4 address",
             Class::Multicast => "a multicast address",
             Class::Broadcast => "the broadcast address",
             Class::ApiServer => "the API server's own address",
@@ -66,6 +74,13 @@ impl Rules {
         }
         let same = |own: &IpAddr| self::forms(*own).iter().any(|form| forms.contains(form));
         api_server.iter().any(same).then_some(Class::ApiServer)
+    }
+
+    /// Whether `address`, which is one of `host`, is among what may be asked at all.
+    pub fn lists(&self, host: &str, address: IpAddr) -> bool {
+        let forms = forms(address);
+        let mut only = self.only.iter();
+        self.only.is_empty() || only.any(|listed| listed.holds(host, &forms))
     }
 }
 
@@ -94,8 +109,11 @@ fn class_v6(address: Ipv6Addr) -> Option<Class> {
         [0, 0, 0, 0, 0, 0, 0, 1] => Some(Class::Loopback),
         [0, 0, 0, 0, 0, 0, 0, 0] => Some(Class::Unspecified),
         [0xfe80..=0xfebf, ..] => Some(Class::LinkLocal),
-        // Amazon (metadata, credentials of pods), Google.
-        [0xfd00, 0x0ec2, ..] | [0xfd20, 0x00ce, 0, 0, 0, 0, 0, 0x254] => Some(Class::Metadata),
+        // Amazon (metadata, credentials of pods), Oracle, Google.
+        [0xfd00, 0x0ec2 | 0x00c1, ..] | [0xfd20, 0x00ce, 0, 0, 0, 0, 0, 0x254] => {
+            Some(Class::Metadata)
+        }
+        [0x0064, 0xff9b, 0x0001, ..] => Some(Class::Translated),
         [0xff00..=0xffff, ..] => Some(Class::Multicast),
         _ => None,
     }
@@ -156,6 +174,10 @@ mod tests {
     #[case("fd00:ec2::254", Some(Class::Metadata))]
     #[case("fd00:ec2::23", Some(Class::Metadata))]
     #[case("fd20:ce::254", Some(Class::Metadata))]
+    #[case("fd00:c1::a9fe:a9fe", Some(Class::Metadata))]
+    #[case("64:ff9b:1::1", Some(Class::Translated))]
+    #[case("64:ff9b:1:a9fe:a9:fe00::", Some(Class::Translated))]
+    #[case("64:ff9b:1:ffff::a9fe:a9fe", Some(Class::Translated))]
     #[case("224.0.0.1", Some(Class::Multicast))]
     #[case("239.255.255.255", Some(Class::Multicast))]
     #[case("ff02::1", Some(Class::Multicast))]
@@ -170,6 +192,7 @@ mod tests {
     #[case("::ffff:93.184.216.34", None)]
     #[case("2606:2800:220:1::1", None)]
     #[case("fd12:3456::1", None)]
+    #[case("64:ff9b:2::1", None)]
     #[case("fec0::1", None)]
     #[case("203.0.113.7", None)]
     fn addresses_are_refused_by_class(#[case] address: &str, #[case] class: Option<Class>) {
@@ -190,7 +213,7 @@ mod tests {
     fn what_is_allowed_is_open(#[case] range: &str, #[case] address: &str) {
         let rules = Rules {
             allow: vec![range.parse().unwrap()],
-            api_server: Vec::new(),
+            ..Rules::default()
         };
         let own = ["10.96.0.1".parse().unwrap()];
         assert_eq!(rules.refuse(address.parse().unwrap(), &own), None);
@@ -200,7 +223,7 @@ mod tests {
     fn what_is_allowed_opens_nothing_else() {
         let rules = Rules {
             allow: vec!["127.0.0.1/32".parse().unwrap()],
-            api_server: Vec::new(),
+            ..Rules::default()
         };
         let refused = rules.refuse("127.0.0.2".parse().unwrap(), &[]);
         assert_eq!(refused, Some(Class::Loopback));

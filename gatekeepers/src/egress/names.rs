@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::address::Rules;
+use super::endpoints::Endpoints;
 use super::outcome::EgressError;
 
 /// Looks names up.
@@ -38,21 +39,34 @@ impl Names for SystemNames {
 pub(super) struct Guard {
     rules: Arc<Rules>,
     names: Arc<dyn Names>,
+    /// None: the rules say all that is known of the API server.
+    endpoints: Option<Arc<Endpoints>>,
 }
 
 impl Guard {
-    pub(super) fn new(rules: Rules, names: Arc<dyn Names>) -> Self {
+    pub(super) fn new(
+        rules: Rules,
+        names: Arc<dyn Names>,
+        endpoints: Option<Arc<Endpoints>>,
+    ) -> Self {
         Self {
             rules: Arc::new(rules),
             names,
+            endpoints,
         }
     }
 
     /// Checks an address that is connected to without a look-up.
     pub(super) async fn check(&self, address: IpAddr) -> Result<(), EgressError> {
         let api_server = self.api_server().await?;
-        match self.rules.refuse(address, &api_server) {
+        self.judge(&address.to_string(), address, &api_server)
+    }
+
+    /// Whether an address of `host` may be connected to.
+    fn judge(&self, host: &str, address: IpAddr, api_server: &[IpAddr]) -> Result<(), EgressError> {
+        match self.rules.refuse(address, api_server) {
             Some(class) => Err(EgressError::Refused(class)),
+            None if !self.rules.lists(host, address) => Err(EgressError::NotListed),
             None => Ok(()),
         }
     }
@@ -68,25 +82,27 @@ impl Guard {
         let mut refused = None;
         let mut allowed = Vec::with_capacity(found.len());
         for address in found {
-            match self.rules.refuse(address, &api_server) {
-                None => allowed.push(address),
-                Some(class) => {
-                    tracing::debug!(host, %address, "refused: {class}");
-                    refused = refused.or(Some(class));
+            match self.judge(host, address, &api_server) {
+                Ok(()) => allowed.push(address),
+                Err(why) => {
+                    tracing::debug!(host, %address, "{why}");
+                    refused = refused.or(Some(why));
                 }
             }
         }
-        match (allowed.is_empty(), refused) {
-            (false, _) => Ok(allowed),
-            (true, Some(class)) => Err(EgressError::Refused(class)),
-            (true, None) => Err(EgressError::Unresolved),
+        match allowed.is_empty() {
+            false => Ok(allowed),
+            true => Err(refused.unwrap_or(EgressError::Unresolved)),
         }
     }
 
     /// The addresses of the API server, looked up each time where it is known by name. If they
     /// cannot be told, nothing can be told apart from them.
     async fn api_server(&self) -> Result<Vec<IpAddr>, EgressError> {
-        let mut addresses = Vec::new();
+        let mut addresses = match &self.endpoints {
+            Some(endpoints) => endpoints.addresses().await?,
+            None => Vec::new(),
+        };
         for host in &self.rules.api_server {
             match host.trim_matches(['[', ']']).parse() {
                 Ok(address) => addresses.push(address),

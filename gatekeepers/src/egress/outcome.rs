@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-use rustls::CertificateError;
+use rustls::{CertificateError, OtherError};
 
 use super::address::Class;
 
@@ -26,6 +26,9 @@ pub enum EgressError {
     /// The name or the address leads where nobody is to be led.
     #[error("refused: it is {0}; the controller's flag --egress-allow opens it")]
     Refused(Class),
+    /// The operator does not list it.
+    #[error("refused: the controller's flag --egress-only does not list it")]
+    NotListed,
     /// The name has no address.
     #[error("its name cannot be resolved")]
     Unresolved,
@@ -34,6 +37,11 @@ pub enum EgressError {
         "refused: the API server's own name cannot be resolved, so that it cannot be ruled out"
     )]
     ApiServerUnresolved,
+    /// The API server has not told yet where it listens, so that it cannot be told from others.
+    #[error(
+        "refused: the API server does not answer where it listens, so that it cannot be ruled out"
+    )]
+    ApiServerUntold,
     /// Nobody listens there.
     #[error("connection refused")]
     ConnectionRefused,
@@ -51,6 +59,16 @@ pub enum EgressError {
         "its certificate is not trusted; name a Secret with the authority's certificate in certSecretRef"
     )]
     CertificateNotTrusted,
+    /// None of the authorities that were named vouches for the certificate.
+    #[error(
+        "its certificate is signed neither by one in `ca.crt` of the Secret in certSecretRef nor by a public authority; put the certificate of the authority that signed it there"
+    )]
+    CertificateNotSigned,
+    /// The certificate is an authority's, with which no server may show itself.
+    #[error(
+        "it shows the certificate of an authority (CA:TRUE) as its own, which is not accepted even if certSecretRef names it; give the server a certificate that the authority has signed, or a self-signed one with basicConstraints CA:FALSE"
+    )]
+    CertificateOfAuthority,
     /// TLS failed for another reason.
     #[error("it does not agree on TLS")]
     Tls,
@@ -75,11 +93,20 @@ pub enum EgressError {
 }
 
 impl EgressError {
+    /// The same where authorities were named: naming them once more would not help.
+    pub(super) fn with_authorities(self) -> Self {
+        match self {
+            EgressError::CertificateNotTrusted => EgressError::CertificateNotSigned,
+            other => other,
+        }
+    }
+
     /// Whether the same request a moment later may have another outcome.
     pub fn may_pass(&self) -> bool {
         match self {
             EgressError::Unresolved
             | EgressError::ApiServerUnresolved
+            | EgressError::ApiServerUntold
             | EgressError::ConnectionRefused
             | EgressError::NoConnection
             | EgressError::Tls
@@ -90,9 +117,12 @@ impl EgressError {
             | EgressError::SecretOverHttp
             | EgressError::NamesAUser
             | EgressError::Refused(_)
+            | EgressError::NotListed
             | EgressError::CertificateExpired
             | EgressError::CertificateForAnother
             | EgressError::CertificateNotTrusted
+            | EgressError::CertificateNotSigned
+            | EgressError::CertificateOfAuthority
             | EgressError::Status(_)
             | EgressError::TooLong(_)
             | EgressError::NoCertificate
@@ -142,10 +172,19 @@ fn of_tls(error: &rustls::Error) -> EgressError {
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
                 EgressError::CertificateForAnother
             }
+            CertificateError::Other(other) if is_authority(other) => {
+                EgressError::CertificateOfAuthority
+            }
             _ => EgressError::CertificateNotTrusted,
         },
         _ => EgressError::Tls,
     }
+}
+
+/// Whether the certificate is refused because it is an authority's. The error is of a crate below
+/// the TLS library, which hands it on as it is.
+fn is_authority(error: &OtherError) -> bool {
+    error.0.to_string().contains("CaUsedAsEndEntity")
 }
 
 /// The first `T` among an error and its causes. An `io::Error` that wraps another error does not

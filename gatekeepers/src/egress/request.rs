@@ -1,18 +1,22 @@
 //! What is asked for, of whom, and with what secret; and what comes back.
 
 use std::fmt;
+use std::ops::Deref;
 use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::{RequestBuilder, Url};
 
 use super::outcome::EgressError;
+use super::turns::Turn;
 
 /// A GET.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The address.
     pub url: &'a str,
+    /// The namespace of whoever wants to know: each has a share of what there may be at once.
+    pub namespace: &'a str,
     /// What the address may be.
     pub schemes: Schemes,
     /// Names and values, added to the query of the address.
@@ -23,6 +27,9 @@ pub struct Request<'a> {
     pub credentials: Option<&'a Credentials>,
     /// The longest that it may take, if that is less than everybody's limit.
     pub time: Option<Duration>,
+    /// Whether the body of the reply waits to be read, since few such are read at once. It takes a turn
+    /// of its own kind then: it keeps none from those who are read at once.
+    pub body_waits: bool,
 }
 
 /// Over what is asked.
@@ -35,12 +42,20 @@ pub enum Schemes {
 }
 
 /// A reply.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub struct Reply {
     /// The status.
     pub status: u16,
     /// The body, as far as it was wanted.
-    pub body: Vec<u8>,
+    pub body: Body,
+}
+
+/// The body of a reply. It keeps the turn of its request: while bodies wait to be read, no more are
+/// asked for than there is room for.
+#[derive(Default)]
+pub struct Body {
+    bytes: Vec<u8>,
+    _turn: Option<Turn>,
 }
 
 /// Who asks. Never shown.
@@ -58,11 +73,13 @@ impl<'a> Request<'a> {
     pub fn to(url: &'a str) -> Self {
         Self {
             url,
+            namespace: "",
             schemes: Schemes::Https,
             query: &[],
             authorities: None,
             credentials: None,
             time: None,
+            body_waits: false,
         }
     }
 
@@ -126,6 +143,43 @@ impl Credentials {
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Credentials")
+    }
+}
+
+impl Body {
+    pub(super) fn new(bytes: Vec<u8>, turn: Turn) -> Self {
+        let turn = (bytes.capacity() > 0).then_some(turn);
+        Self { bytes, _turn: turn }
+    }
+}
+
+impl Deref for Body {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// A body that takes no turn, such as a test has it.
+impl From<Vec<u8>> for Body {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { bytes, _turn: None }
+    }
+}
+
+impl PartialEq for Body {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for Body {}
+
+/// It may be somebody's secret.
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.len())
     }
 }
 

@@ -48,6 +48,10 @@ impl Reply {
 pub(crate) enum Certificate {
     For(&'static str),
     ExpiredFor(&'static str),
+    /// Its own authority, which it shows itself.
+    OfAuthority(&'static str),
+    /// It has signed itself, and is no authority.
+    SelfSigned(&'static str),
 }
 
 /// The server. Dropped, it stops.
@@ -199,15 +203,33 @@ async fn write(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), reply: Reply,
     }
 }
 
-/// A server's TLS under an authority of its own.
+/// A server's TLS, and the certificate of its authority.
 fn tls(certificate: Certificate) -> (ServerConfig, String) {
+    let (Certificate::OfAuthority(name) | Certificate::SelfSigned(name)) = certificate else {
+        return signed(certificate);
+    };
+    let key = KeyPair::generate().unwrap();
+    let mut own = CertificateParams::new(vec![name.to_owned()]).unwrap();
+    own.is_ca = match certificate {
+        Certificate::OfAuthority(_) => IsCa::Ca(BasicConstraints::Unconstrained),
+        _ => IsCa::ExplicitNoCa,
+    };
+    let own = own.self_signed(&key).unwrap();
+    (config(&own, &key), own.pem())
+}
+
+/// A server's TLS under an authority of its own.
+fn signed(certificate: Certificate) -> (ServerConfig, String) {
     let authority_key = KeyPair::generate().unwrap();
     let mut authority = CertificateParams::new(Vec::new()).unwrap();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority_pem = authority.self_signed(&authority_key).unwrap().pem();
     let issuer = Issuer::new(authority, authority_key);
 
-    let (Certificate::For(name) | Certificate::ExpiredFor(name)) = certificate;
+    let (Certificate::For(name)
+    | Certificate::ExpiredFor(name)
+    | Certificate::OfAuthority(name)
+    | Certificate::SelfSigned(name)) = certificate;
     let key = KeyPair::generate().unwrap();
     let mut leaf = CertificateParams::new(vec![name.to_owned()]).unwrap();
     if matches!(certificate, Certificate::ExpiredFor(_)) {
@@ -215,9 +237,13 @@ fn tls(certificate: Certificate) -> (ServerConfig, String) {
         leaf.not_after = date_time_ymd(2020, 1, 1);
     }
     let leaf = leaf.signed_by(&key, &issuer).unwrap();
+    (config(&leaf, &key), authority_pem)
+}
 
+/// TLS that shows a certificate.
+fn config(leaf: &rcgen::Certificate, key: &KeyPair) -> ServerConfig {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
+    ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
@@ -225,6 +251,5 @@ fn tls(certificate: Certificate) -> (ServerConfig, String) {
             vec![leaf.der().clone()],
             PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
         )
-        .unwrap();
-    (config, authority_pem)
+        .unwrap()
 }

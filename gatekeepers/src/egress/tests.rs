@@ -43,6 +43,7 @@ fn rules(allow: &[&str], api_server: &[&str]) -> Rules {
     Rules {
         allow: allow.iter().map(|range| range.parse().unwrap()).collect(),
         api_server: api_server.iter().map(|host| (*host).to_owned()).collect(),
+        ..Rules::default()
     }
 }
 
@@ -60,10 +61,21 @@ async fn served(reply: Reply) -> TestServer {
     TestServer::start(Certificate::For(HOST), reply).await
 }
 
+/// The body of a reply.
+async fn get(
+    egress: &Egress,
+    url: &str,
+    authorities: Option<&[u8]>,
+) -> Result<Vec<u8>, EgressError> {
+    let request = Request {
+        authorities,
+        ..Request::to(url)
+    };
+    egress.get(&request).await.map(|body| body.to_vec())
+}
+
 async fn read(egress: &Egress, server: &TestServer) -> Result<Vec<u8>, EgressError> {
-    egress
-        .get(&server.url(HOST), Some(server.authority.as_bytes()))
-        .await
+    get(egress, &server.url(HOST), Some(server.authority.as_bytes())).await
 }
 
 #[tokio::test]
@@ -96,7 +108,7 @@ async fn an_address_that_cannot_be_used_is_refused(
     #[case] expected: EgressError,
 ) {
     let egress = to_loopback(Limits::default());
-    assert_eq!(egress.get(url, None).await, Err(expected));
+    assert_eq!(get(&egress, url, None).await, Err(expected));
 }
 
 #[rstest]
@@ -199,7 +211,7 @@ async fn a_name_that_nobody_resolves_in_time_is_given_up() {
         (by_name, "https://calendar.test/"),
         (by_literal, "https://10.1.2.3/"),
     ] {
-        let outcome = tokio::time::timeout(Duration::from_secs(10), egress.get(url, None)).await;
+        let outcome = tokio::time::timeout(Duration::from_secs(10), get(&egress, url, None)).await;
         assert_eq!(
             outcome,
             Ok(Err(EgressError::TimedOut(limits.time))),
@@ -227,12 +239,10 @@ async fn certificates_are_judged() {
     let misnamed = TestServer::start(Certificate::For("other.test"), Reply::ok("text")).await;
     let plain = TestServer::without_tls(Reply::ok("text")).await;
 
-    let public = egress.get(&good.url(HOST), None).await;
+    let public = get(&egress, &good.url(HOST), None).await;
     assert_eq!(public, Err(EgressError::CertificateNotTrusted));
-    let stranger = egress
-        .get(&good.url(HOST), Some(other.authority.as_bytes()))
-        .await;
-    assert_eq!(stranger, Err(EgressError::CertificateNotTrusted));
+    let stranger = get(&egress, &good.url(HOST), Some(other.authority.as_bytes())).await;
+    assert_eq!(stranger, Err(EgressError::CertificateNotSigned));
     assert_eq!(
         read(&egress, &expired).await,
         Err(EgressError::CertificateExpired)
@@ -241,17 +251,33 @@ async fn certificates_are_judged() {
         read(&egress, &misnamed).await,
         Err(EgressError::CertificateForAnother)
     );
-    let no_tls = egress
-        .get(&plain.url(HOST), Some(good.authority.as_bytes()))
-        .await;
+    let no_tls = get(&egress, &plain.url(HOST), Some(good.authority.as_bytes())).await;
     assert_eq!(no_tls, Err(EgressError::Tls));
     let both = format!("{}{}", other.authority, good.authority);
     assert!(
-        egress
-            .get(&good.url(HOST), Some(both.as_bytes()))
+        get(&egress, &good.url(HOST), Some(both.as_bytes()))
             .await
             .is_ok()
     );
+}
+
+/// `openssl req -x509` makes the certificate of an authority unless it is told otherwise.
+#[tokio::test]
+async fn a_certificate_that_signs_itself_is_told_from_one_that_nobody_has_signed() {
+    let egress = to_loopback(Limits::default());
+    let authority = TestServer::start(Certificate::OfAuthority(HOST), Reply::ok("text")).await;
+    for authorities in [None, Some(authority.authority.as_bytes())] {
+        let outcome = get(&egress, &authority.url(HOST), authorities).await;
+        let error = outcome.unwrap_err();
+        assert_eq!(error, EgressError::CertificateOfAuthority);
+        let said = error.to_string();
+        assert!(
+            said.contains("CA:FALSE") && !said.contains("name a Secret"),
+            "{said}"
+        );
+    }
+    let own = TestServer::start(Certificate::SelfSigned(HOST), Reply::ok("text")).await;
+    assert_eq!(read(&egress, &own).await.unwrap(), b"text");
 }
 
 #[rstest]
@@ -262,9 +288,7 @@ async fn certificates_are_judged() {
 #[tokio::test]
 async fn authorities_that_are_none_are_refused(#[case] pem: &str) {
     let egress = to_loopback(Limits::default());
-    let outcome = egress
-        .get("https://calendar.test/", Some(pem.as_bytes()))
-        .await;
+    let outcome = get(&egress, "https://calendar.test/", Some(pem.as_bytes())).await;
     assert_eq!(outcome, Err(EgressError::NoCertificate));
 }
 
@@ -277,7 +301,7 @@ async fn nobody_listening_is_told() {
         .unwrap()
         .port();
     let egress = to_loopback(Limits::default());
-    let outcome = egress.get(&format!("https://{HOST}:{port}/"), None).await;
+    let outcome = get(&egress, &format!("https://{HOST}:{port}/"), None).await;
     assert_eq!(outcome, Err(EgressError::ConnectionRefused));
 }
 
@@ -299,7 +323,7 @@ async fn a_slow_host_takes_no_turn_from_others() {
 
     let mut waiting = Box::pin(join_all((0..10).map(|_| read(&egress, &slow))));
     let url = quick.url("quick.test");
-    let quickly = egress.get(&url, Some(quick.authority.as_bytes()));
+    let quickly = get(&egress, &url, Some(quick.authority.as_bytes()));
     tokio::select! {
         _ = &mut waiting => panic!("nobody has released them"),
         outcome = quickly => assert_eq!(outcome.unwrap(), b"text"),
@@ -331,6 +355,9 @@ async fn hosts_that_never_answer_take_no_turn_from_the_others() {
     let alive = TestServer::without_tls(Reply::ok("text")).await;
     let limits = Limits {
         time: Duration::from_secs(600),
+        in_flight: 64,
+        slow: 32,
+        per_namespace: 64,
         ..Limits::default()
     };
     let egress = Egress::with(rules(&["127.0.0.0/8"], &[]), limits, Arc::new(Here)).unwrap();
@@ -342,7 +369,7 @@ async fn hosts_that_never_answer_take_no_turn_from_the_others() {
                 schemes: Schemes::HttpToo,
                 ..Request::to(&url)
             };
-            egress.ask(&request, |_| true).await.unwrap().body
+            egress.ask(&request, |_| true).await.unwrap().body.to_vec()
         }
     };
     let waiting = join_all((0..300).map(|n| ask(&dead, n)));

@@ -1,25 +1,33 @@
 //! Whose turn it is: how many requests there are at once, so that those who are slow or dead delay
 //! nobody else.
 //!
-//! What comes in: requests, each with its host. What goes out: what came of them.
+//! What comes in: requests, each with its host and the namespace that it is made for. What goes out:
+//! what came of them, and the turn, which is kept for as long as the reply is: there are never more
+//! bodies in memory than turns.
 //!
-//! There are two lanes, each with a bound for all and a bound for each host. A request begins in
+//! There are two lanes, each with a bound for all, one for each namespace, and one for each host that
+//! a namespace asks. A request begins in
 //! the quick one, and leaves it after [`QUICK`] at the latest: for the slow lane, if that has room,
-//! else it is given up and begins anew once that has. Whoever was slow the last time begins in the
+//! else it is given up and begins again once that has. Who was slow the last time begins in the
 //! slow lane. So nobody holds a quick turn for longer than [`QUICK`], and nobody who is known to be
 //! slow holds one at all: who answers in time waits for others who do, and for no one else.
+//!
+//! That is true of requests. A reply keeps the turn until it is read, so that those whose bodies wait
+//! for others to be read have turns of their own: other [`Turns`], with fewer places. They wait for
+//! each other, and a reply that is read at once waits for none of them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use reqwest::Url;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::Limits;
+use crate::places::{Place, Places, Shares};
 
 /// Who answers within this is quick.
 const QUICK: Duration = Duration::from_secs(1);
@@ -33,66 +41,88 @@ pub(super) struct Turns {
     known_slow: Mutex<HashSet<u64>>,
 }
 
-/// A number of turns, and a smaller one for each host.
+/// A number of turns, a smaller one for each namespace, and one for each host that it asks.
 struct Lane {
-    all: Arc<Semaphore>,
-    per_host: usize,
-    hosts: Mutex<HashMap<String, Weak<Semaphore>>>,
+    places: Places,
+    hosts: Shares,
 }
 
-/// What is held while a request is under way. None of a semaphore that is closed, which is never
-/// so: there would be no limit to keep.
-type Turn = [Option<OwnedSemaphorePermit>; 2];
+/// Who asks whom.
+#[derive(Clone, Copy)]
+struct Pair<'a> {
+    namespace: &'a str,
+    /// The two as one text.
+    both: &'a str,
+}
+
+/// What is held while a request is under way, and while its reply is.
+#[derive(Debug)]
+pub(super) struct Turn {
+    _host: Option<OwnedSemaphorePermit>,
+    _place: Place,
+}
 
 impl Turns {
     pub(super) fn new(limits: Limits) -> Self {
         Self {
-            quick: Lane::new(limits.in_flight, limits.per_host),
-            slow: Lane::new(limits.slow, limits.per_host),
+            quick: Lane::new(limits.in_flight, limits),
+            slow: Lane::new(limits.slow, limits),
             known_slow: Mutex::default(),
         }
     }
 
-    /// Makes a request to `url` when it is its turn. It may be begun twice.
-    pub(super) async fn take<T, Asking>(&self, url: &Url, request: impl Fn() -> Asking) -> T
+    /// Makes a request to `url` for a namespace when it is its turn. It may be begun twice.
+    pub(super) async fn take<T, Asking>(
+        &self,
+        namespace: &str,
+        url: &Url,
+        request: impl Fn() -> Asking,
+    ) -> (T, Turn)
     where
         Asking: Future<Output = T>,
     {
-        let (who, host) = (hash(url), host(url));
+        let who = hash(url);
+        // No namespace has a space in it.
+        let both = format!("{namespace} {}", host(url));
+        let pair = Pair {
+            namespace,
+            both: &both,
+        };
         let is_slow = self.known_slow().contains(&who);
-        if !is_slow && let Some(outcome) = self.quickly(who, &host, &request).await {
+        if !is_slow && let Some(outcome) = self.quickly(who, pair, &request).await {
             return outcome;
         }
-        let _turn = self.slow.turn(&host).await;
+        let turn = self.slow.turn(pair).await;
         let mut asked = pin!(request());
-        match timeout(QUICK, &mut asked).await {
+        let outcome = match timeout(QUICK, &mut asked).await {
             Ok(outcome) => {
                 self.known_slow().remove(&who);
                 outcome
             }
             Err(_) => asked.await,
-        }
+        };
+        (outcome, turn)
     }
 
     /// In the quick lane first. None: it has to begin anew in the slow one, which is full.
     async fn quickly<T, Asking>(
         &self,
         who: u64,
-        host: &str,
+        pair: Pair<'_>,
         request: impl Fn() -> Asking,
-    ) -> Option<T>
+    ) -> Option<(T, Turn)>
     where
         Asking: Future<Output = T>,
     {
-        let turn = self.quick.turn(host).await;
+        let quick = self.quick.turn(pair).await;
         let mut asked = pin!(request());
         if let Ok(outcome) = timeout(QUICK, &mut asked).await {
-            return Some(outcome);
+            return Some((outcome, quick));
         }
         self.note_slow(who);
-        let _turn = self.slow.turn_at_once(host)?;
-        drop(turn);
-        Some(asked.await)
+        let slow = self.slow.turn_at_once(pair)?;
+        drop(quick);
+        Some((asked.await, slow))
     }
 
     fn note_slow(&self, who: u64) {
@@ -109,38 +139,30 @@ impl Turns {
 }
 
 impl Lane {
-    fn new(all: usize, per_host: usize) -> Self {
+    fn new(all: usize, limits: Limits) -> Self {
         Self {
-            all: Arc::new(Semaphore::new(all)),
-            per_host,
-            hosts: Mutex::default(),
+            places: Places::new(all, limits.per_namespace),
+            hosts: Shares::new(limits.per_host),
         }
     }
 
-    /// Waits for a turn: first among those who ask the same host, so that the many who wait for one
-    /// host take no turn from the others.
-    async fn turn(&self, host: &str) -> Turn {
-        let one = self.host(host).acquire_owned().await.ok();
-        let two = Arc::clone(&self.all).acquire_owned().await.ok();
-        [one, two]
+    /// Waits for a turn: first among those of the namespace who ask the same host, so that the many
+    /// who wait for one host take no turn from the others.
+    async fn turn(&self, pair: Pair<'_>) -> Turn {
+        let host = self.hosts.of(pair.both).acquire_owned().await.ok();
+        Turn {
+            _host: host,
+            _place: self.places.take(pair.namespace).await,
+        }
     }
 
     /// A turn, if there is one and nobody waits for it.
-    fn turn_at_once(&self, host: &str) -> Option<Turn> {
-        let one = self.host(host).try_acquire_owned().ok()?;
-        let two = Arc::clone(&self.all).try_acquire_owned().ok()?;
-        Some([Some(one), Some(two)])
-    }
-
-    fn host(&self, name: &str) -> Arc<Semaphore> {
-        let mut hosts = lock(&self.hosts);
-        if let Some(host) = hosts.get(name).and_then(Weak::upgrade) {
-            return host;
-        }
-        hosts.retain(|_, host| host.strong_count() > 0);
-        let host = Arc::new(Semaphore::new(self.per_host));
-        hosts.insert(name.to_owned(), Arc::downgrade(&host));
-        host
+    fn turn_at_once(&self, pair: Pair<'_>) -> Option<Turn> {
+        let host = self.hosts.of(pair.both).try_acquire_owned().ok()?;
+        Some(Turn {
+            _host: Some(host),
+            _place: self.places.take_at_once(pair.namespace)?,
+        })
     }
 }
 

@@ -278,7 +278,7 @@ async fn secrets_are_sent_over_https() {
         "authority",
         &[("ca.crt", server.authority.as_bytes())],
     );
-    api.put_secret_keys("apps", "status", &[("token", b"t0ken")]);
+    api.put_secret_for(HOST, ("apps", "status"), &[("token", b"t0ken")]);
     let secrets = json!({
         "secretRef": { "name": "status" }, "certSecretRef": { "name": "authority" },
     });

@@ -3,36 +3,16 @@
 //! Of what they say nothing is repeated but the number, and the few words for errors that the API
 //! has: an address may be anybody's, and its replies somebody's secret.
 
-use serde::Deserialize;
-use serde_json::Value as Json;
 use sluice_core::metric::Answer;
 
 use crate::egress::{Reply, shown};
 use crate::polling::Miss;
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Envelope {
-    status: Status,
-    data: Option<Data>,
-    error_type: Option<String>,
-    #[serde(default)]
-    warnings: Vec<Json>,
-}
+use envelope::{Data, Envelope, Status, Word};
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-enum Status {
-    Success,
-    Error,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Data {
-    result_type: String,
-    result: Json,
-}
+mod envelope;
+#[cfg(test)]
+mod tests;
 
 /// The statuses with which the API answers, and not something before it.
 pub(super) fn has_body(status: u16) -> bool {
@@ -55,15 +35,19 @@ pub(super) fn read(reply: &Reply, url: &str, as_somebody: bool) -> Result<Answer
     match (status, serde_json::from_slice::<Envelope>(&reply.body)) {
         (200, Ok(envelope)) => match envelope.status {
             Status::Success => succeeded(envelope, url).map_err(|why| Miss::broken(at(why))),
-            Status::Error => Err(failed(status, envelope.error_type.as_deref(), at)),
+            Status::Error => Err(failed(status, error_type(&envelope), at)),
         },
         (200, Err(_)) => Err(Miss::broken(at(
             "what it answers is not the query API of Prometheus; correct address".to_owned(),
         ))),
-        (_, Ok(envelope)) => Err(failed(status, envelope.error_type.as_deref(), at)),
+        (_, Ok(envelope)) => Err(failed(status, error_type(&envelope), at)),
         (429 | 500..=599, Err(_)) => Err(Miss::passing(at(format!("status {status}")))),
         (_, Err(_)) => Err(Miss::lasting(at(format!("status {status}")))),
     }
+}
+
+fn error_type(envelope: &Envelope) -> Option<&str> {
+    envelope.error_type.as_ref()?.text()
 }
 
 /// The errors of the API by their types; other words than those are not repeated.
@@ -82,7 +66,7 @@ fn failed(status: u16, error_type: Option<&str>, at: impl Fn(String) -> String) 
 }
 
 fn succeeded(envelope: Envelope, url: &str) -> Result<Answer, String> {
-    let warnings = envelope.warnings.len();
+    let warnings = envelope.warnings.0;
     if warnings > 0 {
         tracing::debug!(
             address = shown(url),
@@ -97,33 +81,32 @@ fn succeeded(envelope: Envelope, url: &str) -> Result<Answer, String> {
     else {
         return Err("it answers without data".to_owned());
     };
-    match (result_type.as_str(), result) {
-        ("scalar", sample) => number(&sample),
-        ("vector", Json::Array(samples)) => match samples.as_slice() {
-            [] => Ok(Answer::NoData),
-            [sample] if sample.get("histogram").is_some() => Err(
+    match (result_type.text(), result.count) {
+        (Some("scalar"), _) => number(result.into_pair()),
+        (Some("vector"), Some(0)) => Ok(Answer::NoData),
+        (Some("vector"), Some(1)) => match result.into_sample() {
+            Some(sample) if sample.has_histogram => Err(
                 "the query comes to a histogram; write one that comes to a number, such as \
                  histogram_quantile(...)"
                     .to_owned(),
             ),
-            [sample] => number(&sample["value"]),
-            samples => Ok(Answer::TooMany(samples.len())),
+            sample => number(sample.and_then(|sample| sample.value)),
         },
-        ("matrix", _) => Err(
+        (Some("vector"), Some(samples)) => Ok(Answer::TooMany(samples)),
+        (Some("matrix"), _) => Err(
             "the query comes to the values of a range; write one that comes to a single value, \
              such as avg_over_time(...)"
                 .to_owned(),
         ),
-        ("string", _) => {
+        (Some("string"), _) => {
             Err("the query comes to a text; write one that comes to a number".to_owned())
         }
-        _ => Err("it answers with a result of an unknown type".to_owned()),
+        (_, _) => Err("it answers with a result of an unknown type".to_owned()),
     }
 }
 
-/// The number in `[instant, "number"]`.
-fn number(sample: &Json) -> Result<Answer, String> {
-    let text = sample.get(1).and_then(Json::as_str);
-    text.and_then(Answer::of)
-        .ok_or_else(|| "it answers with a sample that is no number".to_owned())
+/// The number that a text says.
+fn number(text: Option<Word>) -> Result<Answer, String> {
+    let number = text.and_then(|text| Answer::of(text.text()?));
+    number.ok_or_else(|| "it answers with a sample that is no number".to_owned())
 }

@@ -17,11 +17,15 @@ use kube::{Api, Error, ResourceExt};
 use tokio::sync::{broadcast, watch};
 use tokio::time::timeout;
 
-use super::store::{Limits, Store, Stored, TooMuch};
+use super::store::{Held, Limits, Store, Stored, TooMuch};
 use crate::source::ObjectsKey;
 
-/// How many objects are listed at once.
-const PAGE: u32 = 100;
+/// How many objects are listed first, before it is known how large they are, and how many at most.
+const FIRST_PAGE: u32 = 10;
+const LONGEST_PAGE: usize = 500;
+/// How many bytes of them are listed at once, about: a page takes many times as much while it is
+/// read.
+const PAGE_BYTES: usize = 1 << 20;
 /// How long a list may take, and a watch may be silent: the API server sends a bookmark every
 /// minute.
 pub(super) const SILENCE: Duration = Duration::from_secs(150);
@@ -107,7 +111,8 @@ impl Follower {
 
     /// Puts everything into the store. Returns the version from which to watch.
     async fn list(&self) -> Result<String, Trouble> {
-        let (mut params, mut listed, mut bytes) = (ListParams::default().limit(PAGE), vec![], 0);
+        let mut params = ListParams::default().limit(FIRST_PAGE);
+        let (mut listed, mut bytes) = (vec![], 0);
         let version = loop {
             let page = timeout(SILENCE, self.api.list(&params)).await;
             let page = page
@@ -118,12 +123,13 @@ impl Follower {
                 let object = Stored::new(object, &self.resource);
                 bytes += object.size();
                 listed.push(object);
-                self.limits.check(listed.len(), bytes, 0)?;
+                self.limits.check(listed.len(), bytes, Held::default())?;
             }
             params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
             if params.continue_token.is_none() {
                 break page.metadata.resource_version.unwrap_or_default();
             }
+            params.limit = Some(next_page(listed.len(), bytes));
         };
         let changed = self.store().replace(listed)?;
         let first = *self.tell.borrow() != Sight::Told;
@@ -247,4 +253,32 @@ fn of_status(status: &Status, verb: &'static str) -> Trouble {
 )]
 async fn pause(wait: Duration) {
     tokio::time::sleep(wait).await;
+}
+
+/// How many objects are listed next, after so many that took so many bytes.
+fn next_page(objects: usize, bytes: usize) -> u32 {
+    let each = bytes.div_ceil(objects.max(1)).max(1);
+    let page = (PAGE_BYTES / each).clamp(1, LONGEST_PAGE);
+    u32::try_from(page).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::none(0, 0, 500)]
+    #[case::small(10, 10 << 10, 500)]
+    #[case::usual(10, 80 << 10, 128)]
+    #[case::large(10, 10 << 20, 1)]
+    #[case::larger_than_a_page(1, 3 << 20, 1)]
+    fn a_page_has_as_many_objects_as_fit(
+        #[case] objects: usize,
+        #[case] bytes: usize,
+        #[case] page: u32,
+    ) {
+        assert_eq!(next_page(objects, bytes), page);
+    }
 }

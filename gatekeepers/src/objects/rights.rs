@@ -2,7 +2,8 @@
 //! that this account may not know.
 //!
 //! The API server is asked with a SubjectAccessReview for the account and the groups that it is
-//! in, and again every few minutes.
+//! in, and again every minute: rights come from several kinds of objects and from authorizers
+//! outside the cluster, so that there is nothing to watch.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::authorization::v1::{
@@ -18,10 +19,13 @@ use super::answers::Answers;
 use super::kinds::{Kind, Obstacle};
 use crate::is_object_name;
 
-/// How long an answer counts.
-pub(super) const GOOD_FOR: SignedDuration = SignedDuration::from_mins(5);
+/// How soon to ask again where the answer was yes: the longest that a gatekeeper goes on seeing
+/// what its account may not see any more.
+const RECHECK: SignedDuration = SignedDuration::from_mins(1);
+/// For how long a yes counts while the API server cannot be asked.
+const GOOD_FOR: SignedDuration = SignedDuration::from_mins(10);
 /// How soon to ask again where the answer was no: somebody may be granting the right just now.
-const RETRY_DENIED: SignedDuration = SignedDuration::from_mins(1);
+const RETRY_DENIED: SignedDuration = SignedDuration::from_secs(15);
 /// How soon to ask again where there was no answer.
 const RETRY_FAILED: SignedDuration = SignedDuration::from_secs(15);
 /// What has to be allowed.
@@ -249,7 +253,7 @@ fn answered(asked: Result<(), Refusal>, before: Option<Answer>, now: Timestamp) 
         Ok(()) => Answer {
             allowed: Ok(()),
             told: now,
-            again: after(GOOD_FOR),
+            again: after(RECHECK),
         },
         Err(Refusal::Denied(why)) => Answer {
             allowed: Err(why),
@@ -270,8 +274,8 @@ fn answered(asked: Result<(), Refusal>, before: Option<Answer>, now: Timestamp) 
     }
 }
 
-/// What was allowed stays so for as long again while the API server cannot be asked.
+/// What was allowed stays so for a while although the API server cannot be asked.
 fn still_counts(answer: &Answer, now: Timestamp) -> bool {
-    let end = answer.told.saturating_add(GOOD_FOR * 2);
+    let end = answer.told.saturating_add(GOOD_FOR);
     answer.allowed.is_ok() && answer.told <= now && now < end.unwrap_or(Timestamp::MAX)
 }

@@ -25,6 +25,8 @@ pub struct Limits {
     pub objects: usize,
     /// Their text, in bytes.
     pub bytes: usize,
+    /// The text of all objects that are watched in one namespace, in bytes; of those in none, too.
+    pub namespace_bytes: usize,
     /// The text of all objects that are watched, in bytes.
     pub all_bytes: usize,
     /// Changes that are remembered for those who read later, of one kind in one namespace.
@@ -37,22 +39,19 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             objects: 10_000,
-            bytes: 64 << 20,
-            all_bytes: 256 << 20,
+            bytes: 16 << 20,
+            namespace_bytes: 32 << 20,
+            // A quarter of the memory that the chart gives the controller.
+            all_bytes: 64 << 20,
             changes: 1024,
-            changed_bytes: 4 << 20,
+            changed_bytes: 1 << 20,
         }
     }
 }
 
 impl Limits {
     /// Whether so many objects, of so many bytes, may be held besides all others.
-    pub(super) fn check(
-        &self,
-        objects: usize,
-        bytes: usize,
-        all_bytes: usize,
-    ) -> Result<(), TooMuch> {
+    pub(super) fn check(&self, objects: usize, bytes: usize, held: Held) -> Result<(), TooMuch> {
         if objects > self.objects {
             let most = self.objects;
             return Err(TooMuch(format!("there are more than {most} of them")));
@@ -61,13 +60,66 @@ impl Limits {
             let most = self.bytes;
             return Err(TooMuch(format!("they take more than {most} bytes")));
         }
-        if all_bytes > self.all_bytes {
+        if held.namespace > self.namespace_bytes {
+            let most = self.namespace_bytes;
+            return Err(TooMuch(format!(
+                "with all others of their namespace that are watched they take more than {most} bytes"
+            )));
+        }
+        if held.all > self.all_bytes {
             let most = self.all_bytes;
             return Err(TooMuch(format!(
                 "with all others that are watched they take more than {most} bytes"
             )));
         }
         Ok(())
+    }
+}
+
+/// How many bytes of text are held, in all stores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Held {
+    /// Of the namespace.
+    pub(super) namespace: usize,
+    /// Of all.
+    pub(super) all: usize,
+}
+
+/// Where the text of a store is counted besides. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Room {
+    namespace: Arc<AtomicUsize>,
+    all: Arc<AtomicUsize>,
+}
+
+impl Room {
+    /// Room of another namespace.
+    pub(super) fn beside(&self) -> Self {
+        Self {
+            namespace: Arc::default(),
+            all: Arc::clone(&self.all),
+        }
+    }
+
+    /// What is held.
+    pub(super) fn held(&self) -> Held {
+        Held {
+            namespace: self.namespace.load(Ordering::Relaxed),
+            all: self.all.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Whether nobody else counts in this namespace.
+    pub(super) fn is_alone(&self) -> bool {
+        Arc::strong_count(&self.namespace) == 1
+    }
+
+    /// Counts what has come and what has gone.
+    fn count(&self, more: usize, less: usize) {
+        for bytes in [&self.namespace, &self.all] {
+            bytes.fetch_add(more, Ordering::Relaxed);
+            bytes.fetch_sub(less, Ordering::Relaxed);
+        }
     }
 }
 
@@ -112,8 +164,7 @@ pub(super) struct Store {
     limits: Limits,
     objects: BTreeMap<String, Arc<Stored>>,
     bytes: usize,
-    /// The text of the objects of all stores.
-    all_bytes: Arc<AtomicUsize>,
+    room: Room,
     changes: VecDeque<Change>,
     changed_bytes: usize,
     /// The number of the change that comes next.
@@ -152,13 +203,13 @@ impl Stored {
 }
 
 impl Store {
-    /// An empty store, whose text counts in `all_bytes` too.
-    pub(super) fn new(limits: Limits, all_bytes: Arc<AtomicUsize>) -> Self {
+    /// An empty store, whose text counts in `room` too.
+    pub(super) fn new(limits: Limits, room: Room) -> Self {
         Self {
             limits,
             objects: BTreeMap::new(),
             bytes: 0,
-            all_bytes,
+            room,
             changes: VecDeque::new(),
             changed_bytes: 0,
             next: 0,
@@ -198,7 +249,7 @@ impl Store {
     /// Forgets everything, for want of room.
     pub(super) fn clear(&mut self) {
         self.objects.clear();
-        self.all_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.room.count(0, self.bytes);
         self.bytes = 0;
         self.changes.clear();
         self.changed_bytes = 0;
@@ -239,10 +290,10 @@ impl Store {
         };
         let (less, more) = (size(before.as_ref()), size(now.as_ref()));
         self.bytes = self.bytes + more - less;
-        self.all_bytes.fetch_add(more, Ordering::Relaxed);
-        let all = self.all_bytes.fetch_sub(less, Ordering::Relaxed) - less;
+        self.room.count(more, less);
         self.remember(Change { name, now, unseen });
-        self.limits.check(self.objects.len(), self.bytes, all)
+        let held = self.room.held();
+        self.limits.check(self.objects.len(), self.bytes, held)
     }
 
     fn remember(&mut self, change: Change) {
@@ -262,7 +313,7 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        self.all_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.room.count(0, self.bytes);
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use super::DEADLINE;
 use super::follow::{Follower, SILENCE, Sight};
 use super::kinds::{Kind, Kinds};
 use super::rights::Rights;
-use super::store::{Cursor, Limits, News, Store};
+use super::store::{Cursor, Limits, News, Room, Store};
 use crate::config_maps::KEPT;
 use crate::source::ObjectsKey;
 
@@ -38,7 +38,9 @@ struct Inner {
     client: Client,
     deadline: Duration,
     limits: Limits,
-    all_bytes: Arc<AtomicUsize>,
+    /// Where all text is counted, by namespace.
+    rooms: Mutex<HashMap<Option<String>, Room>>,
+    room: Room,
     watches: Mutex<HashMap<ObjectsKey, Watch>>,
     next_id: AtomicU64,
     changes: broadcast::Sender<ObjectsKey>,
@@ -97,7 +99,8 @@ impl ObjectWatches {
             client,
             deadline,
             limits,
-            all_bytes: Arc::default(),
+            rooms: Mutex::default(),
+            room: Room::default(),
             watches: Mutex::default(),
             next_id: AtomicU64::new(0),
             changes,
@@ -238,7 +241,7 @@ impl ObjectWatches {
             return watch.sight.clone();
         }
         let (tell, sight) = watch::channel(Sight::Nothing(None));
-        let store = Store::new(self.0.limits, Arc::clone(&self.0.all_bytes));
+        let store = Store::new(self.0.limits, self.room(key.namespace.as_deref()));
         let (store, signs) = (Arc::new(Mutex::new(store)), Arc::default());
         let follower = Follower {
             api: self.api(key, kind),
@@ -261,6 +264,15 @@ impl ObjectWatches {
         };
         watches.insert(key.clone(), watch);
         sight
+    }
+
+    /// Where the text of the objects of a namespace is counted.
+    fn room(&self, namespace: Option<&str>) -> Room {
+        // A panic while it was locked leaves the map whole.
+        let mut rooms = self.0.rooms.lock().unwrap_or_else(PoisonError::into_inner);
+        rooms.retain(|_, room| !room.is_alone());
+        let room = rooms.entry(namespace.map(str::to_owned));
+        room.or_insert_with(|| self.0.room.beside()).clone()
     }
 
     fn api(&self, key: &ObjectsKey, kind: &Kind) -> Api<kube::api::DynamicObject> {

@@ -14,6 +14,7 @@ use sluice_crds::gatekeeper::Calendar;
 
 use super::text::Parsed;
 use super::{Look, Seen, text};
+use crate::egress::{Body, Request};
 use crate::{egress, secrets};
 
 /// The wait after the first failure; each further one doubles it, up to the interval.
@@ -233,7 +234,10 @@ impl Look<'_> {
             };
         }
         let attempt = match self.fetch(source, url).await {
-            Ok(bytes) => Ok(self.clients.reader.read(&bytes, &self.zone).await),
+            Ok(body) => {
+                let reader = &self.clients.reader;
+                Ok(reader.read(&body, &self.zone, &self.namespace).await)
+            }
             Err(why) => Err(why),
         };
         let (reading, rereads) = after(&attempt, last, &cadence, self.now);
@@ -256,7 +260,7 @@ impl Look<'_> {
         }
     }
 
-    async fn fetch(&self, source: &Calendar, url: &str) -> Result<Vec<u8>, String> {
+    async fn fetch(&self, source: &Calendar, url: &str) -> Result<Body, String> {
         let authorities = match &source.cert_secret_ref {
             Some(reference) => {
                 let (client, name) = (&self.clients.kubernetes, &reference.name);
@@ -264,8 +268,14 @@ impl Look<'_> {
             }
             None => None,
         };
-        let reply = self.clients.egress.get(url, authorities.as_deref()).await;
-        reply.map_err(|error| format!("{}: {error}", egress::shown(url)))
+        let request = Request {
+            namespace: &self.namespace,
+            authorities: authorities.as_deref(),
+            body_waits: true,
+            ..Request::to(url)
+        };
+        let body = self.clients.egress.get(&request).await;
+        body.map_err(|error| format!("{}: {error}", egress::shown(url)))
     }
 }
 

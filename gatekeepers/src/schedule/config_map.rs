@@ -23,7 +23,11 @@ impl Look<'_> {
             Err(why) => return self.seen(source, Reading::Unavailable(why), kept(), None),
             Ok(bytes) => bytes,
         };
-        let parsed = self.clients.reader.read(&bytes, &self.zone).await;
+        let parsed = self
+            .clients
+            .reader
+            .read(&bytes, &self.zone, &self.namespace)
+            .await;
         self.seen(source, text::reading(&parsed, None), parsed.ok(), None)
     }
 }

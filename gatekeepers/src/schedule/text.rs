@@ -11,10 +11,12 @@ use jiff::tz::TimeZone;
 use sha2::{Digest as _, Sha256};
 use sluice_core::calendar::{Calendar, CalendarError, MAX_TEXT};
 use sluice_core::schedule::Reading;
-use tokio::sync::Semaphore;
 
-/// How many texts are parsed at once.
+use crate::places::Places;
+
+/// How many texts are parsed at once, and how many of them for one namespace.
 const AT_ONCE: usize = 2;
+const EACH: usize = 1;
 
 /// The SHA-256 of a text.
 type Digest = [u8; 32];
@@ -46,7 +48,7 @@ pub(super) fn reading(parsed: &Parsed, good_until: Option<Timestamp>) -> Reading
 pub(crate) struct Reader(Arc<Inner>);
 
 struct Inner {
-    turns: Semaphore,
+    places: Places,
     /// By digest and zone, for as long as somebody uses them.
     parsed: Mutex<HashMap<(Digest, String), Weak<Calendar>>>,
 }
@@ -54,7 +56,7 @@ struct Inner {
 impl Default for Reader {
     fn default() -> Self {
         let inner = Inner {
-            turns: Semaphore::new(AT_ONCE),
+            places: Places::new(AT_ONCE, EACH),
             parsed: Mutex::default(),
         };
         Self(Arc::new(inner))
@@ -62,8 +64,9 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// What comes of `bytes`, which are parsed unless somebody uses the calendar that they are.
-    pub(super) async fn read(&self, bytes: &[u8], zone: &Zone) -> Parsed {
+    /// What comes of `bytes`, which are parsed for a namespace unless somebody uses the calendar
+    /// that they are.
+    pub(super) async fn read(&self, bytes: &[u8], zone: &Zone, namespace: &str) -> Parsed {
         if bytes.len() > MAX_TEXT {
             return Err(CalendarError::TooLong { bytes: bytes.len() });
         }
@@ -71,15 +74,19 @@ impl Reader {
         match self.known(&key) {
             Some(calendar) => Ok(calendar),
             None => {
-                let parsed = self.parse(bytes, zone).await;
+                let parsed = self.parse(bytes, zone, namespace).await;
                 parsed.map(|calendar| self.remember(key, calendar))
             }
         }
     }
 
-    async fn parse(&self, bytes: &[u8], zone: &Zone) -> Result<Calendar, CalendarError> {
-        // Never closed; if it were, there would be no limit to keep.
-        let _turn = self.0.turns.acquire().await.ok();
+    async fn parse(
+        &self,
+        bytes: &[u8],
+        zone: &Zone,
+        namespace: &str,
+    ) -> Result<Calendar, CalendarError> {
+        let _place = self.0.places.take(namespace).await;
         let (bytes, zone) = (bytes.to_vec(), zone.zone.clone());
         let parsing = tokio::task::spawn_blocking(move || Calendar::read(&bytes, &zone));
         parsing.await.unwrap_or_else(|_| Err(stopped()))

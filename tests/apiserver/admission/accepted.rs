@@ -46,7 +46,7 @@ async fn every_example_is_accepted() -> Result<()> {
 /// Specs with mistakes that the API server cannot see: the field below `spec`, and words that say
 /// what is wrong and what to write instead.
 #[rustfmt::skip]
-const UNSEEN: [(&str, &str, &str, &str); 19] = [
+const UNSEEN: [(&str, &str, &str, &str); 23] = [
     ("{schedule: {timeZone: Europe/Londn, open: [{cron: '* * * * *'}]}}", "schedule.timeZone", "Europe/Londn", "write"),
     ("{schedule: {open: [{cron: '0 0 30 2 *'}]}}", "schedule.open[0].cron", "never occurs", "write five fields"),
     ("{schedule: {open: [{cron: '0 0 * * tue-mon'}]}}", "schedule.open[0].cron", "not a cron expression", "write five fields"),
@@ -55,7 +55,11 @@ const UNSEEN: [(&str, &str, &str, &str); 19] = [
     ("{schedule: {open: [{cron: 'TZ=Europe/London 0 9 * * 1'}]}}", "schedule.open[0].cron", "belongs in timeZone", "write five fields"),
     ("{schedule: {open: [{cron: 'CRON_TZ=Europe/London 0 9 * * 1'}]}}", "schedule.open[0].cron", "belongs in timeZone", "write five fields"),
     ("{schedule: {open: [{cron: '@every 1h'}]}}", "schedule.open[0].cron", "is not one of", "write five fields"),
-    ("{schedule: {closed: [{cron: '61 * * * *'}]}}", "schedule.closed[0].cron", "not a cron expression", "write five fields"),
+    ("{schedule: {closed: [{cron: '61 * * * *'}]}}", "schedule.closed[0].cron", "not a cron expression", "write minutes from 0 to 59"),
+    ("{schedule: {closed: [{cron: '0 24 * * *'}]}}", "schedule.closed[0].cron", "not a cron expression", "write hours from 0 to 23, with 0 for midnight"),
+    ("{schedule: {open: [{cron: '0 9 * * MONDAY'}]}}", "schedule.open[0].cron", "not a cron expression", "write MON"),
+    ("{schedule: {open: [{cron: '0 2 * * *', until: '03:00', lastStart: 1h}]}}", "schedule.open[0].lastStart", "leaves nothing of the window", "write less than the window lasts"),
+    ("{schedule: {open: [{from: 2026-02-28T00:00:00, until: 2026-02-28T24:00:00}]}}", "schedule.open[0].until", "not a local date and time", "2026-03-01T00:00:00"),
     ("{schedule: {open: [{from: 2026-02-30T00:00:00, until: 2026-03-01T00:00:00}]}}", "schedule.open[0].from", "not a local date and time", "timeZone applies"),
     ("{schedule: {open: [{from: 2026-03-01T00:00:00, until: 2026-03-01T24:00:01}]}}", "schedule.open[0].until", "not a local date and time", "timeZone applies"),
     ("{metric: {address: 'https://p', query: ' ', range: {max: 1}}}", "metric.query", "the query is empty", "write a query in PromQL"),

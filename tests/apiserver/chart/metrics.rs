@@ -1,5 +1,6 @@
 //! The list of metrics in the docs, held to what a controller serves.
 
+use gate_controller::decisions::Asker;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Duration;
@@ -199,7 +200,7 @@ async fn busy(stage: &Stage) -> Result<Metrics> {
         "require": "all", "checked": [], "decidedBy": [], "message": "no gate is named",
     });
     let asked = serde_json::from_value(asked)?;
-    controller.decisions().tell(asked, None).await;
+    controller.decisions().tell(asked, Asker::Controller).await;
     let policy = reported_policy(stage).await?;
     let found = poll(DEADLINE, "force and policy to be known", async || {
         let found = page(&controller).await?;

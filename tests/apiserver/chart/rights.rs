@@ -11,6 +11,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
 use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
     SelfSubjectRulesReview, SelfSubjectRulesReviewSpec, SubjectRulesReviewStatus,
 };
 use k8s_openapi::api::coordination::v1::Lease;
@@ -31,6 +32,8 @@ use sluice_tests::{Namespace, poll};
 
 use super::{CONTROLLER, installed};
 
+/// The Lease of a controller that has all shards.
+const LEASE: &str = "gate-controller";
 /// Until a binding is in effect.
 const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -132,18 +135,40 @@ async fn the_controller_may_tell_and_take_the_lead() -> Result<()> {
         .create(&PostParams::default(), &object(event)?)
         .await?;
 
-    let leases: Api<Lease> = Api::namespaced(client, "sluice-system");
-    let lease = json!({"metadata": {"name": "rights"}, "spec": {"holderIdentity": "one"}});
-    let mut lease: Lease = leases
-        .create(&PostParams::default(), &object(lease)?)
-        .await?;
-    lease.spec.get_or_insert_default().holder_identity = Some("two".to_owned());
-    leases
-        .replace("rights", &PostParams::default(), &lease)
-        .await?;
-    let spec = leases.get("rights").await?.spec.context("no spec")?;
-    assert_eq!(spec.holder_identity.as_deref(), Some("two"));
+    // By reviews: another test has the Lease itself.
+    for (verb, name, allowed) in [
+        ("create", None, true),
+        ("get", Some(LEASE), true),
+        ("update", Some(LEASE), true),
+        ("get", Some("another"), false),
+        ("update", Some("another"), false),
+        ("delete", Some(LEASE), false),
+    ] {
+        let may = on_leases(&client, verb, name).await?;
+        ensure!(may == allowed, "{verb} {name:?}: {may}");
+    }
     Ok(())
+}
+
+/// Whether somebody has a right on a Lease in the release's namespace.
+async fn on_leases(client: &Client, verb: &str, name: Option<&str>) -> Result<bool> {
+    let review = SelfSubjectAccessReview {
+        spec: SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(ResourceAttributes {
+                group: Some("coordination.k8s.io".to_owned()),
+                resource: Some("leases".to_owned()),
+                namespace: Some("sluice-system".to_owned()),
+                verb: Some(verb.to_owned()),
+                name: name.map(str::to_owned),
+                ..ResourceAttributes::default()
+            }),
+            ..SelfSubjectAccessReviewSpec::default()
+        },
+        ..SelfSubjectAccessReview::default()
+    };
+    let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
+    let review = reviews.create(&PostParams::default(), &review).await?;
+    Ok(review.status.context("no answer")?.allowed)
 }
 
 /// Every right, one a line, as `group/resource verb`. Those of any authenticated user are left
@@ -166,7 +191,12 @@ async fn rights(user: &str, namespace: &str) -> Result<BTreeSet<String>> {
     ensure!(!incomplete, "the answer is incomplete");
     let mut rights = BTreeSet::new();
     for rule in resource_rules {
-        assert_eq!(rule.resource_names.unwrap_or_default(), [""; 0]);
+        let names = rule.resource_names.unwrap_or_default();
+        let only = if names.is_empty() {
+            String::new()
+        } else {
+            format!(" {}", names.join(","))
+        };
         for group in rule.api_groups.iter().flatten() {
             for resource in rule.resources.iter().flatten() {
                 let own = ["authentication.k8s.io", "authorization.k8s.io"];
@@ -174,7 +204,7 @@ async fn rights(user: &str, namespace: &str) -> Result<BTreeSet<String>> {
                     continue;
                 }
                 let verbs = rule.verbs.iter();
-                rights.extend(verbs.map(|verb| format!("{group}/{resource} {verb}")));
+                rights.extend(verbs.map(|verb| format!("{group}/{resource}{only} {verb}")));
             }
         }
     }
@@ -233,9 +263,15 @@ async fn the_controller_has_no_other_right() -> Result<()> {
     // Children of gated sources are made, pinned and deleted.
     let sources = kinds.filter(|kind| kind.starts_with("source.toolkit.fluxcd.io/"));
     expected.extend(sources.flat_map(|kind| lines(&[(kind, &["create", "patch", "delete"])])));
-    assert_eq!(rights(CONTROLLER, "default").await?, expected);
-    let lease = ["get", "create", "update"];
-    expected.extend(lines(&[("coordination.k8s.io/leases", &lease)]));
+    let mut there = expected.clone();
+    let kubernetes = "discovery.k8s.io/endpointslices kubernetes";
+    there.extend(lines(&[(kubernetes, &["get"])]));
+    assert_eq!(rights(CONTROLLER, "default").await?, there);
+    let lease = format!("coordination.k8s.io/leases {LEASE}");
+    expected.extend(lines(&[
+        (&*lease, &["get", "update"]),
+        ("coordination.k8s.io/leases", &["create"]),
+    ]));
     assert_eq!(rights(CONTROLLER, "sluice-system").await?, expected);
     Ok(())
 }
@@ -297,7 +333,9 @@ async fn what_the_controller_must_not_do_is_forbidden() -> Result<()> {
         "weaken a policy",
         policies.patch("sluice-gate-overrides", &patch, &lax).await,
     );
-    let leases: Api<Lease> = Api::namespaced(client, namespace.name());
+    let leases: Api<Lease> = Api::namespaced(client.clone(), namespace.name());
+    forbidden("read a Lease elsewhere", leases.get(LEASE).await);
+    let leases: Api<Lease> = Api::namespaced(client, "sluice-system");
     forbidden("read another's Lease", leases.get("any").await);
     Ok(())
 }
@@ -372,6 +410,8 @@ async fn the_clusters_own_roles_view_and_edit_but_do_not_force() -> Result<()> {
     assert_eq!(rights_of("sluice-approve").await?, approve);
     let check = with("sluice.dev/gates", &["check"]);
     assert_eq!(rights_of("sluice-check").await?, check);
+    let baseline = with("sluice.dev/gatedsources", &["baseline"]);
+    assert_eq!(rights_of("sluice-baseline").await?, baseline);
     let policies = [&["create", "update", "patch", "delete"], READ].concat();
     let policies = lines(&[("sluice.dev/gatepolicies", &policies)]);
     assert_eq!(rights_of("sluice-gate-policy-admin").await?, policies);

@@ -15,6 +15,7 @@ use sluice_tests::helm::{Helm, Release};
 use sluice_tests::programs::Program;
 use sluice_tests::progress::Stderr;
 
+use super::gated_sources::artifacts;
 use super::options::every_option;
 
 /// The chart with these values.
@@ -59,6 +60,10 @@ fn mistakes_are_refused_with_the_path() -> Result<()> {
         (
             json!({"controller": {"egressAllow": ["10.0.0.1"]}}),
             "/controller/egressAllow/0",
+        ),
+        (
+            json!({"controller": {"egressOnly": ["https://example.com"]}}),
+            "/controller/egressOnly/0",
         ),
         (
             json!({"controller": {"minRetryDelay": "soon"}}),
@@ -368,150 +373,6 @@ fn those_who_ask_are_answered_when_it_is_switched_on() -> Result<()> {
     Ok(())
 }
 
-fn artifacts(persistence: &Value) -> Value {
-    json!({"artifacts": {
-        "enabled": true, "persistence": persistence, "service": {"port": 8080},
-        "from": [{"namespaceSelector": {"matchLabels": {"name": "flux-system"}}}],
-    }})
-}
-
-/// Artifacts are kept where the flags say, by one pod at a time, and others are told an address that
-/// leads to it.
-#[test]
-fn artifacts_are_kept_and_served_when_it_is_switched_on() -> Result<()> {
-    let documents = render(artifacts(&json!({"size": "1Gi"})))?;
-    let named = |kind: &str| {
-        let found = documents.iter().find(|document| {
-            document
-                .object
-                .types
-                .as_ref()
-                .is_some_and(|it| it.kind == kind)
-                && document.object.name_any() == "gate-controller-artifacts"
-        });
-        Ok::<_, anyhow::Error>(found.context(kind.to_owned())?.object.data["spec"].clone())
-    };
-    let service = named("Service")?;
-    assert_eq!(
-        service["ports"],
-        json!([{"name": "http", "port": 8080, "targetPort": "artifacts", "protocol": "TCP"}])
-    );
-    // An audit log that cannot be written makes the pod unready, and must not cut off artifacts.
-    assert_eq!(service["publishNotReadyAddresses"], true);
-    let claim = named("PersistentVolumeClaim")?;
-    assert_eq!(claim["resources"], json!({"requests": {"storage": "1Gi"}}));
-
-    let deployment: Deployment = find(&documents, "Deployment")?;
-    let strategy = deployment.spec.strategy.context("no strategy")?;
-    assert_eq!(strategy.type_.as_deref(), Some("Recreate"));
-    let pod = json!(deployment.spec.template.spec);
-    let container = &pod["containers"][0];
-    for flag in [
-        "--storage-path=/data",
-        "--storage-addr=:9790",
-        "--storage-adv-addr=gate-controller-artifacts.sluice-system.svc:8080",
-    ] {
-        let args = container["args"].as_array().context("no flags")?;
-        assert!(args.iter().any(|arg| arg == flag), "{flag}: {args:?}");
-    }
-    assert_eq!(
-        container["volumeMounts"],
-        json!([{"name": "artifacts", "mountPath": "/data"}])
-    );
-    let volume = |pod: &Value| pod["volumes"][0].clone();
-    let claimed =
-        |name: &str| json!({"name": "artifacts", "persistentVolumeClaim": {"claimName": name}});
-    assert_eq!(volume(&pod), claimed("gate-controller-artifacts"));
-
-    let policy: NetworkPolicy = find(&documents, "NetworkPolicy")?;
-    let policy = json!(policy.spec);
-    assert_eq!(policy["ingress"][2]["ports"][0]["port"], "artifacts");
-    assert_eq!(
-        policy["ingress"][2]["from"].as_array().map(Vec::len),
-        Some(1)
-    );
-    let egress = policy["egress"].as_array().context("no egress")?;
-    assert_eq!(
-        egress.last(),
-        Some(&json!({"ports": [{"port": 9090, "protocol": "TCP"}]}))
-    );
-    Ok(())
-}
-
-#[test]
-fn where_artifacts_are_kept_is_a_choice() -> Result<()> {
-    let volume = |persistence: &Value| -> Result<(Value, bool)> {
-        let documents = render(artifacts(persistence))?;
-        let deployment: Deployment = find(&documents, "Deployment")?;
-        let claims = documents.iter().any(|document| {
-            let types = document.object.types.as_ref();
-            types.is_some_and(|types| types.kind == "PersistentVolumeClaim")
-        });
-        Ok((
-            json!(deployment.spec.template.spec)["volumes"][0].clone(),
-            claims,
-        ))
-    };
-    let (passing, claims) = volume(&json!({"enabled": false, "size": "1Gi"}))?;
-    assert_eq!(
-        passing,
-        json!({"name": "artifacts", "emptyDir": {"sizeLimit": "1Gi"}})
-    );
-    assert!(!claims);
-    let (existing, claims) = volume(&json!({"existingClaim": "shared"}))?;
-    assert_eq!(existing["persistentVolumeClaim"]["claimName"], "shared");
-    assert!(!claims);
-    let (_, claims) = volume(&json!({"accessModes": ["ReadWriteOncePod"]}))?;
-    assert!(claims);
-    Ok(())
-}
-
-/// What others point at outlives the release, unless somebody says otherwise.
-#[test]
-fn copies_of_artifacts_are_kept() -> Result<()> {
-    let annotations = |persistence: &Value| -> Result<Value> {
-        let documents = render(artifacts(persistence))?;
-        let claim = documents.iter().find(|document| {
-            let types = document.object.types.as_ref();
-            types.is_some_and(|types| types.kind == "PersistentVolumeClaim")
-        });
-        let claim = &claim.context("no claim")?.object;
-        Ok(json!(claim.metadata.annotations))
-    };
-    let keep = json!({"helm.sh/resource-policy": "keep"});
-    assert_eq!(annotations(&json!({}))?, keep);
-    let with = annotations(&json!({"annotations": {"example.com/a": "b"}}))?;
-    let both = json!({"helm.sh/resource-policy": "keep", "example.com/a": "b"});
-    assert_eq!(with, both);
-    assert_eq!(annotations(&json!({"keep": false}))?, Value::Null);
-    Ok(())
-}
-
-/// Without rights on Flux's sources it still sees gated sources, and may say that it can do nothing
-/// for them: what it may not list, it asks for again and again.
-#[test]
-fn gated_sources_are_seen_whether_or_not_sources_may_be_written() -> Result<()> {
-    let verbs = |enabled: bool, resource: &str| -> Result<Vec<String>> {
-        let values = json!({"gatedSources": {"enabled": enabled}, "objects": {"rules": []}});
-        let role: ClusterRole = find(&render(values)?, "ClusterRole")?;
-        let rules = role.rules.into_iter().flatten();
-        let rules = rules.filter(|rule| {
-            let mut resources = rule.resources.iter().flatten();
-            resources.any(|found| found == resource)
-        });
-        Ok(rules.flat_map(|rule| rule.verbs).collect())
-    };
-    for enabled in [true, false] {
-        let seen = ["get", "list", "watch", "patch"];
-        assert_eq!(verbs(enabled, "gatedsources")?, seen);
-        assert_eq!(verbs(enabled, "gatedsources/status")?, ["patch"]);
-    }
-    assert!(!verbs(true, "gitrepositories")?.is_empty());
-    assert_eq!(verbs(false, "gitrepositories")?, [""; 0]);
-    assert_eq!(verbs(false, "externalartifacts/status")?, [""; 0]);
-    Ok(())
-}
-
 #[test]
 fn what_is_switched_off_is_not_rendered() -> Result<()> {
     let off = json!({
@@ -526,5 +387,37 @@ fn what_is_switched_off_is_not_rendered() -> Result<()> {
         .filter_map(|document| Some(document.object.types?.kind))
         .collect();
     assert_eq!(kinds, ["ServiceAccount", "Deployment"]);
+    Ok(())
+}
+
+/// As the controller names it, so that its rights are on no other.
+#[test]
+fn rights_are_on_the_lease_of_the_shard_alone() -> Result<()> {
+    let leases = |controller: Value| -> Result<Vec<(Vec<String>, Vec<String>)>> {
+        let role: Role = find(&render(json!({"controller": controller}))?, "Role")?;
+        let rules = role.rules.into_iter().flatten();
+        let rules = rules.filter(|rule| rule.resources.iter().flatten().any(|it| it == "leases"));
+        Ok(rules
+            .map(|rule| (rule.resource_names.unwrap_or_default(), rule.verbs))
+            .collect())
+    };
+    let shard = "sharding.fluxcd.io/key=shard1";
+    for (controller, name) in [
+        (json!({}), "gate-controller"),
+        (
+            json!({"watchLabelSelector": shard}),
+            "gate-controller-73fdc1be",
+        ),
+    ] {
+        let expected = [
+            (vec![], vec!["create".to_owned()]),
+            (
+                vec![name.to_owned()],
+                vec!["get".to_owned(), "update".to_owned()],
+            ),
+        ];
+        assert_eq!(leases(controller)?, expected);
+    }
+    assert_eq!(leases(json!({"leaderElection": false}))?, []);
     Ok(())
 }

@@ -168,11 +168,11 @@ async fn a_force_that_nobody_accepted_does_not_count() -> Result<()> {
     ensure!(!replaced.out.contains("is forced"), "{}", replaced.out);
 
     says(&stage, "admin", &waits("0"), 0, unconfirmed).await?;
-    let unverified = "whose identity nobody verified";
-    says(&stage, "admin", &["check", "closed"], 1, unverified).await?;
+    let unseen = "no controller has accepted the force open by admin, so it does not count yet";
+    says(&stage, "admin", &["check", "closed"], 1, unseen).await?;
     let trusting = ["check", "closed", "--trust-unverified-identity"];
     says(&stage, "admin", &trusting, 0, "forced open by admin").await?;
-    let ignored = "ignored: metadata.annotations: ";
+    let ignored = "ignored: metadata.annotations[sluice.dev/force-seen]: ";
     says(&stage, "admin", &["why", "closed"], 0, ignored).await?;
     Ok(())
 }

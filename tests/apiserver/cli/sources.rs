@@ -127,11 +127,7 @@ async fn what_waits_at_a_source_is_listed() -> Result<()> {
         .lines()
         .find(|line| line.contains("GatedSource/app"));
     let line = line.unwrap_or_default();
-    for part in [
-        "main@sha1:333333333333 ",
-        " listed ",
-        "2026-11-23T09:00:00Z",
-    ] {
+    for part in ["main@333333333333 ", " listed ", "Mon 2026-11-23 09:00"] {
         ensure!(line.contains(part), "{part}: {waits:?}");
     }
     // Once, and no gate beside it that stands in its column.
@@ -155,11 +151,7 @@ async fn what_waits_at_a_source_is_listed() -> Result<()> {
     ensure!(rows[0]["warnings"][0].is_string(), "{rows}");
 
     let listed = says(&stage, "admin", &["get", "sources"], 0, "Blocked").await?;
-    for part in [
-        "main@sha1:111111111111 ",
-        "main@sha1:333333333333 ",
-        "Unknown",
-    ] {
+    for part in ["main@111111111111 ", "main@333333333333 ", "Unknown"] {
         ensure!(listed.out.contains(part), "{part}: {listed:?}");
     }
     says(
@@ -214,13 +206,13 @@ async fn what_the_spec_asks_for_is_told_and_approved_of() -> Result<()> {
     let stage = staged().await?;
     let approve = ["approve", "people", "--revision-of", "gatedsource/app"];
     for (revision, head) in [
-        (OLD, "app: main@sha1:222222222222 is allowed"),
+        (OLD, "app: main@222222222222 is allowed"),
         // No candidate: it is fetched as soon as it may go out.
-        (UNSEEN, "app: main@sha1:444444444444 is not allowed"),
+        (UNSEEN, "app: main@444444444444 is not allowed"),
     ] {
         asks_for(&stage, revision).await?;
         let why = says(&stage, "admin", &["why", "gs/app"], 0, head).await?;
-        let asks = format!("spec.revision asks for {}", &revision[..22]);
+        let asks = format!("spec.revision asks for main@{}", &revision[10..22]);
         for part in [&asks, "only what spec.revision asks for goes out"] {
             ensure!(why.out.contains(part), "{part}: {}", why.out);
         }
@@ -230,7 +222,7 @@ async fn what_the_spec_asks_for_is_told_and_approved_of() -> Result<()> {
         says(&stage, "admin", &approve, 0, &about).await?;
     }
     asks_for(&stage, OUT).await?;
-    let settled = "nothing is pending: spec.revision asks for main@sha1:111111111111, which is out";
+    let settled = "nothing is pending: spec.revision asks for main@111111111111, which is out";
     says(&stage, "admin", &["why", "gs/app"], 0, settled).await?;
     says(
         &stage,
@@ -251,18 +243,18 @@ async fn what_the_spec_asks_for_is_told_and_approved_of() -> Result<()> {
 #[tokio::test]
 async fn why_tells_what_the_gates_say_now_of_each_candidate() -> Result<()> {
     let stage = staged().await?;
-    let held = "main@sha1:333333333333 is not allowed: held back by";
+    let held = "main@333333333333 is not allowed: held back by";
     let why = says(&stage, "admin", &["why", "gatedsource/app"], 0, held).await?;
     for part in [
         "pins GitRepository app as GitRepository app-gated",
-        "main@sha1:111111111111 is out since Thu 2026-11-19 12:00 UTC (it ran already: the baseline)",
+        "main@111111111111 is out since Thu 2026-11-19 12:00 UTC (it ran already: the baseline)",
         "2 candidates, the newest first",
         // The status says nothing of it: it is decided here and now.
-        "main@sha1:222222222222 since Fri 2026-11-20 18:00 UTC is allowed",
-        "main@sha1:333333333333 since Fri 2026-11-20 18:30 UTC is not allowed",
+        "main@222222222222 since Fri 2026-11-20 18:00 UTC is allowed",
+        "main@333333333333 since Fri 2026-11-20 18:30 UTC is not allowed",
         "Bypassed (UpstreamInUse): Kustomization team/other uses GitRepository app itself",
         "/listed is Closed for main@sha1:3333333333333333333333333333333333333333",
-        "before it: main@sha1:222222222222 is allowed",
+        "before it: main@222222222222 is allowed",
         "/listed is Open for main@sha1:2222222222222222222222222222222222222222",
     ] {
         ensure!(why.out.contains(part), "{part}: {}", why.out);

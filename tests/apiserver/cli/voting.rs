@@ -14,6 +14,9 @@ use crate::stage::{DEADLINE, Stage, soon};
 const COMMIT: &str = "main@sha1:4f2a9c1e0b7d8a6f5e4d3c2b1a09f8e7d6c5b4a3";
 const OTHER: &str = "main@sha1:0000000000000000000000000000000000000001";
 
+/// Somebody who is not a person.
+const ROBOT: &str = "system:serviceaccount:ci:robot";
+
 /// Two people have to approve, and one of a group that nobody here is in.
 const RELEASE: &str = "
 apiVersion: sluice.dev/v1alpha1
@@ -57,7 +60,7 @@ async fn polls() -> Result<(Stage, InProcess)> {
     let stage = Stage::installed("cli-votes", &soon(0)?.to_string()).await?;
     stage.apply(RELEASE).await?;
     for role in ["sluice-approve", "sluice-view"] {
-        stage.grant(role, &["alice", "bob", "dave"]).await?;
+        stage.grant(role, &["alice", "bob", "dave", ROBOT]).await?;
     }
     let controller = stage.start().await?;
     for gate in ["production", "outer"] {
@@ -189,6 +192,15 @@ async fn a_vote_that_would_not_count_is_refused() -> Result<()> {
         let refused = says(&stage, "alice", &arguments, 2, expected).await?;
         ensure!(refused.out.is_empty(), "{refused:?}");
     }
+    let approve = ["approve", "production", "-r", COMMIT];
+    says(
+        &stage,
+        ROBOT,
+        &approve,
+        2,
+        "is a ServiceAccount, which is not a person",
+    )
+    .await?;
     let denied = ["approve", "production", "-r", COMMIT];
     stage.grant("sluice-view", &["victor"]).await?;
     poll(DEADLINE, "victor to see gates", async || {

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::PostParams;
 use serde_json::json;
@@ -170,6 +171,22 @@ async fn enough_people_approve_of_one_revision_for_a_time() -> Result<()> {
     let (state, why) = ballot.of(COMMIT).await?;
     assert_eq!(state, State::Closed, "{why}");
     Ok(())
+}
+
+/// Under whatever name Kubernetes empties it.
+#[tokio::test]
+async fn a_rejection_goes_with_its_namespace() -> Result<()> {
+    let ballot = Ballot::open("leaving").await?;
+    ballot.vote("dave", "reject", "dave").await??;
+    let namespaces: Api<Namespace> = Api::all(ballot.stage.client());
+    let name = ballot.stage.namespace();
+    namespaces.delete(name, &Default::default()).await?;
+    poll(DEADLINE, "the namespace to be gone", async || {
+        let left = namespaces.get_opt(name).await?;
+        ensure!(left.is_none(), "{:?}", left.and_then(|it| it.status));
+        Ok(())
+    })
+    .await
 }
 
 #[tokio::test]

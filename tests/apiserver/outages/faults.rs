@@ -14,7 +14,7 @@ use sluice_tests::poll;
 
 use super::knows;
 use crate::proxy::{Fault, Proxy, refusal};
-use crate::stage::{DEADLINE, Stage, gate};
+use crate::stage::{DEADLINE, OFFICE_HOURS, Stage, gate};
 
 /// A controller at the end of a bad line, and a gate that it has written.
 async fn scene(word: &str) -> Result<(Stage, Proxy, InProcess)> {
@@ -28,8 +28,8 @@ async fn scene(word: &str) -> Result<(Stage, Proxy, InProcess)> {
 }
 
 #[rstest]
-#[case::too_many(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", 8)]
-#[case::away(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", 8)]
+#[case::too_many(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", 3)]
+#[case::away(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", 3)]
 #[case::slow(StatusCode::GATEWAY_TIMEOUT, "Timeout", 3)]
 #[case::broken(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", 2)]
 #[case::conflict(StatusCode::CONFLICT, "Conflict", 2)]
@@ -50,6 +50,32 @@ async fn what_is_refused_is_tried_again(
     stage.says("second", State::Open, "Default").await?;
     assert_eq!(proxy.outstanding(), 0);
     Ok(())
+}
+
+/// Where writes to one kind hang, as they do behind an admission webhook that does not answer, other
+/// kinds are written as before: sooner than the worker gives one such write up.
+#[tokio::test]
+async fn a_kind_whose_writes_hang_holds_up_no_other() -> Result<()> {
+    let (stage, proxy, _controller) = scene("hanging").await?;
+    proxy.order(Fault::Hold, Method::PATCH, "/gatekeepers/", usize::MAX);
+    let before = proxy.outstanding();
+    stage
+        .apply(OFFICE_HOURS.split_once("---").unwrap().0)
+        .await?;
+    let hang = async || {
+        ensure!(proxy.outstanding() < before, "nothing hangs");
+        Ok(())
+    };
+    poll(DEADLINE, "a write to hang", hang).await?;
+    let second = gate("second", Setting::Open);
+    let gates = stage.gates();
+    gates.create(&PostParams::default(), &second).await?;
+    poll(DEADLINE / 2, "the gate to be written", async || {
+        let status = gates.get("second").await?.status;
+        ensure!(status.is_some_and(|it| it.state == Some(State::Open)));
+        Ok(())
+    })
+    .await
 }
 
 /// While one gate is refused again and again, the others go on.

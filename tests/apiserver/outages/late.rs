@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use kube::api::{DynamicObject, PostParams};
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use kube::{Api, ResourceExt, discovery};
 use serde_json::{Value, json};
@@ -125,6 +125,21 @@ async fn policies_make_forces_count(stage: &Stage) -> Result<()> {
         );
         Applier::new(stage.client()).text(&text).await?;
     }
+    stage.says("even", State::Closed, "Forced").await?;
+
+    // One that checks nothing any more makes sure of nothing.
+    let policies: Api<k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy> =
+        Api::all(stage.client());
+    let rules = policies.get("sluice-approvals").await?.spec;
+    let lax = json!({"spec": {"validations": [{"expression": "true"}]}});
+    let patch = async |patch: Value| {
+        let (name, params) = ("sluice-approvals", PatchParams::default());
+        policies.patch(name, &params, &Patch::Merge(patch)).await
+    };
+    patch(lax).await?;
+    let open = stage.says("even", State::Open, "Default").await?;
+    ensure!(message(&open).contains(wary), "{}", message(&open));
+    patch(json!({"spec": rules})).await?;
     stage.says("even", State::Closed, "Forced").await?;
 
     let bindings: Api<

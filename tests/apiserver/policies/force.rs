@@ -119,16 +119,10 @@ async fn how_long_a_force_lasts_is_part_of_it() -> Result<()> {
 #[tokio::test]
 async fn a_force_that_has_ended_is_nobodys_business() -> Result<()> {
     let scene = Scene::forced().await?;
-    let seen = annotations([
-        ("sluice.dev/force-until", "2026-11-21T17:00:00Z"),
-        ("sluice.dev/force-seen", "2026-11-21T16:00:00Z 0123456789ab"),
-    ]);
-    scene.annotate(CONTROLLER, &seen).await??;
-    let instant = "2026-11-21T17:00:00Z";
-    let effective = json!({
-        "state": "open", "by": "carol", "reason": "hotfix 4711", "since": instant, "until": instant,
-    });
-    scene.report(json!({"override": effective})).await?;
+    scene.note().await?;
+    scene
+        .report(json!({"override": Scene::effective()}))
+        .await?;
     for (field, value) in LENGTHS {
         let change = json!({"spec": {field: value}});
         let answer = scene.patch("editor", change).await?;

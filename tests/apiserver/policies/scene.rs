@@ -14,8 +14,8 @@ use sluice_tests::{Applier, Cluster, Namespace, poll};
 
 pub use crate::chart::{CONTROLLER, installed};
 
-/// Until a binding is in effect.
-const DEADLINE: Duration = Duration::from_secs(30);
+/// Until a binding is in effect, or Kubernetes has cleaned up.
+pub const DEADLINE: Duration = Duration::from_secs(30);
 
 /// The gate of every scene.
 pub const GATE: &str = "production";
@@ -117,6 +117,29 @@ impl Scene {
             .patch_status(GATE, &PatchParams::default(), &patch)
             .await?;
         Ok(())
+    }
+
+    /// Notes the force that the gate has, and owns it from now on, as the controller does.
+    pub async fn note(&self) -> Result<()> {
+        let mut annotations = self.force().await?;
+        annotations.insert("sluice.dev/force-seen".to_owned(), "{}".into());
+        let noted = json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "Gate",
+            "metadata": {"annotations": annotations},
+        });
+        let gates = self.gates(CONTROLLER).await?;
+        let own = PatchParams::apply("gate-controller-force").force();
+        gates.patch(GATE, &own, &Patch::Apply(noted)).await?;
+        Ok(())
+    }
+
+    /// A force in effect, as the controller reports it.
+    pub fn effective() -> Value {
+        let instant = "2026-11-21T17:00:00Z";
+        json!({
+            "state": "open", "by": "carol", "reason": "hotfix 4711",
+            "since": instant, "until": instant,
+        })
     }
 
     /// The force annotations that the gate has now.

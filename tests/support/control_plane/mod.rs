@@ -20,7 +20,7 @@ use http::Request;
 use kube::Client;
 use tokio::time::Instant;
 
-pub use binaries::Binaries;
+pub use binaries::{ASSETS_VARIABLE, Binaries};
 pub use options::{Options, User};
 
 use crate::cluster::Cluster;
@@ -131,7 +131,7 @@ impl ControlPlane {
         self.controller_manager = Some(Server::start(
             &self.workspace,
             "kube-controller-manager",
-            Command::new(self.binaries.controller_manager()).args(flags),
+            Command::new(self.binaries.controller_manager()?).args(flags),
         )?);
         Ok(())
     }

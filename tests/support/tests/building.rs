@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use sluice_tests::poll;
 use sluice_tests::programs::Program;
+use sluice_tests::{ASSETS_VARIABLE, poll};
 use tempfile::TempDir;
 
 /// Runs the holder of a control plane with an empty cache and nothing but `go` on its PATH.
@@ -20,6 +20,7 @@ fn hold_with(go: Option<&str>) -> (Output, TempDir) {
     }
     let output = Command::new(env!("CARGO_BIN_EXE_hold-control-plane"))
         .env("PATH", &bin)
+        .env_remove(ASSETS_VARIABLE)
         .env("SLUICE_CACHE", folder.path().join("cache"))
         .env("RUST_BACKTRACE", "1")
         .stdin(Stdio::null())
@@ -83,6 +84,27 @@ fn a_failed_build_shows_what_go_said() {
     );
 }
 
+/// Without Go and with an empty cache: the programs of the folder are the ones that start.
+#[test]
+fn installed_servers_are_used_and_nothing_is_built() {
+    let folder = tempfile::tempdir().unwrap();
+    let assets = folder.path().join("assets");
+    fs::create_dir(&assets).unwrap();
+    for name in ["etcd", "kube-apiserver"] {
+        let script = format!("echo the installed {name} >&2\nexit 3");
+        write_program(&assets.join(name), &script);
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_hold-control-plane"))
+        .env("PATH", "/usr/bin:/bin")
+        .env(ASSETS_VARIABLE, &assets)
+        .env("SLUICE_CACHE", folder.path().join("cache"))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = complaint((output, folder));
+    assert!(said.contains("the installed "), "{said}");
+}
+
 #[test]
 fn our_own_programs_are_built_or_found() {
     let path = Program::KubectlGate.path().unwrap();
@@ -111,6 +133,7 @@ async fn of_two_at_once_one_builds_and_the_other_waits() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hold-control-plane"));
         command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
         command.env("SLUICE_CACHE", folder.path().join("cache"));
+        command.env_remove(ASSETS_VARIABLE);
         command
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -3,7 +3,8 @@
 //! In one run: the controller's writes, their delays, its memory and CPU; what it writes while
 //! idle; how long a restart takes; how long a decision takes at the instant; people who force gates
 //! in the midst of it all; and the raw patch rate of the server and how long one patch takes, by a
-//! bare client with as many connections that writes the same statuses.
+//! bare client with as many connections that writes the same statuses, with the admission policies
+//! and without them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,6 +22,7 @@ use super::standby::{Decisions, Standby};
 use crate::server::{Open, Server};
 
 mod herd;
+mod policies;
 mod raw;
 mod seen;
 
@@ -67,6 +69,7 @@ async fn measure(
         "{n} gates and {n} gatekeepers, all of which open at {instant}"
     ));
     herd::create(client, n, instant).await?;
+    let user = policies::install(client).await?;
 
     let kubeconfig = open.cluster.kubeconfig();
     let start = || Controller::start(program, kubeconfig, NAMESPACE, &[]);
@@ -92,16 +95,19 @@ async fn measure(
     let before = controller.usage()?;
     let watch = seen::Seen::start(client);
     let decisions = standby.decide_all_at(instant).await?;
-    let forced = herd::force_in_the_midst(client, n, instant).await?;
+    let forced = herd::force_in_the_midst(client, n, instant, &user).await?;
     let delays = watch.delays(n, instant).await?;
     let after = controller.usage()?;
     let writes = controller.writes().await?;
     drop(controller);
+    let judged = raw::patch(client).await?;
+    policies::remove(client).await?;
     let raw = raw::patch(client).await?;
     Ok(Table {
         n,
         connections: connections()?,
         raw,
+        judged,
         idle,
         restart,
         decisions,
@@ -127,7 +133,10 @@ fn instant(n: usize, idle: u64) -> Result<Timestamp> {
 struct Table {
     n: usize,
     connections: usize,
+    /// Without the admission policies.
     raw: raw::Raw,
+    /// With them, under the name of the controller.
+    judged: raw::Raw,
     idle: u64,
     restart: Duration,
     decisions: Decisions,
@@ -144,6 +153,7 @@ impl std::fmt::Display for Table {
             n,
             connections,
             raw: raw::Raw { rate: raw, median },
+            judged: raw::Raw { rate: judged, .. },
             idle,
             restart,
             decisions,
@@ -157,7 +167,12 @@ impl std::fmt::Display for Table {
         writeln!(f, "\n| {n} gates, {n} gatekeepers | |\n|---|---|")?;
         writeln!(
             f,
-            "| raw patch rate of the server, {connections} connections | {raw:.0}/s |"
+            "| raw patch rate of the server, {connections} connections, without the policies | {raw:.0}/s |"
+        )?;
+        writeln!(
+            f,
+            "| the same with them, under the controller's name | {judged:.0}/s, {:.0} % of raw |",
+            100.0 * judged / raw
         )?;
         writeln!(
             f,

@@ -69,7 +69,11 @@ async fn measure(
     let n = arguments.sources;
     let app = path::App::deploy(client).await?;
     let alone = app.steps(client, arguments.rounds).await?;
-    progress.say(&format!("one app, {} times", arguments.rounds));
+    progress.say(&format!(
+        "one app, {} times: {}",
+        arguments.rounds,
+        alone.medians()
+    ));
     let crowd = Crowd::create(client, n).await?;
     progress.say(&format!(
         "{n} GatedSources, each with a child that was fetched"
@@ -123,6 +127,7 @@ impl Table {
         )?;
         writeln!(f, "|---|---|---|")?;
         for (what, moment) in [
+            ("the API server has answered the switch", Moment::Answered),
             ("the gate's status says Open", Moment::Open),
             ("the GatedSource says admitted", Moment::Admitted),
             ("the child is pinned: our part", Moment::Pinned),

@@ -164,8 +164,10 @@ mod tests {
         applier.documents(policies).await.unwrap();
         let error = refuse(&client, "there").await.unwrap_err().to_string();
         let words = "Sluice is installed on there (ValidatingAdmissionPolicy sluice-approvals, \
+                     ValidatingAdmissionPolicy sluice-child-names, \
                      ValidatingAdmissionPolicy sluice-children, \
                      ValidatingAdmissionPolicy sluice-gate-overrides, \
+                     ValidatingAdmissionPolicy sluice-gated-sources, \
                      ValidatingAdmissionPolicy sluice-status-writers): ";
         assert!(error.starts_with(words), "{error}");
     }

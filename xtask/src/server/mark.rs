@@ -76,7 +76,7 @@ pub(crate) async fn clear(client: &Client, namespace: &str) -> Result<()> {
 
 /// Takes away whatever is marked and belongs to no namespace. A demo that was killed has left
 /// policies that refuse what other chores do.
-pub(super) async fn sweep(client: &Client) -> Result<()> {
+pub(crate) async fn sweep(client: &Client) -> Result<()> {
     delete::<ValidatingAdmissionPolicyBinding>(client).await?;
     delete::<ValidatingAdmissionPolicy>(client).await?;
     delete::<ClusterRoleBinding>(client).await?;

@@ -14,12 +14,12 @@ use sluice_crds::GatedSource;
 use sluice_crds::flux::{FluxKind, FluxObject};
 
 use super::super::force::FIELD_MANAGER;
-use super::super::source::short;
 use super::plan::{Plan, Switch};
 use super::runs::{runs, tells};
 use crate::cluster::{self, Connection, Consumer, explain, explain_flux};
 use crate::outcome::Outcome;
 use crate::output;
+use sluice_core::revision::short;
 
 /// How soon everything is looked at again. It is not watched: who may write it need not have the
 /// right to.

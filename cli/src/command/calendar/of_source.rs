@@ -8,7 +8,7 @@ use sluice_core::simulate::{Key, Scene, Set, Stretches, together};
 use sluice_core::{Now, Question, Reason};
 use sluice_crds::GatedSource;
 
-use super::{Frame, Of, Shown};
+use super::{Calendar, Frame, Of, Shown};
 use crate::cluster::{Asked, Seen};
 use crate::instant::Zone;
 use crate::picture::Picture;
@@ -21,17 +21,24 @@ struct Gate {
 }
 
 /// The pictures: that of all together is the first.
-pub(super) fn pictures(seen: &Seen, source: &GatedSource, frame: &Frame, days: u16) -> Vec<Shown> {
-    let question = Question::new(Now::given(frame.now), None);
-    let subject = gated_source::subject(source, None);
+pub(super) fn pictures(
+    seen: &Seen,
+    source: &GatedSource,
+    frame: &Frame,
+    asked_for: &Calendar,
+) -> Vec<Shown> {
+    let revision = asked_for.revision.as_ref();
+    let question = Question::new(Now::given(frame.now), revision);
+    let text = revision.map(ToString::to_string);
+    let subject = gated_source::subject(source, text.as_deref());
     let sets = seen.sets(&source.spec.gates, &subject, question);
     let scenes: Vec<(Key, Scene)> = scenes(seen, &sets, frame);
-    let (zone, span) = frame.of(|| zone(&scenes), days);
+    let (zone, span) = frame.of(|| zone(&scenes), asked_for.days);
     let gate = |name: &String, unasked: &Option<(Reason, String)>| {
         let scene = scenes.iter().find(|(key, _)| key.to_string() == *name);
         let stretches = match (unasked, scene) {
             (Some((reason, why)), _) => Stretches::closed(span, *reason, why),
-            (None, Some((_, scene))) => scene.clone().stretches(span),
+            (None, Some((_, scene))) => scene.clone().stretches_about(span, revision),
             (None, None) => Stretches::closed(span, Reason::GateMissing, "it went away"),
         };
         Gate {
@@ -56,7 +63,7 @@ pub(super) fn pictures(seen: &Seen, source: &GatedSource, frame: &Frame, days: u
     let all = together(&of_sets.collect::<Vec<_>>(), span);
     let own = Key::of(&source.metadata);
     let picture = |name: String, stretches: Stretches| Picture {
-        name,
+        name: asked_for.about(name),
         zone: zone.clone(),
         now: frame.now,
         span,
@@ -100,13 +107,7 @@ fn scenes(seen: &Seen, sets: &[Asked], frame: &Frame) -> Vec<(Key, Scene)> {
     .collect()
 }
 
-/// The zone in which the windows of all gates are written, if it is one; else UTC.
+/// The zone in which the windows of all gates are written; see [`Zone::shared`].
 fn zone(scenes: &[(Key, Scene)]) -> Zone {
-    let utc = Zone::utc();
-    let zones = scenes.iter().map(|(_, scene)| Zone::of(scene));
-    let mut local = zones.filter(|zone| zone.name != utc.name);
-    match local.next() {
-        Some(first) if local.all(|other| other.name == first.name) => first,
-        _ => utc,
-    }
+    Zone::shared(scenes.iter().flat_map(|(_, scene)| scene.time_zones()))
 }

@@ -14,7 +14,7 @@ use sluice_core::report::REQUESTED_AT;
 use sluice_crds::gate::Override;
 use sluice_crds::{Gate, Setting};
 
-use super::annotations::{FORCE, FORCE_BY, FORCE_REASON, FORCE_UNTIL};
+use sluice_crds::gate::annotations::{FORCE, FORCE_BY, FORCE_REASON, FORCE_UNTIL};
 
 /// How soon the gate is looked at again. It is not watched: who may force a gate need not have the
 /// right to.

@@ -16,7 +16,8 @@ fn row(namespace: &str, gates: &[&str], message: &str) -> Row {
 }
 
 fn shown(rows: &[Row], columns: Option<usize>) -> String {
-    table(rows, NOW.parse().unwrap(), Some("apps"), columns)
+    let zone = Zone::named("Europe/London").unwrap();
+    table(rows, NOW.parse().unwrap(), Some("apps"), &zone, columns)
 }
 
 const CAUSE: &str = "no-deploy-fridays: closed by window 'fridays' until Sat 00:00 Europe/London";
@@ -27,8 +28,8 @@ fn a_cause_says_no_more_than_the_cells_beside_it() {
     let text = shown(&[row("apps", &["apps/production"], &message)], None);
     let expected = format!(
         "\
-WAITS             REVISION                 AT           SINCE   UNTIL                  BECAUSE
-GatedSource/app   main@sha1:4f2a9c1e0b7d   production   30m     2026-11-23T09:00:00Z   {CAUSE}
+WAITS             REVISION            AT           SINCE   UNTIL (Europe/London)   BECAUSE
+GatedSource/app   main@4f2a9c1e0b7d   production   30m     Mon 2026-11-23 09:00    {CAUSE}
 "
     );
     assert_eq!(text, expected);
@@ -43,10 +44,10 @@ fn a_cause_that_does_not_fit_beside_is_written_below() {
     ];
     let text = shown(&rows, Some(100));
     let expected = "\
-WAITS             REVISION                 AT           SINCE   UNTIL
-GatedSource/app   main@sha1:4f2a9c1e0b7d   production   30m     2026-11-23T09:00:00Z
+WAITS             REVISION            AT           SINCE   UNTIL (Europe/London)
+GatedSource/app   main@4f2a9c1e0b7d   production   30m     Mon 2026-11-23 09:00
     no-deploy-fridays: closed by window 'fridays' until Sat 00:00 Europe/London
-GatedSource/app   main@sha1:4f2a9c1e0b7d   production   30m     2026-11-23T09:00:00Z
+GatedSource/app   main@4f2a9c1e0b7d   production   30m     Mon 2026-11-23 09:00
     no-deploy-fridays: closed by window 'fridays' until Sat 00:00 Europe/London, no-deploy-fridays:
       closed by window 'fridays' until Sat 00:00 Europe/London
 ";
@@ -80,4 +81,47 @@ fn what_tells_namespaces_and_gates_apart_stays() {
     let quoted = "somebody is held back by apps/production: b";
     let odd = row("apps", &["apps/production"], quoted);
     assert_eq!(odd.because(), quoted);
+}
+
+/// A gate that asks for two approvals, of which there is one, given at this instant.
+fn voted(created: &str) -> Seen {
+    let metadata = |name: &str| serde_json::json!({"namespace": "apps", "name": name});
+    let read = |kind: &str, metadata: serde_json::Value, spec: serde_json::Value| {
+        let api = "sluice.dev/v1alpha1";
+        serde_json::json!({"apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec})
+    };
+    let mut world = sluice_core::simulate::World::default();
+    let names = serde_json::json!({"gatekeepers": [{"name": "release"}]});
+    let gate: Gate = serde_json::from_value(read("Gate", metadata("production"), names)).unwrap();
+    world.gates.insert(Key::of(&gate.metadata), gate);
+    let rule = serde_json::json!({"approval": {"required": 2, "validFor": "24h"}});
+    let keeper = read("Gatekeeper", metadata("release"), rule);
+    let keeper: sluice_crds::Gatekeeper = serde_json::from_value(keeper).unwrap();
+    world
+        .gatekeepers
+        .insert(Key::of(&keeper.metadata), Arc::new(keeper));
+    let mut of = metadata("of-alice");
+    of["creationTimestamp"] = created.into();
+    let vote = serde_json::json!({
+        "gatekeeperRef": {"name": "release"}, "decision": "approve", "by": "alice",
+        "revision": "main@sha1:4f2a9c1e0b7d8a6f5e4d3c2b1a09f8e7d6c5b4a3",
+    });
+    let approval: Approval = serde_json::from_value(read("Approval", of, vote)).unwrap();
+    world
+        .approvals
+        .insert(Key::of(&approval.metadata), Arc::new(approval));
+    Seen {
+        world,
+        notes: Vec::new(),
+        trust_unverified: false,
+    }
+}
+
+#[test]
+fn a_revision_whose_approvals_have_all_run_out_waits_no_more() {
+    let rows = |created: &str| voted_on(&voted(created), Now::given(NOW.parse().unwrap()));
+    let waits = rows("2026-11-19T20:00:00Z");
+    assert_eq!(waits.len(), 1);
+    assert!(waits[0].message.contains("1 of 2"), "{}", waits[0].message);
+    assert!(rows("2026-11-19T19:00:00Z").is_empty());
 }

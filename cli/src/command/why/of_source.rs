@@ -7,16 +7,19 @@ use anyhow::Result;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::ListParams;
 use sluice_core::gated_source::{self, KIND};
-use sluice_core::revision::Revision;
+use sluice_core::revision::short;
 use sluice_core::simulate::Key;
-use sluice_core::{Now, Question, words};
+use sluice_core::{Now, Question};
 use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{Admitted, Candidate, Origin, Strategy, marks};
 use sluice_crds::{CheckedGate, Decision, GatedSource, GatedSourceStatus, State};
 
-use super::super::source::{self, Waits, short};
+use super::super::source::{self, Waits};
+use super::checked;
+use super::data::Child;
 use crate::cluster::{self, Connection, Seen, explain_flux};
 use crate::explain::{self, Branch};
+use crate::instant::Zone;
 use crate::output;
 
 /// The conditions of objects of Flux and of ours.
@@ -79,14 +82,15 @@ pub(super) fn told(seen: &Seen, source: &GatedSource, around: &[Around], now: No
         Waits::Nothing | Waits::Settled(_) => source::ask(seen, source, None, now),
     };
     let name = format!("{KIND} {}", Key::of(&source.metadata));
+    let zone = seen.zone(now.at);
     let mut text = head(&name, source, &waits, &decision);
-    text += &explain::branches(&branches(seen, source, &status, around, now));
-    text += &trees(seen, &decision, None, now);
+    text += &explain::branches(&branches(seen, source, &status, around, now, &zone));
+    text += &trees(seen, source, &decision, None, now, &zone);
     if let Some((candidate, next)) = next(seen, source, &status, now)
         && !matches!(&waits, Waits::For { revision, .. } if *revision == candidate.revision)
     {
         text += &explain::sum(&format!("before it: {}", short(&candidate.revision)), &next);
-        text += &trees(seen, &next, Some(&decision), now);
+        text += &trees(seen, source, &next, Some(&decision), now, &zone);
     }
     text
 }
@@ -112,9 +116,15 @@ fn next<'s>(
 
 /// The trees of the gates that were checked, each once; where they say the same of `told` as well,
 /// they have been shown with that.
-fn trees(seen: &Seen, decision: &Decision, told: Option<&Decision>, now: Now) -> String {
-    let revision = decision.subject.revision.as_deref();
-    let revision = revision.and_then(|text| Revision::parse(text).ok());
+fn trees(
+    seen: &Seen,
+    source: &GatedSource,
+    decision: &Decision,
+    told: Option<&Decision>,
+    now: Now,
+    zone: &Zone,
+) -> String {
+    let revision = source::revision_of(source, decision);
     let question = Question::new(now, revision.as_ref());
     let known = told.map_or(&[][..], |told| &told.checked);
     let is_known = |checked: &CheckedGate| {
@@ -124,18 +134,11 @@ fn trees(seen: &Seen, decision: &Decision, told: Option<&Decision>, now: Now) ->
         })
     };
     let mut text = String::new();
-    let mut shown: Vec<&str> = Vec::new();
-    for checked in decision.checked.iter().filter(|checked| !is_known(checked)) {
-        let Some((namespace, name)) = checked.gate.split_once('/') else {
-            continue;
-        };
-        let key = Key::from_reference(namespace, None, name);
-        let first = !shown.contains(&checked.gate.as_str());
-        if let Some(mut scene) = seen.scene(&key, now.at).filter(|_| first) {
-            let told = seen.decide(&mut scene, question);
-            text += &explain::tree(&scene, &told, revision.as_ref(), &[]);
-            shown.push(&checked.gate);
-        }
+    for (mut scene, _) in
+        (checked(seen, decision, now).into_iter()).filter(|(_, gate)| !is_known(gate))
+    {
+        let told = seen.decide(&mut scene, question);
+        text += &explain::tree(&scene, &told, revision.as_ref(), zone, &[]);
     }
     text
 }
@@ -176,6 +179,7 @@ fn branches(
     status: &GatedSourceStatus,
     around: &[Around],
     now: Now,
+    zone: &Zone,
 ) -> Vec<Branch> {
     let mut branches = vec![Branch::of(purpose(source))];
     if source.spec.suspend {
@@ -187,14 +191,14 @@ fn branches(
         Branch::of(format!("spec.revision asks for {asked}, and for no other"))
     }));
     if source.spec.strategy != Strategy::Suspend {
-        branches.push(Branch::of(admitted(status.admitted.as_ref())));
+        branches.push(Branch::of(admitted(status.admitted.as_ref(), zone)));
     }
     if !status.candidates.is_empty() {
-        branches.push(candidates(seen, source, status, now));
+        branches.push(candidates(seen, source, status, now, zone));
     }
     let turn = status.pending.as_ref().and_then(|it| it.admit_at.as_ref());
     branches.extend(turn.map(|at| {
-        let at = words::instant_utc(at.0);
+        let at = zone.text(at.0);
         Branch::of(format!(
             "spread: its turn comes {at}, if the gates still admit it then"
         ))
@@ -232,12 +236,13 @@ fn purpose(source: &GatedSource) -> String {
     }
 }
 
-fn admitted(admitted: Option<&Admitted>) -> String {
+fn admitted(admitted: Option<&Admitted>, zone: &Zone) -> String {
     let Some(Admitted {
         revision,
         at,
         origin,
         parts: _,
+        short: _,
     }) = admitted
     else {
         return "nothing has gone out yet".to_owned();
@@ -250,12 +255,18 @@ fn admitted(admitted: Option<&Admitted>) -> String {
     format!(
         "{} is out since {} ({how})",
         short(revision),
-        words::instant_utc(at.0)
+        zone.text(at.0)
     )
 }
 
 /// Each with what the gates say of it here and now.
-fn candidates(seen: &Seen, source: &GatedSource, status: &GatedSourceStatus, now: Now) -> Branch {
+fn candidates(
+    seen: &Seen,
+    source: &GatedSource,
+    status: &GatedSourceStatus,
+    now: Now,
+    zone: &Zone,
+) -> Branch {
     let each = status.candidates.iter().rev().map(|candidate| {
         let asked = source::revisions(candidate, status.admitted.as_ref());
         let decision = source::decide(seen, source, &asked, now);
@@ -268,14 +279,11 @@ fn candidates(seen: &Seen, source: &GatedSource, status: &GatedSourceStatus, now
             format!(
                 "{} since {} is {style}{word}{style:#}",
                 short(&candidate.revision),
-                words::instant_utc(candidate.since.0),
+                zone.text(candidate.since.0),
             ),
             decision.message.clone(),
         ];
-        let next = decision
-            .next
-            .as_ref()
-            .map(|next| words::instant_utc(next.0));
+        let next = decision.next.as_ref().map(|next| zone.text(next.0));
         lines.extend(next.map(|next| format!("that may change {next}")));
         Branch {
             lines,
@@ -298,6 +306,22 @@ fn candidates(seen: &Seen, source: &GatedSource, status: &GatedSourceStatus, now
 }
 
 impl Around {
+    /// The same for programs.
+    pub(super) fn child(&self) -> Child {
+        let object = self.object.as_ref().ok().and_then(Option::as_ref);
+        let artifact = object.and_then(|it| it.status.artifact.as_ref());
+        let mut conditions = object.into_iter().flat_map(|it| &it.status.conditions);
+        let not_ready = conditions.find(|it| is_unready(it));
+        let unreadable = self.object.as_ref().err().map(ToString::to_string);
+        Child {
+            kind: self.kind.as_str(),
+            name: self.name.clone(),
+            exists: object.is_some(),
+            serves: artifact.map(|it| it.revision.clone()),
+            problem: unreadable.or(not_ready.map(|it| it.message.clone())),
+        }
+    }
+
     fn line(&self, strategy: Strategy) -> String {
         let name = format!("{} {}", self.kind.as_str(), self.name);
         let object = match &self.object {

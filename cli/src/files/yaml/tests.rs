@@ -77,3 +77,13 @@ fn a_path_leads_to_its_line(#[case] path: &str, #[case] line: usize) {
     let documents = documents(text).0;
     assert_eq!(documents[0].at(path).line, line);
 }
+
+/// A file may name thousands of anchors around each other that nobody uses.
+#[test]
+fn what_an_alias_stands_for_is_shared_and_not_copied() {
+    let (documents, mistake) = documents("a: &x {b: [1, 2]}\nc: *x\nd: {<<: *x}\n");
+    assert_eq!(mistake, None);
+    let of = |path: &str| documents[0].at(path).content.clone();
+    assert!(Rc::ptr_eq(&of("a"), &of("c")));
+    assert!(Rc::ptr_eq(&of("a.b"), &of("d.b")));
+}

@@ -55,10 +55,10 @@ proptest! {
             let weekday = usize::try_from(wall.weekday().to_monday_zero_offset()).unwrap();
             if wall == first || i64::from(week) % weeks == 0 && days.contains(&weekday) {
                 let begin = zone::resolve(&tz, wall).unwrap();
-                let end = match by_clock {
-                    true => zone::resolve(&tz, wall.checked_add(length).unwrap()).unwrap(),
-                    false => begin.checked_add(length).unwrap(),
-                };
+                let by_clock = by_clock
+                    .then(|| zone::resolve(&tz, wall.checked_add(length).unwrap()).unwrap())
+                    .filter(|end| *end > begin);
+                let end = by_clock.unwrap_or_else(|| begin.checked_add(length).unwrap());
                 if begin < within.end && end > within.start && begin < end {
                     expected.push(Span { start: begin, end });
                 }

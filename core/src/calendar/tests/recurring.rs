@@ -73,8 +73,11 @@ fn until_is_an_instant(#[case] until: &str, #[case] count: usize) {
 #[case::day_100("20260410", "FREQ=YEARLY;BYYEARDAY=100,-1", "04-10 12-31")]
 #[case::week_20("20250513", "FREQ=YEARLY;BYWEEKNO=20", "05-12")]
 #[case::week_20_monday("20260511", "FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO", "05-11")]
+// 29 December 2025 is in week 1 of 2026, and in the year 2025.
+#[case::every_other_week_1("20241230", "FREQ=YEARLY;INTERVAL=2;BYWEEKNO=1;BYDAY=MO,TH", "01-01")]
 #[case::last_week("20251222", "FREQ=YEARLY;BYWEEKNO=-1;BYDAY=MO", "12-28")]
 #[case::thanksgiving("20231123", "FREQ=YEARLY;BYMONTH=11;BYDAY=4TH", "11-26")]
+#[case::day_of_every_month("20260113", "FREQ=YEARLY;BYMONTHDAY=13;COUNT=3", "01-13 02-13 03-13")]
 #[case::leap_day("20240229", "FREQ=YEARLY", "")]
 #[case::every_other_year("20240301", "FREQ=YEARLY;INTERVAL=2", "03-01")]
 #[case::odd_year("20230301", "FREQ=YEARLY;INTERVAL=2", "")]
@@ -90,6 +93,42 @@ fn days_of_2026(#[case] start: &str, #[case] rule: &str, #[case] expected: &str)
         .map(|day| format!("2026-{day}"))
         .collect();
     assert_eq!(days(start, rule), expected);
+}
+
+/// Whole days end with a date. Some programs write a time instead, in UTC or by their own clocks.
+#[rstest]
+#[case::date("20260103")]
+#[case::midnight_in_utc("20260103T000000Z")]
+#[case::last_second_in_utc("20260103T235959Z")]
+#[case::midnight_on_no_clock("20260103T000000")]
+#[case::last_second_on_no_clock("20260103T235959")]
+fn whole_days_end_on_the_day_that_is_written(#[case] until: &str) {
+    let series = format!("DTSTART;VALUE=DATE:20260101\nRRULE:FREQ=DAILY;UNTIL={until}");
+    for zone in [
+        "America/New_York",
+        "UTC",
+        "Asia/Tokyo",
+        "Pacific/Kiritimati",
+    ] {
+        let expected = [
+            "2026-01-01T00:00/2026-01-02T00:00",
+            "2026-01-02T00:00/2026-01-03T00:00",
+            "2026-01-03T00:00/2026-01-04T00:00",
+        ];
+        assert_eq!(in_2026(&series, zone), expected, "{zone}");
+    }
+}
+
+#[rstest]
+#[case::midnight_in_new_york("20260102T050000Z")]
+#[case::last_second_in_new_york("20260103T045959Z")]
+fn whole_days_may_end_with_a_midnight_on_their_own_clocks(#[case] until: &str) {
+    let series = format!("DTSTART;VALUE=DATE:20260101\nRRULE:FREQ=DAILY;UNTIL={until}");
+    let expected = [
+        "2026-01-01T00:00/2026-01-02T00:00",
+        "2026-01-02T00:00/2026-01-03T00:00",
+    ];
+    assert_eq!(in_2026(&series, "America/New_York"), expected);
 }
 
 #[test]

@@ -24,10 +24,6 @@ fn message(text: &str) -> String {
     "BEGIN:VEVENT\nEND:VEVENT\n",
     "the text does not begin with BEGIN:VCALENDAR; give the text of an iCalendar (.ics) file"
 )]
-#[case::no_events(
-    "BEGIN:VCALENDAR\nVERSION:2.0\nEND:VCALENDAR\n",
-    "the calendar has no events; write at least one VEVENT, or remove the calendar"
-)]
 #[case::cut_short(
     "BEGIN:VCALENDAR\nBEGIN:VEVENT\nDTSTART:20260101\n",
     "line 2: BEGIN:VEVENT has no end; write END:VEVENT; the file may be cut short"
@@ -91,9 +87,25 @@ fn a_text_that_is_no_calendar(#[case] text: &str, #[case] expected: &str) {
     "DTSTART:20260101T000000\nDTEND:20260102",
     "DTEND: is a date, and DTSTART is a time; write a time"
 )]
-#[case::end_and_duration(
-    "DTSTART:20260101\nDTEND:20260102\nDURATION:P1D",
-    "DURATION: is written beside DTEND; write one of the two"
+#[case::end_and_another_duration(
+    "DTSTART:20260101\nDTEND:20260102\nDURATION:P2D",
+    "DURATION: ends at another time than DTEND; write one of the two"
+)]
+#[case::end_and_no_duration(
+    "DTSTART:20260101T090000\nDTEND:20260101T100000\nDURATION:PT0S",
+    "DURATION: ends at another time than DTEND; write one of the two"
+)]
+#[case::sequence(
+    "DTSTART:20260101\nSEQUENCE:first",
+    "SEQUENCE: `first` is not a number; write a whole number such as 1"
+)]
+#[case::hours_of_days(
+    "DTSTART:20260101\nRRULE:FREQ=HOURLY",
+    "RRULE: FREQ=HOURLY has no meaning for whole days; write FREQ=DAILY, or DTSTART as a time"
+)]
+#[case::one_of_the_hours_of_a_day(
+    "DTSTART:20260101\nRRULE:FREQ=DAILY;BYHOUR=9,17;BYSETPOS=2",
+    "RRULE: BYSETPOS without another BY list has no meaning; leave out one of the two"
 )]
 #[case::too_long(
     "DTSTART:20260101\nDTEND:20270103",
@@ -143,10 +155,6 @@ fn a_text_that_is_no_calendar(#[case] text: &str, #[case] expected: &str) {
     "UID:1\nDTSTART:20260101\nRECURRENCE-ID;RANGE=THISANDFUTURE:20260101",
     "RECURRENCE-ID: RANGE, which changes all later instances, is not read; end the series with UNTIL, and write a second one"
 )]
-#[case::id_with_rule(
-    "UID:1\nDTSTART:20260101\nRECURRENCE-ID:20260101\nRRULE:FREQ=DAILY",
-    "RRULE: an event with a RECURRENCE-ID is one instance, and cannot recur; leave out"
-)]
 fn an_event_that_is_wrong(#[case] properties: &str, #[case] expected: &str) {
     let message = message(&event(properties));
     assert!(message.contains(&format!(": {expected}")), "{message}");
@@ -157,7 +165,15 @@ fn an_event_that_is_wrong(#[case] properties: &str, #[case] expected: &str) {
     "BYDAY=MO",
     "FREQ is missing; write a rule such as FREQ=WEEKLY;BYDAY=MO,FR"
 )]
-#[case::empty("", "FREQ is missing; write a rule such as FREQ=WEEKLY;BYDAY=MO,FR")]
+#[case::nothing_in_it(";", "FREQ is missing; write a rule such as FREQ=WEEKLY;BYDAY=MO,FR")]
+#[case::another_calendar(
+    "RSCALE=HEBREW;FREQ=YEARLY",
+    "RSCALE=HEBREW is not read; write RSCALE=GREGORIAN, or the dates as RDATE"
+)]
+#[case::other_days(
+    "RSCALE=GREGORIAN;FREQ=MONTHLY;BYMONTHDAY=31;SKIP=BACKWARD",
+    "SKIP=BACKWARD is not read; write SKIP=OMIT, or the dates as RDATE"
+)]
 #[case::frequency(
     "FREQ=FORTNIGHTLY",
     "FREQ=FORTNIGHTLY is not known; write YEARLY, MONTHLY, WEEKLY, DAILY or HOURLY"
@@ -281,6 +297,15 @@ fn a_rule_that_matches_in_the_end(#[case] rule: &str) {
 }
 
 #[test]
+fn whole_days_that_end_with_any_time_are_refused() {
+    let text = event(&format!("{DAY}RRULE:FREQ=DAILY;UNTIL=20260105T120000Z"));
+    assert_eq!(
+        message(&text),
+        "event in line 3: RRULE: UNTIL=20260105T120000Z is a time, and DTSTART is a date; write a date such as 20261231"
+    );
+}
+
+#[test]
 fn two_rules_are_refused() {
     let message = message(&event(&format!("{DAY}RRULE:FREQ=DAILY\nRRULE:FREQ=YEARLY")));
     assert_eq!(
@@ -300,4 +325,17 @@ fn the_event_is_named(#[case] properties: &str, #[case] expected: &str) {
         message.starts_with(&format!("event {expected}: DTSTART: ")),
         "{message}"
     );
+}
+
+#[rstest]
+#[case::property("UID:1\nDTSTART:tomorrow", 5)]
+#[case::behind_a_fold("SUMMARY:a\n\u{20}b\nDTSTART;TZID=Nowhere:20260101T000000", 6)]
+#[case::missing("UID:1", 3)]
+#[case::rule("DTSTART:20260101\nRRULE:FREQ=DAILY;BYMONTH=4;BYMONTHDAY=31", 5)]
+fn the_line_is_known(#[case] properties: &str, #[case] expected: usize) {
+    let text = calendar(&format!("BEGIN:VEVENT\n{properties}\nEND:VEVENT\n"));
+    let CalendarError::Event { line, .. } = read(&text, "UTC").unwrap_err() else {
+        panic!("it is of an event");
+    };
+    assert_eq!(line, expected);
 }

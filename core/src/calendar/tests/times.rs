@@ -147,10 +147,35 @@ fn clocks_that_change_in_new_york(#[case] properties: &str, #[case] expected: &s
     assert_eq!(in_2026(properties, "America/New_York"), [expected]);
 }
 
+/// What the clocks skip as a whole lasts as long as ever, from the first instant after the gap, as it
+/// does for cron.
+#[rstest]
+#[case::part_of_the_gap(
+    "DTSTART:20260308T021500\nDTEND:20260308T024500",
+    &["2026-03-08T03:00/03:30"]
+)]
+#[case::the_gap("DTSTART:20260308T020000\nDTEND:20260308T030000", &["2026-03-08T03:00/04:00"])]
+#[case::every_day(
+    "DTSTART:20260307T020000\nDTEND:20260307T030000\nRRULE:FREQ=DAILY;COUNT=3",
+    &["2026-03-07T02:00/03:00", "2026-03-08T03:00/04:00", "2026-03-09T02:00/03:00"]
+)]
+#[case::a_period(
+    "DTSTART:20260307T020000\nDURATION:PT1H\nRDATE;VALUE=PERIOD:20260308T020000/20260308T023000",
+    &["2026-03-07T02:00/03:00", "2026-03-08T03:00/03:30"]
+)]
+#[case::a_minute_more_ends_by_the_clock(
+    "DTSTART:20260308T020000\nDTEND:20260308T030100",
+    &["2026-03-08T03:00/03:01"]
+)]
+fn what_the_clocks_skip_is_not_lost(#[case] properties: &str, #[case] expected: &[&str]) {
+    assert_eq!(in_2026(properties, "America/New_York"), expected);
+}
+
 #[test]
-fn what_lies_wholly_in_a_gap_covers_nothing() {
-    let properties = "DTSTART:20260329T011500\nDTEND:20260329T014500";
-    assert_eq!(in_2026(properties, "Europe/London"), [""; 0]);
+fn an_end_before_the_start_is_refused_also_in_a_gap() {
+    let text = event("DTSTART:20260308T024500\nDTEND:20260308T021500");
+    let refusal = read(&text, "America/New_York").unwrap_err().to_string();
+    assert!(refusal.contains("DTEND: is before DTSTART"), "{refusal}");
 }
 
 #[test]

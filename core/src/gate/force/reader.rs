@@ -4,13 +4,11 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use sluice_crds::gate::annotations::{
-    FORCE, FORCE_BY, FORCE_REASON, FORCE_SEEN, FORCE_UNTIL, RFC_CLOSE, RFC_OPEN,
-};
+use sluice_crds::gate::annotations::{FORCE, FORCE_BY, FORCE_REASON, FORCE_SEEN, FORCE_UNTIL};
 use sluice_crds::{Duration, Setting};
 
-use super::note::{self, Note, PARTS};
-use super::{Force, Forces, field};
+use super::note::{Note, Notes, PARTS, Slot};
+use super::{Force, Forces, Identity, field};
 use crate::clock::{Now, Trust};
 use crate::duration;
 use crate::gate::Terms;
@@ -33,8 +31,18 @@ pub(super) struct Reader<'a> {
     /// `spec.window`, as it is written.
     window: &'a Duration,
     terms: Terms,
-    note: Option<Note>,
+    identity: Identity,
+    notes: Notes,
     now: Now,
+}
+
+/// What the forces that are not noted yet came to.
+#[derive(Default)]
+struct Fresh {
+    /// Those that are in order.
+    right: Vec<Slot>,
+    /// Those that are wrong, and would become right by waiting.
+    wrong: Vec<Slot>,
 }
 
 /// Why a force does not count.
@@ -58,49 +66,64 @@ impl<'a> Reader<'a> {
         annotations: &'a BTreeMap<String, String>,
         window: &'a Duration,
         terms: Terms,
+        identity: Identity,
         now: Now,
     ) -> Self {
         Self {
             annotations,
             window,
             terms,
-            note: Note::of(annotations, now.at),
+            identity,
+            notes: Notes::of(annotations, now.at),
             now,
         }
     }
 
+    /// Whether the controller has noted any of the forces.
+    pub(super) fn has_noted(&self) -> bool {
+        !self.notes.is_empty()
+    }
+
     pub(super) fn read(&self) -> Forces {
         let mut forces = Forces::none(Ok(self.terms));
-        for read in [
-            self.own_dialect(),
-            self.request(RFC_OPEN, Setting::Open),
-            self.request(RFC_CLOSE, Setting::Closed),
-        ] {
+        let mut fresh = Fresh::default();
+        for slot in Slot::ALL {
+            let read = match slot.request() {
+                None => self.own_dialect(),
+                Some((annotation, state)) => self.request(slot, annotation, state),
+            };
             match read {
-                Ok(force) => forces.forces.extend(force),
+                Ok(None) => {}
+                Ok(Some(force)) => {
+                    fresh.right.extend((!force.accepted).then_some(slot));
+                    forces.forces.push(force);
+                }
                 Err(wrong) => {
+                    fresh.wrong.extend(wrong.ripens.map(|_| slot));
                     forces.complaints.push(wrong.complaint);
                     forces.ripening.extend(wrong.ripens);
                 }
             }
         }
-        let accepts = forces.waiting(self.now.at).next().is_some();
-        let refuses = !forces.ripening.is_empty();
-        // What is noted is for good. A clock that is off by so little that it is only reported is
-        // good enough to accept, for forces may be off by more; but none is refused by it.
-        let notes = match self.now.trust {
-            Trust::Good => accepts || refuses,
-            Trust::Drifting(_) => accepts && !refuses,
-            Trust::Lost(_) => false,
-        };
-        if notes {
-            forces.completion = Some(self.completion(&forces));
-        }
+        forces.completion = self.completion(&forces, fresh);
         forces
     }
 
-    /// The annotations with the note, and with the end of a force that names none.
-    fn completion(&self, forces: &Forces) -> BTreeMap<String, String> {
+    /// The annotations with the notes of the forces that are new, and with the end of one that
+    /// names none. None: nothing is to be noted.
+    ///
+    /// What is noted is for good. A clock that is off by so little that it is only reported is good
+    /// enough to accept, for forces may be off by more; but none is refused by it.
+    fn completion(&self, forces: &Forces, fresh: Fresh) -> Option<BTreeMap<String, String>> {
+        let accepts = forces.waiting(self.now.at).next().is_some();
+        let wrong = match self.now.trust {
+            Trust::Good => fresh.wrong,
+            Trust::Drifting(_) => Vec::new(),
+            Trust::Lost(_) => return None,
+        };
+        if !accepts && wrong.is_empty() {
+            return None;
+        }
         let mut complete: BTreeMap<String, String> = PARTS
             .iter()
             .filter_map(|part| Some(((*part).to_owned(), self.get(part)?.to_owned())))
@@ -109,9 +132,13 @@ impl<'a> Reader<'a> {
             let until = later(self.now.at, self.terms.window);
             complete.insert(FORCE_UNTIL.to_owned(), until.to_string());
         }
-        let note = note::text(&complete, self.now.at, self.window);
-        complete.insert(FORCE_SEEN.to_owned(), note);
-        complete
+        let mut notes = self.notes.clone();
+        for slot in fresh.right.into_iter().chain(wrong) {
+            let words = self.words(slot);
+            notes.add(slot, &complete, self.now.at, words, self.window);
+        }
+        complete.insert(FORCE_SEEN.to_owned(), notes.text());
+        Some(complete)
     }
 
     fn get(&self, annotation: &str) -> Option<&str> {
@@ -119,8 +146,28 @@ impl<'a> Reader<'a> {
     }
 
     /// When the force was judged first.
-    fn seen(&self) -> Timestamp {
-        self.note.map_or(self.now.at, |note| note.at)
+    fn seen(&self, slot: Slot) -> Timestamp {
+        self.notes.get(slot).map_or(self.now.at, |note| note.at)
+    }
+
+    /// Who forces, and why, fit to be shown: as they were when the force was noted. A request of
+    /// the RFC may come without: what stands there for another force is not its own. Its name is,
+    /// where the admission policies make sure that people write their own.
+    fn words(&self, slot: Slot) -> (Option<String>, Option<String>) {
+        if let Some(Note { by, reason, .. }) = self.notes.get(slot) {
+            return (
+                shown(by.as_deref(), LONGEST_NAME),
+                shown(reason.as_deref(), LONGEST_REASON),
+            );
+        }
+        let by = shown(self.get(FORCE_BY), LONGEST_NAME);
+        let reason = shown(self.get(FORCE_REASON), LONGEST_REASON);
+        let anothers = slot != Slot::Force && self.notes.belong_to_another(slot, self.annotations);
+        match (anothers, self.identity) {
+            (false, _) => (by, reason),
+            (true, Identity::Verified) => (by, None),
+            (true, Identity::Trusted | Identity::Unverified) => (None, None),
+        }
     }
 
     /// `sluice.dev/force` and its companions.
@@ -134,17 +181,25 @@ impl<'a> Reader<'a> {
             }
             None => return Ok(self.companions_alone().map(|()| None)?),
         };
-        let reason = self.required(FORCE_REASON, LONGEST_REASON, "say why the gate is forced")?;
-        let remedy = "write the user name of who forces the gate";
-        let by = self.required(FORCE_BY, LONGEST_NAME, remedy)?;
+        let (by, reason) = self.words(Slot::Force);
+        let reason = required(reason, FORCE_REASON, "say why the gate is forced")?;
+        let by = required(by, FORCE_BY, "write the user name of who forces the gate")?;
         let until = match self.get(FORCE_UNTIL) {
             Some(text) => self.end(instant(FORCE_UNTIL, text)?)?,
-            None => match self.note {
+            None => match self.notes.get(Slot::Force) {
                 Some(note) => later(note.at, self.terms.window),
                 None => Timestamp::MAX,
             },
         };
-        Ok(Some(self.force(state, by, reason, self.seen(), until)))
+        let since = self.seen(Slot::Force);
+        Ok(Some(Force {
+            state,
+            by,
+            reason,
+            since,
+            until,
+            accepted: self.notes.get(Slot::Force).is_some(),
+        }))
     }
 
     /// An end, a reason or a name that forces nothing: tell, for somebody meant something by it.
@@ -159,28 +214,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn required(&self, annotation: &str, longest: usize, remedy: &str) -> Result<String, Refusal> {
-        self.shown(annotation, longest).ok_or_else(|| {
-            let problem = "it is missing, so the force does not count";
-            Refusal::new(field(annotation), problem, remedy)
-        })
-    }
-
-    /// A text that people wrote, fit to be shown. None: there is nothing to show.
-    fn shown(&self, annotation: &str, longest: usize) -> Option<String> {
-        let text = clean(self.get(annotation)?.trim(), longest);
-        (!text.is_empty()).then_some(text)
-    }
-
     /// An end that a force names, if it may.
     fn end(&self, until: Timestamp) -> Result<Timestamp, Wrong> {
-        let length = until.duration_since(self.seen());
+        let length = until.duration_since(self.seen(Slot::Force));
         let longest = self.terms.max_override.saturating_add(CLOCKS_APART);
         if length > longest {
             let most = duration::text(self.terms.max_override);
             // What is not noted is judged at another instant each time: no length, for the words
             // must not change while nothing else does.
-            let length = match self.note {
+            let length = match self.notes.get(Slot::Force) {
                 Some(_) => duration::text(length),
                 None => format!("longer than {most}"),
             };
@@ -190,7 +232,7 @@ impl<'a> Reader<'a> {
                     format!("the force would last {length}"),
                     format!("write an end at most {most} (spec.maxOverride) ahead"),
                 ),
-                ripens: self.unless_noted(earlier(until, longest)),
+                ripens: self.unless_noted(Slot::Force, earlier(until, longest)),
             });
         }
         if length.is_positive() {
@@ -203,54 +245,60 @@ impl<'a> Reader<'a> {
 
     /// The RFC's request: an instant, from which `spec.window` counts, as it was when the request
     /// was accepted.
-    fn request(&self, annotation: &str, state: Setting) -> Result<Option<Force>, Wrong> {
+    fn request(
+        &self,
+        slot: Slot,
+        annotation: &str,
+        state: Setting,
+    ) -> Result<Option<Force>, Wrong> {
         let Some(text) = self.get(annotation) else {
             return Ok(None);
         };
         let since = instant(annotation, text)?;
-        if since > later(self.seen(), CLOCKS_APART) {
+        if since > later(self.seen(slot), CLOCKS_APART) {
             let problem = format!("{} lies ahead", instant_utc(since));
             return Err(Wrong {
                 complaint: Refusal::new(field(annotation), problem, "write the present instant"),
-                ripens: self.unless_noted(earlier(since, CLOCKS_APART)),
+                ripens: self.unless_noted(slot, earlier(since, CLOCKS_APART)),
             });
         }
-        let by = self.shown(FORCE_BY, LONGEST_NAME);
-        let reason = self.shown(FORCE_REASON, LONGEST_REASON);
-        let noted = self.note.and_then(|note| note.window);
+        let (by, reason) = self.words(slot);
+        let note = self.notes.get(slot);
+        let noted = note.and_then(Note::length);
         let window = noted.map_or(self.terms.window, |noted| {
             noted.min(self.terms.max_override)
         });
-        Ok(Some(self.force(
+        Ok(Some(Force {
             state,
-            by.unwrap_or_else(|| "unknown".to_owned()),
-            reason.unwrap_or_else(|| format!("requested by {annotation}")),
-            since,
-            later(since, window),
-        )))
+            by: by.unwrap_or_else(|| "unknown".to_owned()),
+            reason: reason.unwrap_or_else(|| format!("requested by {annotation}")),
+            // What closes waits for nobody, nor for a clock that is ahead of ours: until it counts, it
+            // could be removed without the right to force.
+            since: match state {
+                Setting::Open => since,
+                Setting::Closed => since.min(self.seen(slot)),
+            },
+            until: later(since, window),
+            accepted: note.is_some(),
+        }))
     }
 
-    fn unless_noted(&self, at: Timestamp) -> Option<Timestamp> {
-        self.note.is_none().then_some(at)
+    fn unless_noted(&self, slot: Slot, at: Timestamp) -> Option<Timestamp> {
+        self.notes.get(slot).is_none().then_some(at)
     }
+}
 
-    fn force(
-        &self,
-        state: Setting,
-        by: String,
-        reason: String,
-        since: Timestamp,
-        until: Timestamp,
-    ) -> Force {
-        Force {
-            state,
-            by,
-            reason,
-            since,
-            until,
-            accepted: self.note.is_some(),
-        }
-    }
+/// A text that people wrote, fit to be shown. None: there is nothing to show.
+fn shown(text: Option<impl AsRef<str>>, longest: usize) -> Option<String> {
+    let text = clean(text?.as_ref().trim(), longest);
+    (!text.is_empty()).then_some(text)
+}
+
+fn required(text: Option<String>, annotation: &str, remedy: &str) -> Result<String, Refusal> {
+    text.ok_or_else(|| {
+        let problem = "it is missing, so the force does not count";
+        Refusal::new(field(annotation), problem, remedy)
+    })
 }
 
 fn instant(annotation: &str, text: &str) -> Result<Timestamp, Refusal> {

@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use sluice_crds::gate::GatekeeperVerdict;
-use sluice_crds::{Gate, Require, State};
+use sluice_crds::{Gate, GatekeeperSpec, Require, State};
 
 use super::{Found, Gathered, Named, Nested};
 use crate::gate;
@@ -27,8 +28,20 @@ pub struct Inside {
     pub message: String,
     /// How its gatekeepers combine. None: it could not be asked.
     pub require: Option<Require>,
-    /// What each of its gatekeepers says, and the gates behind that one.
-    pub verdicts: Vec<(GatekeeperVerdict, Vec<Inside>)>,
+    /// What each of its gatekeepers says.
+    pub verdicts: Vec<Said>,
+}
+
+/// What one gatekeeper says to the gate that lists it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Said {
+    /// Its verdict.
+    pub told: GatekeeperVerdict,
+    /// When time changes its state. None: not by time, as far as is known, or the gates behind it
+    /// say so themselves.
+    pub changes: Option<Timestamp>,
+    /// The gates behind it.
+    pub behind: Vec<Inside>,
 }
 
 impl Gathered {
@@ -50,16 +63,44 @@ impl Gathered {
         all
     }
 
-    /// The gates behind each gatekeeper of the gate, in the order of its spec.
-    pub fn inside(&self, question: Question<'_>) -> Vec<Vec<Inside>> {
-        let behind = |named: &Named<Arc<Keeper>>| match named {
-            Named::Here(keeper) => {
-                let gates = keeper.evidence().gates().iter();
-                gates.map(|gate| gate.inside(question)).collect()
+    /// The specs of the gatekeepers that the gate lists, and of those of the gates behind them.
+    pub fn specs(&self) -> Vec<&GatekeeperSpec> {
+        let mut all = Vec::new();
+        for keeper in &self.keepers {
+            let Named::Here(keeper) = keeper else {
+                continue;
+            };
+            all.push(&keeper.object().spec);
+            for nested in keeper.evidence().gates() {
+                if let Found::Gate(Named::Here(found)) = &nested.found {
+                    all.extend(found.1.specs());
+                }
             }
-            Named::Missing | Named::Forbidden | Named::Unreadable(_) => Vec::new(),
+        }
+        all
+    }
+
+    /// What the gatekeepers say whose verdicts are `told`, in the order of the gate's spec: when that
+    /// changes, and the gates behind each.
+    pub fn said(&self, told: &[GatekeeperVerdict], question: Question<'_>) -> Vec<Said> {
+        let said = |(named, told): (&Named<Arc<Keeper>>, &GatekeeperVerdict)| {
+            let told = told.clone();
+            match named {
+                Named::Here(keeper) => Said {
+                    told,
+                    changes: keeper.changes(question),
+                    behind: (keeper.evidence().gates().iter())
+                        .map(|gate| gate.inside(question))
+                        .collect(),
+                },
+                Named::Missing | Named::Forbidden | Named::Unreadable(_) => Said {
+                    told,
+                    changes: None,
+                    behind: Vec::new(),
+                },
+            }
         };
-        self.keepers.iter().map(behind).collect()
+        self.keepers.iter().zip(told).map(said).collect()
     }
 }
 
@@ -84,9 +125,7 @@ impl Nested {
             reason: told.answer.reason.as_str(),
             message: told.message,
             require: Some(gate.spec.require),
-            verdicts: (told.verdicts.into_iter())
-                .zip(gathered.inside(question))
-                .collect(),
+            verdicts: gathered.said(&told.verdicts, question),
         }
     }
 }

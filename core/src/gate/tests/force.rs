@@ -9,7 +9,9 @@ use sluice_crds::gate::annotations::{
 use super::*;
 
 mod acceptance;
+mod beside;
 mod nonsense;
+mod owner;
 mod requests;
 
 /// Annotations of a static gate that is closed by default; a force without an end lasts an hour,
@@ -39,6 +41,12 @@ fn in_effect(gate: &Gate, instant: &str) -> Option<(Setting, String, String)> {
         force.since.to_string(),
         force.until.to_string(),
     ))
+}
+
+/// When the controller has seen the force on the gate of that name first, as it has noted it.
+fn seen(annotations: &std::collections::BTreeMap<String, String>, force: &str) -> String {
+    let notes: serde_json::Value = serde_json::from_str(&annotations[FORCE_SEEN]).unwrap();
+    notes[force]["at"].as_str().unwrap_or_default().to_owned()
 }
 
 fn complaints(gate: &Gate, instant: &str) -> Vec<String> {

@@ -40,6 +40,35 @@ fn the_first_in_order_decides(
     assert_eq!(answer(&scene.view(), now(FRIDAY_10)).state, state);
 }
 
+/// Whoever has closed it meanwhile would not be seen, also where it is forced open.
+#[rstest]
+#[case::default(&[])]
+#[case::forced(&FORCED_OPEN)]
+fn a_gate_is_closed_while_changes_are_not_seen(#[case] annotations: &[(&str, &str)]) {
+    let mut scene = Scene::new(gate("{default: open}", annotations), Vec::new());
+    let seen = scene.report(now(FRIDAY_10));
+    scene.write(seen);
+    assert_eq!(answer(&scene.view(), now(FRIDAY_10)).state, State::Open);
+    let view = View {
+        unwatched: Some("changes of gates are not seen any more: cannot watch gates: refused"),
+        ..scene.view()
+    };
+    let report = report(&view, now(FRIDAY_10));
+    let status = &report.status;
+    assert_eq!(report.answer.state, State::Closed);
+    assert_eq!(status.reason.as_deref(), Some("NotWatched"));
+    assert_eq!(
+        status.message.as_deref(),
+        Some(
+            "changes of gates are not seen any more: cannot watch gates: refused, so nobody here \
+             would see that the gate is to be closed"
+        )
+    );
+    let ready = status.conditions.iter().find(|it| it.type_ == "Ready");
+    assert_eq!(ready.map(|it| it.status.as_str()), Some("False"));
+    assert!(report.changed && status.upcoming.is_empty());
+}
+
 #[rstest]
 #[case::missing(
     "{gatekeepers: [{name: office}, {name: offfice}]}",
@@ -49,7 +78,8 @@ fn the_first_in_order_decides(
 #[case::forbidden(
     "{gatekeepers: [{name: office}, {name: office, namespace: ops}]}",
     "CrossNamespaceRef",
-    "ops/office: it is in another namespace, which --no-cross-namespace-refs forbids"
+    "ops/office: it is in another namespace, which --no-cross-namespace-refs or \
+     --watch-all-namespaces=false forbids"
 )]
 #[case::suspended(
     "{gatekeepers: [{name: office}, {name: paused}]}",

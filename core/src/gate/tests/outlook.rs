@@ -81,12 +81,12 @@ fn a_force_that_ends_inside_an_open_window_changes_nothing_then() {
 
 #[test]
 fn the_start_of_a_force_is_a_change_too() {
-    let request = [("close.gate.fluxcd.io/requestedAt", "2026-11-20T10:00:30Z")];
-    let gate = gate("{gatekeepers: [{name: office}]}", &request);
-    let told = upcoming_of(gate, vec![keeper("office", OFFICE)], FRIDAY_10);
+    let request = [("open.gate.fluxcd.io/requestedAt", "2026-11-20T10:00:30Z")];
+    let gate = gate("{default: closed}", &request);
+    let told = upcoming_of(gate, Vec::new(), FRIDAY_10);
     assert_eq!(
         told[..2],
-        ["2026-11-20T10:00:30Z Closed", "2026-11-20T11:00:30Z Open"]
+        ["2026-11-20T10:00:30Z Open", "2026-11-20T11:00:30Z Closed"]
     );
 }
 

@@ -12,11 +12,11 @@ const STATES: [&str; 6] = [
     "blind-closed",
     "missing",
 ];
-const REQUIRE: [Require; 2] = [Require::All, Require::OneOf];
+pub(super) const REQUIRE: [Require; 2] = [Require::All, Require::OneOf];
 /// One that `listed` lists, one that it does not, none.
-const REVISIONS: [Option<&str>; 3] = [Some("v1.2.3"), Some("v6.6.6"), None];
+pub(super) const REVISIONS: [Option<&str>; 3] = [Some("v1.2.3"), Some("v6.6.6"), None];
 /// The gates that a policy adds; without any there is no policy.
-const POLICIES: [&[&str]; 5] = [
+pub(super) const POLICIES: [&[&str]; 5] = [
     &[],
     &["apps/open"],
     &["apps/closed"],
@@ -46,7 +46,7 @@ fn combine(gates: &[&str], require: Require, revision: Option<&str>) -> bool {
 }
 
 /// One gate, and every pair of two.
-fn choices() -> Vec<Vec<&'static str>> {
+pub(super) fn choices() -> Vec<Vec<&'static str>> {
     let ones = STATES.iter().map(|state| vec![*state]);
     let pairs = STATES.iter().flat_map(|one| {
         let others = STATES.iter().filter(move |other| *other != one);
@@ -55,7 +55,7 @@ fn choices() -> Vec<Vec<&'static str>> {
     ones.chain(pairs).collect()
 }
 
-fn policy(require: Require, gates: &[&str]) -> String {
+pub(super) fn policy(require: Require, gates: &[&str]) -> String {
     if gates.is_empty() {
         return String::new();
     }

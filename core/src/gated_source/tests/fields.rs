@@ -124,7 +124,7 @@ fn how_a_bucket_is_reached_is_no_change_of_it(
 }
 
 #[rstest]
-#[case(GitRepository, &["url", "ignore", "include", "sparseCheckout", "recurseSubmodules"])]
+#[case(GitRepository, &["url", "ignore", "sparseCheckout", "recurseSubmodules"])]
 #[case(OCIRepository, &["url", "ignore", "layerSelector"])]
 #[case(HelmChart, &["chart", "reconcileStrategy", "valuesFiles", "ignoreMissingValuesFiles"])]
 #[case(Bucket, &["bucketName", "endpoint", "ignore", "prefix", "region"])]
@@ -171,4 +171,13 @@ fn what_a_child_has_of_its_own_stays(
     assert_eq!(play.child, before);
     assert_eq!(play.pending(), None);
     assert_eq!(play.child("/interval").unwrap(), "12h");
+}
+
+/// Flux knows no days.
+#[test]
+fn the_interval_is_written_in_hours() {
+    let mut play = Play::new(&json!({ "interval": "2d12h" }));
+    play.open();
+    play.settle();
+    assert_eq!(play.child("/interval").unwrap(), "60h");
 }

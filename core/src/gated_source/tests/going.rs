@@ -83,7 +83,7 @@ pub(super) fn suspended(name: &str, by: &str) -> FluxObject {
 }
 
 /// Those that an act resumes.
-fn resumed(acts: &[Act]) -> Vec<&str> {
+pub(super) fn resumed(acts: &[Act]) -> Vec<&str> {
     let resumed = acts.iter().filter_map(|act| match act {
         Act::Suspend {
             holders, before, ..
@@ -142,4 +142,33 @@ fn whoever_cannot_see_the_children_keeps_their_gated_source() {
     play.unreadable.child = false;
     let report = play.look();
     assert!(matches!(report.acts.as_slice(), [Act::Delete { .. }]));
+}
+
+/// An index may be behind: what has lost the mark since, or bears another's, is nobody's to delete.
+#[test]
+fn only_what_bears_the_mark_is_deleted() {
+    let mut play = Play::new(&json!({ "deletionPolicy": "Delete" }));
+    play.settle();
+    let child = |name: &str, of: Option<&str>| {
+        let mut child = git(name, &upstream_spec(), &revision('a'));
+        let mark = sluice_crds::gated_source::marks::CHILD_OF.to_owned();
+        child.metadata.annotations = of.map(|of| [(mark, of.to_owned())].into());
+        child
+    };
+    play.strays = vec![
+        child("former", Some("app")),
+        child("theirs", Some("another")),
+        child("free", None),
+    ];
+    let deleted = |play: &mut Play| -> Vec<String> {
+        let acts = play.look().acts.into_iter();
+        let deleted = acts.filter_map(|act| match act {
+            Act::Delete { before, .. } => before.metadata.name,
+            _ => None,
+        });
+        deleted.collect()
+    };
+    assert_eq!(deleted(&mut play), ["former"]);
+    delete(&mut play);
+    assert_eq!(deleted(&mut play), ["former"]);
 }

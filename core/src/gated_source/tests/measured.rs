@@ -9,7 +9,7 @@ use crate::metric::{self, Answer, Observed};
 
 impl Play {
     /// The metric of the gatekeeper `name` has come to this value now.
-    fn measure(&mut self, name: &str, value: &str) {
+    pub(super) fn measure(&mut self, name: &str, value: &str) {
         let key = Key::from_reference("apps", None, name);
         let Ok(Kind::Metric(spec)) = self.world.gatekeepers[&key].spec.kind() else {
             unreachable!("{name} measures nothing")

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use rstest::rstest;
+use sha2::{Digest, Sha256};
 
 use super::*;
 
@@ -130,6 +131,33 @@ fn what_was_held_waits_for_its_turn() {
     closed.push('b');
     closed.settle();
     assert_eq!(closed.admitted(), Some(revision('b').as_str()));
+}
+
+/// One window follows the other, or ends without closing the gate: only what closes it cuts the time
+/// short in which all of them go out.
+#[rstest]
+#[case::nothing_ahead("{manual: {state: open}}", 600)]
+#[case::one_window_after_the_other(
+    "{schedule: {open: [{name: noon, cron: '0 12 * * *', duration: 30s}, \
+     {name: day, from: '2026-11-20T12:00:30', until: '2026-11-20T18:00:00'}]}}",
+    600
+)]
+#[case::it_closes(
+    "{schedule: {open: [{name: noon, cron: '0 12 * * *', duration: 30s}, \
+     {name: day, from: '2026-11-20T12:00:30', until: '2026-11-20T12:05:00'}]}}",
+    300
+)]
+fn a_spread_lasts_for_as_long_as_the_gates_are_open(#[case] keeper: &str, #[case] seconds: i64) {
+    let mut play = Play::new(&json!({ "spread": "10m" }));
+    play.settle();
+    play.keep(keeper);
+    play.settle();
+    let at = play.ours().pending.clone().unwrap().admit_at.unwrap().0;
+    let hash = Sha256::digest(play.object.metadata.uid.as_deref().unwrap().as_bytes());
+    let share = f64::from(u16::from_be_bytes([hash[0], hash[1]])) / f64::from(u16::MAX);
+    let expected = share * seconds as f64;
+    let waits = at.duration_since(play.now).as_secs_f64();
+    assert!((waits - expected).abs() <= 1.0, "{waits}s of {expected}s");
 }
 
 /// A candidate that took its time to be stored was not held back by any gate.

@@ -90,9 +90,21 @@ fn a_revision_that_nobody_can_read() {
 
 /// While nothing is out there is nothing to serve either.
 #[rstest]
-#[case::never_fetched(None, "the GitRepository upstream has fetched nothing yet")]
-#[case::failing(Some("Ready"), "the GitRepository upstream is not ready: it says No")]
-fn a_source_that_shows_nothing(#[case] fails: Option<&str>, #[case] said: &str) {
+#[case::never_fetched(
+    None,
+    "False Progressing",
+    "the GitRepository upstream has fetched nothing yet"
+)]
+#[case::failing(
+    Some("Ready"),
+    "False SourceNotReady",
+    "the GitRepository upstream is not ready: it says No"
+)]
+fn a_source_that_shows_nothing(
+    #[case] fails: Option<&str>,
+    #[case] ready: &str,
+    #[case] said: &str,
+) {
     let mut play = Play::new(&json!({}));
     play.open();
     let source = play.upstream.as_mut().unwrap();
@@ -102,7 +114,7 @@ fn a_source_that_shows_nothing(#[case] fails: Option<&str>, #[case] said: &str) 
     let failed = failed.map(|it| serde_json::from_value(it).unwrap());
     source.status.conditions.extend(failed);
     play.settle();
-    assert_eq!(play.says("Ready").unwrap(), "False SourceNotReady");
+    assert_eq!(play.says("Ready").unwrap(), ready);
     assert_eq!(play.message("Ready"), said);
     assert_eq!(play.admitted(), None);
 }

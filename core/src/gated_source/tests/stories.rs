@@ -140,6 +140,26 @@ fn a_lost_status_is_read_back_from_the_child() {
     assert_eq!(play.child("/ref/commit").unwrap(), commit('a'));
 }
 
+/// Repositories whose commits have 64 digits.
+#[test]
+fn a_commit_of_sha256_is_read_back_from_the_child_as_one() {
+    let mut play = Play::new(&json!({}));
+    let shown = format!("main@sha256:{}", "a".repeat(64));
+    fetched(play.upstream.as_mut().unwrap(), &shown);
+    play.open();
+    play.settle();
+    assert_eq!(play.says("Ready").unwrap(), "True Serving");
+    play.close();
+    play.object.status = None;
+    play.settle();
+    let admitted = play.ours().admitted.clone().unwrap();
+    assert_eq!(
+        (admitted.origin, admitted.revision),
+        (Origin::Adopted, shown)
+    );
+    assert_eq!(play.pending(), None);
+}
+
 #[test]
 fn what_somebody_else_made_is_never_touched() {
     let mut play = Play::new(&json!({}));
@@ -154,6 +174,20 @@ fn what_somebody_else_made_is_never_touched() {
     assert_eq!(play.child, Some(theirs));
     assert_eq!(play.says("Stalled").unwrap(), "True TargetTaken");
     assert_eq!(play.says("Ready").unwrap(), "False TargetTaken");
+    // The gate is open, and nothing goes out: nobody would serve it.
+    assert_eq!((play.admitted(), play.says("Recoverable")), (None, None));
+    assert_eq!(play.says("Blocked").unwrap(), "True TargetTaken");
+    assert_eq!(play.pending(), Some(revision('a').as_str()));
+    // Who deploys it is named.
+    play.consumers = vec![(ConsumerKind::Kustomization, kustomization("app", "app"))];
+    play.settle();
+    assert_eq!(play.says("Bypassed").unwrap(), "True TargetTaken");
+    let said = play.message("Bypassed");
+    assert!(said.contains("Kustomization apps/app"), "{said}");
+    play.child = None;
+    play.settle();
+    assert_eq!(play.admitted(), Some(revision('a').as_str()));
+    assert_eq!(play.says("Bypassed"), None);
 }
 
 #[test]

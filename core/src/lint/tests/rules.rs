@@ -53,6 +53,26 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "{manual: {state: open, until: '9999-12-30T00:00:00Z'}}",
     ),
     (
+        "until: beside from",
+        "Gatekeeper",
+        "{schedule: {open: [{from: '2026-12-19T00:00:00', until: '04:00'}]}}",
+    ),
+    (
+        "until: beside cron",
+        "Gatekeeper",
+        "{schedule: {open: [{cron: '0 2 * * *', until: '2026-12-19T00:00:00'}]}}",
+    ),
+    (
+        "until: no clock",
+        "Gatekeeper",
+        "{schedule: {open: [{cron: '0 2 * * *', until: '24:00'}]}}",
+    ),
+    (
+        "until: a window has one end",
+        "Gatekeeper",
+        "{schedule: {open: [{cron: '0 2 * * *', duration: 2h, until: '04:00'}]}}",
+    ),
+    (
         "duration: belongs to cron",
         "Gatekeeper",
         "{schedule: {open: [{from: '2026-12-19T00:00:00', until: '2026-12-20T00:00:00', duration: 1h}]}}",
@@ -158,11 +178,11 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "GatePolicy",
         "{namespaceSelector: {matchExpressions: [{key: a, operator: In}]}, gates: {refs: [{name: a, namespace: b}]}}",
     ),
-    ("window: must be longer", "Gate", "{window: 0s}"),
+    ("window: must be at least", "Gate", "{window: 59s}"),
     (
-        "maxOverride: must be longer",
+        "maxOverride: must be at least",
         "Gate",
-        "{maxOverride: 10000h}",
+        "{maxOverride: 59m, window: 1m}",
     ),
     ("window: must not be longer", "Gate", "{window: 25h}"),
     (

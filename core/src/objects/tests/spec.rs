@@ -76,7 +76,7 @@ fn an_expression_that_makes_no_sense_is_refused(#[case] text: &str) {
 )]
 #[case::no_duration(
     "long",
-    "`long` is not a duration; write a duration such as 90m or 1h30m; the units are h, m, s and ms"
+    "`long` is not a duration; write a duration such as 90m, 1h30m or 7d; the units are d (24 hours), h, m, s and ms"
 )]
 fn a_soak_is_bounded(#[case] soak: &str, #[case] words: &str) {
     let mut spec = spec(&all());

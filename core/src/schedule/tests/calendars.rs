@@ -169,3 +169,17 @@ fn calendars_that_have_ended_are_known_for_ever() {
         .unwrap();
     assert_eq!((moment.until, moment.end), (None, None));
 }
+
+/// A feed of freezes while none is planned: it closes nothing, and opens nothing.
+#[rstest]
+#[case("closed", State::Open)]
+#[case("open", State::Closed)]
+fn a_calendar_without_events_covers_nothing(#[case] list: &str, #[case] expected: State) {
+    let schedule = calendars(list, 1, "");
+    let readings = [reading("", 0)];
+    for instant in ["1970-01-01T00:00:00Z", "2026-11-20T10:00:00Z"] {
+        assert_eq!(state(&schedule, &readings, instant), Some(expected));
+    }
+    let moment = schedule.moment(&readings, at("2026-11-20T10:00:00Z"));
+    assert!(moment.is_ok_and(|moment| moment.until.is_none()));
+}

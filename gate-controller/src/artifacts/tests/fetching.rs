@@ -60,6 +60,7 @@ async fn what_fails_says_why_and_leaves_nothing(
         pause: Duration::from_millis(200),
         time: Duration::from_millis(500),
         at_once: 1,
+        ..Limits::default()
     };
     let mut house = House::ready_with(&folder, limits).await;
     let digest = digest_of(&[7; 1000]);
@@ -138,6 +139,73 @@ async fn so_many_at_once_and_no_more() {
         until(|| upstream.requests() == requests).await;
     }
     assert_eq!(house.counters.artifacts.get(), 3);
+}
+
+#[tokio::test]
+async fn a_namespace_whose_upstreams_are_slow_keeps_no_other_waiting() {
+    let folder = folder();
+    let limits = Limits {
+        each: 1,
+        ..Limits::default()
+    };
+    let mut house = House::ready_with(&folder, limits).await;
+    let content = b"artifact".to_vec();
+    let digest = digest_of(&content);
+    let slow = Upstream::new(Reply::Stalled(content.clone())).await;
+    for name in ["a", "b"] {
+        let key = place::key("slow", name).unwrap();
+        house.store.fetch(&key, &digest, &slow.url);
+    }
+    until(|| slow.requests() == 1).await;
+    let upstream = Upstream::new(Reply::Whole(content)).await;
+    let state = house.fetched(&digest, &upstream.url).await;
+    assert!(matches!(state, State::Stored(_)), "{state:?}");
+    assert_eq!(slow.requests(), 1, "both have a turn");
+}
+
+#[tokio::test]
+async fn a_namespace_has_so_much_room_and_no_more() {
+    let folder = folder();
+    let limits = Limits {
+        quota: 1000,
+        ..Limits::default()
+    };
+    let mut house = House::ready_with(&folder, limits).await;
+    let (first, second) = (vec![7; 600], vec![8; 401]);
+    let upstream = Upstream::new(Reply::Whole(first.clone())).await;
+    let state = house.fetched(&digest_of(&first), &upstream.url).await;
+    assert!(matches!(state, State::Stored(_)), "{state:?}");
+
+    upstream.replies(Reply::Whole(second.clone()));
+    let digest = digest_of(&second);
+    let why = house.failed(&digest, &upstream.url).await;
+    let expected =
+        "more than namespace apps may have: 600 of 1000 bytes are in use, and it has 401";
+    assert!(why.contains(expected), "{why}");
+    assert!(why.contains("--storage-namespace-quota"), "{why}");
+    assert_eq!((files(&folder).len(), house.fetches("quota")), (1, 1));
+
+    // Another namespace has its own.
+    let other = place::key("shop", "web").unwrap();
+    house.store.fetch(&other, &digest, &upstream.url);
+    assert_eq!(house.told().await, Heard::Of(other.clone()));
+    assert!(house.store.has(&other, &digest).is_some());
+}
+
+#[tokio::test]
+async fn what_has_no_room_for_anything_is_not_fetched() {
+    let folder = folder();
+    let limits = Limits {
+        quota: 600,
+        ..Limits::default()
+    };
+    let mut house = House::ready_with(&folder, limits).await;
+    let full = vec![7; 600];
+    let upstream = Upstream::new(Reply::Whole(full.clone())).await;
+    house.fetched(&digest_of(&full), &upstream.url).await;
+    let why = house.failed(&digest_of(b"more"), &upstream.url).await;
+    assert!(why.contains("600 of 600 bytes are in use;"), "{why}");
+    assert_eq!(upstream.requests(), 1);
 }
 
 #[tokio::test]

@@ -74,7 +74,7 @@ async fn a_leader_that_is_not_renewed_ends_by_itself() {
     let folder = folder();
     let house = House::ready(&folder).await;
     let soon = Instant::now() + Duration::from_millis(50);
-    house.until.send_replace(Some(soon));
+    house.until.send_replace(Some(Held::until(soon)));
     until(|| matches!(*house.store.standing(), Standing::Closed { .. })).await;
 }
 

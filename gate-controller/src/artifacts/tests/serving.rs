@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::task::TaskTracker;
 
 use super::*;
-use crate::http::server::serve_at;
+use crate::http::server::{Bounds, serve_at};
 
 /// A store that is served. It has one artifact, of several pieces.
 struct Shop {
@@ -24,7 +24,13 @@ pub(super) async fn serve(house: &House) -> SocketAddr {
     let at = listener.local_addr().unwrap();
     let tasks = TaskTracker::new();
     let never = CancellationToken::new();
-    serve_at(listener, house.store.router(), None, &tasks, never);
+    serve_at(
+        listener,
+        house.store.router(),
+        Bounds::default(),
+        &tasks,
+        never,
+    );
     at
 }
 

@@ -14,11 +14,14 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use super::super::{About, More, Told, event};
+use super::super::waiting::WAITING;
+use super::super::{About, Events, More, Told, Waiting};
 use super::*;
+use crate::clock::SetClock;
 use crate::key::{KeyRef, ObjectKey, Work};
 
 const NOON: &str = "2026-11-20T12:00:00Z";
+const INSTANCE: &str = "gate-controller-0";
 const PATIENCE: Patience = Patience {
     answer: Duration::from_secs(5),
     first: Duration::from_millis(5),
@@ -43,7 +46,7 @@ struct Taken {
 struct Scene {
     taken: Arc<Taken>,
     counters: Arc<Counters>,
-    notifications: Notifications,
+    events: Events,
     tasks: JoinSet<()>,
 }
 
@@ -79,19 +82,23 @@ impl Scene {
     fn at(url: &str, patience: Patience) -> Self {
         let counters = Arc::<Counters>::default();
         let (url, counted) = (url.parse().unwrap(), Arc::clone(&counters));
-        let (notifications, sending) = Notifications::new(url, counted, patience).unwrap();
-        // It ends with the notifications.
-        tokio::spawn(sending);
+        let notifications = Notifications::new(url, counted, patience).unwrap();
+        let clock = Arc::new(SetClock::new(NOON.parse().unwrap()));
+        // Nobody sends them to the API server.
+        let (mut events, _) = Events::new(Arc::clone(&counters), clock);
+        let sending = events.notify();
+        // It ends with the events.
+        tokio::spawn(async move { notifications.send(INSTANCE, sending).await });
         Self {
             taken: Arc::default(),
             counters,
-            notifications,
+            events,
             tasks: JoinSet::new(),
         }
     }
 
     fn tell(&self, note: &str) {
-        self.notifications.tell(&of(gate(&[]), note));
+        self.events.tell(told(gate(&[]), note, None));
     }
 
     fn count(&self, outcome: Outcome) -> u64 {
@@ -136,19 +143,23 @@ fn of(about: About, note: &str) -> Event {
 }
 
 fn with(about: About, note: &str, more: Option<More>) -> Event {
-    let told = Told {
+    let waiting = Waiting {
+        at: NOON.parse::<Timestamp>().unwrap(),
+        since: Instant::now(),
+        told: told(about, note, more),
+    };
+    waiting.event(INSTANCE)
+}
+
+fn told(about: About, note: &str, more: Option<More>) -> Told {
+    Told {
         about,
         warning: false,
         reason: "Opened".into(),
         action: "Decide",
         note: note.into(),
         more: more.map(Box::new),
-    };
-    event(
-        told,
-        "gate-controller-0",
-        NOON.parse::<Timestamp>().unwrap(),
-    )
+    }
 }
 
 fn body(event: &Event) -> Value {
@@ -172,11 +183,7 @@ async fn an_event_has_the_form_of_flux() {
         ("event.toolkit.fluxcd.io/team", "platform"),
         ("example.com/secret", "nobody's business"),
     ]);
-    let event = of(about, "open until Fri 17:00");
-    // The API server's event has its owner's metadata, too.
-    let annotations = event.metadata.annotations.clone().unwrap();
-    assert_eq!(annotations.len(), 1, "{annotations:?}");
-    scene.notifications.tell(&event);
+    scene.events.tell(told(about, "open until Fri 17:00", None));
     scene.messages(1).await;
     let seen = scene.taken.seen.lock().unwrap();
     let (headers, body) = &seen[0];
@@ -198,6 +205,18 @@ async fn an_event_has_the_form_of_flux() {
         "reportingInstance": "gate-controller-0",
     });
     assert_eq!(*body, expected);
+}
+
+#[test]
+fn the_event_of_the_api_server_has_the_metadata_of_its_owner() {
+    let about = gate(&[
+        ("event.toolkit.fluxcd.io/team", "platform"),
+        ("example.com/secret", "nobody's business"),
+    ]);
+    let annotations = of(about, "open").metadata.annotations.unwrap();
+    let expected = [("event.toolkit.fluxcd.io/team", "platform")];
+    let expected = expected.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    assert_eq!(annotations, expected.into());
 }
 
 #[test]

@@ -120,6 +120,41 @@ async fn headers_are_bounded() {
 }
 
 #[tokio::test]
+async fn one_address_does_not_take_every_connection() {
+    let bounds = Bounds {
+        each: 1,
+        ..Bounds::default()
+    };
+    let served = Served::plain(bounds).await;
+    let mut first = served.connect().await;
+    // It is served, and so is counted.
+    let request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    first.write_all(request).await.unwrap();
+    first.read_exact(&mut [0]).await.unwrap();
+    let mut second = served.connect().await;
+    assert_eq!(rest(&mut second).await, "");
+    // From another address of this machine.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    let mut other = socket.connect(served.at).await.unwrap();
+    assert!(ask(&mut other, "").await.ends_with("hello"));
+    drop(first);
+    let again = async {
+        while !ask_if_served(&served).await {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(DEADLINE, again).await.unwrap();
+}
+
+/// Whether a connection is taken, and answered.
+async fn ask_if_served(served: &Served) -> bool {
+    let mut stream = served.connect().await;
+    let request = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    stream.write_all(request).await.is_ok() && rest(&mut stream).await.ends_with("hello")
+}
+
+#[tokio::test]
 async fn so_many_connections_and_no_more() {
     let bounds = Bounds {
         connections: 1,
@@ -260,4 +295,24 @@ async fn whoever_does_not_speak_tls_is_let_go() {
     assert!(!answer.contains("HTTP/1.1"), "{answer}");
     let mut silent = served.connect().await;
     assert_eq!(rest(&mut silent).await, "");
+}
+
+#[tokio::test]
+async fn metrics_and_health_are_bounded_too() {
+    let shutdown = CancellationToken::new();
+    let here = "127.0.0.1:0".parse().unwrap();
+    let health = crate::http::health(|| Ok(()));
+    let at = crate::http::serve(here, health, shutdown.clone());
+    let at = at.await.unwrap();
+    let request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let mut held = Vec::new();
+    for _ in 0..FEW_CONNECTIONS / 4 {
+        let mut stream = TcpStream::connect(at).await.unwrap();
+        stream.write_all(request).await.unwrap();
+        stream.read_exact(&mut [0]).await.unwrap();
+        held.push(stream);
+    }
+    let mut more = TcpStream::connect(at).await.unwrap();
+    assert_eq!(rest(&mut more).await, "");
+    shutdown.cancel();
 }

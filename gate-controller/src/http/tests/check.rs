@@ -103,6 +103,81 @@ async fn a_consumer_is_the_subject_and_may_name_no_gates() {
     );
 }
 
+/// What holds back a namespace is told to those who have a right in it.
+#[rstest]
+#[case("/v1/check")]
+#[case("/gate/check")]
+#[tokio::test]
+async fn who_asks_about_a_namespace_needs_a_right_there(#[case] path: &str) {
+    let stage = Scene::default().start();
+    let body = match path {
+        "/v1/check" => json!({
+            "gates": {"refs": [{"name": "production", "namespace": "apps"}]},
+            "namespace": "shop",
+        }),
+        _ => json!({
+            "name": "podinfo", "namespace": "shop", "metadata": {"gate": "apps/production"},
+        }),
+    };
+    let ask = async || {
+        let token = Some("Bearer token-of-alice");
+        stage.post(path, token, body.to_string()).await
+    };
+    let refused = ask().await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN, "{refused:?}");
+    assert_eq!(refused.text("field"), "namespace");
+    let error = "\"alice\" may not check every gate in the namespace \"shop\"";
+    assert!(refused.text("error").starts_with(error), "{refused:?}");
+    assert!(stage.decider.asked().is_empty());
+
+    let stage = Scene {
+        api: Api::default()
+            .grant("alice apps/production")
+            .grant("alice shop/*"),
+        ..Scene::default()
+    }
+    .start();
+    let token = Some("Bearer token-of-alice");
+    let answer = stage.post(path, token, body.to_string()).await;
+    assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
+}
+
+#[tokio::test]
+async fn what_a_gate_of_a_policy_says_is_told_to_those_who_may_check_it() {
+    for (right, told) in [("alice shared/freeze", true), ("alice shared/other", false)] {
+        let stage = Scene {
+            api: Api::default().grant("alice apps/production").grant(right),
+            ..Scene::default()
+        }
+        .start();
+        *stage.decider.added.lock().unwrap() = Some("shared/freeze");
+        stage.decider.closed.store(true, Ordering::SeqCst);
+        let answer = stage.check("alice", &production()).await;
+        assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
+        let [own, added] = [0, 1].map(|n| answer.body["checked"][n].clone());
+        assert_eq!(own["message"], "by the clock");
+        assert_eq!(
+            (&added["gate"], &added["reason"], &added["policy"]),
+            (
+                &json!("shared/freeze"),
+                &json!("OutsideWindow"),
+                &json!("frozen")
+            )
+        );
+        let text = answer.body.to_string();
+        assert_eq!(text.contains("secret of the platform"), told, "{text}");
+
+        let webhook = json!({
+            "name": "podinfo", "namespace": "apps", "metadata": {"gate": "production"},
+        });
+        let token = Some("Bearer token-of-alice");
+        let answer = stage.post("/gate/check", token, webhook.to_string()).await;
+        assert_eq!(answer.status, StatusCode::FORBIDDEN);
+        let message = answer.text("message");
+        assert_eq!(message.contains("you may not see why"), !told, "{message}");
+    }
+}
+
 #[tokio::test]
 async fn what_cannot_be_recorded_is_not_allowed_where_it_has_to_be() {
     let full = |required| Scene {

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Resource};
 use serde_json::json;
+use sluice_core::gate::force::owner;
 use sluice_core::gate::{Answer, Report};
 use sluice_crds::{Gate, State};
 
@@ -17,9 +18,6 @@ use crate::reconcile::{Context, status};
 
 /// Who owns the status.
 const STATUS_MANAGER: &str = "gate-controller-gates";
-/// Who completes the annotations of a force, so that it does not end with the manager that began
-/// it: Flux strips what only `kubectl` owns.
-const FORCE_MANAGER: &str = "gate-controller-force";
 
 /// Writes the status onto this version of the gate, and tells the news.
 pub(super) async fn apply(
@@ -59,8 +57,9 @@ pub(super) async fn apply(
     Ok(())
 }
 
-/// Completes the annotations of a force, and owns them. Onto this version of the gate alone: a force that somebody has ended meanwhile must not
-/// come back. And without the uid, an apply would make a gate anew that is gone.
+/// Completes the annotations of a force, and owns them. Onto this version of the gate alone: a force
+/// that somebody has ended meanwhile must not come back. And without the uid, an apply would make a gate
+/// again that is gone.
 pub(super) async fn complete(
     context: &Context,
     key: &ObjectKey,
@@ -78,7 +77,7 @@ pub(super) async fn complete(
             "annotations": annotations,
         },
     });
-    let force = PatchParams::apply(FORCE_MANAGER).force();
+    let force = PatchParams::apply(owner::MANAGER).force();
     let completed = gates
         .patch_metadata(&key.name, &force, &Patch::Apply(&patch))
         .await?;

@@ -1,6 +1,7 @@
 //! Everything that a gate's decision needs, from the caches.
 
 use kube::ResourceExt;
+use sluice_core::gate::force::owner;
 use sluice_crds::Gate;
 
 use crate::cache::Seen;
@@ -18,6 +19,11 @@ pub(super) fn gather(context: &Context, key: &ObjectKey) -> Option<Gate> {
     if let Some(ahead) = context.written.beyond(&Work::Gate(key.clone()), version) {
         gate.status = ahead.status().or(gate.status);
         gate.metadata.resource_version = Some(ahead.version.to_string());
+        if !ahead.annotations.is_empty() {
+            // We own what we have written.
+            let own = owner::entry(&ahead.annotations);
+            gate.managed_fields_mut().push(own);
+        }
         gate.annotations_mut().extend(ahead.annotations);
     }
     Some(gate)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kube::Api;
 use kube::api::{Patch, PatchParams};
+use kube::core::Status;
 use serde_json::json;
 use sluice_core::gated_source::{self, Act, Refused, Report};
 use sluice_crds::gated_source::marks;
@@ -37,7 +38,13 @@ pub(super) async fn apply(
         present = write(context, key, object, status).await?;
     }
     let mut refusal = None;
+    // A status that was written went onto the newest version.
+    let mut is_newest = changed;
     for act in acts {
+        if !is_newest && is_of_others(&act) {
+            confirm(context, key, &present).await?;
+            is_newest = true;
+        }
         let what = act.writes().unwrap_or_default();
         match carry_out(context, key, &mut present, act).await {
             Err(error) if failure::is_refusal(&error) => {
@@ -55,6 +62,38 @@ pub(super) async fn apply(
     }
     let error = Box::new(error);
     Ok(Outcome::Unfinished { error, wake })
+}
+
+/// Whether it writes onto other objects than the gated source itself.
+fn is_of_others(act: &Act) -> bool {
+    match act {
+        Act::Write(_) | Act::Serve { .. } | Act::Suspend { .. } | Act::Delete { .. } => true,
+        Act::Fetch { .. } | Act::Retain { .. } | Act::Finalize(_) => false,
+    }
+}
+
+/// Makes sure that this is the gated source as the API server has it.
+///
+/// Caches of several kinds are not of one instant. Whoever has just begun to lead may know the child that
+/// a former leader made of the last admission, and not that admission yet: the child would go back to the
+/// one before. Since the child that is written onto was seen before this is asked, the answer has at least
+/// the admission that it was made of.
+///
+/// # Errors
+/// It is another one by now (a conflict), or the API server does not say.
+async fn confirm(
+    context: &Context,
+    key: &ObjectKey,
+    object: &GatedSource,
+) -> Result<(), kube::Error> {
+    let api: Api<GatedSource> = Api::namespaced(context.client.clone(), &key.namespace);
+    let newest = api.get_metadata(&key.name).await?;
+    if newest.metadata.resource_version == object.metadata.resource_version {
+        return Ok(());
+    }
+    let why = "the cache has an earlier version of the gated source, from which nothing is written";
+    let conflict = Status::failure(why, "Conflict").with_code(409);
+    Err(kube::Error::Api(conflict.boxed()))
 }
 
 fn refused(what: String, error: &kube::Error) -> Refused {

@@ -103,7 +103,9 @@ fn goes_out(before: &GatedSourceStatus, admitted: &Admitted) -> Item {
         .unwrap_or_default();
     let message = match admitted.origin {
         Origin::Gates => format!("{revision} goes out{after}"),
-        Origin::Baseline => format!("{revision} is admitted without asking: it runs already"),
+        Origin::Baseline => {
+            format!("{revision} is admitted as the baseline: the spec says that it runs already")
+        }
         Origin::Adopted => format!("{revision} was admitted before: the children say so"),
     };
     Item {

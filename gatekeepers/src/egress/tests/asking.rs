@@ -1,6 +1,7 @@
 //! Requests with a query, credentials and a time of their own, over https and over http.
 
 use rstest::rstest;
+use tokio::time::timeout;
 
 use super::*;
 
@@ -42,10 +43,7 @@ async fn every_status_is_handed_back_with_its_body_where_that_is_wanted(
         ..Request::to(&url)
     };
     let reply = ask(&request, |_| wanted).await.unwrap();
-    assert_eq!(
-        (reply.status, reply.body.as_slice()),
-        (status, body.as_bytes())
-    );
+    assert_eq!((reply.status, &*reply.body), (status, body.as_bytes()));
 }
 
 #[tokio::test]
@@ -60,6 +58,35 @@ async fn a_body_that_nobody_wants_is_not_read() {
     assert_eq!((reply.status, reply.body.len()), (200, 0));
     let error = ask(&request, |_| true).await.unwrap_err();
     assert_eq!(error, EgressError::TooLong(1 << 20));
+}
+
+/// Three namespaces fill the turns of bodies that wait, and a fourth still has its metrics read.
+#[tokio::test]
+async fn bodies_that_wait_to_be_read_keep_no_turn_from_those_that_are_read_at_once() {
+    let server = plain(Reply::ok("{}")).await;
+    let egress = to_loopback(Limits::default());
+    let url = server.address("http", HOST, "/");
+    let ask = async |namespace: &str, body_waits: bool| {
+        let request = Request {
+            namespace,
+            body_waits,
+            ..http_too(&url)
+        };
+        let asked = egress.ask(&request, |_| true);
+        timeout(Duration::from_millis(500), asked).await
+    };
+    let mut held = Vec::new();
+    for namespace in ["one", "two", "three"] {
+        for _ in 0..2 {
+            held.push(ask(namespace, true).await.unwrap().unwrap());
+        }
+        assert!(ask(namespace, true).await.is_err(), "it has its share");
+    }
+    assert!(ask("other", true).await.is_err(), "all are held");
+    let read = ask("other", false).await.unwrap().unwrap();
+    assert_eq!(&*read.body, b"{}");
+    drop(held);
+    assert!(ask("other", true).await.is_ok());
 }
 
 #[tokio::test]
@@ -131,7 +158,7 @@ fn secrets_are_not_shown() {
     assert!(!format!("{credentials:?}").contains("s3cr3t"));
     let reply = super::super::Reply {
         status: 200,
-        body: b"s3cr3t".to_vec(),
+        body: b"s3cr3t".to_vec().into(),
     };
     assert_eq!(format!("{reply:?}"), "Reply { status: 200, 6 bytes }");
 }
@@ -154,7 +181,10 @@ async fn an_address_that_cannot_be_used_is_refused_where_http_is_allowed(
 async fn http_is_for_whoever_says_so() {
     let server = plain(Reply::ok("text")).await;
     let url = server.address("http", HOST, "/");
-    assert_eq!(ask(&http_too(&url), |_| true).await.unwrap().body, b"text");
+    assert_eq!(
+        ask(&http_too(&url), |_| true).await.unwrap().body[..],
+        *b"text"
+    );
     let error = ask(&Request::to(&url), |_| true).await.unwrap_err();
     assert_eq!((error, server.requests()), (EgressError::NotHttps, 1));
 }

@@ -26,7 +26,7 @@ use super::*;
 #[tokio::test]
 async fn a_refused_literal_is_not_connected_to(#[case] host: &str, #[case] class: Class) {
     let egress = egress(rules(&[], &["10.96.0.1"]), Fixed::default());
-    let outcome = egress.get(&format!("https://{host}/"), None).await;
+    let outcome = get(&egress, &format!("https://{host}/"), None).await;
     assert_eq!(outcome, Err(EgressError::Refused(class)));
 }
 
@@ -49,7 +49,7 @@ async fn a_name_for_a_refused_address_is_not_connected_to(
     #[case] class: Class,
 ) {
     let egress = egress(rules(&[], &["10.96.0.1"]), Fixed::one(HOST, &[address]));
-    let outcome = egress.get(&format!("https://{HOST}/"), None).await;
+    let outcome = get(&egress, &format!("https://{HOST}/"), None).await;
     assert_eq!(outcome, Err(EgressError::Refused(class)));
 }
 
@@ -64,7 +64,7 @@ async fn the_api_server_is_refused_by_the_addresses_of_its_name() {
         format!("https://{HOST}/"),
         "https://api.internal/".to_owned(),
     ] {
-        let outcome = egress.get(&url, None).await;
+        let outcome = get(&egress, &url, None).await;
         assert_eq!(
             outcome,
             Err(EgressError::Refused(Class::ApiServer)),
@@ -79,7 +79,7 @@ async fn nothing_is_read_while_the_api_server_cannot_be_told_apart() {
         rules(&[], &["api.internal"]),
         Fixed::one(HOST, &["10.1.2.3"]),
     );
-    let outcome = egress.get(&format!("https://{HOST}/"), None).await;
+    let outcome = get(&egress, &format!("https://{HOST}/"), None).await;
     assert_eq!(outcome, Err(EgressError::ApiServerUnresolved));
 }
 
@@ -101,4 +101,44 @@ async fn of_several_addresses_the_allowed_ones_are_used() {
     let names = Fixed::one(HOST, &["169.254.169.254", "127.0.0.1"]);
     let egress = egress(rules(&["127.0.0.0/8"], &[]), names);
     assert_eq!(read(&egress, &server).await.unwrap(), b"text");
+}
+
+/// What the operator lists, and nothing else; what is refused stays so.
+#[rstest]
+#[case::by_name(&["calendar.test"], true)]
+#[case::below(&["*.test"], true)]
+#[case::by_network(&["192.0.2.0/24", "127.0.0.0/8"], true)]
+#[case::another_name(&["other.test", "192.0.2.0/24"], false)]
+#[tokio::test]
+async fn only_what_is_listed_is_asked(#[case] only: &[&str], #[case] asked: bool) {
+    let server = served(Reply::ok("text")).await;
+    let rules = Rules {
+        only: only.iter().map(|text| text.parse().unwrap()).collect(),
+        ..rules(&["127.0.0.0/8"], &[])
+    };
+    let egress = egress(rules, Fixed::one(HOST, &["127.0.0.1"]));
+    let outcome = read(&egress, &server).await;
+    match asked {
+        true => assert_eq!(outcome.unwrap(), b"text"),
+        false => assert_eq!(outcome, Err(EgressError::NotListed)),
+    }
+    assert_eq!(server.requests(), usize::from(asked));
+}
+
+#[tokio::test]
+async fn what_is_listed_may_be_refused_all_the_same() {
+    let rules = Rules {
+        only: vec!["169.254.0.0/16".parse().unwrap(), HOST.parse().unwrap()],
+        ..rules(&[], &[])
+    };
+    let egress = egress(rules, Fixed::one(HOST, &["127.0.0.1"]));
+    for (url, class) in [
+        ("https://169.254.169.254/".to_owned(), Class::LinkLocal),
+        (format!("https://{HOST}/"), Class::Loopback),
+    ] {
+        let outcome = get(&egress, &url, None).await;
+        assert_eq!(outcome, Err(EgressError::Refused(class)));
+    }
+    let literal = get(&egress, "https://192.0.2.1/", None).await;
+    assert_eq!(literal, Err(EgressError::NotListed));
 }

@@ -12,8 +12,12 @@ const LIMITS: Limits = Limits {
     body: 1 << 20,
     in_flight: 64,
     slow: 32,
+    per_namespace: 64,
     per_host: 4,
 };
+
+/// Who asks, where that does not matter.
+const APPS: &str = "apps";
 
 fn url(host: usize, path: usize) -> Url {
     Url::parse(&format!("https://host-{host}.test/{path}")).unwrap()
@@ -74,7 +78,7 @@ async fn rounds(dead: usize, slow: usize) -> Vec<Duration> {
                     _ => (Duration::from_millis(20), true),
                 };
                 let asking = || count.during(pass(takes));
-                turns.take(&url(host, path), asking).await;
+                turns.take(APPS, &url(host, path), asking).await;
                 if is_quick {
                     waits.borrow_mut().push(begun.elapsed());
                 }
@@ -113,7 +117,7 @@ async fn a_slow_question_does_not_delay_another_to_the_same_host() {
     let turns = Turns::new(LIMITS);
     let ask = async |path: usize, takes: Duration| {
         let begun = Instant::now();
-        turns.take(&url(0, path), || pass(takes)).await;
+        turns.take(APPS, &url(0, path), || pass(takes)).await;
         begun.elapsed()
     };
     let slow = |path| ask(path, Duration::from_secs(9));
@@ -147,7 +151,7 @@ async fn each_lane_keeps_its_bounds() {
                     _ => all.during(pass(takes)).await,
                 }
             };
-            turns.take(&url(host, n), asking).await;
+            turns.take(APPS, &url(host, n), asking).await;
         }
     }))
     .await;
@@ -168,7 +172,7 @@ async fn who_finds_the_slow_lane_full_begins_anew() {
                 begun.set(begun.get() + 1);
                 pass(Duration::from_secs(4))
             };
-            turns.take(&url(host, 0), asking).await;
+            turns.take(APPS, &url(host, 0), asking).await;
             at.elapsed().as_secs()
         }
     };
@@ -183,11 +187,17 @@ async fn who_is_quick_again_is_known_to_be() {
     let turns = Turns::new(LIMITS);
     let url = url(0, 0);
     let known = || turns.known_slow().len();
-    turns.take(&url, || pass(Duration::from_secs(2))).await;
+    turns
+        .take(APPS, &url, || pass(Duration::from_secs(2)))
+        .await;
     assert_eq!(known(), 1);
-    turns.take(&url, || pass(Duration::from_secs(2))).await;
+    turns
+        .take(APPS, &url, || pass(Duration::from_secs(2)))
+        .await;
     assert_eq!(known(), 1);
-    turns.take(&url, || pass(Duration::from_millis(2))).await;
+    turns
+        .take(APPS, &url, || pass(Duration::from_millis(2)))
+        .await;
     assert_eq!(known(), 0);
 }
 
@@ -206,4 +216,76 @@ fn ports_are_hosts_of_their_own() {
     assert_eq!(host("https://a.test/b?c"), "a.test:443");
     assert_eq!(host("http://a.test/b"), "a.test:80");
     assert_eq!(host("http://[::1]:9090/"), "[::1]:9090");
+}
+
+/// A team whose hosts never answer, however many it names, leaves turns to the others.
+#[tokio::test(start_paused = true)]
+async fn one_namespace_takes_its_share_of_turns_and_no_more() {
+    let limits = Limits {
+        in_flight: 6,
+        slow: 4,
+        per_namespace: 2,
+        ..LIMITS
+    };
+    let (turns, theirs) = (Turns::new(limits), Count::default());
+    let silent = (0..100).map(|n| {
+        let (turns, theirs) = (&turns, &theirs);
+        async move {
+            let asking = || theirs.during(pending::<()>());
+            turns.take("silent", &url(n, 0), asking).await;
+        }
+    });
+    let asked = async {
+        // Both of their lanes are full by then.
+        pass(QUICK * 3).await;
+        let begun = Instant::now();
+        let slow = Duration::from_secs(4);
+        for takes in [Duration::from_millis(20), slow] {
+            turns.take(APPS, &url(200, 0), || pass(takes)).await;
+        }
+        begun.elapsed()
+    };
+    tokio::select! {
+        _ = join_all(silent) => panic!("nobody answers them"),
+        took = asked => assert_eq!(took, Duration::from_millis(4020)),
+    }
+    assert_eq!(theirs.most.get(), 2 * limits.per_namespace);
+}
+
+/// Two teams ask the same host: who waits behind their own is not in the way of the other.
+#[tokio::test(start_paused = true)]
+async fn a_host_is_shared_by_namespaces() {
+    let limits = Limits {
+        per_host: 1,
+        ..LIMITS
+    };
+    let turns = Turns::new(limits);
+    let ask = async |namespace: &str| {
+        let begun = Instant::now();
+        let asking = || pass(Duration::from_millis(100));
+        turns.take(namespace, &url(0, 0), asking).await;
+        begun.elapsed()
+    };
+    let waits = tokio::join!(ask("one"), ask("one"), ask("other"));
+    let [first, second] = [1, 2].map(|times| Duration::from_millis(100) * times);
+    assert_eq!(waits, (first, second, first));
+}
+
+/// Bodies that wait to be read are no more than there are turns.
+#[tokio::test]
+async fn a_turn_is_held_for_as_long_as_its_reply() {
+    let limits = Limits {
+        in_flight: 1,
+        ..LIMITS
+    };
+    let turns = Turns::new(limits);
+    let ask = |host| {
+        let turns = &turns;
+        async move { turns.take(APPS, &url(host, 0), async || ()).await }
+    };
+    let (_, first) = ask(0).await;
+    let mut second = pin!(ask(1));
+    assert!(futures::poll!(&mut second).is_pending());
+    drop(first);
+    second.await;
 }

@@ -31,7 +31,7 @@ async fn secrets_are_sent_over_https(#[case] keys: &[(&str, &str)], #[case] expe
         .iter()
         .map(|(key, text)| (*key, text.as_bytes()))
         .collect();
-    api.put_secret_keys("apps", "prometheus", &keys);
+    api.put_secret_for(HOST, ("apps", "prometheus"), &keys);
     let seen = look(
         &secure_spec(&server),
         &clients(&api, &["127.0.0.0/8"]),
@@ -48,7 +48,7 @@ async fn secrets_are_sent_over_https(#[case] keys: &[(&str, &str)], #[case] expe
 async fn credentials_that_are_refused_are_to_be_corrected() {
     let api = FakeApi::new();
     let server = secure(&api).await;
-    api.put_secret_keys("apps", "prometheus", &[("token", b"old")]);
+    api.put_secret_for(HOST, ("apps", "prometheus"), &[("token", b"old")]);
     server.replies(Reply::status(401, "", b"")).await;
     let seen = look(
         &secure_spec(&server),
@@ -84,7 +84,7 @@ async fn a_secret_that_is_of_no_use_is_told(
 ) {
     let api = FakeApi::new();
     let server = secure(&api).await;
-    api.put_secret_keys("apps", "prometheus", keys);
+    api.put_secret_for(HOST, ("apps", "prometheus"), keys);
     let seen = look(
         &secure_spec(&server),
         &clients(&api, &["127.0.0.0/8"]),
@@ -112,4 +112,34 @@ async fn a_secret_that_is_not_there_is_told() {
     let expected = "unavailable: may not get secrets in namespace apps: grant get on the Secret \
                     authority";
     assert_eq!(short(&forbidden), expected);
+}
+
+/// Whoever may write a gatekeeper names the address; whose Secret it is says where it goes.
+#[tokio::test]
+async fn a_secret_is_sent_to_the_hosts_that_it_names_and_to_no_other() {
+    let api = FakeApi::new();
+    let server = secure(&api).await;
+    let clients = clients(&api, &["127.0.0.0/8"]);
+    let spec = secure_spec(&server);
+    let port = server.address.port();
+    let token: [(&str, &[u8]); 1] = [("token", b"t0ken")];
+    api.put_secret_keys("apps", "prometheus", &token);
+    let silent = look(&spec, &clients, None, 0).await;
+    assert_eq!(
+        short(&silent),
+        "unavailable: the Secret apps/prometheus does not say where it may be sent; annotate it \
+         with sluice.dev/allowed-hosts: prometheus.test"
+    );
+    api.put_secret_for("other.test", ("apps", "prometheus"), &token);
+    let elsewhere = look(&spec, &clients, None, 0).await;
+    assert_eq!(
+        short(&elsewhere),
+        format!(
+            "unavailable: the Secret apps/prometheus may not be sent to prometheus.test:{port}; \
+             add it to its annotation sluice.dev/allowed-hosts"
+        )
+    );
+    assert_eq!(server.requests(), 0);
+    api.put_secret_for(HOST, ("apps", "prometheus"), &token);
+    assert_eq!(short(&look(&spec, &clients, None, 0).await), "1");
 }

@@ -74,27 +74,26 @@ async fn a_missing_right_is_named_and_nothing_is_watched() {
 }
 
 #[tokio::test]
-async fn a_right_is_asked_for_again_after_five_minutes() {
+async fn a_right_is_asked_for_again_after_a_minute() {
     let stage = Stage::new();
     stage.put("web", ready());
     let spec = spec(&[all()]);
     let mut last = stage.look(&spec, &Seen::default(), 0).await;
     stage.api.put_account("apps", "reader", &[]);
-    stage.heard_at(&spec, 200).await;
-    for second in [201, 240, 299] {
+    for second in [1, 30, 59] {
         last = stage.look(&spec, &last, second).await;
         assert_eq!(counts(&last), (1, 1, Some(0)));
     }
     // It looks when it is time to ask, if not before.
-    assert_eq!(last.again(), Some(at(300)));
-    let denied = stage.look(&spec, &last, 300).await;
+    assert_eq!(last.again(), Some(at(60)));
+    let denied = stage.look(&spec, &last, 60).await;
     assert!(why(&denied).contains("may not get deployments.apps"));
-    // A right that is given again is noticed within a minute; the objects were watched all along.
+    // A right that is given again is noticed within 15 seconds; the objects were watched all along.
     stage.api.put_account("apps", "reader", &["deployments"]);
-    assert!(stage.look(&spec, &denied, 359).await.observed == denied.observed);
-    assert_eq!(denied.again(), Some(at(360)));
+    assert!(stage.look(&spec, &denied, 74).await.observed == denied.observed);
+    assert_eq!(denied.again(), Some(at(75)));
     assert_eq!(
-        counts(&stage.look(&spec, &denied, 360).await),
+        counts(&stage.look(&spec, &denied, 75).await),
         (1, 1, Some(0))
     );
 }
@@ -112,18 +111,18 @@ async fn who_asks_for_a_look_is_answered_anew() {
 }
 
 #[tokio::test]
-async fn a_right_outlives_an_api_server_that_does_not_answer_for_as_long_again() {
+async fn a_right_outlives_an_api_server_that_does_not_answer_by_ten_minutes() {
     let stage = Stage::new();
     stage.put("web", ready());
     let spec = spec(&[all()]);
     let first = stage.look(&spec, &Seen::default(), 0).await;
-    stage.heard_at(&spec, 290).await;
     stage.api.fail_reviews(true);
-    let second = stage.look(&spec, &first, 300).await;
+    let second = stage.look(&spec, &first, 60).await;
     assert_eq!(
         (counts(&second), second.again()),
-        ((1, 1, Some(0)), Some(at(315)))
+        ((1, 1, Some(0)), Some(at(75)))
     );
+    stage.heard_at(&spec, 290).await;
     stage.heard_at(&spec, 580).await;
     let third = stage.look(&spec, &second, 599).await;
     assert_eq!(counts(&third), (1, 1, Some(0)));

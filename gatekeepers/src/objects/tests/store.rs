@@ -1,12 +1,10 @@
 //! What a store remembers, and what it refuses to hold.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use kube::api::{ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
 
 use super::*;
-use crate::objects::store::{Change, Cursor, News, Store, Stored, TooMuch};
+use crate::objects::store::{Change, Cursor, Held, News, Room, Store, Stored, TooMuch};
 
 fn resource() -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", "Deployment"))
@@ -19,7 +17,7 @@ fn stored(name: &str, version: u32) -> Stored {
 }
 
 fn store(limits: Limits) -> Store {
-    Store::new(limits, Arc::default())
+    Store::new(limits, Room::default())
 }
 
 /// What is new, as text: `+a` for what is there, `-a` for what is gone, `?` for what may have
@@ -117,6 +115,16 @@ fn what_is_held_is_bounded() {
         ),
         (
             Limits {
+                namespace_bytes: 2 * size,
+                ..unlimited
+            },
+            format!(
+                "with all others of their namespace that are watched they take more than {} bytes",
+                2 * size
+            ),
+        ),
+        (
+            Limits {
                 all_bytes: 2 * size,
                 ..unlimited
             },
@@ -136,9 +144,13 @@ fn what_is_held_is_bounded() {
 
 #[test]
 fn room_is_given_back() {
-    let all_bytes = Arc::new(AtomicUsize::new(0));
-    let held = || all_bytes.load(Ordering::Relaxed);
-    let new = || Store::new(Limits::default(), Arc::clone(&all_bytes));
+    let room = Room::default();
+    let held = || {
+        let Held { namespace, all } = room.held();
+        assert_eq!(namespace, all);
+        all
+    };
+    let new = || Store::new(Limits::default(), room.clone());
     let (mut one, mut other) = (new(), new());
     one.apply(stored("a", 1)).unwrap();
     other.apply(stored("b", 1)).unwrap();
@@ -154,4 +166,27 @@ fn room_is_given_back() {
     other.apply(stored("b", 1)).unwrap();
     drop(other);
     assert_eq!(held(), 0);
+}
+
+#[test]
+fn a_namespace_that_is_full_leaves_room_to_others() {
+    let size = stored("a", 1).size();
+    let limits = Limits {
+        namespace_bytes: size,
+        all_bytes: 2 * size,
+        ..Limits::default()
+    };
+    let room = Room::default();
+    let mut full = Store::new(limits, room.beside());
+    full.apply(stored("a", 1)).unwrap();
+    assert!(full.apply(stored("b", 1)).is_err());
+    full.clear();
+    full.apply(stored("a", 1)).unwrap();
+    let mut other = Store::new(limits, room.beside());
+    other.apply(stored("a", 1)).unwrap();
+    let held = Held {
+        namespace: 0,
+        all: 2 * size,
+    };
+    assert_eq!(room.held(), held);
 }

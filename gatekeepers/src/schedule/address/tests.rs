@@ -39,7 +39,9 @@ async fn parsed(bytes: &str) -> Parsed {
         zone: TimeZone::UTC,
         name: "UTC".to_owned(),
     };
-    Reader::default().read(bytes.as_bytes(), &zone).await
+    Reader::default()
+        .read(bytes.as_bytes(), &zone, "apps")
+        .await
 }
 
 /// The same calendar over time, as attempts succeed and fail.

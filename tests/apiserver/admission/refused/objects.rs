@@ -33,6 +33,7 @@ const OF_OBJECTS: &[Mistake] = &[
     ("{of: []}", ".of", "at least 1 items", "="),
     ("{soak: 0s}", ".soak", "longer than zero and at most 168h", "="),
     ("{soak: 169h}", ".soak", "longer than zero and at most 168h", "="),
+    ("{soak: 7d1s}", ".soak", "longer than zero and at most 168h", "="),
     ("{soak: a while}", ".soak", "should match", "="),
 ];
 

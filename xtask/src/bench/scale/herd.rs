@@ -78,6 +78,7 @@ pub(super) async fn force_in_the_midst(
     client: &Client,
     n: usize,
     instant: Timestamp,
+    user: &str,
 ) -> Result<Ordered> {
     let midst = instant.checked_add(SignedDuration::from_millis(300))?;
     let left = midst.duration_since(Timestamp::now());
@@ -85,20 +86,20 @@ pub(super) async fn force_in_the_midst(
     let mut took = Vec::with_capacity(FORCED);
     for place in 0..FORCED {
         let name = format!("gate-{:06}", place * n / FORCED);
-        took.push(force(client, &name).await?.as_secs_f64());
+        took.push(force(client, &name, user).await?.as_secs_f64());
         tokio::time::sleep(BREATH).await;
     }
     Ok(Ordered::new(took))
 }
 
-/// Forces a gate, and watches it until its status says so.
-async fn force(client: &Client, name: &str) -> Result<Duration> {
+/// Forces a gate in the name of `user`, and watches it until its status says so.
+async fn force(client: &Client, name: &str, user: &str) -> Result<Duration> {
     let gates: Api<Gate> = Api::namespaced(client.clone(), NAMESPACE);
     let mut seen = pin!(watch_object(gates.clone(), name));
     seen.try_next().await?;
     let annotations = json!({
         "sluice.dev/force": "closed",
-        "sluice.dev/force-by": "admin",
+        "sluice.dev/force-by": user,
         "sluice.dev/force-reason": "in the midst of the herd",
     });
     let patch = json!({ "metadata": { "annotations": annotations } });

@@ -64,6 +64,7 @@ impl App {
             Moment::Applied,
         ];
         let mut lengths = moments.map(|moment| (moment, Vec::with_capacity(rounds)));
+        let mut answered = Vec::with_capacity(rounds);
         for round in 0..rounds {
             switch::throw(client, APP, "closed").await?;
             let commit = self.commit(&format!("{round}: {:?}", Instant::now()))?;
@@ -71,13 +72,15 @@ impl App {
             let seen = Seen::start(client, &commit).await?;
             let began = Instant::now();
             switch::ask(client, APP, "open").await?;
+            answered.push(began.elapsed().as_secs_f64());
             seen.all(Moment::Applied, 1).await?;
             for (moment, lengths) in &mut lengths {
                 lengths.push(seen.of(APP, *moment, began)?);
             }
         }
-        let steps = lengths.map(|(moment, lengths)| (moment, Ordered::new(lengths)));
-        Ok(Steps(steps.into()))
+        let steps = lengths.into_iter().chain([(Moment::Answered, answered)]);
+        let steps = steps.map(|(moment, lengths)| (moment, Ordered::new(lengths)));
+        Ok(Steps(steps.collect()))
     }
 
     fn commit(&self, says: &str) -> Result<String> {
@@ -102,6 +105,15 @@ async fn pends(client: &Client, commit: &str) -> Result<()> {
 }
 
 impl Steps {
+    /// Each median, in a line.
+    pub(super) fn medians(&self) -> String {
+        let each = self
+            .0
+            .iter()
+            .map(|(moment, lengths)| format!("{moment:?} {:.0} ms", lengths.at(0.5) * 1e3));
+        each.collect::<Vec<_>>().join(", ")
+    }
+
     /// How long after the switch this was seen.
     pub(super) fn until(&self, moment: Moment) -> Option<&Ordered> {
         let mut steps = self.0.iter();

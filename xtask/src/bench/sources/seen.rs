@@ -23,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(1_200);
 /// What comes about on the way of a commit, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Moment {
+    /// The API server has answered the request that threw the switch. No watch sees that.
+    Answered,
     /// The GatedSource says that it is pending.
     Pending,
     /// The gate's status says that it is open.
@@ -168,7 +170,9 @@ impl Seen {
 }
 
 async fn watch(api: Api<DynamicObject>, kind: Kind, commit: String, notes: Arc<Mutex<Notes>>) {
-    let events = watcher(api, Config::default()).default_backoff();
+    // The first objects come over the watch itself: after a list of its own, the watch would be opened
+    // while what is measured is under way, and every moment would be late by a handshake.
+    let events = watcher(api, Config::default().streaming_lists()).default_backoff();
     let noted = events.try_for_each(async |event| {
         match event {
             Event::Apply(object) | Event::InitApply(object) => {

@@ -121,7 +121,7 @@ fn a_spec_that_is_refused_does_not_say_how_long_a_force_may_last() {
     let (state, reason, message) = Scene::new(gate.clone(), vec![]).says(FRIDAY_10);
     assert_eq!((state, reason.as_str()), (State::Closed, "InvalidSpec"));
     let words = ". metadata.annotations: the spec is refused, which says how long a force may \
-                 last, so the force does not count; mend the spec";
+                 last, so the force does not count; fix the spec";
     assert!(message.ends_with(words), "{message}");
     assert_eq!(read(&gate, FRIDAY_10).completion, None);
 }

@@ -1,0 +1,218 @@
+//! What `get` says of one object, a cell for each column.
+
+use anyhow::Result;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Serialize;
+use sluice_core::Now;
+use sluice_core::approval::Approvals;
+use sluice_core::revision;
+use sluice_core::simulate::{Decision, Key};
+use sluice_crds::approval::Vote;
+use sluice_crds::gate_policy::{LabelOperator, LabelRequirement, NamespaceSelector};
+use sluice_crds::{Approval, Gate, GatePolicy, GatedSource, Gatekeeper, State};
+
+use super::{Row, until};
+use crate::cluster;
+use crate::instant::{Zone, age};
+
+/// The titles, of which one says until when.
+pub(super) fn titles(titles: &[&str], zone: &Zone) -> Vec<String> {
+    let title = |title: &&str| match *title {
+        "UNTIL" => until(zone),
+        other => other.to_owned(),
+    };
+    titles.iter().map(title).collect()
+}
+
+/// How old an object is.
+fn age_of(metadata: &ObjectMeta, now: Timestamp) -> String {
+    let created = metadata.creation_timestamp.as_ref();
+    created.map(|time| age(time.0, now)).unwrap_or_default()
+}
+
+fn row(key: Key, cells: Vec<String>, state: Option<State>, object: &impl Serialize) -> Result<Row> {
+    Ok(Row {
+        key,
+        cells,
+        state,
+        object: serde_json::to_value(object)?,
+    })
+}
+
+pub(super) fn gate(
+    key: &Key,
+    gate: &Gate,
+    decision: &Decision,
+    now: Now,
+    zone: &Zone,
+) -> Result<Row> {
+    let next = decision.upcoming.first().map(|change| change.at.0);
+    let status = gate.status.as_ref();
+    let since = status.filter(|status| status.state == Some(decision.state));
+    let since = since.and_then(|status| Some(status.since.as_ref()?.0));
+    let forced_by = decision.r#override.as_ref().map(|force| force.by.clone());
+    let cells = vec![
+        decision.state.to_string(),
+        decision.reason.clone(),
+        next.map(|at| zone.wall(at)).unwrap_or_default(),
+        forced_by.unwrap_or_default(),
+        since.map(|at| age(at, now.at)).unwrap_or_default(),
+        age_of(&gate.metadata, now.at),
+        decision.message.clone(),
+    ];
+    row(key.clone(), cells, Some(decision.state), gate)
+}
+
+pub(super) fn gatekeeper(gatekeeper: &Gatekeeper, now: Timestamp, zone: &Zone) -> Result<Row> {
+    let status = gatekeeper.status.as_ref();
+    let verdict = status.and_then(|status| status.verdict.as_ref());
+    let upcoming = status.map_or(&[][..], |status| &status.upcoming);
+    // A controller that does not run leaves changes behind that have come.
+    let next = upcoming
+        .iter()
+        .map(|change| change.at.0)
+        .find(|at| *at > now);
+    let state = verdict.map(|verdict| verdict.state);
+    let kind = gatekeeper.spec.kind().map_or("", |kind| kind.as_str());
+    let cells = vec![
+        state.map_or("Unknown".to_owned(), |state| state.to_string()),
+        kind.to_owned(),
+        verdict.map(|it| it.reason.clone()).unwrap_or_default(),
+        next.map(|at| zone.wall(at)).unwrap_or_default(),
+        age_of(&gatekeeper.metadata, now),
+        verdict.map(|it| it.message.clone()).unwrap_or_default(),
+    ];
+    row(Key::of(&gatekeeper.metadata), cells, state, gatekeeper)
+}
+
+/// What its status says: something waits, or nothing does.
+pub(super) fn source(source: &GatedSource, now: Timestamp, zone: &Zone) -> Result<Row> {
+    let status = source.status.clone().unwrap_or_default();
+    let condition = |name: &str| status.conditions.iter().find(|it| it.type_ == name);
+    let holds = |name: &str| condition(name).is_some_and(|it| it.status == "True");
+    let (word, told) = match () {
+        () if source.spec.suspend => ("Suspended", None),
+        () if holds("Stalled") => ("Stalled", condition("Stalled")),
+        () if holds("Blocked") => ("Blocked", condition("Blocked")),
+        () if status.pending.is_some() => ("Pending", condition("Ready")),
+        () if status.conditions.is_empty() => ("Unknown", None),
+        () => ("Current", condition("Ready")),
+    };
+    let held = cluster::last_decision(source).filter(|_| word == "Blocked");
+    let turn = status.pending.as_ref().and_then(|it| it.admit_at.as_ref());
+    let until = turn.or(held.and_then(|it| it.next.as_ref()));
+    let revision =
+        |text: Option<&String>| text.map(|text| revision::short(text)).unwrap_or_default();
+    let cells = vec![
+        word.to_owned(),
+        revision(status.admitted.as_ref().map(|it| &it.revision)),
+        revision(status.pending.as_ref().map(|it| &it.revision)),
+        held.map(|it| it.decided_by.join(",")).unwrap_or_default(),
+        until.map(|at| zone.wall(at.0)).unwrap_or_default(),
+        age_of(&source.metadata, now),
+        told.map(|it| it.message.clone()).unwrap_or_default(),
+    ];
+    row(Key::of(&source.metadata), cells, None, source)
+}
+
+/// Until when an approval counts. None: it is a rejection, or nobody asks for it.
+pub(super) fn counts_until(approval: &Approval, gatekeepers: &[Gatekeeper]) -> Option<Timestamp> {
+    if approval.spec.decision == Vote::Reject {
+        return None;
+    }
+    let key = Key::of(&approval.metadata);
+    let asks = |keeper: &&Gatekeeper| {
+        let other = Key::of(&keeper.metadata);
+        (&other.namespace, &other.name) == (&key.namespace, &approval.spec.gatekeeper_ref.name)
+    };
+    let rule = gatekeepers.iter().find(asks)?.spec.approval.as_ref()?;
+    let rule = Approvals::read(rule, "spec.approval").ok()?;
+    Some(rule.counts_until(approval))
+}
+
+pub(super) fn approval(
+    approval: &Approval,
+    until: Option<Timestamp>,
+    now: Timestamp,
+    zone: &Zone,
+) -> Result<Row> {
+    let spec = &approval.spec;
+    let state = match (spec.decision, until) {
+        (Vote::Reject, _) => "Rejects",
+        (Vote::Approve, Some(until)) if until > now => "Approves",
+        (Vote::Approve, Some(_)) => "Expired",
+        (Vote::Approve, None) => "Unasked",
+    };
+    let ahead = until.filter(|until| *until > now);
+    let cells = vec![
+        state.to_owned(),
+        spec.gatekeeper_ref.name.clone(),
+        revision::short(&spec.revision),
+        spec.by.clone(),
+        ahead.map(|at| zone.wall(at)).unwrap_or_default(),
+        age_of(&approval.metadata, now),
+        spec.reason.clone().unwrap_or_default(),
+    ];
+    row(Key::of(&approval.metadata), cells, None, approval)
+}
+
+/// The gates that a policy names.
+pub(super) fn gates_of(policy: &GatePolicy) -> Vec<Key> {
+    let refs = policy.spec.gates.refs.iter();
+    let key = |namespace: &str, name| Key::from_reference(namespace, None, name);
+    refs.filter_map(|it| Some(key(it.namespace.as_deref()?, &it.name)))
+        .collect()
+}
+
+pub(super) fn policy(
+    policy: &GatePolicy,
+    decision: &sluice_crds::Decision,
+    next: Option<Timestamp>,
+    now: Timestamp,
+    zone: &Zone,
+) -> Result<Row> {
+    let state = match decision.allowed {
+        true => State::Open,
+        false => State::Closed,
+    };
+    let gates: Vec<String> = gates_of(policy).iter().map(Key::to_string).collect();
+    let all_or = |texts: Vec<String>| match texts.is_empty() {
+        true => "all".to_owned(),
+        false => texts.join(","),
+    };
+    let cells = vec![
+        state.to_string(),
+        gates.join(","),
+        all_or(policy.spec.kinds.clone()),
+        all_or(selected(&policy.spec.namespace_selector)),
+        next.map(|at| zone.wall(at)).unwrap_or_default(),
+        age_of(&policy.metadata, now),
+        decision.message.clone(),
+    ];
+    let key = Key {
+        namespace: String::new(),
+        ..Key::of(&policy.metadata)
+    };
+    row(key, cells, Some(state), policy)
+}
+
+/// What is asked of the labels of namespaces, as kubectl writes it.
+fn selected(selector: &NamespaceSelector) -> Vec<String> {
+    let labels = selector.match_labels.iter();
+    let labels = labels.map(|(key, value)| format!("{key}={value}"));
+    let expressions = selector.match_expressions.iter().map(|it| {
+        let LabelRequirement {
+            key,
+            operator,
+            values,
+        } = it;
+        match operator {
+            LabelOperator::In => format!("{key} in ({})", values.join(",")),
+            LabelOperator::NotIn => format!("{key} notin ({})", values.join(",")),
+            LabelOperator::Exists => key.clone(),
+            LabelOperator::DoesNotExist => format!("!{key}"),
+        }
+    });
+    labels.chain(expressions).collect()
+}

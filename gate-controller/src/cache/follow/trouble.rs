@@ -1,0 +1,97 @@
+//! How a watch fails, and what the log is told of it.
+
+use std::time::Duration;
+
+use kube::Resource;
+use kube::runtime::watcher;
+use tokio::time::Instant;
+
+use super::{Following, Presence};
+use crate::failure;
+
+/// How often the log is told of a trouble that lasts.
+const TELL_AGAIN: Duration = Duration::from_secs(300);
+
+/// How a watch has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cache) enum Failed {
+    /// There is no such kind.
+    NotInstalled,
+    /// The API server has refused it.
+    Refused,
+    /// It begins again with a list.
+    Expired,
+    /// In any other way.
+    Otherwise,
+}
+
+impl Failed {
+    pub(in crate::cache) fn of(error: &watcher::Error) -> Self {
+        if failure::is_not_installed(error) {
+            Self::NotInstalled
+        } else if failure::is_refused(error) {
+            Self::Refused
+        } else if failure::is_expired(error) {
+            Self::Expired
+        } else {
+            Self::Otherwise
+        }
+    }
+}
+
+/// What the log was told of the trouble of a watch.
+#[derive(Default)]
+pub(super) struct Telling {
+    trouble: Option<(Failed, Instant)>,
+}
+
+impl Telling {
+    /// Tells that a watch has failed: at once where that is news, and now and then while it lasts,
+    /// where the kind has to be there.
+    pub(super) fn fails<K: Resource>(
+        &mut self,
+        following: &Following<K>,
+        failed: Failed,
+        error: &watcher::Error,
+    ) {
+        let now = Instant::now();
+        let is_told = self.trouble.is_some_and(|(before, at)| {
+            let is_due = now.saturating_duration_since(at) >= TELL_AGAIN;
+            before == failed && !(is_due && following.presence == Presence::Required)
+        });
+        if !is_told {
+            self.trouble = Some((failed, now));
+            tell(following, failed, error);
+        }
+    }
+
+    /// Tells that it goes on, if it did not.
+    pub(super) fn goes_on<K: Resource>(&mut self, following: &Following<K>) {
+        if self.trouble.take().is_some() {
+            tracing::info!(kind = %K::kind(&following.kind), "watching again");
+        }
+    }
+}
+
+/// Why a watch fails, in words that say what to do.
+pub(super) fn why<K: Resource>(following: &Following<K>, error: &watcher::Error) -> String {
+    let kind = &following.kind;
+    failure::of_watch(error, &K::plural(kind), &K::group(kind))
+}
+
+/// Tells that a watch has failed.
+fn tell<K: Resource>(following: &Following<K>, failed: Failed, error: &watcher::Error) {
+    let Following { kind, presence, .. } = following;
+    let (name, plural, group) = (K::kind(kind), K::plural(kind), K::group(kind));
+    let why = why(following, error);
+    match (failed, presence) {
+        (Failed::NotInstalled, Presence::Optional) => tracing::info!(
+            kind = %name,
+            "this API server has no {plural}.{group}; they are looked for again now and then"
+        ),
+        (Failed::Expired, _) => tracing::info!(kind = %name, "{why}; listing everything again"),
+        (Failed::NotInstalled | Failed::Refused | Failed::Otherwise, _) => {
+            tracing::error!(kind = %name, "{why}");
+        }
+    }
+}

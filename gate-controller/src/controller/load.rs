@@ -1,0 +1,73 @@
+//! How much there is to do for this replica.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::key::Work;
+use crate::lease::Leadership;
+use crate::queue::Shared;
+
+/// What is due, as far as this replica is the one to look at it.
+#[derive(Clone)]
+pub(super) struct Load {
+    pub(super) queue: Arc<Shared<Work>>,
+    /// Until when this replica may write; empty before it has asked to.
+    pub(super) leadership: Arc<OnceLock<Leadership>>,
+}
+
+impl Load {
+    /// Whether this replica may write.
+    pub(super) fn leads(&self) -> bool {
+        let leadership = self.leadership.get();
+        leadership.is_some_and(|leadership| leadership.left().is_some())
+    }
+
+    /// How many objects are due to be looked at by this replica: none while it does not lead. What
+    /// was due when it lost the lead stays in its queue, and another replica looks at it.
+    pub(super) fn backlog(&self) -> usize {
+        if self.leads() {
+            self.queue.backlog()
+        } else {
+            0
+        }
+    }
+
+    /// Whether something waits that this replica may begin with now.
+    pub(super) fn busy(&self) -> bool {
+        self.leads() && self.queue.busy()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::clock::{Jumps, SetClock};
+    use crate::key::ObjectKey;
+    use crate::lease::Held;
+    use crate::queue::Urgency;
+
+    #[tokio::test]
+    async fn who_has_lost_the_lead_has_nothing_left_to_do() {
+        let clock = Arc::new(SetClock::new("2026-11-20T12:00:00Z".parse().unwrap()));
+        let (until, leadership) = Leadership::new(Arc::new(Jumps::new(clock.clone())));
+        let load = Load {
+            queue: Arc::new(Shared::new(8)),
+            leadership: Arc::default(),
+        };
+        load.leadership.get_or_init(|| leadership);
+        for name in ["first", "second", "third"] {
+            let (namespace, name) = ("apps".into(), name.into());
+            let gate = Work::Gate(ObjectKey { namespace, name });
+            load.queue
+                .push(gate, Urgency::Gate, "2026-11-20T11:00:00Z".parse().unwrap());
+        }
+        let later = Instant::now() + Duration::from_secs(3600);
+        until.send_replace(Some(Held::until(later)));
+        let taken = load.queue.next(clock.as_ref()).await;
+        assert_eq!((load.leads(), load.backlog()), (true, 2));
+        until.send_replace(None);
+        load.queue.done(&taken);
+        assert_eq!((load.leads(), load.backlog()), (false, 0));
+    }
+}

@@ -1,0 +1,149 @@
+//! What is done, on an API server that is played.
+
+use std::sync::{Arc, Mutex};
+
+use http::{Method, Request, Response};
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Map, Value, json};
+use sluice_core::clock::Trust;
+use sluice_core::gate::Identity;
+use sluice_core::gated_source::{Act, Child, Report};
+use sluice_crds::GatedSource;
+use sluice_crds::flux::{FluxKind, FluxObject};
+use sluice_crds::gated_source::SourceKind;
+use tower::service_fn;
+
+use super::apply::apply;
+use crate::audit::Audit;
+use crate::clock::{Clock, SetClock};
+use crate::decisions::Decisions;
+use crate::events::Events;
+use crate::failure;
+use crate::key::ObjectKey;
+use crate::metrics::Counters;
+use crate::reconcile::Context;
+use crate::waker::Waker;
+use crate::world::{Standing, World};
+
+/// An API server with a gated source of that version and whatever is written to it.
+pub(in crate::reconcile) fn api(version: &'static str, seen: &Arc<Mutex<Vec<Method>>>) -> Client {
+    let seen = Arc::clone(seen);
+    let service = service_fn(move |request: Request<Body>| {
+        seen.lock().unwrap().push(request.method().clone());
+        let metadata = |name: &str, version: &str| json!({ "namespace": "apps", "name": name, "resourceVersion": version });
+        let answer = match *request.method() {
+            Method::GET => json!({
+                "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+                "metadata": metadata("app", version),
+            }),
+            _ => json!({ "metadata": metadata("child", "10"), "spec": {} }),
+        };
+        let answer = Response::new(Body::from(answer.to_string().into_bytes()));
+        async move { Ok::<_, std::convert::Infallible>(answer) }
+    });
+    Client::new(service, "apps")
+}
+
+fn noon() -> Arc<dyn Clock> {
+    Arc::new(SetClock::new("2026-11-20T12:00:00Z".parse().unwrap()))
+}
+
+pub(in crate::reconcile) fn world() -> World {
+    let standing = Standing {
+        trust: Trust::Good,
+        identity: Identity::Verified,
+    };
+    World::new(standing, true)
+}
+
+pub(in crate::reconcile) fn context(
+    client: Client,
+    world: World,
+    clock: Arc<dyn Clock>,
+) -> Context {
+    let counters = Arc::<Counters>::default();
+    let world = Arc::new(world);
+    let (events, _) = Events::new(Arc::clone(&counters), Arc::clone(&clock));
+    let decisions = Decisions::new(
+        Arc::clone(&world),
+        Arc::clone(&clock),
+        Arc::clone(&counters),
+        events.clone(),
+        Audit::default(),
+    );
+    let waker = Waker {
+        world: Arc::clone(&world),
+        queue: Arc::new(crate::queue::Shared::new(8)),
+        clock: Arc::clone(&clock),
+    };
+    Context {
+        client,
+        world,
+        clock,
+        events,
+        audit: Audit::default(),
+        decisions: Arc::new(decisions),
+        definitions: Arc::default(),
+        artifacts: None,
+        counters,
+        shard: Default::default(),
+        written: Arc::default(),
+        waker,
+    }
+}
+
+/// A child that is to be pinned to what the cache knows as admitted.
+fn pin() -> Act {
+    let pinned = |commit: &str| -> Map<String, Value> {
+        let spec = json!({ "url": "u", "ref": { "commit": commit } });
+        spec.as_object().unwrap().clone()
+    };
+    let metadata = json!({ "namespace": "apps", "name": "child", "resourceVersion": "9" });
+    let before = json!({ "metadata": metadata, "spec": pinned("b") });
+    let before: FluxObject = serde_json::from_value(before).unwrap();
+    Act::Write(Box::new(Child {
+        kind: FluxKind::Source(SourceKind::GitRepository),
+        name: "child".to_owned(),
+        spec: pinned("a"),
+        annotations: Default::default(),
+        labels: Default::default(),
+        before: Some(before),
+    }))
+}
+
+/// This replica has just begun to lead. The watch of children has brought what the former leader has
+/// written, and the watch of gated sources has not brought yet what it has admitted.
+#[tokio::test]
+async fn nothing_is_written_from_an_earlier_version_of_the_gated_source() {
+    let object = json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "GatedSource",
+        "metadata": { "namespace": "apps", "name": "app", "resourceVersion": "5" },
+        "spec": {
+            "sourceRef": { "kind": "GitRepository", "name": "upstream" },
+            "gates": { "refs": [{ "name": "production" }] },
+        },
+    });
+    let object: Arc<GatedSource> = Arc::new(serde_json::from_value(object).unwrap());
+    let key = ObjectKey::of(object.as_ref());
+    for (version, is_newest) in [("6", false), ("5", true)] {
+        let seen = Arc::default();
+        let context = context(api(version, &seen), world(), noon());
+        let report = Report {
+            status: object.status.clone().unwrap_or_default(),
+            changed: false,
+            acts: vec![pin(), pin()],
+            wake: None,
+        };
+        let done = apply(&context, &key, &object, report).await;
+        let seen = seen.lock().unwrap().clone();
+        match is_newest {
+            // Once is enough for all that is done in one look.
+            true => assert_eq!(seen, [Method::GET, Method::PATCH, Method::PATCH]),
+            false => {
+                assert!(failure::is_overtaken(&done.unwrap_err()));
+                assert_eq!(seen, [Method::GET]);
+            }
+        }
+    }
+}
