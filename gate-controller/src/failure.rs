@@ -93,6 +93,18 @@ pub fn is_expired(error: &watcher::Error) -> bool {
     )
 }
 
+/// Whether the API server asks for patience with a list or a watch: it has much to do, or it is
+/// still getting ready to serve a kind that was installed a moment ago.
+pub fn is_busy(error: &watcher::Error) -> bool {
+    matches!(
+        error,
+        watcher::Error::WatchError(status)
+            | watcher::Error::InitialListFailed(kube::Error::Api(status))
+            | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+            if status.code == 429
+    )
+}
+
 /// Whether the failure passes by itself: the API server is away, or has too much to do. A refusal
 /// stays one until somebody changes something.
 pub fn passes(error: &kube::Error) -> bool {
@@ -170,6 +182,22 @@ mod tests {
         );
         let start = watcher::Error::WatchStartFailed(refused(code, "Expired"));
         assert_eq!(is_expired(&start), expected);
+    }
+
+    #[rstest]
+    #[case::getting_ready(429, true)]
+    #[case::away(503, false)]
+    #[case::refused(403, false)]
+    fn an_api_server_may_ask_for_patience(#[case] code: u16, #[case] expected: bool) {
+        let error = || refused(code, "storage is (re)initializing");
+        assert_eq!(
+            is_busy(&watcher::Error::InitialListFailed(error())),
+            expected
+        );
+        assert_eq!(
+            is_busy(&watcher::Error::WatchStartFailed(error())),
+            expected
+        );
     }
 
     #[test]

@@ -160,7 +160,7 @@ where
         let refusal = match failed {
             Failed::NotInstalled => Progress::NotInstalled,
             Failed::Refused => Progress::Refused,
-            Failed::Expired | Failed::Otherwise => return,
+            Failed::Expired | Failed::Busy | Failed::Otherwise => return,
         };
         let listing = matches!(error, watcher::Error::InitialListFailed(_));
         self.progress.send_if_modified(|progress| {

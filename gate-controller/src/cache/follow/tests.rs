@@ -1,10 +1,13 @@
 use std::future::pending;
+use std::sync::Mutex;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use rstest::rstest;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
+use tracing::{Event as Line, Level, Subscriber};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
 use super::*;
 use crate::cache::SILENCE;
@@ -162,4 +165,37 @@ async fn each_page_is_a_sign_of_life(#[case] second: Answer, #[case] is_alive: b
     let scene = Scene::new(server.and_then(page()));
     after(290).await;
     assert_eq!(scene.is_alive(), is_alive);
+}
+
+/// How bad each line of the log is.
+#[derive(Clone, Default)]
+struct Levels(Arc<Mutex<Vec<Level>>>);
+
+impl<S: Subscriber> Layer<S> for Levels {
+    fn on_event(&self, line: &Line<'_>, _: Context<'_, S>) {
+        self.0.lock().unwrap().push(*line.metadata().level());
+    }
+}
+
+/// Soon after a kind was installed the API server asks for a moment. That is part of every
+/// installation; that it lasts for minutes is not.
+#[tokio::test(start_paused = true)]
+async fn that_the_api_server_asks_for_patience_is_an_error_once_it_lasts() {
+    let levels = Levels::default();
+    let log = tracing_subscriber::registry().with(levels.clone());
+    let _log = tracing::subscriber::set_default(log);
+    let mut telling = Telling::default();
+    let mut fails_with = |code| {
+        let status = kube::core::Status::failure("storage is (re)initializing", "");
+        let refused = kube::Error::Api(status.with_code(code).boxed());
+        let error = watcher::Error::WatchStartFailed(refused);
+        let following = Following::<ConfigMap>::required();
+        telling.fails(&following, Failed::of(&error), &error);
+        std::mem::take(&mut *levels.0.lock().unwrap())
+    };
+    assert_eq!(fails_with(429), [Level::INFO]);
+    assert!(fails_with(429).is_empty());
+    after(301).await;
+    assert_eq!(fails_with(429), [Level::ERROR]);
+    assert_eq!(fails_with(503), [Level::ERROR]);
 }

@@ -21,6 +21,8 @@ pub(in crate::cache) enum Failed {
     Refused,
     /// It begins again with a list.
     Expired,
+    /// The API server asks to try again later.
+    Busy,
     /// In any other way.
     Otherwise,
 }
@@ -33,6 +35,8 @@ impl Failed {
             Self::Refused
         } else if failure::is_expired(error) {
             Self::Expired
+        } else if failure::is_busy(error) {
+            Self::Busy
         } else {
             Self::Otherwise
         }
@@ -55,13 +59,13 @@ impl Telling {
         error: &watcher::Error,
     ) {
         let now = Instant::now();
-        let is_told = self.trouble.is_some_and(|(before, at)| {
-            let is_due = now.saturating_duration_since(at) >= TELL_AGAIN;
-            before == failed && !(is_due && following.presence == Presence::Required)
-        });
+        let same = self.trouble.filter(|(before, _)| *before == failed);
+        let is_due = |at| now.saturating_duration_since(at) >= TELL_AGAIN;
+        let is_told =
+            same.is_some_and(|(_, at)| !(is_due(at) && following.presence == Presence::Required));
         if !is_told {
             self.trouble = Some((failed, now));
-            tell(following, failed, error);
+            tell(following, failed, same.is_some(), error);
         }
     }
 
@@ -79,8 +83,13 @@ pub(super) fn why<K: Resource>(following: &Following<K>, error: &watcher::Error)
     failure::of_watch(error, &K::plural(kind), &K::group(kind))
 }
 
-/// Tells that a watch has failed.
-fn tell<K: Resource>(following: &Following<K>, failed: Failed, error: &watcher::Error) {
+/// Tells that a watch has failed, or that it fails for long.
+fn tell<K: Resource>(
+    following: &Following<K>,
+    failed: Failed,
+    lasts: bool,
+    error: &watcher::Error,
+) {
     let Following { kind, presence, .. } = following;
     let (name, plural, group) = (K::kind(kind), K::plural(kind), K::group(kind));
     let why = why(following, error);
@@ -90,7 +99,8 @@ fn tell<K: Resource>(following: &Following<K>, failed: Failed, error: &watcher::
             "this API server has no {plural}.{group}; they are looked for again now and then"
         ),
         (Failed::Expired, _) => tracing::info!(kind = %name, "{why}; listing everything again"),
-        (Failed::NotInstalled | Failed::Refused | Failed::Otherwise, _) => {
+        (Failed::Busy, _) if !lasts => tracing::info!(kind = %name, "{why}; trying again soon"),
+        (Failed::NotInstalled | Failed::Refused | Failed::Busy | Failed::Otherwise, _) => {
             tracing::error!(kind = %name, "{why}");
         }
     }
