@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use crate::key::{KeyRef, ObjectKey};
 
 mod follow;
+mod guard;
 #[cfg(test)]
 #[path = "../../gatekeepers/src/watching/played.rs"]
 mod played;
@@ -23,6 +24,7 @@ mod tests;
 
 pub(crate) use follow::LAST_APPLIED;
 pub use follow::{Following, Presence};
+pub use guard::Guard;
 pub use pulse::{Pulse, SILENCE};
 
 /// An object as it was seen.

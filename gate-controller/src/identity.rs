@@ -12,7 +12,6 @@ use futures::future::join_all;
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
-use kube::core::DeserializeGuard;
 use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 use sluice_core::gate::Identity;
@@ -20,7 +19,7 @@ use sluice_core::policies::{self, Stands};
 pub use sluice_core::policies::{CHILDREN, IDENTITY as POLICIES};
 use tokio::time::Instant;
 
-use crate::cache::{Cache, Pulse};
+use crate::cache::{Cache, Guard, Pulse};
 use crate::clock::Jumps;
 use crate::key::KeyRef;
 
@@ -140,12 +139,12 @@ impl Installed {
     async fn follow(&self, name: &str, client: &Client, told: &impl Fn()) {
         let config = || Config::default().fields(&format!("metadata.name={name}"));
         let policy = self.policy.follow(
-            Api::<DeserializeGuard<ValidatingAdmissionPolicy>>::all(client.clone()),
+            Api::<Guard<ValidatingAdmissionPolicy>>::all(client.clone()),
             config(),
             |_| told(),
         );
         let binding = self.binding.follow(
-            Api::<DeserializeGuard<ValidatingAdmissionPolicyBinding>>::all(client.clone()),
+            Api::<Guard<ValidatingAdmissionPolicyBinding>>::all(client.clone()),
             config(),
             |_| told(),
         );

@@ -204,8 +204,12 @@ impl World {
         concerned
     }
 
-    /// Notes which gates a gatekeeper names; none when it is gone.
-    pub fn note_gatekeeper(&self, key: &ObjectKey, object: Option<&Gatekeeper>) {
+    /// Notes a gatekeeper as it is, and which gates it names; none when it is gone.
+    pub fn note_gatekeeper(&self, key: &ObjectKey, object: Option<&Arc<Gatekeeper>>) {
+        match object {
+            Some(object) => self.keep_newest(key, object),
+            None => drop(write(&self.keepers).remove(key)),
+        }
         let gates = object.and_then(|object| object.spec.gates.as_ref());
         let references = gates.map_or(&[][..], |gates| &gates.refs);
         let named = references
@@ -243,9 +247,15 @@ impl World {
         self.find(&self.gates, namespace, Some(namespace), &reference.name)
     }
 
-    /// Notes that a gatekeeper is gone or cannot be read: nothing is kept ready for it.
-    pub fn forget_gatekeeper(&self, key: &ObjectKey) {
-        write(&self.keepers).remove(key);
+    /// Has what is kept ready for a gatekeeper refer to its newest object. Else the one before would
+    /// take memory until somebody asks, which may be never again.
+    fn keep_newest(&self, key: &ObjectKey, object: &Arc<Gatekeeper>) {
+        let mut keepers = write(&self.keepers);
+        if let Some(keeper) = keepers.get_mut(key)
+            && asks_the_same(keeper.object(), object)
+        {
+            *keeper = Arc::new(keeper.with_object(Arc::clone(object)));
+        }
     }
 
     /// The gates that name a gatekeeper.
@@ -344,12 +354,13 @@ fn named(by: &ObjectKey, namespace: Option<&str>, name: &str) -> ObjectKey {
 
 /// Whether a keeper still is what its object and evidence come to.
 fn is_current(keeper: &Keeper, object: &Gatekeeper, evidence: &Evidence, at: Timestamp) -> bool {
-    let (known, seen) = (&keeper.object().metadata, &object.metadata);
-    known.uid == seen.uid
-        && known.generation == seen.generation
-        && known.labels == seen.labels
-        && keeper.evidence() == evidence
-        && keeper.reaches(at)
+    asks_the_same(keeper.object(), object) && keeper.evidence() == evidence && keeper.reaches(at)
+}
+
+/// Whether two versions of a gatekeeper differ in nothing that it is made ready from.
+fn asks_the_same(known: &Gatekeeper, seen: &Gatekeeper) -> bool {
+    let (known, seen) = (&known.metadata, &seen.metadata);
+    known.uid == seen.uid && known.generation == seen.generation && known.labels == seen.labels
 }
 
 // A panic while one of these was locked leaves it as it was between two of its operations.

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
-use kube::core::DeserializeGuard;
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Config, DefaultBackoff, Event};
 use kube::{Api, Resource, ResourceExt};
@@ -16,7 +15,7 @@ use sluice_core::gate::force::owner;
 use sluice_gatekeepers::watching::{LONGEST_PAUSE, Step, Watching};
 use tokio::time::Instant;
 
-use super::{Cache, Change, Progress, Seen, version_of};
+use super::{Cache, Change, Guard, Progress, Seen, version_of};
 use crate::definitions::managers_of_spec;
 use crate::key::ObjectKey;
 
@@ -73,7 +72,7 @@ where
     /// come, changed or gone.
     pub async fn follow(
         &self,
-        api: Api<DeserializeGuard<K>>,
+        api: Api<Guard<K>>,
         config: Config,
         changed: impl Fn(Change<'_, K>),
     ) {
@@ -91,7 +90,7 @@ where
     pub async fn follow_kind(
         &self,
         following: &Following<K>,
-        api: Api<DeserializeGuard<K>>,
+        api: Api<Guard<K>>,
         config: Config,
         changed: impl Fn(Change<'_, K>),
     ) {
@@ -177,7 +176,7 @@ where
 
     pub(super) fn take_in(
         &self,
-        event: Event<DeserializeGuard<K>>,
+        event: Event<Guard<K>>,
         following: &Following<K>,
         listed: &mut Vec<(ObjectKey, Seen<K>)>,
         changed: &impl Fn(Change<'_, K>),
@@ -241,6 +240,8 @@ fn kept(entries: Vec<ManagedFieldsEntry>) -> Vec<ManagedFieldsEntry> {
     let (own, others): (Vec<_>, Vec<_>) = entries.into_iter().partition(owner::is_own);
     let mut kept = managers_of_spec(others);
     kept.extend(own);
+    // A list that has grown has room for four, and there is one of these lists for each object.
+    kept.shrink_to_fit();
     kept
 }
 
@@ -272,26 +273,23 @@ async fn pause(delay: Option<Duration>, was_listed: bool) {
 }
 
 /// An object without what nobody here reads and much of its memory is.
-fn seen<K: Resource>(
-    following: &Following<K>,
-    object: DeserializeGuard<K>,
-) -> (ObjectKey, Seen<K>) {
+fn seen<K: Resource>(following: &Following<K>, object: Guard<K>) -> (ObjectKey, Seen<K>) {
     let key = ObjectKey::of(&object);
     let seen = match object.0 {
         Ok(mut object) => {
             (following.trim)(&following.kind, &mut object);
             Seen::Object(Arc::new(object))
         }
-        Err(invalid) => {
+        Err(unreadable) => {
             let kind = K::kind(&following.kind);
             tracing::error!(
                 kind = %kind,
                 namespace = %key.namespace,
                 name = %key.name,
                 "this version cannot read the object, which counts as closed: {}",
-                invalid.error
+                unreadable.why
             );
-            Seen::Unreadable(invalid.error.into())
+            Seen::Unreadable(unreadable.why.into())
         }
     };
     (key, seen)

@@ -1,11 +1,10 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::core::DeserializeGuard;
 use kube::runtime::watcher::{self, Event};
 
 use super::*;
 
-type Map = DeserializeGuard<ConfigMap>;
+type Map = Guard<ConfigMap>;
 
 fn map(version: u64) -> ConfigMap {
     ConfigMap {
@@ -20,7 +19,7 @@ fn map(version: u64) -> ConfigMap {
 }
 
 fn brought(version: u64) -> Map {
-    DeserializeGuard(Ok(map(version)))
+    Guard(Ok(map(version)))
 }
 
 /// What the cache holds, and what it told, of what the watch brings and is put in.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Namespace;
-use kube::core::{DeserializeGuard, PartialObjectMeta};
+use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::Config;
 use kube::{Api, Resource, ResourceExt};
 use sluice_crds::flux::FluxKind;
@@ -11,7 +11,7 @@ use sluice_crds::{Approval, Gate, GatePolicy, Gatekeeper};
 use tokio::task::JoinSet;
 
 use super::Parts;
-use crate::cache::{Change, Seen};
+use crate::cache::{Change, Guard, Seen};
 use crate::definitions::{Defines, Telling};
 use crate::evidence::Tracker;
 use crate::key::Work;
@@ -152,13 +152,10 @@ async fn follow_gatekeepers(parts: Parts, tracker: Tracker) {
     let (world, waker) = (&parts.world, parts.waker());
     let told = |change: Change<'_, Gatekeeper>| {
         let object = change.now.and_then(Seen::object);
-        world.note_gatekeeper(change.key, object.map(AsRef::as_ref));
+        world.note_gatekeeper(change.key, object);
         match object {
             Some(object) => tracker.track(object),
-            None => {
-                tracker.forget(change.key);
-                world.forget_gatekeeper(change.key);
-            }
+            None => tracker.forget(change.key),
         }
         let work = Work::Gatekeeper(change.key.clone());
         parts.define(&work, &change);
@@ -211,7 +208,7 @@ impl Parts {
         self.settings.watch_all_namespaces
     }
 
-    fn api<K>(&self) -> Api<DeserializeGuard<K>>
+    fn api<K>(&self) -> Api<Guard<K>>
     where
         K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
     {

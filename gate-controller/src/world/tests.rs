@@ -114,6 +114,33 @@ fn what_is_not_watched_is_not_said_to_be_missing() {
     assert_eq!(world.gate_of_policy(&of_policy).map(drop), Named::Forbidden);
 }
 
+/// Statuses are written again and again, and each version is as large as the one before.
+#[test]
+fn what_is_ready_keeps_no_earlier_version_of_its_gatekeeper() {
+    let world = world();
+    let at = Timestamp::from_second(0).unwrap();
+    let gatekeeper = |version: &str| {
+        let object = json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "Gatekeeper",
+            "metadata": {
+                "namespace": "apps", "name": "switch", "uid": "u", "generation": 1,
+                "resourceVersion": version,
+            },
+            "spec": { "manual": { "state": "open" } },
+        });
+        Arc::new(serde_json::from_value::<Gatekeeper>(object).unwrap())
+    };
+    let key = key("apps", "switch");
+    let (before, now) = (gatekeeper("1"), gatekeeper("2"));
+    let old = Arc::downgrade(&before);
+    world.keeper(&before, at);
+    drop(before);
+    assert!(old.upgrade().is_some());
+    world.note_gatekeeper(&key, Some(&now));
+    assert!(old.upgrade().is_none());
+    assert!(Arc::ptr_eq(world.keeper(&now, at).object(), &now));
+}
+
 fn key(namespace: &str, name: &str) -> ObjectKey {
     ObjectKey {
         namespace: namespace.into(),
@@ -394,7 +421,7 @@ fn a_gate_concerns_those_behind_it_near_and_far_and_by_policies_all() {
         "spec": { "gates": { "refs": [{ "name": "inner" }] } },
     });
     let nested: Gatekeeper = serde_json::from_value(nested).unwrap();
-    world.note_gatekeeper(&key("flux-system", "both"), Some(&nested));
+    world.note_gatekeeper(&key("flux-system", "both"), Some(&Arc::new(nested)));
     let inner = key("flux-system", "inner");
     assert_eq!(held(&inner), [app.clone()].into());
     let policy = json!({
