@@ -228,7 +228,7 @@ impl Keeper {
     /// What a third party reports, and who may.
     fn external(&self) -> Option<(&External, Option<&sluice_crds::gatekeeper::ExternalReport>)> {
         let status = self.object.status.as_ref();
-        let report = status.and_then(|status| status.report.as_ref());
+        let report = status.and_then(|status| status.report.as_deref());
         Some((self.object.spec.external.as_ref()?, report))
     }
 

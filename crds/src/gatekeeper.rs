@@ -88,27 +88,27 @@ pub struct GatekeeperSpec {
 
     /// Admits while a value that Prometheus measures is within a range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metric: Option<Metric>,
+    pub metric: Option<Box<Metric>>,
 
     /// Admits while other objects are as they should be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub objects: Option<Objects>,
+    pub objects: Option<Box<Objects>>,
 
     /// Admits while an address answers as it should.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub http: Option<Http>,
+    pub http: Option<Box<Http>>,
 
     /// Admits a revision that enough people approve of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approval: Option<ApprovalRule>,
+    pub approval: Option<Box<ApprovalRule>>,
 
     /// Admits what other gates admit, each by itself or all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gates: Option<GateSet>,
+    pub gates: Option<Box<GateSet>>,
 
     /// Admits what a third party reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub external: Option<External>,
+    pub external: Option<Box<External>>,
 }
 
 /// The names of the kinds, as a spec has them.
@@ -198,12 +198,12 @@ impl GatekeeperSpec {
             schedule.as_ref().map(Kind::Schedule),
             manual.as_ref().map(Kind::Manual),
             revisions.as_ref().map(Kind::Revisions),
-            metric.as_ref().map(Kind::Metric),
-            objects.as_ref().map(Kind::Objects),
-            http.as_ref().map(Kind::Http),
-            approval.as_ref().map(Kind::Approval),
-            gates.as_ref().map(Kind::Gates),
-            external.as_ref().map(Kind::External),
+            metric.as_deref().map(Kind::Metric),
+            objects.as_deref().map(Kind::Objects),
+            http.as_deref().map(Kind::Http),
+            approval.as_deref().map(Kind::Approval),
+            gates.as_deref().map(Kind::Gates),
+            external.as_deref().map(Kind::External),
         ]
         .into_iter()
         .flatten();
@@ -253,12 +253,12 @@ pub struct GatekeeperStatus {
 
     /// What the verdict was made from, besides spec and clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub evidence: Option<EvidenceStatus>,
+    pub evidence: Option<Box<EvidenceStatus>>,
 
     /// What the third party of an `external` gatekeeper reports: the only part of a status that
     /// somebody else than the controller writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub report: Option<ExternalReport>,
+    pub report: Option<Box<ExternalReport>>,
 
     /// The last value of `reconcile.fluxcd.io/requestedAt` that was answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]

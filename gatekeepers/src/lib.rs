@@ -319,7 +319,7 @@ pub async fn observe(
 fn said(object: &Gatekeeper) -> Option<&EvidenceStatus> {
     let status = object.status.as_ref()?;
     let is_current = status.observed_generation == object.metadata.generation;
-    status.evidence.as_ref().filter(|_| is_current)
+    status.evidence.as_deref().filter(|_| is_current)
 }
 
 fn namespace(object: &Gatekeeper) -> String {

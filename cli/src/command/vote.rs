@@ -261,5 +261,5 @@ async fn rule(connection: &Connection, key: &Key) -> Result<Option<ApprovalRule>
     let api: Api<Gatekeeper> = Api::namespaced(connection.client.clone(), &key.namespace);
     let found = api.get_opt(&key.name).await;
     let found = found.map_err(|error| explain(error, &format!("read the gatekeeper {key}")))?;
-    Ok(found.and_then(|keeper| keeper.spec.approval))
+    Ok(found.and_then(|keeper| Some(*keeper.spec.approval?)))
 }

@@ -48,7 +48,7 @@ pub fn report(keeper: &Keeper, now: Now) -> Report {
         observed_generation: generation,
         upcoming,
         observed_at: Some(time(now.at)),
-        evidence: evidence(keeper, now.at),
+        evidence: evidence(keeper, now.at).map(Box::new),
         report: before.report.clone(),
         last_handled_reconcile_at: report::requested_at(&object.metadata)
             .or_else(|| before.last_handled_reconcile_at.clone()),
@@ -145,7 +145,7 @@ fn without_words(status: &mut GatekeeperStatus) {
 
 /// Takes out of a status what another look changes although it comes to the same.
 fn without_measures(status: &mut GatekeeperStatus) {
-    let Some(evidence) = &mut status.evidence else {
+    let Some(evidence) = status.evidence.as_deref_mut() else {
         return;
     };
     let EvidenceStatus {

@@ -256,7 +256,7 @@ fn report(gatekeeper: &mut Gatekeeper, report: Report) -> Result<(), String> {
         for_generation: generation,
         by,
     };
-    gatekeeper.status.get_or_insert_default().report = Some(written);
+    gatekeeper.status.get_or_insert_default().report = Some(Box::new(written));
     Ok(())
 }
 

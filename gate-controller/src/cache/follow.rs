@@ -240,8 +240,6 @@ fn kept(entries: Vec<ManagedFieldsEntry>) -> Vec<ManagedFieldsEntry> {
     let (own, others): (Vec<_>, Vec<_>) = entries.into_iter().partition(owner::is_own);
     let mut kept = managers_of_spec(others);
     kept.extend(own);
-    // A list that has grown has room for four, and there is one of these lists for each object.
-    kept.shrink_to_fit();
     kept
 }
 
@@ -273,12 +271,13 @@ async fn pause(delay: Option<Duration>, was_listed: bool) {
 }
 
 /// An object without what nobody here reads and much of its memory is.
-fn seen<K: Resource>(following: &Following<K>, object: Guard<K>) -> (ObjectKey, Seen<K>) {
+fn seen<K: Resource + Clone>(following: &Following<K>, object: Guard<K>) -> (ObjectKey, Seen<K>) {
     let key = ObjectKey::of(&object);
     let seen = match object.0 {
         Ok(mut object) => {
             (following.trim)(&following.kind, &mut object);
-            Seen::Object(Arc::new(object))
+            // A list that was read has room for four entries where it has one. A copy has not.
+            Seen::Object(Arc::new(object.clone()))
         }
         Err(unreadable) => {
             let kind = K::kind(&following.kind);
