@@ -23,7 +23,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
-use crate::key::ObjectKey;
+use crate::cluster::key::ObjectKey;
 use crate::lease::Leadership;
 use crate::metrics::Counters;
 

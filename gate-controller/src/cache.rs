@@ -11,7 +11,7 @@ use hashbrown::HashMap;
 use kube::Resource;
 use tokio::sync::watch;
 
-use crate::key::{KeyRef, ObjectKey};
+use crate::cluster::key::{KeyRef, ObjectKey};
 
 mod follow;
 mod guard;

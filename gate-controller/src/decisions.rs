@@ -28,8 +28,8 @@ use sluice_crds::{Decision, Subject};
 use crate::audit::Audit;
 use crate::cache::Seen;
 use crate::clock::{self, Clock};
+use crate::cluster::key::KeyRef;
 use crate::events::Events;
-use crate::key::KeyRef;
 use crate::metrics::Counters;
 use crate::world::World;
 

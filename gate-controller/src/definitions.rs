@@ -17,8 +17,8 @@ use sluice_crds::audit::{Change as What, Defined, Event, Manager, Object};
 
 use crate::audit::Audit;
 use crate::cache::{Change, Seen};
+use crate::cluster::key::Work;
 use crate::events::{About, Events, Told};
-use crate::key::Work;
 
 /// The specs that changed and were not told yet, as they were.
 #[derive(Default)]

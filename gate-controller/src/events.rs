@@ -29,7 +29,7 @@ use sluice_core::condition::cut;
 use sluice_crds::Gate;
 
 use crate::clock::Clock;
-use crate::key::Work;
+use crate::cluster::key::Work;
 use crate::metrics::Counters;
 
 use notifications::Outcome;

@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::clock::Clock;
-use crate::key::ObjectKey;
+use crate::cluster::key::ObjectKey;
 use crate::settings::Settings;
 
 mod observer;

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use crate::cache::{Cache, Guard, Pulse};
 use crate::clock::Jumps;
-use crate::key::KeyRef;
+use crate::cluster::key::KeyRef;
 
 /// The policies and their bindings, as they are installed.
 #[derive(Default)]

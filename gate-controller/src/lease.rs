@@ -22,7 +22,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, Jumps};
-use crate::failure;
+use crate::cluster::failure;
 use crate::settings::Settings;
 
 mod leadership;

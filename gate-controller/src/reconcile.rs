@@ -13,10 +13,10 @@ use kube::Client;
 use crate::artifacts::Store;
 use crate::audit::Audit;
 use crate::clock::Clock;
+use crate::cluster::key::Work;
 use crate::decisions::Decisions;
 use crate::definitions::{Definitions, Telling};
 use crate::events::Events;
-use crate::key::Work;
 use crate::metrics::{Counters, KindLabels};
 use crate::shard::Shard;
 use crate::waker::Waker;
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
     use crate::cache::Seen;
     use crate::clock::{Jumps, SetClock};
-    use crate::key::ObjectKey;
+    use crate::cluster::key::ObjectKey;
 
     fn object<K: serde::de::DeserializeOwned>(kind: &str, spec: &Value) -> Option<Seen<K>> {
         let object = json!({

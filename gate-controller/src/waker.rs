@@ -11,7 +11,7 @@ use sluice_crds::flux::{FluxKind, FluxObject};
 use crate::artifacts;
 use crate::cache::{Change, Seen};
 use crate::clock::Clock;
-use crate::key::{ObjectKey, Work};
+use crate::cluster::key::{ObjectKey, Work};
 use crate::queue::{Shared, Urgency};
 use crate::worker::urgency;
 use crate::world::World;

@@ -15,8 +15,8 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::failure;
-use crate::key::Work;
+use crate::cluster::failure;
+use crate::cluster::key::Work;
 use crate::lease::Leadership;
 use crate::metrics::KindLabels;
 use crate::queue::{Shared, Urgency};
@@ -334,7 +334,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::key::ObjectKey;
+    use crate::cluster::key::ObjectKey;
 
     #[rstest]
     #[case(404, Refusal::Gone, Refusal::Overtaken)]

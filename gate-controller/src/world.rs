@@ -22,9 +22,9 @@ use sluice_crds::{Approval, Gate, GatePolicy, GateReference, GatedSource, Gateke
 
 use crate::cache::{Cache, Change, Seen};
 use crate::clock::Jumps;
+use crate::cluster::key::{KeyRef, ObjectKey, Work};
 use crate::evidence::EvidenceStore;
 use crate::identity::Policies;
-use crate::key::{KeyRef, ObjectKey, Work};
 
 mod ballots;
 mod decide;

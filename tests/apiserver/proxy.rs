@@ -98,7 +98,7 @@ impl Proxy {
 
     /// A client at the other end of the line, as the program has it.
     pub fn client(&self) -> Result<Client> {
-        Ok(gate_controller::connect::client(self.config()?)?)
+        Ok(gate_controller::cluster::connect::client(self.config()?)?)
     }
 
     /// How to reach the other end of the line.

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::digest::Digest;
 use super::incoming::{Incoming, Whole};
 use super::{News, Store};
-use crate::key::ObjectKey;
+use crate::cluster::key::ObjectKey;
 use crate::metrics::ArtifactLabels;
 
 /// What fetches come to, as metrics have it.

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::digest::Digest;
 use super::verify::Verified;
 use super::{Failure, State, Stored, place};
-use crate::key::ObjectKey;
+use crate::cluster::key::ObjectKey;
 
 /// How long a file stays when it is not needed any more: as long as source-controller keeps its own.
 pub(super) const GRACE: SignedDuration = SignedDuration::from_secs(60);

@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use super::digest::Digest;
-use crate::key::{KeyRef, ObjectKey};
+use crate::cluster::key::{KeyRef, ObjectKey};
 
 /// The kind of the objects that artifacts are kept for, as Flux's sources have theirs.
 pub(super) const KIND: &str = "gatedsource";

@@ -22,7 +22,7 @@ use tokio_util::io::ReaderStream;
 
 use super::digest::Digest;
 use super::{News, Store, place};
-use crate::key::ObjectKey;
+use crate::cluster::key::ObjectKey;
 
 /// How much is read at once, in bytes.
 const PIECE: usize = 64 * 1024;

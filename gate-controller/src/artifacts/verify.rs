@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::Disk;
 use super::digest::Digest;
 use super::place::{self, Folder};
-use crate::key::ObjectKey;
+use crate::cluster::key::ObjectKey;
 
 /// How much is read at once, in bytes.
 const PIECE: usize = 256 * 1024;

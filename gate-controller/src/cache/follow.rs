@@ -16,8 +16,8 @@ use sluice_gatekeepers::watching::{LONGEST_PAUSE, Step, Watching};
 use tokio::time::Instant;
 
 use super::{Cache, Change, Guard, Progress, Seen, version_of};
+use crate::cluster::key::ObjectKey;
 use crate::definitions::managers_of_spec;
-use crate::key::ObjectKey;
 
 #[cfg(test)]
 mod tests;

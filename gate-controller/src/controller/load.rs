@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::key::Work;
+use crate::cluster::key::Work;
 use crate::lease::Leadership;
 use crate::queue::Shared;
 
@@ -43,7 +43,7 @@ mod tests {
 
     use super::*;
     use crate::clock::{Jumps, SetClock};
-    use crate::key::ObjectKey;
+    use crate::cluster::key::ObjectKey;
     use crate::lease::Held;
     use crate::queue::Urgency;
 

@@ -12,9 +12,9 @@ use tokio::task::JoinSet;
 
 use super::Parts;
 use crate::cache::{Change, Guard, Seen};
+use crate::cluster::key::Work;
 use crate::definitions::{Defines, Telling};
 use crate::evidence::Tracker;
-use crate::key::Work;
 
 mod gated_sources;
 

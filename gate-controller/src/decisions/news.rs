@@ -6,8 +6,8 @@ use sluice_crds::decision::told;
 use sluice_crds::{Decision, Subject};
 
 use crate::cache::Seen;
+use crate::cluster::key::{KeyRef, ObjectKey, Work};
 use crate::events::{About, Events, More, Told};
-use crate::key::{KeyRef, ObjectKey, Work};
 use crate::world::World;
 
 /// How many of the gates that decided get an event.

@@ -5,7 +5,7 @@ use sluice_crds::GatePolicy;
 
 use super::*;
 use crate::clock::{Clock, SetClock};
-use crate::key::ObjectKey;
+use crate::cluster::key::ObjectKey;
 use crate::metrics::Counters;
 
 /// The company-wide freeze, over these gates, as its status has seen it at a generation.

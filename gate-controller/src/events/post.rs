@@ -14,7 +14,7 @@ use kube::{Api, Client};
 use tokio::time::timeout;
 
 use super::{Sending, Waiting};
-use crate::failure;
+use crate::cluster::failure;
 use crate::metrics::Counters;
 
 /// How long sending waits for more urgent writes before it looks again.

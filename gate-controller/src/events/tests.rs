@@ -3,7 +3,7 @@ use sluice_crds::GateSpec;
 use super::waiting::{BYTES, WAITING};
 use super::*;
 use crate::clock::SetClock;
-use crate::key::{KeyRef, ObjectKey};
+use crate::cluster::key::{KeyRef, ObjectKey};
 
 fn events() -> (Events, Sending, Arc<Counters>) {
     let counters = Arc::<Counters>::default();

@@ -10,7 +10,7 @@ use tokio::sync::{Notify, watch};
 use super::users::User;
 use super::{Shared, requested_at};
 use crate::clock::{self, Clock};
-use crate::key::ObjectKey;
+use crate::cluster::key::ObjectKey;
 
 pub(super) struct Observer {
     shared: Arc<Shared>,

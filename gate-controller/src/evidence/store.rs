@@ -9,7 +9,7 @@ use sluice_crds::Gatekeeper;
 use sluice_gatekeepers::{Observation, needs_evidence};
 use tokio::sync::watch;
 
-use crate::key::{KeyRef, ObjectKey};
+use crate::cluster::key::{KeyRef, ObjectKey};
 
 /// What was observed for every gatekeeper.
 #[derive(Default)]

@@ -27,7 +27,7 @@ use sluice_core::words;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::failure;
+use crate::cluster::failure;
 
 /// The verb that whoever asks needs on each gate that they name.
 pub const VERB: &str = "check";

@@ -12,7 +12,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
-use crate::key::Work;
+use crate::cluster::key::Work;
 
 /// The upper bounds of the buckets, in seconds.
 const BOUNDS: [f64; 5] = [0.01, 0.1, 1.0, 10.0, 60.0];
@@ -92,7 +92,7 @@ mod tests {
     use prometheus_client::registry::Registry;
 
     use super::*;
-    use crate::key::ObjectKey;
+    use crate::cluster::key::ObjectKey;
 
     #[test]
     fn looks_are_counted_by_object_until_it_is_gone() {

@@ -8,8 +8,8 @@ use sluice_core::gate::{self, Report};
 use sluice_crds::{GROUP, Gate, State};
 
 use super::{Context, Outcome};
-use crate::failure;
-use crate::key::{ObjectKey, Work};
+use crate::cluster::failure;
+use crate::cluster::key::{ObjectKey, Work};
 
 mod apply;
 mod gather;

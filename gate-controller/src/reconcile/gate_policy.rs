@@ -4,7 +4,7 @@ use kube::ResourceExt;
 use sluice_core::gate_policy;
 
 use super::{Context, Outcome};
-use crate::key::{ObjectKey, Work};
+use crate::cluster::key::{ObjectKey, Work};
 
 mod apply;
 mod gather;

@@ -5,7 +5,7 @@ use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::key::ObjectKey;
+use crate::cluster::key::ObjectKey;
 
 /// What became of a status.
 pub(super) struct Wrote {

@@ -8,7 +8,7 @@ use sluice_core::approval::Ballot;
 use sluice_crds::Approval;
 
 use crate::cache::{Change, Seen};
-use crate::key::{KeyRef, ObjectKey};
+use crate::cluster::key::{KeyRef, ObjectKey};
 
 /// What is wrong with objects, by their names.
 type Faults = BTreeMap<Arc<str>, Arc<str>>;

@@ -12,8 +12,8 @@ use sluice_crds::{Decision, GateSet, Subject};
 use super::World;
 use crate::cache::Seen;
 use crate::clock::Clock;
+use crate::cluster::key::KeyRef;
 use crate::http::check::Decide;
-use crate::key::KeyRef;
 
 /// What stands for the policies that may have come while changes were not seen.
 const UNSEEN: &str = "not seen";

@@ -15,8 +15,8 @@ use tokio::sync::watch;
 use super::lock;
 use super::users::Users;
 use crate::cache::{Cache, Change, Following, LAST_APPLIED, Presence, Progress, Seen};
-use crate::failure;
-use crate::key::{KeyRef, ObjectKey};
+use crate::cluster::failure;
+use crate::cluster::key::{KeyRef, ObjectKey};
 
 /// The newest releases of a HelmRelease: which one runs is among them.
 const RELEASES: usize = 5;

@@ -11,7 +11,7 @@ use sluice_crds::gated_source::{Baseline, SourceKind, Strategy};
 use super::flux::Place;
 use super::{World, lock, named};
 use crate::cache::Change;
-use crate::key::{ObjectKey, Work};
+use crate::cluster::key::{ObjectKey, Work};
 
 /// What matters to a GatedSource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

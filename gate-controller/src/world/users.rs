@@ -4,7 +4,7 @@ use std::hash::Hash;
 
 use hashbrown::{HashMap, HashSet};
 
-use crate::key::ObjectKey;
+use crate::cluster::key::ObjectKey;
 
 /// Which objects name which others, both ways.
 pub(super) struct Users<U = ObjectKey, N = ObjectKey> {

@@ -7,7 +7,7 @@ use kube::runtime::watcher;
 use tokio::time::Instant;
 
 use super::{Following, Presence};
-use crate::failure;
+use crate::cluster::failure;
 
 /// How often the log is told of a trouble that lasts.
 const TELL_AGAIN: Duration = Duration::from_secs(300);

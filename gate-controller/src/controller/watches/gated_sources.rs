@@ -10,7 +10,7 @@ use sluice_crds::flux::{FluxKind, FluxObject};
 use super::Parts;
 use crate::artifacts::{News, Store};
 use crate::cache::{Change, Seen};
-use crate::key::Work;
+use crate::cluster::key::Work;
 use crate::world::{Flux, World};
 
 /// Follows gated sources, and what is stored for them.

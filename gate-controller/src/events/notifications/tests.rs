@@ -18,7 +18,7 @@ use super::super::waiting::WAITING;
 use super::super::{About, Events, More, Told, Waiting};
 use super::*;
 use crate::clock::SetClock;
-use crate::key::{KeyRef, ObjectKey, Work};
+use crate::cluster::key::{KeyRef, ObjectKey, Work};
 
 const NOON: &str = "2026-11-20T12:00:00Z";
 const INSTANCE: &str = "gate-controller-0";

@@ -11,8 +11,8 @@ use sluice_core::gate::{Answer, Report};
 use sluice_crds::{Gate, State};
 
 use super::{Before, record};
+use crate::cluster::key::{ObjectKey, Work};
 use crate::events::{About, Told};
-use crate::key::{ObjectKey, Work};
 use crate::metrics::{KindLabels, TransitionLabels};
 use crate::reconcile::{Context, status};
 

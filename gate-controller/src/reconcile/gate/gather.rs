@@ -5,7 +5,7 @@ use sluice_core::gate::force::owner;
 use sluice_crds::Gate;
 
 use crate::cache::Seen;
-use crate::key::{ObjectKey, Work};
+use crate::cluster::key::{ObjectKey, Work};
 use crate::reconcile::Context;
 
 /// The gate as it is, with what was last written onto it. None: it is gone, or this

@@ -7,7 +7,7 @@ use sluice_crds::gate::Override;
 use sluice_crds::{Gate, GateStatus};
 
 use crate::audit::Audit;
-use crate::key::ObjectKey;
+use crate::cluster::key::ObjectKey;
 
 /// The gate is in another state, or for another reason.
 pub(super) fn transition(

@@ -5,8 +5,8 @@ use sluice_core::condition::READY;
 use sluice_core::gate_policy::Report;
 use sluice_crds::{GatePolicy, GatePolicyStatus};
 
+use crate::cluster::key::{ObjectKey, Work};
 use crate::events::{About, Told};
-use crate::key::{ObjectKey, Work};
 use crate::reconcile::{Context, status};
 
 /// Who owns the status.

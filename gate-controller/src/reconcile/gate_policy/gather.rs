@@ -3,7 +3,7 @@
 use sluice_crds::GatePolicy;
 
 use crate::cache::Seen;
-use crate::key::{ObjectKey, Work};
+use crate::cluster::key::{ObjectKey, Work};
 use crate::reconcile::Context;
 
 /// The policy, with the status that was last written onto it. None: it is gone, or this version

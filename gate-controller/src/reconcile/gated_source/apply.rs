@@ -12,8 +12,8 @@ use sluice_crds::{GatedSource, GatedSourceStatus};
 
 use super::flux::Writer;
 use super::{news, stored};
-use crate::failure;
-use crate::key::{ObjectKey, Work};
+use crate::cluster::failure;
+use crate::cluster::key::{ObjectKey, Work};
 use crate::reconcile::{Context, Outcome, status};
 
 /// Who owns the status and the finalizer.

@@ -17,8 +17,8 @@ use sluice_crds::gated_source::{SourceKind, marks};
 
 use super::super::patch;
 use crate::cache::Change;
-use crate::failure;
-use crate::key::ObjectKey;
+use crate::cluster::failure;
+use crate::cluster::key::ObjectKey;
 use crate::reconcile::Context;
 
 /// Who owns what is written onto Flux's objects.

@@ -13,7 +13,7 @@ use sluice_crds::{GatedSource, Subject};
 
 use super::stored;
 use crate::cache::Seen;
-use crate::key::{KeyRef, ObjectKey};
+use crate::cluster::key::{KeyRef, ObjectKey};
 use crate::reconcile::Context;
 use crate::world::{Place, Sight, World};
 

@@ -8,7 +8,7 @@ use sluice_crds::GatedSource;
 use sluice_crds::gated_source::Strategy;
 
 use crate::artifacts::{Digest, Failure, State, Store};
-use crate::key::ObjectKey;
+use crate::cluster::key::ObjectKey;
 use crate::reconcile::Context;
 
 /// How soon a fetch that has failed is tried again; twice as long after each that fails again.

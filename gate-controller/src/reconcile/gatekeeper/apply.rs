@@ -4,8 +4,8 @@ use sluice_core::condition::STALLED;
 use sluice_core::gatekeeper::{Keeper, Report};
 use sluice_crds::{Gatekeeper, GatekeeperStatus};
 
+use crate::cluster::key::{ObjectKey, Work};
 use crate::events::{About, Told};
-use crate::key::{ObjectKey, Work};
 use crate::reconcile::{Context, status};
 
 /// Who owns the status.

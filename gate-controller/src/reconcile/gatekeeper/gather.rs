@@ -7,7 +7,7 @@ use sluice_core::gatekeeper::Keeper;
 use sluice_crds::Gatekeeper;
 
 use crate::cache::Seen;
-use crate::key::{ObjectKey, Work};
+use crate::cluster::key::{ObjectKey, Work};
 use crate::reconcile::Context;
 
 /// The gatekeeper, ready to be asked, with the status that was last written onto it. None: it is

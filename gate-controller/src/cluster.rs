@@ -1,0 +1,14 @@
+//! The cluster as somebody outside of it sees it: how to talk to its API server, what its refusals
+//! mean, and how its objects are named.
+//!
+//! | | comes in | goes out |
+//! |---|---|---|
+//! | [`connect`] | a kubeconfig, or the service account | a client, which limits what an answer may take |
+//! | [`failure`] | an error of the API server | what it means, and what to do about it |
+//! | [`key`] | an object | its name, and the work that there is to do on it |
+//!
+//! It uses no other room.
+
+pub mod connect;
+pub(crate) mod failure;
+pub mod key;
