@@ -22,10 +22,10 @@ use sluice_gatekeepers::Egress;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Clock;
 use crate::cluster::key::ObjectKey;
 use crate::lease::Leadership;
 use crate::metrics::Counters;
+use crate::observe::clock::Clock;
 
 mod digest;
 mod fetch;

@@ -15,8 +15,8 @@ use sluice_crds::audit::{Event, Record, Version};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::clock::Clock;
 use crate::metrics::Counters;
+use crate::observe::clock::Clock;
 
 mod file;
 mod writer;

@@ -15,21 +15,22 @@ use tokio_util::task::TaskTracker;
 
 use crate::artifacts::Store;
 use crate::audit::Audit;
-use crate::clock::{Clock, Jumps};
 use crate::cluster::key::Work;
 use crate::decisions::Decisions;
 use crate::definitions::Definitions;
 use crate::events::notifications::{Notifications, Patience};
 use crate::events::{Events, Sending, post};
+use crate::lease;
 use crate::metrics::Counters;
+use crate::observe::clock::{Clock, Jumps};
+use crate::observe::world::{Standing, World};
+use crate::observe::{evidence, identity};
 use crate::queue::Shared;
 use crate::reconcile::{Context, Written};
 use crate::settings::Settings;
 use crate::shard::Shard;
 use crate::waker::Waker;
 use crate::worker::{self, Failures, Retry, Workers};
-use crate::world::{Standing, World};
-use crate::{evidence, identity, lease};
 
 mod background;
 mod load;

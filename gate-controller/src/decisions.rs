@@ -26,12 +26,12 @@ use sluice_crds::gated_source::Strategy;
 use sluice_crds::{Decision, Subject};
 
 use crate::audit::Audit;
-use crate::cache::Seen;
-use crate::clock::{self, Clock};
 use crate::cluster::key::KeyRef;
 use crate::events::Events;
 use crate::metrics::Counters;
-use crate::world::World;
+use crate::observe::cache::Seen;
+use crate::observe::clock::{self, Clock};
+use crate::observe::world::World;
 
 mod budget;
 mod known;

@@ -16,9 +16,9 @@ use sluice_core::differences;
 use sluice_crds::audit::{Change as What, Defined, Event, Manager, Object};
 
 use crate::audit::Audit;
-use crate::cache::{Change, Seen};
 use crate::cluster::key::Work;
 use crate::events::{About, Events, Told};
+use crate::observe::cache::{Change, Seen};
 
 /// The specs that changed and were not told yet, as they were.
 #[derive(Default)]

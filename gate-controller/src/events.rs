@@ -28,9 +28,9 @@ use kube::Resource;
 use sluice_core::condition::cut;
 use sluice_crds::Gate;
 
-use crate::clock::Clock;
 use crate::cluster::key::Work;
 use crate::metrics::Counters;
+use crate::observe::clock::Clock;
 
 use notifications::Outcome;
 use waiting::Lane;

@@ -21,8 +21,8 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::{Clock, Jumps};
 use crate::cluster::failure;
+use crate::observe::clock::{Clock, Jumps};
 use crate::settings::Settings;
 
 mod leadership;

@@ -6,27 +6,22 @@
 
 pub mod artifacts;
 pub mod audit;
-pub mod cache;
-pub mod clock;
 pub mod cluster;
 pub mod controller;
 pub mod decisions;
 pub mod definitions;
 pub mod events;
-pub mod evidence;
 pub mod http;
-pub mod identity;
 pub mod lease;
 pub mod metrics;
+pub mod observe;
 pub mod queue;
 pub mod reconcile;
 pub mod settings;
 pub mod shard;
-pub mod skew;
 pub mod telemetry;
 mod waker;
 mod worker;
-pub mod world;
 
 pub use controller::{Controller, start};
 pub use settings::Settings;

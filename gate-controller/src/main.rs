@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use clap::Parser;
-use gate_controller::clock::SystemClock;
 use gate_controller::cluster::connect;
+use gate_controller::observe::clock::SystemClock;
 use gate_controller::{Settings, start, telemetry};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;

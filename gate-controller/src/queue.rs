@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Notify;
 
-use crate::clock::Clock;
+use crate::observe::clock::Clock;
 
 mod places;
 

@@ -12,15 +12,15 @@ use kube::Client;
 
 use crate::artifacts::Store;
 use crate::audit::Audit;
-use crate::clock::Clock;
 use crate::cluster::key::Work;
 use crate::decisions::Decisions;
 use crate::definitions::{Definitions, Telling};
 use crate::events::Events;
 use crate::metrics::{Counters, KindLabels};
+use crate::observe::clock::Clock;
+use crate::observe::world::World;
 use crate::shard::Shard;
 use crate::waker::Waker;
-use crate::world::World;
 
 pub mod gate;
 pub mod gate_policy;
@@ -213,9 +213,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::cache::Seen;
-    use crate::clock::{Jumps, SetClock};
     use crate::cluster::key::ObjectKey;
+    use crate::observe::cache::Seen;
+    use crate::observe::clock::{Jumps, SetClock};
 
     fn object<K: serde::de::DeserializeOwned>(kind: &str, spec: &Value) -> Option<Seen<K>> {
         let object = json!({

@@ -108,8 +108,8 @@ fn normalized(data: &serde_json::Value) -> String {
 async fn the_policies_have_no_warnings() -> Result<()> {
     let client = installed().await?.client().await?;
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client);
-    let children = gate_controller::identity::CHILDREN;
-    for name in (gate_controller::identity::POLICIES.into_iter()).chain(children) {
+    let children = gate_controller::observe::identity::CHILDREN;
+    for name in (gate_controller::observe::identity::POLICIES.into_iter()).chain(children) {
         let deadline = std::time::Duration::from_secs(30);
         let warnings = sluice_tests::poll(deadline, "the policy to be checked", async || {
             let status = policies.get(name).await?.status;

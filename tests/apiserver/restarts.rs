@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use axum::http::Method;
 use futures::{StreamExt, TryStreamExt};
-use gate_controller::clock::SystemClock;
+use gate_controller::observe::clock::SystemClock;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams, PostParams, WatchEvent, WatchParams};
 use sluice_crds::{Gate, GateSpec, Setting, State};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use futures::TryStreamExt;
-use gate_controller::clock::{Clock, SystemClock};
+use gate_controller::observe::clock::{Clock, SystemClock};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{ListParams, WatchEvent, WatchParams};

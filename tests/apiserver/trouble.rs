@@ -2,7 +2,7 @@
 //! clocks that are wrong.
 
 use anyhow::Result;
-use gate_controller::clock::{Clock, SystemClock};
+use gate_controller::observe::clock::{Clock, SystemClock};
 use jiff::SignedDuration;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;

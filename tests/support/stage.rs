@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use gate_controller::Settings;
-use gate_controller::clock::{Clock, SetClock, SystemClock};
+use gate_controller::observe::clock::{Clock, SetClock, SystemClock};
 use jiff::{Timestamp, ToSpan, Unit};
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};

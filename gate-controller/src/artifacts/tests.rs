@@ -18,8 +18,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::*;
-use crate::clock::{Jumps, SetClock};
 use crate::lease::Held;
+use crate::observe::clock::{Jumps, SetClock};
 use upstream::{Reply, Upstream};
 
 const DEADLINE: Duration = Duration::from_secs(60);

@@ -7,7 +7,7 @@ use std::time::Instant;
 use sluice_crds::audit::Lost;
 
 use super::*;
-use crate::clock::SetClock;
+use crate::observe::clock::SetClock;
 
 fn start(destination: &str, required: bool) -> (Audit, Arc<Counters>) {
     let counters = Arc::<Counters>::default();

@@ -42,9 +42,9 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::clock::{Jumps, SetClock};
     use crate::cluster::key::ObjectKey;
     use crate::lease::Held;
+    use crate::observe::clock::{Jumps, SetClock};
     use crate::queue::Urgency;
 
     #[tokio::test]

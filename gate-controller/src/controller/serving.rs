@@ -17,7 +17,7 @@ use crate::http::auth::{Kept, Reviews};
 use crate::http::limit::Rate;
 use crate::http::tls::{Certificates, LOOK_AGAIN};
 use crate::metrics::Sources;
-use crate::world::Decider;
+use crate::observe::world::Decider;
 
 /// Serves metrics and health at the addresses of the settings. Says where: port 0 is any that is
 /// free.

@@ -8,8 +8,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::Parts;
-use crate::identity::InForce;
-use crate::skew;
+use crate::observe::clock::skew;
+use crate::observe::identity::InForce;
 
 /// For how long decisions wait until everything has been read and asked once: a little longer than
 /// one request may take, so that what does not answer is known not to. Of lists that have not come by

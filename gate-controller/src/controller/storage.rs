@@ -12,10 +12,10 @@ use tokio_util::task::TaskTracker;
 
 use crate::Settings;
 use crate::artifacts::{Limits, Store};
-use crate::clock::Clock;
 use crate::http;
 use crate::http::server::Bounds;
 use crate::metrics::Counters;
+use crate::observe::clock::Clock;
 
 /// The Service that the chart has for artifacts, unless the release has another name.
 const SERVICE: &str = "gate-controller-artifacts";

@@ -11,10 +11,10 @@ use sluice_crds::{Approval, Gate, GatePolicy, Gatekeeper};
 use tokio::task::JoinSet;
 
 use super::Parts;
-use crate::cache::{Change, Guard, Seen};
 use crate::cluster::key::Work;
 use crate::definitions::{Defines, Telling};
-use crate::evidence::Tracker;
+use crate::observe::cache::{Change, Guard, Seen};
+use crate::observe::evidence::Tracker;
 
 mod gated_sources;
 

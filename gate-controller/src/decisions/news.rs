@@ -5,10 +5,10 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use sluice_crds::decision::told;
 use sluice_crds::{Decision, Subject};
 
-use crate::cache::Seen;
 use crate::cluster::key::{KeyRef, ObjectKey, Work};
 use crate::events::{About, Events, More, Told};
-use crate::world::World;
+use crate::observe::cache::Seen;
+use crate::observe::world::World;
 
 /// How many of the gates that decided get an event.
 const GATES: usize = 3;

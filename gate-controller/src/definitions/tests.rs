@@ -4,9 +4,9 @@ use serde_json::json;
 use sluice_crds::GatePolicy;
 
 use super::*;
-use crate::clock::{Clock, SetClock};
 use crate::cluster::key::ObjectKey;
 use crate::metrics::Counters;
+use crate::observe::clock::{Clock, SetClock};
 
 /// The company-wide freeze, over these gates, as its status has seen it at a generation.
 fn policy(generation: i64, observed: i64, gates: &[&str], by: &str) -> Seen<GatePolicy> {

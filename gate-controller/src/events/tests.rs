@@ -2,8 +2,8 @@ use sluice_crds::GateSpec;
 
 use super::waiting::{BYTES, WAITING};
 use super::*;
-use crate::clock::SetClock;
 use crate::cluster::key::{KeyRef, ObjectKey};
+use crate::observe::clock::SetClock;
 
 fn events() -> (Events, Sending, Arc<Counters>) {
     let counters = Arc::<Counters>::default();

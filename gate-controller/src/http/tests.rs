@@ -25,11 +25,11 @@ use super::asking::{Asking, Decide, Remote};
 use super::auth::{Kept, Reviews};
 use super::limit::Rate;
 use crate::audit::Audit;
-use crate::clock::{Clock, SetClock};
 use crate::decisions::Decisions;
 use crate::events::{Events, Sending};
 use crate::metrics::Counters;
-use crate::world::{Standing, World};
+use crate::observe::clock::{Clock, SetClock};
+use crate::observe::world::{Standing, World};
 
 /// When it is.
 const NOW: &str = "2026-11-20T12:00:00Z";

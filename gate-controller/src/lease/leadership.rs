@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::clock::Jumps;
+use crate::observe::clock::Jumps;
 
 /// For how long this replica leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::clock::SetClock;
+    use crate::observe::clock::SetClock;
 
     #[tokio::test]
     async fn after_a_machine_slept_the_lead_is_renewed_before_anything_is_written() {

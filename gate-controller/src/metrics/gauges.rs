@@ -14,9 +14,9 @@ use sluice_core::gate::Identity;
 use tokio::time::Instant;
 
 use super::{gate_policies, gatekeepers, gates};
-use crate::clock::Clock;
 use crate::decisions::{Decisions, Waiting};
-use crate::world::World;
+use crate::observe::clock::Clock;
+use crate::observe::world::World;
 
 /// Where the gauges are read from.
 pub struct Sources {

@@ -116,7 +116,7 @@ async fn policies_make_forces_count(stage: &Stage) -> Result<()> {
         .until("even", wary, |status| message(status).contains(wary))
         .await?;
     // Those of the chart, for a controller that runs as the administrator.
-    for policy in gate_controller::identity::POLICIES {
+    for policy in gate_controller::observe::identity::POLICIES {
         let file = root(&format!("charts/gate-controller/policies/{policy}.yaml"));
         let text = std::fs::read_to_string(file)?;
         let text = text.replace(

@@ -1,7 +1,7 @@
 //! The API server goes away and comes back.
 
 use anyhow::{Result, ensure};
-use gate_controller::clock::{Clock, SystemClock};
+use gate_controller::observe::clock::{Clock, SystemClock};
 use jiff::{Timestamp, ToSpan};
 use kube::api::PostParams;
 use sluice_crds::{Gate, GateSpec, State};

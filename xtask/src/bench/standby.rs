@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use gate_controller::clock::{Clock, SystemClock};
+use gate_controller::observe::clock::{Clock, SystemClock};
 use gate_controller::{Controller, Settings, start};
 use jiff::Timestamp;
 use kube::{Client, ResourceExt};

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
-use gate_controller::clock::{Clock, SystemClock};
+use gate_controller::observe::clock::{Clock, SystemClock};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::api::apps::v1::Deployment;

@@ -9,9 +9,9 @@ use sluice_crds::flux::{FluxKind, FluxObject};
 
 use super::Parts;
 use crate::artifacts::{News, Store};
-use crate::cache::{Change, Seen};
 use crate::cluster::key::Work;
-use crate::world::{Flux, World};
+use crate::observe::cache::{Change, Seen};
+use crate::observe::world::{Flux, World};
 
 /// Follows gated sources, and what is stored for them.
 pub(super) async fn follow(parts: Parts) {

@@ -17,8 +17,8 @@ use tokio::task::JoinSet;
 use super::super::waiting::WAITING;
 use super::super::{About, Events, More, Told, Waiting};
 use super::*;
-use crate::clock::SetClock;
 use crate::cluster::key::{KeyRef, ObjectKey, Work};
+use crate::observe::clock::SetClock;
 
 const NOON: &str = "2026-11-20T12:00:00Z";
 const INSTANCE: &str = "gate-controller-0";

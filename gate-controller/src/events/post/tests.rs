@@ -12,8 +12,8 @@ use tower::service_fn;
 
 use super::super::{About, Events, Told};
 use super::*;
-use crate::clock::SetClock;
 use crate::cluster::key::{KeyRef, ObjectKey, Work};
+use crate::observe::clock::SetClock;
 
 const DEADLINE: Duration = Duration::from_secs(20);
 /// It waits for nothing but an answer.

@@ -4,8 +4,8 @@ use kube::ResourceExt;
 use sluice_core::gate::force::owner;
 use sluice_crds::Gate;
 
-use crate::cache::Seen;
 use crate::cluster::key::{ObjectKey, Work};
+use crate::observe::cache::Seen;
 use crate::reconcile::Context;
 
 /// The gate as it is, with what was last written onto it. None: it is gone, or this

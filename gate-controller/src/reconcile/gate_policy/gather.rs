@@ -2,8 +2,8 @@
 
 use sluice_crds::GatePolicy;
 
-use crate::cache::Seen;
 use crate::cluster::key::{ObjectKey, Work};
+use crate::observe::cache::Seen;
 use crate::reconcile::Context;
 
 /// The policy, with the status that was last written onto it. None: it is gone, or this version

@@ -16,9 +16,9 @@ use sluice_crds::flux::{Artifact, FluxKind, FluxObject};
 use sluice_crds::gated_source::{SourceKind, marks};
 
 use super::super::patch;
-use crate::cache::Change;
 use crate::cluster::failure;
 use crate::cluster::key::ObjectKey;
+use crate::observe::cache::Change;
 use crate::reconcile::Context;
 
 /// Who owns what is written onto Flux's objects.

@@ -12,10 +12,10 @@ use sluice_crds::gated_source::{ConsumerKind, SourceKind, SourceSelector, Strate
 use sluice_crds::{GatedSource, Subject};
 
 use super::stored;
-use crate::cache::Seen;
 use crate::cluster::key::{KeyRef, ObjectKey};
+use crate::observe::cache::Seen;
+use crate::observe::world::{Place, Sight, World};
 use crate::reconcile::Context;
-use crate::world::{Place, Sight, World};
 
 /// What a gated source is decided from.
 pub(super) struct Scene {

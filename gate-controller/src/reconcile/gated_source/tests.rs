@@ -16,15 +16,15 @@ use tower::service_fn;
 
 use super::apply::apply;
 use crate::audit::Audit;
-use crate::clock::{Clock, SetClock};
 use crate::cluster::failure;
 use crate::cluster::key::ObjectKey;
 use crate::decisions::Decisions;
 use crate::events::Events;
 use crate::metrics::Counters;
+use crate::observe::clock::{Clock, SetClock};
+use crate::observe::world::{Standing, World};
 use crate::reconcile::Context;
 use crate::waker::Waker;
-use crate::world::{Standing, World};
 
 /// An API server with a gated source of that version and whatever is written to it.
 pub(in crate::reconcile) fn api(version: &'static str, seen: &Arc<Mutex<Vec<Method>>>) -> Client {

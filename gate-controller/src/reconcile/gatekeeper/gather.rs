@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use sluice_core::gatekeeper::Keeper;
 use sluice_crds::Gatekeeper;
 
-use crate::cache::Seen;
 use crate::cluster::key::{ObjectKey, Work};
+use crate::observe::cache::Seen;
 use crate::reconcile::Context;
 
 /// The gatekeeper, ready to be asked, with the status that was last written onto it. None: it is

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use axum::body::Bytes;
 use clap::Parser;
-use gate_controller::clock::SystemClock;
+use gate_controller::observe::clock::SystemClock;
 use gate_controller::{Controller, Settings, start};
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::ServiceAccount;

@@ -10,10 +10,10 @@ use sluice_core::revision::Revision;
 use sluice_crds::{Decision, GateSet, Subject};
 
 use super::World;
-use crate::cache::Seen;
-use crate::clock::Clock;
 use crate::cluster::key::KeyRef;
 use crate::http::check::Decide;
+use crate::observe::cache::Seen;
+use crate::observe::clock::Clock;
 
 /// What stands for the policies that may have come while changes were not seen.
 const UNSEEN: &str = "not seen";

@@ -10,7 +10,7 @@ use std::time::Duration;
 pub use sluice_gatekeepers::watching::SILENCE;
 use tokio::time::Instant;
 
-use crate::clock::Jumps;
+use crate::observe::clock::Jumps;
 
 /// When a watch was heard of last.
 #[derive(Debug, Default)]
@@ -116,7 +116,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::clock::SetClock;
+    use crate::observe::clock::SetClock;
 
     #[test]
     fn a_watch_that_is_not_heard_of_for_long_counts_no_more_until_everything_is_listed() {

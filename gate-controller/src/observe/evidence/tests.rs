@@ -15,10 +15,10 @@ use sluice_gatekeepers::egress::{Limits, Names};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::*;
-use crate::clock::SetClock;
+use crate::observe::clock::SetClock;
 use fake_api::FakeApi;
 
-#[path = "../../../gatekeepers/src/fake_api.rs"]
+#[path = "../../../../gatekeepers/src/fake_api.rs"]
 mod fake_api;
 
 /// A tracker on an API server in memory, with a clock that stands still.

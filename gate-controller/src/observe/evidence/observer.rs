@@ -9,8 +9,8 @@ use tokio::sync::{Notify, watch};
 
 use super::users::User;
 use super::{Shared, requested_at};
-use crate::clock::{self, Clock};
 use crate::cluster::key::ObjectKey;
+use crate::observe::clock::{self, Clock};
 
 pub(super) struct Observer {
     shared: Arc<Shared>,

@@ -20,8 +20,8 @@ use sluice_gatekeepers::{Clients, Egress, needs_evidence};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use crate::clock::Clock;
 use crate::cluster::key::ObjectKey;
+use crate::observe::clock::Clock;
 use crate::settings::Settings;
 
 mod observer;

@@ -10,8 +10,8 @@ use sluice_crds::gated_source::{Baseline, SourceKind, Strategy};
 
 use super::flux::Place;
 use super::{World, lock, named};
-use crate::cache::Change;
 use crate::cluster::key::{ObjectKey, Work};
+use crate::observe::cache::Change;
 
 /// What matters to a GatedSource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

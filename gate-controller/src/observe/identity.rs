@@ -19,9 +19,9 @@ use sluice_core::policies::{self, Stands};
 pub use sluice_core::policies::{CHILDREN, IDENTITY as POLICIES};
 use tokio::time::Instant;
 
-use crate::cache::{Cache, Guard, Pulse};
-use crate::clock::Jumps;
 use crate::cluster::key::KeyRef;
+use crate::observe::cache::{Cache, Guard, Pulse};
+use crate::observe::clock::Jumps;
 
 /// The policies and their bindings, as they are installed.
 #[derive(Default)]
@@ -186,9 +186,9 @@ mod tests {
     use sluice_core::clock::Trust;
 
     use super::*;
-    use crate::cache::SILENCE;
-    use crate::clock::SetClock;
-    use crate::world::{Standing, World};
+    use crate::observe::cache::SILENCE;
+    use crate::observe::clock::SetClock;
+    use crate::observe::world::{Standing, World};
 
     fn install(policies: &Policies, wanted: &str) {
         let found = policies.each().find(|(name, _)| *name == wanted);

@@ -20,11 +20,11 @@ use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::gatekeeper::Kind;
 use sluice_crds::{Approval, Gate, GatePolicy, GateReference, GatedSource, Gatekeeper};
 
-use crate::cache::{Cache, Change, Seen};
-use crate::clock::Jumps;
 use crate::cluster::key::{KeyRef, ObjectKey, Work};
-use crate::evidence::EvidenceStore;
-use crate::identity::Policies;
+use crate::observe::cache::{Cache, Change, Seen};
+use crate::observe::clock::Jumps;
+use crate::observe::evidence::EvidenceStore;
+use crate::observe::identity::Policies;
 
 mod ballots;
 mod decide;

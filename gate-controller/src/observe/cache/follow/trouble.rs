@@ -14,7 +14,7 @@ const TELL_AGAIN: Duration = Duration::from_secs(300);
 
 /// How a watch has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cache) enum Failed {
+pub(in crate::observe::cache) enum Failed {
     /// There is no such kind.
     NotInstalled,
     /// The API server has refused it.
@@ -28,7 +28,7 @@ pub(in crate::cache) enum Failed {
 }
 
 impl Failed {
-    pub(in crate::cache) fn of(error: &watcher::Error) -> Self {
+    pub(in crate::observe::cache) fn of(error: &watcher::Error) -> Self {
         if failure::is_not_installed(error) {
             Self::NotInstalled
         } else if failure::is_refused(error) {

@@ -16,7 +16,7 @@ use crate::cluster::key::{KeyRef, ObjectKey};
 mod follow;
 mod guard;
 #[cfg(test)]
-#[path = "../../gatekeepers/src/watching/played.rs"]
+#[path = "../../../gatekeepers/src/watching/played.rs"]
 mod played;
 mod pulse;
 #[cfg(test)]

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
-use crate::clock::Clock;
+use crate::observe::clock::Clock;
 
 /// The users of sources, by source.
 #[derive(Default)]

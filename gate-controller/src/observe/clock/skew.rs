@@ -8,7 +8,7 @@ use kube::Client;
 use kube::client::Body;
 use sluice_core::clock::{REPORTED, Trust};
 
-use crate::clock::Clock;
+use crate::observe::clock::Clock;
 
 /// How often the clocks are compared, by the monotonic clock: the other one is in question.
 const EVERY: Duration = Duration::from_secs(60);

@@ -14,9 +14,9 @@ use tokio::sync::watch;
 
 use super::lock;
 use super::users::Users;
-use crate::cache::{Cache, Change, Following, LAST_APPLIED, Presence, Progress, Seen};
 use crate::cluster::failure;
 use crate::cluster::key::{KeyRef, ObjectKey};
+use crate::observe::cache::{Cache, Change, Following, LAST_APPLIED, Presence, Progress, Seen};
 
 /// The newest releases of a HelmRelease: which one runs is among them.
 const RELEASES: usize = 5;

@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 
 mod jumps;
+pub mod skew;
 
 pub use jumps::Jumps;
 

@@ -7,8 +7,8 @@ use hashbrown::HashMap;
 use sluice_core::approval::Ballot;
 use sluice_crds::Approval;
 
-use crate::cache::{Change, Seen};
 use crate::cluster::key::{KeyRef, ObjectKey};
+use crate::observe::cache::{Change, Seen};
 
 /// What is wrong with objects, by their names.
 type Faults = BTreeMap<Arc<str>, Arc<str>>;

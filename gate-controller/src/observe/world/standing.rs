@@ -12,9 +12,9 @@ use sluice_crds::flux::FluxKind;
 use tokio::time::Instant;
 
 use super::{Standing, World, read, write};
-use crate::cache::Pulse;
-use crate::clock::Jumps;
-use crate::skew;
+use crate::observe::cache::Pulse;
+use crate::observe::clock::Jumps;
+use crate::observe::clock::skew;
 
 impl World {
     /// How far the clock and the authors of annotations can be relied on.

@@ -121,7 +121,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::clock::SetClock;
+    use crate::observe::clock::SetClock;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_800_000_000 + second).unwrap()

@@ -10,7 +10,7 @@ use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{ConsumerKind, SourceKind};
 
 use super::*;
-use crate::clock::SetClock;
+use crate::observe::clock::SetClock;
 
 const GIT: FluxKind = FluxKind::Source(SourceKind::GitRepository);
 const BUCKET: FluxKind = FluxKind::Source(SourceKind::Bucket);

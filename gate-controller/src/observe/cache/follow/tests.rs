@@ -10,9 +10,9 @@ use tracing::{Event as Line, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
 use super::*;
-use crate::cache::SILENCE;
-use crate::cache::played::{Answer, Asked, Server, bookmark};
-use crate::clock::{Jumps, SetClock};
+use crate::observe::cache::SILENCE;
+use crate::observe::cache::played::{Answer, Asked, Server, bookmark};
+use crate::observe::clock::{Jumps, SetClock};
 
 /// A cache that follows that server, until it is dropped.
 struct Scene {

@@ -1,0 +1,21 @@
+//! What is known, in memory: everything that a decision is made from.
+//!
+//! What comes in: what the watches of the API server bring, what gatekeepers find out, and the time.
+//! What goes out: the [`world`], which answers without a request, and a call for each change.
+//!
+//! | | holds |
+//! |---|---|
+//! | [`cache`] | the objects of one kind, kept up to date by a watch |
+//! | [`clock`] | the time, its jumps, and how far it is from the API server's |
+//! | [`evidence`] | what gatekeepers are judged from besides spec and clock |
+//! | [`identity`] | whether the admission policies are there that verify who forces a gate |
+//! | [`world`] | all of it together |
+//!
+//! It may use [`cluster`](crate::cluster). It writes nothing, and knows neither who asks nor what is
+//! done about it.
+
+pub mod cache;
+pub mod clock;
+pub mod evidence;
+pub mod identity;
+pub mod world;
