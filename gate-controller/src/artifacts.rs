@@ -24,8 +24,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cluster::key::ObjectKey;
 use crate::lease::Leadership;
-use crate::metrics::Counters;
 use crate::observe::clock::Clock;
+use crate::tell::metrics::Counters;
 
 mod digest;
 mod fetch;

@@ -14,14 +14,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::artifacts::Store;
-use crate::audit::Audit;
 use crate::cluster::key::Work;
-use crate::decisions::Decisions;
-use crate::definitions::Definitions;
-use crate::events::notifications::{Notifications, Patience};
-use crate::events::{Events, Sending, post};
 use crate::lease;
-use crate::metrics::Counters;
 use crate::observe::clock::{Clock, Jumps};
 use crate::observe::world::{Standing, World};
 use crate::observe::{evidence, identity};
@@ -29,6 +23,12 @@ use crate::queue::Shared;
 use crate::reconcile::{Context, Written};
 use crate::settings::Settings;
 use crate::shard::Shard;
+use crate::tell::audit::Audit;
+use crate::tell::decisions::Decisions;
+use crate::tell::definitions::Definitions;
+use crate::tell::events::notifications::{Notifications, Patience};
+use crate::tell::events::{Events, Sending, post};
+use crate::tell::metrics::Counters;
 use crate::waker::Waker;
 use crate::worker::{self, Failures, Retry, Workers};
 

@@ -5,21 +5,17 @@
 //! ([`reconcile`]). [`controller`] puts it together; `main.rs` is flags and signals.
 
 pub mod artifacts;
-pub mod audit;
 pub mod cluster;
 pub mod controller;
-pub mod decisions;
-pub mod definitions;
-pub mod events;
 pub mod http;
 pub mod lease;
-pub mod metrics;
 pub mod observe;
 pub mod queue;
 pub mod reconcile;
 pub mod settings;
 pub mod shard;
 pub mod telemetry;
+pub mod tell;
 mod waker;
 mod worker;
 

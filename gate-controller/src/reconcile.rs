@@ -11,15 +11,15 @@ use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 
 use crate::artifacts::Store;
-use crate::audit::Audit;
 use crate::cluster::key::Work;
-use crate::decisions::Decisions;
-use crate::definitions::{Definitions, Telling};
-use crate::events::Events;
-use crate::metrics::{Counters, KindLabels};
 use crate::observe::clock::Clock;
 use crate::observe::world::World;
 use crate::shard::Shard;
+use crate::tell::audit::Audit;
+use crate::tell::decisions::Decisions;
+use crate::tell::definitions::{Definitions, Telling};
+use crate::tell::events::Events;
+use crate::tell::metrics::{Counters, KindLabels};
 use crate::waker::Waker;
 
 pub mod gate;

@@ -7,7 +7,7 @@ use clap::{Parser, ValueEnum};
 use ipnet::IpNet;
 use sluice_gatekeepers::egress;
 
-use crate::audit::Destination;
+use crate::tell::audit::Destination;
 
 /// Decides when changes may go out.
 #[derive(Clone, Debug, Parser)]

@@ -18,9 +18,9 @@ use tokio_util::sync::CancellationToken;
 use crate::cluster::failure;
 use crate::cluster::key::Work;
 use crate::lease::Leadership;
-use crate::metrics::KindLabels;
 use crate::queue::{Shared, Urgency};
 use crate::reconcile::{self, Context, Outcome};
+use crate::tell::metrics::KindLabels;
 
 mod bounded;
 

@@ -1,7 +1,7 @@
 //! Events of ours, delivered by the real notification-controller: what an Alert can name, what is
 //! kept of an event, and what counts as told already.
 
-use gate_controller::decisions::Asker;
+use gate_controller::tell::decisions::Asker;
 use std::fs;
 use std::path::Path;
 

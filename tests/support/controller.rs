@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use gate_controller::decisions::Decisions;
-use gate_controller::metrics::{KindLabels, NotificationLabels};
 use gate_controller::observe::clock::Clock;
 use gate_controller::observe::world::World;
+use gate_controller::tell::decisions::Decisions;
+use gate_controller::tell::metrics::{KindLabels, NotificationLabels};
 use gate_controller::{Controller, Settings};
 use kube::Client;
 use tokio_util::sync::{CancellationToken, DropGuard};

@@ -17,7 +17,7 @@ use super::digest::Digest;
 use super::incoming::{Incoming, Whole};
 use super::{News, Store};
 use crate::cluster::key::ObjectKey;
-use crate::metrics::ArtifactLabels;
+use crate::tell::metrics::ArtifactLabels;
 
 /// What fetches come to, as metrics have it.
 pub(crate) const OUTCOMES: [&str; 6] = [

@@ -16,8 +16,8 @@ use crate::http::asking::Asking;
 use crate::http::auth::{Kept, Reviews};
 use crate::http::limit::Rate;
 use crate::http::tls::{Certificates, LOOK_AGAIN};
-use crate::metrics::Sources;
 use crate::observe::world::Decider;
+use crate::tell::metrics::Sources;
 
 /// Serves metrics and health at the addresses of the settings. Says where: port 0 is any that is
 /// free.

@@ -14,8 +14,8 @@ use crate::Settings;
 use crate::artifacts::{Limits, Store};
 use crate::http;
 use crate::http::server::Bounds;
-use crate::metrics::Counters;
 use crate::observe::clock::Clock;
+use crate::tell::metrics::Counters;
 
 /// The Service that the chart has for artifacts, unless the release has another name.
 const SERVICE: &str = "gate-controller-artifacts";

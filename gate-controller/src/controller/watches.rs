@@ -12,9 +12,9 @@ use tokio::task::JoinSet;
 
 use super::Parts;
 use crate::cluster::key::Work;
-use crate::definitions::{Defines, Telling};
 use crate::observe::cache::{Change, Guard, Seen};
 use crate::observe::evidence::Tracker;
+use crate::tell::definitions::{Defines, Telling};
 
 mod gated_sources;
 

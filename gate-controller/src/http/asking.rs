@@ -23,7 +23,7 @@ use sluice_core::gate_set;
 use sluice_core::revision::Revision;
 use sluice_crds::{Decision, GateSet, Subject};
 
-use crate::decisions::{Answer, Asker, Decisions};
+use crate::tell::decisions::{Answer, Asker, Decisions};
 
 use super::auth::{Caller, RESOURCE, Reviews, Unasked, VERB};
 use super::limit::{Limiter, Rate, Who};

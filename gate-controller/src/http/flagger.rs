@@ -25,7 +25,7 @@ use super::check::read;
 use super::limit::Who;
 use super::problem::{Refused, json};
 use super::question::{self, Named, Question};
-use crate::decisions::Answer;
+use crate::tell::decisions::Answer;
 
 /// What Flagger wants to do where the webhook does not say.
 const ACTION: &str = "advance";

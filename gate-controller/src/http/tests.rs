@@ -24,12 +24,12 @@ use tower::{ServiceExt, service_fn};
 use super::asking::{Asking, Decide, Remote};
 use super::auth::{Kept, Reviews};
 use super::limit::Rate;
-use crate::audit::Audit;
-use crate::decisions::Decisions;
-use crate::events::{Events, Sending};
-use crate::metrics::Counters;
 use crate::observe::clock::{Clock, SetClock};
 use crate::observe::world::{Standing, World};
+use crate::tell::audit::Audit;
+use crate::tell::decisions::Decisions;
+use crate::tell::events::{Events, Sending};
+use crate::tell::metrics::Counters;
 
 /// When it is.
 const NOW: &str = "2026-11-20T12:00:00Z";

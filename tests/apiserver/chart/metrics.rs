@@ -1,6 +1,6 @@
 //! The list of metrics in the docs, held to what a controller serves.
 
-use gate_controller::decisions::Asker;
+use gate_controller::tell::decisions::Asker;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Duration;

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::{Cache, Change, Guard, Progress, Seen, version_of};
 use crate::cluster::key::ObjectKey;
-use crate::definitions::managers_of_spec;
+use crate::tell::definitions::managers_of_spec;
 
 #[cfg(test)]
 mod tests;

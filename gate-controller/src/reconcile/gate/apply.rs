@@ -12,9 +12,9 @@ use sluice_crds::{Gate, State};
 
 use super::{Before, record};
 use crate::cluster::key::{ObjectKey, Work};
-use crate::events::{About, Told};
-use crate::metrics::{KindLabels, TransitionLabels};
 use crate::reconcile::{Context, status};
+use crate::tell::events::{About, Told};
+use crate::tell::metrics::{KindLabels, TransitionLabels};
 
 /// Who owns the status.
 const STATUS_MANAGER: &str = "gate-controller-gates";

@@ -6,8 +6,8 @@ use sluice_crds::audit::{Changed, Event, Forced, Step};
 use sluice_crds::gate::Override;
 use sluice_crds::{Gate, GateStatus};
 
-use crate::audit::Audit;
 use crate::cluster::key::ObjectKey;
+use crate::tell::audit::Audit;
 
 /// The gate is in another state, or for another reason.
 pub(super) fn transition(

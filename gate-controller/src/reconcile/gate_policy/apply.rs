@@ -6,8 +6,8 @@ use sluice_core::gate_policy::Report;
 use sluice_crds::{GatePolicy, GatePolicyStatus};
 
 use crate::cluster::key::{ObjectKey, Work};
-use crate::events::{About, Told};
 use crate::reconcile::{Context, status};
+use crate::tell::events::{About, Told};
 
 /// Who owns the status.
 const STATUS_MANAGER: &str = "gate-controller-gatepolicies";

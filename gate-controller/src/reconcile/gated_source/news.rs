@@ -10,8 +10,8 @@ use sluice_crds::gated_source::{Admitted, Origin};
 use sluice_crds::{GatedSource, GatedSourceStatus};
 
 use crate::cluster::key::{ObjectKey, Work};
-use crate::events::{About, More, Told, notifications};
 use crate::reconcile::Context;
+use crate::tell::events::{About, More, Told, notifications};
 
 /// The reason of `Ready` while children fetch what has gone out.
 const PROGRESSING: &str = "Progressing";

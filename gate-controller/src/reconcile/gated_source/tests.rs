@@ -15,15 +15,15 @@ use sluice_crds::gated_source::SourceKind;
 use tower::service_fn;
 
 use super::apply::apply;
-use crate::audit::Audit;
 use crate::cluster::failure;
 use crate::cluster::key::ObjectKey;
-use crate::decisions::Decisions;
-use crate::events::Events;
-use crate::metrics::Counters;
 use crate::observe::clock::{Clock, SetClock};
 use crate::observe::world::{Standing, World};
 use crate::reconcile::Context;
+use crate::tell::audit::Audit;
+use crate::tell::decisions::Decisions;
+use crate::tell::events::Events;
+use crate::tell::metrics::Counters;
 use crate::waker::Waker;
 
 /// An API server with a gated source of that version and whatever is written to it.

@@ -5,8 +5,8 @@ use sluice_core::gatekeeper::{Keeper, Report};
 use sluice_crds::{Gatekeeper, GatekeeperStatus};
 
 use crate::cluster::key::{ObjectKey, Work};
-use crate::events::{About, Told};
 use crate::reconcile::{Context, status};
+use crate::tell::events::{About, Told};
 
 /// Who owns the status.
 const STATUS_MANAGER: &str = "gate-controller-gatekeepers";

@@ -25,13 +25,13 @@ use sluice_crds::audit::{Decided, Event};
 use sluice_crds::gated_source::Strategy;
 use sluice_crds::{Decision, Subject};
 
-use crate::audit::Audit;
 use crate::cluster::key::KeyRef;
-use crate::events::Events;
-use crate::metrics::Counters;
 use crate::observe::cache::Seen;
 use crate::observe::clock::{self, Clock};
 use crate::observe::world::World;
+use crate::tell::audit::Audit;
+use crate::tell::events::Events;
+use crate::tell::metrics::Counters;
 
 mod budget;
 mod known;

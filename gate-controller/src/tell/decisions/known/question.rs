@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 use sluice_crds::audit::Decided;
 use sluice_crds::{Decision, Subject};
 
-use crate::decisions::{FOLD, FORGET, TELL_AGAIN};
 use crate::observe::clock::SET_BACK;
+use crate::tell::decisions::{FOLD, FORGET, TELL_AGAIN};
 
 /// A question, and its last answer.
 pub(super) struct Question {

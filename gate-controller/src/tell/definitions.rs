@@ -15,10 +15,10 @@ use serde_json::Value;
 use sluice_core::differences;
 use sluice_crds::audit::{Change as What, Defined, Event, Manager, Object};
 
-use crate::audit::Audit;
 use crate::cluster::key::Work;
-use crate::events::{About, Events, Told};
 use crate::observe::cache::{Change, Seen};
+use crate::tell::audit::Audit;
+use crate::tell::events::{About, Events, Told};
 
 /// The specs that changed and were not told yet, as they were.
 #[derive(Default)]

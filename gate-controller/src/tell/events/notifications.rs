@@ -29,7 +29,7 @@ use sluice_crds::flux::FluxKind;
 use sluice_gatekeepers::egress::{self, EgressError};
 
 use super::{METADATA, Sending};
-use crate::metrics::{Counters, NotificationLabels};
+use crate::tell::metrics::{Counters, NotificationLabels};
 
 /// The kinds that an Alert can name besides those that Sluice knows, each with its API (the enum of
 /// `spec.eventSources[].kind`, notification-controller 1.9).

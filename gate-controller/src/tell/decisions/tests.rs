@@ -9,9 +9,9 @@ use tempfile::TempDir;
 
 use super::known::News;
 use super::*;
-use crate::events::{Queued, Sending};
 use crate::observe::clock::SetClock;
 use crate::observe::world::Standing;
+use crate::tell::events::{Queued, Sending};
 
 const NOON: &str = "2026-11-20T12:00:00Z";
 

@@ -14,9 +14,9 @@ use sluice_core::gate::Identity;
 use tokio::time::Instant;
 
 use super::{gate_policies, gatekeepers, gates};
-use crate::decisions::{Decisions, Waiting};
 use crate::observe::clock::Clock;
 use crate::observe::world::World;
+use crate::tell::decisions::{Decisions, Waiting};
 
 /// Where the gauges are read from.
 pub struct Sources {
@@ -220,7 +220,7 @@ pub(super) mod tests {
     }
 
     /// What a page that `write` writes says of a metric: its samples, without its name.
-    pub(in crate::metrics) fn page(
+    pub(in crate::tell::metrics) fn page(
         metric: &str,
         write: impl Fn(&mut DescriptorEncoder<'_>) -> Result<(), Error> + Send + Sync + 'static,
     ) -> Vec<String> {

@@ -6,9 +6,9 @@ use sluice_crds::decision::told;
 use sluice_crds::{Decision, Subject};
 
 use crate::cluster::key::{KeyRef, ObjectKey, Work};
-use crate::events::{About, Events, More, Told};
 use crate::observe::cache::Seen;
 use crate::observe::world::World;
+use crate::tell::events::{About, Events, More, Told};
 
 /// How many of the gates that decided get an event.
 const GATES: usize = 3;

@@ -29,8 +29,8 @@ use sluice_core::condition::cut;
 use sluice_crds::Gate;
 
 use crate::cluster::key::Work;
-use crate::metrics::Counters;
 use crate::observe::clock::Clock;
+use crate::tell::metrics::Counters;
 
 use notifications::Outcome;
 use waiting::Lane;

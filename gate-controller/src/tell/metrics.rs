@@ -9,7 +9,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use sluice_crds::State;
 
-use crate::events::notifications::Outcome;
+use crate::tell::events::notifications::Outcome;
 
 mod durations;
 mod gate_policies;
@@ -76,7 +76,7 @@ pub struct ArtifactLabels {
 /// What became of an event that was to be told to notification-controller.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct NotificationLabels {
-    /// A word of [`crate::events::notifications::Outcome`].
+    /// A word of [`crate::tell::events::notifications::Outcome`].
     pub outcome: &'static str,
 }
 

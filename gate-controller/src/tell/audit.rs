@@ -15,8 +15,8 @@ use sluice_crds::audit::{Event, Record, Version};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::metrics::Counters;
 use crate::observe::clock::Clock;
+use crate::tell::metrics::Counters;
 
 mod file;
 mod writer;

@@ -1,0 +1,17 @@
+//! What people and other programs are told: what was decided, what has changed, what went wrong.
+//!
+//! | | comes in | goes out |
+//! |---|---|---|
+//! | [`events`] | transitions | events on the API server, and to Flux's notification-controller |
+//! | [`audit`] | records | lines of JSON, in a file or on standard output |
+//! | [`decisions`] | each answer to somebody who asked | the news of it: log, events, audit, metrics |
+//! | [`definitions`] | specs that change | the same, of what gates and their like are |
+//! | [`metrics`] | what happens | what Prometheus reads |
+//!
+//! It may use [`observe`](crate::observe) and [`cluster`](crate::cluster). Nothing here decides.
+
+pub mod audit;
+pub mod decisions;
+pub mod definitions;
+pub mod events;
+pub mod metrics;
