@@ -7,11 +7,11 @@
 pub mod artifacts;
 pub mod cluster;
 pub mod controller;
-pub mod http;
 pub mod lease;
 pub mod observe;
 pub mod queue;
 pub mod reconcile;
+pub mod serve;
 pub mod settings;
 pub mod shard;
 pub mod telemetry;

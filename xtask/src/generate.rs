@@ -62,7 +62,7 @@ fn of_chart() -> Result<Vec<Generated>> {
 
 /// What the controller serves to those who ask.
 fn openapi() -> Result<Generated> {
-    let document = gate_controller::http::openapi::document();
+    let document = gate_controller::serve::openapi::document();
     let content = serde_json::to_string_pretty(&document)? + "\n";
     let path = "docs/reference/openapi.json".into();
     Ok(Generated { path, content })

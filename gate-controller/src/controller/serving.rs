@@ -11,12 +11,12 @@ use tokio_util::task::TaskTracker;
 
 use super::Parts;
 use crate::Settings;
-use crate::http;
-use crate::http::asking::Asking;
-use crate::http::auth::{Kept, Reviews};
-use crate::http::limit::Rate;
-use crate::http::tls::{Certificates, LOOK_AGAIN};
 use crate::observe::world::Decider;
+use crate::serve;
+use crate::serve::asking::Asking;
+use crate::serve::auth::{Kept, Reviews};
+use crate::serve::limit::Rate;
+use crate::serve::tls::{Certificates, LOOK_AGAIN};
 use crate::tell::metrics::Sources;
 
 /// Serves metrics and health at the addresses of the settings. Says where: port 0 is any that is
@@ -29,7 +29,7 @@ pub(super) async fn serve(
         "--metrics-addr",
         parts.settings.metrics_addr.0,
         shutdown,
-        || http::metrics(parts.counters.registry(sources(parts))),
+        || serve::metrics(parts.counters.registry(sources(parts))),
     );
     let health = serve_one(
         "--health-addr",
@@ -38,7 +38,7 @@ pub(super) async fn serve(
         || {
             let world = Arc::clone(&parts.world);
             let audit = parts.audit.clone();
-            http::health(move || {
+            serve::health(move || {
                 if !world.is_ready() {
                     return Err("the caches have not synced yet".to_owned());
                 }
@@ -82,7 +82,7 @@ async fn serve_one(
     let Some(address) = address else {
         return Ok(None);
     };
-    let bound = http::serve(address, router(), shutdown.clone()).await;
+    let bound = serve::serve(address, router(), shutdown.clone()).await;
     let bound = bound.with_context(|| format!("{flag}: cannot listen at {address}"))?;
     Ok(Some(bound))
 }
@@ -115,7 +115,7 @@ pub(super) async fn serve_check(
         settings.flagger_without_token,
     );
     let router = asking.router();
-    let served = http::server::serve(
+    let served = serve::server::serve(
         address,
         router,
         certificates.clone(),

@@ -12,9 +12,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::Settings;
 use crate::artifacts::{Limits, Store};
-use crate::http;
-use crate::http::server::Bounds;
 use crate::observe::clock::Clock;
+use crate::serve;
+use crate::serve::server::Bounds;
 use crate::tell::metrics::Counters;
 
 /// The Service that the chart has for artifacts, unless the release has another name.
@@ -120,7 +120,7 @@ impl Storage {
         } = self;
         tracing::info!(address = %bound, advertised, path = %path.display(), "serving artifacts");
         let bounds = Bounds::default();
-        http::server::serve_at(listener, store.router(), bounds, tasks, shutdown.clone());
+        serve::server::serve_at(listener, store.router(), bounds, tasks, shutdown.clone());
     }
 }
 

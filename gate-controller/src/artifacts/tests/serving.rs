@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::task::TaskTracker;
 
 use super::*;
-use crate::http::server::{Bounds, serve_at};
+use crate::serve::server::{Bounds, serve_at};
 
 /// A store that is served. It has one artifact, of several pieces.
 struct Shop {

@@ -11,9 +11,9 @@ use sluice_crds::{Decision, GateSet, Subject};
 
 use super::World;
 use crate::cluster::key::KeyRef;
-use crate::http::check::Decide;
 use crate::observe::cache::Seen;
 use crate::observe::clock::Clock;
+use crate::serve::check::Decide;
 
 /// What stands for the policies that may have come while changes were not seen.
 const UNSEEN: &str = "not seen";

@@ -301,8 +301,8 @@ async fn whoever_does_not_speak_tls_is_let_go() {
 async fn metrics_and_health_are_bounded_too() {
     let shutdown = CancellationToken::new();
     let here = "127.0.0.1:0".parse().unwrap();
-    let health = crate::http::health(|| Ok(()));
-    let at = crate::http::serve(here, health, shutdown.clone());
+    let health = crate::serve::health(|| Ok(()));
+    let at = crate::serve::serve(here, health, shutdown.clone());
     let at = at.await.unwrap();
     let request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let mut held = Vec::new();

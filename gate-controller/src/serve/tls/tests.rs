@@ -6,10 +6,10 @@ use tempfile::TempDir;
 use super::*;
 
 /// A folder with the two files.
-pub(in crate::http) struct Folder(TempDir);
+pub(in crate::serve) struct Folder(TempDir);
 
 impl Folder {
-    pub(in crate::http) fn new() -> Self {
+    pub(in crate::serve) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
@@ -22,7 +22,7 @@ impl Folder {
     }
 
     /// Writes a new pair, and says which certificate it is.
-    pub(in crate::http) fn renew(&self) -> CertificateDer<'static> {
+    pub(in crate::serve) fn renew(&self) -> CertificateDer<'static> {
         let CertifiedKey { cert, signing_key } =
             generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         fs::write(self.certificate(), cert.pem()).unwrap();
@@ -30,7 +30,7 @@ impl Folder {
         cert.der().clone()
     }
 
-    pub(in crate::http) async fn read(&self) -> Result<Certificates, Broken> {
+    pub(in crate::serve) async fn read(&self) -> Result<Certificates, Broken> {
         Certificates::read(self.certificate(), self.key()).await
     }
 }

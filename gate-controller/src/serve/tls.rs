@@ -183,4 +183,4 @@ async fn text(path: &Path) -> Result<Vec<u8>, Broken> {
 }
 
 #[cfg(test)]
-pub(in crate::http) mod tests;
+pub(in crate::serve) mod tests;
