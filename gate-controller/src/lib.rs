@@ -4,20 +4,16 @@
 //! goes into the queue ([`queue`]); workers take an object at a time, gather, decide and apply
 //! ([`reconcile`]). [`controller`] puts it together; `main.rs` is flags and signals.
 
+pub mod act;
 pub mod artifacts;
 pub mod cluster;
 pub mod controller;
 pub mod lease;
 pub mod observe;
-pub mod queue;
-pub mod reconcile;
 pub mod serve;
 pub mod settings;
-pub mod shard;
 pub mod telemetry;
 pub mod tell;
-mod waker;
-mod worker;
 
 pub use controller::{Controller, start};
 pub use settings::Settings;

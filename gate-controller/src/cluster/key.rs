@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hashbrown::Equivalent;
 use kube::Resource;
 
-use crate::queue::OfKind;
+use crate::act::queue::OfKind;
 
 /// The namespace and name of an object; of one that is in none, the namespace is empty. Many indexes
 /// hold the same one: a clone costs no text.

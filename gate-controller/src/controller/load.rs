@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
+use crate::act::queue::Shared;
 use crate::cluster::key::Work;
 use crate::lease::Leadership;
-use crate::queue::Shared;
 
 /// What is due, as far as this replica is the one to look at it.
 #[derive(Clone)]
@@ -42,10 +42,10 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
+    use crate::act::queue::Urgency;
     use crate::cluster::key::ObjectKey;
     use crate::lease::Held;
     use crate::observe::clock::{Jumps, SetClock};
-    use crate::queue::Urgency;
 
     #[tokio::test]
     async fn who_has_lost_the_lead_has_nothing_left_to_do() {

@@ -15,19 +15,22 @@ use sluice_crds::gated_source::SourceKind;
 use tower::service_fn;
 
 use super::apply::apply;
+use crate::act::reconcile::Context;
+use crate::act::waker::Waker;
 use crate::cluster::failure;
 use crate::cluster::key::ObjectKey;
 use crate::observe::clock::{Clock, SetClock};
 use crate::observe::world::{Standing, World};
-use crate::reconcile::Context;
 use crate::tell::audit::Audit;
 use crate::tell::decisions::Decisions;
 use crate::tell::events::Events;
 use crate::tell::metrics::Counters;
-use crate::waker::Waker;
 
 /// An API server with a gated source of that version and whatever is written to it.
-pub(in crate::reconcile) fn api(version: &'static str, seen: &Arc<Mutex<Vec<Method>>>) -> Client {
+pub(in crate::act::reconcile) fn api(
+    version: &'static str,
+    seen: &Arc<Mutex<Vec<Method>>>,
+) -> Client {
     let seen = Arc::clone(seen);
     let service = service_fn(move |request: Request<Body>| {
         seen.lock().unwrap().push(request.method().clone());
@@ -49,7 +52,7 @@ fn noon() -> Arc<dyn Clock> {
     Arc::new(SetClock::new("2026-11-20T12:00:00Z".parse().unwrap()))
 }
 
-pub(in crate::reconcile) fn world() -> World {
+pub(in crate::act::reconcile) fn world() -> World {
     let standing = Standing {
         trust: Trust::Good,
         identity: Identity::Verified,
@@ -57,7 +60,7 @@ pub(in crate::reconcile) fn world() -> World {
     World::new(standing, true)
 }
 
-pub(in crate::reconcile) fn context(
+pub(in crate::act::reconcile) fn context(
     client: Client,
     world: World,
     clock: Arc<dyn Clock>,
@@ -74,7 +77,7 @@ pub(in crate::reconcile) fn context(
     );
     let waker = Waker {
         world: Arc::clone(&world),
-        queue: Arc::new(crate::queue::Shared::new(8)),
+        queue: Arc::new(crate::act::queue::Shared::new(8)),
         clock: Arc::clone(&clock),
     };
     Context {

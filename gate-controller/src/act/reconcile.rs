@@ -10,17 +10,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 
+use crate::act::shard::Shard;
+use crate::act::waker::Waker;
 use crate::artifacts::Store;
 use crate::cluster::key::Work;
 use crate::observe::clock::Clock;
 use crate::observe::world::World;
-use crate::shard::Shard;
 use crate::tell::audit::Audit;
 use crate::tell::decisions::Decisions;
 use crate::tell::definitions::{Definitions, Telling};
 use crate::tell::events::Events;
 use crate::tell::metrics::{Counters, KindLabels};
-use crate::waker::Waker;
 
 pub mod gate;
 pub mod gate_policy;

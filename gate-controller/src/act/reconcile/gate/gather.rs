@@ -4,9 +4,9 @@ use kube::ResourceExt;
 use sluice_core::gate::force::owner;
 use sluice_crds::Gate;
 
+use crate::act::reconcile::Context;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::observe::cache::Seen;
-use crate::reconcile::Context;
 
 /// The gate as it is, with what was last written onto it. None: it is gone, or this
 /// version cannot read it; then it counts as closed, and there is nothing to write about it.

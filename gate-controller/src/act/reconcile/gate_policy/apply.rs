@@ -5,8 +5,8 @@ use sluice_core::condition::READY;
 use sluice_core::gate_policy::Report;
 use sluice_crds::{GatePolicy, GatePolicyStatus};
 
+use crate::act::reconcile::{Context, status};
 use crate::cluster::key::{ObjectKey, Work};
-use crate::reconcile::{Context, status};
 use crate::tell::events::{About, Told};
 
 /// Who owns the status.

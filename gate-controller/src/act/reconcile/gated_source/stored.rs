@@ -7,9 +7,9 @@ use sluice_core::gated_source::{self, Holding};
 use sluice_crds::GatedSource;
 use sluice_crds::gated_source::Strategy;
 
+use crate::act::reconcile::Context;
 use crate::artifacts::{Digest, Failure, State, Store};
 use crate::cluster::key::ObjectKey;
-use crate::reconcile::Context;
 
 /// How soon a fetch that has failed is tried again; twice as long after each that fails again.
 const FIRST_RETRY: SignedDuration = SignedDuration::from_secs(10);

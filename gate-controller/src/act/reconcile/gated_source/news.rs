@@ -9,8 +9,8 @@ use sluice_core::gated_source::{BLOCKED, BYPASSED, RECOVERABLE, SELF_GATED, want
 use sluice_crds::gated_source::{Admitted, Origin};
 use sluice_crds::{GatedSource, GatedSourceStatus};
 
+use crate::act::reconcile::Context;
 use crate::cluster::key::{ObjectKey, Work};
-use crate::reconcile::Context;
 use crate::tell::events::{About, More, Told, notifications};
 
 /// The reason of `Ready` while children fetch what has gone out.

@@ -15,11 +15,11 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::act::queue::{Shared, Urgency};
+use crate::act::reconcile::{self, Context, Outcome};
 use crate::cluster::failure;
 use crate::cluster::key::Work;
 use crate::lease::Leadership;
-use crate::queue::{Shared, Urgency};
-use crate::reconcile::{self, Context, Outcome};
 use crate::tell::metrics::KindLabels;
 
 mod bounded;

@@ -16,10 +16,10 @@ use sluice_crds::flux::{Artifact, FluxKind, FluxObject};
 use sluice_crds::gated_source::{SourceKind, marks};
 
 use super::super::patch;
+use crate::act::reconcile::Context;
 use crate::cluster::failure;
 use crate::cluster::key::ObjectKey;
 use crate::observe::cache::Change;
-use crate::reconcile::Context;
 
 /// Who owns what is written onto Flux's objects.
 const MANAGER: &str = "gate-controller-gatedsources";

@@ -12,10 +12,10 @@ use sluice_crds::gated_source::{ConsumerKind, SourceKind, SourceSelector, Strate
 use sluice_crds::{GatedSource, Subject};
 
 use super::stored;
+use crate::act::reconcile::Context;
 use crate::cluster::key::{KeyRef, ObjectKey};
 use crate::observe::cache::Seen;
 use crate::observe::world::{Place, Sight, World};
-use crate::reconcile::Context;
 
 /// What a gated source is decided from.
 pub(super) struct Scene {

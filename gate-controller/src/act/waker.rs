@@ -8,13 +8,13 @@ use sluice_core::gate::force;
 use sluice_crds::Gate;
 use sluice_crds::flux::{FluxKind, FluxObject};
 
+use crate::act::queue::{Shared, Urgency};
+use crate::act::worker::urgency;
 use crate::artifacts;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::observe::cache::{Change, Seen};
 use crate::observe::clock::Clock;
 use crate::observe::world::World;
-use crate::queue::{Shared, Urgency};
-use crate::worker::urgency;
 
 /// Whether somebody has changed what a gate asks for, in its spec or by annotations. A gate that
 /// comes is one of many at the start, and waits its turn unless it is forced.

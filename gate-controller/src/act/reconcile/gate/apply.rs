@@ -11,8 +11,8 @@ use sluice_core::gate::{Answer, Report};
 use sluice_crds::{Gate, State};
 
 use super::{Before, record};
+use crate::act::reconcile::{Context, status};
 use crate::cluster::key::{ObjectKey, Work};
-use crate::reconcile::{Context, status};
 use crate::tell::events::{About, Told};
 use crate::tell::metrics::{KindLabels, TransitionLabels};
 

@@ -12,9 +12,9 @@ use sluice_crds::{GatedSource, GatedSourceStatus};
 
 use super::flux::Writer;
 use super::{news, stored};
+use crate::act::reconcile::{Context, Outcome, status};
 use crate::cluster::failure;
 use crate::cluster::key::{ObjectKey, Work};
-use crate::reconcile::{Context, Outcome, status};
 
 /// Who owns the status and the finalizer.
 const STATUS_MANAGER: &str = "gate-controller-gatedsources";

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use sluice_core::gatekeeper::Keeper;
 use sluice_crds::Gatekeeper;
 
+use crate::act::reconcile::Context;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::observe::cache::Seen;
-use crate::reconcile::Context;
 
 /// The gatekeeper, ready to be asked, with the status that was last written onto it. None: it is
 /// gone, or this version cannot read it; then it admits nothing, and there is nothing to write.

@@ -4,8 +4,8 @@ use sluice_core::condition::STALLED;
 use sluice_core::gatekeeper::{Keeper, Report};
 use sluice_crds::{Gatekeeper, GatekeeperStatus};
 
+use crate::act::reconcile::{Context, status};
 use crate::cluster::key::{ObjectKey, Work};
-use crate::reconcile::{Context, status};
 use crate::tell::events::{About, Told};
 
 /// Who owns the status.

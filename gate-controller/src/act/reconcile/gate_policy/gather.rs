@@ -2,9 +2,9 @@
 
 use sluice_crds::GatePolicy;
 
+use crate::act::reconcile::Context;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::observe::cache::Seen;
-use crate::reconcile::Context;
 
 /// The policy, with the status that was last written onto it. None: it is gone, or this version
 /// cannot read it; then it holds everything back, and there is nothing to write.
