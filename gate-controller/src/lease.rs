@@ -22,8 +22,8 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::failure;
+use crate::controller::settings::Settings;
 use crate::observe::clock::{Clock, Jumps};
-use crate::settings::Settings;
 
 mod leadership;
 

@@ -11,9 +11,7 @@ pub mod controller;
 pub mod lease;
 pub mod observe;
 pub mod serve;
-pub mod settings;
-pub mod telemetry;
 pub mod tell;
 
+pub use controller::settings::Settings;
 pub use controller::{Controller, start};
-pub use settings::Settings;

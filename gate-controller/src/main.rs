@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use clap::Parser;
 use gate_controller::cluster::connect;
+use gate_controller::controller::telemetry;
 use gate_controller::observe::clock::SystemClock;
-use gate_controller::{Settings, start, telemetry};
+use gate_controller::{Settings, start};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 

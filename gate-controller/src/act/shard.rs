@@ -96,8 +96,8 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+    use crate::controller::settings::Settings;
     use crate::lease::Terms;
-    use crate::settings::Settings;
 
     fn labels(key: Option<&str>) -> BTreeMap<String, String> {
         key.map(|value| ("sharding.fluxcd.io/key".to_owned(), value.to_owned()))

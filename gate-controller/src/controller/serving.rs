@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::Parts;
-use crate::Settings;
+use super::settings::Settings;
 use crate::observe::world::Decider;
 use crate::serve;
 use crate::serve::asking::Asking;

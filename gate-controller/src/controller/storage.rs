@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::Settings;
+use super::settings::Settings;
 use crate::artifacts::{Limits, Store};
 use crate::observe::clock::Clock;
 use crate::serve;

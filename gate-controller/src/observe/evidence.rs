@@ -21,8 +21,8 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::cluster::key::ObjectKey;
+use crate::controller::settings::Settings;
 use crate::observe::clock::Clock;
-use crate::settings::Settings;
 
 mod observer;
 mod store;

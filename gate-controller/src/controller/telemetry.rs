@@ -5,7 +5,7 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::settings::{LogEncoding, LogLevel, Settings};
+use crate::controller::settings::{LogEncoding, LogLevel, Settings};
 
 /// Has everything logged as the flags say, to standard error as Flux does.
 pub fn start(settings: &Settings) {
