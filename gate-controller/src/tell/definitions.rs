@@ -263,7 +263,7 @@ fn json(spec: &impl Serialize) -> Value {
     serde_json::to_value(spec).unwrap_or_default()
 }
 
-/// All who manage a part of the spec: of those [`managers_of_spec`] has left no fields.
+/// All who manage a part of the spec: the cache has left no fields of those.
 fn managers(metadata: &ObjectMeta) -> Vec<Manager> {
     let manager = |entry: &ManagedFieldsEntry| {
         if entry.fields_v1.is_some() {
@@ -292,26 +292,6 @@ fn changed_by(metadata: &ObjectMeta, former: Option<&Former>) -> Vec<Manager> {
     let last = all.iter().map(at).max().flatten();
     all.retain(|it| at(it) == last);
     all
-}
-
-/// Of those who manage fields of an object the ones that manage its spec, without the fields: that
-/// is all that is ever told of them.
-pub(crate) fn managers_of_spec(entries: Vec<ManagedFieldsEntry>) -> Vec<ManagedFieldsEntry> {
-    let owns_spec = |entry: &ManagedFieldsEntry| {
-        let fields = entry.fields_v1.as_ref();
-        let spec = fields.and_then(|fields| fields.0.get("f:spec"));
-        spec.is_some() && entry.subresource.as_deref().unwrap_or_default().is_empty()
-    };
-    let stripped = |entry: ManagedFieldsEntry| ManagedFieldsEntry {
-        manager: entry.manager,
-        time: entry.time,
-        ..ManagedFieldsEntry::default()
-    };
-    entries
-        .into_iter()
-        .filter(owns_spec)
-        .map(stripped)
-        .collect()
 }
 
 #[cfg(test)]

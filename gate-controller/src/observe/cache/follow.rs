@@ -17,7 +17,6 @@ use tokio::time::Instant;
 
 use super::{Cache, Change, Guard, Progress, Seen, version_of};
 use crate::cluster::key::ObjectKey;
-use crate::tell::definitions::managers_of_spec;
 
 #[cfg(test)]
 mod tests;
@@ -241,6 +240,26 @@ fn kept(entries: Vec<ManagedFieldsEntry>) -> Vec<ManagedFieldsEntry> {
     let mut kept = managers_of_spec(others);
     kept.extend(own);
     kept
+}
+
+/// Of those who manage fields of an object the ones that manage its spec, without the fields: that
+/// is all that is ever told of them.
+fn managers_of_spec(entries: Vec<ManagedFieldsEntry>) -> Vec<ManagedFieldsEntry> {
+    let owns_spec = |entry: &ManagedFieldsEntry| {
+        let fields = entry.fields_v1.as_ref();
+        let spec = fields.and_then(|fields| fields.0.get("f:spec"));
+        spec.is_some() && entry.subresource.as_deref().unwrap_or_default().is_empty()
+    };
+    let stripped = |entry: ManagedFieldsEntry| ManagedFieldsEntry {
+        manager: entry.manager,
+        time: entry.time,
+        ..ManagedFieldsEntry::default()
+    };
+    entries
+        .into_iter()
+        .filter(owns_spec)
+        .map(stripped)
+        .collect()
 }
 
 /// What of a step is about objects.

@@ -92,18 +92,3 @@ async fn a_change_is_told_once_with_what_was_there_before() {
     );
     assert_eq!(told["changedBy"][0]["manager"], "bob");
 }
-
-#[test]
-fn only_those_who_manage_the_spec_are_kept_and_without_their_fields() {
-    let entries = json!([
-        {"manager": "flux", "time": "2026-11-20T12:00:00Z", "fieldsV1": {"f:spec": {"f:require": {}}}},
-        {"manager": "gate-controller", "subresource": "status", "fieldsV1": {"f:status": {}}},
-        {"manager": "kubectl", "fieldsV1": {"f:metadata": {"f:annotations": {}}}},
-    ]);
-    let kept = managers_of_spec(serde_json::from_value(entries).unwrap());
-    let kept = serde_json::to_value(kept).unwrap();
-    assert_eq!(
-        kept,
-        json!([{"manager": "flux", "time": "2026-11-20T12:00:00Z"}])
-    );
-}

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use rstest::rstest;
+use serde_json::json;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tracing::{Event as Line, Level, Subscriber};
@@ -198,4 +199,19 @@ async fn that_the_api_server_asks_for_patience_is_an_error_once_it_lasts() {
     after(301).await;
     assert_eq!(fails_with(429), [Level::ERROR]);
     assert_eq!(fails_with(503), [Level::ERROR]);
+}
+
+#[test]
+fn only_those_who_manage_the_spec_are_kept_and_without_their_fields() {
+    let entries = json!([
+        {"manager": "flux", "time": "2026-11-20T12:00:00Z", "fieldsV1": {"f:spec": {"f:require": {}}}},
+        {"manager": "gate-controller", "subresource": "status", "fieldsV1": {"f:status": {}}},
+        {"manager": "kubectl", "fieldsV1": {"f:metadata": {"f:annotations": {}}}},
+    ]);
+    let kept = managers_of_spec(serde_json::from_value(entries).unwrap());
+    let kept = serde_json::to_value(kept).unwrap();
+    assert_eq!(
+        kept,
+        json!([{"manager": "flux", "time": "2026-11-20T12:00:00Z"}])
+    );
 }
