@@ -16,8 +16,10 @@ use tokio::sync::Notify;
 use crate::observe::clock::Clock;
 
 mod places;
+mod work;
 
 pub use places::OfKind;
+pub(crate) use work::urgency;
 
 use places::Places;
 

@@ -8,8 +8,7 @@ use sluice_core::gate::force;
 use sluice_crds::Gate;
 use sluice_crds::flux::{FluxKind, FluxObject};
 
-use crate::act::queue::{Shared, Urgency};
-use crate::act::worker::urgency;
+use crate::act::queue::{Shared, Urgency, urgency};
 use crate::artifacts;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::observe::cache::{Change, Seen};

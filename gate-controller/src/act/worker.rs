@@ -15,7 +15,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::act::queue::{Shared, Urgency};
+use crate::act::queue::{Shared, Urgency, urgency};
 use crate::act::reconcile::{self, Context, Outcome};
 use crate::cluster::failure;
 use crate::cluster::key::Work;
@@ -307,15 +307,6 @@ impl Workers {
 
     fn again(&self, work: &Work, at: jiff::Timestamp) {
         self.queue.push(work.clone(), urgency(work), at);
-    }
-}
-
-/// How urgent a look is that nobody in particular asked for.
-pub(crate) fn urgency(work: &Work) -> Urgency {
-    match work {
-        Work::GatedSource(_) => Urgency::Delivery,
-        Work::Gate(_) => Urgency::Gate,
-        Work::Gatekeeper(_) | Work::GatePolicy(_) => Urgency::Report,
     }
 }
 

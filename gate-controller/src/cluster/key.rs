@@ -7,8 +7,6 @@ use std::sync::Arc;
 use hashbrown::Equivalent;
 use kube::Resource;
 
-use crate::act::queue::OfKind;
-
 /// The namespace and name of an object; of one that is in none, the namespace is empty. Many indexes
 /// hold the same one: a clone costs no text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -116,12 +114,6 @@ impl Work {
             | Work::GatePolicy(key)
             | Work::GatedSource(key) => key,
         }
-    }
-}
-
-impl OfKind for Work {
-    fn kind(&self) -> &'static str {
-        Work::kind(self)
     }
 }
 
