@@ -27,6 +27,7 @@ use server::Bounds;
 pub mod asking;
 pub mod auth;
 pub mod check;
+pub mod decider;
 pub mod flagger;
 mod guard;
 pub mod limit;

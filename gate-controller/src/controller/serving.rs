@@ -11,10 +11,10 @@ use tokio_util::task::TaskTracker;
 
 use super::Parts;
 use super::settings::Settings;
-use crate::observe::world::Decider;
 use crate::serve;
 use crate::serve::asking::Asking;
 use crate::serve::auth::{Kept, Reviews};
+use crate::serve::decider::Decider;
 use crate::serve::limit::Rate;
 use crate::serve::tls::{Certificates, LOOK_AGAIN};
 use crate::tell::metrics::Sources;

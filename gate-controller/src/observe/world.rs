@@ -27,16 +27,15 @@ use crate::observe::evidence::EvidenceStore;
 use crate::observe::identity::Policies;
 
 mod ballots;
-mod decide;
 mod flux;
 mod gated_sources;
+mod policies;
 mod standing;
 #[cfg(test)]
 mod tests;
 mod users;
 
 use ballots::Ballots;
-pub use decide::Decider;
 pub use flux::{Flux, Place, Sight};
 use gated_sources::Interest;
 use users::Users;

@@ -1,47 +1,15 @@
-//! Decisions about sets of gates, from the caches.
-
-use std::sync::Arc;
+//! The policies and the labels of namespaces, for decisions about sets of gates.
 
 use kube::ResourceExt;
 use sluice_core::gate_policy::{Labels, Readable};
-use sluice_core::gate_set::{self, Sources};
-use sluice_core::question::Question;
-use sluice_core::revision::Revision;
-use sluice_crds::{Decision, GateSet, Subject};
+use sluice_core::gate_set::Sources;
 
 use super::World;
 use crate::cluster::key::KeyRef;
 use crate::observe::cache::Seen;
-use crate::observe::clock::Clock;
-use crate::serve::check::Decide;
 
 /// What stands for the policies that may have come while changes were not seen.
 const UNSEEN: &str = "not seen";
-
-/// Decides by the caches and the clock, whenever it is asked.
-pub struct Decider {
-    /// What decisions are made from.
-    pub world: Arc<World>,
-    /// What time it is.
-    pub clock: Arc<dyn Clock>,
-}
-
-impl Decide for Decider {
-    fn decide(
-        &self,
-        set: Option<&GateSet>,
-        subject: &Subject,
-        revision: Option<&Revision>,
-    ) -> Decision {
-        let now = self.world.now(self.clock.now());
-        let gathered = gate_set::gather(self.world.as_ref(), set, subject, now.at);
-        gathered.decide(subject.clone(), Question::new(now, revision))
-    }
-
-    fn synced(&self) -> bool {
-        self.world.is_ready()
-    }
-}
 
 impl Sources for World {
     fn policies(&self) -> Vec<(String, Readable)> {
