@@ -1,5 +1,6 @@
 //! The controller, put together: serving, watches, standing, leadership, workers.
 
+use std::env;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -7,7 +8,8 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use kube::Client;
 use sluice_core::clock::Trust;
-use sluice_gatekeepers::Clients;
+use sluice_gatekeepers::egress::{Endpoints, Rules};
+use sluice_gatekeepers::{Clients, Egress};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -23,8 +25,8 @@ use crate::cluster::key::Work;
 use crate::controller::settings::Settings;
 use crate::lease;
 use crate::observe::clock::{Clock, Jumps};
+use crate::observe::identity;
 use crate::observe::world::{Standing, World};
-use crate::observe::{evidence, identity};
 use crate::tell::audit::Audit;
 use crate::tell::decisions::Decisions;
 use crate::tell::definitions::Definitions;
@@ -33,6 +35,7 @@ use crate::tell::events::{Events, Sending, post};
 use crate::tell::metrics::Counters;
 
 mod background;
+mod leading;
 mod load;
 mod serving;
 pub mod settings;
@@ -48,6 +51,9 @@ use storage::Storage;
 /// How long what is under way at a shutdown may take in all. Kubernetes kills a pod after 30 seconds;
 /// the audit log gets its last lines before that.
 const UNDER_WAY: Duration = Duration::from_secs(20);
+
+/// Where a pod finds the address of the API server.
+const API_SERVER: &str = "KUBERNETES_SERVICE_HOST";
 
 /// A controller that runs.
 pub struct Controller {
@@ -173,7 +179,7 @@ pub async fn start(
         events.clone(),
         audit.clone(),
     );
-    let egress = evidence::egress(&settings, client.clone())?;
+    let egress = egress(&settings, client.clone())?;
     let storage = storage::listen(&settings).await?;
     let served = storage.as_ref().map(Storage::address);
     let artifacts = storage
@@ -215,7 +221,7 @@ pub async fn start(
 
     let tasks = TaskTracker::new();
     let check = serving::serve_check(&parts, &tasks, &shutdown).await?;
-    let (leadership, work_ended) = lead(&parts, &tasks, &mut background, &shutdown)?;
+    let (leadership, work_ended) = leading::lead(&parts, &tasks, &mut background, &shutdown)?;
     parts.leadership.get_or_init(|| leadership.clone());
     if let (Some(storage), Some(store)) = (storage, &parts.artifacts) {
         storage.serve(store, &tasks, &shutdown);
@@ -260,6 +266,20 @@ fn world(settings: &Settings, jumps: &Arc<Jumps>) -> World {
         true => world.with_jumps(Arc::clone(jumps)),
         false => world,
     }
+}
+
+/// The one way out of the cluster, under the rules of egress, which the flags open and narrow.
+///
+/// # Errors
+/// The TLS library refuses its own defaults.
+fn egress(settings: &Settings, client: Client) -> anyhow::Result<Egress> {
+    let rules = Rules {
+        allow: settings.egress_allow.clone(),
+        only: settings.egress_only.clone(),
+        api_server: env::var(API_SERVER).into_iter().collect(),
+    };
+    let egress = Egress::within(rules, Endpoints::new(client));
+    egress.context("cannot set up the way out of the cluster")
 }
 
 /// The audit log of the settings.
@@ -326,38 +346,4 @@ fn notify(parts: &Parts, sending: Sending, background: &mut JoinSet<()>) -> anyh
     let instance = parts.settings.pod_name.clone();
     background.spawn(async move { notifications.send(&instance, sending).await });
     Ok(())
-}
-
-/// Leads by a Lease, or alone. The token is to be cancelled when the last worker has stopped: only
-/// then is the Lease given back.
-fn lead(
-    parts: &Parts,
-    tasks: &TaskTracker,
-    background: &mut JoinSet<()>,
-    shutdown: &CancellationToken,
-) -> anyhow::Result<(lease::Leadership, CancellationToken)> {
-    let settings = &parts.settings;
-    let work_ended = CancellationToken::new();
-    if !settings.enable_leader_election || settings.standby {
-        let shutdown = shutdown.clone();
-        let (leadership, leading) = lease::without(!settings.standby, Arc::clone(&parts.jumps));
-        tasks.spawn(async move {
-            shutdown.cancelled().await;
-            drop(leading);
-        });
-        return Ok((leadership, work_ended));
-    }
-    let terms = lease::Terms::of(settings, parts.clock.now())?;
-    let (client, clock, ended) = (
-        parts.client.clone(),
-        Arc::clone(&parts.clock),
-        work_ended.clone(),
-    );
-    let jumps = Arc::clone(&parts.jumps);
-    let (until, leadership) = lease::Leadership::new(Arc::clone(&jumps));
-    let held = tasks.spawn(async move {
-        lease::hold(client, terms, clock.as_ref(), &jumps, &until, &ended).await;
-    });
-    background.spawn(outlive(held));
-    Ok((leadership, work_ended))
 }

@@ -8,7 +8,6 @@
 //! The monotonic clock stands still while a machine sleeps. So a leader whose wall clock has jumped
 //! renews before it writes again: somebody else may have led meanwhile.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -16,13 +15,11 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::PostParams;
 use kube::{Api, Client};
-use sluice_core::shard;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::failure;
-use crate::controller::settings::Settings;
 use crate::observe::clock::{Clock, Jumps};
 
 mod leadership;
@@ -50,23 +47,6 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// The terms that the flags set.
-    ///
-    /// # Errors
-    /// Which flags have to change.
-    pub fn of(settings: &Settings, now: Timestamp) -> anyhow::Result<Self> {
-        let terms = Self {
-            namespace: settings.runtime_namespace.clone(),
-            name: shard::lease(settings.watch_label_selector.as_deref()),
-            identity: format!("{}_{}", settings.pod_name, nonce(now)),
-            duration: settings.leader_election_lease_duration,
-            renew_deadline: settings.leader_election_renew_deadline,
-            retry_period: settings.leader_election_retry_period,
-        };
-        terms.check().map_err(anyhow::Error::msg)?;
-        Ok(terms)
-    }
-
     /// Whether a leader stops before anyone else may start, and tries more than once before that.
     ///
     /// # Errors
@@ -82,17 +62,6 @@ impl Terms {
             self.renew_deadline, self.duration, self.retry_period
         ))
     }
-}
-
-/// Tells processes of the same name apart, and controllers of one process.
-fn nonce(now: Timestamp) -> String {
-    static STARTED: AtomicU64 = AtomicU64::new(0);
-    let count = STARTED.fetch_add(1, Ordering::Relaxed);
-    format!(
-        "{:x}-{:x}-{count:x}",
-        std::process::id(),
-        now.as_nanosecond()
-    )
 }
 
 /// A Lease as it was last observed to change, and when that was.

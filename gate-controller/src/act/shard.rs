@@ -91,13 +91,9 @@ fn set(values: &str) -> Option<BTreeSet<String>> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-    use jiff::Timestamp;
     use rstest::rstest;
 
     use super::*;
-    use crate::controller::settings::Settings;
-    use crate::lease::Terms;
 
     fn labels(key: Option<&str>) -> BTreeMap<String, String> {
         key.map(|value| ("sharding.fluxcd.io/key".to_owned(), value.to_owned()))
@@ -135,20 +131,5 @@ mod tests {
         for nonsense in ["", "a b", "=x", "a in b", "!"] {
             assert!(Shard::parse(Some(nonsense)).is_err(), "{nonsense}");
         }
-    }
-
-    /// Who looks after a shard finds its leader by the Lease that this shard takes.
-    /// The chart grants rights on the Lease by this name.
-    #[rstest]
-    #[case(None, "gate-controller")]
-    #[case(Some("sharding.fluxcd.io/key=shard1"), "gate-controller-73fdc1be")]
-    fn the_lease_of_a_shard_is_the_one_that_is_looked_for(
-        #[case] selector: Option<&str>,
-        #[case] expected: &str,
-    ) {
-        let mut settings = Settings::parse_from(["gate-controller"]);
-        settings.watch_label_selector = selector.map(str::to_owned);
-        let terms = Terms::of(&settings, Timestamp::UNIX_EPOCH).unwrap();
-        assert_eq!(terms.name, expected);
     }
 }

@@ -7,21 +7,16 @@
 //! `sluice_gatekeepers::egress`.
 
 use std::collections::HashMap;
-use std::env;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use anyhow::Context;
-use kube::Client;
 use sluice_core::report::REQUESTED_AT;
 use sluice_crds::Gatekeeper;
-use sluice_gatekeepers::egress::{Endpoints, Rules};
-use sluice_gatekeepers::{Clients, Egress, needs_evidence};
+use sluice_gatekeepers::{Clients, needs_evidence};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::cluster::key::ObjectKey;
-use crate::controller::settings::Settings;
 use crate::observe::clock::Clock;
 
 mod observer;
@@ -34,9 +29,6 @@ pub use store::EvidenceStore;
 
 use observer::Observer;
 use users::Users;
-
-/// Where a pod finds the address of the API server.
-const API_SERVER: &str = "KUBERNETES_SERVICE_HOST";
 
 /// Has evidence gathered for every gatekeeper that needs it. With its last clone, that ends.
 #[derive(Clone)]
@@ -72,20 +64,6 @@ impl Drop for Task {
     fn drop(&mut self) {
         self.0.abort();
     }
-}
-
-/// The one way out of the cluster, under the rules of egress, which the flags open and narrow.
-///
-/// # Errors
-/// The TLS library refuses its own defaults.
-pub fn egress(settings: &Settings, client: Client) -> anyhow::Result<Egress> {
-    let rules = Rules {
-        allow: settings.egress_allow.clone(),
-        only: settings.egress_only.clone(),
-        api_server: env::var(API_SERVER).into_iter().collect(),
-    };
-    let egress = Egress::within(rules, Endpoints::new(client));
-    egress.context("cannot set up the way out of the cluster")
 }
 
 impl Tracker {

@@ -1,0 +1,100 @@
+//! Leadership, as the flags have it: by the Lease of this shard, without one, or never.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use jiff::Timestamp;
+use sluice_core::shard;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::Parts;
+use super::background::outlive;
+use super::settings::Settings;
+use crate::lease::{self, Leadership, Terms};
+
+/// Leads by a Lease, or alone. The token is to be cancelled when the last worker has stopped: only
+/// then is the Lease given back.
+pub(super) fn lead(
+    parts: &Parts,
+    tasks: &TaskTracker,
+    background: &mut JoinSet<()>,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<(Leadership, CancellationToken)> {
+    let settings = &parts.settings;
+    let work_ended = CancellationToken::new();
+    if !settings.enable_leader_election || settings.standby {
+        let shutdown = shutdown.clone();
+        let (leadership, leading) = lease::without(!settings.standby, Arc::clone(&parts.jumps));
+        tasks.spawn(async move {
+            shutdown.cancelled().await;
+            drop(leading);
+        });
+        return Ok((leadership, work_ended));
+    }
+    let terms = terms(settings, parts.clock.now())?;
+    let (client, clock, ended) = (
+        parts.client.clone(),
+        Arc::clone(&parts.clock),
+        work_ended.clone(),
+    );
+    let jumps = Arc::clone(&parts.jumps);
+    let (until, leadership) = Leadership::new(Arc::clone(&jumps));
+    let held = tasks.spawn(async move {
+        lease::hold(client, terms, clock.as_ref(), &jumps, &until, &ended).await;
+    });
+    background.spawn(outlive(held));
+    Ok((leadership, work_ended))
+}
+
+/// The terms that the flags set.
+///
+/// # Errors
+/// Which flags have to change.
+fn terms(settings: &Settings, now: Timestamp) -> anyhow::Result<Terms> {
+    let terms = Terms {
+        namespace: settings.runtime_namespace.clone(),
+        name: shard::lease(settings.watch_label_selector.as_deref()),
+        identity: format!("{}_{}", settings.pod_name, nonce(now)),
+        duration: settings.leader_election_lease_duration,
+        renew_deadline: settings.leader_election_renew_deadline,
+        retry_period: settings.leader_election_retry_period,
+    };
+    terms.check().map_err(anyhow::Error::msg)?;
+    Ok(terms)
+}
+
+/// Tells processes of the same name apart, and controllers of one process.
+fn nonce(now: Timestamp) -> String {
+    static STARTED: AtomicU64 = AtomicU64::new(0);
+    let count = STARTED.fetch_add(1, Ordering::Relaxed);
+    format!(
+        "{:x}-{:x}-{count:x}",
+        std::process::id(),
+        now.as_nanosecond()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use rstest::rstest;
+
+    use super::*;
+
+    /// Who looks after a shard finds its leader by the Lease that this shard takes.
+    /// The chart grants rights on the Lease by this name.
+    #[rstest]
+    #[case(None, "gate-controller")]
+    #[case(Some("sharding.fluxcd.io/key=shard1"), "gate-controller-73fdc1be")]
+    fn the_lease_of_a_shard_is_the_one_that_is_looked_for(
+        #[case] selector: Option<&str>,
+        #[case] expected: &str,
+    ) {
+        let mut settings = Settings::parse_from(["gate-controller"]);
+        settings.watch_label_selector = selector.map(str::to_owned);
+        let terms = terms(&settings, Timestamp::UNIX_EPOCH).unwrap();
+        assert_eq!(terms.name, expected);
+    }
+}
