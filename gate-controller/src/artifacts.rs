@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cluster::key::ObjectKey;
 use crate::lease::Leadership;
 use crate::observe::clock::Clock;
-use crate::tell::metrics::Counters;
+use crate::tell::counters::Counters;
 
 mod digest;
 mod fetch;
@@ -40,7 +40,6 @@ mod turns;
 mod verify;
 
 pub use digest::{Digest, NoDigest};
-pub(crate) use fetch::OUTCOMES;
 
 use fetch::Wanted;
 use index::Index;

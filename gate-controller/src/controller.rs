@@ -28,11 +28,11 @@ use crate::observe::clock::{Clock, Jumps};
 use crate::observe::identity;
 use crate::observe::world::{Standing, World};
 use crate::tell::audit::Audit;
+use crate::tell::counters::Counters;
 use crate::tell::decisions::Decisions;
 use crate::tell::definitions::Definitions;
 use crate::tell::events::notifications::{Notifications, Patience};
 use crate::tell::events::{Events, Sending, post};
-use crate::tell::metrics::Counters;
 
 mod background;
 mod leading;

@@ -6,11 +6,12 @@
 //! | [`audit`] | records | lines of JSON, in a file or on standard output |
 //! | [`decisions`] | each answer to somebody who asked | the news of it: log, events, audit, metrics |
 //! | [`definitions`] | specs that change | the same, of what gates and their like are |
-//! | [`metrics`] | what happens | what Prometheus reads |
+//! | [`counters`], [`metrics`] | what happens | what Prometheus reads |
 //!
 //! It may use [`observe`](crate::observe) and [`cluster`](crate::cluster). Nothing here decides.
 
 pub mod audit;
+pub mod counters;
 pub mod decisions;
 pub mod definitions;
 pub mod events;

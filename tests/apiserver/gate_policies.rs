@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use gate_controller::Settings;
-use gate_controller::tell::metrics::KindLabels;
+use gate_controller::tell::counters::KindLabels;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::{Patch, PatchParams};

@@ -17,10 +17,10 @@ use crate::cluster::key::Work;
 use crate::observe::clock::Clock;
 use crate::observe::world::World;
 use crate::tell::audit::Audit;
+use crate::tell::counters::{Counters, KindLabels};
 use crate::tell::decisions::Decisions;
 use crate::tell::definitions::{Definitions, Telling};
 use crate::tell::events::Events;
-use crate::tell::metrics::{Counters, KindLabels};
 
 pub mod gate;
 pub mod gate_policy;

@@ -20,7 +20,7 @@ use crate::act::reconcile::{self, Context, Outcome};
 use crate::cluster::failure;
 use crate::cluster::key::Work;
 use crate::lease::Leadership;
-use crate::tell::metrics::KindLabels;
+use crate::tell::counters::KindLabels;
 
 mod bounded;
 

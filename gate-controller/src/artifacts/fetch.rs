@@ -17,17 +17,7 @@ use super::digest::Digest;
 use super::incoming::{Incoming, Whole};
 use super::{News, Store};
 use crate::cluster::key::ObjectKey;
-use crate::tell::metrics::ArtifactLabels;
-
-/// What fetches come to, as metrics have it.
-pub(crate) const OUTCOMES: [&str; 6] = [
-    "stored",
-    "unavailable",
-    "mismatch",
-    "quota",
-    "disk",
-    "defect",
-];
+use crate::tell::counters::ArtifactLabels;
 
 /// What is wanted.
 pub(super) struct Wanted {
@@ -72,7 +62,7 @@ enum FetchError {
 }
 
 impl FetchError {
-    /// One of [`OUTCOMES`].
+    /// One of [`OF_FETCHES`](crate::tell::counters::OF_FETCHES).
     fn outcome(&self) -> &'static str {
         match self {
             Self::Unavailable { .. } | Self::Slow { .. } => "unavailable",

@@ -127,7 +127,7 @@ impl House {
     }
 
     fn fetches(&self, outcome: &'static str) -> u64 {
-        let labels = crate::tell::metrics::ArtifactLabels { outcome };
+        let labels = crate::tell::counters::ArtifactLabels { outcome };
         self.counters.artifact_fetches.get_or_create(&labels).get()
     }
 }

@@ -15,7 +15,7 @@ use crate::artifacts::{Limits, Store};
 use crate::observe::clock::Clock;
 use crate::serve;
 use crate::serve::server::Bounds;
-use crate::tell::metrics::Counters;
+use crate::tell::counters::Counters;
 
 /// The Service that the chart has for artifacts, unless the release has another name.
 const SERVICE: &str = "gate-controller-artifacts";

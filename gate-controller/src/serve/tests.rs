@@ -27,9 +27,9 @@ use super::limit::Rate;
 use crate::observe::clock::{Clock, SetClock};
 use crate::observe::world::{Standing, World};
 use crate::tell::audit::Audit;
+use crate::tell::counters::Counters;
 use crate::tell::decisions::Decisions;
 use crate::tell::events::{Events, Sending};
-use crate::tell::metrics::Counters;
 
 /// When it is.
 const NOW: &str = "2026-11-20T12:00:00Z";

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::observe::clock::Clock;
-use crate::tell::metrics::Counters;
+use crate::tell::counters::Counters;
 
 mod file;
 mod writer;

@@ -30,8 +30,8 @@ use crate::observe::cache::Seen;
 use crate::observe::clock::{self, Clock};
 use crate::observe::world::World;
 use crate::tell::audit::Audit;
+use crate::tell::counters::Counters;
 use crate::tell::events::Events;
-use crate::tell::metrics::Counters;
 
 mod budget;
 mod known;

@@ -30,9 +30,8 @@ use sluice_crds::Gate;
 
 use crate::cluster::key::Work;
 use crate::observe::clock::Clock;
-use crate::tell::metrics::Counters;
+use crate::tell::counters::{Counters, Notified};
 
-use notifications::Outcome;
 use waiting::Lane;
 
 pub use waiting::{Queued, Sending};
@@ -203,7 +202,7 @@ impl Events {
         if let Some(to_notify) = &self.to_notify
             && !to_notify.put(Arc::clone(&waiting))
         {
-            Outcome::Dropped.count(&self.counters);
+            Notified::Dropped.count(&self.counters);
         }
         if !self.to_post.put(waiting) {
             self.counters.events_dropped.inc();

@@ -3,7 +3,7 @@
 
 use sluice_crds::Decision;
 
-use crate::tell::metrics::{Counters, DecisionLabels};
+use crate::tell::counters::{Counters, DecisionLabels};
 
 /// The kinds that are counted by their name.
 const KINDS: [&str; 8] = [

@@ -6,7 +6,7 @@ use sluice_crds::GatePolicy;
 use super::*;
 use crate::cluster::key::ObjectKey;
 use crate::observe::clock::{Clock, SetClock};
-use crate::tell::metrics::Counters;
+use crate::tell::counters::Counters;
 
 /// The company-wide freeze, over these gates, as its status has seen it at a generation.
 fn policy(generation: i64, observed: i64, gates: &[&str], by: &str) -> Seen<GatePolicy> {

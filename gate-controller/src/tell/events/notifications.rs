@@ -29,7 +29,7 @@ use sluice_crds::flux::FluxKind;
 use sluice_gatekeepers::egress::{self, EgressError};
 
 use super::{METADATA, Sending};
-use crate::tell::metrics::{Counters, NotificationLabels};
+use crate::tell::counters::{Counters, Notified};
 
 /// The kinds that an Alert can name besides those that Sluice knows, each with its API (the enum of
 /// `spec.eventSources[].kind`, notification-controller 1.9).
@@ -75,37 +75,6 @@ impl Default for Patience {
     }
 }
 
-/// What became of one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It was taken.
-    Sent,
-    /// It had been told lately, says notification-controller.
-    Duplicate,
-    /// It was refused, could not be sent, or was one too many.
-    Dropped,
-}
-
-impl Outcome {
-    /// Every outcome.
-    pub const ALL: [Outcome; 3] = [Outcome::Sent, Outcome::Duplicate, Outcome::Dropped];
-
-    /// The word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Outcome::Sent => "sent",
-            Outcome::Duplicate => "duplicate",
-            Outcome::Dropped => "dropped",
-        }
-    }
-
-    pub(super) fn count(self, counters: &Counters) {
-        let outcome = self.as_str();
-        let labels = NotificationLabels { outcome };
-        counters.notifications.get_or_create(&labels).inc();
-    }
-}
-
 /// A notification-controller, and how it is told.
 pub struct Notifications {
     client: Client,
@@ -139,7 +108,7 @@ impl Notifications {
     async fn tell(&self, event: &Event) {
         let outcome = match serde_json::to_vec(&Notification::of(event)) {
             Ok(body) => send(&self.client, &self.url, body, self.patience).await,
-            Err(_) => Outcome::Dropped,
+            Err(_) => Notified::Dropped,
         };
         outcome.count(&self.counters);
     }
@@ -261,7 +230,7 @@ fn client(patience: Patience) -> Result<Client, EgressError> {
 }
 
 /// Tries until it is taken or refused, or patience ends.
-async fn send(client: &Client, url: &Url, body: Vec<u8>, patience: Patience) -> Outcome {
+async fn send(client: &Client, url: &Url, body: Vec<u8>, patience: Patience) -> Notified {
     let retries = ExponentialBuilder::default()
         .with_min_delay(patience.first)
         .with_max_times(patience.retries);
@@ -271,7 +240,7 @@ async fn send(client: &Client, url: &Url, body: Vec<u8>, patience: Patience) -> 
         Err(why) => {
             let to = egress::shown(url.as_str());
             tracing::error!("an event was not told to {to}: {why}");
-            Outcome::Dropped
+            Notified::Dropped
         }
     }
 }
@@ -281,7 +250,7 @@ async fn post(
     url: &Url,
     body: Vec<u8>,
     patience: Patience,
-) -> Result<Outcome, EgressError> {
+) -> Result<Notified, EgressError> {
     let request = client.post(url.clone());
     let request = request.header(CONTENT_TYPE, "application/json").body(body);
     let answer = request
@@ -292,8 +261,8 @@ async fn post(
             false => egress::outcome(&error),
         })?;
     match answer.status() {
-        status if status.is_success() => Ok(Outcome::Sent),
-        StatusCode::TOO_MANY_REQUESTS => Ok(Outcome::Duplicate),
+        status if status.is_success() => Ok(Notified::Sent),
+        StatusCode::TOO_MANY_REQUESTS => Ok(Notified::Duplicate),
         status => Err(EgressError::Status(status.as_u16())),
     }
 }

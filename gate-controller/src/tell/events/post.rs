@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use super::{Sending, Waiting};
 use crate::cluster::failure;
-use crate::tell::metrics::Counters;
+use crate::tell::counters::Counters;
 
 /// How long sending waits for more urgent writes before it looks again.
 const LET_PASS: Duration = Duration::from_millis(50);

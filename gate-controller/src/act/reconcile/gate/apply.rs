@@ -13,8 +13,8 @@ use sluice_crds::{Gate, State};
 use super::{Before, record};
 use crate::act::reconcile::{Context, status};
 use crate::cluster::key::{ObjectKey, Work};
+use crate::tell::counters::{KindLabels, TransitionLabels};
 use crate::tell::events::{About, Told};
-use crate::tell::metrics::{KindLabels, TransitionLabels};
 
 /// Who owns the status.
 const STATUS_MANAGER: &str = "gate-controller-gates";

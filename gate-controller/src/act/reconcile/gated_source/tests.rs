@@ -22,9 +22,9 @@ use crate::cluster::key::ObjectKey;
 use crate::observe::clock::{Clock, SetClock};
 use crate::observe::world::{Standing, World};
 use crate::tell::audit::Audit;
+use crate::tell::counters::Counters;
 use crate::tell::decisions::Decisions;
 use crate::tell::events::Events;
-use crate::tell::metrics::Counters;
 
 /// An API server with a gated source of that version and whatever is written to it.
 pub(in crate::act::reconcile) fn api(

@@ -19,6 +19,7 @@ use super::super::{About, Events, More, Told, Waiting};
 use super::*;
 use crate::cluster::key::{KeyRef, ObjectKey, Work};
 use crate::observe::clock::SetClock;
+use crate::tell::counters::NotificationLabels;
 
 const NOON: &str = "2026-11-20T12:00:00Z";
 const INSTANCE: &str = "gate-controller-0";
@@ -101,7 +102,7 @@ impl Scene {
         self.events.tell(told(gate(&[]), note, None));
     }
 
-    fn count(&self, outcome: Outcome) -> u64 {
+    fn count(&self, outcome: Notified) -> u64 {
         let outcome = outcome.as_str();
         let labels = NotificationLabels { outcome };
         self.counters.notifications.get_or_create(&labels).get()
@@ -327,7 +328,7 @@ async fn what_fails_is_tried_again_and_what_is_refused_is_not() {
     // Counted once answered, which is before the next one is sent.
     scene.tell("last");
     scene.messages(7).await;
-    let counts = Outcome::ALL.map(|outcome| scene.count(outcome));
+    let counts = Notified::ALL.map(|outcome| scene.count(outcome));
     assert_eq!(counts, [2, 1, 1]);
 }
 
@@ -338,7 +339,7 @@ async fn patience_ends() {
     scene.tell("taken");
     let messages = scene.messages(6).await;
     assert_eq!(messages[4..], ["lost", "taken"]);
-    assert_eq!(scene.count(Outcome::Dropped), 1);
+    assert_eq!(scene.count(Notified::Dropped), 1);
 }
 
 #[tokio::test]
@@ -352,7 +353,7 @@ async fn a_server_that_says_nothing_is_not_waited_for() {
     scene.tell("lost");
     scene.tell("taken");
     assert_eq!(scene.messages(3).await, ["lost", "lost", "taken"]);
-    assert_eq!(scene.count(Outcome::Dropped), 1);
+    assert_eq!(scene.count(Notified::Dropped), 1);
 }
 
 #[tokio::test]
@@ -364,10 +365,10 @@ async fn what_is_too_much_is_dropped_and_nobody_waits() {
     for _ in 0..WAITING {
         scene.tell("waits");
     }
-    assert_eq!(scene.count(Outcome::Dropped), 0);
+    assert_eq!(scene.count(Notified::Dropped), 0);
     scene.tell("one too many");
     scene.tell("another");
-    assert_eq!(scene.count(Outcome::Dropped), 2);
+    assert_eq!(scene.count(Notified::Dropped), 2);
     assert!(began.elapsed() < PATIENCE.answer, "{:?}", began.elapsed());
 }
 
@@ -379,7 +380,7 @@ async fn where_nobody_listens_events_are_dropped() {
     let scene = Scene::at(&format!("http://{address}/"), PATIENCE);
     scene.tell("lost");
     let counted = async {
-        while scene.count(Outcome::Dropped) == 0 {
+        while scene.count(Notified::Dropped) == 0 {
             tokio::task::yield_now().await;
         }
     };
