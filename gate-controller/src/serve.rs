@@ -35,6 +35,7 @@ pub mod openapi;
 mod page;
 pub mod problem;
 mod question;
+mod routes;
 pub mod server;
 #[cfg(test)]
 mod tests;

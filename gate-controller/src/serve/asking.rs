@@ -9,13 +9,9 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
-use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::middleware::{Next, from_fn};
-use axum::routing::{get, post};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::join_all;
@@ -29,7 +25,6 @@ use super::auth::{Caller, RESOURCE, Reviews, Unasked, VERB};
 use super::limit::{Limiter, Rate, Who};
 use super::problem::Refused;
 use super::question::Question;
-use super::{check, flagger, guard, openapi};
 
 /// The most bytes of a body.
 const BODY: usize = 64 * 1024;
@@ -88,20 +83,6 @@ impl Asking {
             strangers: Limiter::new(STRANGERS),
             flagger_without_token,
         }
-    }
-
-    /// All that is served.
-    pub fn router(self) -> Router {
-        Router::new()
-            .route("/v1/check", post(check::answer))
-            .route("/gate/check", post(flagger::answer))
-            .route("/openapi.json", get(openapi::show))
-            .fallback(nothing_here)
-            .method_not_allowed_fallback(not_so)
-            .with_state(Arc::new(self))
-            .layer(from_fn(|request: Request, next: Next| {
-                guard::guard(guard::TIME, request, next)
-            }))
     }
 
     /// Whether anything can be decided yet.
@@ -285,15 +266,4 @@ fn forbidden(caller: &Caller, namespace: &str, name: Option<&str>) -> Refused {
              verbs: [{VERB}]"
         ),
     )
-}
-
-async fn nothing_here() -> Refused {
-    let remedy = "POST to /v1/check or /gate/check; GET /openapi.json describes them";
-    Refused::new(StatusCode::NOT_FOUND, "there is nothing here", remedy)
-}
-
-async fn not_so() -> Refused {
-    let error = "this is not answered to that method";
-    let remedy = "use POST for /v1/check and /gate/check, GET for /openapi.json";
-    Refused::new(StatusCode::METHOD_NOT_ALLOWED, error, remedy)
 }

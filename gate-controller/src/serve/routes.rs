@@ -1,0 +1,40 @@
+//! What is answered at which address, to those who ask.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::{Next, from_fn};
+use axum::routing::{get, post};
+
+use super::asking::Asking;
+use super::problem::Refused;
+use super::{check, flagger, guard, openapi};
+
+impl Asking {
+    /// All that is served.
+    pub fn router(self) -> Router {
+        Router::new()
+            .route("/v1/check", post(check::answer))
+            .route("/gate/check", post(flagger::answer))
+            .route("/openapi.json", get(openapi::show))
+            .fallback(nothing_here)
+            .method_not_allowed_fallback(not_so)
+            .with_state(Arc::new(self))
+            .layer(from_fn(|request: Request, next: Next| {
+                guard::guard(guard::TIME, request, next)
+            }))
+    }
+}
+
+async fn nothing_here() -> Refused {
+    let remedy = "POST to /v1/check or /gate/check; GET /openapi.json describes them";
+    Refused::new(StatusCode::NOT_FOUND, "there is nothing here", remedy)
+}
+
+async fn not_so() -> Refused {
+    let error = "this is not answered to that method";
+    let remedy = "use POST for /v1/check and /gate/check, GET for /openapi.json";
+    Refused::new(StatusCode::METHOD_NOT_ALLOWED, error, remedy)
+}
