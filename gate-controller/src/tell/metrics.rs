@@ -9,6 +9,7 @@ mod gate_policies;
 mod gatekeepers;
 mod gates;
 mod gauges;
+mod sample;
 
 pub use gauges::Sources;
 

@@ -7,7 +7,7 @@ use prometheus_client::encoding::DescriptorEncoder;
 use sluice_core::condition::READY;
 use sluice_crds::GatePolicy;
 
-use super::gauges::{Sample, family, truth};
+use super::sample::{Sample, family, truth};
 
 /// Writes every gauge of these policies.
 pub(super) fn encode(
@@ -36,7 +36,7 @@ fn is_ready(policy: &GatePolicy) -> Option<bool> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::gauges::tests::page;
+    use super::super::sample::tests::page;
     use super::*;
 
     #[test]

@@ -7,7 +7,7 @@ use prometheus_client::encoding::DescriptorEncoder;
 use sluice_core::Reason;
 use sluice_crds::Gatekeeper;
 
-use super::gauges::{Sample, family, truth};
+use super::sample::{Sample, family, truth};
 
 /// Why a gatekeeper is not judged by evidence although it should be.
 const WITHOUT_EVIDENCE: [Reason; 4] = [
@@ -54,7 +54,7 @@ fn has_evidence(gatekeeper: &Gatekeeper) -> Option<bool> {
 mod tests {
     use serde_json::json;
 
-    use super::super::gauges::tests::page;
+    use super::super::sample::tests::page;
     use super::*;
 
     #[test]

@@ -9,7 +9,7 @@ use sluice_core::gate::{Identity, force};
 use sluice_crds::gate::Override;
 use sluice_crds::{Gate, Setting, State};
 
-use super::gauges::{Sample, family, seconds, truth};
+use super::sample::{Sample, family, seconds, truth};
 
 /// Writes every gauge of these gates. `now` is the instant by which annotations ask for a force.
 pub(super) fn encode(
@@ -105,7 +105,7 @@ fn word(state: Setting) -> &'static str {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::gauges::tests::page;
+    use super::super::sample::tests::page;
     use super::*;
 
     fn gate(name: &str, annotations: &Value, status: &Value) -> Arc<Gate> {
