@@ -3,6 +3,8 @@
 //! What comes in: whose artifact, its digest, and the address where it is now. What goes out: its
 //! [`State`], asked without I/O, and the file itself to whoever knows its address. Who wants an
 //! artifact, and for how long, is decided elsewhere: nothing here knows the objects that it is for.
+//! It may use [`lease`](crate::lease), the counters in [`tell`](crate::tell), the clock in
+//! [`observe`](crate::observe), and [`cluster`](crate::cluster).
 //!
 //! ```text
 //!  fetch ──▶ download, hashed as it comes ──▶ .incoming/… ──▶ renamed to its place ──▶ index ──▶ served

@@ -1,4 +1,8 @@
 //! The controller, put together: serving, watches, standing, leadership, workers.
+//!
+//! What comes in: the flags ([`settings`]), a client and a clock. What goes out: a [`Controller`] that
+//! runs. What a flag means for a part is said here, and handed down: no other room knows the flags. It may
+//! use every room.
 
 use std::env;
 use std::net::SocketAddr;

@@ -1,5 +1,8 @@
 //! Leadership by a Lease: one replica writes, the others watch and are ready.
 //!
+//! What comes in: the terms. What goes out: a [`Leadership`], which whoever writes asks before each write.
+//! It may use the clock in [`observe`](crate::observe), and [`cluster`](crate::cluster).
+//!
 //! The Lease is taken and renewed by compare-and-swap on its resourceVersion. Whether another
 //! leader has fallen silent is judged by the local monotonic clock, from when its last change was
 //! *observed*, as client-go does: clocks of replicas need not agree. A leader that cannot renew

@@ -1,11 +1,15 @@
 //! What is served: metrics, whether the process is alive and ready, and decisions for those who
 //! ask.
 //!
+//! What comes in: requests over HTTP. What goes out: answers; nothing is written. It may use
+//! [`tell`](crate::tell), [`observe`](crate::observe) and [`cluster`](crate::cluster).
+//!
 //! | | |
 //! |---|---|
 //! | [`server`], [`tls`] | connections, and what they may take |
 //! | [`asking`] | who asks, what they may, how often: with [`auth`] and [`limit`] |
 //! | [`check`], [`flagger`] | the two forms of the question, which both come to a `question` |
+//! | [`decider`] | the answer, from the caches |
 //! | [`openapi`], [`problem`] | how it is described, and how it is refused |
 
 use std::net::SocketAddr;
