@@ -7,7 +7,8 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use sluice_core::simulate::Scene;
-use sluice_core::{duration, words, zone};
+use sluice_core::text::words;
+use sluice_core::{duration, zone};
 
 use crate::clock;
 

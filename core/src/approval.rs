@@ -9,9 +9,9 @@ use sluice_crds::{Approval, Duration, State};
 
 use crate::duration;
 use crate::gatekeeper::Votes;
-use crate::lines;
-use crate::refusal::{Refusal, Refusals};
 use crate::revision::Revision;
+use crate::text::lines;
+use crate::text::refusal::{Refusal, Refusals};
 use crate::verdict::{Opinion, Reason};
 
 mod ballot;

@@ -34,9 +34,9 @@ use jiff::tz::TimeZone;
 use k8s_openapi::api::core::v1::ConfigMap;
 use sha2::{Digest, Sha256};
 
-use crate::Refusal;
 use crate::span::Span;
-use crate::words::clean;
+use crate::text::refusal::Refusal;
+use crate::text::words::clean;
 use event::Event;
 use expand::MAX_STEPS;
 pub(crate) use expand::Steps;

@@ -5,8 +5,8 @@ use sluice_crds::State;
 use sluice_crds::gatekeeper::{External, ExternalReport};
 
 use crate::revision::Revision;
+use crate::text::words;
 use crate::verdict::{Opinion, Reason};
-use crate::words;
 
 /// The most characters of a reason that are shown.
 const LONGEST_REASON: usize = 256;

@@ -13,7 +13,7 @@ use crate::clock::Now;
 use crate::duration;
 use crate::gatekeeper::Keeper;
 use crate::question::Question;
-use crate::refusal::{Refusal, Refusals};
+use crate::text::refusal::{Refusal, Refusals};
 use crate::verdict::{Opinion, Reason};
 
 pub(crate) mod fold;

@@ -13,10 +13,10 @@ use sluice_crds::gatekeeper::{self as api, HttpStatus};
 use crate::Now;
 use crate::expression::{self, Expression, ExpressionError, Unread};
 use crate::polling::{Asked, Cadence, Polled, Standing};
-use crate::refusal::{Refusal, Refusals};
 use crate::report::{SINCE_THEN, time};
+use crate::text::refusal::{Refusal, Refusals};
+use crate::text::words;
 use crate::verdict::{Opinion, Reason};
-use crate::words;
 
 #[cfg(test)]
 mod tests;

@@ -14,8 +14,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sluice_crds::{Approval, GROUP, Gate, GatePolicy, GatedSource, Gatekeeper};
 
-use crate::refusal::{Refusal, Refusals};
 use crate::revision::{self, Revision};
+use crate::text::refusal::{Refusal, Refusals};
 use crate::{gate, gate_policy, gated_source, gatekeeper};
 
 mod annotations;

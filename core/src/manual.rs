@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use sluice_crds::gatekeeper::Manual;
 use sluice_crds::{Setting, State};
 
-use crate::refusal::Refusal;
+use crate::text::refusal::Refusal;
+use crate::text::words;
 use crate::verdict::{Opinion, Reason};
-use crate::words;
 
 /// The last instant that can be read lies within the day that begins here: 9999-12-30T22:00Z.
 const END_OF_TIME: Timestamp = Timestamp::constant(253_402_128_000, 0);

@@ -11,8 +11,8 @@ use sluice_crds::{Setting, State};
 use crate::clock::{Now, Trust};
 use crate::duration;
 use crate::polling::{Asked, Cadence, Had, Polled, Standing, Trouble};
-use crate::refusal::{Refusal, Refusals};
 use crate::report::time;
+use crate::text::refusal::{Refusal, Refusals};
 use crate::verdict::{Opinion, Reason};
 
 #[cfg(test)]

@@ -12,10 +12,11 @@ use sluice_crds::gatekeeper::{ObjectRule, ObjectsStatus};
 use sluice_crds::{Setting, State};
 
 use crate::clock::{Now, Trust};
+use crate::duration;
 use crate::expression::Expression;
 use crate::report::time;
+use crate::text::words;
 use crate::verdict::{Opinion, Reason};
-use crate::{duration, words};
 
 mod course;
 mod judge;

@@ -8,9 +8,9 @@ use jiff::{SignedDuration, Timestamp};
 use sluice_crds::{Duration, Setting, State};
 
 use crate::duration;
-use crate::refusal::Refusal;
+use crate::text::refusal::Refusal;
+use crate::text::words;
 use crate::verdict::{Opinion, Reason};
-use crate::words;
 
 /// An answer counts for so many intervals.
 const GOOD_FOR: i32 = 3;

@@ -3,10 +3,10 @@
 use sluice_crds::gatekeeper::{ListSource, Revisions as Spec};
 use sluice_crds::{Setting, State};
 
-use crate::lines;
-use crate::refusal::{Refusal, Refusals};
 use crate::revision::Revision;
 use crate::revision::pattern::{self, Pattern};
+use crate::text::lines;
+use crate::text::refusal::{Refusal, Refusals};
 use crate::verdict::{Opinion, Reason};
 
 /// The most entries of a list in a ConfigMap.

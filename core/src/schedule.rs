@@ -9,8 +9,8 @@ use sluice_crds::State;
 use sluice_crds::gatekeeper::{self as api, Calendar as CalendarSource};
 
 use crate::calendar::{Calendar, CalendarError};
-use crate::refusal::Refusals;
 use crate::span::Span;
+use crate::text::refusal::Refusals;
 use crate::timeline::{Cause, Extent, Moment, States, Timeline};
 use crate::window::{Reach, Window};
 
@@ -104,7 +104,7 @@ pub struct Overdue {
 impl fmt::Display for Overdue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { read_at, why } = self;
-        let read_at = crate::words::instant_utc(*read_at);
+        let read_at = crate::text::words::instant_utc(*read_at);
         write!(
             f,
             "kept as it was read {read_at}; reading it again fails: {why}"

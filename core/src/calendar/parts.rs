@@ -7,7 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::clean;
 use super::recur::{Frequency, number};
 use super::values::{self, When};
-use crate::{Refusal, zone};
+use crate::text::refusal::Refusal;
+use crate::zone;
 
 const INSTANT: SignedDuration = SignedDuration::from_nanos(1);
 

@@ -9,7 +9,7 @@ use icalendar::parser;
 
 use super::lines::{Lines, wrong};
 use super::{CalendarError, MAX_EVENTS, MAX_LINE, clean};
-use crate::Refusal;
+use crate::text::refusal::Refusal;
 
 /// What a calendar says, as it says it.
 #[derive(Default)]

@@ -5,7 +5,7 @@ use jiff::civil::{DateTime, Weekday};
 
 use super::parts::{Parts, refused};
 use super::values::When;
-use crate::Refusal;
+use crate::text::refusal::Refusal;
 
 /// What a rule counts by. Only the days matter to what is below a day: times are combined with
 /// each day that matches.

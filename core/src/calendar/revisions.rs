@@ -12,7 +12,7 @@ use super::clean;
 use super::draft::Draft;
 use super::read::Component;
 use super::values::{self, When};
-use crate::Refusal;
+use crate::text::refusal::Refusal;
 
 /// How new an event is.
 pub(super) struct Revision {

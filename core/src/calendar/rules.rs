@@ -12,7 +12,7 @@ use super::read::{Component, WrittenZone};
 use super::recur::{Frequency, Rule};
 use super::values::{self, When};
 use super::zones::Known;
-use crate::Refusal;
+use crate::text::refusal::Refusal;
 
 /// How far from UTC a zone may be: no place is further.
 const FURTHEST: i32 = 14 * 3600;

@@ -8,7 +8,7 @@ use cel::parser::{ParseErrors, PrattParser};
 use cel::{IdedExpr, common::ast::IdedEntryExpr};
 
 use super::meter::{AMONG, KEEP, PAY, PLACE, TURNS};
-use crate::words;
+use crate::text::words;
 
 /// How deep parentheses, lists, maps and calls may be within each other: what a thread's stack
 /// holds easily.

@@ -17,8 +17,8 @@ use sluice_crds::{Gate, Setting};
 
 use super::Terms;
 use crate::clock::Now;
-use crate::refusal::{Refusal, Refusals};
-use crate::words;
+use crate::text::refusal::{Refusal, Refusals};
+use crate::text::words;
 
 mod note;
 pub mod owner;

@@ -13,7 +13,7 @@ use super::{Identity, Sight, View, explain as explain_gate, fold};
 use crate::clock::Now;
 use crate::gatekeeper::{Evidence, Keeper};
 use crate::question::Question;
-use crate::refusal::{Refusal, Refusals};
+use crate::text::refusal::{Refusal, Refusals};
 use crate::verdict::{Opinion, Reason};
 
 mod cause;

@@ -11,8 +11,8 @@ use super::{Answer, Force, Forces, Sight, View, answer_with, force, outlook, unt
 use crate::clock::Now;
 use crate::condition::{self, OPENED, READY, STALLED, Wanted};
 use crate::question::Question;
-use crate::refusal::Refusal;
 use crate::report::{self, time, whole_second};
+use crate::text::refusal::Refusal;
 use crate::verdict::{Reason, Verdict, transition};
 
 /// What a gate's objects should say.

@@ -8,8 +8,8 @@ use sluice_crds::{Require, Setting, State};
 use super::{Answer, Force, Forces, Sight, View, nested, opinions};
 use crate::clock::{Now, Trust};
 use crate::question::Question;
+use crate::text::words::clean;
 use crate::verdict::{Opinion, Reason, Verdict};
-use crate::words::clean;
 
 /// How many gatekeepers a message names before it only counts them.
 const NAMED: usize = 3;

@@ -8,7 +8,7 @@ use super::candidates::{hold, renew};
 use super::choice::{self, Choice, Wish};
 use super::observed::{Trouble, observe};
 use super::{Given, Times, check, child, deletion, suspended};
-use crate::refusal::Refusals;
+use crate::text::refusal::Refusals;
 
 /// What is asked of the gates in a look, and what they say.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,8 +7,8 @@ use sluice_crds::{Duration, GatedSource, GatedSourceSpec};
 
 use crate::duration;
 use crate::gate::nested;
-use crate::refusal::{Refusal, Refusals};
 use crate::revision::{REMEDY, Revision};
+use crate::text::refusal::{Refusal, Refusals};
 
 /// How often a pinned child is fetched anew where the spec says nothing: a commit is cloned in full
 /// each time, and a child that has lost its artifact is asked at once.

@@ -4,9 +4,9 @@ use sluice_crds::GatekeeperSpec;
 use sluice_crds::gatekeeper::Kind;
 
 use crate::gate::nested;
-use crate::refusal::{Refusal, Refusals};
 use crate::revisions::Revisions;
 use crate::schedule::{Fault, Schedule};
+use crate::text::refusal::{Refusal, Refusals};
 use crate::timeline::Timeline;
 use crate::{approval, http, manual, metric, objects};
 

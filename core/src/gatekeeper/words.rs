@@ -4,8 +4,9 @@ use super::{Keeper, Rule};
 use crate::clock::Trust;
 use crate::gate::nested;
 use crate::question::Question;
+use crate::text::words;
 use crate::verdict::{Opinion, Reason};
-use crate::{external, http, manual, metric, objects, schedule, words};
+use crate::{external, http, manual, metric, objects, schedule};
 
 impl Keeper {
     /// Why it says what it says, without the instants that would make each day's words

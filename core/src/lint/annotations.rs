@@ -7,7 +7,7 @@ use kube::core::ObjectMeta;
 use sluice_crds::GROUP;
 
 use super::{group, schema};
-use crate::refusal::Refusal;
+use crate::text::refusal::Refusal;
 
 /// The domains whose annotations are ours to read.
 const DOMAINS: [&str; 3] = [GROUP, "open.gate.fluxcd.io", "close.gate.fluxcd.io"];

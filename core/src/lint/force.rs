@@ -7,7 +7,7 @@ use sluice_crds::gate::annotations::{FORCE_UNTIL, RFC_CLOSE, RFC_OPEN};
 
 use crate::gate::Identity;
 use crate::gate::force::read;
-use crate::refusal::Refusal;
+use crate::text::refusal::Refusal;
 
 /// The complaints that do not depend on when one looks.
 pub(super) fn check(gate: &Gate) -> Vec<Refusal> {

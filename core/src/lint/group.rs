@@ -7,7 +7,7 @@ use serde_json::Value;
 use sluice_crds::GROUP;
 
 use super::{KINDS, VERSION, schema};
-use crate::refusal::Refusal;
+use crate::text::refusal::Refusal;
 
 /// The group of the kinds in the drafts of Flux's gating RFC.
 const RFC: &str = "gating.toolkit.fluxcd.io";

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::schema;
-use crate::refusal::Refusal;
+use crate::text::refusal::Refusal;
 
 /// The most characters of a name that is to fit a label, as our kinds' have to.
 pub(super) const LABEL_LENGTH: usize = 63;

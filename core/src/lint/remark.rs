@@ -1,7 +1,7 @@
 //! Something about an object that only shows beside the others.
 
-use crate::refusal::Refusal;
 use crate::simulate::{Key, World};
+use crate::text::refusal::Refusal;
 
 /// The object that a remark is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

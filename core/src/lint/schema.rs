@@ -11,7 +11,7 @@ use sluice_crds::Duration;
 use sluice_crds::gatekeeper::Window;
 
 use crate::duration;
-use crate::refusal::Refusal;
+use crate::text::refusal::Refusal;
 
 /// The schema of a kind of ours, without its status.
 pub(super) fn of_kind(kind: &str) -> JSONSchemaProps {

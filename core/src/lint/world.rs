@@ -13,11 +13,11 @@ use crate::calendar::{Calendar, CalendarError};
 use crate::clock::Now;
 use crate::gate::{Identity, force};
 use crate::gatekeeper::Keeper;
-use crate::refusal::Refusal;
 use crate::revisions::List;
 use crate::schedule::{HORIZON, Schedule};
 use crate::simulate::{Holds, Key, Scene, Text, World, entry};
 use crate::span::Span;
+use crate::text::refusal::Refusal;
 use crate::verdict::Reason;
 use crate::zone;
 

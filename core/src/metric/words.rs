@@ -4,10 +4,11 @@ use sluice_crds::State;
 use sluice_crds::gatekeeper as api;
 
 use super::{Answer, Limit, Observed, Rule, Sample};
+use crate::duration;
 use crate::polling::Standing;
 use crate::report::SINCE_THEN;
+use crate::text::words;
 use crate::verdict::{Opinion, Reason};
-use crate::{duration, words};
 
 /// With value, threshold and time of observation:
 /// `0.982 is below min 0.99, measured Sat 2026-11-21 12:03:10 UTC`.

@@ -6,7 +6,7 @@ use kube::core::SelectorExt as _;
 use serde_json::Value;
 
 use super::{Part, Test, Which};
-use crate::words;
+use crate::text::words;
 
 /// How many characters of what others wrote a message repeats.
 const REPEATED: usize = 64;

@@ -10,7 +10,7 @@ use sluice_crds::gatekeeper::{ObjectRule, Objects};
 use super::{Part, Rule, Test, Which};
 use crate::duration;
 use crate::expression::Expression;
-use crate::refusal::{Refusal, Refusals};
+use crate::text::refusal::{Refusal, Refusals};
 
 /// The most kinds and names in one rule.
 const MOST_PARTS: usize = 16;

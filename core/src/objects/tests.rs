@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use sluice_crds::gatekeeper::Objects;
 
 use super::*;
-use crate::refusal::Refusals;
+use crate::text::refusal::Refusals;
 
 mod spec;
 mod time;

@@ -9,8 +9,8 @@ use sluice_crds::{Duration, State};
 use super::times::{self, Mistake};
 use super::{Entry, Schedule, When};
 use crate::cron::Cron;
-use crate::refusal::{Refusal, Refusals};
 use crate::span::Span;
+use crate::text::refusal::{Refusal, Refusals};
 use crate::window::Window;
 use crate::{duration, zone};
 

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use sluice_crds::State;
 
 use super::{Entry, Reading, Schedule, When, calendar};
+use crate::text::words;
 use crate::timeline::{Cause, Moment, Source};
-use crate::words;
 
 /// Names the window that decides, why it is there, when that ends, and what could not be asked:
 /// `closed by window 'fridays' (No deploys on Fridays) until Sat 2026-11-21 00:00 Europe/London`.

@@ -92,7 +92,7 @@ enum Sight {
 impl Given {
     fn evidence(self, gatekeeper: &Gatekeeper, start: Timestamp) -> Result<Evidence, String> {
         let since = self.since.unwrap_or(start).min(start);
-        let refused = |why: crate::Refusals| format!("its spec is refused: {why}");
+        let refused = |why: crate::text::refusal::Refusals| format!("its spec is refused: {why}");
         match gatekeeper.spec.kind() {
             Ok(Kind::Metric(spec)) => {
                 let rule = metric::read(spec, "spec.metric").map_err(refused)?;

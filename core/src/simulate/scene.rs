@@ -44,7 +44,7 @@ pub struct Decision {
     /// The force in effect, if any.
     pub r#override: Option<Override>,
     /// What is wrong with the annotations that force the gate.
-    pub complaints: Vec<crate::Refusal>,
+    pub complaints: Vec<crate::text::refusal::Refusal>,
     /// The next real changes that are known ahead: at most 8, within 90 days.
     pub upcoming: Vec<Transition>,
     /// When anything of this may change by time. None: nothing does.
@@ -123,7 +123,7 @@ impl Scene {
     }
 
     /// What is wrong with the annotations that force the gate, at an instant.
-    pub fn complaints(&self, at: Timestamp) -> Vec<crate::Refusal> {
+    pub fn complaints(&self, at: Timestamp) -> Vec<crate::text::refusal::Refusal> {
         force::read(&self.gate, self.identity, at).complaints
     }
 

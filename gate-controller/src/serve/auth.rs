@@ -23,7 +23,7 @@ use moka::future::Cache;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
-use sluice_core::words;
+use sluice_core::text::words;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 

@@ -13,7 +13,7 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use sluice_core::words;
+use sluice_core::text::words;
 use sluice_crds::{GateReference, Require, Subject};
 
 use super::asking::{Remote, bearer, whole};

@@ -16,8 +16,8 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sluice_core::refusal::Refusal;
-use sluice_core::words;
+use sluice_core::text::refusal::Refusal;
+use sluice_core::text::words;
 use sluice_crds::{CheckedGate, GateReference, Require, State as GateState, Subject};
 
 use super::asking::{Asking, Remote, bearer, password, whole};

@@ -1,8 +1,8 @@
 //! What is asked, once it has been read: the same whoever asks in whatever form.
 
-use sluice_core::refusal::Refusal;
 use sluice_core::revision::{self, Revision};
-use sluice_core::words;
+use sluice_core::text::refusal::Refusal;
+use sluice_core::text::words;
 use sluice_crds::{GateReference, GateSet, Require, Subject};
 
 /// The most gates of one question, as a GateSet has them.

@@ -12,8 +12,8 @@ use super::{Force, Forces, Identity, field};
 use crate::clock::{Now, Trust};
 use crate::duration;
 use crate::gate::Terms;
-use crate::refusal::Refusal;
-use crate::words::{clean, instant_utc};
+use crate::text::refusal::Refusal;
+use crate::text::words::{clean, instant_utc};
 
 /// How far apart from ours the clock may be that wrote a force.
 const CLOCKS_APART: SignedDuration = SignedDuration::from_secs(60);
