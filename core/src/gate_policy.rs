@@ -14,8 +14,8 @@ use sluice_crds::{GatePolicy, GatePolicySpec, GatePolicyStatus, GateReference, S
 
 use crate::condition::{self, READY, STALLED, Wanted, listed};
 use crate::gate::nested::{self, Named};
-use crate::lint::metadata::{is_label_value, is_qualified};
 use crate::report::{requested_at, whole_second};
+use crate::text::names::{is_label_value, is_qualified};
 use crate::text::refusal::{Refusal, Refusals};
 use crate::verdict::Reason;
 

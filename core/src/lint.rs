@@ -15,6 +15,7 @@ use serde_json::Value;
 use sluice_crds::{Approval, GROUP, Gate, GatePolicy, GatedSource, Gatekeeper};
 
 use crate::revision::{self, Revision};
+use crate::text::names;
 use crate::text::refusal::{Refusal, Refusals};
 use crate::{gate, gate_policy, gated_source, gatekeeper};
 
@@ -165,7 +166,7 @@ fn gate(value: &Value) -> Read {
     };
     object(
         &SCHEMAS.gate,
-        metadata::LABEL_LENGTH,
+        names::LABEL_LENGTH,
         value,
         check,
         Object::Gate,
@@ -174,7 +175,7 @@ fn gate(value: &Value) -> Read {
 
 fn gatekeeper(value: &Value) -> Read {
     let check = |object: &Gatekeeper| mistakes_in(gatekeeper::check(&object.spec));
-    let (schema, longest) = (&SCHEMAS.gatekeeper, metadata::LABEL_LENGTH);
+    let (schema, longest) = (&SCHEMAS.gatekeeper, names::LABEL_LENGTH);
     object(schema, longest, value, check, Object::Gatekeeper)
 }
 
@@ -186,24 +187,24 @@ fn approval(value: &Value) -> Read {
             |why: revision::Mistake| Refusal::new("spec.revision", why.to_string(), remedy);
         why.map(refuse).into_iter().collect()
     };
-    let (schema, longest) = (&SCHEMAS.approval, metadata::NAME_LENGTH);
+    let (schema, longest) = (&SCHEMAS.approval, names::NAME_LENGTH);
     object(schema, longest, value, check, Object::Approval)
 }
 
 fn gate_policy(value: &Value) -> Read {
     let check = |object: &GatePolicy| mistakes_in(gate_policy::check(&object.spec));
-    let (schema, longest) = (&SCHEMAS.gate_policy, metadata::LABEL_LENGTH);
+    let (schema, longest) = (&SCHEMAS.gate_policy, names::LABEL_LENGTH);
     object(schema, longest, value, check, Object::GatePolicy)
 }
 
 fn source(value: &Value) -> Read {
     let check = |object: &GatedSource| mistakes_in(gated_source::check(object));
-    let (schema, longest) = (&SCHEMAS.gated_source, metadata::LABEL_LENGTH);
+    let (schema, longest) = (&SCHEMAS.gated_source, names::LABEL_LENGTH);
     object(schema, longest, value, check, Object::GatedSource)
 }
 
 fn namespace(value: &Value) -> Read {
-    let (schema, longest) = (&SCHEMAS.namespace, metadata::LABEL_LENGTH);
+    let (schema, longest) = (&SCHEMAS.namespace, names::LABEL_LENGTH);
     object(
         schema,
         longest,
@@ -214,7 +215,7 @@ fn namespace(value: &Value) -> Read {
 }
 
 fn config_map(value: &Value) -> Read {
-    let (schema, longest) = (&SCHEMAS.config_map, metadata::NAME_LENGTH);
+    let (schema, longest) = (&SCHEMAS.config_map, names::NAME_LENGTH);
     object(
         schema,
         longest,

@@ -3,12 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::schema;
+use crate::text::names::{LABEL_LENGTH, is_label_value, is_qualified, subdomain};
 use crate::text::refusal::Refusal;
 
-/// The most characters of a name that is to fit a label, as our kinds' have to.
-pub(super) const LABEL_LENGTH: usize = 63;
-/// The most characters of any other name.
-pub(super) const NAME_LENGTH: usize = 253;
 /// The most bytes of all annotations together.
 const ANNOTATIONS_LENGTH: usize = 256 << 10;
 
@@ -113,26 +110,6 @@ fn name(fields: &Map<String, Value>, longest: usize, mistakes: &mut Vec<Refusal>
     }
 }
 
-/// A name as DNS has subdomains (RFC 1123).
-fn subdomain(field: &str, name: &str, longest: usize, mistakes: &mut Vec<Refusal>) {
-    let is_end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let is_label = |label: &str| {
-        label.starts_with(is_end)
-            && label.ends_with(is_end)
-            && label.chars().all(|c| is_end(c) || c == '-')
-    };
-    if name.chars().count() > longest {
-        let problem = format!("`{name}` has more than {longest} characters");
-        mistakes.push(Refusal::new(field, problem, "write a shorter name"));
-    } else if !name.split('.').all(is_label) {
-        mistakes.push(Refusal::new(
-            field,
-            format!("`{name}` is no name of an object"),
-            "write lower-case letters, digits, - and ., with a letter or digit at both ends",
-        ));
-    }
-}
-
 fn not_text(field: &str, value: &Value, mistakes: &mut Vec<Refusal>) {
     let problem = format!("`{value}` is no text");
     let remedy = if value.is_object() || value.is_array() {
@@ -188,30 +165,4 @@ fn texts(fields: &Map<String, Value>, list: &str, mistakes: &mut Vec<Refusal>) {
         let problem = "they are longer than 256 KiB";
         mistakes.push(Refusal::new("metadata.annotations", problem, "write less"));
     }
-}
-
-/// Whether it may be the name of a label.
-pub(crate) fn is_qualified(key: &str) -> bool {
-    let (prefix, name) = match key.split_once('/') {
-        Some((prefix, name)) => (Some(prefix), name),
-        None => (None, key),
-    };
-    let is_domain = |prefix: &str| {
-        let mut found = Vec::new();
-        subdomain("", prefix, NAME_LENGTH, &mut found);
-        found.is_empty()
-    };
-    !name.is_empty() && is_label_value(name) && prefix.is_none_or(is_domain)
-}
-
-/// Whether it may be the value of a label.
-pub(crate) fn is_label_value(text: &str) -> bool {
-    let is_end = |c: char| c.is_ascii_alphanumeric();
-    text.is_empty()
-        || (text.len() <= LABEL_LENGTH
-            && text.starts_with(is_end)
-            && text.ends_with(is_end)
-            && text
-                .chars()
-                .all(|c| is_end(c) || matches!(c, '-' | '_' | '.')))
 }

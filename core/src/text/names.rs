@@ -1,0 +1,55 @@
+//! Names and labels, as the API server takes them.
+
+use super::refusal::Refusal;
+
+/// The most characters of a name that is to fit a label, as our kinds' have to.
+pub(crate) const LABEL_LENGTH: usize = 63;
+
+/// The most characters of any other name.
+pub(crate) const NAME_LENGTH: usize = 253;
+
+/// A name as DNS has subdomains (RFC 1123).
+pub(crate) fn subdomain(field: &str, name: &str, longest: usize, mistakes: &mut Vec<Refusal>) {
+    let is_end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let is_label = |label: &str| {
+        label.starts_with(is_end)
+            && label.ends_with(is_end)
+            && label.chars().all(|c| is_end(c) || c == '-')
+    };
+    if name.chars().count() > longest {
+        let problem = format!("`{name}` has more than {longest} characters");
+        mistakes.push(Refusal::new(field, problem, "write a shorter name"));
+    } else if !name.split('.').all(is_label) {
+        mistakes.push(Refusal::new(
+            field,
+            format!("`{name}` is no name of an object"),
+            "write lower-case letters, digits, - and ., with a letter or digit at both ends",
+        ));
+    }
+}
+
+/// Whether it may be the name of a label.
+pub(crate) fn is_qualified(key: &str) -> bool {
+    let (prefix, name) = match key.split_once('/') {
+        Some((prefix, name)) => (Some(prefix), name),
+        None => (None, key),
+    };
+    let is_domain = |prefix: &str| {
+        let mut found = Vec::new();
+        subdomain("", prefix, NAME_LENGTH, &mut found);
+        found.is_empty()
+    };
+    !name.is_empty() && is_label_value(name) && prefix.is_none_or(is_domain)
+}
+
+/// Whether it may be the value of a label.
+pub(crate) fn is_label_value(text: &str) -> bool {
+    let is_end = |c: char| c.is_ascii_alphanumeric();
+    text.is_empty()
+        || (text.len() <= LABEL_LENGTH
+            && text.starts_with(is_end)
+            && text.ends_with(is_end)
+            && text
+                .chars()
+                .all(|c| is_end(c) || matches!(c, '-' | '_' | '.')))
+}
