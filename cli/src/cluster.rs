@@ -12,7 +12,7 @@ use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use sluice_core::Now;
-use sluice_core::clock::Trust;
+use sluice_core::time::clock::Trust;
 
 use crate::arguments::Globals;
 use crate::{clock, instant};

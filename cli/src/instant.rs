@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use sluice_core::simulate::Scene;
 use sluice_core::text::words;
-use sluice_core::{duration, zone};
+use sluice_core::time::{duration, zone};
 
 use crate::clock;
 

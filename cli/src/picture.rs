@@ -6,8 +6,8 @@
 use jiff::civil::{Date, Time};
 use jiff::{SignedDuration, Timestamp, ToSpan};
 use sluice_core::simulate::{Stretch, Stretches};
-use sluice_core::span::Span;
-use sluice_core::zone;
+use sluice_core::time::span::Span;
+use sluice_core::time::zone;
 use sluice_crds::State;
 
 use crate::instant::Zone;

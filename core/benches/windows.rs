@@ -17,10 +17,10 @@ use chrono::{DateTime, Utc};
 use criterion::{Criterion, criterion_group, criterion_main};
 use jiff::{SignedDuration, Timestamp};
 use sluice_core::Now;
-use sluice_core::calendar::Calendar;
 use sluice_core::gate::{Identity, Sight, View, answer, report};
 use sluice_core::gatekeeper::{Evidence, Keeper};
 use sluice_core::schedule::{Reading, Schedule};
+use sluice_core::time::calendar::Calendar;
 use sluice_crds::gatekeeper as api;
 use sluice_crds::{Gate, Gatekeeper};
 
@@ -68,7 +68,11 @@ fn two_hundred_events() -> String {
 }
 
 fn calendar(text: &str) -> Calendar {
-    Calendar::parse(text, &sluice_core::zone::find("Europe/London").unwrap()).unwrap()
+    Calendar::parse(
+        text,
+        &sluice_core::time::zone::find("Europe/London").unwrap(),
+    )
+    .unwrap()
 }
 
 fn events_read() -> Vec<Reading> {

@@ -7,11 +7,11 @@ use sluice_crds::approval::Vote;
 use sluice_crds::gatekeeper::{ApprovalRule as Spec, ApprovalStatus};
 use sluice_crds::{Approval, Duration, State};
 
-use crate::duration;
 use crate::gatekeeper::Votes;
 use crate::revision::Revision;
 use crate::text::lines;
 use crate::text::refusal::{Refusal, Refusals};
+use crate::time::duration;
 use crate::verdict::{Opinion, Reason};
 
 mod ballot;

@@ -9,11 +9,11 @@ use jiff::Timestamp;
 use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::{Gate, Require, State};
 
-use crate::clock::Now;
-use crate::duration;
 use crate::gatekeeper::Keeper;
 use crate::question::Question;
 use crate::text::refusal::{Refusal, Refusals};
+use crate::time::clock::Now;
+use crate::time::duration;
 use crate::verdict::{Opinion, Reason};
 
 pub(crate) mod fold;

@@ -18,8 +18,8 @@ use sluice_crds::flux::{Artifact, FluxKind, FluxObject};
 use sluice_crds::gated_source::{ConsumerKind, SourceKind};
 use sluice_crds::{GatedSource, GatedSourceStatus};
 
-use crate::clock::Now;
 use crate::gate_set::Gathered;
+use crate::time::clock::Now;
 
 mod admission;
 mod baseline;

@@ -5,12 +5,8 @@
 //! same answer, in the controller, in `kubectl gate simulate`, and a year later in an audit.
 
 pub mod approval;
-pub mod calendar;
-pub mod clock;
 pub mod condition;
-pub mod cron;
 pub mod differences;
-pub mod duration;
 pub mod expression;
 pub mod external;
 pub mod gate;
@@ -33,14 +29,11 @@ pub mod revisions;
 pub mod schedule;
 pub mod shard;
 pub mod simulate;
-pub mod span;
 pub mod text;
-pub mod timeline;
+pub mod time;
 pub mod verdict;
-pub mod window;
-pub mod zone;
 
-pub use clock::Now;
 pub use question::Question;
 pub use text::refusal::{Refusal, Refusals};
+pub use time::clock::Now;
 pub use verdict::{Reason, Verdict};

@@ -8,11 +8,11 @@ use jiff::{SignedDuration, Timestamp};
 use sluice_crds::gatekeeper::{self as api, MetricStatus};
 use sluice_crds::{Setting, State};
 
-use crate::clock::{Now, Trust};
-use crate::duration;
 use crate::polling::{Asked, Cadence, Had, Polled, Standing, Trouble};
 use crate::report::time;
 use crate::text::refusal::{Refusal, Refusals};
+use crate::time::clock::{Now, Trust};
+use crate::time::duration;
 use crate::verdict::{Opinion, Reason};
 
 #[cfg(test)]

@@ -11,11 +11,11 @@ use kube::core::Selector;
 use sluice_crds::gatekeeper::{ObjectRule, ObjectsStatus};
 use sluice_crds::{Setting, State};
 
-use crate::clock::{Now, Trust};
-use crate::duration;
 use crate::expression::Expression;
 use crate::report::time;
 use crate::text::words;
+use crate::time::clock::{Now, Trust};
+use crate::time::duration;
 use crate::verdict::{Opinion, Reason};
 
 mod course;

@@ -7,9 +7,9 @@
 use jiff::{SignedDuration, Timestamp};
 use sluice_crds::{Duration, Setting, State};
 
-use crate::duration;
 use crate::text::refusal::Refusal;
 use crate::text::words;
+use crate::time::duration;
 use crate::verdict::{Opinion, Reason};
 
 /// An answer counts for so many intervals.

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 
-use crate::clock::Now;
 use crate::revision::Revision;
+use crate::time::clock::Now;
 
 /// May this change go out now?
 #[derive(Clone, Copy, Debug)]

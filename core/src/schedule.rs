@@ -8,11 +8,11 @@ use jiff::{SignedDuration, Timestamp};
 use sluice_crds::State;
 use sluice_crds::gatekeeper::{self as api, Calendar as CalendarSource};
 
-use crate::calendar::{Calendar, CalendarError};
-use crate::span::Span;
 use crate::text::refusal::Refusals;
-use crate::timeline::{Cause, Extent, Moment, States, Timeline};
-use crate::window::{Reach, Window};
+use crate::time::calendar::{Calendar, CalendarError};
+use crate::time::span::Span;
+use crate::time::timeline::{Cause, Extent, Moment, States, Timeline};
+use crate::time::window::{Reach, Window};
 
 mod covers;
 mod events;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use allocation_counter::measure;
 use jiff::{SignedDuration, Timestamp};
 use sluice_core::Now;
-use sluice_core::calendar::Calendar;
 use sluice_core::gate::{Identity, Sight, View, answer};
 use sluice_core::gatekeeper::{Evidence, Keeper};
 use sluice_core::schedule::{Reading, Schedule};
+use sluice_core::time::calendar::Calendar;
 use sluice_crds::gatekeeper as api;
 use sluice_crds::{Gate, Gatekeeper};
 

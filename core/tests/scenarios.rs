@@ -22,7 +22,7 @@ use serde_json::Value;
 use sluice_core::Now;
 use sluice_core::gate::Identity;
 use sluice_core::simulate::{Key, Scene, World};
-use sluice_core::span::Span;
+use sluice_core::time::span::Span;
 
 /// The last document of a scenario, its answers apart.
 #[derive(Deserialize)]

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use kube::Client;
-use sluice_core::clock::Trust;
+use sluice_core::time::clock::Trust;
 use sluice_gatekeepers::egress::{Endpoints, Rules};
 use sluice_gatekeepers::{Clients, Egress};
 use tokio::task::JoinSet;

@@ -10,8 +10,8 @@ use std::time::Duration;
 use backon::{ExponentialBuilder, Retryable};
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest as _, Sha256};
-use sluice_core::duration;
 use sluice_core::polling::{Cadence, Trouble};
+use sluice_core::time::duration;
 use sluice_crds::gatekeeper::{CertificateReference, SecretReference};
 
 use crate::egress::{Credentials, EgressError, shown};

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use futures::future::join_all;
 use jiff::Timestamp;
 use kube::ResourceExt;
-use sluice_core::calendar;
 use sluice_core::schedule::{Reading, Schedule};
+use sluice_core::time::calendar;
 use sluice_crds::Gatekeeper;
 use sluice_crds::gatekeeper::{self as api, Calendar, ConfigMapKeyReference};
 

@@ -10,7 +10,7 @@ use sluice_core::gate::Identity;
 use sluice_core::gated_source;
 use sluice_core::revision::{self, Revision};
 use sluice_core::simulate::{Key, Scene, World};
-use sluice_core::span::Span;
+use sluice_core::time::span::Span;
 
 use super::simulate::{Change, changes};
 use super::{about, input};

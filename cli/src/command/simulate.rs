@@ -10,7 +10,7 @@ use sluice_core::Now;
 use sluice_core::gate::Identity;
 use sluice_core::revision::Revision;
 use sluice_core::simulate::{Key, Scene, Stretch, Stretches, World};
-use sluice_core::span::Span;
+use sluice_core::time::span::Span;
 use sluice_crds::{Setting, State};
 
 use super::about::About;

@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
-use sluice_core::span::{Span, union};
+use sluice_core::time::span::{Span, union};
 use sluice_crds::State;
 
 use super::clocks::clock_text;

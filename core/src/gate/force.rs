@@ -16,9 +16,9 @@ use jiff::Timestamp;
 use sluice_crds::{Gate, Setting};
 
 use super::Terms;
-use crate::clock::Now;
 use crate::text::refusal::{Refusal, Refusals};
 use crate::text::words;
+use crate::time::clock::Now;
 
 mod note;
 pub mod owner;

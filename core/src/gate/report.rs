@@ -8,11 +8,11 @@ use sluice_crds::gate::{GatekeeperVerdict, Override};
 use sluice_crds::{GateStatus, State, Transition};
 
 use super::{Answer, Force, Forces, Sight, View, answer_with, force, outlook, until, words};
-use crate::clock::Now;
 use crate::condition::{self, OPENED, READY, STALLED, Wanted};
 use crate::question::Question;
 use crate::report::{self, time, whole_second};
 use crate::text::refusal::Refusal;
+use crate::time::clock::Now;
 use crate::verdict::{Reason, Verdict, transition};
 
 /// What a gate's objects should say.

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use sluice_crds::{Gate, GateSpec, Gatekeeper, State};
 
 use super::*;
-use crate::clock::Now;
 use crate::gatekeeper::Evidence;
+use crate::time::clock::Now;
 
 mod behind;
 mod chain;

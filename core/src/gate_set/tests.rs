@@ -5,11 +5,11 @@ use std::sync::Arc;
 use sluice_crds::{Decision, GateReference, GateSet, Require, Subject};
 
 use super::*;
-use crate::clock::Now;
 use crate::gate::Identity;
 use crate::lint::{self, Object};
 use crate::revision::Revision;
 use crate::simulate::{self, Key, World};
+use crate::time::clock::Now;
 
 mod calendar;
 mod instants;

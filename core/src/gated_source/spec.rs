@@ -5,10 +5,10 @@ use sluice_crds::flux::FluxKind;
 use sluice_crds::gated_source::{Baseline, SourceKind, Strategy, Target};
 use sluice_crds::{Duration, GatedSource, GatedSourceSpec};
 
-use crate::duration;
 use crate::gate::nested;
 use crate::revision::{REMEDY, Revision};
 use crate::text::refusal::{Refusal, Refusals};
+use crate::time::duration;
 
 /// How often a pinned child is fetched anew where the spec says nothing: a commit is cloned in full
 /// each time, and a child that has lost its artifact is asked at once.

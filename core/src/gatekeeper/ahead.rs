@@ -8,11 +8,11 @@ use jiff::Timestamp;
 use sluice_crds::State;
 
 use super::{Keeper, Rule, reason_of};
-use crate::clock::Trust;
 use crate::gate::nested::Nested;
 use crate::question::Question;
 use crate::schedule::{HORIZON, Schedule, UPCOMING, WindowCovers};
-use crate::timeline::{States, Timeline};
+use crate::time::clock::Trust;
+use crate::time::timeline::{States, Timeline};
 use crate::verdict::{Opinion, Reason};
 
 /// How many instants are looked at for one list of changes. Windows that come and go every minute

@@ -6,10 +6,10 @@ use sluice_crds::GatekeeperStatus;
 use sluice_crds::gatekeeper::{CalendarStatus, EvidenceStatus, VerdictStatus};
 
 use super::{Keeper, Rule};
-use crate::clock::Now;
 use crate::condition::{self, READY, RECONCILING, STALLED, Wanted};
 use crate::report::{self, time, whole_second};
 use crate::schedule::{Reading, Schedule};
+use crate::time::clock::Now;
 use crate::verdict::{Reason, Verdict, transition};
 use crate::{http, objects};
 

@@ -7,7 +7,7 @@ use crate::gate::nested;
 use crate::revisions::Revisions;
 use crate::schedule::{Fault, Schedule};
 use crate::text::refusal::{Refusal, Refusals};
-use crate::timeline::Timeline;
+use crate::time::timeline::Timeline;
 use crate::{approval, http, manual, metric, objects};
 
 /// What a spec comes to.

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 
 use super::Keeper;
-use crate::clock::Now;
 use crate::schedule::{self, Fault, Schedule};
-use crate::timeline::{Cause, Moment, Timeline};
+use crate::time::clock::Now;
+use crate::time::timeline::{Cause, Moment, Timeline};
 use crate::verdict::{Opinion, Reason};
 
 impl Keeper {

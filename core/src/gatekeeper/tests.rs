@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use sluice_crds::gatekeeper::GatekeeperStatus;
 
 use super::*;
-use crate::calendar::Calendar;
+use crate::time::calendar::Calendar;
 
 mod dense;
 mod evidence;
@@ -56,7 +56,7 @@ fn keeper(spec: &str) -> Keeper {
 }
 
 fn christmas(good_until: Option<&str>) -> Reading {
-    let zone = crate::zone::find("Europe/London").unwrap();
+    let zone = crate::time::zone::find("Europe/London").unwrap();
     Reading::Read {
         calendar: Arc::new(Calendar::parse(CHRISTMAS, &zone).unwrap()),
         good_until: good_until.map(at),

@@ -1,10 +1,10 @@
 //! Why a gatekeeper says what it says.
 
 use super::{Keeper, Rule};
-use crate::clock::Trust;
 use crate::gate::nested;
 use crate::question::Question;
 use crate::text::words;
+use crate::time::clock::Trust;
 use crate::verdict::{Opinion, Reason};
 use crate::{external, http, manual, metric, objects, schedule};
 

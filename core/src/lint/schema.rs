@@ -10,8 +10,8 @@ use serde_json::Value;
 use sluice_crds::Duration;
 use sluice_crds::gatekeeper::Window;
 
-use crate::duration;
 use crate::text::refusal::Refusal;
+use crate::time::duration;
 
 /// The schema of a kind of ours, without its status.
 pub(super) fn of_kind(kind: &str) -> JSONSchemaProps {

@@ -9,17 +9,17 @@ use sluice_crds::{Gate, GatePolicy, GatedSource, Gatekeeper, State};
 use super::annotations;
 use super::remark::{Remark, Remarks, Subject};
 use crate::approval::Authors;
-use crate::calendar::{Calendar, CalendarError};
-use crate::clock::Now;
 use crate::gate::{Identity, force};
 use crate::gatekeeper::Keeper;
 use crate::revisions::List;
 use crate::schedule::{HORIZON, Schedule};
 use crate::simulate::{Holds, Key, Scene, Text, World, entry};
-use crate::span::Span;
 use crate::text::refusal::Refusal;
+use crate::time::calendar::{Calendar, CalendarError};
+use crate::time::clock::Now;
+use crate::time::span::Span;
+use crate::time::zone;
 use crate::verdict::Reason;
-use crate::zone;
 
 /// What there is to say about the objects of `world` at `now`, each one being right by itself.
 pub fn remarks(world: &World, now: Timestamp) -> Vec<Remark> {

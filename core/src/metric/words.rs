@@ -4,10 +4,10 @@ use sluice_crds::State;
 use sluice_crds::gatekeeper as api;
 
 use super::{Answer, Limit, Observed, Rule, Sample};
-use crate::duration;
 use crate::polling::Standing;
 use crate::report::SINCE_THEN;
 use crate::text::words;
+use crate::time::duration;
 use crate::verdict::{Opinion, Reason};
 
 /// With value, threshold and time of observation:
@@ -16,7 +16,7 @@ pub fn explain(
     rule: &Rule,
     observed: Option<&Observed>,
     opinion: &Opinion,
-    now: crate::Now,
+    now: crate::time::clock::Now,
 ) -> String {
     let Some(observed) = observed else {
         return "the query has not been asked yet".to_owned();
@@ -60,7 +60,7 @@ pub fn cause(
     rule: &Rule,
     observed: Option<&Observed>,
     opinion: &Opinion,
-    now: crate::Now,
+    now: crate::time::clock::Now,
 ) -> String {
     let Some(Standing::Good(last)) = observed.map(|observed| observed.polled.at(now.at)) else {
         return explain(rule, observed, opinion, now);

@@ -8,9 +8,9 @@ use sluice_crds::Duration;
 use sluice_crds::gatekeeper::{ObjectRule, Objects};
 
 use super::{Part, Rule, Test, Which};
-use crate::duration;
 use crate::expression::Expression;
 use crate::text::refusal::{Refusal, Refusals};
+use crate::time::duration;
 
 /// The most kinds and names in one rule.
 const MOST_PARTS: usize = 16;

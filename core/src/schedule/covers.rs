@@ -4,9 +4,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::events::{Dense, Events};
 use super::{Entry, Fault, Reading, Schedule, When, calendar, missing};
-use crate::calendar::Calendar;
-use crate::timeline::{Cover, Covers, Gaps, Lists, Source, Walk};
-use crate::window::{Next, Reach, Spans};
+use crate::time::calendar::Calendar;
+use crate::time::timeline::{Cover, Covers, Gaps, Lists, Source, Walk};
+use crate::time::window::{Next, Reach, Spans};
 
 /// What each window may take at least, however many there are: enough to look at one window's
 /// longest duration behind the start, and some years ahead.

@@ -8,10 +8,10 @@ use std::collections::VecDeque;
 use jiff::{SignedDuration, Timestamp};
 
 use super::Share;
-use crate::calendar::{Calendar, CalendarError, Occurrence, Steps};
-use crate::span::Span;
-use crate::timeline::{Cover, Source};
-use crate::window::{Next, Reach};
+use crate::time::calendar::{Calendar, CalendarError, Occurrence, Steps};
+use crate::time::span::Span;
+use crate::time::timeline::{Cover, Source};
+use crate::time::window::{Next, Reach};
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 /// How many days are looked at first, and at most at once.

@@ -8,11 +8,11 @@ use sluice_crds::{Duration, State};
 
 use super::times::{self, Mistake};
 use super::{Entry, Schedule, When};
-use crate::cron::Cron;
-use crate::span::Span;
 use crate::text::refusal::{Refusal, Refusals};
-use crate::window::Window;
-use crate::{duration, zone};
+use crate::time::cron::Cron;
+use crate::time::span::Span;
+use crate::time::window::Window;
+use crate::time::{duration, zone};
 
 /// The longest that one window lasts: beyond it a window is a state, not a window.
 pub(crate) const LONGEST: SignedDuration = SignedDuration::from_hours(366 * 24);

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 
-use crate::zone;
+use crate::time::zone;
 
 /// What is wrong with a time, and what to write instead.
 pub(super) struct Mistake {

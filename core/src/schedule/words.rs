@@ -5,7 +5,7 @@ use sluice_crds::State;
 
 use super::{Entry, Reading, Schedule, When, calendar};
 use crate::text::words;
-use crate::timeline::{Cause, Moment, Source};
+use crate::time::timeline::{Cause, Moment, Source};
 
 /// Names the window that decides, why it is there, when that ends, and what could not be asked:
 /// `closed by window 'fridays' (No deploys on Fridays) until Sat 2026-11-21 00:00 Europe/London`.

@@ -12,7 +12,7 @@ use crate::gate::nested::{self, Gathered, Named, Said};
 use crate::gate::{self, Answer, Identity, View, force};
 use crate::gatekeeper::Keeper;
 use crate::question::Question;
-use crate::span::Span;
+use crate::time::span::Span;
 
 /// A gate with everything that it names.
 #[derive(Clone, Debug)]

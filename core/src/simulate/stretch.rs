@@ -4,12 +4,12 @@ use jiff::{SignedDuration, Timestamp};
 use sluice_crds::{Require, State};
 
 use super::Scene;
-use crate::clock::Now;
 use crate::gate::Answer;
 use crate::gatekeeper::Keeper;
 use crate::question::Question;
 use crate::revision::Revision;
-use crate::span::Span;
+use crate::time::clock::Now;
+use crate::time::span::Span;
 use crate::verdict::Reason;
 
 /// How many instants are examined for one answer: office hours for centuries, or five weeks of

@@ -5,10 +5,10 @@ use rstest::rstest;
 use sluice_crds::{Setting, State};
 
 use super::*;
-use crate::clock::Now;
 use crate::gate::Identity;
 use crate::revision::Revision;
-use crate::span::Span;
+use crate::time::clock::Now;
+use crate::time::span::Span;
 
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()

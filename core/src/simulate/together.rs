@@ -9,7 +9,7 @@ use sluice_crds::{Require, State};
 use super::{Stretch, Stretches};
 use crate::gate::Answer;
 use crate::gate_set;
-use crate::span::Span;
+use crate::time::span::Span;
 use crate::verdict::{Opinion, Reason};
 
 /// The gates of one set.

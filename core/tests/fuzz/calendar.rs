@@ -2,9 +2,9 @@
 
 use bolero::TypeGenerator;
 use jiff::{SignedDuration, Timestamp};
-use sluice_core::calendar::{Calendar, MAX_DAYS, MAX_OCCURRENCES, Occurrence};
-use sluice_core::span::Span;
-use sluice_core::zone;
+use sluice_core::time::calendar::{Calendar, MAX_DAYS, MAX_OCCURRENCES, Occurrence};
+use sluice_core::time::span::Span;
+use sluice_core::time::zone;
 
 use super::target::Target;
 

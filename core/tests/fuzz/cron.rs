@@ -3,10 +3,10 @@
 use bolero::TypeGenerator;
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp, ToSpan};
-use sluice_core::cron::Cron;
 use sluice_core::schedule::Schedule;
-use sluice_core::timeline::Moment;
-use sluice_core::zone;
+use sluice_core::time::cron::Cron;
+use sluice_core::time::timeline::Moment;
+use sluice_core::time::zone;
 use sluice_crds::gatekeeper as api;
 use sluice_crds::{Duration, State};
 

@@ -1,7 +1,7 @@
 //! Lengths of time.
 
 use bolero::TypeGenerator;
-use sluice_core::duration;
+use sluice_core::time::duration;
 use sluice_crds::Duration;
 
 use super::target::Target;

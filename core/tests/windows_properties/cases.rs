@@ -137,7 +137,7 @@ pub struct Case {
 
 impl Case {
     pub fn zone(&self) -> TimeZone {
-        sluice_core::zone::find(self.zone).unwrap()
+        sluice_core::time::zone::find(self.zone).unwrap()
     }
 
     /// None: one of the expressions never occurs.
@@ -249,7 +249,7 @@ fn instant(zone: &'static str) -> impl Strategy<Value = Timestamp> {
     ];
     (near, prop::bool::weighted(0.75), away).prop_map(move |(second, biased, away)| {
         let near = Timestamp::from_second(second).unwrap();
-        let zone = sluice_core::zone::find(zone).unwrap();
+        let zone = sluice_core::time::zone::find(zone).unwrap();
         let change = zone.following(near).next().map(|change| change.timestamp());
         match change {
             Some(change) if biased => change + away,

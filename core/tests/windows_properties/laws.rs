@@ -3,7 +3,7 @@
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
-use sluice_core::span::Span;
+use sluice_core::time::span::Span;
 use sluice_crds::gatekeeper as api;
 
 use crate::cases::{
@@ -150,7 +150,7 @@ proptest! {
         start in 0..1440i64,
         minute in prop_oneof![0..1440i64, 0..=4 * 60i64],
     ) {
-        let zone = sluice_core::zone::find(name).unwrap();
+        let zone = sluice_core::time::zone::find(name).unwrap();
         let cron = format!("{} {} * * *", start % 60, start / 60);
         let window = api::Window {
             cron: Some(cron),

@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use sluice_core::schedule::Schedule;
-use sluice_core::timeline::Moment;
+use sluice_core::time::timeline::Moment;
 use sluice_crds::State;
 
 use crate::cases::Case;

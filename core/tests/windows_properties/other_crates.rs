@@ -75,7 +75,7 @@ proptest! {
         let (text, last) = (expression.to_string(), LAST.parse::<Timestamp>().unwrap());
         let ours = start_after(&text, name, at);
         prop_assume!(at < last && ours.is_some_and(|ours| ours.is_none_or(|at| at < last)));
-        let (zone, other) = (sluice_core::zone::find(name).unwrap(), name.parse().unwrap());
+        let (zone, other) = (sluice_core::time::zone::find(name).unwrap(), name.parse().unwrap());
         let (ours, theirs) = (ours.flatten(), occurrence_after(&text, other, at));
         for at in [Some(at), ours, theirs].into_iter().flatten() {
             prop_assume!(is_plain(&zone, other, at));

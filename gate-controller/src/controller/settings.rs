@@ -278,8 +278,8 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    let length = sluice_core::duration::parse(&text.into())
-        .map_err(|problem| format!("{problem}; {}", sluice_core::duration::REMEDY))?;
+    let length = sluice_core::time::duration::parse(&text.into())
+        .map_err(|problem| format!("{problem}; {}", sluice_core::time::duration::REMEDY))?;
     Duration::try_from(length).map_err(|_| format!("`{text}` is negative"))
 }
 

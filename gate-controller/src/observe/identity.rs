@@ -183,7 +183,7 @@ mod tests {
     use jiff::Timestamp;
     use rstest::rstest;
     use serde_json::{Value, json};
-    use sluice_core::clock::Trust;
+    use sluice_core::time::clock::Trust;
 
     use super::*;
     use crate::observe::cache::SILENCE;

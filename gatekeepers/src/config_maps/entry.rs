@@ -1,7 +1,7 @@
 //! One text in a ConfigMap.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use sluice_core::calendar::in_config_map;
+use sluice_core::time::calendar::in_config_map;
 
 use super::{ConfigMapKey, ConfigMaps};
 

@@ -9,7 +9,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
-use sluice_core::calendar::{CalendarError, MAX_TEXT};
+use sluice_core::time::calendar::{CalendarError, MAX_TEXT};
 
 use super::address::tests::is_same;
 use super::*;

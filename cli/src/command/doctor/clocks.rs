@@ -4,7 +4,7 @@ use anyhow::anyhow;
 use jiff::SignedDuration;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::ResourceExt;
-use sluice_core::clock::Trust;
+use sluice_core::time::clock::Trust;
 
 use super::{Finding, leader};
 use crate::cluster::{Connection, Controller};

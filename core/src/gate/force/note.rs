@@ -17,7 +17,7 @@ use sluice_crds::gate::annotations::{
 };
 use sluice_crds::{Duration, Setting};
 
-use crate::duration;
+use crate::time::duration;
 
 /// Every annotation that is part of a force, the controller's own note apart.
 pub(super) const PARTS: [&str; 6] = [

@@ -9,11 +9,11 @@ use sluice_crds::{Duration, Setting};
 
 use super::note::{Note, Notes, PARTS, Slot};
 use super::{Force, Forces, Identity, field};
-use crate::clock::{Now, Trust};
-use crate::duration;
 use crate::gate::Terms;
 use crate::text::refusal::Refusal;
 use crate::text::words::{clean, instant_utc};
+use crate::time::clock::{Now, Trust};
+use crate::time::duration;
 
 /// How far apart from ours the clock may be that wrote a force.
 const CLOCKS_APART: SignedDuration = SignedDuration::from_secs(60);

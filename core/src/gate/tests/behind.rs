@@ -3,10 +3,10 @@
 use sluice_crds::GateReference;
 
 use super::*;
-use crate::calendar::Calendar;
 use crate::gate::nested::{self, Named, Sources};
 use crate::gatekeeper::{self, Evidence};
 use crate::schedule::Reading;
+use crate::time::calendar::Calendar;
 
 /// Closed on New Year's Day, as an address says.
 const HOLIDAYS: &str =
@@ -40,7 +40,7 @@ impl Sources for Behind {
 
 /// A calendar that was read and may be relied on until then.
 fn read_until(good_until: &str) -> Evidence {
-    let zone = crate::zone::find("UTC").unwrap();
+    let zone = crate::time::zone::find("UTC").unwrap();
     Evidence::Calendars(vec![Reading::Read {
         calendar: Arc::new(Calendar::parse(NEW_YEAR, &zone).unwrap()),
         good_until: Some(at(good_until)),

@@ -232,7 +232,7 @@ fn on_error_open_never_opens_one_of_by_itself(#[case] spec: &str, #[case] state:
 #[test]
 fn a_lost_clock_closes_what_is_open_by_time_and_leaves_forces() {
     let lost = Now {
-        trust: crate::clock::Trust::from_difference(jiff::SignedDuration::from_secs(-90)),
+        trust: crate::time::clock::Trust::from_difference(jiff::SignedDuration::from_secs(-90)),
         ..now(FRIDAY_10)
     };
     let keepers = vec![keeper("office", OFFICE)];

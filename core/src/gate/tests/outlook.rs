@@ -10,8 +10,8 @@ use sluice_crds::Require;
 use sluice_crds::gate::annotations::{FORCE, FORCE_BY, FORCE_REASON, FORCE_UNTIL};
 
 use super::*;
-use crate::calendar::Calendar;
 use crate::schedule::{HORIZON, Reading};
+use crate::time::calendar::Calendar;
 
 const BOTH: &str = "{gatekeepers: [{name: office}, {name: fridays}]}";
 const YEAR_END: &str = "{schedule: {closed: [{name: year-end, from: '2026-12-19T00:00:00', until: '2027-01-04T00:00:00'}]}}";
@@ -144,7 +144,7 @@ fn what_nothing_changes_has_nothing_ahead() {
 #[test]
 fn a_lost_clock_foretells_no_opening() {
     let lost = Now {
-        trust: crate::clock::Trust::from_difference(jiff::SignedDuration::from_secs(31)),
+        trust: crate::time::clock::Trust::from_difference(jiff::SignedDuration::from_secs(31)),
         ..now("2026-11-20T20:00:00Z")
     };
     let scene = Scene::new(

@@ -7,8 +7,8 @@ use sluice_crds::gate::annotations::{
 };
 
 use super::*;
-use crate::clock::Trust;
 use crate::schedule::Reading;
+use crate::time::clock::Trust;
 
 /// Gatekeepers of every kind and in every trouble, by name.
 const KEEPERS: [(&str, &str); 13] = [

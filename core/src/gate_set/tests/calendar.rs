@@ -7,7 +7,7 @@ use super::truth::{POLICIES, REQUIRE, REVISIONS, choices, policy};
 use super::*;
 use crate::gate_set::gathered::Gathered;
 use crate::simulate::{Scene, Stretches, together};
-use crate::span::Span;
+use crate::time::span::Span;
 
 /// What the calendar of these sets shows at [`NOW`].
 fn shown(world: &World, gathered: &Gathered, revision: Option<&Revision>) -> State {

@@ -6,7 +6,7 @@ use super::*;
 fn dense() -> Reading {
     let event = "BEGIN:VEVENT\nDTSTART:20261201T000000\nDURATION:PT30M\nRRULE:FREQ=HOURLY;UNTIL=20261210T235959\nEND:VEVENT\n";
     let text = format!("BEGIN:VCALENDAR\n{}END:VCALENDAR\n", event.repeat(900));
-    let zone = crate::zone::find("Europe/London").unwrap();
+    let zone = crate::time::zone::find("Europe/London").unwrap();
     Reading::Read {
         calendar: Arc::new(Calendar::parse(&text, &zone).unwrap()),
         good_until: None,

@@ -12,7 +12,7 @@ fn unavailable() -> Reading {
 }
 
 fn broken() -> Reading {
-    let zone = crate::zone::find("UTC").unwrap();
+    let zone = crate::time::zone::find("UTC").unwrap();
     Reading::Broken(Calendar::parse("nonsense", &zone).unwrap_err())
 }
 

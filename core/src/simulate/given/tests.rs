@@ -3,11 +3,11 @@ use rstest::rstest;
 use sluice_crds::{Gate, Gatekeeper, State};
 
 use super::*;
-use crate::Now;
 use crate::gate::Identity;
 use crate::question::Question;
 use crate::revision::Revision;
 use crate::simulate::Scene;
+use crate::time::clock::Now;
 
 const START: &str = "2026-11-20T10:00:00Z";
 

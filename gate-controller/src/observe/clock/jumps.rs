@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use sluice_core::clock::REPORTED;
+use sluice_core::time::clock::REPORTED;
 use tokio::sync::watch;
 
 use super::Clock;

@@ -6,7 +6,7 @@ use jiff::fmt::rfc2822::DateTimeParser;
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::client::Body;
-use sluice_core::clock::{REPORTED, Trust};
+use sluice_core::time::clock::{REPORTED, Trust};
 
 use crate::observe::clock::Clock;
 

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use sluice_core::clock::{Now, Trust};
 use sluice_core::gate::Identity;
+use sluice_core::time::clock::{Now, Trust};
 use sluice_crds::flux::FluxKind;
 use tokio::time::Instant;
 

@@ -2,9 +2,8 @@ use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
-use sluice_core::Reason;
-use sluice_core::clock::Trust;
-use sluice_core::gate_set;
+use sluice_core::time::clock::Trust;
+use sluice_core::{Reason, gate_set};
 use sluice_crds::State;
 use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{ConsumerKind, SourceKind};

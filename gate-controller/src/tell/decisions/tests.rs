@@ -1,8 +1,8 @@
 use std::path::PathBuf;
 
 use rstest::rstest;
-use sluice_core::clock::Trust;
 use sluice_core::gate::Identity;
+use sluice_core::time::clock::Trust;
 use sluice_crds::audit::Record;
 use sluice_crds::{CheckedGate, Require, State, Subject};
 use tempfile::TempDir;

@@ -8,8 +8,8 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
-use sluice_core::clock::Trust;
 use sluice_core::gate::Identity;
+use sluice_core::time::clock::Trust;
 use tokio::time::Instant;
 
 use super::sample::{Sample, family, name, truth};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use rstest::rstest;
-use sluice_core::calendar::{self, CalendarError};
+use sluice_core::time::calendar::{self, CalendarError};
 
 use super::*;
 use crate::schedule::text::{Reader, Zone};

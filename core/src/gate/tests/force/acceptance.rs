@@ -4,7 +4,7 @@ use rstest::rstest;
 use sluice_crds::Setting;
 
 use super::*;
-use crate::clock::Trust;
+use crate::time::clock::Trust;
 
 #[rstest]
 #[case::without_an_end(&OPEN_FOR_REASON)]

@@ -4,7 +4,7 @@ use rstest::rstest;
 use sluice_crds::Setting;
 
 use super::*;
-use crate::clock::Trust;
+use crate::time::clock::Trust;
 
 const LATER: &str = "2026-11-20T10:30:00Z";
 

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kube::ResourceExt;
-use sluice_core::clock::Now;
 use sluice_core::gate_set::{self, Gathered};
 use sluice_core::gated_source::{self, Carried, Found, Given, KIND, Wanted};
+use sluice_core::time::clock::Now;
 use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{ConsumerKind, SourceKind, SourceSelector, Strategy};
 use sluice_crds::{GatedSource, Subject};

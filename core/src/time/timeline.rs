@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use sluice_crds::State;
 
-use crate::span::Span;
+use super::span::Span;
 
 mod course;
 mod list;

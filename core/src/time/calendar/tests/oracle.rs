@@ -8,9 +8,9 @@ use proptest::sample::{select, subsequence};
 use rrule::{RRuleSet, Tz};
 
 use super::*;
-use crate::calendar::expand::Go;
-use crate::calendar::recur::Rule;
-use crate::calendar::values::When;
+use crate::time::calendar::expand::Go;
+use crate::time::calendar::recur::Rule;
+use crate::time::calendar::values::When;
 
 const DAYS: [&str; 7] = ["MO", "TU", "WE", "TH", "FR", "SA", "SU"];
 

@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Cover, Source};
-use crate::window::Next;
+use crate::time::window::Next;
 
 /// The times that one window of a list covers, each told once and ascending by start.
 pub(crate) trait Covers {
@@ -143,7 +143,7 @@ impl Head {
     fn cover(&self) -> Cover {
         Cover {
             source: self.source,
-            span: crate::span::Span {
+            span: crate::time::span::Span {
                 start: self.start,
                 end: self.end,
             },

@@ -2,8 +2,8 @@
 
 use super::*;
 
-const OUTLOOK: &str = include_str!("../../../tests/calendars/outlook.ics");
-const GOOGLE: &str = include_str!("../../../tests/calendars/google-holidays.ics");
+const OUTLOOK: &str = include_str!("../../../../tests/calendars/outlook.ics");
+const GOOGLE: &str = include_str!("../../../../tests/calendars/google-holidays.ics");
 
 #[test]
 fn outlook() {

@@ -2,7 +2,7 @@
 //!
 //! `croner` reads them (OCPS 1.4: `L`, `W`, `#`, names; day of month and day of week together mean
 //! either; 0 and 7 are Sunday). It is asked only about civil dates: what a change of the clocks
-//! does to a window is decided in [`crate::window`], in one place.
+//! does to a window is decided in [`crate::time::window`], in one place.
 //!
 //! Which of the two days counts as not restricted is decided here, as in Kubernetes: for `croner`
 //! that is a bare `*` alone, so that `0 9 */1 * MON-FRI` would also match at the weekend.

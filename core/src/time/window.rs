@@ -15,8 +15,8 @@
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::cron::Cron;
-use crate::span::Span;
+use super::cron::Cron;
+use super::span::Span;
 
 mod lasts;
 mod minutes;

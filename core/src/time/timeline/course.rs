@@ -6,7 +6,7 @@ use sluice_crds::State;
 use super::Cause;
 use super::list::Covers;
 use super::walk::{Step, Walk};
-use crate::span::Span;
+use crate::time::span::Span;
 
 /// A walk on its way.
 pub(crate) struct Course<C> {

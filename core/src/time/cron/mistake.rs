@@ -125,7 +125,7 @@ impl Field {
 mod tests {
     use rstest::rstest;
 
-    use crate::cron::Cron;
+    use crate::time::cron::Cron;
 
     #[rstest]
     #[case::midnight("0 24 * * *", "write hours from 0 to 23, with 0 for midnight")]

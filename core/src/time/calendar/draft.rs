@@ -10,8 +10,8 @@ use super::recur::Rule;
 use super::revisions::Revision;
 use super::values::{self, Length, When};
 use super::zones::Zones;
-use crate::span::Span;
 use crate::text::refusal::Refusal;
+use crate::time::span::Span;
 
 /// A VEVENT by itself.
 pub(super) struct Draft {

@@ -8,7 +8,7 @@ use super::read::Property;
 use super::zones::{Known, Zones};
 use super::{MAX_DAYS, clean};
 use crate::text::refusal::Refusal;
-use crate::zone;
+use crate::time::zone;
 
 /// What to write where a date or a time is wanted.
 pub(super) const REMEDY: &str = "write a date such as 20261225 with VALUE=DATE, or a time such as 20261225T090000 (with TZID, or Z for UTC)";

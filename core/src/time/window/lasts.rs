@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::minutes::MINUTE;
 use super::wall::{DAY, later, sooner};
-use crate::zone;
+use crate::time::zone;
 
 const MINUTES_A_DAY: u16 = 1440;
 

@@ -166,7 +166,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::zone;
+    use crate::time::zone;
 
     #[test]
     fn every_row_is_found_and_names_a_bundled_zone() {

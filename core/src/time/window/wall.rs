@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::lasts::{Ends, Lasts};
 use super::minutes::{MINUTE, between, blocks};
-use crate::span::{self, Span};
+use crate::time::span::{self, Span};
 
 pub(super) const DAY: SignedDuration = SignedDuration::from_hours(24);
 /// More than any zone's wall clock is ahead of, or behind, UTC.

@@ -34,7 +34,7 @@ use jiff::tz::TimeZone;
 use k8s_openapi::api::core::v1::ConfigMap;
 use sha2::{Digest, Sha256};
 
-use crate::span::Span;
+use super::span::Span;
 use crate::text::refusal::Refusal;
 use crate::text::words::clean;
 use event::Event;

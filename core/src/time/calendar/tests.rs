@@ -13,7 +13,7 @@ mod times;
 mod zones;
 
 use super::*;
-use crate::zone;
+use crate::time::zone;
 
 /// A calendar of one event with these properties, one per line.
 fn event(properties: &str) -> String {

@@ -10,12 +10,11 @@ use super::draft::{self, Draft, Times};
 use super::expand::{Go, MAX_STEPS, Steps};
 use super::read::Component;
 use super::recur::Rule;
-use super::revisions;
 use super::values::{Length, When, is_midnight};
 use super::zones::Zones;
-use super::{CalendarError, MAX_DAYS};
-use crate::span::Span;
-use crate::zone;
+use super::{CalendarError, MAX_DAYS, revisions};
+use crate::time::span::Span;
+use crate::time::zone;
 
 /// An event that is not cancelled.
 #[derive(Clone, Debug, PartialEq, Eq)]

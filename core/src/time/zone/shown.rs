@@ -169,7 +169,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::zone;
+    use crate::time::zone;
 
     #[rstest]
     #[case(

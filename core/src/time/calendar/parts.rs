@@ -8,7 +8,7 @@ use super::clean;
 use super::recur::{Frequency, number};
 use super::values::{self, When};
 use crate::text::refusal::Refusal;
-use crate::zone;
+use crate::time::zone;
 
 const INSTANT: SignedDuration = SignedDuration::from_nanos(1);
 

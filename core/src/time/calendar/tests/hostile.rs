@@ -7,7 +7,7 @@ use proptest::sample::select;
 
 use super::*;
 
-const OUTLOOK: &str = include_str!("../../../tests/calendars/outlook.ics");
+const OUTLOOK: &str = include_str!("../../../../tests/calendars/outlook.ics");
 const LINES: &[&str] = &[
     "BEGIN:VCALENDAR",
     "END:VCALENDAR",

@@ -10,8 +10,8 @@ use super::lasts::Lasts;
 use super::minutes::{MINUTE, blocks};
 use super::wall::{self, DAY, WallClock, later, sooner};
 use super::{Next, Reach};
-use crate::cron::Cron;
-use crate::span::Span;
+use crate::time::cron::Cron;
+use crate::time::span::Span;
 
 /// Windows of one day are taken to touch those of the next if less time than this lies between
 /// them: it is more than clocks are put forward by.

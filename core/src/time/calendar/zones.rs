@@ -6,10 +6,9 @@ use std::collections::hash_map::Entry;
 use jiff::Timestamp;
 use jiff::tz::{Offset, TimeZone};
 
-use super::clean;
 use super::read::WrittenZone;
-use super::rules;
-use crate::zone;
+use super::{clean, rules};
+use crate::time::zone;
 
 /// Names that IANA has for one offset, and people use for clocks that change: a VTIMEZONE beside them
 /// knows better.
