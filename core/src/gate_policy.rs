@@ -14,9 +14,10 @@ use sluice_crds::{GatePolicy, GatePolicySpec, GatePolicyStatus, GateReference, S
 
 use crate::condition::{self, READY, STALLED, Wanted, listed};
 use crate::gate::nested::{self, Named};
-use crate::report::{requested_at, whole_second};
+use crate::report::requested_at;
 use crate::text::names::{is_label_value, is_qualified};
 use crate::text::refusal::{Refusal, Refusals};
+use crate::time::stamp::whole_second;
 use crate::verdict::Reason;
 
 #[cfg(test)]

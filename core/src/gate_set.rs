@@ -11,7 +11,7 @@ use sluice_crds::{CheckedGate, Decision, Require, State, Subject};
 use crate::gate::nested::{FORBIDDEN, Named};
 use crate::gate::{self, View};
 use crate::question::Question;
-use crate::report::time;
+use crate::time::stamp::time;
 use crate::verdict::{Opinion, Reason};
 
 mod gathered;

@@ -9,10 +9,10 @@ use sluice_crds::gatekeeper::{self as api, MetricStatus};
 use sluice_crds::{Setting, State};
 
 use crate::polling::{Asked, Cadence, Had, Polled, Standing, Trouble};
-use crate::report::time;
 use crate::text::refusal::{Refusal, Refusals};
 use crate::time::clock::{Now, Trust};
 use crate::time::duration;
+use crate::time::stamp::time;
 use crate::verdict::{Opinion, Reason};
 
 #[cfg(test)]

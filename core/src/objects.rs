@@ -12,10 +12,10 @@ use sluice_crds::gatekeeper::{ObjectRule, ObjectsStatus};
 use sluice_crds::{Setting, State};
 
 use crate::expression::Expression;
-use crate::report::time;
 use crate::text::words;
 use crate::time::clock::{Now, Trust};
 use crate::time::duration;
+use crate::time::stamp::time;
 use crate::verdict::{Opinion, Reason};
 
 mod course;

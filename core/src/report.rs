@@ -1,7 +1,7 @@
 //! What the reports of all kinds share.
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::schedule::HORIZON;
 use crate::verdict::Reason;
@@ -13,16 +13,6 @@ pub const REQUESTED_AT: &str = "reconcile.fluxcd.io/requestedAt";
 /// The value of [`REQUESTED_AT`], if any.
 pub(crate) fn requested_at(metadata: &ObjectMeta) -> Option<String> {
     metadata.annotations.as_ref()?.get(REQUESTED_AT).cloned()
-}
-
-/// As statuses have instants: in whole seconds, so that what was written reads as it was meant.
-pub(crate) fn time(at: Timestamp) -> Time {
-    Time(whole_second(at))
-}
-
-/// The second that `at` is in.
-pub(crate) fn whole_second(at: Timestamp) -> Timestamp {
-    Timestamp::from_second(at.as_second()).unwrap_or(at)
 }
 
 /// When to look again: when what is said runs out, and when the next change, told ahead by a

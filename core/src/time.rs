@@ -11,6 +11,7 @@ pub mod clock;
 pub mod cron;
 pub mod duration;
 pub mod span;
+pub(crate) mod stamp;
 pub mod timeline;
 pub mod window;
 pub mod zone;

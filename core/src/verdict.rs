@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use sluice_crds::gatekeeper::VerdictStatus;
 use sluice_crds::{Require, State, Transition};
 
-use crate::report::time;
+use crate::time::stamp::time;
 
 /// Why something is open or closed: the one vocabulary of statuses, events, metrics and logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -10,9 +10,10 @@ use sluice_crds::{GateStatus, State, Transition};
 use super::{Answer, Force, Forces, Sight, View, answer_with, force, outlook, until, words};
 use crate::condition::{self, OPENED, READY, STALLED, Wanted};
 use crate::question::Question;
-use crate::report::{self, time, whole_second};
+use crate::report;
 use crate::text::refusal::Refusal;
 use crate::time::clock::Now;
+use crate::time::stamp::{time, whole_second};
 use crate::verdict::{Reason, Verdict, transition};
 
 /// What a gate's objects should say.

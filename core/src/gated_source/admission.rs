@@ -6,8 +6,8 @@ use sluice_crds::gated_source::{Admitted, AdmittedPart, Candidate, Origin};
 use super::candidates::summary;
 use super::identity::is_admitted;
 use super::{Given, Source, content};
-use crate::report::time;
 use crate::revision::Revision;
+use crate::time::stamp::time;
 
 /// What goes out now.
 pub(super) fn admit(given: &Given<'_>, origin: Origin, parts: Vec<AdmittedPart>) -> Admitted {

@@ -15,8 +15,8 @@ use super::observed::{NOT_PINNABLE, Trouble, here, runs};
 use super::{Given, Source, content, named, subject, users};
 use crate::gate_set::Gathered;
 use crate::question::Question;
-use crate::report::time;
 use crate::revision::Revision;
+use crate::time::stamp::time;
 
 /// What the children were admitted with, where no status says it: the GatedSource has come back.
 pub(super) fn adopted(given: &Given<'_>) -> Option<Admitted> {

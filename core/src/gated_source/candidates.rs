@@ -6,8 +6,8 @@ use sluice_crds::gated_source::{Admitted, Candidate, Part};
 use super::Source;
 use super::content::{fingerprint, selection};
 use super::identity::{are_same, call, is_admitted, is_other_file, is_republished, is_same_pin};
-use crate::report::time;
 use crate::revision::Revision;
+use crate::time::stamp::time;
 
 /// The most candidates that are kept.
 pub const MOST: usize = 20;

@@ -8,11 +8,10 @@ use sluice_crds::{Decision, GatedSource, GatedSourceStatus, Subject};
 use super::admission::of_candidate;
 use super::content::{fingerprint, pinned, selection};
 use super::identity::{is_out, is_same_pin};
-use super::named;
-use super::{Given, Holding, KIND, Times};
+use super::{Given, Holding, KIND, Times, named};
 use crate::question::Question;
-use crate::report::{time, whole_second};
 use crate::revision::Revision;
+use crate::time::stamp::{time, whole_second};
 
 /// What a GatedSource wants to do, as decisions call it.
 const ACTION: &str = "admit";

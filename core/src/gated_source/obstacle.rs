@@ -9,7 +9,7 @@ use sluice_crds::{GatedSource, GatedSourceStatus};
 
 use super::Act;
 use crate::condition::{self, READY, RECONCILING, STALLED, Wanted, cut};
-use crate::report::whole_second;
+use crate::time::stamp::whole_second;
 
 /// The reason of `Ready` while something is refused.
 pub(super) const WRITE_REFUSED: &str = "WriteRefused";

@@ -10,8 +10,9 @@ use super::objects::Objects;
 use super::{Given, Report, admission, choice, deletion, identity, named, obstacle, suspended};
 use crate::condition::{self, READY, Wanted};
 use crate::question::Question;
-use crate::report::{requested_at, time, whole_second};
+use crate::report::requested_at;
 use crate::revision::short;
+use crate::time::stamp::{time, whole_second};
 
 /// How soon something that waits is looked at again at the latest, so that it is told that it waits.
 const AGAIN: SignedDuration = SignedDuration::from_mins(30);

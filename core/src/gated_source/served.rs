@@ -9,7 +9,7 @@ use sluice_crds::gated_source::{AdmittedPart, Candidate};
 use super::child::{Look, Standing, idle, is_ours, write};
 use super::observed::condition;
 use super::{Act, Found, Given, Holding, Source, Stored};
-use crate::report::time;
+use crate::time::stamp::time;
 
 /// Where the revision of whoever made an artifact is told (OCI's image specification).
 const ORIGIN_REVISION: &str = "org.opencontainers.image.revision";

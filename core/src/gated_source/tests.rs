@@ -13,8 +13,8 @@ use super::*;
 use crate::gate::Identity;
 use crate::lint::{self, Object};
 use crate::question::Question;
-use crate::report::time;
 use crate::simulate::{self, Key, World};
+use crate::time::stamp::time;
 
 mod baselines;
 mod charts;

@@ -7,11 +7,11 @@ use sluice_crds::gatekeeper::{CalendarStatus, EvidenceStatus, VerdictStatus};
 
 use super::{Keeper, Rule};
 use crate::condition::{self, READY, RECONCILING, STALLED, Wanted};
-use crate::report::{self, time, whole_second};
 use crate::schedule::{Reading, Schedule};
 use crate::time::clock::Now;
+use crate::time::stamp::{time, whole_second};
 use crate::verdict::{Reason, Verdict, transition};
-use crate::{http, objects};
+use crate::{http, objects, report};
 
 /// What a gatekeeper's status should say.
 #[derive(Clone, Debug, PartialEq)]
