@@ -6,6 +6,11 @@
 //! | `digest` | `sha1:4f2a…`, `sha256:9d1c…` | a commit or artifact without a name |
 //! | `version` | `6.7.1+3` | HelmChart |
 //! | `ref` | `nightly` | whatever else has a name |
+//!
+//! What comes in: a text from a status, a spec or a list. What goes out: a [`Revision`] that can be
+//! compared with others, and a [`pattern`] that matches some of them.
+//!
+//! It uses no other room.
 
 use std::fmt;
 
