@@ -10,10 +10,10 @@ use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::{Gate, Require, State};
 
 use crate::gatekeeper::Keeper;
-use crate::question::Question;
 use crate::text::refusal::{Refusal, Refusals};
 use crate::time::clock::Now;
 use crate::time::duration;
+use crate::verdict::question::Question;
 use crate::verdict::{Opinion, Reason};
 
 pub(crate) mod fold;

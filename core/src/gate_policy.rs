@@ -12,13 +12,13 @@ use kube::core::{Expression, Selector, SelectorExt};
 use sluice_crds::gate_policy::{LabelOperator, LabelRequirement, NamespaceSelector};
 use sluice_crds::{GatePolicy, GatePolicySpec, GatePolicyStatus, GateReference, Subject};
 
-use crate::condition::{self, READY, STALLED, Wanted, listed};
 use crate::gate::nested::{self, Named};
-use crate::report::requested_at;
 use crate::text::names::{is_label_value, is_qualified};
 use crate::text::refusal::{Refusal, Refusals};
 use crate::time::stamp::whole_second;
 use crate::verdict::Reason;
+use crate::verdict::condition::{self, READY, STALLED, Wanted, listed};
+use crate::verdict::status::requested_at;
 
 #[cfg(test)]
 mod tests;

@@ -10,8 +10,8 @@ use sluice_crds::{CheckedGate, Decision, Require, State, Subject};
 
 use crate::gate::nested::{FORBIDDEN, Named};
 use crate::gate::{self, View};
-use crate::question::Question;
 use crate::time::stamp::time;
+use crate::verdict::question::Question;
 use crate::verdict::{Opinion, Reason};
 
 mod gathered;

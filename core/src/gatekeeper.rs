@@ -12,12 +12,12 @@ use sluice_crds::gatekeeper::External;
 use sluice_crds::{Gatekeeper, State};
 
 use crate::gate::nested::{self, Nested};
-use crate::question::Question;
 use crate::schedule::{Fault, Reading, Schedule};
 use crate::text::refusal::Refusals;
 use crate::time::clock::{Now, Trust};
 use crate::time::span::Span;
 use crate::time::timeline::Timeline;
+use crate::verdict::question::Question;
 use crate::verdict::{Opinion, Reason, Verdict};
 use crate::{external, http, manual, metric, objects};
 

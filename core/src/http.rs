@@ -12,11 +12,11 @@ use sluice_crds::gatekeeper::{self as api, HttpStatus};
 
 use crate::expression::{self, Expression, ExpressionError, Unread};
 use crate::polling::{Asked, Cadence, Polled, Standing};
-use crate::report::SINCE_THEN;
 use crate::text::refusal::{Refusal, Refusals};
 use crate::text::words;
 use crate::time::clock::Now;
 use crate::time::stamp::time;
+use crate::verdict::status::SINCE_THEN;
 use crate::verdict::{Opinion, Reason};
 
 #[cfg(test)]

@@ -5,7 +5,6 @@
 //! same answer, in the controller, in `kubectl gate simulate`, and a year later in an audit.
 
 pub mod approval;
-pub mod condition;
 pub mod differences;
 pub mod expression;
 pub mod external;
@@ -21,9 +20,7 @@ pub mod metric;
 pub mod objects;
 pub mod policies;
 pub mod polling;
-pub mod question;
 pub mod reading;
-pub mod report;
 pub mod revision;
 pub mod revisions;
 pub mod schedule;
@@ -33,7 +30,7 @@ pub mod text;
 pub mod time;
 pub mod verdict;
 
-pub use question::Question;
 pub use text::refusal::{Refusal, Refusals};
 pub use time::clock::Now;
+pub use verdict::question::Question;
 pub use verdict::{Reason, Verdict};

@@ -20,11 +20,11 @@ use crate::approval::Authors;
 use crate::gate::Identity;
 use crate::gate_policy::{Labels, Readable};
 use crate::gatekeeper::{Evidence, Votes};
-use crate::question::Question;
 use crate::revisions::List;
 use crate::schedule::{Reading, Schedule};
 use crate::time::calendar::{Calendar, in_config_map};
 use crate::verdict::Reason;
+use crate::verdict::question::Question;
 use crate::{gate_set, reading};
 
 mod given;

@@ -1,4 +1,10 @@
 //! What a gatekeeper says of an instant, and the words for why.
+//!
+//! Beside it is what else all rooms above ask and answer with: the [`question`], the conditions
+//! ([`condition`]), and what the statuses of all kinds share ([`status`]). What comes in: states,
+//! reasons and instants. What goes out: the words and fields for them.
+//!
+//! It uses [`time`](crate::time) and [`revision`](crate::revision).
 
 use std::fmt;
 
@@ -7,6 +13,10 @@ use sluice_crds::gatekeeper::VerdictStatus;
 use sluice_crds::{Require, State, Transition};
 
 use crate::time::stamp::time;
+
+pub mod condition;
+pub mod question;
+pub mod status;
 
 /// Why something is open or closed: the one vocabulary of statuses, events, metrics and logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,8 +4,8 @@
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use sluice_core::gate;
-use sluice_core::question::Question;
 use sluice_core::revision::Revision;
+use sluice_core::verdict::question::Question;
 use sluice_crds::State;
 use sluice_tests::controller::InProcess;
 

@@ -3,8 +3,8 @@
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use sluice_core::Now;
-use sluice_core::question::Question;
 use sluice_core::revision::{REMEDY, Revision};
+use sluice_core::verdict::question::Question;
 use sluice_crds::{GateReference, GateSet, Require, Subject};
 
 use crate::cluster::Scope;

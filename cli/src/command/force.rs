@@ -7,9 +7,9 @@ use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 use sluice_core::gate::{self, Identity, Terms, force};
-use sluice_core::report::REQUESTED_AT;
 use sluice_core::text::words;
 use sluice_core::time::duration;
+use sluice_core::verdict::status::REQUESTED_AT;
 use sluice_crds::gate::annotations;
 use sluice_crds::{Gate, Setting};
 

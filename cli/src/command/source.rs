@@ -2,8 +2,8 @@
 
 use sluice_core::Now;
 use sluice_core::gated_source::{asked_about, subject};
-use sluice_core::question::Question;
 use sluice_core::revision::Revision;
+use sluice_core::verdict::question::Question;
 use sluice_crds::gated_source::{Admitted, Candidate, Part};
 use sluice_crds::{Decision, GatedSource};
 

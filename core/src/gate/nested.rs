@@ -11,9 +11,9 @@ use sluice_crds::{Gate, GateReference, GateSet, Require};
 
 use super::{Identity, Sight, View, explain as explain_gate, fold};
 use crate::gatekeeper::{Evidence, Keeper};
-use crate::question::Question;
 use crate::text::refusal::{Refusal, Refusals};
 use crate::time::clock::Now;
+use crate::verdict::question::Question;
 use crate::verdict::{Opinion, Reason};
 
 mod cause;

@@ -8,13 +8,12 @@ use sluice_crds::gate::{GatekeeperVerdict, Override};
 use sluice_crds::{GateStatus, State, Transition};
 
 use super::{Answer, Force, Forces, Sight, View, answer_with, force, outlook, until, words};
-use crate::condition::{self, OPENED, READY, STALLED, Wanted};
-use crate::question::Question;
-use crate::report;
 use crate::text::refusal::Refusal;
 use crate::time::clock::Now;
 use crate::time::stamp::{time, whole_second};
-use crate::verdict::{Reason, Verdict, transition};
+use crate::verdict::condition::{self, OPENED, READY, STALLED, Wanted};
+use crate::verdict::question::Question;
+use crate::verdict::{Reason, Verdict, status, transition};
 
 /// What a gate's objects should say.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,7 +103,7 @@ fn tell(
         verdicts: named(view, &verdicts),
         r#override: forces.in_effect(at).and_then(effective),
         upcoming: outlook.changes.into_iter().map(transition).collect(),
-        wake: report::wake(until(view, forces, question), next, at),
+        wake: status::wake(until(view, forces, question), next, at),
     };
     (told, verdicts)
 }
@@ -127,7 +126,7 @@ fn compose(view: &View<'_>, forces: &Forces, obstacle: Option<&str>, now: Now) -
         r#override: told.r#override,
         upcoming: told.upcoming,
         since: Some(time(since(&before, answer.state, now))),
-        last_handled_reconcile_at: report::requested_at(&gate.metadata)
+        last_handled_reconcile_at: status::requested_at(&gate.metadata)
             .or_else(|| before.last_handled_reconcile_at.clone()),
         conditions: settle(conditions, &before.conditions, generation, now),
         message: Some(told.message),
@@ -181,7 +180,7 @@ fn without_words(status: &mut GateStatus) {
     status.message = about_forces.map(str::to_owned);
     for told in &mut status.verdicts {
         let verdict = &mut told.verdict;
-        verdict.message = report::of_trouble(&verdict.reason, &verdict.message);
+        verdict.message = status::of_trouble(&verdict.reason, &verdict.message);
     }
     for condition in &mut status.conditions {
         condition.message.clear();

@@ -6,9 +6,9 @@ use sluice_crds::gate::annotations::FORCE_SEEN;
 use sluice_crds::{Require, Setting, State};
 
 use super::{Answer, Force, Forces, Sight, View, nested, opinions};
-use crate::question::Question;
 use crate::text::words::clean;
 use crate::time::clock::{Now, Trust};
+use crate::verdict::question::Question;
 use crate::verdict::{Opinion, Reason, Verdict};
 
 /// How many gatekeepers a message names before it only counts them.

@@ -13,7 +13,7 @@ use sluice_crds::{Decision, Gate, GatePolicy, GateSet, Require, Subject};
 use super::{Policy, Ruling, Set, closes, decide, news, rule};
 use crate::gate::nested::{self, Named};
 use crate::gate_policy::{self, Concern, Labels, Readable};
-use crate::question::Question;
+use crate::verdict::question::Question;
 
 /// Where gates, gatekeepers and policies are found.
 pub trait Sources: nested::Sources {

@@ -8,7 +8,7 @@ use sluice_crds::{CheckedGate, Decision};
 use super::Set;
 use crate::gate;
 use crate::gate::nested::Named;
-use crate::question::Question;
+use crate::verdict::question::Question;
 
 /// Whether the second decision tells the same as the first. `sets` are what the second was made of, and
 /// `question` is what it answers.

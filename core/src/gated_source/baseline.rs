@@ -14,9 +14,9 @@ use super::identity::is_same_pin;
 use super::observed::{NOT_PINNABLE, Trouble, here, runs};
 use super::{Given, Source, content, named, subject, users};
 use crate::gate_set::Gathered;
-use crate::question::Question;
 use crate::revision::Revision;
 use crate::time::stamp::time;
+use crate::verdict::question::Question;
 
 /// What the children were admitted with, where no status says it: the GatedSource has come back.
 pub(super) fn adopted(given: &Given<'_>) -> Option<Admitted> {

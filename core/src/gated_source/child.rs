@@ -12,8 +12,8 @@ use super::identity::{is_other_file, is_same_pin};
 use super::observed::{condition, is_observed};
 use super::users::uses;
 use super::{Act, Child, Found, Given, Source, content, doubt, served, spec};
-use crate::report::{REQUESTED_AT, requested_at};
 use crate::revision::Revision;
+use crate::verdict::status::{REQUESTED_AT, requested_at};
 
 /// The label by which Flux's controllers share their work.
 const SHARD: &str = "sharding.fluxcd.io/key";

@@ -9,9 +9,9 @@ use super::admission::of_candidate;
 use super::content::{fingerprint, pinned, selection};
 use super::identity::{is_out, is_same_pin};
 use super::{Given, Holding, KIND, Times, named};
-use crate::question::Question;
 use crate::revision::Revision;
 use crate::time::stamp::{time, whole_second};
+use crate::verdict::question::Question;
 
 /// What a GatedSource wants to do, as decisions call it.
 const ACTION: &str = "admit";

@@ -7,8 +7,8 @@ use super::considered::{Considered, Fate, Step};
 use super::objects::Objects;
 use super::report::lost_wish;
 use super::{Given, ready, users};
-use crate::condition::{Wanted, listed};
 use crate::verdict::Reason;
+use crate::verdict::condition::{Wanted, listed};
 
 /// Something waits for the gates, or for its turn.
 pub const BLOCKED: &str = "Blocked";

@@ -8,8 +8,8 @@ use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::{GatedSource, GatedSourceStatus};
 
 use super::Act;
-use crate::condition::{self, READY, RECONCILING, STALLED, Wanted, cut};
 use crate::time::stamp::whole_second;
+use crate::verdict::condition::{self, READY, RECONCILING, STALLED, Wanted, cut};
 
 /// The reason of `Ready` while something is refused.
 pub(super) const WRITE_REFUSED: &str = "WriteRefused";

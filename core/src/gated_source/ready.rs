@@ -10,8 +10,8 @@ use super::considered::Step;
 use super::objects::{Children, Objects};
 use super::observed::{NOT_PINNABLE, Trouble};
 use super::suspended::{self, Sources};
-use crate::condition::{READY, RECONCILING, STALLED, Wanted, listed};
 use crate::verdict::Reason;
+use crate::verdict::condition::{READY, RECONCILING, STALLED, Wanted, listed};
 
 /// `Ready`, with `Reconciling` or `Stalled` where one of them holds.
 pub(super) fn ready(scene: &Scene<'_>, status: &GatedSourceStatus) -> Vec<Wanted> {

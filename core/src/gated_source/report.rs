@@ -8,11 +8,11 @@ use super::conditions::{self, Scene};
 use super::considered::{Considered, Fate, Step};
 use super::objects::Objects;
 use super::{Given, Report, admission, choice, deletion, identity, named, obstacle, suspended};
-use crate::condition::{self, READY, Wanted};
-use crate::question::Question;
-use crate::report::requested_at;
 use crate::revision::short;
 use crate::time::stamp::{time, whole_second};
+use crate::verdict::condition::{self, READY, Wanted};
+use crate::verdict::question::Question;
+use crate::verdict::status::requested_at;
 
 /// How soon something that waits is looked at again at the latest, so that it is told that it waits.
 const AGAIN: SignedDuration = SignedDuration::from_mins(30);

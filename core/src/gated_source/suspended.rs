@@ -10,9 +10,9 @@ use sluice_crds::{Decision, State};
 use super::conditions::NAMED;
 use super::observed::here;
 use super::{Act, Given};
-use crate::condition::listed;
 use crate::gate_set::Ruling;
-use crate::question::Question;
+use crate::verdict::condition::listed;
+use crate::verdict::question::Question;
 
 /// What the gates say of whatever comes next: no revision is known.
 pub(super) fn decide(given: &Given<'_>) -> Decision {

@@ -12,9 +12,9 @@ use sluice_crds::{Decision, GatedSource, GatedSourceStatus};
 use super::*;
 use crate::gate::Identity;
 use crate::lint::{self, Object};
-use crate::question::Question;
 use crate::simulate::{self, Key, World};
 use crate::time::stamp::time;
+use crate::verdict::question::Question;
 
 mod baselines;
 mod charts;

@@ -6,12 +6,12 @@ use sluice_crds::GatekeeperStatus;
 use sluice_crds::gatekeeper::{CalendarStatus, EvidenceStatus, VerdictStatus};
 
 use super::{Keeper, Rule};
-use crate::condition::{self, READY, RECONCILING, STALLED, Wanted};
 use crate::schedule::{Reading, Schedule};
 use crate::time::clock::Now;
 use crate::time::stamp::{time, whole_second};
-use crate::verdict::{Reason, Verdict, transition};
-use crate::{http, objects, report};
+use crate::verdict::condition::{self, READY, RECONCILING, STALLED, Wanted};
+use crate::verdict::{Reason, Verdict, status, transition};
+use crate::{http, objects};
 
 /// What a gatekeeper's status should say.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +32,7 @@ pub fn report(keeper: &Keeper, now: Now) -> Report {
     let object = keeper.object();
     let before = object.status.clone().unwrap_or_default();
     let opinion = keeper.opinion(now);
-    let wake = report::wake(opinion.until, opinion.next, now.at);
+    let wake = status::wake(opinion.until, opinion.next, now.at);
     if keeper.stand_in(&opinion, now.into()).is_some() {
         // Nobody has looked yet: what the status says is all that is known.
         return Report {
@@ -50,7 +50,7 @@ pub fn report(keeper: &Keeper, now: Now) -> Report {
         observed_at: Some(time(now.at)),
         evidence: evidence(keeper, now.at).map(Box::new),
         report: before.report.clone(),
-        last_handled_reconcile_at: report::requested_at(&object.metadata)
+        last_handled_reconcile_at: status::requested_at(&object.metadata)
             .or_else(|| before.last_handled_reconcile_at.clone()),
         conditions: condition::settle(
             conditions(trouble(keeper, opinion.reason), &verdict),
@@ -136,7 +136,7 @@ fn is_as_good(before: &GatekeeperStatus, after: &GatekeeperStatus) -> bool {
 /// Leaves of the words of a status only those about trouble.
 fn without_words(status: &mut GatekeeperStatus) {
     if let Some(verdict) = &mut status.verdict {
-        verdict.message = report::of_trouble(&verdict.reason, &verdict.message);
+        verdict.message = status::of_trouble(&verdict.reason, &verdict.message);
     }
     for condition in &mut status.conditions {
         condition.message.clear();

@@ -4,10 +4,10 @@
 use sluice_crds::gatekeeper::VerdictStatus;
 
 use super::{Keeper, Rule};
-use crate::question::Question;
 use crate::revision::Revision;
 use crate::schedule::Fault;
 use crate::time::clock::Now;
+use crate::verdict::question::Question;
 use crate::verdict::{Opinion, Reason};
 
 impl Keeper {

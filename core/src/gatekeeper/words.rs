@@ -2,9 +2,9 @@
 
 use super::{Keeper, Rule};
 use crate::gate::nested;
-use crate::question::Question;
 use crate::text::words;
 use crate::time::clock::Trust;
+use crate::verdict::question::Question;
 use crate::verdict::{Opinion, Reason};
 use crate::{external, http, manual, metric, objects, schedule};
 

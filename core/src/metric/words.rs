@@ -5,9 +5,9 @@ use sluice_crds::gatekeeper as api;
 
 use super::{Answer, Limit, Observed, Rule, Sample};
 use crate::polling::Standing;
-use crate::report::SINCE_THEN;
 use crate::text::words;
 use crate::time::duration;
+use crate::verdict::status::SINCE_THEN;
 use crate::verdict::{Opinion, Reason};
 
 /// With value, threshold and time of observation:

@@ -11,8 +11,8 @@ use super::{Key, World};
 use crate::gate::nested::{self, Gathered, Named, Said};
 use crate::gate::{self, Answer, Identity, View, force};
 use crate::gatekeeper::Keeper;
-use crate::question::Question;
 use crate::time::span::Span;
+use crate::verdict::question::Question;
 
 /// A gate with everything that it names.
 #[derive(Clone, Debug)]

@@ -6,11 +6,11 @@ use sluice_crds::{Require, State};
 use super::Scene;
 use crate::gate::Answer;
 use crate::gatekeeper::Keeper;
-use crate::question::Question;
 use crate::revision::Revision;
 use crate::time::clock::Now;
 use crate::time::span::Span;
 use crate::verdict::Reason;
+use crate::verdict::question::Question;
 
 /// How many instants are examined for one answer: office hours for centuries, or five weeks of
 /// windows that open and close every minute.

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sluice_core::report::REQUESTED_AT;
+use sluice_core::verdict::status::REQUESTED_AT;
 use sluice_crds::Gatekeeper;
 use sluice_gatekeepers::{Clients, needs_evidence};
 use tokio::sync::watch;

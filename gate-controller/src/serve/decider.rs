@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use sluice_core::gate_set;
-use sluice_core::question::Question;
 use sluice_core::revision::Revision;
+use sluice_core::verdict::question::Question;
 use sluice_crds::{Decision, GateSet, Subject};
 
 use super::asking::Decide;

@@ -25,7 +25,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::Resource;
-use sluice_core::condition::cut;
+use sluice_core::verdict::condition::cut;
 use sluice_crds::Gate;
 
 use crate::cluster::key::Work;

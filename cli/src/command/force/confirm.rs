@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::api::Api;
 use sluice_core::gate;
-use sluice_core::report::REQUESTED_AT;
+use sluice_core::verdict::status::REQUESTED_AT;
 use sluice_crds::gate::Override;
 use sluice_crds::{Gate, Setting};
 

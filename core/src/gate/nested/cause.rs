@@ -5,7 +5,7 @@ use sluice_crds::Require;
 
 use super::{Found, Gathered, NAMED, Named, Nested};
 use crate::gate::{self, View, words};
-use crate::question::Question;
+use crate::verdict::question::Question;
 
 /// What those gates say that decide.
 pub(crate) fn cause(require: Require, nested: &[Nested], question: Question<'_>) -> String {

@@ -13,7 +13,7 @@ use sluice_crds::{Gate, GatekeeperSpec, Require, State};
 use super::{Found, Gathered, Named, Nested};
 use crate::gate;
 use crate::gatekeeper::Keeper;
-use crate::question::Question;
+use crate::verdict::question::Question;
 
 /// What one gate says to the gatekeeper that names it.
 #[derive(Clone, Debug, PartialEq)]

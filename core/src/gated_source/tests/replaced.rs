@@ -28,7 +28,9 @@ fn a_child_that_shows_what_was_not_admitted_is_asked_what_it_serves() {
     play.settle();
     let asked = |play: &Play| {
         let annotations = play.child.as_ref()?.metadata.annotations.as_ref()?;
-        annotations.get(crate::report::REQUESTED_AT).cloned()
+        annotations
+            .get(crate::verdict::status::REQUESTED_AT)
+            .cloned()
     };
     assert_eq!(asked(&play), None);
     let forged: [Forge; 3] = [
@@ -83,7 +85,8 @@ fn a_file_that_source_controller_answers_for_is_believed() {
     assert_eq!(play.says("Ready").unwrap(), "False ArtifactReplaced");
     assert_ne!(digest(&play), other);
     let child = play.child.as_mut().unwrap();
-    let asked = child.metadata.annotations.as_ref().unwrap()[crate::report::REQUESTED_AT].clone();
+    let asked =
+        child.metadata.annotations.as_ref().unwrap()[crate::verdict::status::REQUESTED_AT].clone();
     child.status.last_handled_reconcile_at = Some(asked);
     play.settle();
     assert_eq!(play.says("Ready").unwrap(), "True Serving");

@@ -210,7 +210,7 @@ fn somebody_without_the_artifact_has_the_child_fetched_once() {
         .clone()
         .unwrap();
     assert_eq!(
-        annotations[crate::report::REQUESTED_AT],
+        annotations[crate::verdict::status::REQUESTED_AT],
         "missing-2026-11-20T12:00:00Z-2026-11-20T12:00:00Z"
     );
     assert_eq!(play.writes.1, 1);
@@ -222,7 +222,10 @@ fn a_request_is_handed_on_to_the_child() {
     play.open();
     play.settle();
     let annotations = play.object.metadata.annotations.get_or_insert_default();
-    annotations.insert(crate::report::REQUESTED_AT.to_owned(), "now".to_owned());
+    annotations.insert(
+        crate::verdict::status::REQUESTED_AT.to_owned(),
+        "now".to_owned(),
+    );
     play.writes = (0, 0);
     play.settle();
     assert_eq!(play.writes, (1, 1));
@@ -231,7 +234,7 @@ fn a_request_is_handed_on_to_the_child() {
         Some("now")
     );
     let annotations = play.child.unwrap().metadata.annotations.unwrap();
-    assert_eq!(annotations[crate::report::REQUESTED_AT], "now");
+    assert_eq!(annotations[crate::verdict::status::REQUESTED_AT], "now");
 }
 
 #[test]

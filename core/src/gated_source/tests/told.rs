@@ -48,7 +48,10 @@ impl Play {
 
     fn ask_for_a_look(&mut self, at: &str) {
         let annotations = self.object.metadata.annotations.get_or_insert_default();
-        annotations.insert(crate::report::REQUESTED_AT.to_owned(), at.to_owned());
+        annotations.insert(
+            crate::verdict::status::REQUESTED_AT.to_owned(),
+            at.to_owned(),
+        );
     }
 
     fn last_message(&self) -> String {

@@ -4,10 +4,10 @@ use sluice_crds::{Gate, Gatekeeper, State};
 
 use super::*;
 use crate::gate::Identity;
-use crate::question::Question;
 use crate::revision::Revision;
 use crate::simulate::Scene;
 use crate::time::clock::Now;
+use crate::verdict::question::Question;
 
 const START: &str = "2026-11-20T10:00:00Z";
 

@@ -4,7 +4,7 @@ use std::fmt::Error;
 use std::sync::Arc;
 
 use prometheus_client::encoding::DescriptorEncoder;
-use sluice_core::condition::READY;
+use sluice_core::verdict::condition::READY;
 use sluice_crds::GatePolicy;
 
 use super::sample::{Sample, family, truth};

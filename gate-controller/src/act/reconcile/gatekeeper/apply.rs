@@ -1,7 +1,7 @@
 //! Carries out what was decided about a gatekeeper: its status, and bad news.
 
-use sluice_core::condition::STALLED;
 use sluice_core::gatekeeper::{Keeper, Report};
+use sluice_core::verdict::condition::STALLED;
 use sluice_crds::{Gatekeeper, GatekeeperStatus};
 
 use crate::act::reconcile::{Context, status};
