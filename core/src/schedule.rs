@@ -13,6 +13,7 @@ use crate::time::calendar::{Calendar, CalendarError};
 use crate::time::span::Span;
 use crate::time::timeline::{Cause, Extent, Moment, States, Timeline};
 use crate::time::window::{Reach, Window};
+use crate::verdict::status::UPCOMING;
 
 mod covers;
 mod events;
@@ -25,11 +26,6 @@ mod words;
 use covers::Share;
 pub(crate) use covers::WindowCovers;
 pub(crate) use words::{cause, explain};
-
-/// How many changes of state a gatekeeper tells ahead.
-pub const UPCOMING: usize = 8;
-/// How far ahead it tells them.
-pub const HORIZON: SignedDuration = SignedDuration::from_hours(90 * 24);
 
 /// How far ahead changes are looked for. Behind this nothing is expected any more: the rarest
 /// dates that a cron can name (a 29 February on one weekday, across 2100) are 40 years apart.

@@ -6,10 +6,10 @@
 use jiff::Timestamp;
 use sluice_core::gate::nested::{FORBIDDEN, Named};
 use sluice_core::gate::{Answer, Identity, force};
-use sluice_core::schedule::HORIZON;
 use sluice_core::simulate::{self, Decision, Key, Scene, Stretch, Stretches, World};
 use sluice_core::time::span::Span;
 use sluice_core::verdict::question::Question;
+use sluice_core::verdict::status::HORIZON;
 use sluice_core::{Now, Reason};
 use sluice_crds::gate::Override;
 use sluice_crds::{Gate, GateSet, Require, Setting, State, Subject};

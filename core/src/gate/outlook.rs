@@ -5,8 +5,8 @@ use sluice_crds::{Require, State};
 
 use super::{Forces, Sight, View, answer_with, fold, opinions};
 use crate::gatekeeper::{Ahead, MOST_LOOKS};
-use crate::schedule::{HORIZON, UPCOMING};
 use crate::verdict::question::Question;
+use crate::verdict::status::{HORIZON, UPCOMING};
 use crate::verdict::{Opinion, Reason};
 
 /// What time will do to a gate.

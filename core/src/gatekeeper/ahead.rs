@@ -9,10 +9,11 @@ use sluice_crds::State;
 
 use super::{Keeper, Rule, reason_of};
 use crate::gate::nested::Nested;
-use crate::schedule::{HORIZON, Schedule, UPCOMING, WindowCovers};
+use crate::schedule::{Schedule, WindowCovers};
 use crate::time::clock::Trust;
 use crate::time::timeline::{States, Timeline};
 use crate::verdict::question::Question;
+use crate::verdict::status::{HORIZON, UPCOMING};
 use crate::verdict::{Opinion, Reason};
 
 /// How many instants are looked at for one list of changes. Windows that come and go every minute

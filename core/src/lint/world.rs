@@ -12,7 +12,7 @@ use crate::approval::Authors;
 use crate::gate::{Identity, force};
 use crate::gatekeeper::Keeper;
 use crate::revisions::List;
-use crate::schedule::{HORIZON, Schedule};
+use crate::schedule::Schedule;
 use crate::simulate::{Holds, Key, Scene, Text, World, entry};
 use crate::text::refusal::Refusal;
 use crate::time::calendar::{Calendar, CalendarError};
@@ -20,6 +20,7 @@ use crate::time::clock::Now;
 use crate::time::span::Span;
 use crate::time::zone;
 use crate::verdict::Reason;
+use crate::verdict::status::HORIZON;
 
 /// What there is to say about the objects of `world` at `now`, each one being right by itself.
 pub fn remarks(world: &World, now: Timestamp) -> Vec<Remark> {

@@ -1,9 +1,8 @@
 //! What the reports of all kinds share.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::schedule::HORIZON;
 use crate::verdict::Reason;
 
 /// The annotation by which Flux's users ask for a look: its value is answered in
@@ -14,6 +13,12 @@ pub const REQUESTED_AT: &str = "reconcile.fluxcd.io/requestedAt";
 pub(crate) fn requested_at(metadata: &ObjectMeta) -> Option<String> {
     metadata.annotations.as_ref()?.get(REQUESTED_AT).cloned()
 }
+
+/// How many changes of state a gatekeeper tells ahead.
+pub const UPCOMING: usize = 8;
+
+/// How far ahead it tells them.
+pub const HORIZON: SignedDuration = SignedDuration::from_hours(90 * 24);
 
 /// When to look again: when what is said runs out, and when the next change, told ahead by a
 /// horizon, comes into view.

@@ -10,8 +10,9 @@ use sluice_crds::Require;
 use sluice_crds::gate::annotations::{FORCE, FORCE_BY, FORCE_REASON, FORCE_UNTIL};
 
 use super::*;
-use crate::schedule::{HORIZON, Reading};
+use crate::schedule::Reading;
 use crate::time::calendar::Calendar;
+use crate::verdict::status::HORIZON;
 
 const BOTH: &str = "{gatekeepers: [{name: office}, {name: fridays}]}";
 const YEAR_END: &str = "{schedule: {closed: [{name: year-end, from: '2026-12-19T00:00:00', until: '2027-01-04T00:00:00'}]}}";
