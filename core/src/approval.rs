@@ -37,7 +37,7 @@ pub struct Approvals {
 pub struct Authors(Vec<(Revision, String)>);
 
 /// What came of reading the authors.
-pub type Reading = crate::reading::Reading<Authors>;
+pub type Reading = crate::evidence::reading::Reading<Authors>;
 
 /// The votes on one revision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use sluice_crds::Setting;
 use sluice_crds::State;
 use sluice_crds::gatekeeper::{self as api, HttpStatus};
 
-use crate::expression::{self, Expression, ExpressionError, Unread};
-use crate::polling::{Asked, Cadence, Polled, Standing};
+use crate::evidence::expression::{self, Expression, ExpressionError, Unread};
+use crate::evidence::polling::{Asked, Cadence, Polled, Standing};
 use crate::text::refusal::{Refusal, Refusals};
 use crate::text::words;
 use crate::time::clock::Now;

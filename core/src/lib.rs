@@ -6,7 +6,7 @@
 
 pub mod approval;
 pub mod differences;
-pub mod expression;
+pub mod evidence;
 pub mod external;
 pub mod gate;
 pub mod gate_policy;
@@ -19,8 +19,6 @@ pub mod manual;
 pub mod metric;
 pub mod objects;
 pub mod policies;
-pub mod polling;
-pub mod reading;
 pub mod revision;
 pub mod revisions;
 pub mod schedule;

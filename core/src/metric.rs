@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use sluice_crds::gatekeeper::{self as api, MetricStatus};
 use sluice_crds::{Setting, State};
 
-use crate::polling::{Asked, Cadence, Had, Polled, Standing, Trouble};
+use crate::evidence::polling::{Asked, Cadence, Had, Polled, Standing, Trouble};
 use crate::text::refusal::{Refusal, Refusals};
 use crate::time::clock::{Now, Trust};
 use crate::time::duration;

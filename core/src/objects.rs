@@ -11,7 +11,7 @@ use kube::core::Selector;
 use sluice_crds::gatekeeper::{ObjectRule, ObjectsStatus};
 use sluice_crds::{Setting, State};
 
-use crate::expression::Expression;
+use crate::evidence::expression::Expression;
 use crate::text::words;
 use crate::time::clock::{Now, Trust};
 use crate::time::duration;

@@ -26,7 +26,7 @@ pub struct Revisions {
 pub struct List(Vec<Pattern>);
 
 /// What came of reading a list.
-pub type Reading = crate::reading::Reading<List>;
+pub type Reading = crate::evidence::reading::Reading<List>;
 
 impl List {
     /// Reads a list: an entry a line, with comments after a `#`.

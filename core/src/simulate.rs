@@ -17,15 +17,16 @@ use sluice_crds::gatekeeper::{self as api, ConfigMapKeyReference, Kind, NotOneKi
 use sluice_crds::{Approval, Gate, GateSet, GateSpec, GatedSource, Gatekeeper, Subject};
 
 use crate::approval::Authors;
+use crate::evidence::reading;
 use crate::gate::Identity;
 use crate::gate_policy::{Labels, Readable};
+use crate::gate_set;
 use crate::gatekeeper::{Evidence, Votes};
 use crate::revisions::List;
 use crate::schedule::{Reading, Schedule};
 use crate::time::calendar::{Calendar, in_config_map};
 use crate::verdict::Reason;
 use crate::verdict::question::Question;
-use crate::{gate_set, reading};
 
 mod given;
 mod scene;

@@ -8,9 +8,9 @@ use std::sync::{Arc, LazyLock};
 
 use jiff::Timestamp;
 use kube::ResourceExt;
-use sluice_core::expression::ExpressionError;
+use sluice_core::evidence::expression::ExpressionError;
+use sluice_core::evidence::polling::Polled;
 use sluice_core::http::{self, Answer, Body, Observed, Rule};
-use sluice_core::polling::Polled;
 use sluice_crds::Gatekeeper;
 use sluice_crds::gatekeeper::{self as api, HttpStatus};
 

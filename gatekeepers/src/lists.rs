@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use sha2::{Digest as _, Sha256};
-use sluice_core::reading::Reading;
+use sluice_core::evidence::reading::Reading;
 use sluice_crds::gatekeeper::ConfigMapKeyReference;
 
 use crate::{Clients, ConfigMapKey};

@@ -10,7 +10,7 @@ use std::time::Duration;
 use backon::{ExponentialBuilder, Retryable};
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest as _, Sha256};
-use sluice_core::polling::{Cadence, Trouble};
+use sluice_core::evidence::polling::{Cadence, Trouble};
 use sluice_core::time::duration;
 use sluice_crds::gatekeeper::{CertificateReference, SecretReference};
 

@@ -5,7 +5,7 @@ use rstest::rstest;
 use serde_json::Value as Json;
 
 use super::*;
-use crate::polling::Trouble;
+use crate::evidence::polling::Trouble;
 
 fn spec(with: &Json) -> api::Http {
     let mut spec = json!({ "url": "https://status.example.com/ready?team=a" });

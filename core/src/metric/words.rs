@@ -4,7 +4,7 @@ use sluice_crds::State;
 use sluice_crds::gatekeeper as api;
 
 use super::{Answer, Limit, Observed, Rule, Sample};
-use crate::polling::Standing;
+use crate::evidence::polling::Standing;
 use crate::text::words;
 use crate::time::duration;
 use crate::verdict::status::SINCE_THEN;

@@ -8,7 +8,7 @@ use sluice_crds::Duration;
 use sluice_crds::gatekeeper::{ObjectRule, Objects};
 
 use super::{Part, Rule, Test, Which};
-use crate::expression::Expression;
+use crate::evidence::expression::Expression;
 use crate::text::refusal::{Refusal, Refusals};
 use crate::time::duration;
 

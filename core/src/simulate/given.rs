@@ -13,10 +13,10 @@ use sluice_crds::gatekeeper::{ExternalReport, Kind};
 use sluice_crds::{Gatekeeper, Setting};
 
 use super::{Key, World};
+use crate::evidence::polling::{Had, Polled, Trouble};
 use crate::gatekeeper::Evidence;
-use crate::objects::{Course, Part, Sighting};
-use crate::polling::{Had, Polled, Trouble};
-use crate::{http, metric, objects};
+use crate::objects::{self, Course, Part, Sighting};
+use crate::{http, metric};
 
 /// What one gatekeeper sees: exactly one of the fields, and `since`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -2,7 +2,7 @@
 
 use bolero::TypeGenerator;
 use serde_json::{Value, json};
-use sluice_core::expression::{Expression, ExpressionError};
+use sluice_core::evidence::expression::{Expression, ExpressionError};
 
 use super::target::Target;
 

@@ -8,7 +8,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use rstest::rstest;
 use serde_json::{Value, json};
-use sluice_core::polling::Trouble;
+use sluice_core::evidence::polling::Trouble;
 
 use super::*;
 use crate::egress::test_server::{Certificate, Reply, TestServer};

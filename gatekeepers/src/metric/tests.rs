@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use jiff::SignedDuration;
 use rstest::rstest;
 use serde_json::{Value, json};
-use sluice_core::polling::Trouble;
+use sluice_core::evidence::polling::Trouble;
 
 use super::*;
 use crate::Clients;

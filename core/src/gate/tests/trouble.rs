@@ -2,8 +2,8 @@
 //! that was carried out long ago.
 
 use super::*;
+use crate::evidence::polling::Trouble;
 use crate::metric::{self, Answer as Measured, Observed};
-use crate::polling::Trouble;
 
 const SPEC: &str =
     "{metric: {address: 'https://prometheus.example.com', query: up, range: {min: 0.5}}}";

@@ -3,7 +3,7 @@
 use allocation_counter::measure;
 
 use super::*;
-use crate::expression::input;
+use crate::evidence::expression::input;
 
 /// As long as a body may be.
 const LONGEST: usize = 1 << 20;
