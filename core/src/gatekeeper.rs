@@ -4,6 +4,11 @@
 //! nanoseconds, a [`Verdict`] with its words, and the status to report. The `match`es on
 //! [`Kind`](sluice_crds::gatekeeper::Kind) have no wildcard: a new kind does not compile until it
 //! is judged here.
+//!
+//! Each kind has a module with the name that it has in `sluice_crds::gatekeeper`: its rule, its
+//! opinion, its words. A kind uses [`evidence`](crate::evidence), [`verdict`](crate::verdict),
+//! [`revision`](crate::revision), [`time`](crate::time) and [`text`](crate::text). What judges all
+//! kinds uses [`gate::nested`](crate::gate::nested), too, because a gatekeeper may name gates.
 
 use std::sync::Arc;
 
@@ -12,20 +17,27 @@ use sluice_crds::gatekeeper::External;
 use sluice_crds::{Gatekeeper, State};
 
 use crate::gate::nested::{self, Nested};
-use crate::schedule::{Fault, Reading, Schedule};
 use crate::text::refusal::Refusals;
 use crate::time::clock::{Now, Trust};
 use crate::time::span::Span;
 use crate::time::timeline::Timeline;
 use crate::verdict::question::Question;
 use crate::verdict::{Opinion, Reason, Verdict};
-use crate::{external, http, manual, metric, objects};
+use schedule::{Fault, Reading, Schedule};
 
 mod ahead;
+pub mod approval;
 mod evidence;
+pub mod external;
+pub mod http;
+pub mod manual;
+pub mod metric;
+pub mod objects;
 mod report;
 mod reported;
+pub mod revisions;
 mod rule;
+pub mod schedule;
 mod scheduled;
 #[cfg(test)]
 mod tests;

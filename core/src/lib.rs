@@ -4,24 +4,16 @@
 //! Nothing here reads a clock, a file or a network: the same input at the same instant gives the
 //! same answer, in the controller, in `kubectl gate simulate`, and a year later in an audit.
 
-pub mod approval;
 pub mod differences;
 pub mod evidence;
-pub mod external;
 pub mod gate;
 pub mod gate_policy;
 pub mod gate_set;
 pub mod gated_source;
 pub mod gatekeeper;
-pub mod http;
 pub mod lint;
-pub mod manual;
-pub mod metric;
-pub mod objects;
 pub mod policies;
 pub mod revision;
-pub mod revisions;
-pub mod schedule;
 pub mod shard;
 pub mod simulate;
 pub mod text;

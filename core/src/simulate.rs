@@ -16,14 +16,14 @@ use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::gatekeeper::{self as api, ConfigMapKeyReference, Kind, NotOneKind};
 use sluice_crds::{Approval, Gate, GateSet, GateSpec, GatedSource, Gatekeeper, Subject};
 
-use crate::approval::Authors;
 use crate::evidence::reading;
 use crate::gate::Identity;
 use crate::gate_policy::{Labels, Readable};
 use crate::gate_set;
+use crate::gatekeeper::approval::Authors;
+use crate::gatekeeper::revisions::List;
+use crate::gatekeeper::schedule::{Reading, Schedule};
 use crate::gatekeeper::{Evidence, Votes};
-use crate::revisions::List;
-use crate::schedule::{Reading, Schedule};
 use crate::time::calendar::{Calendar, in_config_map};
 use crate::verdict::Reason;
 use crate::verdict::question::Question;

@@ -1,7 +1,7 @@
 //! Evidence for `http`: what an address answers.
 //!
 //! What comes in: the spec, what was seen before, an instant. What goes out: what is [`Seen`] now,
-//! as `sluice_core::http` judges it. The address is asked at its interval ([`crate::polling`]); its
+//! as `sluice_core::gatekeeper::http` judges it. The address is asked at its interval ([`crate::polling`]); its
 //! body is judged beside the threads that serve everybody else, few at once, and then dropped.
 
 use std::sync::{Arc, LazyLock};
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use sluice_core::evidence::expression::ExpressionError;
 use sluice_core::evidence::polling::Polled;
-use sluice_core::http::{self, Answer, Body, Observed, Rule};
+use sluice_core::gatekeeper::http::{self, Answer, Body, Observed, Rule};
 use sluice_crds::Gatekeeper;
 use sluice_crds::gatekeeper::{self as api, HttpStatus};
 

@@ -8,9 +8,9 @@
 
 use jiff::Timestamp;
 use kube::ResourceExt;
-use sluice_core::approval::Authors;
+use sluice_core::gatekeeper::approval::Authors;
+use sluice_core::gatekeeper::revisions::List;
 use sluice_core::gatekeeper::{Evidence, Votes};
-use sluice_core::revisions::List;
 use sluice_crds::gatekeeper::{
     ApprovalRule, ConfigMapKeyReference, EvidenceStatus, Kind, NotOneKind, Revisions,
 };
@@ -192,7 +192,7 @@ fn author_lists(spec: &ApprovalRule) -> impl Iterator<Item = &ConfigMapKeyRefere
 }
 
 /// Evidence of votes, whose Approvals somebody else adds.
-fn votes(authors: Option<sluice_core::approval::Reading>) -> Evidence {
+fn votes(authors: Option<sluice_core::gatekeeper::approval::Reading>) -> Evidence {
     Evidence::Votes(Votes {
         authors,
         ..Votes::default()

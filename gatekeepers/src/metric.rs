@@ -1,7 +1,7 @@
 //! Evidence for `metric`: what its query comes to.
 //!
 //! What comes in: the spec, what was seen before, an instant. What goes out: what is [`Seen`] now,
-//! as `sluice_core::metric` judges it. The query is asked at its interval ([`crate::polling`]), of
+//! as `sluice_core::gatekeeper::metric` judges it. The query is asked at its interval ([`crate::polling`]), of
 //! Prometheus' HTTP API, whose answers [`answer`] reads.
 //!
 //! Not by a client library for Prometheus: those bring an HTTP client of their own, which would
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
-use sluice_core::metric::{self, Answer, Observed, Rule};
+use sluice_core::gatekeeper::metric::{self, Answer, Observed, Rule};
 use sluice_crds::Gatekeeper;
 use sluice_crds::gatekeeper::{self as api, MetricStatus};
 

@@ -1,7 +1,7 @@
 //! Evidence for `objects`: the state of other objects, seen with the rights of a service account.
 //!
 //! What comes in: the spec, and what was seen of each of its parts before. What goes out: what is
-//! seen of all of them now, as `sluice_core::objects` judges it. A [`Look`] finds the kind
+//! seen of all of them now, as `sluice_core::gatekeeper::objects` judges it. A [`Look`] finds the kind
 //! ([`kinds`]), asks for the account's right ([`rights`]), and reads what has happened since the
 //! last one ([`watches`]): every change, so that a moment in which something was not ready is not
 //! missed between two looks.
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
-use sluice_core::objects::{self, Course, Observed, Part, Rule, Sighting};
+use sluice_core::gatekeeper::objects::{self, Course, Observed, Part, Rule, Sighting};
 use sluice_crds::Gatekeeper;
 use sluice_crds::gatekeeper::{self as api, ObjectRule, ObjectsStatus};
 

@@ -1,7 +1,7 @@
 //! Evidence for `schedule`: its calendars.
 //!
 //! What comes in: the spec, and each calendar as it was last seen. What goes out: each calendar as
-//! it is seen now, in the order in which `sluice_core::schedule` asks for them. A ConfigMap is
+//! it is seen now, in the order in which `sluice_core::gatekeeper::schedule` asks for them. A ConfigMap is
 //! read when it changes ([`config_map`]), an address at its interval ([`address`]); both texts are
 //! parsed by one [`Reader`].
 
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 use jiff::Timestamp;
 use kube::ResourceExt;
-use sluice_core::schedule::{Reading, Schedule};
+use sluice_core::gatekeeper::schedule::{Reading, Schedule};
 use sluice_core::time::calendar;
 use sluice_crds::Gatekeeper;
 use sluice_crds::gatekeeper::{self as api, Calendar, ConfigMapKeyReference};

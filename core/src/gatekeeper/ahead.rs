@@ -7,9 +7,9 @@
 use jiff::Timestamp;
 use sluice_crds::State;
 
+use super::schedule::{Schedule, WindowCovers};
 use super::{Keeper, Rule, reason_of};
 use crate::gate::nested::Nested;
-use crate::schedule::{Schedule, WindowCovers};
 use crate::time::clock::Trust;
 use crate::time::timeline::{States, Timeline};
 use crate::verdict::question::Question;

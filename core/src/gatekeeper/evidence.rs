@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::schedule::Reading;
+use super::{approval, http, metric, objects, revisions};
 use crate::gate::nested::Nested;
-use crate::schedule::Reading;
-use crate::{approval, http, metric, objects, revisions};
 use jiff::Timestamp;
 
 /// What a gatekeeper was judged from, besides its spec and the clock.
@@ -13,9 +13,9 @@ pub enum Evidence {
     /// Nothing: there is nothing to look at, or nobody has looked yet.
     #[default]
     Nothing,
-    /// What came of reading a schedule's calendars, in the order of [`Schedule::calendars`](crate::schedule::Schedule::calendars).
+    /// What came of reading a schedule's calendars, in the order of [`Schedule::calendars`](crate::gatekeeper::schedule::Schedule::calendars).
     Calendars(Vec<Reading>),
-    /// What came of reading lists of revisions, in the order of [`Revisions::sources`](crate::revisions::Revisions::sources).
+    /// What came of reading lists of revisions, in the order of [`Revisions::sources`](crate::gatekeeper::revisions::Revisions::sources).
     Lists(Vec<revisions::Reading>),
     /// What the query of a metric came to.
     Metric(metric::Observed),

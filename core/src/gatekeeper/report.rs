@@ -5,13 +5,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use sluice_crds::GatekeeperStatus;
 use sluice_crds::gatekeeper::{CalendarStatus, EvidenceStatus, VerdictStatus};
 
-use super::{Keeper, Rule};
-use crate::schedule::{Reading, Schedule};
+use super::schedule::{Reading, Schedule};
+use super::{Keeper, Rule, http, objects};
 use crate::time::clock::Now;
 use crate::time::stamp::{time, whole_second};
 use crate::verdict::condition::{self, READY, RECONCILING, STALLED, Wanted};
 use crate::verdict::{Reason, Verdict, status, transition};
-use crate::{http, objects};
 
 /// What a gatekeeper's status should say.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,9 +3,9 @@
 
 use sluice_crds::gatekeeper::VerdictStatus;
 
+use super::schedule::Fault;
 use super::{Keeper, Rule};
 use crate::revision::Revision;
-use crate::schedule::Fault;
 use crate::time::clock::Now;
 use crate::verdict::question::Question;
 use crate::verdict::{Opinion, Reason};

@@ -3,12 +3,12 @@
 use sluice_crds::GatekeeperSpec;
 use sluice_crds::gatekeeper::Kind;
 
+use super::revisions::Revisions;
+use super::schedule::{Fault, Schedule};
+use super::{approval, http, manual, metric, objects};
 use crate::gate::nested;
-use crate::revisions::Revisions;
-use crate::schedule::{Fault, Schedule};
 use crate::text::refusal::{Refusal, Refusals};
 use crate::time::timeline::Timeline;
-use crate::{approval, http, manual, metric, objects};
 
 /// What a spec comes to.
 #[derive(Clone, Debug)]

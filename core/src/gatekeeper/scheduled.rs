@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 
 use super::Keeper;
-use crate::schedule::{self, Fault, Schedule};
+use super::schedule::{self, Fault, Schedule};
 use crate::time::clock::Now;
 use crate::time::timeline::{Cause, Moment, Timeline};
 use crate::verdict::{Opinion, Reason};

@@ -1,12 +1,11 @@
 //! Why a gatekeeper says what it says.
 
-use super::{Keeper, Rule};
+use super::{Keeper, Rule, external, http, manual, metric, objects, schedule};
 use crate::gate::nested;
 use crate::text::words;
 use crate::time::clock::Trust;
 use crate::verdict::question::Question;
 use crate::verdict::{Opinion, Reason};
-use crate::{external, http, manual, metric, objects, schedule};
 
 impl Keeper {
     /// Why it says what it says, without the instants that would make each day's words

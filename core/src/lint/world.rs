@@ -8,11 +8,11 @@ use sluice_crds::{Gate, GatePolicy, GatedSource, Gatekeeper, State};
 
 use super::annotations;
 use super::remark::{Remark, Remarks, Subject};
-use crate::approval::Authors;
 use crate::gate::{Identity, force};
 use crate::gatekeeper::Keeper;
-use crate::revisions::List;
-use crate::schedule::Schedule;
+use crate::gatekeeper::approval::Authors;
+use crate::gatekeeper::revisions::List;
+use crate::gatekeeper::schedule::Schedule;
 use crate::simulate::{Holds, Key, Scene, Text, World, entry};
 use crate::text::refusal::Refusal;
 use crate::time::calendar::{Calendar, CalendarError};

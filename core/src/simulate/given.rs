@@ -14,9 +14,8 @@ use sluice_crds::{Gatekeeper, Setting};
 
 use super::{Key, World};
 use crate::evidence::polling::{Had, Polled, Trouble};
-use crate::gatekeeper::Evidence;
-use crate::objects::{self, Course, Part, Sighting};
-use crate::{http, metric};
+use crate::gatekeeper::objects::{self, Course, Part, Sighting};
+use crate::gatekeeper::{Evidence, http, metric};
 
 /// What one gatekeeper sees: exactly one of the fields, and `since`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

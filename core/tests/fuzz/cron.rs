@@ -3,7 +3,7 @@
 use bolero::TypeGenerator;
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp, ToSpan};
-use sluice_core::schedule::Schedule;
+use sluice_core::gatekeeper::schedule::Schedule;
 use sluice_core::time::cron::Cron;
 use sluice_core::time::timeline::Moment;
 use sluice_core::time::zone;

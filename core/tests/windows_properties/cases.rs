@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use proptest::collection::SizeRange;
 use proptest::prelude::*;
 use proptest::sample::select;
-use sluice_core::schedule::Schedule;
+use sluice_core::gatekeeper::schedule::Schedule;
 use sluice_crds::gatekeeper as api;
 
 use crate::expression::{Expression, expression};

@@ -13,7 +13,7 @@ use crate::{ask, config, is_open, scanner};
 
 const INSTANT: SignedDuration = SignedDuration::from_nanos(1);
 
-fn read(case: &Case) -> Result<sluice_core::schedule::Schedule, TestCaseError> {
+fn read(case: &Case) -> Result<sluice_core::gatekeeper::schedule::Schedule, TestCaseError> {
     case.schedule()
         .ok_or_else(|| TestCaseError::reject("never occurs"))
 }

@@ -14,7 +14,7 @@ mod scanner;
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
-use sluice_core::schedule::Schedule;
+use sluice_core::gatekeeper::schedule::Schedule;
 use sluice_core::time::timeline::Moment;
 use sluice_crds::State;
 

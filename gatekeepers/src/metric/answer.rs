@@ -3,7 +3,7 @@
 //! Of what they say nothing is repeated but the number, and the few words for errors that the API
 //! has: an address may be anybody's, and its replies somebody's secret.
 
-use sluice_core::metric::Answer;
+use sluice_core::gatekeeper::metric::Answer;
 
 use crate::egress::{Reply, shown};
 use crate::polling::Miss;

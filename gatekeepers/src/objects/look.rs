@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use sluice_core::objects::{Course, Part, Rule};
+use sluice_core::gatekeeper::objects::{Course, Part, Rule};
 use sluice_crds::gatekeeper::ObjectRule;
 
 use super::kinds::{Kind, Obstacle};

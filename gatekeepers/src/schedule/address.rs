@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest as _, Sha256};
-use sluice_core::schedule::{Overdue, Reading};
+use sluice_core::gatekeeper::schedule::{Overdue, Reading};
 use sluice_core::time::calendar::CalendarError;
 use sluice_core::time::duration;
 use sluice_crds::gatekeeper::Calendar;

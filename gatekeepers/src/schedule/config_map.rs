@@ -1,6 +1,6 @@
 //! Calendars in ConfigMaps: read when the map changes, good until it changes again.
 
-use sluice_core::schedule::Reading;
+use sluice_core::gatekeeper::schedule::Reading;
 use sluice_crds::gatekeeper::{Calendar, ConfigMapKeyReference};
 
 use super::{Look, Seen, text};

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use sha2::{Digest as _, Sha256};
-use sluice_core::schedule::Reading;
+use sluice_core::gatekeeper::schedule::Reading;
 use sluice_core::time::calendar::{Calendar, CalendarError, MAX_TEXT};
 
 use crate::places::Places;

@@ -4,8 +4,8 @@ use sluice_crds::GateReference;
 
 use super::*;
 use crate::gate::nested::{self, Named, Sources};
+use crate::gatekeeper::schedule::Reading;
 use crate::gatekeeper::{self, Evidence};
-use crate::schedule::Reading;
 use crate::time::calendar::Calendar;
 
 /// Closed on New Year's Day, as an address says.

@@ -4,7 +4,7 @@ use rstest::rstest;
 use sluice_crds::gate::annotations::{FORCE, FORCE_BY, FORCE_REASON};
 
 use super::*;
-use crate::schedule::Reading;
+use crate::gatekeeper::schedule::Reading;
 
 const BOTH: &str = "{gatekeepers: [{name: office}, {name: fridays}]}";
 const FORCED_OPEN: [(&str, &str); 3] =

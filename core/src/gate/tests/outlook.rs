@@ -10,7 +10,7 @@ use sluice_crds::Require;
 use sluice_crds::gate::annotations::{FORCE, FORCE_BY, FORCE_REASON, FORCE_UNTIL};
 
 use super::*;
-use crate::schedule::Reading;
+use crate::gatekeeper::schedule::Reading;
 use crate::time::calendar::Calendar;
 use crate::verdict::status::HORIZON;
 

@@ -7,7 +7,7 @@ use sluice_crds::gate::annotations::{
 };
 
 use super::*;
-use crate::schedule::Reading;
+use crate::gatekeeper::schedule::Reading;
 use crate::time::clock::Trust;
 
 /// Gatekeepers of every kind and in every trouble, by name.

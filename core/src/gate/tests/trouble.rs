@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::evidence::polling::Trouble;
-use crate::metric::{self, Answer as Measured, Observed};
+use crate::gatekeeper::metric::{self, Answer as Measured, Observed};
 
 const SPEC: &str =
     "{metric: {address: 'https://prometheus.example.com', query: up, range: {min: 0.5}}}";

@@ -5,7 +5,7 @@ use sluice_crds::gatekeeper::Kind;
 
 use super::*;
 use crate::gatekeeper::Evidence;
-use crate::metric::{self, Answer, Observed};
+use crate::gatekeeper::metric::{self, Answer, Observed};
 
 impl Play {
     /// The metric of the gatekeeper `name` has come to this value now.

@@ -3,7 +3,7 @@
 use rstest::rstest;
 
 use super::*;
-use crate::schedule::Overdue;
+use crate::gatekeeper::schedule::Overdue;
 
 const CHRISTMAS_DAY: &str = "2026-12-25T10:00:00Z";
 

@@ -153,7 +153,7 @@ fn another_generation_is_written_even_if_it_says_the_same() {
 /// How many objects there are is no news, which of them is not as it should be is.
 #[test]
 fn of_objects_the_first_that_is_wrong_is_written() {
-    use crate::objects::{Observed, Sighting, Unsatisfied};
+    use crate::gatekeeper::objects::{Observed, Sighting, Unsatisfied};
 
     const SPEC: &str = "{objects: {serviceAccountName: reader, of: [{apiVersion: apps/v1, kind: Deployment, selector: {}}]}}";
     let seen = |satisfied, wrong: &str| {

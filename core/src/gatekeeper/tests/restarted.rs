@@ -3,9 +3,9 @@
 use rstest::rstest;
 
 use super::*;
-use crate::approval::Authors;
+use crate::gatekeeper::approval::Authors;
+use crate::gatekeeper::revisions::List;
 use crate::revision::Revision;
-use crate::revisions::List;
 
 const LISTED: &str =
     "{revisions: {allow: [main], denyFrom: [{configMapRef: {name: denied, key: list}}]}}";
@@ -13,12 +13,16 @@ const FOUR_EYES: &str = "{approval: {required: 1, validFor: 24h, forbidSelf: {co
 
 fn list() -> Evidence {
     let list = List::parse("v1.*\n").unwrap();
-    Evidence::Lists(vec![crate::revisions::Reading::Read(Arc::new(list))])
+    Evidence::Lists(vec![crate::gatekeeper::revisions::Reading::Read(Arc::new(
+        list,
+    ))])
 }
 
 fn authors() -> Evidence {
     Evidence::Votes(Votes {
-        authors: Some(crate::approval::Reading::Read(Arc::new(Authors::default()))),
+        authors: Some(crate::gatekeeper::approval::Reading::Read(Arc::new(
+            Authors::default(),
+        ))),
         verified: true,
         ..Votes::default()
     })

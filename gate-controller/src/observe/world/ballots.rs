@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use hashbrown::HashMap;
-use sluice_core::approval::Ballot;
+use sluice_core::gatekeeper::approval::Ballot;
 use sluice_crds::Approval;
 
 use crate::cluster::key::{KeyRef, ObjectKey};
