@@ -44,7 +44,7 @@ mod tests;
 mod words;
 
 pub(crate) use ahead::{Ahead, MOST_LOOKS};
-pub use evidence::{Evidence, Votes};
+pub use evidence::Evidence;
 pub use report::{Report, report};
 use rule::Rule;
 pub use rule::check;

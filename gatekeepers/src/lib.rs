@@ -8,9 +8,9 @@
 
 use jiff::Timestamp;
 use kube::ResourceExt;
-use sluice_core::gatekeeper::approval::Authors;
+use sluice_core::gatekeeper::Evidence;
+use sluice_core::gatekeeper::approval::{Authors, Votes};
 use sluice_core::gatekeeper::revisions::List;
-use sluice_core::gatekeeper::{Evidence, Votes};
 use sluice_crds::gatekeeper::{
     ApprovalRule, ConfigMapKeyReference, EvidenceStatus, Kind, NotOneKind, Revisions,
 };

@@ -7,7 +7,6 @@ use sluice_crds::approval::Vote;
 use sluice_crds::gatekeeper::{ApprovalRule as Spec, ApprovalStatus};
 use sluice_crds::{Approval, Duration, State};
 
-use crate::gatekeeper::Votes;
 use crate::revision::Revision;
 use crate::text::lines;
 use crate::text::refusal::{Refusal, Refusals};
@@ -16,9 +15,11 @@ use crate::verdict::{Opinion, Reason};
 
 mod ballot;
 mod person;
+mod votes;
 
 pub use ballot::{Ballot, MOST_VOTES};
 pub use person::is_nobody;
+pub use votes::Votes;
 
 /// The longest an approval counts: a year and a day.
 const LONGEST: SignedDuration = SignedDuration::from_hours(8784);

@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::approval::Votes;
 use super::schedule::Reading;
-use super::{approval, http, metric, objects, revisions};
+use super::{http, metric, objects, revisions};
 use crate::gate::nested::Nested;
 use jiff::Timestamp;
 
@@ -32,30 +33,6 @@ pub enum Evidence {
     },
     /// The gates that a gate is nested in, with everything that they name.
     Gates(Arc<[Nested]>),
-}
-
-/// The votes for a gatekeeper, and what they are counted by.
-#[derive(Clone, Debug, Default)]
-pub struct Votes {
-    /// Every Approval that names it.
-    pub ballot: Arc<approval::Ballot>,
-    /// What is wrong with an Approval that may be for it, and that this version cannot read: it may
-    /// be a rejection.
-    pub unreadable: Option<Arc<str>>,
-    /// Who the authors of revisions are, where that matters. None: nobody has looked yet.
-    pub authors: Option<approval::Reading>,
-    /// Whether somebody verifies who approves.
-    pub verified: bool,
-}
-
-/// The same list of votes, not one that says the same: comparing must be cheap.
-impl PartialEq for Votes {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.ballot, &other.ballot)
-            && self.unreadable == other.unreadable
-            && self.authors == other.authors
-            && self.verified == other.verified
-    }
 }
 
 impl Evidence {

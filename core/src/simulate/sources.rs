@@ -12,7 +12,8 @@ use crate::gate::nested::{Named, Sources};
 use crate::gate::{Identity, force};
 use crate::gate_policy::{Labels, Readable};
 use crate::gate_set;
-use crate::gatekeeper::{Evidence, Keeper, Votes};
+use crate::gatekeeper::approval::Votes;
+use crate::gatekeeper::{Evidence, Keeper};
 
 /// A world, seen from an instant on.
 pub(crate) struct Seen<'a> {

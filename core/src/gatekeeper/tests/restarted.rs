@@ -3,7 +3,7 @@
 use rstest::rstest;
 
 use super::*;
-use crate::gatekeeper::approval::Authors;
+use crate::gatekeeper::approval::{Authors, Votes};
 use crate::gatekeeper::revisions::List;
 use crate::revision::Revision;
 
