@@ -13,8 +13,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use sluice_core::gate::Identity;
-use sluice_core::gate_set;
+use sluice_core::gate::{self, Identity};
 use sluice_core::revision::Revision;
 use sluice_core::simulate::{self, Key, World};
 use sluice_core::{Now, Question};
@@ -119,10 +118,10 @@ fn decide(criterion: &mut Criterion) {
     let sets = gathered.sets();
     let mut group = criterion.benchmark_group("a set of 10 gates with 30 gatekeepers");
     group.bench_function("rule", |bencher| {
-        bencher.iter(|| gate_set::rule(black_box(&sets), black_box(question)));
+        bencher.iter(|| gate::set::rule(black_box(&sets), black_box(question)));
     });
     group.bench_function("decide, with words", |bencher| {
-        bencher.iter(|| gate_set::decide(subject.clone(), black_box(&sets), black_box(question)));
+        bencher.iter(|| gate::set::decide(subject.clone(), black_box(&sets), black_box(question)));
     });
     group.finish();
 }

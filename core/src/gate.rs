@@ -4,6 +4,10 @@
 //! whoever must decide at once, and a [`Report`] for the status. Both come from the same fold, in
 //! this order: whether changes are seen at all, a force in effect, a suspension, a cycle, the default
 //! of a gate without gatekeepers, the verdicts of its gatekeepers.
+//!
+//! [`set`] combines the gates that a change has to pass; [`policy`] says whom a policy concerns.
+//!
+//! It uses [`gatekeeper`](crate::gatekeeper), and the rooms that a gatekeeper uses.
 
 use jiff::Timestamp;
 use sluice_crds::gate::GatekeeperReference;
@@ -20,7 +24,9 @@ pub(crate) mod fold;
 pub mod force;
 pub mod nested;
 mod outlook;
+pub mod policy;
 mod report;
+pub mod set;
 #[cfg(test)]
 mod tests;
 mod words;

@@ -18,7 +18,7 @@ use sluice_crds::flux::{Artifact, FluxKind, FluxObject};
 use sluice_crds::gated_source::{ConsumerKind, SourceKind};
 use sluice_crds::{GatedSource, GatedSourceStatus};
 
-use crate::gate_set::Gathered;
+use crate::gate::set::Gathered;
 use crate::time::clock::Now;
 
 mod admission;

@@ -7,8 +7,6 @@
 pub mod differences;
 pub mod evidence;
 pub mod gate;
-pub mod gate_policy;
-pub mod gate_set;
 pub mod gated_source;
 pub mod gatekeeper;
 pub mod lint;

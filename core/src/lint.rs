@@ -3,7 +3,7 @@
 //! What comes in: an object as it was written, as a JSON value. What goes out: the object, and
 //! every mistake in it with its field and the remedy. The schema is that of the
 //! CustomResourceDefinitions; their rules (CEL) are not run but have a counterpart each in
-//! [`crate::gate::check`], [`crate::gatekeeper::check`], [`crate::gate_policy::check`] and
+//! [`crate::gate::check`], [`crate::gatekeeper::check`], [`crate::gate::policy::check`] and
 //! [`crate::gated_source::check`], which a test makes sure of.
 
 use std::sync::LazyLock;
@@ -17,7 +17,7 @@ use sluice_crds::{Approval, GROUP, Gate, GatePolicy, GatedSource, Gatekeeper};
 use crate::revision::{self, Revision};
 use crate::text::names;
 use crate::text::refusal::{Refusal, Refusals};
-use crate::{gate, gate_policy, gated_source, gatekeeper};
+use crate::{gate, gated_source, gatekeeper};
 
 mod annotations;
 mod force;
@@ -192,7 +192,7 @@ fn approval(value: &Value) -> Read {
 }
 
 fn gate_policy(value: &Value) -> Read {
-    let check = |object: &GatePolicy| mistakes_in(gate_policy::check(&object.spec));
+    let check = |object: &GatePolicy| mistakes_in(gate::policy::check(&object.spec));
     let (schema, longest) = (&SCHEMAS.gate_policy, names::LABEL_LENGTH);
     object(schema, longest, value, check, Object::GatePolicy)
 }

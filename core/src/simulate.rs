@@ -17,9 +17,8 @@ use sluice_crds::gatekeeper::{self as api, ConfigMapKeyReference, Kind, NotOneKi
 use sluice_crds::{Approval, Gate, GateSet, GateSpec, GatedSource, Gatekeeper, Subject};
 
 use crate::evidence::reading;
-use crate::gate::Identity;
-use crate::gate_policy::{Labels, Readable};
-use crate::gate_set;
+use crate::gate::policy::{Labels, Readable};
+use crate::gate::{self, Identity};
 use crate::gatekeeper::Evidence;
 use crate::gatekeeper::approval::{Authors, Votes};
 use crate::gatekeeper::revisions::List;
@@ -362,13 +361,13 @@ pub fn gather(
     subject: &Subject,
     identity: Identity,
     question: Question<'_>,
-) -> gate_set::Gathered {
+) -> gate::set::Gathered {
     let seen = sources::Seen {
         world,
         identity,
         from: question.now.at,
     };
-    gate_set::gather(&seen, own, subject, question.now.at)
+    gate::set::gather(&seen, own, subject, question.now.at)
 }
 
 /// What `map` has under `key`, or what stands in the way.

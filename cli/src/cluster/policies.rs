@@ -7,7 +7,8 @@ use anyhow::{Result, anyhow};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::{Resource, ResourceExt};
-use sluice_core::gate_policy::{self, Concern, Readable};
+use sluice_core::gate;
+use sluice_core::gate::policy::{Concern, Readable};
 use sluice_core::simulate::{Key, World};
 use sluice_crds::{GatePolicy, Subject};
 
@@ -49,7 +50,7 @@ pub(super) async fn add(
     }
     let labels = || world.namespaces.get(&connection.namespace).cloned();
     let concerns = |policy: &&Arc<GatePolicy>| {
-        gate_policy::concerns(&policy.spec, subject, labels) != Concern::No
+        gate::policy::concerns(&policy.spec, subject, labels) != Concern::No
     };
     let named = world.policies.values().flatten().filter(concerns);
     let named = named.flat_map(|policy| &policy.spec.gates.refs);

@@ -13,7 +13,7 @@ use super::child::{consumer_called, is_ours};
 use super::identity::is_same_pin;
 use super::observed::{NOT_PINNABLE, Trouble, here, runs};
 use super::{Given, Source, content, named, subject, users};
-use crate::gate_set::Gathered;
+use crate::gate::set::Gathered;
 use crate::revision::Revision;
 use crate::time::stamp::time;
 use crate::verdict::question::Question;

@@ -10,7 +10,7 @@ use sluice_crds::{Decision, State};
 use super::conditions::NAMED;
 use super::observed::here;
 use super::{Act, Given};
-use crate::gate_set::Ruling;
+use crate::gate::set::Ruling;
 use crate::verdict::condition::listed;
 use crate::verdict::question::Question;
 

@@ -9,7 +9,7 @@ use sluice_crds::gated_source::{ConsumerKind, SourceKind, Strategy};
 
 use super::child::{consumer_called, is_taken};
 use super::{Given, KIND, Source};
-use crate::gate_set::Gathered;
+use crate::gate::set::Gathered;
 
 /// A source as a consumer names it: kind, namespace, name.
 pub type Used<'a> = (&'a str, &'a str, &'a str);

@@ -9,9 +9,8 @@ use sluice_crds::{Approval, Gate, GateReference, Gatekeeper};
 
 use super::{Key, Origin, World};
 use crate::gate::nested::{Named, Sources};
-use crate::gate::{Identity, force};
-use crate::gate_policy::{Labels, Readable};
-use crate::gate_set;
+use crate::gate::policy::{Labels, Readable};
+use crate::gate::{self, Identity, force};
 use crate::gatekeeper::approval::Votes;
 use crate::gatekeeper::{Evidence, Keeper};
 
@@ -102,7 +101,7 @@ impl Sources for Seen<'_> {
     }
 }
 
-impl gate_set::Sources for Seen<'_> {
+impl gate::set::Sources for Seen<'_> {
     fn policies(&self) -> Vec<(String, Readable)> {
         let policies = self.world.policies.iter();
         policies

@@ -1,14 +1,13 @@
 //! How several gates stand together: when a change may pass every set of gates that it has to.
 //!
 //! What comes in: for each set how its gates combine, and the [`Stretches`] of each. What goes out:
-//! the stretches of them all, by the rules of [`crate::gate_set`].
+//! the stretches of them all, by the rules of [`crate::gate::set`].
 
 use jiff::Timestamp;
 use sluice_crds::{Require, State};
 
 use super::{Stretch, Stretches};
-use crate::gate::Answer;
-use crate::gate_set;
+use crate::gate::{self, Answer};
 use crate::time::span::Span;
 use crate::verdict::{Opinion, Reason};
 
@@ -122,7 +121,7 @@ fn fold(each: Vec<Standing<'_>>, require: Require) -> Standing<'_> {
 
 /// What they come to if what is not known is `unknown`.
 fn state(each: &[Standing<'_>], require: Require, unknown: State) -> State {
-    gate_set::fold(require, each.iter().map(|it| it.opinion(unknown)))
+    gate::set::fold(require, each.iter().map(|it| it.opinion(unknown)))
 }
 
 impl Standing<'_> {

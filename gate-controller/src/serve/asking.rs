@@ -15,7 +15,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::join_all;
-use sluice_core::gate_set;
+use sluice_core::gate;
 use sluice_core::revision::Revision;
 use sluice_crds::{Decision, GateSet, Subject};
 
@@ -189,7 +189,7 @@ impl Asking {
             (allowed == Ok(true)).then(|| gate.gate.clone())
         });
         let seen: HashSet<String> = join_all(asked).await.into_iter().flatten().collect();
-        gate_set::redacted(decision, |gate| {
+        gate::set::redacted(decision, |gate| {
             gate.policy.is_none() || seen.contains(&gate.gate)
         })
     }

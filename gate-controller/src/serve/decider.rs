@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sluice_core::gate_set;
+use sluice_core::gate;
 use sluice_core::revision::Revision;
 use sluice_core::verdict::question::Question;
 use sluice_crds::{Decision, GateSet, Subject};
@@ -27,7 +27,7 @@ impl Decide for Decider {
         revision: Option<&Revision>,
     ) -> Decision {
         let now = self.world.now(self.clock.now());
-        let gathered = gate_set::gather(self.world.as_ref(), set, subject, now.at);
+        let gathered = gate::set::gather(self.world.as_ref(), set, subject, now.at);
         gathered.decide(subject.clone(), Question::new(now, revision))
     }
 

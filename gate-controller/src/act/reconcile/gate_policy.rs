@@ -1,7 +1,7 @@
 //! A look at a gate policy.
 
 use kube::ResourceExt;
-use sluice_core::gate_policy;
+use sluice_core::gate;
 
 use super::{Context, Outcome};
 use crate::cluster::key::{ObjectKey, Work};
@@ -19,7 +19,7 @@ pub(super) async fn look(context: &Context, key: &ObjectKey) -> Result<Outcome, 
         return Ok(Outcome::NotOurs);
     }
     let gate = |reference: &_| context.world.gate_of_policy(reference).map(drop);
-    let report = gate_policy::report(&policy, gate, context.clock.now());
+    let report = gate::policy::report(&policy, gate, context.clock.now());
     apply::apply(context, key, &policy, report).await?;
     Ok(Outcome::Wake(None))
 }

@@ -1,8 +1,8 @@
 //! The policies and the labels of namespaces, for decisions about sets of gates.
 
 use kube::ResourceExt;
-use sluice_core::gate_policy::{Labels, Readable};
-use sluice_core::gate_set::Sources;
+use sluice_core::gate::policy::{Labels, Readable};
+use sluice_core::gate::set::Sources;
 
 use super::World;
 use crate::cluster::key::KeyRef;

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use sluice_core::time::clock::Trust;
-use sluice_core::{Reason, gate_set};
+use sluice_core::{Reason, gate};
 use sluice_crds::State;
 use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{ConsumerKind, SourceKind};
@@ -60,7 +60,7 @@ fn a_gate_is_closed_and_a_policy_unknown_while_changes_are_not_seen() {
     let clock = Arc::new(SetClock::new(at(0)));
     let world = world().with_jumps(Arc::new(Jumps::new(clock.clone())));
     let gate = gate("apps", "production");
-    let policies = || gate_set::Sources::policies(&world).len();
+    let policies = || gate::set::Sources::policies(&world).len();
     assert_eq!(world.answer(&gate, at(0)).state, State::Open);
     assert_eq!((world.silence(), policies()), (None, 0));
     // The machine slept: nothing was listed since.

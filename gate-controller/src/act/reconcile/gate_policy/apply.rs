@@ -1,7 +1,7 @@
 //! Carries out what was decided about a policy: its status, and bad news.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use sluice_core::gate_policy::Report;
+use sluice_core::gate::policy::Report;
 use sluice_core::verdict::condition::READY;
 use sluice_crds::{GatePolicy, GatePolicyStatus};
 

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kube::ResourceExt;
-use sluice_core::gate_set::{self, Gathered};
+use sluice_core::gate;
+use sluice_core::gate::set::Gathered;
 use sluice_core::gated_source::{self, Carried, Found, Given, KIND, Wanted};
 use sluice_core::time::clock::Now;
 use sluice_crds::flux::{FluxKind, FluxObject};
@@ -119,7 +120,7 @@ pub(super) fn gather(
         action: "admit".to_owned(),
         revision: None,
     };
-    let gates = gate_set::gather(world, Some(&object.spec.gates), &subject, now.at);
+    let gates = gate::set::gather(world, Some(&object.spec.gates), &subject, now.at);
     let sources = sources(world, key, &object);
     let carried = gated_source::carried(&object, &gates);
     Scene {

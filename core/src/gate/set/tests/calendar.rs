@@ -5,7 +5,7 @@ use jiff::ToSpan;
 
 use super::truth::{POLICIES, REQUIRE, REVISIONS, choices, policy};
 use super::*;
-use crate::gate_set::gathered::Gathered;
+use crate::gate::set::gathered::Gathered;
 use crate::simulate::{Scene, Stretches, together};
 use crate::time::span::Span;
 

@@ -12,7 +12,7 @@ use sluice_crds::{Decision, Gate, GatePolicy, GateSet, Require, Subject};
 
 use super::{Policy, Ruling, Set, closes, decide, news, rule};
 use crate::gate::nested::{self, Named};
-use crate::gate_policy::{self, Concern, Labels, Readable};
+use crate::gate::policy::{self, Concern, Labels, Readable};
 use crate::verdict::question::Question;
 
 /// Where gates, gatekeepers and policies are found.
@@ -76,7 +76,7 @@ fn added(
         Err(why) => return Some(GatheredSet::closed(name, None, why)),
     };
     let labels = || sources.labels(&subject.namespace);
-    let doubt = match gate_policy::concerns(&policy.spec, subject, labels) {
+    let doubt = match policy::concerns(&policy.spec, subject, labels) {
         Concern::No => return None,
         Concern::Yes => None,
         Concern::Unknown(doubt) => Some(doubt),

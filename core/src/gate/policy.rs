@@ -2,7 +2,7 @@
 //!
 //! What comes in: a policy, who wants to do what, and the labels of the namespace. What goes out:
 //! whether the policy concerns it ([`Concern`]), and a [`Report`] for its status. What its gates
-//! say of a change is for [`crate::gate_set`].
+//! say of a change is for [`crate::gate::set`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

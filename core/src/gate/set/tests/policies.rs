@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::gate::nested::{self, Named};
-use crate::gate_policy::{Labels, Readable};
+use crate::gate::policy::{Labels, Readable};
 use crate::gatekeeper::Keeper;
 use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::{Gate, GatePolicy};
