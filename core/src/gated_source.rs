@@ -10,7 +10,6 @@
 //! stopped between the two makes them later, and asks nobody a second time.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -18,6 +17,8 @@ use sluice_crds::flux::{Artifact, FluxKind, FluxObject};
 use sluice_crds::gated_source::{ConsumerKind, SourceKind};
 use sluice_crds::{GatedSource, GatedSourceStatus};
 
+use crate::flux::observed::Found;
+use crate::flux::users::Carried;
 use crate::gate::set::Gathered;
 use crate::time::clock::Now;
 
@@ -28,7 +29,6 @@ mod child;
 mod choice;
 mod conditions;
 mod considered;
-mod content;
 mod deletion;
 mod doubt;
 mod identity;
@@ -49,39 +49,15 @@ pub use candidates::MOST;
 pub use choice::subject;
 pub use conditions::{BLOCKED, BYPASSED, RECOVERABLE, SELF_GATED};
 pub use considered::{Considered, consider};
-pub use content::unpinnable;
 pub use named::asked_about;
 pub use obstacle::{Refused, refused};
 pub use report::report;
 pub use spec::{Times, Wanted, check, wanted};
 pub use suspended::holders;
-pub use users::{Carried, Used, carried, repository, uses};
+pub use users::carried;
 
 /// The kind, as subjects and marks have it.
 pub const KIND: &str = "GatedSource";
-
-/// What a name stands for.
-#[derive(Clone, Debug)]
-pub enum Found<'a> {
-    /// Here it is.
-    Here(&'a FluxObject),
-    /// There is none of that name.
-    Missing,
-    /// The API server does not know its kind.
-    NotInstalled,
-    /// It cannot be read, or not be listed: why.
-    Unreadable(Arc<str>),
-}
-
-impl<'a> Found<'a> {
-    /// The object, if it is here.
-    pub fn object(&self) -> Option<&'a FluxObject> {
-        match self {
-            Found::Here(object) => Some(object),
-            Found::Missing | Found::NotInstalled | Found::Unreadable(_) => None,
-        }
-    }
-}
 
 /// A source, and the child that is made of it.
 #[derive(Clone, Debug)]

@@ -6,6 +6,7 @@
 
 pub mod differences;
 pub mod evidence;
+pub mod flux;
 pub mod gate;
 pub mod gated_source;
 pub mod gatekeeper;

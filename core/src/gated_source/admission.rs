@@ -5,7 +5,8 @@ use sluice_crds::gated_source::{Admitted, AdmittedPart, Candidate, Origin};
 
 use super::candidates::summary;
 use super::identity::is_admitted;
-use super::{Given, Source, content};
+use super::{Given, Source};
+use crate::flux::content;
 use crate::revision::Revision;
 use crate::time::stamp::time;
 

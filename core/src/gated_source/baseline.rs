@@ -9,10 +9,13 @@ use sluice_crds::gated_source::{
 };
 
 use super::admission::{admit, pinned};
-use super::child::{consumer_called, is_ours};
-use super::identity::is_same_pin;
-use super::observed::{NOT_PINNABLE, Trouble, here, runs};
-use super::{Given, Source, content, named, subject, users};
+use super::child::is_ours;
+use super::observed::{NOT_PINNABLE, Trouble, here};
+use super::{Given, Source, named, subject};
+use crate::flux::content;
+use crate::flux::identity::is_same_pin;
+use crate::flux::observed::runs;
+use crate::flux::users::{self, consumer_called};
 use crate::gate::set::Gathered;
 use crate::revision::Revision;
 use crate::time::stamp::time;

@@ -4,8 +4,9 @@ use jiff::Timestamp;
 use sluice_crds::gated_source::{Admitted, Candidate, Part};
 
 use super::Source;
-use super::content::{fingerprint, selection};
-use super::identity::{are_same, call, is_admitted, is_other_file, is_republished, is_same_pin};
+use super::identity::{are_same, call, is_admitted, is_republished};
+use crate::flux::content::{fingerprint, selection};
+use crate::flux::identity::{is_other_file, is_same_pin};
 use crate::revision::Revision;
 use crate::time::stamp::time;
 

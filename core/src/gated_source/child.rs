@@ -6,12 +6,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use sluice_crds::flux::{Artifact, FluxKind, FluxObject};
-use sluice_crds::gated_source::{AdmittedPart, ConsumerKind, SourceKind, Strategy, marks};
+use sluice_crds::gated_source::{AdmittedPart, SourceKind, Strategy, marks};
 
-use super::identity::{is_other_file, is_same_pin};
-use super::observed::{condition, is_observed};
-use super::users::uses;
-use super::{Act, Child, Found, Given, Source, content, doubt, served, spec};
+use super::{Act, Child, Given, Source, doubt, served, spec};
+use crate::flux::content;
+use crate::flux::identity::{is_other_file, is_same_pin};
+use crate::flux::observed::{Found, condition, is_observed};
+use crate::flux::users::uses;
 use crate::revision::Revision;
 use crate::verdict::status::{REQUESTED_AT, requested_at};
 
@@ -285,15 +286,4 @@ pub(super) fn write(
             before: present.cloned(),
         }))
     })
-}
-
-/// The kinds that a consumer names sources by.
-pub(super) fn consumer_called(kind: ConsumerKind, consumer: &FluxObject) -> String {
-    let metadata = &consumer.metadata;
-    format!(
-        "{} {}/{}",
-        kind.as_str(),
-        metadata.namespace.as_deref().unwrap_or_default(),
-        metadata.name.as_deref().unwrap_or_default()
-    )
 }

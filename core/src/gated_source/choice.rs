@@ -6,9 +6,10 @@ use sluice_crds::gated_source::{Admitted, Candidate, Part, Strategy};
 use sluice_crds::{Decision, GatedSource, GatedSourceStatus, Subject};
 
 use super::admission::of_candidate;
-use super::content::{fingerprint, pinned, selection};
-use super::identity::{is_out, is_same_pin};
+use super::identity::is_out;
 use super::{Given, Holding, KIND, Times, named};
+use crate::flux::content::{fingerprint, pinned, selection};
+use crate::flux::identity::is_same_pin;
 use crate::revision::Revision;
 use crate::time::stamp::{time, whole_second};
 use crate::verdict::question::Question;

@@ -4,7 +4,8 @@ use sluice_crds::flux::FluxKind;
 use sluice_crds::gated_source::{DeletionPolicy, Strategy, marks};
 
 use super::child::is_ours;
-use super::{Act, Found, Given, suspended};
+use super::{Act, Given, suspended};
+use crate::flux::observed::Found;
 
 /// Whether the GatedSource is going.
 pub(super) fn is_going(given: &Given<'_>) -> bool {

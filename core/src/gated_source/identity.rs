@@ -5,49 +5,14 @@
 //! fetches anew. So where Flux hands on a chart as it was published, the digest of the file counts,
 //! too; one that it puts together itself has another digest each time.
 
-use serde_json::{Map, Value};
 use sluice_crds::GatedSourceStatus;
-use sluice_crds::gated_source::{Admitted, AdmittedPart, Part, SourceKind};
+use sluice_crds::gated_source::{Admitted, AdmittedPart, Part};
 
-use super::content::{fingerprint, is_literal};
-use super::observed::is_observed;
 use super::{Given, Source, child, doubt};
+use crate::flux::content::{fingerprint, is_literal};
+use crate::flux::identity::{is_other_file, is_same_pin, version};
+use crate::flux::observed::is_observed;
 use crate::revision::Revision;
-
-/// Whether two texts name the same change. Those that nobody can read do not.
-pub(super) fn is_same_revision(one: &str, other: &str) -> bool {
-    match (Revision::parse(one), Revision::parse(other)) {
-        (Ok(one), Ok(other)) => one.is(&other),
-        _ => false,
-    }
-}
-
-/// Whether a source of that kind that is asked for one shows the other: a chart can be asked for by
-/// its version alone.
-pub(super) fn is_same_pin(kind: SourceKind, one: &str, other: &str) -> bool {
-    match kind {
-        SourceKind::HelmChart => is_same_revision(version(one), version(other)),
-        SourceKind::GitRepository
-        | SourceKind::OCIRepository
-        | SourceKind::Bucket
-        | SourceKind::HelmRepository => is_same_revision(one, other),
-    }
-}
-
-fn version(revision: &str) -> &str {
-    revision.split_once('@').map_or(revision, |(name, _)| name)
-}
-
-/// Whether two files are two contents, of a source that is written like this. Of one whose digest
-/// nobody knows nothing is said.
-pub(super) fn is_other_file(
-    kind: SourceKind,
-    spec: &Map<String, Value>,
-    one: Option<&str>,
-    other: Option<&str>,
-) -> bool {
-    is_literal(kind, spec) && one.zip(other).is_some_and(|(one, other)| one != other)
-}
 
 /// Whether these are the same. `sources` bring both of them.
 pub(super) fn are_same(one: &[Part], other: &[Part], sources: &[Source<'_>]) -> bool {

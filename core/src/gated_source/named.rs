@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use sluice_crds::GatedSource;
 use sluice_crds::gated_source::{Candidate, SourceKind};
 
-use super::content::branch;
+use crate::flux::content::branch;
 use crate::revision::Revision;
 
 /// A revision that somebody has written, without the name that only they give it. The version of a chart

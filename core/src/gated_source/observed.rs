@@ -1,11 +1,11 @@
 //! What a source shows, and whether it is to be believed.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use sluice_crds::flux::{FluxObject, Release};
-use sluice_crds::gated_source::{ConsumerKind, Part, SourceKind, Strategy};
+use sluice_crds::flux::FluxObject;
+use sluice_crds::gated_source::{Part, Strategy};
 
-use super::content::{fingerprint, selection, unpinnable};
-use super::{Found, Source};
+use super::Source;
+use crate::flux::content::{fingerprint, selection, unpinnable};
+use crate::flux::observed::{Found, condition, doubt, is_at_work, is_observed, is_suspended};
 use crate::revision::Revision;
 
 /// The word for a source that the strategy `pin` cannot hold.
@@ -39,17 +39,6 @@ impl Trouble {
             ..Self::new("SourceNotReady", message)
         }
     }
-}
-
-fn is_suspended(object: &FluxObject) -> bool {
-    object.spec.get("suspend") == Some(&true.into())
-}
-
-/// Whether its controller has not come to an end with what the source is now.
-fn is_at_work(object: &FluxObject) -> bool {
-    let ready = condition(object, "Ready");
-    let is_behind = !is_observed(object) || ready.is_none_or(|ready| ready.status == "Unknown");
-    is_behind && !is_suspended(object)
 }
 
 /// What a source brings: an artifact that its controller has fetched as the spec asks, and verified
@@ -114,56 +103,6 @@ pub(super) fn here<'a>(found: &Found<'a>, called: &str) -> Result<&'a FluxObject
         Found::Unreadable(why) => {
             let message = format!("the {called} cannot be read: {why}");
             Err(Trouble::new("SourceUnreadable", message))
-        }
-    }
-}
-
-/// Whether its controller has dealt with the present generation.
-pub(super) fn is_observed(object: &FluxObject) -> bool {
-    object.status.observed_generation == object.metadata.generation
-}
-
-/// Why the artifact may not be what the spec asks for.
-fn doubt(object: &FluxObject) -> Option<String> {
-    let current = |name: &str| {
-        let condition = condition(object, name)?;
-        (condition.observed_generation == object.metadata.generation).then_some(condition)
-    };
-    match current("Ready") {
-        Some(ready) if ready.status == "True" => {}
-        Some(ready) => return Some(format!("is not ready: {}", ready.message)),
-        None => return Some("is not ready: it has not been looked at yet".to_owned()),
-    }
-    if object.spec.contains_key("verify")
-        && current("SourceVerified").is_none_or(|verified| verified.status != "True")
-    {
-        return Some("asks for verification, and is not verified".to_owned());
-    }
-    None
-}
-
-/// The condition of that name.
-pub(super) fn condition<'a>(object: &'a FluxObject, name: &str) -> Option<&'a Condition> {
-    let mut conditions = object.status.conditions.iter();
-    conditions.find(|condition| condition.type_ == name)
-}
-
-/// The revision of a source that somebody runs: of a HelmRelease the newest that was deployed, by the
-/// digest of the artifact where the chart is one of a registry.
-pub(super) fn runs(of: SourceKind, kind: ConsumerKind, consumer: &FluxObject) -> Option<&str> {
-    match kind {
-        ConsumerKind::Kustomization => consumer.status.last_applied_revision.as_deref(),
-        ConsumerKind::HelmRelease => {
-            let deployed = |release: &&Release| release.status.as_deref() == Some("deployed");
-            let mut history = consumer.status.history.iter();
-            let release = history.find(deployed)?;
-            match of {
-                SourceKind::OCIRepository => release.oci_digest.as_deref(),
-                SourceKind::GitRepository
-                | SourceKind::HelmChart
-                | SourceKind::Bucket
-                | SourceKind::HelmRepository => Some(&release.chart_version),
-            }
         }
     }
 }

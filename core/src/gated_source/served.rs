@@ -7,8 +7,8 @@ use sluice_crds::flux::{Artifact, FluxKind, FluxObject};
 use sluice_crds::gated_source::{AdmittedPart, Candidate};
 
 use super::child::{Look, Standing, idle, is_ours, write};
-use super::observed::condition;
-use super::{Act, Found, Given, Holding, Source, Stored};
+use super::{Act, Given, Holding, Source, Stored};
+use crate::flux::observed::{Found, condition};
 use crate::time::stamp::time;
 
 /// Where the revision of whoever made an artifact is told (OCI's image specification).

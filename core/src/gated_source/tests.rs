@@ -10,6 +10,7 @@ use sluice_crds::gated_source::{ConsumerKind, Origin, SourceKind};
 use sluice_crds::{Decision, GatedSource, GatedSourceStatus};
 
 use super::*;
+use crate::flux::{content, identity};
 use crate::gate::Identity;
 use crate::lint::{self, Object};
 use crate::simulate::{self, Key, World};

@@ -6,7 +6,7 @@
 use anyhow::{Result, bail};
 use kube::ResourceExt;
 use serde_json::{Map, Value, json};
-use sluice_core::gated_source::unpinnable;
+use sluice_core::flux::content::unpinnable;
 use sluice_core::{gated_source, lint};
 use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{SourceKind, SourceReference, Strategy, Target};

@@ -5,6 +5,7 @@ use serde_json::Map;
 use sluice_crds::gated_source::Strategy;
 
 use super::*;
+use crate::flux::content;
 use crate::revision::Revision;
 
 pub(super) fn of_kind(kind: SourceKind, spec: &Value, revision: &str, more: &Value) -> Play {

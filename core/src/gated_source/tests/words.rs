@@ -3,6 +3,7 @@
 use rstest::rstest;
 
 use super::*;
+use crate::flux::content;
 
 #[rstest]
 #[case::no_source(json!({ "sourceRef": null }), "spec.sourceRef: no source is named")]

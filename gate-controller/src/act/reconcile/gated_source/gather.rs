@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kube::ResourceExt;
+use sluice_core::flux::observed::Found;
+use sluice_core::flux::users::{self, Carried};
 use sluice_core::gate;
 use sluice_core::gate::set::Gathered;
-use sluice_core::gated_source::{self, Carried, Found, Given, KIND, Wanted};
+use sluice_core::gated_source::{self, Given, KIND, Wanted};
 use sluice_core::time::clock::Now;
 use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{ConsumerKind, SourceKind, SourceSelector, Strategy};
@@ -276,7 +278,7 @@ fn consumers(
         let upstream = (FluxKind::Source(wanted.kind), here(&wanted.name));
         places.extend(world.flux.consumers_of(&upstream));
         if let Sight::Here(object) = &source.upstream
-            && let Some((_, _, name)) = gated_source::repository(wanted.kind, object)
+            && let Some((_, _, name)) = users::repository(wanted.kind, object)
         {
             let repository = FluxKind::Source(SourceKind::HelmRepository);
             places.extend(world.flux.consumers_of(&(repository, here(name))));

@@ -45,7 +45,7 @@ fn content(spec: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)>
 
 /// Whether the file of a chart is as it was published: it is from a repository of charts, and no values
 /// are put into it.
-pub(super) fn is_literal(kind: SourceKind, spec: &Map<String, Value>) -> bool {
+pub(crate) fn is_literal(kind: SourceKind, spec: &Map<String, Value>) -> bool {
     let values = spec.get("valuesFiles").and_then(Value::as_array);
     kind == SourceKind::HelmChart
         && unpinnable(kind, spec).is_none()
@@ -54,7 +54,7 @@ pub(super) fn is_literal(kind: SourceKind, spec: &Map<String, Value>) -> bool {
 
 /// A fingerprint of what is fetched, whatever revision of it: sixteen hexadecimal digits of a sha256
 /// over the fields in alphabetical order.
-pub(super) fn fingerprint(kind: SourceKind, spec: &Map<String, Value>) -> String {
+pub(crate) fn fingerprint(kind: SourceKind, spec: &Map<String, Value>) -> String {
     let fields = content(spec).filter(|(name, _)| Some(name.as_str()) != selects(kind));
     let mut fields: Vec<_> = fields.map(|(name, value)| (name, sorted(value))).collect();
     fields.sort_by_key(|(name, _)| *name);
@@ -63,7 +63,7 @@ pub(super) fn fingerprint(kind: SourceKind, spec: &Map<String, Value>) -> String
 
 /// A fingerprint of the field that selects the revision. A source that selects another way has other
 /// candidates: its owner may have gone back to an earlier version, or left a branch.
-pub(super) fn selection(kind: SourceKind, spec: &Map<String, Value>) -> String {
+pub(crate) fn selection(kind: SourceKind, spec: &Map<String, Value>) -> String {
     let field = selects(kind).and_then(|field| spec.get(field));
     short_hash(&json!(field.map(sorted)))
 }
@@ -134,7 +134,7 @@ fn built_from_files(kind: SourceKind, spec: &Map<String, Value>) -> Option<Strin
 
 /// What is fetched, pinned to a revision: what is kept of an admission. None: it cannot be pinned to
 /// what the revision says.
-pub(super) fn pinned(
+pub(crate) fn pinned(
     strategy: Strategy,
     kind: SourceKind,
     spec: &Map<String, Value>,
@@ -170,7 +170,7 @@ pub(super) fn pinned(
 
 /// The branch that a commit was found on. With it Flux clones that branch alone, and finds no commit
 /// of another one.
-pub(super) fn branch<'a>(spec: &'a Map<String, Value>, revision: &Revision) -> Option<&'a str> {
+pub(crate) fn branch<'a>(spec: &'a Map<String, Value>, revision: &Revision) -> Option<&'a str> {
     let reference = spec.get("ref")?;
     let is_other = ["name", "semver", "tag"];
     let by_branch = is_other.iter().all(|field| reference.get(field).is_none());
@@ -179,7 +179,7 @@ pub(super) fn branch<'a>(spec: &'a Map<String, Value>, revision: &Revision) -> O
 }
 
 /// The spec of a pinned child: what was admitted, reached as the source is reached now.
-pub(super) fn of_child(
+pub(crate) fn of_child(
     admitted: &Map<String, Value>,
     source: &Map<String, Value>,
     interval: String,
@@ -194,7 +194,7 @@ pub(super) fn of_child(
 }
 
 /// What a pinned child was admitted with, and its revision: read back where no status says it.
-pub(super) fn of_pin(
+pub(crate) fn of_pin(
     kind: SourceKind,
     child: &Map<String, Value>,
 ) -> Option<(Revision, Map<String, Value>)> {

@@ -1,0 +1,45 @@
+//! When two revisions or two files that sources show are the same.
+//!
+//! A commit or a digest says all of it. A chart has a version, which its publisher may use again for
+//! another content.
+
+use serde_json::{Map, Value};
+use sluice_crds::gated_source::SourceKind;
+
+use super::content::is_literal;
+use crate::revision::Revision;
+
+/// Whether two texts name the same change. Those that nobody can read do not.
+fn is_same_revision(one: &str, other: &str) -> bool {
+    match (Revision::parse(one), Revision::parse(other)) {
+        (Ok(one), Ok(other)) => one.is(&other),
+        _ => false,
+    }
+}
+
+/// Whether a source of that kind that is asked for one shows the other: a chart can be asked for by
+/// its version alone.
+pub(crate) fn is_same_pin(kind: SourceKind, one: &str, other: &str) -> bool {
+    match kind {
+        SourceKind::HelmChart => is_same_revision(version(one), version(other)),
+        SourceKind::GitRepository
+        | SourceKind::OCIRepository
+        | SourceKind::Bucket
+        | SourceKind::HelmRepository => is_same_revision(one, other),
+    }
+}
+
+pub(crate) fn version(revision: &str) -> &str {
+    revision.split_once('@').map_or(revision, |(name, _)| name)
+}
+
+/// Whether two files are two contents, of a source that is written like this. Of one whose digest
+/// nobody knows nothing is said.
+pub(crate) fn is_other_file(
+    kind: SourceKind,
+    spec: &Map<String, Value>,
+    one: Option<&str>,
+    other: Option<&str>,
+) -> bool {
+    is_literal(kind, spec) && one.zip(other).is_some_and(|(one, other)| one != other)
+}
