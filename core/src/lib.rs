@@ -4,11 +4,11 @@
 //! Nothing here reads a clock, a file or a network: the same input at the same instant gives the
 //! same answer, in the controller, in `kubectl gate simulate`, and a year later in an audit.
 
+pub mod delivery;
 pub mod differences;
 pub mod evidence;
 pub mod flux;
 pub mod gate;
-pub mod gated_source;
 pub mod gatekeeper;
 pub mod lint;
 pub mod policies;

@@ -4,7 +4,7 @@
 //! every mistake in it with its field and the remedy. The schema is that of the
 //! CustomResourceDefinitions; their rules (CEL) are not run but have a counterpart each in
 //! [`crate::gate::check`], [`crate::gatekeeper::check`], [`crate::gate::policy::check`] and
-//! [`crate::gated_source::check`], which a test makes sure of.
+//! [`crate::delivery::gated_source::check`], which a test makes sure of.
 
 use std::sync::LazyLock;
 
@@ -14,10 +14,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sluice_crds::{Approval, GROUP, Gate, GatePolicy, GatedSource, Gatekeeper};
 
+use crate::delivery::gated_source;
 use crate::revision::{self, Revision};
 use crate::text::names;
 use crate::text::refusal::{Refusal, Refusals};
-use crate::{gate, gated_source, gatekeeper};
+use crate::{gate, gatekeeper};
 
 mod annotations;
 mod force;

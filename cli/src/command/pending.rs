@@ -8,7 +8,7 @@ use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
 use sluice_core::Now;
-use sluice_core::gated_source::KIND;
+use sluice_core::delivery::gated_source::KIND;
 use sluice_core::gatekeeper::approval::Approvals;
 use sluice_core::revision::{self, Revision};
 use sluice_core::simulate::Key;

@@ -1,7 +1,7 @@
 //! What several commands say of a gated source: what waits, what its gates say of it, what is wrong.
 
 use sluice_core::Now;
-use sluice_core::gated_source::{asked_about, subject};
+use sluice_core::delivery::gated_source::{asked_about, subject};
 use sluice_core::revision::Revision;
 use sluice_core::verdict::question::Question;
 use sluice_crds::gated_source::{Admitted, Candidate, Part};

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::Value;
 use sluice_core::Now;
-use sluice_core::gated_source;
+use sluice_core::delivery::gated_source;
 use sluice_core::simulate::{Decision, Key};
 use sluice_crds::Subject;
 

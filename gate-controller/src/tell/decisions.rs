@@ -20,7 +20,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
-use sluice_core::gated_source;
+use sluice_core::delivery::gated_source;
 use sluice_crds::audit::{Decided, Event};
 use sluice_crds::gated_source::Strategy;
 use sluice_crds::{Decision, Subject};

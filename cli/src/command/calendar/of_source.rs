@@ -3,7 +3,7 @@
 //! What comes in: the GatedSource, its gates and policies. What goes out: a picture of all of them
 //! together, and one of each.
 
-use sluice_core::gated_source::{self, KIND};
+use sluice_core::delivery::gated_source::{self, KIND};
 use sluice_core::simulate::{Key, Scene, Set, Stretches, together};
 use sluice_core::{Now, Question, Reason};
 use sluice_crds::GatedSource;

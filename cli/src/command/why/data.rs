@@ -4,7 +4,7 @@ use anyhow::Result;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
 use serde_json::Value;
-use sluice_core::gated_source::KIND;
+use sluice_core::delivery::gated_source::KIND;
 use sluice_core::revision::Revision;
 use sluice_core::simulate::{self, Key};
 use sluice_core::{Now, Question};

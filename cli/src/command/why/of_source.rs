@@ -6,7 +6,7 @@
 use anyhow::Result;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::ListParams;
-use sluice_core::gated_source::{self, KIND};
+use sluice_core::delivery::gated_source::{self, KIND};
 use sluice_core::revision::short;
 use sluice_core::simulate::Key;
 use sluice_core::{Now, Question};

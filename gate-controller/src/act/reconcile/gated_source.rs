@@ -1,7 +1,7 @@
 //! A look at a gated source.
 
 use kube::ResourceExt;
-use sluice_core::gated_source;
+use sluice_core::delivery::gated_source;
 
 use super::{Context, Outcome};
 use crate::cluster::key::{ObjectKey, Work};

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use kube::ResourceExt;
 use serde_json::{Map, json};
+use sluice_core::delivery::gated_source;
 use sluice_core::flux::users::{repository, uses};
-use sluice_core::gated_source;
 use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{ConsumerKind, SourceKind, marks};
 use tokio::sync::watch;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use sluice_core::gated_source::wanted;
+use sluice_core::delivery::gated_source::wanted;
 use sluice_crds::GatedSource;
 use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{Baseline, SourceKind, Strategy};

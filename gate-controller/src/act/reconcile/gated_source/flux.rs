@@ -10,7 +10,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::Request;
 use kube::{Api, Resource, ResourceExt};
 use serde_json::{Map, Value, json};
-use sluice_core::gated_source::Child;
+use sluice_core::delivery::gated_source::Child;
 use sluice_core::verdict::condition::READY;
 use sluice_crds::flux::{Artifact, FluxKind, FluxObject};
 use sluice_crds::gated_source::{SourceKind, marks};

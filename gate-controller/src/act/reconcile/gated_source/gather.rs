@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kube::ResourceExt;
+use sluice_core::delivery::gated_source::{self, Given, KIND, Wanted};
 use sluice_core::flux::observed::Found;
 use sluice_core::flux::users::{self, Carried};
 use sluice_core::gate;
 use sluice_core::gate::set::Gathered;
-use sluice_core::gated_source::{self, Given, KIND, Wanted};
 use sluice_core::time::clock::Now;
 use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{ConsumerKind, SourceKind, SourceSelector, Strategy};

@@ -4,7 +4,7 @@
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use sluice_core::gated_source::{BLOCKED, BYPASSED, RECOVERABLE, SELF_GATED, wanted};
+use sluice_core::delivery::gated_source::{BLOCKED, BYPASSED, RECOVERABLE, SELF_GATED, wanted};
 use sluice_core::verdict::condition::READY;
 use sluice_crds::gated_source::{Admitted, Origin};
 use sluice_crds::{GatedSource, GatedSourceStatus};

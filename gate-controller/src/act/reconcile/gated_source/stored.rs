@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use sluice_core::gated_source::{self, Holding};
+use sluice_core::delivery::gated_source::{self, Holding};
 use sluice_crds::GatedSource;
 use sluice_crds::gated_source::Strategy;
 

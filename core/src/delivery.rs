@@ -1,0 +1,8 @@
+//! Deliveries: what goes out, after the gates were asked, and what makes it so.
+//!
+//! What comes in: an object that delivers, all that it depends on as it is, and an instant. What goes
+//! out: its status, what is to be done to other objects, and when to look again.
+//!
+//! It uses [`gate`](crate::gate) and [`flux`](crate::flux), and the rooms below them.
+
+pub mod gated_source;
