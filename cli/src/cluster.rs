@@ -1,7 +1,7 @@
 //! The cluster: the only one that `kubectl gate` talks to is its API server.
 //!
 //! What comes in: the arguments that kubectl has too. What goes out: a [`Connection`], the objects
-//! on it as a [`World`](sluice_core::simulate::World), and errors of one line.
+//! on it as a [`World`](sluice_core::offline::simulate::World), and errors of one line.
 
 use anyhow::{Context, Result, anyhow};
 use jiff::fmt::rfc2822::DateTimeParser;

@@ -121,5 +121,5 @@ fn namespace_of_files(globals: &Globals) -> &str {
     globals
         .namespace
         .as_deref()
-        .unwrap_or(sluice_core::simulate::DEFAULT_NAMESPACE)
+        .unwrap_or(sluice_core::offline::simulate::DEFAULT_NAMESPACE)
 }

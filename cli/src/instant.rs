@@ -6,7 +6,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use sluice_core::simulate::Scene;
+use sluice_core::offline::simulate::Scene;
 use sluice_core::text::words;
 use sluice_core::time::{duration, zone};
 

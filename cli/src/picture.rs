@@ -5,7 +5,7 @@
 
 use jiff::civil::{Date, Time};
 use jiff::{SignedDuration, Timestamp, ToSpan};
-use sluice_core::simulate::{Stretch, Stretches};
+use sluice_core::offline::simulate::{Stretch, Stretches};
 use sluice_core::time::span::Span;
 use sluice_core::time::zone;
 use sluice_crds::State;

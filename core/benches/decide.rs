@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use sluice_core::gate::{self, Identity};
+use sluice_core::offline::simulate::{self, Key, World};
 use sluice_core::revision::Revision;
-use sluice_core::simulate::{self, Key, World};
 use sluice_core::{Now, Question};
 use sluice_crds::{
     Approval, Gate, GateReference, GateSet, Gatekeeper, GatekeeperStatus, Require, Subject,

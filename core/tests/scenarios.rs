@@ -21,7 +21,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use sluice_core::Now;
 use sluice_core::gate::Identity;
-use sluice_core::simulate::{Key, Scene, World};
+use sluice_core::offline::simulate::{Key, Scene, World};
 use sluice_core::time::span::Span;
 
 /// The last document of a scenario, its answers apart.
@@ -147,7 +147,7 @@ impl Scenario {
         };
         let stretches = self.scene(gate.as_ref()).stretches(span);
         assert_eq!(stretches.cut_off, None);
-        let line = |stretch: &sluice_core::simulate::Stretch| {
+        let line = |stretch: &sluice_core::offline::simulate::Stretch| {
             format!("    - {} {}\n", stretch.span.start, stretch.answer.state)
         };
         stretches.changes().map(line).collect()

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams};
-use sluice_core::simulate::{Key, Origin, World};
+use sluice_core::offline::simulate::{Key, Origin, World};
 use sluice_crds::{Approval, Gate, GatedSource, Gatekeeper, Subject};
 
 use super::{Connection, Seen, explain, policies, reach, status};

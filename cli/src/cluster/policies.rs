@@ -9,7 +9,7 @@ use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::{Resource, ResourceExt};
 use sluice_core::gate;
 use sluice_core::gate::policy::{Concern, Readable};
-use sluice_core::simulate::{Key, World};
+use sluice_core::offline::simulate::{Key, World};
 use sluice_crds::{GatePolicy, Subject};
 
 use super::{Connection, explain, load, status};

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use sluice_core::Reason;
 use sluice_core::gate::nested::FORBIDDEN;
-use sluice_core::simulate::{Decision, Key, World};
+use sluice_core::offline::simulate::{Decision, Key, World};
 use sluice_crds::gate::GatekeeperVerdict;
 use sluice_crds::gatekeeper::VerdictStatus;
 use sluice_crds::{Gate, GatedSource, Gatekeeper, State};

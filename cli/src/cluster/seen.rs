@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use sluice_core::gate::nested::{FORBIDDEN, Named};
 use sluice_core::gate::{Answer, Identity, force};
-use sluice_core::simulate::{self, Decision, Key, Scene, Stretch, Stretches, World};
+use sluice_core::offline::simulate::{self, Decision, Key, Scene, Stretch, Stretches, World};
 use sluice_core::time::span::Span;
 use sluice_core::verdict::question::Question;
 use sluice_core::verdict::status::HORIZON;

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 use sluice_core::delivery::gated_source;
 use sluice_core::gate::Identity;
+use sluice_core::offline::simulate::{Key, Scene, World};
 use sluice_core::revision::{self, Revision};
-use sluice_core::simulate::{Key, Scene, World};
 use sluice_core::time::span::Span;
 
 use super::simulate::{Change, changes};

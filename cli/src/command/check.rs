@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use clap::Args;
 use sluice_core::Now;
-use sluice_core::simulate::Key;
+use sluice_core::offline::simulate::Key;
 use sluice_crds::Require;
 
 use super::about::{About, Asker, set};

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use sluice_core::simulate::Key;
+use sluice_core::offline::simulate::Key;
 use sluice_crds::State;
 
 pub(super) use self::kinds::Listed;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use jiff::Timestamp;
-use sluice_core::simulate::{Given, Key, World};
+use sluice_core::offline::simulate::{Given, Key, World};
 
 use crate::arguments::Globals;
 use crate::files::{self, Content, Input};

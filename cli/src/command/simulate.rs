@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 use sluice_core::Now;
 use sluice_core::gate::Identity;
+use sluice_core::offline::simulate::{Key, Scene, Stretch, Stretches, World};
 use sluice_core::revision::Revision;
-use sluice_core::simulate::{Key, Scene, Stretch, Stretches, World};
 use sluice_core::time::span::Span;
 use sluice_crds::{Setting, State};
 
@@ -283,7 +283,8 @@ struct Told<'a> {
 
 /// The changes of state, the first of them where the time starts.
 pub(super) fn changes(stretches: &Stretches) -> Vec<Change<'_>> {
-    let change = |stretch: &sluice_core::simulate::Stretch| (stretch.span.start, stretch.answer);
+    let change =
+        |stretch: &sluice_core::offline::simulate::Stretch| (stretch.span.start, stretch.answer);
     stretches
         .changes()
         .map(|stretch| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
-use sluice_core::simulate::Key;
+use sluice_core::offline::simulate::Key;
 use sluice_crds::{Require, Setting, State};
 
 use super::about::{About, Asker, set};

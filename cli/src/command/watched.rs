@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use kube::api::Api;
 use kube::core::NamespaceResourceScope;
 use kube::runtime::{WatchStreamExt, watcher};
-use sluice_core::simulate::Key;
+use sluice_core::offline::simulate::Key;
 use sluice_crds::{Approval, Gate, GatePolicy, GatedSource, Gatekeeper};
 
 use crate::clock;

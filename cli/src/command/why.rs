@@ -5,7 +5,7 @@ use clap::Args;
 use serde_json::Value;
 use sluice_core::Now;
 use sluice_core::delivery::gated_source;
-use sluice_core::simulate::{Decision, Key};
+use sluice_core::offline::simulate::{Decision, Key};
 use sluice_crds::Subject;
 
 use super::about::{self, About, Asker};
@@ -159,7 +159,10 @@ fn checked<'d>(
     seen: &Seen,
     decision: &'d sluice_crds::Decision,
     now: Now,
-) -> Vec<(sluice_core::simulate::Scene, &'d sluice_crds::CheckedGate)> {
+) -> Vec<(
+    sluice_core::offline::simulate::Scene,
+    &'d sluice_crds::CheckedGate,
+)> {
     let mut found: Vec<(_, &sluice_crds::CheckedGate)> = Vec::new();
     for checked in &decision.checked {
         let Some((namespace, name)) = checked.gate.split_once('/') else {

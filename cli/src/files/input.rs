@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 use sluice_core::Refusal;
-use sluice_core::lint::{self, Object, Remark, Subject};
-use sluice_core::simulate::{Key, Origin, World};
+use sluice_core::offline::lint::{self, Object, Remark, Subject};
+use sluice_core::offline::simulate::{Key, Origin, World};
 use sluice_crds::GROUP;
 
 use super::finding::{Finding, Place, in_one_line};

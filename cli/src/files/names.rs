@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::Value;
-use sluice_core::lint::{OURS, Subject};
+use sluice_core::offline::lint::{OURS, Subject};
 use sluice_crds::GROUP;
 
 use super::yaml::Node;

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use rstest::rstest;
 use sluice_core::gate::Identity;
-use sluice_core::simulate::{Key, Scene};
+use sluice_core::offline::simulate::{Key, Scene};
 
 use super::clocks::clock_text;
 use super::*;

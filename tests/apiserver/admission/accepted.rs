@@ -4,7 +4,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
-use sluice_core::{gatekeeper, lint};
+use sluice_core::gatekeeper;
+use sluice_core::offline::lint;
 use sluice_crds::{Gatekeeper, GatekeeperStatus, State};
 use sluice_tests::apply::Document;
 use sluice_tests::{Applier, Namespace, apply, poll, shared};

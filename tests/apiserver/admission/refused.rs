@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use kube::Client;
 use serde_json::{Value, json};
-use sluice_core::lint;
+use sluice_core::offline::lint;
 use sluice_tests::{Namespace, shared};
 
 use super::{ask, object};

@@ -8,7 +8,7 @@ use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 use sluice_core::delivery::gated_source;
 use sluice_core::flux::content::unpinnable;
-use sluice_core::lint;
+use sluice_core::offline::lint;
 use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{SourceKind, SourceReference, Strategy, Target};
 use sluice_crds::{Duration, GateSet, GatedSource, GatedSourceSpec};

@@ -4,7 +4,7 @@
 //! together, and one of each.
 
 use sluice_core::delivery::gated_source::{self, KIND};
-use sluice_core::simulate::{Key, Scene, Set, Stretches, together};
+use sluice_core::offline::simulate::{Key, Scene, Set, Stretches, together};
 use sluice_core::{Now, Question, Reason};
 use sluice_crds::GatedSource;
 

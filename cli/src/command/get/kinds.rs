@@ -1,7 +1,7 @@
 //! What `get` lists, by the words that people have for it.
 
 use anyhow::Result;
-use sluice_core::simulate::Key;
+use sluice_core::offline::simulate::Key;
 
 use crate::cluster;
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kube::api::{Api, ListParams};
 use serde::de::DeserializeOwned;
 use sluice_core::Now;
-use sluice_core::simulate::{Key, Scene};
+use sluice_core::offline::simulate::{Key, Scene};
 use sluice_crds::{Approval, Gate, GatePolicy, GatedSource, Gatekeeper, Subject};
 
 use super::kinds::Listed;

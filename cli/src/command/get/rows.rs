@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 use sluice_core::gatekeeper::approval::Approvals;
-use sluice_core::simulate::{Decision, Key};
+use sluice_core::offline::simulate::{Decision, Key};
 use sluice_core::{Now, revision};
 use sluice_crds::approval::Vote;
 use sluice_crds::gate_policy::{LabelOperator, LabelRequirement, NamespaceSelector};

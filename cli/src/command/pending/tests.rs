@@ -90,7 +90,7 @@ fn voted(created: &str) -> Seen {
         let api = "sluice.dev/v1alpha1";
         serde_json::json!({"apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec})
     };
-    let mut world = sluice_core::simulate::World::default();
+    let mut world = sluice_core::offline::simulate::World::default();
     let names = serde_json::json!({"gatekeepers": [{"name": "release"}]});
     let gate: Gate = serde_json::from_value(read("Gate", metadata("production"), names)).unwrap();
     world.gates.insert(Key::of(&gate.metadata), gate);

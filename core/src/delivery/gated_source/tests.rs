@@ -12,8 +12,8 @@ use sluice_crds::{Decision, GatedSource, GatedSourceStatus};
 use super::*;
 use crate::flux::{content, identity};
 use crate::gate::Identity;
-use crate::lint::{self, Object};
-use crate::simulate::{self, Key, World};
+use crate::offline::lint::{self, Object};
+use crate::offline::simulate::{self, Key, World};
 use crate::time::stamp::time;
 use crate::verdict::question::Question;
 

@@ -6,9 +6,9 @@ use sluice_crds::{Decision, GateReference, GateSet, Require, Subject};
 
 use super::*;
 use crate::gate::Identity;
-use crate::lint::{self, Object};
+use crate::offline::lint::{self, Object};
+use crate::offline::simulate::{self, Key, World};
 use crate::revision::Revision;
-use crate::simulate::{self, Key, World};
 use crate::time::clock::Now;
 
 mod calendar;

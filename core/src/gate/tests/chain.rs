@@ -1,7 +1,7 @@
 //! Gates that are kept by gates that are kept by gates.
 
 use super::*;
-use crate::simulate::{Key, Scene as Simulated, World};
+use crate::offline::simulate::{Key, Scene as Simulated, World};
 
 /// `g0` is kept by `g1`, that by `g2`, and so on; the last one by a switch.
 fn chain(length: usize) -> World {

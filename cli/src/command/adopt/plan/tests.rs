@@ -100,7 +100,7 @@ fn a_kustomization_goes_over_to_a_child_of_its_source(
     assert_eq!(plan.switches[0].patch, patch);
     assert_eq!((plan.switches.len(), plan.chart), (1, None));
     // Nothing that admission would refuse.
-    let written = sluice_core::lint::read(&json!(plan.source)).mistakes;
+    let written = sluice_core::offline::lint::read(&json!(plan.source)).mistakes;
     assert!(written.is_empty(), "{written:?}");
 }
 

@@ -6,7 +6,7 @@ use jiff::ToSpan;
 use super::truth::{POLICIES, REQUIRE, REVISIONS, choices, policy};
 use super::*;
 use crate::gate::set::gathered::Gathered;
-use crate::simulate::{Scene, Stretches, together};
+use crate::offline::simulate::{Scene, Stretches, together};
 use crate::time::span::Span;
 
 /// What the calendar of these sets shows at [`NOW`].

@@ -4,7 +4,7 @@ use rstest::rstest;
 
 use super::*;
 use crate::gatekeeper::Evidence;
-use crate::simulate::Given;
+use crate::offline::simulate::Given;
 
 /// What runs out at 10:01:30, measured at the instant of the question.
 const RUNS_OUT: &str = "2026-11-20T10:01:30Z";

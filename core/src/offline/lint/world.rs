@@ -13,7 +13,7 @@ use crate::gatekeeper::Keeper;
 use crate::gatekeeper::approval::Authors;
 use crate::gatekeeper::revisions::List;
 use crate::gatekeeper::schedule::Schedule;
-use crate::simulate::{Holds, Key, Scene, Text, World, entry};
+use crate::offline::simulate::{Holds, Key, Scene, Text, World, entry};
 use crate::text::refusal::Refusal;
 use crate::time::calendar::{Calendar, CalendarError};
 use crate::time::clock::Now;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::*;
-use crate::simulate::{Key, World};
+use crate::offline::simulate::{Key, World};
 
 fn world(objects: &str) -> World {
     let mut world = World::default();

@@ -1,6 +1,6 @@
 //! Something about an object that only shows beside the others.
 
-use crate::simulate::{Key, World};
+use crate::offline::simulate::{Key, World};
 use crate::text::refusal::Refusal;
 
 /// The object that a remark is about.

@@ -4,8 +4,8 @@ use sluice_crds::{Gate, Gatekeeper, State};
 
 use super::*;
 use crate::gate::Identity;
+use crate::offline::simulate::Scene;
 use crate::revision::Revision;
-use crate::simulate::Scene;
 use crate::time::clock::Now;
 use crate::verdict::question::Question;
 

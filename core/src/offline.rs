@@ -1,0 +1,9 @@
+//! Offline: what can be said of objects without a controller.
+//!
+//! What comes in: objects from files or from a cluster. What goes out: their mistakes ([`lint`]), and
+//! what their gates say as time passes ([`simulate`]).
+//!
+//! It uses all rooms but [`operation`](crate::operation).
+
+pub mod lint;
+pub mod simulate;
