@@ -5,15 +5,13 @@
 //! same answer, in the controller, in `kubectl gate simulate`, and a year later in an audit.
 
 pub mod delivery;
-pub mod differences;
 pub mod evidence;
 pub mod flux;
 pub mod gate;
 pub mod gatekeeper;
 pub mod offline;
-pub mod policies;
+pub mod operation;
 pub mod revision;
-pub mod shard;
 pub mod text;
 pub mod time;
 pub mod verdict;

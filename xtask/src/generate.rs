@@ -84,7 +84,7 @@ fn admission_policies() -> Result<Generated> {
         parts.insert(part, &object.data["spec"]);
     }
     let content = serde_json::to_string_pretty(&specs)? + "\n";
-    let path = "core/src/policies/shipped.json".into();
+    let path = "core/src/operation/policies/shipped.json".into();
     Ok(Generated { path, content })
 }
 

@@ -5,7 +5,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 use serde::Serialize;
-use sluice_core::shard;
+use sluice_core::operation::shard;
 
 use super::{Connection, load};
 

@@ -15,8 +15,8 @@ use k8s_openapi::api::admissionregistration::v1::{
 use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 use sluice_core::gate::Identity;
-use sluice_core::policies::{self, Stands};
-pub use sluice_core::policies::{CHILDREN, IDENTITY as POLICIES};
+use sluice_core::operation::policies::{self, Stands};
+pub use sluice_core::operation::policies::{CHILDREN, IDENTITY as POLICIES};
 use tokio::time::Instant;
 
 use crate::cluster::key::KeyRef;

@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectM
 use kube::Resource;
 use serde::Serialize;
 use serde_json::Value;
-use sluice_core::differences;
+use sluice_core::operation::differences;
 use sluice_crds::audit::{Change as What, Defined, Event, Manager, Object};
 
 use crate::cluster::key::Work;

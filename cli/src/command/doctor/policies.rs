@@ -6,7 +6,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
 use kube::api::Api;
-use sluice_core::policies::{self, Stands};
+use sluice_core::operation::policies::{self, Stands};
 
 use super::Finding;
 use crate::cluster::{Connection, Controller, explain};
