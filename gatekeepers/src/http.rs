@@ -1,8 +1,9 @@
 //! Evidence for `http`: what an address answers.
 //!
 //! What comes in: the spec, what was seen before, an instant. What goes out: what is [`Seen`] now,
-//! as `sluice_core::gatekeeper::http` judges it. The address is asked at its interval ([`crate::polling`]); its
-//! body is judged beside the threads that serve everybody else, few at once, and then dropped.
+//! as `sluice_core::gatekeeper::http` judges it. The address is asked at its interval
+//! ([`crate::polling`]); its body is judged beside the threads that serve everybody else, few at
+//! once, and then dropped.
 
 use std::sync::{Arc, LazyLock};
 

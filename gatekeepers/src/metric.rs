@@ -1,8 +1,8 @@
 //! Evidence for `metric`: what its query comes to.
 //!
 //! What comes in: the spec, what was seen before, an instant. What goes out: what is [`Seen`] now,
-//! as `sluice_core::gatekeeper::metric` judges it. The query is asked at its interval ([`crate::polling`]), of
-//! Prometheus' HTTP API, whose answers [`answer`] reads.
+//! as `sluice_core::gatekeeper::metric` judges it. The query is asked at its interval
+//! ([`crate::polling`]), of Prometheus' HTTP API, whose answers [`answer`] reads.
 //!
 //! Not by a client library for Prometheus: those bring an HTTP client of their own, which would
 //! reach what the rules of [`crate::egress`] refuse.

@@ -1,9 +1,9 @@
 //! Evidence for `schedule`: its calendars.
 //!
 //! What comes in: the spec, and each calendar as it was last seen. What goes out: each calendar as
-//! it is seen now, in the order in which `sluice_core::gatekeeper::schedule` asks for them. A ConfigMap is
-//! read when it changes ([`config_map`]), an address at its interval ([`address`]); both texts are
-//! parsed by one [`Reader`].
+//! it is seen now, in the order in which `sluice_core::gatekeeper::schedule` asks for them. A
+//! ConfigMap is read when it changes ([`config_map`]), an address at its interval ([`address`]); both
+//! texts are parsed by one [`Reader`].
 
 use std::sync::Arc;
 

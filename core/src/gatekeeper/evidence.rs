@@ -14,9 +14,11 @@ pub enum Evidence {
     /// Nothing: there is nothing to look at, or nobody has looked yet.
     #[default]
     Nothing,
-    /// What came of reading a schedule's calendars, in the order of [`Schedule::calendars`](crate::gatekeeper::schedule::Schedule::calendars).
+    /// What came of reading a schedule's calendars, in the order of
+    /// [`Schedule::calendars`](super::schedule::Schedule::calendars).
     Calendars(Vec<Reading>),
-    /// What came of reading lists of revisions, in the order of [`Revisions::sources`](crate::gatekeeper::revisions::Revisions::sources).
+    /// What came of reading lists of revisions, in the order of
+    /// [`Revisions::sources`](super::revisions::Revisions::sources).
     Lists(Vec<revisions::Reading>),
     /// What the query of a metric came to.
     Metric(metric::Observed),

@@ -100,7 +100,7 @@ impl<'a> Set<'a> {
     }
 }
 
-/// What several come to, by the fold of [`gate_set`]. What is not known counts as closed; the whole
+/// What several come to, by the fold of [`gate::set`]. What is not known counts as closed; the whole
 /// is not known where it would be otherwise if that were open.
 fn fold(each: Vec<Standing<'_>>, require: Require) -> Standing<'_> {
     let state = state(&each, require, State::Closed);
