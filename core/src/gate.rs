@@ -7,7 +7,8 @@
 //!
 //! [`set`] combines the gates that a change has to pass; [`policy`] says whom a policy concerns.
 //!
-//! It uses [`gatekeeper`](crate::gatekeeper), and the rooms that a gatekeeper uses.
+//! It uses [`gatekeeper`](crate::gatekeeper), [`verdict`](crate::verdict), [`time`](crate::time) and
+//! [`text`](crate::text).
 
 use jiff::Timestamp;
 use sluice_crds::gate::GatekeeperReference;
