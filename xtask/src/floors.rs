@@ -1,13 +1,15 @@
-//! `cargo xtask floors`: which crate may depend on which.
+//! `cargo xtask floors`: which crate may depend on which, and which room of a crate on which.
 //!
-//! What comes in: what the Cargo.toml files ask for. What goes out: every edge that leads up or
-//! sideways, and everything under the pure floors that does I/O.
+//! What comes in: what the Cargo.toml files ask for, and the sources of the crates with [`rooms`]. What
+//! goes out: every edge that leads up or sideways, and everything under the pure floors that does I/O.
 
 use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
 
-use crate::cargo::{Metadata, cargo, metadata, output};
+use crate::cargo::{Metadata, cargo, metadata, output, root};
+
+mod rooms;
 
 /// A crate of ours and the crates of ours that it may ask for, for tests as well. The floors of
 /// CONTRIBUTING.md.
@@ -56,21 +58,23 @@ const IMPURE: [&str; 6] = [
     "rustls",
 ];
 
-/// Checks all edges between our crates, and the trees of the pure ones.
+/// Checks all edges between our crates, the trees of the pure ones, and the edges between rooms.
 pub(crate) fn check() -> Result<String> {
     let mut broken = wrong_edges(&metadata()?);
     for package in PURE {
         broken.extend(impurities(package, &dependencies(package)?));
     }
+    broken.extend(rooms::broken(root())?);
     ensure!(
         broken.is_empty(),
         "floors are broken:\n  {}",
         broken.join("\n  ")
     );
     Ok(format!(
-        "{} crates, {} of them pure",
+        "{} crates, {} of them pure; {} rooms",
         FLOORS.len(),
-        PURE.len()
+        PURE.len(),
+        rooms::count()
     ))
 }
 
