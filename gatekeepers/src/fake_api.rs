@@ -302,8 +302,12 @@ impl FakeApi {
     }
 }
 
+/// What it is comes first, as the API server writes it.
 fn line(event: &Value) -> String {
-    format!("{event}\n")
+    format!(
+        "{{\"type\":{},\"object\":{}}}\n",
+        event["type"], event["object"]
+    )
 }
 
 fn status(code: u16, reason: &str) -> Value {

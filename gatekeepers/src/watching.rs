@@ -17,6 +17,10 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
+mod guard;
+
+pub use guard::Guard;
+
 /// How long the API server may keep a watch open, in seconds. That it begins again is a sign of life,
 /// also where no bookmarks are sent.
 const LONGEST: u32 = 120;
@@ -133,8 +137,16 @@ where
             continue_token: token,
             ..ListParams::default()
         };
-        let list = self.api.list(&params).await;
-        let list = list.map_err(Error::InitialListFailed)?;
+        let list = match self.api.list(&params).await {
+            Ok(list) => list,
+            Err(error) => {
+                // A busy API server is asked for this page again, and not for all before it.
+                if passes(&error) && params.continue_token.is_some() {
+                    self.state = State::Paging(params.continue_token);
+                }
+                return Err(Error::InitialListFailed(error));
+            }
+        };
         let next = list.metadata.continue_.filter(|token| !token.is_empty());
         let version = list.metadata.resource_version.filter(|it| !it.is_empty());
         self.state = match (next, version) {
@@ -213,6 +225,15 @@ where
         };
         self.state = State::Open(version, events, Proof::Lives);
         Ok(step)
+    }
+}
+
+/// Whether the failure passes by itself: the API server is away, or has too much to do.
+fn passes(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => matches!(status.code, 429 | 500..),
+        kube::Error::HyperError(_) | kube::Error::Service(_) => true,
+        _ => false,
     }
 }
 

@@ -102,9 +102,11 @@ impl Pattern {
     /// begins with it, but who wrote that meant to hold them back, too.
     pub fn covers(&self, revision: &Revision) -> bool {
         let may_mean = || match (&self.rule, revision.loose_version()) {
-            (Rule::Digest { digits, .. }, _) => revision
-                .name()
-                .is_some_and(|name| loose::names_commit(name, digits)),
+            (Rule::Digest { algorithm, digits }, _) => {
+                let names = |name| loose::names_commit(name, digits);
+                may_be_a_name(algorithm.as_deref(), digits, revision)
+                    && revision.name().is_some_and(names)
+            }
             (Rule::Versions(range), Some(version)) => is_within(range, version),
             (Rule::Glob, Some(version)) => self.is_version(version),
             (Rule::Literal(own), Some(version)) => own
@@ -151,16 +153,8 @@ impl Pattern {
     fn may_be_its_name(&self, revision: &Revision) -> bool {
         match &self.rule {
             Rule::Versions(_) | Rule::Glob | Rule::Literal(_) => self.carries(revision).is_none(),
-            // A date, or the commit that an image was built from.
             Rule::Digest { algorithm, digits } => {
-                let is_commit = revision
-                    .digest()
-                    .is_some_and(|digest| digest.starts_with(SHA1));
-                match algorithm.as_deref() {
-                    None if digits.bytes().all(|byte| byte.is_ascii_digit()) => true,
-                    None | Some("sha1") => !is_commit && digits.len() <= COMMIT_DIGITS,
-                    Some(_) => false,
-                }
+                may_be_a_name(algorithm.as_deref(), digits, revision)
             }
         }
     }
@@ -168,6 +162,18 @@ impl Pattern {
     /// The entry, as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+}
+
+/// Whether the digits of an entry may be the name of a revision: a date, or the commit that an image was
+/// built from. What is a commit itself is not called after another one.
+fn may_be_a_name(algorithm: Option<&str>, digits: &str, revision: &Revision) -> bool {
+    let digest = revision.digest();
+    let is_commit = digest.is_some_and(|digest| digest.starts_with(SHA1));
+    match algorithm {
+        None if digits.bytes().all(|byte| byte.is_ascii_digit()) => true,
+        None | Some("sha1") => !is_commit && digits.len() <= COMMIT_DIGITS,
+        Some(_) => false,
     }
 }
 

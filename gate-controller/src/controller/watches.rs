@@ -8,11 +8,12 @@ use kube::runtime::watcher::Config;
 use kube::{Api, Resource, ResourceExt};
 use sluice_crds::flux::FluxKind;
 use sluice_crds::{Approval, Gate, GatePolicy, Gatekeeper};
+use sluice_gatekeepers::watching::Guard;
 use tokio::task::JoinSet;
 
 use super::Parts;
 use crate::cluster::key::Work;
-use crate::observe::cache::{Change, Guard, Seen};
+use crate::observe::cache::{Change, Seen};
 use crate::observe::evidence::Tracker;
 use crate::tell::definitions::{Defines, Telling};
 

@@ -14,7 +14,6 @@ use tokio::sync::watch;
 use crate::cluster::key::{KeyRef, ObjectKey};
 
 mod follow;
-mod guard;
 #[cfg(test)]
 #[path = "../../../gatekeepers/src/watching/played.rs"]
 mod played;
@@ -24,7 +23,6 @@ mod tests;
 
 pub(crate) use follow::LAST_APPLIED;
 pub use follow::{Following, Presence};
-pub use guard::Guard;
 pub use pulse::{Pulse, SILENCE};
 
 /// An object as it was seen.

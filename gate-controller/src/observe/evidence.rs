@@ -161,9 +161,8 @@ impl Tracked {
         self.objects.send_if_modified(|known| {
             let same = known.metadata.generation == object.metadata.generation
                 && requested_at(known) == requested_at(object);
-            if !same {
-                *known = Arc::clone(object);
-            }
+            // The newest in any case: the one before takes as much memory.
+            *known = Arc::clone(object);
             !same
         });
     }

@@ -17,10 +17,11 @@ use kube::{Api, Client};
 use sluice_core::gate::Identity;
 use sluice_core::operation::policies::{self, Stands};
 pub use sluice_core::operation::policies::{CHILDREN, IDENTITY as POLICIES};
+use sluice_gatekeepers::watching::Guard;
 use tokio::time::Instant;
 
 use crate::cluster::key::KeyRef;
-use crate::observe::cache::{Cache, Guard, Pulse};
+use crate::observe::cache::{Cache, Pulse};
 use crate::observe::clock::Jumps;
 
 /// The policies and their bindings, as they are installed.

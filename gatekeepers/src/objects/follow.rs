@@ -19,6 +19,7 @@ use tokio::time::timeout;
 
 use super::store::{Held, Limits, Store, Stored, TooMuch};
 use crate::source::ObjectsKey;
+use crate::watching::Guard;
 
 /// How many objects are listed first, before it is known how large they are, and how many at most.
 const FIRST_PAGE: u32 = 10;
@@ -49,7 +50,7 @@ pub(super) enum Sight {
 
 /// Follows one kind in one namespace.
 pub(super) struct Follower {
-    pub(super) api: Api<DynamicObject>,
+    pub(super) api: Api<Guard<DynamicObject>>,
     pub(super) resource: ApiResource,
     pub(super) key: ObjectsKey,
     pub(super) limits: Limits,
@@ -120,7 +121,7 @@ impl Follower {
                 .map_err(|error| of_error(&error, "list"))?;
             self.signs.fetch_add(1, Ordering::Relaxed);
             for object in page.items {
-                let object = Stored::new(object, &self.resource);
+                let object = Stored::new(readable(object)?, &self.resource);
                 bytes += object.size();
                 listed.push(object);
                 self.limits.check(listed.len(), bytes, Held::default())?;
@@ -164,11 +165,12 @@ impl Follower {
 
     fn take_in(
         &self,
-        event: WatchEvent<DynamicObject>,
+        event: WatchEvent<Guard<DynamicObject>>,
         version: &mut String,
     ) -> Result<(), Trouble> {
         let reached = match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                let object = readable(object)?;
                 let reached = object.resource_version();
                 self.store().apply(Stored::new(object, &self.resource))?;
                 self.changed();
@@ -223,6 +225,11 @@ impl From<TooMuch> for Trouble {
     fn from(TooMuch(why): TooMuch) -> Self {
         Trouble::TooMuch(why)
     }
+}
+
+/// Without one of the objects nobody can say whether all are as they should be.
+fn readable(object: Guard<DynamicObject>) -> Result<DynamicObject, Trouble> {
+    object.0.map_err(|_| Trouble::Lost)
 }
 
 fn silent() -> Trouble {

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use kube::api::DynamicObject;
 use kube::{Api, Client};
 use tokio::sync::{Semaphore, broadcast, watch};
 use tokio::task::AbortHandle;
@@ -21,6 +22,7 @@ use super::rights::Rights;
 use super::store::{Cursor, Limits, News, Room, Store};
 use crate::config_maps::KEPT;
 use crate::source::ObjectsKey;
+use crate::watching::Guard;
 
 /// For how long objects may be relied on of which nothing was heard: twice what a watch may be
 /// silent.
@@ -275,7 +277,7 @@ impl ObjectWatches {
         room.or_insert_with(|| self.0.room.beside()).clone()
     }
 
-    fn api(&self, key: &ObjectsKey, kind: &Kind) -> Api<kube::api::DynamicObject> {
+    fn api(&self, key: &ObjectsKey, kind: &Kind) -> Api<Guard<DynamicObject>> {
         let client = self.0.client.clone();
         match &key.namespace {
             Some(namespace) => Api::namespaced_with(client, namespace, &kind.resource),

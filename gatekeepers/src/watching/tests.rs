@@ -144,3 +144,37 @@ async fn that_a_watch_begins_says_nothing_before_it_has_lasted() {
     assert_eq!(seen, expected);
     assert_eq!(asked(&server), ["list", "7", "7", "9"]);
 }
+
+/// The pages after the first are what a busy API server refuses.
+#[tokio::test(start_paused = true)]
+async fn a_page_that_is_refused_for_now_is_asked_for_again_by_itself() {
+    let server = Server::new([
+        Answer::Page(&[("a", 3)], Duration::ZERO),
+        Answer::Refuse(429),
+        Answer::List(&[("b", 4)], 7),
+        Answer::Refuse(410),
+        Answer::Page(&[("a", 3)], Duration::ZERO),
+        // The API server has forgotten the list.
+        Answer::Refuse(410),
+        Answer::List(&[("a", 3), ("b", 4)], 9),
+    ]);
+    let mut watching = watching(&server);
+    let expected = [
+        "begun",
+        "page of 1",
+        "error",
+        "page of 1",
+        "listed",
+        "error",
+    ];
+    assert_eq!(steps(&mut watching, 6).await, expected);
+    let expected = [
+        "begun",
+        "page of 1",
+        "error",
+        "begun",
+        "page of 2",
+        "listed",
+    ];
+    assert_eq!(steps(&mut watching, 6).await, expected);
+}

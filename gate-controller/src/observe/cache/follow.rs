@@ -12,10 +12,10 @@ use kube::runtime::watcher::{self, Config, DefaultBackoff, Event};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use sluice_core::gate::force::owner;
-use sluice_gatekeepers::watching::{LONGEST_PAUSE, Step, Watching};
+use sluice_gatekeepers::watching::{Guard, LONGEST_PAUSE, Step, Watching};
 use tokio::time::Instant;
 
-use super::{Cache, Change, Guard, Progress, Seen, version_of};
+use super::{Cache, Change, Progress, Seen, version_of};
 use crate::cluster::key::ObjectKey;
 
 #[cfg(test)]

@@ -199,6 +199,28 @@ async fn that_the_api_server_asks_for_patience_is_an_error_once_it_lasts() {
     after(301).await;
     assert_eq!(fails_with(429), [Level::ERROR]);
     assert_eq!(fails_with(503), [Level::ERROR]);
+    // One answer or the other, as behind a load balancer, is told once.
+    assert!(fails_with(429).is_empty());
+    assert!(fails_with(503).is_empty());
+}
+
+/// Without the kinds of Flux, GatedSources wait.
+#[tokio::test(start_paused = true)]
+async fn an_optional_kind_for_which_patience_lasts_is_an_error_too() {
+    let levels = Levels::default();
+    let log = tracing_subscriber::registry().with(levels.clone());
+    let _log = tracing::subscriber::set_default(log);
+    let mut telling = Telling::default();
+    let status = kube::core::Status::failure("too many requests", "").with_code(429);
+    let error = watcher::Error::InitialListFailed(kube::Error::Api(status.boxed()));
+    let following = Following::<ConfigMap> {
+        presence: Presence::Optional,
+        ..Following::required()
+    };
+    telling.fails(&following, Failed::of(&error), &error);
+    after(301).await;
+    telling.fails(&following, Failed::of(&error), &error);
+    assert_eq!(*levels.0.lock().unwrap(), [Level::INFO, Level::ERROR]);
 }
 
 #[test]

@@ -59,10 +59,13 @@ impl Telling {
         error: &watcher::Error,
     ) {
         let now = Instant::now();
-        let same = self.trouble.filter(|(before, _)| *before == failed);
+        // That it is busy again is no news where it did not answer at all before.
+        let is_same =
+            |before| before == failed || (before, failed) == (Failed::Otherwise, Failed::Busy);
+        let same = self.trouble.filter(|(before, _)| is_same(*before));
         let is_due = |at| now.saturating_duration_since(at) >= TELL_AGAIN;
-        let is_told =
-            same.is_some_and(|(_, at)| !(is_due(at) && following.presence == Presence::Required));
+        let is_told_again = following.presence == Presence::Required || failed == Failed::Busy;
+        let is_told = same.is_some_and(|(_, at)| !(is_due(at) && is_told_again));
         if !is_told {
             self.trouble = Some((failed, now));
             tell(following, failed, same.is_some(), error);
