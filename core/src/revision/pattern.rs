@@ -78,7 +78,9 @@ impl Pattern {
                 };
                 let digest = revision.digest().and_then(|digest| digest.split_once(':'));
                 // Artifacts are tagged with commits and with dates, which look like commits.
-                digest.is_some_and(begins) || revision.name() == Some(&self.text)
+                digest.is_some_and(begins)
+                    || revision.name() == Some(&self.text)
+                        && may_be_a_name(algorithm.as_deref(), digits, revision)
             }
             Rule::Versions(_) | Rule::Glob | Rule::Literal(_) if revision.has_unknown_name() => {
                 // Whatever it is called.
