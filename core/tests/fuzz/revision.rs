@@ -144,8 +144,17 @@ fn sameness_is_sameness(revisions: &[&Revision]) {
 fn matching(pattern: &Pattern, entry: &str, revisions: &[&Revision]) {
     assert_eq!(pattern.as_str(), entry.trim());
     let indented = Pattern::parse(&format!(" {entry}\t"));
-    let digits = entry.trim().rsplit(':').next().unwrap_or_default();
-    let of_digits = digits.len() >= 12 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let (algorithm, digits) = match entry.trim().rsplit_once(':') {
+        Some((algorithm, digits)) => (Some(algorithm), digits),
+        None => (None, entry.trim()),
+    };
+    // With anything else before the colon it is a glob.
+    let is_digest = matches!(
+        algorithm,
+        None | Some("sha1" | "sha256" | "sha384" | "sha512")
+    );
+    let of_digits =
+        is_digest && digits.len() >= 12 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     for revision in revisions {
         let matches = pattern.matches(revision);
         if let Ok(indented) = &indented {
