@@ -5,7 +5,7 @@
 //!
 //! Addresses are https. Whose rule allows it may ask over http, but never with a secret.
 //!
-//! Whoever may write a Gatekeeper may name an address, and the controller connects to it from where
+//! Anybody who may write a Gatekeeper may name an address, and the controller connects to it from where
 //! it stands: to private addresses too, because Prometheus is at one. So they learn of any server in
 //! its reach whether it answers, with which status, and what an expression says of the body. What is
 //! never connected to is in the [`address`] rules, checked on the addresses that are connected to,

@@ -228,8 +228,9 @@ where
     }
 }
 
-/// Whether the failure passes by itself: the API server is away, or has too much to do.
-fn passes(error: &kube::Error) -> bool {
+/// Whether the failure passes by itself: the API server is away, or has too much to do. A refusal
+/// stays one until somebody changes something.
+pub fn passes(error: &kube::Error) -> bool {
     match error {
         kube::Error::Api(status) => matches!(status.code, 429 | 500..),
         kube::Error::HyperError(_) | kube::Error::Service(_) => true,

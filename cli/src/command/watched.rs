@@ -1,4 +1,4 @@
-//! What decisions are made from, watched: for whoever waits, or goes on listing.
+//! What decisions are made from, watched: for anybody who waits, or goes on listing.
 //!
 //! What comes in: the objects that were read, and when time may change what they come to. What goes
 //! out: a call as soon as it is worth looking again.

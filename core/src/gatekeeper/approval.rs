@@ -193,7 +193,7 @@ impl Approvals {
     }
 
     /// Whether a vote may still count: a rejection for as long as it is there, an approval until it
-    /// runs out. Whether whoever gave it may vote is another question.
+    /// runs out. Whether the person who gave it may vote is another question.
     pub fn is_in_force(&self, approval: &Approval, now: Timestamp) -> bool {
         approval.metadata.deletion_timestamp.is_none()
             && match approval.spec.decision {

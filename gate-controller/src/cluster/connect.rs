@@ -1,6 +1,6 @@
 //! The connection to the API server, and what it may take.
 //!
-//! Nothing here sends a request a second time. Whoever asks knows how long the answer is worth
+//! Nothing here sends a request a second time. Anybody who asks knows how long the answer is worth
 //! waiting for and what else could be done meanwhile, and retries by itself: workers by the queue,
 //! watches with their own delay, the holder of the Lease at its next try.
 

@@ -2,6 +2,7 @@
 
 use kube::core::Status;
 use kube::runtime::watcher;
+pub use sluice_gatekeepers::watching::passes;
 
 /// What a failed watch means.
 pub fn of_watch(error: &watcher::Error, plural: &str, group: &str) -> String {
@@ -103,16 +104,6 @@ pub fn is_busy(error: &watcher::Error) -> bool {
             | watcher::Error::WatchStartFailed(kube::Error::Api(status))
             if status.code == 429
     )
-}
-
-/// Whether the failure passes by itself: the API server is away, or has too much to do. A refusal
-/// stays one until somebody changes something.
-pub fn passes(error: &kube::Error) -> bool {
-    match error {
-        kube::Error::Api(status) => matches!(status.code, 429 | 500..),
-        kube::Error::HyperError(_) | kube::Error::Service(_) => true,
-        _ => false,
-    }
 }
 
 /// Whether the object that was written to is gone.

@@ -29,7 +29,7 @@ pub trait Clock: Send + Sync + 'static {
     /// monotonic clock: nobody can set it, and it stands still while the machine sleeps.
     fn now_and_awake(&self) -> (Timestamp, Duration);
 
-    /// Waits for `at`, or less: whoever waits reads the clock again and waits on.
+    /// Waits for `at`, or less: the one who waits reads the clock again and waits on.
     fn wait_until(&self, at: Timestamp) -> BoxFuture<'_, ()>;
 }
 
@@ -98,7 +98,7 @@ impl SetClock {
         Self(watch::Sender::new(Shown { now: at, awake }))
     }
 
-    /// Has time pass until `at`, or turns it back, and wakes whoever waits.
+    /// Has time pass until `at`, or turns it back, and wakes anybody who waits.
     pub fn set(&self, at: Timestamp) {
         self.0.send_modify(|shown| {
             let passed = at.duration_since(shown.now);

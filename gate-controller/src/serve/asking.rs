@@ -160,7 +160,7 @@ impl Asking {
         join_all(asked).await.into_iter().collect()
     }
 
-    /// The answer, which is told besides: as far as whoever asks may see it.
+    /// The answer, which is told besides: as far as anybody who asks may see it.
     pub(super) async fn decide(&self, question: &Question, caller: Option<&Caller>) -> Answer {
         let Question {
             set,

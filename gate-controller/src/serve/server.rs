@@ -117,7 +117,7 @@ pub async fn serve(
     Ok(bound)
 }
 
-/// The same without TLS, for whoever has to know the address before there is a router, or has other
+/// The same without TLS, for anybody who has to know the address before there is a router, or has other
 /// bounds.
 pub fn serve_at(
     listener: TcpListener,

@@ -1,4 +1,4 @@
-//! What is counted as it happens: whoever does it counts it here.
+//! What is counted as it happens: those who do it count it here.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;

@@ -1,4 +1,4 @@
-//! Events on transitions, for `kubectl describe` and whoever watches.
+//! Events on transitions, for `kubectl describe` and anybody who watches.
 //!
 //! Each transition is an event of its own: what is told of one (by whom, until when) is not what is
 //! told of the next, so that none may stand for others. Where there is a notification-controller, it

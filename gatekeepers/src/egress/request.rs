@@ -15,7 +15,7 @@ use super::turns::Turn;
 pub struct Request<'a> {
     /// The address.
     pub url: &'a str,
-    /// The namespace of whoever wants to know: each has a share of what there may be at once.
+    /// The namespace of the one who wants to know: each has a share of what there may be at once.
     pub namespace: &'a str,
     /// What the address may be.
     pub schemes: Schemes,

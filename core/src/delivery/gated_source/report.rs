@@ -87,7 +87,7 @@ fn begin(
 ) -> GatedSourceStatus {
     let last = before.last_decision.as_ref();
     let request = requested_at(&given.object.metadata);
-    // Whoever asks for a look is told how it stands, also what was only measured again.
+    // Anybody who asks for a look is told how it stands, also what was only measured again.
     let is_asked = request.is_some() && request != before.last_handled_reconcile_at;
     let is_known = |told: &Decision| {
         let revision = told.subject.revision.as_deref();

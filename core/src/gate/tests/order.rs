@@ -40,7 +40,7 @@ fn the_first_in_order_decides(
     assert_eq!(answer(&scene.view(), now(FRIDAY_10)).state, state);
 }
 
-/// Whoever has closed it meanwhile would not be seen, also where it is forced open.
+/// That somebody has closed it meanwhile would not be seen, also where it is forced open.
 #[rstest]
 #[case::default(&[])]
 #[case::forced(&FORCED_OPEN)]

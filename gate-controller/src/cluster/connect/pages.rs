@@ -37,7 +37,7 @@ pub(super) struct Pages<S> {
     inner: S,
     budget: usize,
     /// How many objects were last asked for, by the path of the list, where that is fewer than
-    /// whoever lists has asked for.
+    /// anybody who lists has asked for.
     limits: Arc<Mutex<HashMap<String, u32>>>,
 }
 

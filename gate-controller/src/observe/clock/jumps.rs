@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use super::Clock;
 
-/// How often the clocks are read by whoever waits for a jump, so that those who wait for an instant
+/// How often the clocks are read by anybody who waits for a jump, so that those who wait for an instant
 /// are woken soon after a machine slept.
 const LOOK: Duration = Duration::from_secs(1);
 

@@ -45,7 +45,7 @@ impl Sink {
             Destination::Stdout => io::stdout().as_fd().try_clone_to_owned()?.into(),
             Destination::File(path) => append_to(path)?,
         });
-        // Whoever wrote to it last may have been killed in the middle of a line.
+        // The process that wrote to it last may have been killed in the middle of a line.
         self.torn = self.open.as_ref().is_some_and(ends_within_a_line);
         Ok(())
     }

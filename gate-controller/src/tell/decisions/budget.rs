@@ -1,4 +1,4 @@
-//! How many events may tell answers: whoever asks something new each time must not fill the API
+//! How many events may tell answers: anybody who asks something new each time must not fill the API
 //! server, and must not silence the others.
 
 use std::collections::HashMap;
