@@ -9,11 +9,11 @@ use anyhow::{Result, ensure};
 
 use crate::cargo::{Metadata, cargo, metadata, output, root};
 
-mod rooms;
+pub(crate) mod rooms;
 
 /// A crate of ours and the crates of ours that it may ask for, for tests as well. The floors of
 /// CONTRIBUTING.md.
-const FLOORS: [(&str, &[&str]); 7] = [
+pub(crate) const FLOORS: [(&str, &[&str]); 7] = [
     ("sluice-crds", &[]),
     ("sluice-core", &["sluice-crds"]),
     ("sluice-gatekeepers", &["sluice-crds", "sluice-core"]),

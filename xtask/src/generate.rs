@@ -18,7 +18,7 @@ use sluice_tests::programs::Program;
 use crate::cargo::{output, program, root};
 
 mod install;
-mod picture;
+mod pictures;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -51,7 +51,7 @@ fn of_code() -> Result<Vec<Generated>> {
     files.push(openapi()?);
     files.push(admission_policies()?);
     files.push(audit()?);
-    files.push(picture::file());
+    files.extend(pictures::files()?);
     Ok(files)
 }
 

@@ -17,18 +17,18 @@ use source::{Source, Use};
 mod source;
 
 /// A crate with rooms.
-struct House {
+pub(crate) struct House {
     /// Where its sources are, below the folder of the workspace.
-    folder: &'static str,
+    pub(crate) folder: &'static str,
     /// Each room, and the rooms that it uses: all of them in rows before its own.
-    rooms: &'static [(&'static str, &'static str)],
+    pub(crate) rooms: &'static [(&'static str, &'static str)],
     /// A room, and the one module that it uses of a room in a row after its own.
     exceptions: &'static [(&'static str, &'static str)],
 }
 
 /// The table, from the ground up. The first lines of each room's module say the same.
 #[rustfmt::skip] // A row is a line.
-const HOUSES: [House; 2] = [
+pub(crate) const HOUSES: [House; 2] = [
     House {
         folder: "core/src",
         rooms: &[

@@ -3,9 +3,8 @@
 //! What comes in: nothing. What goes out: the picture of the README, in which boxes are objects and
 //! arrows are the way of a commit.
 
-use std::fmt::Write;
-
-use super::Generated;
+use super::super::Generated;
+use super::Canvas;
 
 const PATH: &str = "docs/pictures/gated-source.svg";
 
@@ -69,74 +68,44 @@ const GATE: Object = Object {
 };
 
 const STYLE: &str = "\
-text { font: 13px system-ui, sans-serif; fill: #1f2937 }
 .kind { font-size: 11px; fill: #6b7280 }
-.name { font-weight: 600; font-size: 14px }
-rect { stroke-width: 1.5; rx: 8 }
-.flux { fill: #eff6ff; stroke: #3b82f6 }
-.ours { fill: #ecfdf5; stroke: #059669 }
-line { stroke: #6b7280; stroke-width: 2; marker-end: url(#head) }
 .asks { stroke: #059669; stroke-dasharray: 5 4 }
-@media (prefers-color-scheme: dark) {
-  text { fill: #e5e7eb } .kind { fill: #9ca3af }
-  .flux { fill: #172554 } .ours { fill: #022c22 }
-}
+@media (prefers-color-scheme: dark) { .kind { fill: #9ca3af } }
 ";
 
 /// The picture.
 pub(super) fn file() -> Generated {
-    Generated {
-        path: PATH.into(),
-        content: draw(),
-    }
-}
-
-fn draw() -> String {
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" \
-         height=\"{HEIGHT}\" role=\"img\" aria-labelledby=\"title description\">\n\
-         <!-- Made by `cargo xtask generate`: change the code instead. -->\n\
-         <title id=\"title\">{TITLE}</title>\n<desc id=\"description\">{DESCRIPTION}</desc>\n\
-         <style>\n{STYLE}</style>\n\
-         <defs><marker id=\"head\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"7\" \
-         markerHeight=\"7\" orient=\"auto-start-reverse\"><path d=\"M0 0L10 5L0 10z\" fill=\"#6b7280\"/>\
-         </marker></defs>\n"
-    );
+    let mut canvas = Canvas::new(WIDTH);
     let (width, height) = BOX;
     let left = |place: u32| LEFT + place * (width + GAP);
     for (place, object) in (0..).zip(&WAY) {
-        object.draw(&mut svg, left(place), TOP);
+        object.draw(&mut canvas, left(place), TOP);
         if place > 0 {
             let middle = TOP + height / 2;
-            arrow(
-                &mut svg,
-                "",
-                (left(place) - GAP, middle),
-                (left(place), middle),
-            );
+            let (from, to) = ((left(place) - GAP, middle), (left(place), middle));
+            arrow(&mut canvas, "", from, to);
         }
     }
-    GATE.draw(&mut svg, left(1), GATE_TOP);
+    GATE.draw(&mut canvas, left(1), GATE_TOP);
     let middle = left(1) + width / 2;
-    arrow(&mut svg, "asks", (middle, TOP), (middle, GATE_TOP + height));
-    svg.push_str("</svg>\n");
-    svg
+    arrow(
+        &mut canvas,
+        "asks",
+        (middle, TOP),
+        (middle, GATE_TOP + height),
+    );
+    canvas.finish(PATH, HEIGHT, STYLE, (TITLE, DESCRIPTION))
 }
 
 impl Object {
-    fn draw(&self, svg: &mut String, left: u32, top: u32) {
+    fn draw(&self, canvas: &mut Canvas, left: u32, top: u32) {
         let Self {
             kind,
             name,
             says,
             class,
         } = self;
-        let (width, height) = BOX;
-        // Writing to a String cannot fail.
-        let _ = writeln!(
-            svg,
-            "<rect class=\"{class}\" x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{height}\"/>"
-        );
+        canvas.rect(class, (left, top), BOX);
         let lines = [
             ("kind", *kind),
             ("name", *name),
@@ -144,19 +113,13 @@ impl Object {
             ("", says[1]),
         ];
         for ((class, text), line) in lines.into_iter().zip(0u32..) {
-            let (x, y) = (left + 12, top + 22 + line * 20);
-            let _ = writeln!(
-                svg,
-                "<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{text}</text>"
-            );
+            canvas.text(class, (left + 12, top + 22 + line * 20), text);
         }
     }
 }
 
-fn arrow(svg: &mut String, class: &str, from: (u32, u32), to: (u32, u32)) {
-    let ((x1, y1), (x2, y2)) = (from, to);
-    let _ = writeln!(
-        svg,
+fn arrow(canvas: &mut Canvas, class: &str, (x1, y1): (u32, u32), (x2, y2): (u32, u32)) {
+    canvas.add(format_args!(
         "<line class=\"{class}\" x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"/>"
-    );
+    ));
 }
