@@ -41,6 +41,16 @@ impl Span {
     }
 }
 
+/// The instant so much later, or the last one that there is.
+pub(crate) fn later(instant: Timestamp, by: SignedDuration) -> Timestamp {
+    instant.saturating_add(by).unwrap_or(Timestamp::MAX)
+}
+
+/// The instant so much earlier, or the first one that there is.
+pub(crate) fn earlier(instant: Timestamp, by: SignedDuration) -> Timestamp {
+    instant.saturating_sub(by).unwrap_or(Timestamp::MIN)
+}
+
 /// The union of spans, as the fewest spans in ascending order. Empty ones count for nothing.
 pub fn union(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_unstable();

@@ -2,12 +2,12 @@
 //! other VEVENTs replace.
 
 use jiff::Timestamp;
+use jiff::civil::{DateTime, Time};
 
 use super::clean;
 use super::expand::Steps;
 use super::read::{Component, Property};
 use super::recur::Rule;
-use super::revisions::Revision;
 use super::values::{self, Length, When};
 use super::zones::Zones;
 use crate::text::refusal::Refusal;
@@ -22,6 +22,40 @@ pub(super) struct Draft {
     pub revision: Revision,
     /// None if it is cancelled.
     pub times: Option<Times>,
+}
+
+/// How new an event is.
+pub(super) struct Revision {
+    /// 0 if it is not written, as RFC 5545 has it.
+    pub sequence: i64,
+    /// DTSTAMP and LAST-MODIFIED, in UTC. None: there is none that can be read.
+    pub stamped: Option<DateTime>,
+    pub modified: Option<DateTime>,
+}
+
+impl Revision {
+    /// # Errors
+    /// SEQUENCE is no number.
+    fn read(event: &Component) -> Result<Self, Refusal> {
+        let sequence = event.one("SEQUENCE")?.map(|property| {
+            property.value.parse().map_err(|_| {
+                let shown = clean(&property.value, 40);
+                let problem = format!("`{shown}` is not a number");
+                Refusal::new("SEQUENCE", problem, "write a whole number such as 1")
+            })
+        });
+        Ok(Self {
+            sequence: sequence.transpose()?.unwrap_or(0),
+            stamped: stamp(event, "DTSTAMP"),
+            modified: stamp(event, "LAST-MODIFIED"),
+        })
+    }
+}
+
+fn stamp(event: &Component, name: &'static str) -> Option<DateTime> {
+    let property = event.one(name).ok()??;
+    let written = values::written(&property.value).filter(|written| written.utc)?;
+    Some(written.date.to_datetime(written.time.unwrap_or(Time::MIN)))
 }
 
 /// When an event is on.

@@ -5,7 +5,6 @@ use jiff::tz::{Offset, TimeZone};
 use jiff::{SignedDuration, Timestamp};
 
 use super::clean;
-use super::recur::{Frequency, number};
 use super::values::{self, When};
 use crate::text::refusal::Refusal;
 use crate::time::zone;
@@ -14,6 +13,22 @@ const INSTANT: SignedDuration = SignedDuration::from_nanos(1);
 
 pub(super) fn refused(problem: impl Into<String>, remedy: impl Into<String>) -> Refusal {
     Refusal::new("RRULE", problem, remedy)
+}
+
+/// What a rule counts by. Only the days matter to what is below a day: times are combined with
+/// each day that matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Frequency {
+    Hourly,
+    Daily,
+    Weekly,
+    Monthly,
+    Yearly,
+}
+
+/// Monday is 0.
+pub(super) fn number(day: Weekday) -> i16 {
+    i16::from(day.to_monday_zero_offset())
 }
 
 /// The parts of a rule, by name in upper case.

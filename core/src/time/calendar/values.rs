@@ -5,7 +5,8 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use super::read::Property;
-use super::zones::{Known, Zones};
+use super::rules::Known;
+use super::zones::Zones;
 use super::{MAX_DAYS, clean};
 use crate::text::refusal::Refusal;
 use crate::time::zone;
@@ -199,42 +200,30 @@ pub(super) struct Digits {
     pub utc: bool,
 }
 
-/// Reads `20261225`, `20261225T090000` or `20261225T090000Z`.
+/// Reads `20261225`, `20261225T090000` or `20261225T090000Z`. A leap second is read as the second
+/// before it, as RFC 5545, section 3.3.12, has it.
 pub(super) fn written(text: &str) -> Option<Digits> {
     let text = text.trim();
-    let digits = |from: usize, to: usize| -> Option<i16> {
-        let part = text.get(from..to)?;
-        let plain = part.bytes().all(|b| b.is_ascii_digit());
-        if plain { part.parse().ok() } else { None }
+    let (text, utc) = match text.strip_suffix(['Z', 'z']) {
+        Some(text) => (text, true),
+        None => (text, false),
     };
-    let short = |from| digits(from, from + 2)?.try_into().ok();
-    let date = Date::new(digits(0, 4)?, short(4)?, short(6)?).ok()?;
-    if text.len() == 8 {
-        return Some(Digits {
-            date,
-            time: None,
-            utc: false,
-        });
-    }
-    let utc = match text.get(15..)? {
-        "" => false,
-        "Z" | "z" => true,
-        _ => return None,
+    let has_its_place = |(place, byte): (usize, u8)| match place {
+        8 => matches!(byte, b'T' | b't'),
+        _ => byte.is_ascii_digit(),
     };
-    if !matches!(text.get(8..9)?, "T" | "t") {
+    if !text.bytes().enumerate().all(has_its_place) {
         return None;
     }
-    // A leap second is read as the second before it, as RFC 5545, section 3.3.12, has it.
-    let second = match short(13)? {
-        60 => 59,
-        second => second,
+    let (date, time) = match text.len() {
+        8 if !utc => (text.parse().ok()?, None),
+        15 => {
+            let wall: DateTime = text.parse().ok()?;
+            (wall.date(), Some(wall.time()))
+        }
+        _ => return None,
     };
-    let time = Time::new(short(9)?, short(11)?, second, 0).ok()?;
-    Some(Digits {
-        date,
-        time: Some(time),
-        utc,
-    })
+    Some(Digits { date, time, utc })
 }
 
 /// The length that a DURATION stands for: `P1W`, `P1D`, `PT8H`, `P1DT12H30M`.

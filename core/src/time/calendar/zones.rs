@@ -6,8 +6,9 @@ use std::collections::hash_map::Entry;
 use jiff::Timestamp;
 use jiff::tz::{Offset, TimeZone};
 
+use super::clean;
 use super::read::WrittenZone;
-use super::{clean, rules};
+use super::rules::{self, Known};
 use crate::time::zone;
 
 /// Names that IANA has for one offset, and people use for clocks that change: a VTIMEZONE beside them
@@ -20,13 +21,6 @@ pub(super) struct Zones<'a> {
     pub default: &'a TimeZone,
     /// What its VTIMEZONEs say, by TZID.
     defined: HashMap<String, Defined>,
-}
-
-/// A zone, and since when it is known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Known {
-    pub zone: TimeZone,
-    pub since: Timestamp,
 }
 
 /// What a VTIMEZONE says.

@@ -2,9 +2,7 @@
 
 use jiff::SignedDuration;
 
-use super::lasts::Lasts;
-
-pub(super) const MINUTE: SignedDuration = SignedDuration::from_mins(1);
+use super::lasts::{Lasts, MINUTE};
 
 /// Runs of minutes whose windows touch on a plain day, as first and last minute. Windows of which
 /// nothing is left are in none of them.

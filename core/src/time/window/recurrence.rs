@@ -6,12 +6,12 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::lasts::Lasts;
-use super::minutes::{MINUTE, blocks};
-use super::wall::{self, DAY, WallClock, later, sooner};
+use super::lasts::{DAY, Lasts, MINUTE};
+use super::minutes::blocks;
+use super::wall::{self, WallClock};
 use super::{Next, Reach};
 use crate::time::cron::Cron;
-use crate::time::span::Span;
+use crate::time::span::{Span, earlier, later};
 
 /// Windows of one day are taken to touch those of the next if less time than this lies between
 /// them: it is more than clocks are put forward by.
@@ -71,9 +71,9 @@ impl<'a> Recurrence<'a> {
         new
     }
 
-    /// Begins anew, early enough to find every time that ends later than `from`.
+    /// Starts again, early enough to find every time that ends later than `from`.
     fn start(&mut self, from: Timestamp, whole: bool) {
-        let first = self.wall.day(sooner(from, self.lasts.longest()));
+        let first = self.wall.day(earlier(from, self.lasts.longest()));
         // Clocks that are turned back over midnight show the day before once more.
         self.day = Some(first.yesterday().unwrap_or(first));
         self.after = if whole { Timestamp::MIN } else { from };
@@ -86,7 +86,7 @@ impl<'a> Recurrence<'a> {
         let Some(day) = self.day else { return };
         // Nearer than this it is less work to go on.
         let near = self.lasts.longest() + DAY * 4;
-        if self.wall.day(sooner(to, near)) > day && !(whole && self.seamless) {
+        if self.wall.day(earlier(to, near)) > day && !(whole && self.seamless) {
             self.start(to, whole);
         }
     }
