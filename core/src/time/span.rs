@@ -2,6 +2,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+/// The shortest time that there is.
+pub(crate) const MOMENT: SignedDuration = SignedDuration::from_nanos(1);
+
 /// From `start`, itself inside, to `end`, itself outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {

@@ -94,7 +94,7 @@ impl Draft {
     }
 
     /// # Errors
-    /// Its rule never matches: nobody is to wait for ever for a day that is not in any calendar.
+    /// Its rule never matches: the day for which somebody waits is not in any calendar.
     pub fn check_recurrence(&self, steps: &mut Steps) -> Result<(), Refusal> {
         let rule = (self.times.as_ref())
             .filter(|times| !times.length.is_none())
@@ -250,7 +250,7 @@ fn span(property: &'static str, start: &When, end: Option<Timestamp>) -> Result<
     }
 }
 
-/// One instance of RDATE: a date, a time, or a period with an end of its own.
+/// One instance of RDATE: a date, a time, or a period, which has an end.
 fn extra(
     property: &Property,
     item: &str,

@@ -32,8 +32,8 @@ impl Subject {
 
 /// The drafts without those that another one supersedes: of one UID and one RECURRENCE-ID, those with
 /// the highest SEQUENCE stay; of these, those with the latest DTSTAMP, then with the latest
-/// LAST-MODIFIED, if all of them have one. Where that leaves several, nobody can tell which one is
-/// meant, and all of them count.
+/// LAST-MODIFIED, if all of them have one. Where that leaves several, all of them count:
+/// it cannot be known which one is meant.
 pub(super) fn newest(mut drafts: Vec<Draft>) -> Vec<Draft> {
     let mut revisions: HashMap<(&str, Subject), Vec<usize>> = HashMap::new();
     let mut counts = vec![true; drafts.len()];

@@ -1,4 +1,4 @@
-//! From the rules in a VTIMEZONE to a zone, for those whose name nobody knows.
+//! From the rules in a VTIMEZONE to a zone, for those whose name is not known.
 //!
 //! Read are the shapes that have one meaning, and that Outlook and Exchange write: one STANDARD for
 //! good, or one STANDARD and one DAYLIGHT that take turns every year, on such a day as the last
@@ -90,7 +90,7 @@ fn by_turns(standard: &Change, daylight: &Change) -> Result<Known, String> {
     Ok(Known { zone, since })
 }
 
-/// An offset as POSIX has it: what to add to the clock to come to UTC.
+/// An offset as POSIX has it: what to add to the clock to get UTC.
 fn posix(offset: Offset) -> String {
     let seconds = offset.seconds();
     let sign = if seconds > 0 { '-' } else { '+' };

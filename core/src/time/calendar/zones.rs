@@ -58,8 +58,8 @@ impl<'a> Zones<'a> {
     }
 
     /// The zone that a TZID means: by its own name, else by the place its VTIMEZONE names. The
-    /// rules inside a VTIMEZONE are read only where the name says nothing for sure: nobody keeps
-    /// those up to date.
+    /// rules inside a VTIMEZONE are read only where the name says nothing for sure: they are
+    /// not kept up to date.
     ///
     /// # Errors
     /// What is wrong with the TZID, without a remedy.

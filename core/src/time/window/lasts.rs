@@ -26,7 +26,7 @@ pub(super) enum Lasts {
 }
 
 impl Lasts {
-    /// When it ends that starts at `minute`, both counted from the midnight of a plain day.
+    /// When it ends that starts at `minute`, both counted from the midnight of a regular day.
     pub fn end(self, minute: u16) -> SignedDuration {
         match self {
             Lasts::Minute => MINUTE * (i32::from(minute) + 1),

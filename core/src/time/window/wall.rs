@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::lasts::{DAY, Ends, Lasts, MINUTE};
 use super::minutes::{between, blocks};
-use crate::time::span::{self, Span, earlier, later};
+use crate::time::span::{self, MOMENT, Span, earlier, later};
 
 /// More than any zone's wall clock is ahead of, or behind, UTC.
 const FARTHEST_OFFSET: SignedDuration = SignedDuration::from_hours(26);
@@ -20,8 +20,7 @@ struct Steady {
 
 impl Steady {
     fn at(zone: &TimeZone, instant: Timestamp) -> Self {
-        let just_behind = later(instant, SignedDuration::from_nanos(1));
-        let start = zone.preceding(just_behind).next();
+        let start = zone.preceding(later(instant, MOMENT)).next();
         let end = zone.following(instant).next();
         Self {
             span: Span {
@@ -64,7 +63,7 @@ impl<'a> WallClock<'a> {
     /// The first instant of `day`, if the clocks are not changed within a day of it: then every
     /// minute of the day is as many minutes after it, and none is shown a second time by clocks
     /// that are turned back at its end (by at most a day, as Kwajalein's were).
-    pub fn midnight_of_plain(&mut self, day: Date) -> Option<Timestamp> {
+    pub fn midnight_of_regular(&mut self, day: Date) -> Option<Timestamp> {
         let midnight = day.at(0, 0, 0, 0);
         let mut start = self.steady.offset.to_timestamp(midnight).ok()?;
         if !self.steady.span.contains(start) {
@@ -76,8 +75,8 @@ impl<'a> WallClock<'a> {
             .then_some(start)
     }
 
-    /// The last midnight of a plain day before the clocks are changed next, or a little later.
-    pub fn end_of_plain_days(&self) -> Timestamp {
+    /// The last midnight of a regular day before the clocks are changed next, or a little later.
+    pub fn end_of_regular_days(&self) -> Timestamp {
         earlier(self.steady.span.end, DAY * 2)
     }
 
