@@ -1,9 +1,7 @@
 //! Metadata, which the API server checks by itself: names, labels, annotations.
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use serde_json::{Map, Value};
 
-use super::schema;
 use crate::text::names::{LABEL_LENGTH, is_label_value, is_qualified, subdomain};
 use crate::text::refusal::Refusal;
 
@@ -11,7 +9,7 @@ use crate::text::refusal::Refusal;
 const ANNOTATIONS_LENGTH: usize = 256 << 10;
 
 /// The fields that the API server writes, which are in what `kubectl get -o yaml` prints.
-const SERVED: [&str; 10] = [
+pub(super) const SERVED: [&str; 10] = [
     "creationTimestamp",
     "deletionGracePeriodSeconds",
     "deletionTimestamp",
@@ -23,20 +21,6 @@ const SERVED: [&str; 10] = [
     "selfLink",
     "uid",
 ];
-
-/// The types of the fields.
-pub(super) fn schema() -> JSONSchemaProps {
-    let mut schema = schema::object([
-        ("annotations", schema::texts()),
-        ("generateName", schema::of_type("string")),
-        ("labels", schema::texts()),
-        ("name", schema::of_type("string")),
-        ("namespace", schema::of_type("string")),
-    ]);
-    let served = SERVED.map(|name| (name.to_owned(), JSONSchemaProps::default()));
-    schema.properties.get_or_insert_default().extend(served);
-    schema
-}
 
 /// What is wrong with an object's metadata beside the types of its fields. Its name may have `longest`
 /// characters.

@@ -47,14 +47,28 @@ fn with_type(mut schema: JSONSchemaProps) -> JSONSchemaProps {
     for field in ["apiVersion", "kind"] {
         properties.insert(field.to_owned(), JSONSchemaProps::default());
     }
-    properties.insert("metadata".to_owned(), metadata::schema());
+    properties.insert("metadata".to_owned(), metadata());
     let required = schema.required.get_or_insert_default();
     required.push("metadata".to_owned());
     schema
 }
 
+/// The types of the fields of metadata.
+fn metadata() -> JSONSchemaProps {
+    let mut schema = object([
+        ("annotations", texts()),
+        ("generateName", of_type("string")),
+        ("labels", texts()),
+        ("name", of_type("string")),
+        ("namespace", of_type("string")),
+    ]);
+    let served = metadata::SERVED.map(|name| (name.to_owned(), JSONSchemaProps::default()));
+    schema.properties.get_or_insert_default().extend(served);
+    schema
+}
+
 /// An object of these fields and no others, all of them optional.
-pub(super) fn object<const N: usize>(fields: [(&str, JSONSchemaProps); N]) -> JSONSchemaProps {
+fn object<const N: usize>(fields: [(&str, JSONSchemaProps); N]) -> JSONSchemaProps {
     let properties = fields.map(|(name, schema)| (name.to_owned(), schema));
     JSONSchemaProps {
         properties: Some(properties.into()),
@@ -63,7 +77,7 @@ pub(super) fn object<const N: usize>(fields: [(&str, JSONSchemaProps); N]) -> JS
 }
 
 /// Names with text.
-pub(super) fn texts() -> JSONSchemaProps {
+fn texts() -> JSONSchemaProps {
     JSONSchemaProps {
         additional_properties: Some(JSONSchemaPropsOrBool::Schema(Box::new(of_type("string")))),
         ..of_type("object")
@@ -71,7 +85,7 @@ pub(super) fn texts() -> JSONSchemaProps {
 }
 
 /// A value of this type, or null in its place.
-pub(super) fn of_type(name: &str) -> JSONSchemaProps {
+fn of_type(name: &str) -> JSONSchemaProps {
     JSONSchemaProps {
         type_: Some(name.to_owned()),
         nullable: Some(true),

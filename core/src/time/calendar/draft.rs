@@ -141,7 +141,7 @@ fn replaces(event: &Component, zones: &Zones) -> Result<Option<When>, Refusal> {
             "end the series with UNTIL, and write a second one",
         ));
     }
-    values::when(id, zones).map(Some)
+    zones.when(id).map(Some)
 }
 
 impl Times {
@@ -151,7 +151,7 @@ impl Times {
         let written = event
             .one("DTSTART")?
             .ok_or_else(|| Refusal::new("DTSTART", "is missing", values::REMEDY))?;
-        let start = values::when(written, zones)?;
+        let start = zones.when(written)?;
         let (length, end) = length(event, &start, zones)?;
         let first = span("DTSTART", &start, end)?;
         let mut dates = vec![(start.clone(), first)];
@@ -172,7 +172,7 @@ impl Times {
         let mut without = Vec::new();
         for property in event.all("EXDATE") {
             for item in property.value.split(',') {
-                without.push(values::moment(property, item, zones)?);
+                without.push(zones.moment(property, item)?);
             }
         }
         let rule = rule(event, &start)?;
@@ -218,7 +218,7 @@ fn until(
     start: &When,
     zones: &Zones,
 ) -> Result<(Length, Option<Timestamp>), Refusal> {
-    let end = values::when(property, zones)?;
+    let end = zones.when(property)?;
     let refused = |problem: &str, remedy: &str| Refusal::new("DTEND", problem, remedy);
     match (start.all_day, end.all_day) {
         (true, false) => {
@@ -263,7 +263,7 @@ fn extra(
         Some((from, to)) => (from, Some(to.trim())),
         None => (item, None),
     };
-    let start = values::moment(property, from, zones)?;
+    let start = zones.moment(property, from)?;
     let end = match to {
         None if start.all_day != first.all_day => {
             return Err(refused(
@@ -276,7 +276,7 @@ fn extra(
             values::duration("RDATE", to)?.after(&start)
         }
         Some(to) => {
-            let end = values::moment(property, to, zones)?;
+            let end = zones.moment(property, to)?;
             let length = values::between(&start, &end).ok_or_else(|| {
                 refused(
                     "has a period that ends before it starts",

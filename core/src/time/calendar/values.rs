@@ -4,9 +4,6 @@ use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::read::Property;
-use super::rules::Known;
-use super::zones::Zones;
 use super::{MAX_DAYS, clean};
 use crate::text::refusal::Refusal;
 use crate::time::zone;
@@ -133,64 +130,6 @@ pub(super) fn between(start: &When, end: &When) -> Option<Length> {
             then: to.duration_since(from),
         }
     })
-}
-
-/// The one time that a property has for its value.
-///
-/// # Errors
-/// It is no time, or in no known zone.
-pub(super) fn when(property: &Property, zones: &Zones) -> Result<When, Refusal> {
-    moment(property, &property.value, zones)
-}
-
-/// One time of the value of a property.
-///
-/// # Errors
-/// It is no time, or in no known zone, or of another kind than VALUE says.
-pub(super) fn moment(property: &Property, text: &str, zones: &Zones) -> Result<When, Refusal> {
-    let refused = |problem: String| Refusal::new(property.name, problem, REMEDY);
-    let wrong = || refused(format!("`{}` is not a date or time", clean(text, 40)));
-    let written = written(text).ok_or_else(wrong)?;
-    let shown = clean(text, 40);
-    match (property.kind.as_deref(), written.time) {
-        (Some("DATE"), Some(_)) => {
-            return Err(refused(format!("VALUE=DATE, and `{shown}` is a time")));
-        }
-        (Some("DATE-TIME"), None) => {
-            return Err(refused(format!("VALUE=DATE-TIME, and `{shown}` is a date")));
-        }
-        _ => {}
-    }
-    let (zone, since) = match (&property.zone, written.time) {
-        // Days are those of the place where the schedule applies.
-        (_, None) => (zones.default.clone(), Timestamp::MIN),
-        (_, Some(_)) if written.utc => (TimeZone::UTC, Timestamp::MIN),
-        (None, Some(_)) => (zones.default.clone(), Timestamp::MIN),
-        (Some(id), Some(_)) => {
-            let found = zones.find(id);
-            let Known { zone, since } = found.map_err(|problem| of_zone(property, problem))?;
-            (zone, since)
-        }
-    };
-    let when = When {
-        wall: written
-            .date
-            .to_datetime(written.time.unwrap_or(Time::midnight())),
-        zone,
-        all_day: written.time.is_none(),
-    };
-    match when.instant() {
-        Some(instant) if instant < since => Err(of_zone(
-            property,
-            format!("its VTIMEZONE says nothing of `{shown}`, only of times since {since}"),
-        )),
-        Some(_) => Ok(when),
-        None => Err(wrong()),
-    }
-}
-
-fn of_zone(property: &Property, problem: String) -> Refusal {
-    Refusal::new(format!("{};TZID", property.name), problem, zone::REMEDY)
 }
 
 /// A date, maybe with a time, maybe in UTC.
