@@ -10,7 +10,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use sluice_crds::State;
 use sluice_crds::audit::{Change, Event, Record};
-use sluice_tests::poll;
+use sluice_tests::{Writes, poll};
 use tempfile::TempDir;
 
 use super::forces::force;
@@ -145,7 +145,7 @@ async fn what_becomes_of_a_gate_is_recorded_once() -> Result<()> {
         .patch("office-hours", &as_alice, &left)
         .await?;
     stage.says("production", State::Closed, "Manual").await?;
-    gates.delete("production", &Default::default()).await?;
+    gates.remove("production").await?;
     log.until("Deleted").await?;
     controller.stop().await;
 

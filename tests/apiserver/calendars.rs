@@ -7,13 +7,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::PostParams;
 use serde_json::json;
 use sluice_crds::gatekeeper::CalendarStatus;
 use sluice_crds::{GateStatus, State};
 use sluice_tests::controller::InProcess;
 use sluice_tests::rights::rule;
-use sluice_tests::{poll, shared};
+use sluice_tests::{Writes, poll, shared};
 
 use super::stage::{RETRIED, Stage, at};
 
@@ -81,7 +81,7 @@ spec: {{gatekeepers: [{{name: {name}}}]}}
                 .replace(name, &PostParams::default(), &map)
                 .await?;
         } else {
-            self.maps().create(&PostParams::default(), &map).await?;
+            self.maps().add(&map).await?;
         }
         Ok(())
     }
@@ -143,10 +143,8 @@ spec: {gatekeepers: [{name: switch}]}
         )
         .await?;
         for (setting, state) in [("open", State::Open), ("closed", State::Closed)] {
-            let patch = Patch::Merge(json!({ "spec": { "manual": { "state": setting } } }));
-            self.gatekeepers()
-                .patch("switch", &PatchParams::default(), &patch)
-                .await?;
+            let patch = json!({ "spec": { "manual": { "state": setting } } });
+            self.gatekeepers().merge("switch", &patch).await?;
             let turned = self.until("switch", setting, |status| status.state == Some(state));
             let turned = tokio::time::timeout(PROMPT, turned).await;
             turned.with_context(|| format!("not {setting} within {PROMPT:?}"))??;
@@ -182,7 +180,7 @@ async fn a_gate_follows_its_calendar_and_whoever_edits_it() -> Result<()> {
         .await?;
     stage.put("uk", "ics", &calendar(PAST)).await?;
     stage.says("uk", State::Open, "NoClosedWindow").await?;
-    stage.maps().delete("uk", &DeleteParams::default()).await?;
+    stage.maps().remove("uk").await?;
     let gone = format!("there is no ConfigMap {}/uk", stage.namespace());
     stage.refuses("uk", &gone).await?;
     stage.put("uk", "ics", &calendar(PAST)).await?;

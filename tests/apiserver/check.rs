@@ -19,7 +19,7 @@ use kube::{Api, Client, Config};
 use serde_json::{Value, json};
 use sluice_crds::Decision;
 use sluice_crds::audit::{self, Record};
-use sluice_tests::{poll, rights};
+use sluice_tests::{Writes, poll, rights};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::stage::{DEADLINE, OFFICE_HOURS, Stage, at};
@@ -92,7 +92,7 @@ impl Desk {
             },
             ..ServiceAccount::default()
         };
-        accounts.create(&PostParams::default(), &account).await?;
+        accounts.add(&account).await?;
         Ok(format!("system:serviceaccount:{namespace}:{name}"))
     }
 
@@ -140,7 +140,7 @@ impl Desk {
             },
         }}))?;
         poll(DEADLINE, "the right to be there", async || {
-            let review = reviews.create(&PostParams::default(), &review).await?;
+            let review = reviews.add(&review).await?;
             let allowed = review.status.is_some_and(|status| status.allowed);
             ensure!(allowed, "not granted yet");
             Ok(())

@@ -2,12 +2,12 @@
 
 use anyhow::Result;
 use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use sluice_crds::{Gate, Setting};
 use sluice_tests::conformance::Watch;
 use sluice_tests::stage::gate;
-use sluice_tests::{Namespace, shared};
+use sluice_tests::{Namespace, Writes, shared};
 
 /// A status with two conditions, about the first generation.
 fn status(ready: &str, since: &str, opened: &str) -> Value {
@@ -29,7 +29,7 @@ async fn a_status_that_is_wrong_for_a_moment_is_seen() -> Result<()> {
     let namespace = Namespace::create(cluster, "judged").await?;
     let gates: Api<Gate> = Api::namespaced(cluster.client().await?, namespace.name());
     let open = gate("production", Setting::Open);
-    gates.create(&PostParams::default(), &open).await?;
+    gates.add(&open).await?;
     let write = async |manager: &str, status: Value| {
         let patch = json!({
             "apiVersion": "sluice.dev/v1alpha1", "kind": "Gate",

@@ -7,10 +7,9 @@
 
 use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
-use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use sluice_crds::{Gate, State};
-use sluice_tests::{Applier, poll};
+use sluice_tests::{Applier, Writes, poll};
 
 use super::forces::force;
 use super::stage::{DEADLINE, OFFICE_HOURS, Stage};
@@ -98,11 +97,9 @@ async fn what_was_taken_from_its_field_manager_is_owned_again() -> Result<()> {
         } else {
             entries = json!([{}]);
         }
-        let patch = Patch::Merge(json!({"metadata": {"managedFields": entries}}));
+        let patch = json!({"metadata": {"managedFields": entries}});
         let gates = stage.gates();
-        gates
-            .patch("production", &PatchParams::default(), &patch)
-            .await?;
+        gates.merge("production", &patch).await?;
         poll(DEADLINE, "the controller to own the force", async || {
             let gate = stage.gates().get("production").await?;
             ensure!(owns(&gate), "{:?}", gate.managed_fields());
@@ -186,14 +183,12 @@ async fn take_over(stage: &Stage) -> Result<()> {
     own["operation"] = json!("Apply");
     own["fieldsV1"] = fields;
     left.push(&own);
-    let patch = Patch::Merge(json!({"metadata": {
+    let patch = json!({"metadata": {
         "managedFields": left,
         "resourceVersion": gate.resource_version(),
-    }}));
+    }});
     let gates = stage.gates();
-    gates
-        .patch("production", &PatchParams::default(), &patch)
-        .await?;
+    gates.merge("production", &patch).await?;
     Ok(())
 }
 

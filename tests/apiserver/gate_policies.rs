@@ -9,8 +9,8 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use sluice_crds::{Decision, GatePolicy};
-use sluice_tests::poll;
 use sluice_tests::rights::rule;
+use sluice_tests::{Writes, poll};
 
 use crate::check::Desk;
 use crate::stage::{DEADLINE, OFFICE_HOURS, Stage};
@@ -73,9 +73,7 @@ impl Policy {
 
     /// It is gone.
     pub async fn delete(self) -> Result<()> {
-        self.policies
-            .delete(&self.name, &Default::default())
-            .await?;
+        self.policies.remove(&self.name).await?;
         Ok(())
     }
 
@@ -114,11 +112,9 @@ pub fn freeze(default: &str) -> String {
 
 async fn label(stage: &Stage, value: Value) -> Result<()> {
     let namespaces: Api<Namespace> = Api::all(stage.client());
-    let patch = Patch::Merge(json!({"metadata": {"labels": {"test/freeze": value}}}));
+    let patch = json!({"metadata": {"labels": {"test/freeze": value}}});
     let name = stage.namespace();
-    namespaces
-        .patch(name, &PatchParams::default(), &patch)
-        .await?;
+    namespaces.merge(name, &patch).await?;
     Ok(())
 }
 
@@ -203,7 +199,7 @@ async fn a_policy_names_the_gates_that_are_not_there_and_holds_back_meanwhile() 
     stage.apply(&freeze("open")).await?;
     policy.says("True", "GatesFound").await?;
     until(&desk, &token, true).await?;
-    stage.gates().delete("freeze", &Default::default()).await?;
+    stage.gates().remove("freeze").await?;
     policy.says("False", "GateMissing").await?;
     until(&desk, &token, false).await?;
 

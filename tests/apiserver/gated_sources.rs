@@ -93,9 +93,7 @@ async fn what_waits_is_shown_and_goes_out_when_the_gate_opens() -> Result<()> {
 
 #[tokio::test]
 async fn a_child_is_what_it_has_to_be() -> Result<()> {
-    let scene = Scene::new("gated-edit").await?;
-    scene.gate("open").await?;
-    scene.upstream("main", &commit('a')).await?;
+    let scene = Scene::open("gated-edit").await?;
     scene.gated(json!({})).await?;
     let _controller = scene.stage.start().await?;
     let child = scene.pinned(&commit('a')).await?;
@@ -133,16 +131,10 @@ async fn a_child_is_what_it_has_to_be() -> Result<()> {
 /// asks nobody a second time.
 #[tokio::test]
 async fn what_was_admitted_is_done_by_whoever_comes_next() -> Result<()> {
-    let scene = Scene::new("gated-killed").await?;
-    scene.gate("open").await?;
-    scene.upstream("main", &commit('a')).await?;
+    let scene = Scene::open("gated-killed").await?;
     scene.gated(json!({})).await?;
     let controller = scene.stage.start().await?;
-    scene.pinned(&commit('a')).await?;
-    scene
-        .fetched("app", &format!("main@sha1:{}", commit('a')))
-        .await?;
-    scene.until("Ready", "True", "Serving").await?;
+    scene.serves(&commit('a')).await?;
     controller.stop().await;
     // As if it had been killed before the child was made; and the gate closes meanwhile.
     scene.delete(GIT, "app").await?;
@@ -171,9 +163,7 @@ async fn what_was_admitted_is_done_by_whoever_comes_next() -> Result<()> {
 
 #[tokio::test]
 async fn what_others_made_is_never_touched() -> Result<()> {
-    let scene = Scene::new("gated-taken").await?;
-    scene.gate("open").await?;
-    scene.upstream("main", &commit('a')).await?;
+    let scene = Scene::open("gated-taken").await?;
     scene.source("app", "main").await?;
     let before = scene.child().await?;
     scene.gated(json!({"deletionPolicy": "Delete"})).await?;
@@ -200,9 +190,7 @@ async fn what_others_made_is_never_touched() -> Result<()> {
 /// The API server refuses the child. It is told, and not told again, and tried again.
 #[tokio::test]
 async fn a_child_that_may_not_be_written_is_told() -> Result<()> {
-    let scene = Scene::new("gated-refused").await?;
-    scene.gate("open").await?;
-    scene.upstream("main", &commit('a')).await?;
+    let scene = Scene::open("gated-refused").await?;
     let user = format!("controller-of-{}", scene.stage.namespace());
     let ours = rule("sluice.dev", &["*"], &["*"]);
     let grant = async |rules: &[Value]| scene.stage.grant_rules("controller", &user, rules).await;
@@ -246,9 +234,7 @@ async fn a_child_that_may_not_be_written_is_told() -> Result<()> {
 
 #[tokio::test]
 async fn children_go_with_it_where_the_policy_says_so() -> Result<()> {
-    let scene = Scene::new("gated-delete").await?;
-    scene.gate("open").await?;
-    scene.upstream("main", &commit('a')).await?;
+    let scene = Scene::open("gated-delete").await?;
     scene.gated(json!({"deletionPolicy": "Delete"})).await?;
     let _controller = scene.stage.start().await?;
     scene.pinned(&commit('a')).await?;
@@ -370,9 +356,7 @@ async fn without_flux_it_says_so() -> Result<()> {
 /// Of several API servers one may not know a kind yet that another has listed.
 #[tokio::test]
 async fn a_child_whose_kind_was_not_known_is_made_later() -> Result<()> {
-    let scene = Scene::new("gated-unknown").await?;
-    scene.gate("open").await?;
-    scene.upstream("main", &commit('a')).await?;
+    let scene = Scene::open("gated-unknown").await?;
     scene.gated(json!({})).await?;
     let proxy = Proxy::start(scene.stage.client()).await?;
     let unknown = refusal(StatusCode::NOT_FOUND, "NotFound");

@@ -6,11 +6,10 @@ use anyhow::{Context, Result, ensure};
 use axum::http::{Method, StatusCode};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use sluice_crds::{Setting, State};
 use sluice_tests::controller::Process;
-use sluice_tests::poll;
+use sluice_tests::{Writes, poll};
 
 use super::proxy::{Proxy, refusal};
 use super::stage::{AHEAD, DEADLINE, Stage, dated, gate, soon};
@@ -76,7 +75,7 @@ async fn decides(process: &Process, expected: &[&str]) -> Result<()> {
 
 async fn create(stage: &Stage, name: &str) -> Result<()> {
     let open = gate(name, Setting::Open);
-    stage.gates().create(&PostParams::default(), &open).await?;
+    stage.gates().add(&open).await?;
     stage.says(name, State::Open, "Default").await?;
     Ok(())
 }
@@ -100,11 +99,9 @@ async fn another_replica_takes_over_when_the_leader_is_killed() -> Result<()> {
     // Changed while nobody leads.
     one.kill().await?;
     let killed = Instant::now();
-    let close = Patch::Merge(json!({"spec": {"default": "closed"}}));
+    let close = json!({"spec": {"default": "closed"}});
     let gates = stage.gates();
-    gates
-        .patch("first", &PatchParams::default(), &close)
-        .await?;
+    gates.merge("first", &close).await?;
     leads(&two, true).await?;
     let waited = killed.elapsed();
     ensure!(waited > Duration::from_secs(2), "only {waited:?}");

@@ -8,11 +8,11 @@ use anyhow::{Context, Result, ensure};
 use axum::http::Method;
 use futures::{StreamExt, TryStreamExt};
 use gate_controller::observe::clock::SystemClock;
-use kube::ResourceExt;
-use kube::api::{DeleteParams, ListParams, PostParams, WatchEvent, WatchParams};
+use kube::api::{ListParams, WatchEvent, WatchParams};
+use kube::{Api, ResourceExt};
 use sluice_crds::{Gate, GateSpec, Setting, State};
 use sluice_tests::controller::{InProcess, Process};
-use sluice_tests::poll;
+use sluice_tests::{Writes, poll};
 
 use super::forces::force;
 use super::proxy::{Fault, Proxy};
@@ -78,7 +78,7 @@ async fn a_herd_is_written_once_although_the_controller_is_killed_in_its_midst()
         .map(|n| {
             let gate = Gate::new(&format!("g-{n}"), spec.clone());
             let gates = gates.clone();
-            async move { gates.create(&PostParams::default(), &gate).await }
+            async move { gates.add(&gate).await }
         })
         .buffer_unordered(16)
         .try_collect::<Vec<_>>()
@@ -154,6 +154,21 @@ async fn trusting(stage: &Stage) -> Result<(Proxy, InProcess)> {
     Ok((proxy, controller))
 }
 
+/// Creates an open gate that is forced closed, and waits until the request that the controller makes
+/// because of it is held back.
+async fn forced_and_held(
+    gates: &Api<Gate>,
+    name: &str,
+    proxy: &Proxy,
+    request: &str,
+) -> Result<()> {
+    proxy.order(Fault::Hold, Method::PATCH, request, 1);
+    let mut forced = gate(name, Setting::Open);
+    forced.metadata.annotations = serde_json::from_value(force("closed", "admin"))?;
+    gates.add(&forced).await?;
+    proxy.came().await
+}
+
 #[tokio::test]
 async fn what_is_deleted_while_it_is_written_stays_deleted() -> Result<()> {
     let stage = Stage::new("deleted", "2026-11-20T12:00:00Z").await?;
@@ -161,12 +176,8 @@ async fn what_is_deleted_while_it_is_written_stays_deleted() -> Result<()> {
     let gates = stage.gates();
     // While its status is written, and while its force is completed.
     for (name, request) in [("one", "/gates/one/status"), ("two", "/gates/two?")] {
-        proxy.order(Fault::Hold, Method::PATCH, request, 1);
-        let mut forced = gate(name, Setting::Open);
-        forced.metadata.annotations = serde_json::from_value(force("closed", "admin"))?;
-        gates.create(&PostParams::default(), &forced).await?;
-        proxy.came().await?;
-        gates.delete(name, &DeleteParams::default()).await?;
+        forced_and_held(&gates, name, &proxy, request).await?;
+        gates.remove(name).await?;
         proxy.let_go();
         stage.settle().await?;
         ensure!(gates.get_opt(name).await?.is_none(), "{name} is back");
@@ -180,15 +191,9 @@ async fn a_gate_of_the_same_name_is_another_gate() -> Result<()> {
     let (proxy, controller) = trusting(&stage).await?;
     let gates = stage.gates();
     for (name, request) in [("one", "/gates/one/status"), ("two", "/gates/two?")] {
-        proxy.order(Fault::Hold, Method::PATCH, request, 1);
-        let mut forced = gate(name, Setting::Open);
-        forced.metadata.annotations = serde_json::from_value(force("closed", "admin"))?;
-        gates.create(&PostParams::default(), &forced).await?;
-        proxy.came().await?;
-        gates.delete(name, &DeleteParams::default()).await?;
-        gates
-            .create(&PostParams::default(), &gate(name, Setting::Open))
-            .await?;
+        forced_and_held(&gates, name, &proxy, request).await?;
+        gates.remove(name).await?;
+        gates.add(&gate(name, Setting::Open)).await?;
         proxy.let_go();
         let open = stage.says(name, State::Open, "Default").await?;
         assert_eq!((open.r#override, open.observed_generation), (None, Some(1)));
@@ -205,11 +210,7 @@ async fn a_force_that_is_ended_while_it_is_completed_stays_ended() -> Result<()>
     let stage = Stage::new("ended", "2026-11-20T12:00:00Z").await?;
     let (proxy, controller) = trusting(&stage).await?;
     let gates = stage.gates();
-    proxy.order(Fault::Hold, Method::PATCH, "/gates/one?", 1);
-    let mut forced = gate("one", Setting::Open);
-    forced.metadata.annotations = serde_json::from_value(force("closed", "admin"))?;
-    gates.create(&PostParams::default(), &forced).await?;
-    proxy.came().await?;
+    forced_and_held(&gates, "one", &proxy, "/gates/one?").await?;
     let end = |name: &str| (format!("sluice.dev/{name}"), serde_json::Value::Null);
     let end = ["force", "force-by", "force-reason"].map(end);
     stage.annotate("one", end.into_iter().collect()).await?;
@@ -226,10 +227,8 @@ async fn gates_that_come_and_go_trouble_nobody() -> Result<()> {
     let controller = stage.start_in_real_time(stage.client()).await?;
     let gates = stage.gates();
     for _ in 0..30 {
-        gates
-            .create(&PostParams::default(), &gate("fleeting", Setting::Open))
-            .await?;
-        gates.delete("fleeting", &DeleteParams::default()).await?;
+        gates.add(&gate("fleeting", Setting::Open)).await?;
+        gates.remove("fleeting").await?;
     }
     stage.settle().await?;
     ensure!(gates.get_opt("fleeting").await?.is_none(), "it is back");

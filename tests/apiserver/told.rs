@@ -5,13 +5,12 @@ use std::net::SocketAddr;
 use anyhow::{Result, ensure};
 use http::Request;
 use jiff::Timestamp;
-use kube::api::{Patch, PatchParams};
 use kube::client::Body;
 use kube::{Client, Config};
 use serde_json::{Value, json};
 use sluice_crds::State;
 use sluice_tests::controller::Process;
-use sluice_tests::poll;
+use sluice_tests::{Writes, poll};
 
 use super::forces::force;
 use super::stage::{DEADLINE, OFFICE_HOURS, Stage, at, soon};
@@ -77,10 +76,7 @@ async fn metrics_say_what_gates_are_and_will_be() -> Result<()> {
     })
     .await?;
 
-    stage
-        .gates()
-        .delete("production", &Default::default())
-        .await?;
+    stage.gates().remove("production").await?;
     poll(DEADLINE, "the gate to be forgotten", async || {
         let (_, text) = get(controller.metrics()?, "/metrics").await?;
         ensure!(!text.contains("name=\"production\""), "{text}");
@@ -130,11 +126,9 @@ spec: {{gatekeepers: [{{name: incident}}]}}
             "message": stage.gates().get("checkout").await?.status.unwrap().message,
         })
     );
-    let open = Patch::Merge(json!({"spec": {"manual": {"state": "open", "until": null}}}));
+    let open = json!({"spec": {"manual": {"state": "open", "until": null}}});
     let gatekeepers = stage.gatekeepers();
-    gatekeepers
-        .patch("incident", &PatchParams::default(), &open)
-        .await?;
+    gatekeepers.merge("incident", &open).await?;
     let decided = |line: &Value| line["target"] == "decision" && line["was"] == "Closed";
     let line = process.logged("another decision", decided).await?;
     assert_eq!(line["state"], "Open");

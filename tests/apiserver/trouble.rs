@@ -4,10 +4,9 @@
 use anyhow::Result;
 use gate_controller::observe::clock::{Clock, SystemClock};
 use jiff::SignedDuration;
-use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 use sluice_crds::{GateStatus, State};
-use sluice_tests::Namespace;
+use sluice_tests::{Namespace, Writes};
 
 use super::stage::{OFFICE_HOURS, Stage, message};
 
@@ -35,8 +34,7 @@ async fn a_missing_gatekeeper_closes_the_gate_until_it_appears() -> Result<()> {
         .await?;
     assert_eq!(ready(&open), ("True", "InsideWindow"));
 
-    let gone = DeleteParams::default();
-    stage.gatekeepers().delete("office-hours", &gone).await?;
+    stage.gatekeepers().remove("office-hours").await?;
     stage
         .says("production", State::Closed, "GatekeeperMissing")
         .await?;
@@ -47,33 +45,21 @@ async fn a_missing_gatekeeper_closes_the_gate_until_it_appears() -> Result<()> {
 async fn what_is_suspended_admits_nothing() -> Result<()> {
     let (stage, _controller) = Stage::open("suspended", NOON).await?;
 
-    let (params, suspend) = (PatchParams::default(), |suspend: bool| {
-        Patch::Merge(json!({"spec": {"suspend": suspend}}))
-    });
+    let suspend = |suspend: bool| json!({"spec": {"suspend": suspend}});
     let gatekeepers = stage.gatekeepers();
-    gatekeepers
-        .patch("office-hours", &params, &suspend(true))
-        .await?;
+    gatekeepers.merge("office-hours", suspend(true)).await?;
     let closed = stage.says("production", State::Closed, "Suspended").await?;
     assert_eq!(message(&closed), "office-hours: it is suspended");
     assert_eq!(ready(&closed), ("False", "Suspended"));
-    gatekeepers
-        .patch("office-hours", &params, &suspend(false))
-        .await?;
+    gatekeepers.merge("office-hours", suspend(false)).await?;
     stage
         .says("production", State::Open, "InsideWindow")
         .await?;
 
-    stage
-        .gates()
-        .patch("production", &params, &suspend(true))
-        .await?;
+    stage.gates().merge("production", suspend(true)).await?;
     let closed = stage.says("production", State::Closed, "Suspended").await?;
     assert_eq!(message(&closed), "the gate is suspended");
-    stage
-        .gates()
-        .patch("production", &params, &suspend(false))
-        .await?;
+    stage.gates().merge("production", suspend(false)).await?;
     stage
         .says("production", State::Open, "InsideWindow")
         .await?;
@@ -150,7 +136,7 @@ async fn a_shard_leaves_the_other_objects_alone() -> Result<()> {
         labels: Some([("sharding.fluxcd.io/key".to_owned(), "shard1".to_owned())].into()),
         ..Default::default()
     };
-    stage.gates().create(&Default::default(), &ours).await?;
+    stage.gates().add(&ours).await?;
 
     let mut settings = stage.settings();
     settings.watch_label_selector = Some("sharding.fluxcd.io/key=shard1".to_owned());

@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use sluice_tests::controller::InProcess;
 use sluice_tests::flux::{Charts, Git};
 use sluice_tests::installation::CONTROLLER;
-use sluice_tests::poll;
 use sluice_tests::programs::Program;
+use sluice_tests::{Writes, poll};
 use tokio::process::Command;
 
 use crate::stage::{DEADLINE, Stage, app};
@@ -30,12 +29,12 @@ struct Ran {
 }
 
 /// Runs `kubectl gate` to its end, in the namespace of `stage`.
-async fn gate(stage: &Stage<'_>, words: &[&str]) -> Result<Ran> {
+async fn gate(stage: &Stage<'_>, words: &str) -> Result<Ran> {
     let kubeconfig = stage.cluster().kubeconfig_for("admin")?;
     let program = tokio::task::spawn_blocking(|| Program::KubectlGate.path()).await??;
     let mut command = Command::new(program);
     command
-        .args(words)
+        .args(words.split_whitespace())
         .args(["--namespace", stage.namespace()])
         .env("KUBECONFIG", &*kubeconfig)
         .env("LANG", "C.UTF-8")
@@ -51,31 +50,25 @@ async fn gate(stage: &Stage<'_>, words: &[&str]) -> Result<Ran> {
 }
 
 /// The same, which must end with `code` and say `expected`.
-async fn says(stage: &Stage<'_>, words: &[&str], code: i32, expected: &str) -> Result<Ran> {
+async fn says(stage: &Stage<'_>, words: &str, code: i32, expected: &str) -> Result<Ran> {
     let ran = gate(stage, words).await?;
     let said = format!("{}{}", ran.out, ran.err);
     ensure!(
         ran.code == Some(code) && said.contains(expected),
-        "{words:?} should end with {code} and say {expected:?}: {ran:#?}"
+        "{words} should end with {code} and say {expected:?}: {ran:#?}"
     );
     Ok(ran)
 }
 
-/// The command of the guide that begins so.
-fn command(beginning: &str) -> Result<Vec<&'static str>> {
+/// The command of the guide that begins so, without its namespace: the test has one of its own.
+fn command(beginning: &str) -> Result<String> {
     let lines = GUIDE
         .lines()
         .filter_map(|line| line.strip_prefix("$ kubectl gate "));
     let mut found = lines.filter(|line| line.starts_with(beginning));
-    let line = found
-        .next()
-        .with_context(|| format!("the guide has no {beginning}"))?;
-    // The test has a namespace of its own.
-    Ok(line
-        .replace("--namespace apps", "")
-        .leak()
-        .split_whitespace()
-        .collect())
+    let line = found.next();
+    let line = line.with_context(|| format!("the guide has no {beginning}"))?;
+    Ok(line.replace("--namespace apps", ""))
 }
 
 async fn controller(stage: &Stage<'_>) -> Result<InProcess> {
@@ -99,11 +92,8 @@ async fn closed(stage: &Stage<'_>) -> Result<()> {
 }
 
 async fn open(stage: &Stage<'_>) -> Result<()> {
-    let open = Patch::Merge(json!({"spec": {"default": "open"}}));
-    stage
-        .gates()
-        .patch("production", &PatchParams::default(), &open)
-        .await?;
+    let open = json!({"spec": {"default": "open"}});
+    stage.gates().merge("production", &open).await?;
     Ok(())
 }
 
@@ -141,11 +131,7 @@ async fn the_guide_moves_an_app_behind_a_gate() -> Result<()> {
         "{printed:?}"
     );
 
-    let write: Vec<&str> = adopt
-        .iter()
-        .copied()
-        .chain(["--write", "--timeout", "60s"])
-        .collect();
+    let write = format!("{adopt} --write --timeout 60s");
     ensure!(
         GUIDE.contains("--gate production --write\n"),
         "the guide writes nothing"
@@ -212,15 +198,14 @@ async fn the_guide_moves_an_app_behind_a_gate() -> Result<()> {
 /// What the guide says of the way back: nothing happens to the app on it either.
 async fn back(stage: &Stage<'_>, git: &Git) -> Result<()> {
     let before = uid(stage, "app").await?;
-    let old = Patch::Merge(json!({"spec": {"sourceRef": {"name": "app"}}}));
-    let (own, gone) = (PatchParams::default(), DeleteParams::default());
+    let old = json!({"spec": {"sourceRef": {"name": "app"}}});
     let kustomizations = stage.api("Kustomization")?;
-    kustomizations.patch("app", &own, &old).await?;
-    stage.api("GatedSource")?.delete("app", &gone).await?;
+    kustomizations.merge("app", &old).await?;
+    stage.api("GatedSource")?.remove("app").await?;
     let children = stage.api("GitRepository")?;
     stage.settle().await?;
     children.get("app-gated").await?;
-    children.delete("app-gated", &gone).await?;
+    children.remove("app-gated").await?;
     let three = git.commit(&[("app.yaml", &app("app", "three"))])?;
     stage.reconcile("GitRepository", "app").await?;
     stage.applied("app", &Git::revision(&three)).await?;
@@ -245,28 +230,13 @@ async fn whoever_uses_the_same_source_is_named_and_joins() -> Result<()> {
     }
     closed(&stage).await?;
     let _controller = controller(&stage).await?;
-    let adopt = [
-        "adopt",
-        "ks/app",
-        "--gate",
-        "production",
-        "--write",
-        "--timeout",
-        "60s",
-    ];
-    let said = says(&stage, &adopt, 0, "--all-consumers moves them, too").await?;
+    let adopt = "adopt ks/app --gate production --write --timeout 60s";
+    let said = says(&stage, adopt, 0, "--all-consumers moves them, too").await?;
     let here = stage.namespace();
     let others = format!("Kustomization {here}/db, Kustomization {here}/web");
     ensure!(said.err.contains(&others), "{said:?}");
-    let all = [
-        "adopt",
-        "ks/web",
-        "--gate",
-        "production",
-        "--write",
-        "--all-consumers",
-    ];
-    let said = says(&stage, &all, 0, "GatedSource app is there already").await?;
+    let all = "adopt ks/web --gate production --write --all-consumers";
+    let said = says(&stage, all, 0, "GatedSource app is there already").await?;
     for name in ["web", "db"] {
         ensure!(
             said.out
@@ -278,8 +248,34 @@ async fn whoever_uses_the_same_source_is_named_and_joins() -> Result<()> {
         stage.reconcile("Kustomization", name).await?;
         stage.applied(name, &Git::revision(&one)).await?;
     }
-    says(&stage, &all, 0, "is behind gates already: GatedSource app").await?;
+    says(&stage, all, 0, "is behind gates already: GatedSource app").await?;
     Ok(())
+}
+
+/// Waits until `kubectl gate pending` lists this.
+async fn pends(stage: &Stage<'_>, what: &str) -> Result<Ran> {
+    poll(DEADLINE, "it to be listed", async || {
+        says(stage, "pending", 0, what).await
+    })
+    .await
+}
+
+/// The release was never upgraded.
+async fn installed_once(stage: &Stage<'_>) -> Result<()> {
+    let release = stage.api("HelmRelease")?.get("app").await?;
+    let history = &release.data["status"]["history"];
+    let once = history[0]["version"] == 1 && history[1].is_null();
+    ensure!(once, "{history}");
+    Ok(())
+}
+
+/// Version 1.1.0 of the chart waits for the gate, and is installed once that is open.
+async fn upgraded_once_open(stage: &Stage<'_>) -> Result<()> {
+    pends(stage, "1.1.0").await?;
+    stage.deployed("app", "one").await?;
+    open(stage).await?;
+    stage.released("app", "1.1.0").await?;
+    stage.deployed("app", "two").await
 }
 
 #[tokio::test]
@@ -296,60 +292,34 @@ async fn a_release_goes_over_without_an_upgrade() -> Result<()> {
     stage.released("app", "1.0.0").await?;
     closed(&stage).await?;
     let _controller = controller(&stage).await?;
-    let adopt = [
-        "adopt",
-        "helmrelease/app",
-        "--gate",
-        "production",
-        "--write",
-    ];
-    says(&stage, &adopt, 0, "uses HelmChart app-gated now").await?;
+    let adopt = "adopt helmrelease/app --gate production --write";
+    says(&stage, adopt, 0, "uses HelmChart app-gated now").await?;
     let spec = spec(&stage, "HelmRelease", "app").await?;
     ensure!(
         spec["chart"].is_null() && spec["chartRef"]["name"] == "app-gated",
         "{spec}"
     );
     stage.reconcile("HelmRelease", "app").await?;
-    let release = stage.api("HelmRelease")?.get("app").await?;
-    let history = &release.data["status"]["history"];
-    ensure!(
-        history[0]["version"] == 1 && history[1].is_null(),
-        "{history}"
-    );
+    installed_once(&stage).await?;
 
     charts.publish("app", "1.1.0", &[("app.yaml", &app("app", "two"))])?;
     stage.reconcile("HelmRepository", "charts").await?;
-    poll(DEADLINE, "the chart to be listed", async || {
-        says(&stage, &["pending"], 0, "1.1.0").await
-    })
-    .await?;
-    stage.deployed("app", "one").await?;
-    open(&stage).await?;
-    stage.released("app", "1.1.0").await?;
-    stage.deployed("app", "two").await
+    upgraded_once_open(&stage).await
 }
 
 /// What a registry holds goes over at the digest that runs.
 #[tokio::test]
 async fn an_artifact_of_a_registry_goes_over_at_its_digest() -> Result<()> {
     let stage = Stage::new("adopt-oci", NOW).await?;
-    let push = async |word: &str| {
-        let files = [("app.yaml", app("app", word))];
-        let files = files.each_ref().map(|(path, text)| (*path, text.as_str()));
-        let registry = &stage.world().registry;
-        registry
-            .push(&stage.repository("app"), "stable", &files)
-            .await
-    };
-    let one = push("one").await?;
+    let one = stage.push("app", "one").await?;
     stage.oci_repository("app", "stable").await?;
     stage.kustomization("app", "OCIRepository", "app").await?;
     stage.applied("app", &one.revision()).await?;
     let before = uid(&stage, "app").await?;
     closed(&stage).await?;
     let _controller = controller(&stage).await?;
-    let adopt = ["adopt", "ks/app", "--gate", "production", "--write"];
-    says(&stage, &adopt, 0, "uses OCIRepository app-gated now").await?;
+    let adopt = "adopt ks/app --gate production --write";
+    says(&stage, adopt, 0, "uses OCIRepository app-gated now").await?;
     let source = spec(&stage, "Kustomization", "app").await?["sourceRef"].clone();
     ensure!(
         source == json!({"kind": "OCIRepository", "name": "app-gated"}),
@@ -364,18 +334,9 @@ async fn an_artifact_of_a_registry_goes_over_at_its_digest() -> Result<()> {
         "the app was taken away"
     );
 
-    let two = push("two").await?;
+    let two = stage.push("app", "two").await?;
     stage.reconcile("OCIRepository", "app").await?;
-    poll(DEADLINE, "the digest to be listed", async || {
-        says(
-            &stage,
-            &["pending"],
-            0,
-            &two.digest["sha256:".len()..][..12],
-        )
-        .await
-    })
-    .await?;
+    pends(&stage, &two.digest["sha256:".len()..][..12]).await?;
     stage.lose("app").await?;
     stage.reconcile("Kustomization", "app").await?;
     stage.deployed("app", "one").await?;
@@ -394,14 +355,8 @@ async fn a_release_with_a_chart_of_its_own_goes_over_without_an_upgrade() -> Res
     stage.released("app", "1.0.0").await?;
     closed(&stage).await?;
     let _controller = controller(&stage).await?;
-    let adopt = [
-        "adopt",
-        "helmrelease/app",
-        "--gate",
-        "production",
-        "--write",
-    ];
-    says(&stage, &adopt, 0, "uses HelmChart app-gated now").await?;
+    let adopt = "adopt helmrelease/app --gate production --write";
+    says(&stage, adopt, 0, "uses HelmChart app-gated now").await?;
     let reference = spec(&stage, "HelmRelease", "app").await?["chartRef"].clone();
     ensure!(
         reference["kind"] == "HelmChart" && reference["name"] == "app-gated",
@@ -410,24 +365,12 @@ async fn a_release_with_a_chart_of_its_own_goes_over_without_an_upgrade() -> Res
     let child = spec(&stage, "HelmChart", "app-gated").await?;
     ensure!(child["version"] == "1.0.0", "{child}");
     stage.reconcile("HelmRelease", "app").await?;
-    let release = stage.api("HelmRelease")?.get("app").await?;
-    let history = &release.data["status"]["history"];
-    ensure!(
-        history[0]["version"] == 1 && history[1].is_null(),
-        "{history}"
-    );
+    installed_once(&stage).await?;
 
     charts.publish("app", "1.1.0", &[("app.yaml", &app("app", "two"))])?;
     stage.reconcile("HelmRepository", "app").await?;
     stage.reconcile("HelmChart", "app").await?;
-    poll(DEADLINE, "the chart to be listed", async || {
-        says(&stage, &["pending"], 0, "1.1.0").await
-    })
-    .await?;
-    stage.deployed("app", "one").await?;
-    open(&stage).await?;
-    stage.released("app", "1.1.0").await?;
-    stage.deployed("app", "two").await
+    upgraded_once_open(&stage).await
 }
 
 #[tokio::test]
@@ -440,16 +383,9 @@ async fn what_would_be_lost_or_reverted_is_not_written() -> Result<()> {
     stage.applied("app", &Git::revision(&one)).await?;
     closed(&stage).await?;
     // No controller: nobody makes the child.
-    let adopt = [
-        "adopt",
-        "ks/app",
-        "--gate",
-        "production",
-        "--write",
-        "--timeout",
-        "2s",
-    ];
-    let late = says(&stage, &adopt, 1, "the child is not ready").await?;
+    let plan = "adopt ks/app --gate production";
+    let adopt = &format!("{plan} --write --timeout 2s");
+    let late = says(&stage, adopt, 1, "the child is not ready").await?;
     ensure!(
         late.err.contains("is as it was; run this again"),
         "{late:?}"
@@ -461,21 +397,17 @@ async fn what_would_be_lost_or_reverted_is_not_written() -> Result<()> {
         "kustomize.toolkit.fluxcd.io/name": "infra",
         "kustomize.toolkit.fluxcd.io/namespace": "flux-system",
     });
-    let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
-    let own = PatchParams::default();
-    stage
-        .api("Kustomization")?
-        .patch("app", &own, &patch)
-        .await?;
+    let patch = json!({"metadata": {"labels": labels}});
+    stage.api("Kustomization")?.merge("app", &patch).await?;
     let by = "applied by Kustomization flux-system/infra, which would revert the change";
-    says(&stage, &adopt, 2, by).await?;
-    says(&stage, &adopt[..4], 0, "change it where that is written").await?;
+    says(&stage, adopt, 2, by).await?;
+    says(&stage, plan, 0, "change it where that is written").await?;
 
     stage.git_repository("app-gated", &git).await?;
-    says(&stage, &adopt[..4], 2, "is no child of GatedSource app").await?;
+    says(&stage, plan, 2, "is no child of GatedSource app").await?;
     says(
         &stage,
-        &["adopt", "ks/none", "--gate", "a"],
+        "adopt ks/none --gate a",
         2,
         "there is no Kustomization `none`",
     )

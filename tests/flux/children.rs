@@ -2,11 +2,11 @@
 
 use anyhow::{Context, Result, ensure};
 use kube::Api;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 use sluice_crds::gated_source::Origin;
 use sluice_tests::flux::Git;
-use sluice_tests::poll;
+use sluice_tests::{Writes, poll};
 
 use crate::delivery::{APP, CLOSED, Delivery, OPEN, UPSTREAM};
 use crate::stage::{DEADLINE, Stage, app, resource};
@@ -30,15 +30,15 @@ async fn an_edit_of_the_child_is_refused_or_taken_back() -> Result<()> {
     app.close().await?;
     app.push_behind_the_gate("two").await?;
     let children = app.stage.api("GitRepository")?;
-    let edit = Patch::Merge(json!({"spec": {"ref": {"commit": null}, "suspend": true}}));
-    let refused = children.patch(APP, &PatchParams::default(), &edit).await;
+    let edit = json!({"spec": {"ref": {"commit": null}, "suspend": true}});
+    let refused = children.merge(APP, &edit).await;
     let refused = refused
         .err()
         .context("somebody has edited the child")?
         .to_string();
     ensure!(refused.contains("GatedSource"), "{refused}");
     // Somebody who passes the policy: the child is deleted, and comes back as it was.
-    children.delete(APP, &DeleteParams::default()).await?;
+    children.remove(APP).await?;
     poll(DEADLINE, "the child to be back", async || {
         let child = children.get(APP).await?;
         let is_there = child.metadata.deletion_timestamp.is_none();
@@ -83,11 +83,9 @@ async fn a_child_that_shows_what_was_not_admitted_is_put_right() -> Result<()> {
         json!({"url": "http://127.0.0.1:9/evil.tar.gz"}),
         json!({"digest": format!("sha256:{}", "0".repeat(64))}),
     ] {
-        let patch = Patch::Merge(json!({"status": {"artifact": forged}}));
+        let patch = json!({"status": {"artifact": forged}});
         let before = asked(&children.get(APP).await?);
-        children
-            .patch_status(APP, &PatchParams::default(), &patch)
-            .await?;
+        children.merge_status(APP, &patch).await?;
         let right = |child: &Value| {
             let now = &child["status"]["artifact"];
             (&now["url"], &now["digest"]) == (&artifact["url"], &artifact["digest"])
@@ -196,13 +194,13 @@ impl Lock {
         let object = DynamicObject::new(&self.name, kind).data(json!({"spec": spec}));
         let mut object = object;
         object.metadata.labels = serde_json::from_value(labels)?;
-        api.create(&PostParams::default(), &object).await?;
+        api.add(&object).await?;
         Ok(())
     }
 
     async fn take_away(self, stage: &Stage<'_>) -> Result<()> {
         for api in [&self.bindings, &self.policies] {
-            api.delete(&self.name, &DeleteParams::default()).await?;
+            api.remove(&self.name).await?;
         }
         self.holds(stage, false).await
     }
@@ -232,10 +230,7 @@ async fn a_gated_source_may_be_deleted_and_come_back() -> Result<()> {
     app.deployed(&one, "one").await?;
     app.close().await?;
     let two = app.push_behind_the_gate("two").await?;
-    app.stage
-        .gated()
-        .delete(APP, &DeleteParams::default())
-        .await?;
+    app.stage.gated().remove(APP).await?;
     app.heals("one").await?;
     app.stage.gate_source(APP, json!({})).await?;
     let back = app
@@ -258,10 +253,7 @@ async fn a_gated_source_may_be_deleted_and_come_back() -> Result<()> {
         Ok(())
     })
     .await?;
-    app.stage
-        .gated()
-        .delete(APP, &DeleteParams::default())
-        .await?;
+    app.stage.gated().remove(APP).await?;
     let children = app.stage.api("GitRepository")?;
     poll(DEADLINE, "both to be gone", async || {
         let left = (

@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use gate_controller::Settings;
 use http::Request;
-use kube::api::DeleteParams;
 use kube::client::Body;
 use kube::{Client, Config};
 use serde_json::{Value, json};
 use sluice_tests::controller::InProcess;
 use sluice_tests::flux::{Bucket, Git};
-use sluice_tests::poll;
+use sluice_tests::{Writes, poll};
 use tempfile::TempDir;
 
 use crate::delivery::{APP, CLOSED, GATE, OPEN, UPSTREAM};
@@ -114,8 +113,7 @@ async fn only_what_is_out_or_waits_is_kept() -> Result<()> {
     stage.deployed(APP, "three").await?;
 
     // Left behind, the child goes on being served; when it goes, its copy goes.
-    let gone = DeleteParams::default();
-    stage.gated().delete(APP, &gone).await?;
+    stage.gated().remove(APP).await?;
     stage.settle().await?;
     stage.set("2026-11-19T12:06:00Z");
     stage.settle().await?;
@@ -123,7 +121,7 @@ async fn only_what_is_out_or_waits_is_kept() -> Result<()> {
     stage.lose(APP).await?;
     stage.reconcile("Kustomization", APP).await?;
     stage.deployed(APP, "three").await?;
-    stage.api("ExternalArtifact")?.delete(APP, &gone).await?;
+    stage.api("ExternalArtifact")?.remove(APP).await?;
     // What is not needed any more is noticed at some instant, and goes a minute after.
     let mut minute = stage.now();
     poll(DEADLINE, "the last copy to go", async || {
@@ -148,8 +146,7 @@ async fn a_copy_goes_with_its_gated_source_where_the_policy_says_so() -> Result<
     let controller = stage.start_with(storing(&stage, &folder)?).await?;
     stage.serves(APP, &Git::revision(&one)).await?;
     keeps(&controller, &folder, 1).await?;
-    let gone = DeleteParams::default();
-    stage.gated().delete(APP, &gone).await?;
+    stage.gated().remove(APP).await?;
     let children = stage.api("ExternalArtifact")?;
     poll(DEADLINE, "both to be gone", async || {
         let left = (

@@ -2,13 +2,12 @@
 //! whatever they do with the gate, the force lasts, although Flux applies the gate all the while.
 
 use anyhow::{Context, Result, ensure};
-use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use sluice_crds::{Gate, State};
 use sluice_tests::controller::InProcess;
 use sluice_tests::flux::Git;
-use sluice_tests::poll;
+use sluice_tests::{Writes, poll};
 
 use crate::stage::{DEADLINE, NOW, Stage};
 
@@ -70,8 +69,8 @@ impl Scene {
             .gates()
             .await
             .map_err(|why| kube::Error::Service(std::io::Error::other(why.to_string()).into()))?;
-        let patch = Patch::Merge(change);
-        gates.patch(GATE, &PatchParams::default(), &patch).await
+        let patch = change;
+        gates.merge(GATE, &patch).await
     }
 
     /// Flux applies the gate from Git, and the gate is the same one, and forced.
@@ -109,10 +108,7 @@ async fn nobody_ends_a_closed_force_without_the_right_to_force() -> Result<()> {
     let dead = json!({"metadata": {"ownerReferences": dead}});
     refused("a dead owner", scene.patch(dead).await)?;
     let gates = scene.gates().await?;
-    refused(
-        "a deletion",
-        gates.delete(GATE, &DeleteParams::default()).await,
-    )?;
+    refused("a deletion", gates.remove(GATE).await)?;
     let mut entries = json!(gate.managed_fields());
     for entry in entries.as_array_mut().context("nobody owns anything")? {
         if entry["manager"] == "gate-controller-force" {

@@ -123,7 +123,6 @@ async fn two_kustomizations_of_one_source_see_the_same() -> Result<()> {
             ("second/app.yaml", crate::stage::app("second", word)),
             ("kustomization.yaml", "resources: [app.yaml]\n".to_owned()),
         ];
-        let files = files.each_ref().map(|(path, text)| (*path, text.as_str()));
         let commit = app.git.commit(&files)?;
         app.stage.reconcile("GitRepository", UPSTREAM).await?;
         Ok(commit)

@@ -80,21 +80,13 @@ async fn a_password_can_be_rotated() -> Result<()> {
 #[tokio::test]
 async fn an_artifact_of_a_registry_is_applied() -> Result<()> {
     let stage = Stage::new("oci", NOW).await?;
-    let registry = &stage.world().registry;
-    let push = async |word: &str| {
-        let files = [("app.yaml", app("app", word))];
-        let files = files.each_ref().map(|(path, text)| (*path, text.as_str()));
-        registry
-            .push(&stage.repository("app"), "stable", &files)
-            .await
-    };
-    let one = push("one").await?;
+    let one = stage.push("app", "one").await?;
     stage.oci_repository("app", "stable").await?;
     stage.kustomization("app", "OCIRepository", "app").await?;
     stage.applied("app", &one.revision()).await?;
     stage.deployed("app", "one").await?;
 
-    let two = push("two").await?;
+    let two = stage.push("app", "two").await?;
     ensure!(one.digest != two.digest, "{one:?}, {two:?}");
     stage.reconcile("OCIRepository", "app").await?;
     stage.applied("app", &two.revision()).await?;

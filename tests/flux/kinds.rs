@@ -1,8 +1,8 @@
 //! Sources of other kinds than Git, and other strategies than pinning.
 
 use anyhow::{Context, Result, ensure};
-use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
+use sluice_tests::Writes;
 use sluice_tests::flux::{Charts, Git};
 
 use crate::copies::storing;
@@ -43,12 +43,10 @@ async fn a_chart_is_promoted_through_chart_ref() -> Result<()> {
 async fn an_oci_artifact_is_pinned_by_its_digest() -> Result<()> {
     let stage = Stage::new("digest", NOW).await?;
     let push = async |word: &str| {
-        let files = [("app.yaml", app(APP, word))];
-        let files = files.each_ref().map(|(path, text)| (*path, text.as_str()));
         let registry = &stage.world().registry;
-        registry
-            .push(&stage.repository(UPSTREAM), "stable", &files)
-            .await
+        let files = [("app.yaml", app(APP, word))];
+        let repository = stage.repository(UPSTREAM);
+        registry.push(&repository, "stable", &files).await
     };
     let one = push("one").await?;
     stage.oci_repository(UPSTREAM, "stable").await?;
@@ -176,9 +174,9 @@ async fn sources_are_suspended_by_their_labels() -> Result<()> {
         stage.deployed(name, "before").await?;
     }
     let sources = stage.api("GitRepository")?;
-    let label = Patch::Merge(json!({"metadata": {"labels": {"tier": "front"}}}));
+    let label = json!({"metadata": {"labels": {"tier": "front"}}});
     for name in ["one", "two"] {
-        sources.patch(name, &PatchParams::default(), &label).await?;
+        sources.merge(name, &label).await?;
     }
     stage.keep(GATE, CLOSED).await?;
     let selector = json!({"kind": "GitRepository", "matchLabels": {"tier": "front"}});

@@ -3,10 +3,10 @@
 
 use anyhow::{Result, ensure};
 use kube::Api;
-use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DynamicObject, ListParams};
 use serde_json::{Value, json};
 use sluice_tests::installation::CONTROLLER;
-use sluice_tests::poll;
+use sluice_tests::{Writes, poll};
 
 use crate::stage::{DEADLINE, Stage, resource};
 
@@ -60,7 +60,7 @@ impl Scene {
         });
         let object = serde_json::from_value(object)?;
         let api = self.api(user, kind).await?;
-        Ok(api.create(&PostParams::default(), &object).await)
+        Ok(api.add(&object).await)
     }
 
     async fn patch(
@@ -70,8 +70,7 @@ impl Scene {
         patch: Value,
     ) -> Result<kube::Result<DynamicObject>> {
         let api = self.api(user, kind).await?;
-        let patch = Patch::Merge(patch);
-        Ok(api.patch(name, &PatchParams::default(), &patch).await)
+        Ok(api.merge(name, &patch).await)
     }
 
     /// As the controller makes it.
@@ -153,7 +152,7 @@ async fn flux_works_on_a_child_as_on_any_source() -> Result<()> {
     scene.patch(EDITOR, CHILD, label).await??;
     // Deleted by a user who may, it is finalized by Flux.
     let sources = scene.api(OWNER, CHILD.0).await?;
-    sources.delete(CHILD.1, &DeleteParams::default()).await?;
+    sources.remove(CHILD.1).await?;
     poll(DEADLINE, "the child to be gone", async || {
         let left = sources.get_opt(CHILD.1).await?;
         ensure!(left.is_none(), "{left:?}");
@@ -193,13 +192,12 @@ async fn the_status_of_an_artifact_is_written_by_the_controller_alone() -> Resul
             "digest": format!("sha256:{}", "0".repeat(64)), "path": "app.tar.gz", "url": url,
             "revision": "main@sha1:0123", "lastUpdateTime": NOW,
         });
-        Patch::Merge(json!({"status": {"artifact": artifact}}))
+        json!({"status": {"artifact": artifact}})
     };
     let write = async |user: &str, name: &str| {
         let artifacts = scene.api(user, ARTIFACT.0).await?;
         let status = status(&format!("http://{user}.example.com/app.tar.gz"));
-        let parameters = PatchParams::default();
-        let written = artifacts.patch_status(name, &parameters, &status).await;
+        let written = artifacts.merge_status(name, &status).await;
         Ok::<_, anyhow::Error>(written)
     };
     write(CONTROLLER, ARTIFACT.1).await??;

@@ -2,13 +2,12 @@
 
 use anyhow::{Context, Result, ensure};
 use kube::Api;
-use kube::api::PostParams;
 use serde_json::json;
 use sluice_crds::Approval;
 use sluice_tests::flux::Git;
-use sluice_tests::poll;
 use sluice_tests::progress::Stderr;
 use sluice_tests::prometheus::{Access, Programs, Prometheus};
+use sluice_tests::{Writes, poll};
 
 use crate::delivery::{APP, CLOSED, Delivery, GATE, OPEN};
 use crate::stage::DEADLINE;
@@ -49,10 +48,7 @@ async fn what_was_approved_goes_out_although_the_branch_moves_on() -> Result<()>
         let client = app.stage.cluster().client_for(by).await?;
         let approvals = Api::namespaced(client, app.stage.namespace());
         poll(DEADLINE, "the right to approve", async || {
-            approvals
-                .create(&PostParams::default(), &approval)
-                .await
-                .map(drop)
+            approvals.add(&approval).await.map(drop)
         })
         .await
     };

@@ -7,11 +7,11 @@ use std::time::Duration;
 use anyhow::{Result, bail, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
-use sluice_tests::flux::{BRANCH, Bucket, Charts, Git, World, world};
-use sluice_tests::{poll, stage};
+use sluice_tests::flux::{BRANCH, Bucket, Charts, Git, Pushed, World, world};
+use sluice_tests::{Writes, poll, stage};
 
 /// Until Flux has done what it should: it takes a second or two on an idle machine.
 pub const DEADLINE: Duration = Duration::from_secs(60);
@@ -63,6 +63,14 @@ impl<'w> Stage<'w> {
     /// The repository of the world's registry that is this stage's own.
     pub fn repository(&self, name: &str) -> String {
         format!("{}/{name}", self.namespace())
+    }
+
+    /// Pushes the app of this name to this stage's repository of the same name, as `stable`.
+    pub async fn push(&self, name: &str, word: &str) -> Result<Pushed> {
+        let files = [("app.yaml", app(name, word))];
+        let repository = self.repository(name);
+        let registry = &self.world.registry;
+        registry.push(&repository, "stable", &files).await
     }
 
     /// The objects of a kind of Flux, or of ours, here.
@@ -229,7 +237,7 @@ impl<'w> Stage<'w> {
 
     /// Deletes the ConfigMap [`app`], as somebody does who should not.
     pub async fn lose(&self, name: &str) -> Result<()> {
-        self.maps().delete(name, &DeleteParams::default()).await?;
+        self.maps().remove(name).await?;
         Ok(())
     }
 

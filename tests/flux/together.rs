@@ -64,11 +64,7 @@ impl Pair {
     }
 
     async fn push(&self, word: &str) -> Result<Pushed> {
-        let files = [("config.yaml", app(CONFIG, word))];
-        let files = files.each_ref().map(|(path, text)| (*path, text.as_str()));
-        let repository = self.stage.repository(CONFIG);
-        let registry = &self.stage.world().registry;
-        registry.push(&repository, "stable", &files).await
+        self.stage.push(CONFIG, word).await
     }
 
     /// Both are out, and applied.

@@ -3,11 +3,10 @@
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use kube::api::DeleteParams;
 use serde_json::{Value, json};
 use sluice_crds::GatedSourceStatus;
 use sluice_tests::flux::{Charts, Git};
-use sluice_tests::poll;
+use sluice_tests::{Writes, poll};
 
 use crate::delivery::{APP, CLOSED, Delivery, GATE, OPEN, UPSTREAM};
 use crate::stage::{DEADLINE, Stage, app};
@@ -97,7 +96,7 @@ async fn a_chart_may_be_published_anew_under_its_version() -> Result<()> {
     ensure!(digest(APP).await? == one, "the child has followed");
 
     let children = stage.api("HelmChart")?;
-    children.delete(APP, &DeleteParams::default()).await?;
+    children.remove(APP).await?;
     let message = stage.holds(APP, "Ready", "False", "Republished").await?;
     ensure!(
         message.contains(&one) && message.contains(&two),
@@ -199,7 +198,6 @@ async fn what_is_not_signed_never_becomes_a_candidate() -> Result<()> {
     stage.put("GitRepository", UPSTREAM, spec).await?;
     let signed = |word: &str| {
         let files = [("app.yaml", app(APP, word))];
-        let files = files.each_ref().map(|(path, text)| (*path, text.as_str()));
         delivery.git.commit_signed(&key, &files)
     };
     let one = signed("one")?;

@@ -32,7 +32,6 @@ async fn a_gate_in_the_repository_that_it_gates_is_warned_of() -> Result<()> {
         ("app.yaml", app(APP, "two")),
         ("gate.yaml", gate.to_string()),
     ];
-    let files = files.each_ref().map(|(path, text)| (*path, text.as_str()));
     let two = delivery.git.commit(&files)?;
     stage
         .reconcile("GitRepository", crate::delivery::UPSTREAM)

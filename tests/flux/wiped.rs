@@ -2,10 +2,9 @@
 //! that gated sources stand on.
 
 use anyhow::{Context, Result, ensure};
-use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use sluice_tests::flux::{Git, World};
-use sluice_tests::poll;
+use sluice_tests::{Writes, poll};
 
 use crate::stage::{DEADLINE, NOW, Stage, app, condition};
 
@@ -24,10 +23,9 @@ async fn a_wiped_store_is_noticed_by_whoever_looks_and_never_by_a_suspended_sour
         stage.applied(name, &revision).await?;
     }
     git.commit(&[("app.yaml", &app("app", "two"))])?;
-    let suspend = Patch::Merge(json!({"spec": {"suspend": true}}));
+    let suspend = json!({"spec": {"suspend": true}});
     let sources = stage.api("GitRepository")?;
-    let own = PatchParams::default();
-    sources.patch("suspended", &own, &suspend).await?;
+    sources.merge("suspended", &suspend).await?;
 
     // A controller that runs on does not notice, and its consumers do.
     world.flux.wipe()?;

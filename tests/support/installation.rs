@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, ensure};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::api::{DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::api::{DynamicObject, ObjectMeta, Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::json;
 use sluice_crds::Gate;
@@ -20,6 +20,7 @@ use crate::control_plane::{Binaries, ControlPlane, Options};
 use crate::helm::{Helm, Release};
 use crate::poll::poll;
 use crate::progress::Stderr;
+use crate::writes::Writes;
 
 /// The user name of the controller where the chart is installed with its default values.
 pub const CONTROLLER: &str = "system:serviceaccount:sluice-system:gate-controller";
@@ -99,7 +100,7 @@ async fn create_restricted_namespace(client: &Client, name: &str) -> Result<()> 
         ..Namespace::default()
     };
     let api: Api<Namespace> = Api::all(client.clone());
-    api.create(&PostParams::default(), &namespace).await?;
+    api.add(&namespace).await?;
     Ok(())
 }
 
@@ -107,7 +108,7 @@ async fn create_restricted_namespace(client: &Client, name: &str) -> Result<()> 
 async fn wait_until_policies_judge(client: &Client, namespace: &str) -> Result<()> {
     let gates: Api<Gate> = Api::namespaced(client.clone(), namespace);
     let probe = Gate::new("probe", sluice_crds::GateSpec::default());
-    gates.create(&PostParams::default(), &probe).await?;
+    gates.add(&probe).await?;
     let parameters = PatchParams {
         dry_run: true,
         ..PatchParams::default()
@@ -128,7 +129,7 @@ async fn wait_until_policies_judge(client: &Client, namespace: &str) -> Result<(
         Ok(())
     })
     .await?;
-    gates.delete("probe", &Default::default()).await?;
+    gates.remove("probe").await?;
     Ok(())
 }
 

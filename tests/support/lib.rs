@@ -36,6 +36,7 @@ mod serve;
 mod shared;
 pub mod stage;
 pub mod tools;
+mod writes;
 
 pub use apply::Applier;
 pub use cluster::Cluster;
@@ -43,3 +44,4 @@ pub use control_plane::{ASSETS_VARIABLE, Binaries, ControlPlane, Options, User, 
 pub use namespace::{Namespace, TEST_LABEL};
 pub use poll::poll;
 pub use shared::{KUBECONFIG_VARIABLE, USERS, shared};
+pub use writes::Writes;

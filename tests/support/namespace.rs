@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::Namespace as Object;
-use kube::api::{Api, DeleteParams, ObjectMeta, PostParams};
+use kube::api::{Api, DeleteParams, ObjectMeta};
 
 use crate::cluster::Cluster;
+use crate::writes::Writes;
 
 /// The label of what tests and chores create, so that leftovers on a cluster of one's own can be
 /// found, and are not taken for somebody's installation.
@@ -41,7 +42,7 @@ impl Namespace {
             },
             ..Object::default()
         };
-        let created = api.create(&PostParams::default(), &object).await?;
+        let created = api.add(&object).await?;
         Ok(Self {
             name: created.metadata.name.context("the namespace has no name")?,
             cluster: cluster.clone(),

@@ -4,7 +4,7 @@
 
 use std::env;
 use std::fmt::Display;
-use std::path::Path;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
@@ -22,8 +22,11 @@ mod mixed;
 mod ordered;
 mod process;
 mod scale;
+mod seen;
 mod sources;
 mod standby;
+
+use process::Controller;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -65,21 +68,44 @@ fn released() -> Result<()> {
     cargo::run(command.args(env::args_os().skip(1)))
 }
 
-/// Measures the controller in a namespace of its own, and prints what that comes to.
-async fn of_the_controller<T: Display>(
-    server: &Server,
-    namespace: &str,
-    measure: impl AsyncFnOnce(&Path, &Open, &Client) -> Result<T>,
-) -> Result<()> {
-    let program = cargo::program(Program::GateController)?;
-    let open = server.open(Options::default()).await?;
-    let client = open.cluster.client().await?;
-    install(&client).await?;
-    let measuring = measure(&program, &open, &client);
-    if let Some(table) = measure_in(&open, &client, namespace, measuring).await? {
-        print!("{table}");
+/// What a benchmark of the released controller works with.
+struct Bench {
+    program: PathBuf,
+    open: Open,
+    client: Client,
+    namespace: &'static str,
+}
+
+impl Bench {
+    /// Measures in a namespace of its own, and prints the table.
+    async fn run<T: Display>(
+        server: &Server,
+        namespace: &'static str,
+        measure: impl AsyncFnOnce(&Self) -> Result<T>,
+    ) -> Result<()> {
+        let program = cargo::program(Program::GateController)?;
+        let open = server.open(Options::default()).await?;
+        let client = open.cluster.client().await?;
+        install(&client).await?;
+        let bench = Self {
+            program,
+            open,
+            client,
+            namespace,
+        };
+        let measuring = measure(&bench);
+        let measured = measure_in(&bench.open, &bench.client, namespace, measuring).await?;
+        if let Some(table) = measured {
+            print!("{table}");
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// Starts the controller.
+    async fn controller(&self, flags: &[&str]) -> Result<Controller> {
+        let kubeconfig = self.open.cluster.kubeconfig();
+        Controller::start(&self.program, kubeconfig, self.namespace, flags).await
+    }
 }
 
 /// Defines the kinds of Sluice.

@@ -11,9 +11,9 @@
 //! Both the text and the values may be hostile, and the crate sets no bounds. Here is what does:
 //! - The crate's smaller parser, with a limit to nesting. Its default one, made by ANTLR, overflows
 //!   the stack on a kibibyte of parentheses, which ends the process.
-//! - A stack of its own ([`apart`]), large enough for the deepest tree that is let through.
+//! - A stack of its own ([`on_large_stack`]), large enough for the deepest tree that is let through.
 //! - A walk over the tree ([`read`]) that refuses unknown names and everything that has no use.
-//! - A [`meter`]: the walk wraps whatever copies or compares, and the list of each macro, into
+//! - A [`meter`]: the walk wraps everything that copies or compares, and the list of each macro, into
 //!   calls that pay for the work from an allowance. Nested macros over a long list, or lists of
 //!   lists that double, end with [`ExpressionError::TooMuchWork`] within a part of a second.
 
@@ -133,7 +133,7 @@ impl Expression {
                 "the expression is longer than {LONGEST} characters"
             ));
         }
-        let (tree, names) = apart(|| read::expression(text, variables))
+        let (tree, names) = on_large_stack(|| read::expression(text, variables))
             .unwrap_or_else(|| Err("the expression stops its reader".to_owned()))?;
         Ok(Self(Arc::new(Inner {
             text: text.to_owned(),
@@ -154,7 +154,8 @@ impl Expression {
             size.add(json, 0)?;
         }
         let meter = Meter::full();
-        let outcome = apart(|| self.run(inputs, &meter)).unwrap_or(Err(ExpressionError::Defect));
+        let outcome =
+            on_large_stack(|| self.run(inputs, &meter)).unwrap_or(Err(ExpressionError::Defect));
         if meter.is_spent() {
             return Err(ExpressionError::TooMuchWork);
         }
@@ -240,7 +241,7 @@ const STACK: usize = 16 << 20;
 /// Does `work` on a thread of its own, and waits for it. None: it panicked, or there is no thread
 /// to be had. The crate asserts what it believes of a text, and recurses into it; nobody's text
 /// may end the process.
-fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
+fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
     let builder = thread::Builder::new()
         .name("expression".to_owned())
         .stack_size(STACK);

@@ -16,7 +16,7 @@ use sluice_crds::{Approval, GROUP, Gate, GatePolicy, GatedSource, Gatekeeper};
 
 use crate::delivery::gated_source;
 use crate::revision::{self, Revision};
-use crate::text::names;
+use crate::text::names::{LABEL_LENGTH, NAME_LENGTH};
 use crate::text::refusal::{Refusal, Refusals};
 use crate::{gate, gatekeeper};
 
@@ -97,11 +97,22 @@ pub fn read(value: &Value) -> Read {
     };
     let (group, version) = group_version.split_once('/').unwrap_or(("", group_version));
     match (group, version, kind) {
-        (GROUP, VERSION, "Gate") => gate(value),
-        (GROUP, VERSION, "Gatekeeper") => gatekeeper(value),
-        (GROUP, VERSION, "Approval") => approval(value),
-        (GROUP, VERSION, "GatePolicy") => gate_policy(value),
-        (GROUP, VERSION, "GatedSource") => source(value),
+        (GROUP, VERSION, "Gate") => object(&SCHEMAS.gate, value, gate, Object::Gate),
+        (GROUP, VERSION, "Gatekeeper") => {
+            let check = |it: &Gatekeeper| mistakes_in(gatekeeper::check(&it.spec));
+            object(&SCHEMAS.gatekeeper, value, check, Object::Gatekeeper)
+        }
+        (GROUP, VERSION, "Approval") => {
+            object(&SCHEMAS.approval, value, approval, Object::Approval)
+        }
+        (GROUP, VERSION, "GatePolicy") => {
+            let check = |it: &GatePolicy| mistakes_in(gate::policy::check(&it.spec));
+            object(&SCHEMAS.gate_policy, value, check, Object::GatePolicy)
+        }
+        (GROUP, VERSION, "GatedSource") => {
+            let check = |it: &GatedSource| mistakes_in(gated_source::check(it));
+            object(&SCHEMAS.gated_source, value, check, Object::GatedSource)
+        }
         (GROUP, VERSION, other) => Read::refused(Refusal::new(
             "kind",
             format!("{GROUP}/{VERSION} has no kind `{other}`"),
@@ -112,8 +123,15 @@ pub fn read(value: &Value) -> Read {
             format!("{GROUP} has no version `{other}`"),
             format!("write {GROUP}/{VERSION}"),
         )),
-        ("", "v1", "ConfigMap") => config_map(value),
-        ("", "v1", "Namespace") => namespace(value),
+        ("", "v1", "ConfigMap") => object(
+            &SCHEMAS.config_map,
+            value,
+            |_| Vec::new(),
+            Object::ConfigMap,
+        ),
+        ("", "v1", "Namespace") => {
+            object(&SCHEMAS.namespace, value, |_| Vec::new(), Object::Namespace)
+        }
         _ => match group::check(group, kind, value) {
             mistakes if mistakes.is_empty() => Read {
                 object: Some(Object::Other),
@@ -139,91 +157,51 @@ fn text<'a>(value: &'a Value, field: &str) -> Result<&'a str, Refusal> {
     }
 }
 
-/// The schemas of the kinds.
-struct Schemas {
-    gate: JSONSchemaProps,
-    gatekeeper: JSONSchemaProps,
-    approval: JSONSchemaProps,
-    gate_policy: JSONSchemaProps,
-    gated_source: JSONSchemaProps,
-    namespace: JSONSchemaProps,
-    config_map: JSONSchemaProps,
+/// What is known of the objects of a kind.
+struct Known {
+    schema: JSONSchemaProps,
+    /// The most characters of a name.
+    longest_name: usize,
 }
 
-static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| Schemas {
-    gate: schema::of_kind("Gate"),
-    gatekeeper: schema::of_kind("Gatekeeper"),
-    approval: schema::of_kind("Approval"),
-    gate_policy: schema::of_kind("GatePolicy"),
-    gated_source: schema::of_kind("GatedSource"),
-    namespace: schema::of_namespaces(),
-    config_map: schema::of_config_maps(),
+struct Schemas {
+    gate: Known,
+    gatekeeper: Known,
+    approval: Known,
+    gate_policy: Known,
+    gated_source: Known,
+    namespace: Known,
+    config_map: Known,
+}
+
+static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {
+    let known = |schema, longest_name| Known {
+        schema,
+        longest_name,
+    };
+    Schemas {
+        gate: known(schema::of_kind("Gate"), LABEL_LENGTH),
+        gatekeeper: known(schema::of_kind("Gatekeeper"), LABEL_LENGTH),
+        approval: known(schema::of_kind("Approval"), NAME_LENGTH),
+        gate_policy: known(schema::of_kind("GatePolicy"), LABEL_LENGTH),
+        gated_source: known(schema::of_kind("GatedSource"), LABEL_LENGTH),
+        namespace: known(schema::of_namespaces(), LABEL_LENGTH),
+        config_map: known(schema::of_config_maps(), NAME_LENGTH),
+    }
 });
 
-fn gate(value: &Value) -> Read {
-    let check = |gate: &Gate| match gate::check(gate) {
+fn gate(gate: &Gate) -> Vec<Refusal> {
+    match gate::check(gate) {
         Ok(_) => force::check(gate),
         Err(refusals) => refusals.into_vec(),
-    };
-    object(
-        &SCHEMAS.gate,
-        names::LABEL_LENGTH,
-        value,
-        check,
-        Object::Gate,
-    )
+    }
 }
 
-fn gatekeeper(value: &Value) -> Read {
-    let check = |object: &Gatekeeper| mistakes_in(gatekeeper::check(&object.spec));
-    let (schema, longest) = (&SCHEMAS.gatekeeper, names::LABEL_LENGTH);
-    object(schema, longest, value, check, Object::Gatekeeper)
-}
-
-fn approval(value: &Value) -> Read {
-    let check = |object: &Approval| {
-        let why = Revision::parse(&object.spec.revision).err();
-        let remedy = "write the revision in full, as the source reports it";
-        let refuse =
-            |why: revision::Mistake| Refusal::new("spec.revision", why.to_string(), remedy);
-        why.map(refuse).into_iter().collect()
-    };
-    let (schema, longest) = (&SCHEMAS.approval, names::NAME_LENGTH);
-    object(schema, longest, value, check, Object::Approval)
-}
-
-fn gate_policy(value: &Value) -> Read {
-    let check = |object: &GatePolicy| mistakes_in(gate::policy::check(&object.spec));
-    let (schema, longest) = (&SCHEMAS.gate_policy, names::LABEL_LENGTH);
-    object(schema, longest, value, check, Object::GatePolicy)
-}
-
-fn source(value: &Value) -> Read {
-    let check = |object: &GatedSource| mistakes_in(gated_source::check(object));
-    let (schema, longest) = (&SCHEMAS.gated_source, names::LABEL_LENGTH);
-    object(schema, longest, value, check, Object::GatedSource)
-}
-
-fn namespace(value: &Value) -> Read {
-    let (schema, longest) = (&SCHEMAS.namespace, names::LABEL_LENGTH);
-    object(
-        schema,
-        longest,
-        value,
-        |_: &Namespace| Vec::new(),
-        Object::Namespace,
-    )
-}
-
-fn config_map(value: &Value) -> Read {
-    let (schema, longest) = (&SCHEMAS.config_map, names::NAME_LENGTH);
-    object(
-        schema,
-        longest,
-        value,
-        |_: &ConfigMap| Vec::new(),
-        Object::ConfigMap,
-    )
+fn approval(approval: &Approval) -> Vec<Refusal> {
+    let why = Revision::parse(&approval.spec.revision).err();
+    let remedy = "write the revision in full, as the source reports it";
+    let refuse = |why: revision::Mistake| Refusal::new("spec.revision", why.to_string(), remedy);
+    why.map(refuse).into_iter().collect()
 }
 
 fn mistakes_in<T>(checked: Result<T, Refusals>) -> Vec<Refusal> {
@@ -233,21 +211,20 @@ fn mistakes_in<T>(checked: Result<T, Refusals>) -> Vec<Refusal> {
 /// Reads an object of one kind: first by its schema, and then, as far as that can be read, by what
 /// `check` knows of its meaning.
 fn object<T: DeserializeOwned>(
-    schema: &JSONSchemaProps,
-    longest_name: usize,
+    known: &Known,
     value: &Value,
     check: impl FnOnce(&T) -> Vec<Refusal>,
-    kind: impl FnOnce(Box<T>) -> Object,
+    object: impl FnOnce(Box<T>) -> Object,
 ) -> Read {
-    let mut mistakes = metadata::check(value, longest_name);
-    let (read, unreadable) = typed(schema, value, &mut mistakes);
+    let mut mistakes = metadata::check(value, known.longest_name);
+    let (read, unreadable) = typed(&known.schema, value, &mut mistakes);
     if let Some(read) = &read {
         add(&mut mistakes, check(read), &unreadable);
     }
     // Without what cannot be read it is another object.
     let whole = read.filter(|_| unreadable.is_empty());
     Read {
-        object: whole.map(|read| kind(Box::new(read))),
+        object: whole.map(|read| object(Box::new(read))),
         mistakes,
     }
 }

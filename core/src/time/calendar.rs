@@ -7,7 +7,7 @@
 //! changed or cancelled instances (RECURRENCE-ID, STATUS), and of several revisions of one event the
 //! newest (SEQUENCE). Everything else is not looked at:
 //! - TRANSP, because the feeds of public holidays mark their all-day events as transparent, and
-//!   whoever names such a feed here means that its events count;
+//!   a user who names such a feed here means that its events count;
 //! - VTIMEZONE, where its name or its place says which zone it stands for: zone data come with the
 //!   binary, so that all replicas agree;
 //! - VTODO, VJOURNAL, VFREEBUSY and VALARM, which are no events.
@@ -135,7 +135,7 @@ impl Calendar {
     ///
     /// # Errors
     /// What cannot be read or understood, where it stands, and what to write instead. One bad
-    /// event refuses the calendar: nobody is to believe in a holiday that was left out.
+    /// event refuses the whole calendar: a holiday must not be left out without a word.
     pub fn parse(text: &str, zone: &TimeZone) -> Result<Self, CalendarError> {
         Self::read(text.as_bytes(), zone)
     }
@@ -160,7 +160,7 @@ impl Calendar {
     }
 
     /// How many events there are. Cancelled ones, older revisions and those that take no time do
-    /// not count; an instance of a series that was changed counts as an event of its own.
+    /// not count; a changed instance of a series counts as one more event.
     pub fn events(&self) -> usize {
         self.events.len()
     }

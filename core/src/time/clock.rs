@@ -1,4 +1,4 @@
-//! The instant of a decision, and whether the clock that told it can be relied on.
+//! The instant of a decision, and whether the clock that it was read from can be relied on.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -38,7 +38,7 @@ impl Trust {
 pub struct Now {
     /// The instant.
     pub at: Timestamp,
-    /// How far the clock that told it can be relied on.
+    /// How far the clock that it was read from can be relied on.
     pub trust: Trust,
 }
 

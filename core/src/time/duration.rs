@@ -1,6 +1,6 @@
 //! Lengths of time, from their text.
 //!
-//! A day is 24 hours, whatever the clocks do.
+//! A day is 24 hours, also where the clocks are changed.
 
 use jiff::SignedDuration;
 use sluice_crds::Duration;

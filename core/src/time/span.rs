@@ -2,6 +2,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+/// The shortest time that there is.
+pub(crate) const MOMENT: SignedDuration = SignedDuration::from_nanos(1);
+
 /// From `start`, itself inside, to `end`, itself outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
@@ -39,6 +42,16 @@ impl Span {
         };
         (!both.is_empty()).then_some(both)
     }
+}
+
+/// The instant so much later, or the last one that there is.
+pub(crate) fn later(instant: Timestamp, by: SignedDuration) -> Timestamp {
+    instant.saturating_add(by).unwrap_or(Timestamp::MAX)
+}
+
+/// The instant so much earlier, or the first one that there is.
+pub(crate) fn earlier(instant: Timestamp, by: SignedDuration) -> Timestamp {
+    instant.saturating_sub(by).unwrap_or(Timestamp::MIN)
 }
 
 /// The union of spans, as the fewest spans in ascending order. Empty ones count for nothing.

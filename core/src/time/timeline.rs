@@ -1,4 +1,4 @@
-//! What a schedule comes to: from when on it is open or closed, and because of which window.
+//! The states of a schedule: from when on it is open or closed, and because of which window.
 //!
 //! A timeline is built once for some time ahead and then answers "now, and when next?" by binary
 //! search, without allocating.
@@ -64,12 +64,12 @@ impl Cause {
 }
 
 /// A time that one window, or one event of a calendar, covers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cover {
-    /// Whose times they are.
-    pub source: Source,
     /// The time.
     pub span: Span,
+    /// Whose times they are.
+    pub source: Source,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -98,7 +98,7 @@ pub struct Moment {
     pub cause: Cause,
     /// When the cause changes, though perhaps not the state. None: not before `end`.
     pub until: Option<Timestamp>,
-    /// Where the timeline ends: nobody has looked farther. None: nowhere.
+    /// Where the timeline ends: what follows is not known. None: it does not end.
     pub end: Option<Timestamp>,
     /// When the state changes. None: not as far as anyone has looked.
     pub next: Option<Timestamp>,
@@ -151,7 +151,7 @@ impl Timeline {
         timeline
     }
 
-    /// Ends it, if it has not ended before; with a change of the cause, or because nobody knows.
+    /// Ends it, if it has not ended before; with a change of the cause, or because nothing more is known.
     fn end_at(&mut self, end: Timestamp, changes: bool) {
         if self.end.is_none() {
             self.end = Some(end);

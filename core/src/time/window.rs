@@ -93,7 +93,7 @@ impl Window {
         Spans::Cron(Box::new(Recurrence::new(cron, lasts, zone, reach)))
     }
 
-    /// The longest that it lasts where no clocks are changed. None: it has no end of its own.
+    /// The longest that it lasts where no clocks are changed. None: it has no end.
     pub fn longest(&self) -> Option<SignedDuration> {
         match self {
             Window::Recurring { duration, .. } => Some(*duration),
@@ -127,7 +127,7 @@ impl Spans<'_> {
     }
 
     /// Gives up times that end at `to` or before, where that saves work. Of one that covers `to`
-    /// the start may be told late, unless `whole` is asked for.
+    /// the start may be later than it was, unless `whole` is asked for.
     pub fn skip(&mut self, to: Timestamp, whole: bool) {
         if let Spans::Cron(recurrence) = self {
             recurrence.skip(to, whole);

@@ -1,16 +1,18 @@
 //! Time zones, and how a wall-clock time in one becomes an instant.
 //!
 //! The zones are those bundled with the binary, so that two replicas, a laptop and an audit agree
-//! whatever is installed where they run.
+//! also where different zones are installed.
 
 pub mod shown;
 pub mod windows;
 
 use std::sync::LazyLock;
 
+use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase};
-use jiff::{SignedDuration, Timestamp};
+
+use super::span::MOMENT;
 
 static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
@@ -39,7 +41,7 @@ pub fn resolve(zone: &TimeZone, wall: DateTime) -> Option<Timestamp> {
             // Read with the offset from before the gap, the time falls behind the change; the
             // change itself is the first instant after the gap.
             let behind = before.to_timestamp(wall).ok()?;
-            let just_behind = behind.checked_add(SignedDuration::from_nanos(1)).ok()?;
+            let just_behind = behind.checked_add(MOMENT).ok()?;
             zone.preceding(just_behind)
                 .next()
                 .map(|change| change.timestamp())

@@ -10,14 +10,14 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{DynamicObject, ListParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 use sluice_crds::{Gate, State};
 use sluice_tests::helm::Release;
 use sluice_tests::installation::start;
 use sluice_tests::programs::Program;
-use sluice_tests::{Applier, Cluster, poll};
+use sluice_tests::{Applier, Cluster, Writes, poll};
 
 use super::CONTROLLER;
 use crate::answers::Server;
@@ -187,9 +187,7 @@ async fn it_decides_and_completes(cluster: &Cluster) -> Result<()> {
         "sluice.dev/force-by": "admin",
         "sluice.dev/force-reason": "incident 4711",
     }}});
-    gates
-        .patch("production", &PatchParams::default(), &Patch::Merge(force))
-        .await?;
+    gates.merge("production", force).await?;
     poll(
         DEADLINE,
         "the force to be in effect and complete",

@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use kube::Api;
-use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use sluice_crds::{GatePolicy, State};
 use sluice_tests::controller::InProcess;
 use sluice_tests::helm::chart;
-use sluice_tests::poll;
 use sluice_tests::rights::rule;
+use sluice_tests::{Writes, poll};
 
 use super::promql::selectors;
 use crate::answers::Server;
@@ -212,7 +211,7 @@ async fn busy(stage: &Stage) -> Result<Metrics> {
     });
     let found = found.await?;
     let policies: Api<GatePolicy> = Api::all(stage.client());
-    policies.delete(&policy, &Default::default()).await?;
+    policies.remove(&policy).await?;
     Ok(found)
 }
 
@@ -235,10 +234,8 @@ async fn reported_policy(stage: &Stage) -> Result<String> {
         "type": "Ready", "status": "True", "reason": "GatesFound", "message": "test",
         "lastTransitionTime": "2026-11-20T08:00:00Z",
     });
-    let status = Patch::Merge(json!({"status": {"conditions": [ready]}}));
-    policies
-        .patch_status(name, &PatchParams::default(), &status)
-        .await?;
+    let status = json!({"status": {"conditions": [ready]}});
+    policies.merge_status(name, &status).await?;
     Ok(name.to_owned())
 }
 

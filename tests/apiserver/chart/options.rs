@@ -4,12 +4,12 @@ use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
-use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DynamicObject, ListParams};
 use serde_json::{Value, json};
 use sluice_crds::{Gate, GateSpec};
 use sluice_tests::helm::Release;
 use sluice_tests::installation::start;
-use sluice_tests::{Cluster, poll};
+use sluice_tests::{Cluster, Writes, poll};
 
 /// What has to be there before: the kinds of the Prometheus operator and of cert-manager, as much of
 /// them as is needed to store one, and the namespace that has what evidence is asked for with.
@@ -222,41 +222,27 @@ async fn only_named_secrets_can_be_read(cluster: &Cluster) -> Result<()> {
 async fn named_users_count_as_the_controller(cluster: &Cluster) -> Result<()> {
     let admin: Api<Gate> = Api::namespaced(cluster.client().await?, "team");
     let gate = Gate::new("production", GateSpec::default());
-    admin.create(&PostParams::default(), &gate).await?;
+    admin.add(&gate).await?;
     let seen = |at: &str| json!({"metadata": {"annotations": {"sluice.dev/force-seen": at}}});
     let report = json!({"status": {"state": "Closed"}});
-    let patch = PatchParams::default();
     for user in ["demo", ODD_NAME] {
         let gates: Api<Gate> = Api::namespaced(cluster.client_for(user).await?, "team");
-        gates
-            .patch("production", &patch, &Patch::Merge(seen(user)))
-            .await?;
-        gates
-            .patch_status("production", &patch, &Patch::Merge(&report))
-            .await?;
+        gates.merge("production", seen(user)).await?;
+        gates.merge_status("production", &report).await?;
     }
     // A writer of status has no rights from the chart, and is not the controller.
     let mut backup = cluster.client_for("backup").await?;
     let gates: Api<Gate> = Api::namespaced(backup.clone(), "team");
-    assert!(
-        gates
-            .patch_status("production", &patch, &Patch::Merge(&report))
-            .await
-            .is_err()
-    );
+    assert!(gates.merge_status("production", &report).await.is_err());
     grant_everything(cluster, "backup").await?;
     backup = cluster.client_for("backup").await?;
     let gates: Api<Gate> = Api::namespaced(backup, "team");
     let deadline = std::time::Duration::from_secs(30);
     poll(deadline, "the binding to be in effect", async || {
-        gates
-            .patch_status("production", &patch, &Patch::Merge(&report))
-            .await
+        gates.merge_status("production", &report).await
     })
     .await?;
-    let refused = gates
-        .patch("production", &patch, &Patch::Merge(seen("backup")))
-        .await;
+    let refused = gates.merge("production", seen("backup")).await;
     assert!(refused.is_err());
     Ok(())
 }

@@ -18,9 +18,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace as KubeNamespace, Secret};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::rbac::v1::RoleBinding;
-use kube::api::{
-    DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
-};
+use kube::api::{ListParams, Patch, PatchParams, WatchEvent, WatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -28,7 +26,7 @@ use sluice_crds::{Gate, GatePolicy, Gatekeeper};
 use sluice_tests::apply::{self, Document};
 use sluice_tests::helm::{Helm, Release};
 use sluice_tests::progress::Stderr;
-use sluice_tests::{Namespace, poll};
+use sluice_tests::{Namespace, Writes, poll};
 
 use super::{CONTROLLER, installed};
 
@@ -41,21 +39,14 @@ fn object<K: DeserializeOwned>(value: Value) -> Result<K> {
     Ok(serde_json::from_value(value)?)
 }
 
-fn merge(value: Value) -> Patch<Value> {
-    Patch::Merge(value)
-}
-
 async fn create_gate_and_gatekeeper(client: &Client, namespace: &str) -> Result<()> {
     let gates: Api<Gate> = Api::namespaced(client.clone(), namespace);
     let gatekeepers: Api<Gatekeeper> = Api::namespaced(client.clone(), namespace);
-    let create = PostParams::default();
     let gate = json!({"metadata": {"name": "production"}, "spec": {}});
-    gates
-        .create(&create, &object(with_types("Gate", gate))?)
-        .await?;
+    gates.add(&object(with_types("Gate", gate))?).await?;
     let switch = json!({"metadata": {"name": "switch"}, "spec": {"manual": {"state": "open"}}});
     gatekeepers
-        .create(&create, &object(with_types("Gatekeeper", switch))?)
+        .add(&object(with_types("Gatekeeper", switch))?)
         .await?;
     Ok(())
 }
@@ -131,9 +122,7 @@ async fn the_controller_may_tell_and_take_the_lead() -> Result<()> {
         "regarding": {"apiVersion": "sluice.dev/v1alpha1", "kind": "Gate", "name": "production",
             "namespace": namespace.name()},
     });
-    events
-        .create(&PostParams::default(), &object(event)?)
-        .await?;
+    events.add(&object(event)?).await?;
 
     // By reviews: another test has the Lease itself.
     for (verb, name, allowed) in [
@@ -167,7 +156,7 @@ async fn on_leases(client: &Client, verb: &str, name: Option<&str>) -> Result<bo
         ..SelfSubjectAccessReview::default()
     };
     let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
-    let review = reviews.create(&PostParams::default(), &review).await?;
+    let review = reviews.add(&review).await?;
     Ok(review.status.context("no answer")?.allowed)
 }
 
@@ -182,7 +171,7 @@ async fn rights(user: &str, namespace: &str) -> Result<BTreeSet<String>> {
         },
         ..SelfSubjectRulesReview::default()
     };
-    let answer = reviews.create(&PostParams::default(), &review).await?;
+    let answer = reviews.add(&review).await?;
     let SubjectRulesReviewStatus {
         incomplete,
         resource_rules,
@@ -316,22 +305,15 @@ async fn what_the_controller_must_not_do_is_forbidden() -> Result<()> {
     forbidden("get a Secret", secrets.get("any").await);
     forbidden("list Secrets", secrets.list(&ListParams::default()).await);
     let gates: Api<Gate> = Api::namespaced(client.clone(), namespace.name());
-    forbidden(
-        "delete a gate",
-        gates.delete("production", &DeleteParams::default()).await,
-    );
+    forbidden("delete a gate", gates.remove("production").await);
     let gatekeepers: Api<Gatekeeper> = Api::namespaced(client.clone(), namespace.name());
-    let open = merge(json!({"spec": {"manual": {"state": "closed"}}}));
-    let patch = PatchParams::default();
-    forbidden(
-        "throw a switch",
-        gatekeepers.patch("switch", &patch, &open).await,
-    );
+    let open = json!({"spec": {"manual": {"state": "closed"}}});
+    forbidden("throw a switch", gatekeepers.merge("switch", open).await);
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
-    let lax = merge(json!({"spec": {"failurePolicy": "Ignore"}}));
+    let lax = json!({"spec": {"failurePolicy": "Ignore"}});
     forbidden(
         "weaken a policy",
-        policies.patch("sluice-gate-overrides", &patch, &lax).await,
+        policies.merge("sluice-gate-overrides", lax).await,
     );
     let leases: Api<Lease> = Api::namespaced(client.clone(), namespace.name());
     forbidden("read a Lease elsewhere", leases.get(LEASE).await);
@@ -345,9 +327,7 @@ async fn what_the_controller_must_not_do_is_forbidden() -> Result<()> {
 async fn bind(namespace: &Namespace, user: &str, role: &str) -> Result<()> {
     let client = installed().await?.client().await?;
     let bindings: Api<RoleBinding> = Api::namespaced(client, namespace.name());
-    bindings
-        .create(&PostParams::default(), &binding(user, role)?)
-        .await?;
+    bindings.add(&binding(user, role)?).await?;
     poll(DEADLINE, "the binding to be in effect", async || {
         let rights = rights(user, namespace.name()).await?;
         let found = rights.iter().any(|right| right.starts_with("sluice.dev/"));
@@ -425,12 +405,9 @@ async fn an_admin_of_a_namespace_cannot_grant_override() -> Result<()> {
     bind(&namespace, "alice", "admin").await?;
     let alice = cluster.client_for("alice").await?;
     let bindings: Api<RoleBinding> = Api::namespaced(alice, namespace.name());
-    let create = PostParams::default();
-    bindings
-        .create(&create, &binding("bob", "sluice-edit")?)
-        .await?;
+    bindings.add(&binding("bob", "sluice-edit")?).await?;
     let refused = bindings
-        .create(&create, &binding("alice", "sluice-gate-override")?)
+        .add(&binding("alice", "sluice-gate-override")?)
         .await;
     let error = refused
         .err()

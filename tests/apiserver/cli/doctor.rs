@@ -8,10 +8,10 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use sluice_tests::helm::Release;
-use sluice_tests::{installation, poll};
+use sluice_tests::{Writes, installation, poll};
 
 use super::{run, says};
 use crate::stage::{DEADLINE, Stage, soon};
@@ -25,10 +25,8 @@ async fn pretend(stage: &Stage, renewed: jiff::Timestamp) -> Result<()> {
     let own = PatchParams::apply("test").force();
     let deployments: Api<Deployment> = Api::namespaced(stage.client(), HOME);
     let status = json!({"status": {"replicas": 1, "readyReplicas": 1, "availableReplicas": 1}});
-    let merge = Patch::Merge(status);
-    deployments
-        .patch_status(NAME, &PatchParams::default(), &merge)
-        .await?;
+    let merge = status;
+    deployments.merge_status(NAME, &merge).await?;
     let leases: Api<Lease> = Api::namespaced(stage.client(), HOME);
     let lease = json!({
         "apiVersion": "coordination.k8s.io/v1",
@@ -137,9 +135,8 @@ async fn each_part_that_is_missing_is_told_with_its_remedy() -> Result<()> {
     ails(&stage, "clock", "behind the API server", "NTP").await?;
     pretend(&stage, soon(0)?).await?;
 
-    let gone = DeleteParams::default();
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
-    policies.delete("sluice-children", &gone).await?;
+    policies.remove("sluice-children").await?;
     ails(
         &stage,
         "policies",
@@ -148,10 +145,10 @@ async fn each_part_that_is_missing_is_told_with_its_remedy() -> Result<()> {
     )
     .await?;
     let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
-    bindings.delete(NAME, &gone).await?;
+    bindings.remove(NAME).await?;
     ails(&stage, "its rights", "may not", "rbac.create=true").await?;
     let kinds: Api<CustomResourceDefinition> = Api::all(client.clone());
-    kinds.delete("gatepolicies.sluice.dev", &gone).await?;
+    kinds.remove("gatepolicies.sluice.dev").await?;
     ails(
         &stage,
         "kinds",

@@ -1,8 +1,8 @@
 //! `get` of everything there is, `get -l` and `get -w`; `why` for programs.
 
 use anyhow::{Context, Result, ensure};
-use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
+use sluice_tests::Writes;
 
 use super::{GATES, Going, run, says};
 use crate::stage::Stage;
@@ -107,15 +107,11 @@ async fn what_changes_is_listed_again() -> Result<()> {
         ensure!(line.starts_with(name), "{line}");
     }
     // A gate is decided from its gatekeepers, and these have changed.
-    let open = Patch::Merge(json!({"spec": {"manual": {"state": "open"}}}));
-    let parameters = PatchParams::default();
-    stage.gatekeepers().patch("off", &parameters, &open).await?;
+    let open = json!({"spec": {"manual": {"state": "open"}}});
+    stage.gatekeepers().merge("off", &open).await?;
     let line = going.line().await?;
     ensure!(line.starts_with("closed   Open "), "{line}");
-    stage
-        .gates()
-        .delete("unkept", &kube::api::DeleteParams::default())
-        .await?;
+    stage.gates().remove("unkept").await?;
     let line = going.line().await?;
     ensure!(line.starts_with("unkept   deleted"), "{line}");
     Ok(())

@@ -2,10 +2,9 @@
 //! nobody else knows.
 
 use anyhow::{Context, Result, ensure};
-use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use sluice_crds::State;
-use sluice_tests::{Applier, Namespace};
+use sluice_tests::{Applier, Namespace, Writes};
 
 use super::{GATES, run, says};
 use crate::stage::Stage;
@@ -107,17 +106,14 @@ async fn what_the_controller_follows_is_decided_here_and_now() -> Result<()> {
     });
     let followed = |generation: Option<i64>| {
         let status = json!({"observedGeneration": generation, "verdicts": [verdict.clone()]});
-        Patch::Merge(json!({ "status": status }))
+        json!({ "status": status })
     };
-    let parameters = PatchParams::default();
     let older = generation.context("no generation")? - 1;
     gates
-        .patch_status("crossing", &parameters, &followed(Some(older)))
+        .merge_status("crossing", followed(Some(older)))
         .await?;
     says(&stage, "admin", &check, 1, unsaid).await?;
-    gates
-        .patch_status("crossing", &parameters, &followed(generation))
-        .await?;
+    gates.merge_status("crossing", followed(generation)).await?;
     says(&stage, "admin", &check, 0, "crossing is Open (Manual): ").await?;
     Ok(())
 }

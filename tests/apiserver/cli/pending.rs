@@ -2,9 +2,8 @@
 
 use anyhow::{Result, ensure};
 use http::StatusCode;
-use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use sluice_tests::poll;
+use sluice_tests::{Writes, poll};
 
 use super::{run, says};
 use crate::check::Desk;
@@ -47,9 +46,8 @@ async fn whoever_is_told_no_waits_until_it_is_told_yes() -> Result<()> {
         ensure!(waits.out.contains(part), "{part}: {waits:?}");
     }
 
-    let open = Patch::Merge(json!({"spec": {"default": "open"}}));
-    let own = PatchParams::default();
-    desk.stage.gates().patch("production", &own, &open).await?;
+    let open = json!({"spec": {"default": "open"}});
+    desk.stage.gates().merge("production", &open).await?;
     desk.stage.set(&soon(1)?.to_string());
     ask(true).await?;
     poll(DEADLINE, "it to be listed no more", async || {

@@ -5,7 +5,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use sluice_crds::GatePolicy;
-use sluice_tests::poll;
+use sluice_tests::{Writes, poll};
 
 use super::{Going, run, says};
 use crate::stage::{DEADLINE, Stage};
@@ -95,9 +95,7 @@ async fn a_policy_holds_back_whoever_asks() -> Result<()> {
         "such as Deployment/api",
     )
     .await?;
-    policies
-        .delete(stage.namespace(), &Default::default())
-        .await?;
+    policies.remove(stage.namespace()).await?;
     says(&stage, "admin", &deployment, 0, "production is Open").await?;
     Ok(())
 }
@@ -114,9 +112,7 @@ async fn whoever_waits_waits_for_policies() -> Result<()> {
         first.contains("production is open, but held back by") && first.contains("GatePolicy"),
         "{first}"
     );
-    policies
-        .delete(stage.namespace(), &Default::default())
-        .await?;
+    policies.remove(stage.namespace()).await?;
     waiting.ends_well().await
 }
 
@@ -129,10 +125,8 @@ async fn what_one_may_not_see_of_a_policy_holds_back() -> Result<()> {
     elsewhere.apply("{apiVersion: sluice.dev/v1alpha1, kind: Gate, metadata: {name: freeze}, spec: {default: open}}").await?;
     let policies = policy(&stage, &[]).await?;
     let gates = json!({"spec": {"gates": {"refs": [{"name": "freeze", "namespace": elsewhere.namespace()}]}}});
-    let patch = Patch::Merge(gates);
-    policies
-        .patch(stage.namespace(), &PatchParams::default(), &patch)
-        .await?;
+    let patch = gates;
+    policies.merge(stage.namespace(), &patch).await?;
     stage.grant("sluice-view", &["victor"]).await?;
     let check = ["check", "production"];
     poll(DEADLINE, "victor to see gates", async || {
@@ -144,8 +138,6 @@ async fn what_one_may_not_see_of_a_policy_holds_back() -> Result<()> {
         says(&stage, "victor", &check, 0, "allowed: let pass by").await
     })
     .await?;
-    policies
-        .delete(stage.namespace(), &Default::default())
-        .await?;
+    policies.remove(stage.namespace()).await?;
     Ok(())
 }

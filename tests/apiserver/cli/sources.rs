@@ -3,11 +3,10 @@
 
 use anyhow::{Result, ensure};
 use kube::Api;
-use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use sluice_crds::{Approval, GatedSource};
-use sluice_tests::poll;
 use sluice_tests::rights::rule;
+use sluice_tests::{Writes, poll};
 
 use super::{run, says};
 use crate::stage::{DEADLINE, OFFICE_HOURS, Stage};
@@ -112,9 +111,8 @@ async fn staged() -> Result<Stage> {
     stage.apply(GATES).await?;
     stage.apply(SOURCES).await?;
     let sources: Api<GatedSource> = Api::namespaced(stage.client(), stage.namespace());
-    let patch = Patch::Merge(json!({"status": status(stage.namespace())}));
-    let own = PatchParams::default();
-    sources.patch_status("app", &own, &patch).await?;
+    let patch = json!({"status": status(stage.namespace())});
+    sources.merge_status("app", &patch).await?;
     Ok(stage)
 }
 
@@ -192,12 +190,11 @@ async fn whoever_may_not_see_gated_sources_cannot_be_told() -> Result<()> {
 /// A source that is to be on `revision`, which its status says is pending.
 async fn asks_for(stage: &Stage, revision: &str) -> Result<()> {
     let sources: Api<GatedSource> = Api::namespaced(stage.client(), stage.namespace());
-    let own = PatchParams::default();
-    let spec = Patch::Merge(json!({"spec": {"revision": revision}}));
-    sources.patch("app", &own, &spec).await?;
+    let spec = json!({"spec": {"revision": revision}});
+    sources.merge("app", &spec).await?;
     let pending = json!({"revision": revision, "since": "2026-11-20T18:00:00Z"});
-    let status = Patch::Merge(json!({"status": {"pending": pending}}));
-    sources.patch_status("app", &own, &status).await?;
+    let status = json!({"status": {"pending": pending}});
+    sources.merge_status("app", &status).await?;
     Ok(())
 }
 

@@ -1,8 +1,8 @@
 //! `wait`.
 
 use anyhow::{Result, ensure};
-use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
+use sluice_tests::Writes;
 
 use super::{GATES, Going, says};
 use crate::stage::Stage;
@@ -12,9 +12,8 @@ async fn whoever_waits_is_told_why_and_when_it_is_over() -> Result<()> {
     let stage = Stage::new("cli-wait", "2026-11-20T12:00:00Z").await?;
     stage.apply(GATES).await?;
     let turn = async |spec: Value| {
-        let patch = Patch::Merge(json!({ "spec": { "manual": spec } }));
-        let parameters = PatchParams::default();
-        stage.gatekeepers().patch("off", &parameters, &patch).await
+        let patch = json!({ "spec": { "manual": spec } });
+        stage.gatekeepers().merge("off", &patch).await
     };
     let arguments = ["wait", "closed", "--for", "open", "--timeout", "60s"];
     let mut waiting = Going::start(&stage, "admin", &arguments)?;

@@ -3,11 +3,11 @@
 use anyhow::{Result, ensure};
 use axum::http::{Method, StatusCode};
 use kube::ResourceExt;
-use kube::api::{DeleteParams, ObjectMeta, PostParams};
+use kube::api::ObjectMeta;
 use serde_json::json;
 use sluice_crds::{GateStatus, State};
 use sluice_tests::controller::InProcess;
-use sluice_tests::poll;
+use sluice_tests::{Writes, poll};
 
 use super::{annotation, force};
 use crate::proxy::{Fault, Proxy};
@@ -211,9 +211,9 @@ async fn a_backup_is_restored_without_the_note() -> Result<()> {
         annotations: backup.metadata.annotations,
         ..ObjectMeta::default()
     };
-    gates.delete("production", &DeleteParams::default()).await?;
+    gates.remove("production").await?;
 
-    let restored = gates.create(&PostParams::default(), &backup).await;
+    let restored = gates.add(&backup).await;
     let refused = restored.err().map(|error| error.to_string());
     let words = "metadata.annotations[sluice.dev/force-seen]: is written by the controller alone";
     ensure!(
@@ -223,7 +223,7 @@ async fn a_backup_is_restored_without_the_note() -> Result<()> {
     backup
         .annotations_mut()
         .retain(|name, _| !name.starts_with("sluice.dev/force"));
-    gates.create(&PostParams::default(), &backup).await?;
+    gates.add(&backup).await?;
     stage
         .says("production", State::Open, "InsideWindow")
         .await?;

@@ -2,9 +2,10 @@
 
 use anyhow::{Result, ensure};
 use kube::ResourceExt;
-use kube::api::{DeleteParams, ObjectMeta, PostParams};
+use kube::api::ObjectMeta;
 use serde_json::json;
 use sluice_crds::State;
+use sluice_tests::Writes;
 
 use super::force;
 use crate::stage::{OFFICE_HOURS, Stage, at, message};
@@ -105,16 +106,16 @@ async fn a_restored_gate_is_not_forced_again() -> Result<()> {
         .await?;
 
     let gates = stage.gates();
-    gates.delete("production", &DeleteParams::default()).await?;
-    gates.create(&PostParams::default(), &backup).await?;
+    gates.remove("production").await?;
+    gates.add(&backup).await?;
     let open = stage
         .says("production", State::Open, "InsideWindow")
         .await?;
     assert!(!message(&open).contains("force"), "{}", message(&open));
 
-    gates.delete("production", &DeleteParams::default()).await?;
+    gates.remove("production").await?;
     backup.annotations_mut().remove("sluice.dev/force-seen");
-    gates.create(&PostParams::default(), &backup).await?;
+    gates.add(&backup).await?;
     let open = stage
         .says("production", State::Open, "InsideWindow")
         .await?;

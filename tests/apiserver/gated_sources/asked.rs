@@ -2,10 +2,9 @@
 
 use anyhow::{Context, Result, ensure};
 use kube::Api;
-use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use sluice_crds::GatedSource;
-use sluice_tests::poll;
+use sluice_tests::{Writes, poll};
 
 use super::scene::{Scene, commit};
 use crate::stage::DEADLINE;
@@ -16,16 +15,10 @@ const REQUESTED_AT: &str = "reconcile.fluxcd.io/requestedAt";
 /// costs one write.
 #[tokio::test]
 async fn a_request_is_answered_and_handed_on_to_the_child() -> Result<()> {
-    let scene = Scene::new("gated-asked").await?;
-    scene.gate("open").await?;
-    scene.upstream("main", &commit('a')).await?;
+    let scene = Scene::open("gated-asked").await?;
     scene.gated(json!({})).await?;
     let controller = scene.stage.start().await?;
-    scene.pinned(&commit('a')).await?;
-    scene
-        .fetched("app", &format!("main@sha1:{}", commit('a')))
-        .await?;
-    scene.until("Ready", "True", "Serving").await?;
+    scene.serves(&commit('a')).await?;
     // A closed gate is no reason not to look.
     scene.gate("closed").await?;
     scene.stage.settle().await?;
@@ -39,9 +32,7 @@ async fn a_request_is_answered_and_handed_on_to_the_child() -> Result<()> {
     let sources: Api<GatedSource> = Api::namespaced(scene.stage.client(), scene.stage.namespace());
     for (token, n) in [("2026-11-20T12:00:00Z", 1), ("again", 2)] {
         let request = json!({"metadata": {"annotations": {REQUESTED_AT: token}}});
-        sources
-            .patch("app", &PatchParams::default(), &Patch::Merge(request))
-            .await?;
+        sources.merge("app", request).await?;
         poll(DEADLINE, "the request to be answered", async || {
             let status = scene.get().await?.status.context("no status")?;
             ensure!(

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use sluice_crds::GatedSource;
 use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::SourceKind;
-use sluice_tests::TEST_LABEL;
 use sluice_tests::flux::Programs;
 use sluice_tests::poll;
 use sluice_tests::progress::Stderr;
 use sluice_tests::rights::rule;
+use sluice_tests::{TEST_LABEL, Writes};
 
 use crate::stage::{DEADLINE, RETRIED, Stage};
 
@@ -48,6 +48,14 @@ impl Scene {
     pub async fn new(word: &str) -> Result<Self> {
         let scene = Self::on(Stage::new(word, NOON).await?);
         scene.install_flux().await?;
+        Ok(scene)
+    }
+
+    /// The same with the gate open, and commit `a` on `main` upstream.
+    pub async fn open(word: &str) -> Result<Self> {
+        let scene = Self::new(word).await?;
+        scene.gate("open").await?;
+        scene.upstream("main", &commit('a')).await?;
         Ok(scene)
     }
 
@@ -91,9 +99,9 @@ impl Scene {
     pub async fn may_read_nothing(&self) -> Result<()> {
         let (client, name) = (self.stage.client(), self.stage.namespace());
         let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
-        bindings.delete(name, &Default::default()).await?;
+        bindings.remove(name).await?;
         let roles: Api<ClusterRole> = Api::all(client);
-        roles.delete(name, &Default::default()).await?;
+        roles.remove(name).await?;
         Ok(())
     }
 
@@ -131,7 +139,7 @@ impl Scene {
     /// Deletes the gated source, and waits until it is gone.
     pub async fn delete_gated(&self) -> Result<()> {
         let all = self.gated_sources();
-        all.delete("app", &Default::default()).await?;
+        all.remove("app").await?;
         poll(DEADLINE, "the gated source to go", async || {
             ensure!(all.get_opt("app").await?.is_none(), "it is there");
             Ok::<_, anyhow::Error>(())
@@ -194,10 +202,7 @@ impl Scene {
                 "observedGeneration": generation, "lastTransitionTime": NOON,
             }],
         }});
-        let patch = Patch::Merge(&status);
-        self.flux(GIT)
-            .patch_status(name, &PatchParams::default(), &patch)
-            .await?;
+        self.flux(GIT).merge_status(name, status).await?;
         Ok(())
     }
 
@@ -219,7 +224,7 @@ impl Scene {
     }
 
     pub async fn delete(&self, kind: FluxKind, name: &str) -> Result<()> {
-        self.flux(kind).delete(name, &Default::default()).await?;
+        self.flux(kind).remove(name).await?;
         Ok(())
     }
 
@@ -235,16 +240,22 @@ impl Scene {
 
     /// Waits until the child is pinned to a commit.
     pub async fn pinned(&self, commit: &str) -> Result<FluxObject> {
-        poll(
-            DEADLINE,
-            &format!("the child to be at {commit}"),
-            async || {
-                let child = self.child().await?.context("no child")?;
-                ensure!(child.spec["ref"]["commit"] == commit, "{:?}", child.spec);
-                Ok(child)
-            },
-        )
+        let what = format!("the child to be at {commit}");
+        poll(DEADLINE, &what, async || {
+            let child = self.child().await?.context("no child")?;
+            ensure!(child.spec["ref"]["commit"] == commit, "{:?}", child.spec);
+            Ok(child)
+        })
         .await
+    }
+
+    /// Waits until the child is pinned to a commit, fetches it for the child, and waits until the gated
+    /// source says so.
+    pub async fn serves(&self, commit: &str) -> Result<()> {
+        self.pinned(commit).await?;
+        self.fetched("app", &format!("main@sha1:{commit}")).await?;
+        self.until("Ready", "True", "Serving").await?;
+        Ok(())
     }
 
     /// Waits until sources are suspended or not.

@@ -16,9 +16,7 @@ const SHARD: &str = "sharding.fluxcd.io/key";
 /// A shard works on what carries its label, and what it makes is the work of Flux's shard of the source.
 #[tokio::test]
 async fn a_shard_leaves_the_other_gated_sources_alone() -> Result<()> {
-    let scene = Scene::new("gated-shard").await?;
-    scene.gate("open").await?;
-    scene.upstream("main", &commit('a')).await?;
+    let scene = Scene::open("gated-shard").await?;
     let label = json!({"metadata": {"labels": {SHARD: "flux2", "team": "web"}}});
     scene.patch(GIT, "app-upstream", &label).await?;
     for (name, labels) in [("app", json!({SHARD: "shard1"})), ("theirs", json!({}))] {
@@ -68,17 +66,11 @@ async fn a_shard_leaves_the_other_gated_sources_alone() -> Result<()> {
 /// lets it out, and writes nothing that is written already.
 #[tokio::test]
 async fn another_replica_goes_on_where_the_leader_was_killed() -> Result<()> {
-    let scene = Scene::new("gated-replicas").await?;
-    scene.gate("open").await?;
-    scene.upstream("main", &commit('a')).await?;
+    let scene = Scene::open("gated-replicas").await?;
     scene.gated(json!({})).await?;
     let one = replica(&scene.stage, "one", &SHORT).await?;
     leads(&one, true).await?;
-    scene.pinned(&commit('a')).await?;
-    scene
-        .fetched("app", &format!("main@sha1:{}", commit('a')))
-        .await?;
-    scene.until("Ready", "True", "Serving").await?;
+    scene.serves(&commit('a')).await?;
     scene.gate("closed").await?;
     scene.upstream("main", &commit('b')).await?;
     let held = scene.until("Blocked", "True", "GatesClosed").await?;

@@ -84,9 +84,7 @@ async fn the_baseline_and_every_admission_are_on_record() -> Result<()> {
 /// Where everything has to be on record, nothing goes out that cannot be written there.
 #[tokio::test]
 async fn what_cannot_be_recorded_does_not_go_out() -> Result<()> {
-    let scene = Scene::new("gated-required").await?;
-    scene.gate("open").await?;
-    scene.upstream("main", &commit('a')).await?;
+    let scene = Scene::open("gated-required").await?;
     scene.gated(json!({})).await?;
     let mut required = settings(&scene.stage, "/dev/full".as_ref())?;
     required.audit_required = true;

@@ -1,13 +1,12 @@
 //! What keeps a gated source from its work is told in its status, and is over when it is mended.
 
 use anyhow::{Result, ensure};
-use kube::api::DeleteParams;
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use sluice_crds::GatedSource;
 use sluice_tests::controller::InProcess;
-use sluice_tests::poll;
 use sluice_tests::rights::rule;
+use sluice_tests::{Writes, poll};
 
 use super::scene::{Scene, commit, message};
 use crate::stage::RETRIED;
@@ -109,9 +108,7 @@ async fn a_kind_that_may_not_be_listed_is_told_until_it_may() -> Result<()> {
 /// A volume that is not mounted is told by those who need it, and keeps none of them from going.
 #[tokio::test]
 async fn a_store_that_cannot_be_used_is_told_and_holds_nobody() -> Result<()> {
-    let scene = Scene::new("unstored").await?;
-    scene.gate("open").await?;
-    scene.upstream("main", &commit('a')).await?;
+    let scene = Scene::open("unstored").await?;
     let folder = tempfile::tempdir()?;
     let mut settings = scene.stage.settings();
     settings.storage_path = Some(folder.path().join("missing"));
@@ -141,7 +138,7 @@ async fn a_store_that_cannot_be_used_is_told_and_holds_nobody() -> Result<()> {
         },
     )
     .await?;
-    all.delete("app", &DeleteParams::default()).await?;
+    all.remove("app").await?;
     poll(RETRIED, "it to go", async || {
         ensure!(all.get_opt("app").await?.is_none(), "it is there");
         Ok(())

@@ -4,11 +4,10 @@ use anyhow::{Context, Result, ensure};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
-use kube::api::PostParams;
 use serde_json::json;
 use sluice_crds::{Approval, State};
 use sluice_tests::controller::InProcess;
-use sluice_tests::poll;
+use sluice_tests::{Writes, poll};
 
 use super::{COMMIT, asked};
 use crate::policies::scene::refused_by;
@@ -93,7 +92,7 @@ impl Ballot {
             },
         }))?;
         let approvals = self.approvals(user).await?;
-        Ok(approvals.create(&PostParams::default(), &approval).await)
+        Ok(approvals.add(&approval).await)
     }
 
     /// Waits until the gate says this of the revision, and returns why.
@@ -180,7 +179,7 @@ async fn a_rejection_goes_with_its_namespace() -> Result<()> {
     ballot.vote("dave", "reject", "dave").await??;
     let namespaces: Api<Namespace> = Api::all(ballot.stage.client());
     let name = ballot.stage.namespace();
-    namespaces.delete(name, &Default::default()).await?;
+    namespaces.remove(name).await?;
     poll(DEADLINE, "the namespace to be gone", async || {
         let left = namespaces.get_opt(name).await?;
         ensure!(left.is_none(), "{:?}", left.and_then(|it| it.status));

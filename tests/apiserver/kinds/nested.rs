@@ -3,6 +3,7 @@
 use anyhow::Result;
 use serde_json::json;
 use sluice_crds::State;
+use sluice_tests::Writes;
 
 use crate::stage::{Stage, message};
 
@@ -78,7 +79,7 @@ async fn a_gate_follows_the_gates_that_it_is_kept_by() -> Result<()> {
     assert!(message(&status).contains("alice"), "{status:?}");
 
     // One that is gone is closed, and says so.
-    stage.gates().delete("a", &Default::default()).await?;
+    stage.gates().remove("a").await?;
     let status = stage.says("either", State::Closed, "NestedGates").await?;
     assert!(
         message(&status).contains("gate a: there is no such gate"),
@@ -132,10 +133,7 @@ spec: {{gatekeepers: [{{name: {gate}}}]}}
         .await?;
 
     // Without one of its parts the ring is none.
-    stage
-        .gatekeepers()
-        .delete("three", &Default::default())
-        .await?;
+    stage.gatekeepers().remove("three").await?;
     stage.apply(&switch("three", "open")).await?;
     for gate in ["three", "two", "one", "outside"] {
         stage

@@ -7,12 +7,11 @@ use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
 use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use sluice_crds::gatekeeper::ObjectsStatus;
 use sluice_crds::{GateStatus, GatekeeperStatus, State};
-use sluice_tests::poll;
 use sluice_tests::rights::{self, rule};
+use sluice_tests::{Writes, poll};
 
 use crate::stage::{DEADLINE, Stage, message};
 
@@ -90,7 +89,7 @@ async fn grant(
     };
     let reviews: Api<SubjectAccessReview> = Api::all(stage.client());
     poll(DEADLINE, "the rights to be in effect", async || {
-        let answer = reviews.create(&PostParams::default(), &asked).await?;
+        let answer = reviews.add(&asked).await?;
         let allowed = answer.status.context("no answer")?.allowed;
         ensure!(allowed != verbs.is_empty(), "allowed: {allowed}");
         Ok(())
@@ -129,8 +128,7 @@ async fn report(
         }],
     }});
     let deployments: Api<Deployment> = Api::namespaced(stage.client(), namespace);
-    let patch = (PatchParams::default(), Patch::Merge(status));
-    deployments.patch_status(name, &patch.0, &patch.1).await?;
+    deployments.merge_status(name, status).await?;
     Ok(())
 }
 

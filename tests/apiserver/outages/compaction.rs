@@ -5,10 +5,10 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use axum::http::Method;
 use futures::TryStreamExt;
-use kube::api::{DeleteParams, ListParams, PostParams, WatchEvent, WatchParams};
+use kube::api::{ListParams, WatchEvent, WatchParams};
 use sluice_crds::{Setting, State};
 use sluice_tests::progress::Stderr;
-use sluice_tests::{Applier, Binaries, ControlPlane, Options, poll};
+use sluice_tests::{Applier, Binaries, ControlPlane, Options, Writes, poll};
 
 use super::knows;
 use crate::proxy::{Fault, Proxy};
@@ -37,7 +37,7 @@ async fn nothing_is_missed_although_etcd_has_forgotten_it() -> Result<()> {
     let gates = stage.gates();
     let create = async |name: &str, default: Setting| {
         let gate = gate(name, default);
-        gates.create(&PostParams::default(), &gate).await
+        gates.add(&gate).await
     };
     create("first", Setting::Open).await?;
     stage.says("first", State::Open, "Default").await?;
@@ -48,7 +48,7 @@ async fn nothing_is_missed_although_etcd_has_forgotten_it() -> Result<()> {
     proxy.order(Fault::Hold, Method::GET, "/gates?&watch=true", 1);
     proxy.cut();
     proxy.came().await?;
-    gates.delete("first", &DeleteParams::default()).await?;
+    gates.remove("first").await?;
     create("second", Setting::Open).await?;
     create("third", Setting::Closed).await?;
     poll(DEADLINE, "what was before to be forgotten", async || {

@@ -5,12 +5,11 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use axum::http::{Method, StatusCode};
 use kube::Client;
-use kube::api::{DeleteParams, PostParams};
 use rstest::rstest;
 use serde_json::json;
 use sluice_crds::{Setting, State};
 use sluice_tests::controller::InProcess;
-use sluice_tests::poll;
+use sluice_tests::{Writes, poll};
 
 use super::knows;
 use crate::proxy::{Fault, Proxy, refusal};
@@ -22,7 +21,7 @@ async fn scene(word: &str) -> Result<(Stage, Proxy, InProcess)> {
     let proxy = Proxy::start(stage.client()).await?;
     let controller = stage.start_in_real_time(proxy.client()?).await?;
     let first = gate("first", Setting::Open);
-    stage.gates().create(&PostParams::default(), &first).await?;
+    stage.gates().add(&first).await?;
     stage.says("first", State::Open, "Default").await?;
     Ok((stage, proxy, controller))
 }
@@ -43,10 +42,7 @@ async fn what_is_refused_is_tried_again(
     let refused = refusal(code, reason);
     proxy.order(refused, Method::PATCH, "/gates/second/status", times);
     let second = gate("second", Setting::Open);
-    stage
-        .gates()
-        .create(&PostParams::default(), &second)
-        .await?;
+    stage.gates().add(&second).await?;
     stage.says("second", State::Open, "Default").await?;
     assert_eq!(proxy.outstanding(), 0);
     Ok(())
@@ -69,7 +65,7 @@ async fn a_kind_whose_writes_hang_holds_up_no_other() -> Result<()> {
     poll(DEADLINE, "a write to hang", hang).await?;
     let second = gate("second", Setting::Open);
     let gates = stage.gates();
-    gates.create(&PostParams::default(), &second).await?;
+    gates.add(&second).await?;
     poll(DEADLINE / 2, "the gate to be written", async || {
         let status = gates.get("second").await?.status;
         ensure!(status.is_some_and(|it| it.state == Some(State::Open)));
@@ -86,7 +82,7 @@ async fn a_refusal_holds_up_nobody_else() -> Result<()> {
     proxy.order(refused, Method::PATCH, "/gates/second/status", usize::MAX);
     for name in ["second", "third"] {
         let gate = gate(name, Setting::Open);
-        stage.gates().create(&PostParams::default(), &gate).await?;
+        stage.gates().add(&gate).await?;
     }
     stage.says("third", State::Open, "Default").await?;
     ensure!(stage.gates().get("second").await?.status.is_none());
@@ -101,10 +97,7 @@ async fn a_write_whose_answer_is_lost_is_not_made_twice() -> Result<()> {
     let (stage, proxy, _controller) = scene("lost").await?;
     proxy.order(Fault::BreakOff, Method::PATCH, "/gates/second/status", 1);
     let second = gate("second", Setting::Open);
-    stage
-        .gates()
-        .create(&PostParams::default(), &second)
-        .await?;
+    stage.gates().add(&second).await?;
     let written = stage.until("second", "a status", |_| true).await?;
     assert_eq!(proxy.outstanding(), 0);
 
@@ -135,10 +128,10 @@ async fn nothing_is_missed_while_a_watch_is_down(#[case] then: Option<Fault>) ->
     proxy.order(away, Method::GET, "/gates?&watch=true", usize::MAX);
     proxy.cut();
     let gates = stage.gates();
-    gates.delete("first", &DeleteParams::default()).await?;
+    gates.remove("first").await?;
     for (name, default) in [("second", Setting::Open), ("third", Setting::Closed)] {
         let gate = gate(name, default);
-        gates.create(&PostParams::default(), &gate).await?;
+        gates.add(&gate).await?;
     }
     proxy.repair();
     if let Some(fault) = then {
@@ -166,7 +159,7 @@ async fn nothing_is_written_before_everything_is_known() -> Result<()> {
     let stage = Stage::new("unsynced", "2026-11-20T12:00:00Z").await?;
     let gates = stage.gates();
     let first = gate("first", Setting::Open);
-    gates.create(&PostParams::default(), &first).await?;
+    gates.add(&first).await?;
     let proxy = Proxy::start(stage.client()).await?;
     proxy.order(Fault::Hold, Method::GET, "/gatekeepers?", 1);
     let controller = stage.start_in_real_time(proxy.client()?).await?;
@@ -196,7 +189,7 @@ async fn nothing_is_written_before_everything_is_known() -> Result<()> {
 async fn a_list_that_is_never_answered_is_asked_for_again() -> Result<()> {
     let stage = Stage::new("silent", "2026-11-20T12:00:00Z").await?;
     let first = gate("first", Setting::Open);
-    stage.gates().create(&PostParams::default(), &first).await?;
+    stage.gates().add(&first).await?;
     let proxy = Proxy::start(stage.client()).await?;
     proxy.order(Fault::Hold, Method::GET, "/gatekeepers?", 1);
     let mut config = proxy.config()?;

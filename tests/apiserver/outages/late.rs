@@ -4,14 +4,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::DynamicObject;
 use kube::core::GroupVersionKind;
 use kube::{Api, ResourceExt, discovery};
 use serde_json::{Value, json};
 use sluice_crds::State;
 use sluice_tests::controller::Process;
 use sluice_tests::progress::Stderr;
-use sluice_tests::{Applier, Binaries, ControlPlane, Options, apply};
+use sluice_tests::{Applier, Binaries, ControlPlane, Options, Writes, apply};
 
 use crate::forces::force;
 use crate::stage::{Stage, message};
@@ -104,7 +104,7 @@ async fn create(stage: &Stage, kind: &str, name: &str, spec: Value) -> Result<()
         Api::namespaced_with(stage.client(), stage.namespace(), &resource);
     let mut object = DynamicObject::new(name, &resource);
     object.data = json!({"spec": spec});
-    api.create(&PostParams::default(), &object).await?;
+    api.add(&object).await?;
     Ok(())
 }
 
@@ -132,10 +132,7 @@ async fn policies_make_forces_count(stage: &Stage) -> Result<()> {
         Api::all(stage.client());
     let rules = policies.get("sluice-approvals").await?.spec;
     let lax = json!({"spec": {"validations": [{"expression": "true"}]}});
-    let patch = async |patch: Value| {
-        let (name, params) = ("sluice-approvals", PatchParams::default());
-        policies.patch(name, &params, &Patch::Merge(patch)).await
-    };
+    let patch = async |patch: Value| policies.merge("sluice-approvals", patch).await;
     patch(lax).await?;
     let open = stage.says("even", State::Open, "Default").await?;
     ensure!(message(&open).contains(wary), "{}", message(&open));
@@ -145,9 +142,7 @@ async fn policies_make_forces_count(stage: &Stage) -> Result<()> {
     let bindings: Api<
         k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding,
     > = Api::all(stage.client());
-    bindings
-        .delete("sluice-gate-overrides", &Default::default())
-        .await?;
+    bindings.remove("sluice-gate-overrides").await?;
     let open = stage.says("even", State::Open, "Default").await?;
     ensure!(message(&open).contains(wary), "{}", message(&open));
     let gate = stage.gates().get("even").await?;

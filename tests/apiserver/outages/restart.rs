@@ -3,10 +3,9 @@
 use anyhow::{Result, ensure};
 use gate_controller::observe::clock::{Clock, SystemClock};
 use jiff::{Timestamp, ToSpan};
-use kube::api::PostParams;
 use sluice_crds::{Gate, GateSpec, State};
 use sluice_tests::progress::Stderr;
-use sluice_tests::{Applier, Binaries, ControlPlane, Options, poll};
+use sluice_tests::{Applier, Binaries, ControlPlane, Options, Writes, poll};
 
 use crate::stage::{AHEAD, DEADLINE, RETRIED, Stage, dated, soon};
 
@@ -37,7 +36,7 @@ async fn what_fell_due_while_the_api_server_was_away_is_written_when_it_is_back(
     assert_eq!(open.since.unwrap().0, start);
     // The server has forgotten all changes before its start, and the watches go on.
     let fresh = Gate::new("fresh", GateSpec::default());
-    stage.gates().create(&PostParams::default(), &fresh).await?;
+    stage.gates().add(&fresh).await?;
     poll(RETRIED, "the watches to go on", async || {
         let status = stage.gates().get("fresh").await?.status;
         ensure!(status.is_some(), "no status");

@@ -5,6 +5,7 @@ use kube::api::{Patch, PatchParams};
 use rstest::rstest;
 use serde_json::{Value, json};
 use sluice_crds::State;
+use sluice_tests::Writes;
 
 use crate::stage::Stage;
 
@@ -71,10 +72,8 @@ async fn lie_about(stage: &Stage, lie: &Value, server_side: bool) -> Result<()> 
             .patch_status("production", &mallory, &Patch::Apply(object))
             .await?;
     } else {
-        let patch = Patch::Merge(json!({"status": lie}));
-        gates
-            .patch_status("production", &PatchParams::default(), &patch)
-            .await?;
+        let patch = json!({"status": lie});
+        gates.merge_status("production", &patch).await?;
     }
     Ok(())
 }
@@ -88,10 +87,7 @@ async fn the_status_of_a_gatekeeper_is_the_controllers_too() -> Result<()> {
         "state": "Closed", "reason": "Because",
         "evidence": {"calendars": [{"window": "mine"}]},
     }});
-    let parameters = PatchParams::default();
-    gatekeepers
-        .patch_status("office-hours", &parameters, &Patch::Merge(lie))
-        .await?;
+    gatekeepers.merge_status("office-hours", lie).await?;
     stage.settle().await?;
     let after = gatekeepers.get("office-hours").await?.status.unwrap();
     assert_eq!(json!(after), json!(before));

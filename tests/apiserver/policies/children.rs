@@ -7,15 +7,13 @@
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Namespace as Object;
 use kube::Api;
-use kube::api::{
-    ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
-};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, PostParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 use sluice_tests::flux::Programs;
 use sluice_tests::progress::Stderr;
 use sluice_tests::rights::{grant, grant_rules, rule};
-use sluice_tests::{Cluster, Namespace, poll};
+use sluice_tests::{Cluster, Namespace, Writes, poll};
 
 use super::scene::{CONTROLLER, installed, refused_by};
 use crate::stage::DEADLINE;
@@ -101,7 +99,7 @@ impl Scene {
     async fn create(&self, user: &str, kind: &str, name: &str, spec: Value) -> Result<Answer> {
         let object = self.object(kind, name, &json!({}), spec)?;
         let api = self.api(user, kind).await?;
-        Ok(api.create(&PostParams::default(), &object).await)
+        Ok(api.add(&object).await)
     }
 
     /// As the controller makes it.
@@ -109,14 +107,13 @@ impl Scene {
         let mark = json!({"sluice.dev/gated-source": "app"});
         let object = self.object(kind, name, &mark, spec)?;
         let api = self.api(CONTROLLER, kind).await?;
-        api.create(&PostParams::default(), &object).await?;
+        api.add(&object).await?;
         Ok(())
     }
 
     async fn patch(&self, user: &str, kind: &str, name: &str, patch: Value) -> Result<Answer> {
         let api = self.api(user, kind).await?;
-        let patch = Patch::Merge(patch);
-        Ok(api.patch(name, &PatchParams::default(), &patch).await)
+        Ok(api.merge(name, &patch).await)
     }
 
     async fn patch_status(&self, user: &str, kind: &str, name: &str) -> Result<Answer> {
@@ -126,15 +123,13 @@ impl Scene {
             "url": format!("http://{}.example.com/app.tar.gz", user.len()),
             "revision": "main@sha1:0123", "lastUpdateTime": "2026-11-20T12:00:00Z",
         });
-        let patch = Patch::Merge(json!({"status": {"artifact": artifact}}));
-        Ok(api
-            .patch_status(name, &PatchParams::default(), &patch)
-            .await)
+        let patch = json!({"status": {"artifact": artifact}});
+        Ok(api.merge_status(name, &patch).await)
     }
 
     async fn delete(&self, user: &str, kind: &str, name: &str) -> Result<kube::Result<()>> {
         let api = self.api(user, kind).await?;
-        Ok(api.delete(name, &DeleteParams::default()).await.map(drop))
+        Ok(api.remove(name).await.map(drop))
     }
 }
 
@@ -385,7 +380,7 @@ async fn a_namespace_with_children_can_be_deleted() -> Result<()> {
     scene.child(GIT, "app", repository()).await?;
     let namespaces: Api<Object> = Api::all(scene.cluster.client().await?);
     let name = scene.namespace.name();
-    namespaces.delete(name, &DeleteParams::default()).await?;
+    namespaces.remove(name).await?;
     poll(2 * DEADLINE, "the namespace to be gone", async || {
         let left = namespaces.get_opt(name).await?;
         ensure!(left.is_none(), "{:?}", left.and_then(|it| it.status));

@@ -3,11 +3,11 @@
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Map, Value, json};
 use sluice_crds::{Gate, GateSpec};
-use sluice_tests::poll;
+use sluice_tests::{Writes, poll};
 
 use super::scene::{DEADLINE, GATE, Scene, annotations, force, nothing, refused};
 
@@ -22,7 +22,7 @@ const NO_RIGHT: &str = "would end the force, which needs the verb override on ga
 /// Deletes the gate as `user`.
 async fn delete(scene: &Scene, user: &str) -> Result<kube::Result<()>> {
     let gates = scene.gates(user).await?;
-    let deleted = gates.delete(GATE, &DeleteParams::default()).await;
+    let deleted = gates.remove(GATE).await;
     Ok(deleted.map(|_| ()))
 }
 
@@ -102,7 +102,7 @@ async fn map_of(scene: &Scene) -> Result<Value> {
         },
         ..ConfigMap::default()
     };
-    let map = maps.create(&PostParams::default(), &map).await?;
+    let map = maps.add(&map).await?;
     Ok(owner("owner", &map.uid().context("no uid")?))
 }
 
@@ -138,7 +138,7 @@ async fn a_gate_can_be_forced_whatever_it_was_filled_with_before() -> Result<()>
     let annotations = (0..201).map(|n| (format!("a/{n}"), String::new()));
     gate.metadata.annotations = Some(annotations.collect());
     let gates = scene.gates("editor").await?;
-    let created = gates.create(&PostParams::default(), &gate).await;
+    let created = gates.add(&gate).await;
     refused(created, "metadata.annotations: there are more than 200")?;
 
     let (annotations, owners) = (many.into_iter().take(180).collect(), map_of(&scene).await?);
@@ -230,9 +230,7 @@ async fn a_forced_gate_does_not_hold_up_the_end_of_its_namespace() -> Result<()>
     let kept = finalizers(json!(["example.com/never"]));
     scene.patch("editor", kept).await??;
     let namespaces: Api<Namespace> = Api::all(scene.cluster().client().await?);
-    namespaces
-        .delete(scene.namespace(), &DeleteParams::default())
-        .await?;
+    namespaces.remove(scene.namespace()).await?;
     let gates = scene.gates("admin").await?;
     poll(DEADLINE, "the gate to be deleted with it", async || {
         let gate = gates.get(GATE).await?;

@@ -6,11 +6,11 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Map, Value, json};
 use sluice_crds::{Gate, GateSpec};
-use sluice_tests::{Applier, Cluster, Namespace, poll};
+use sluice_tests::{Applier, Cluster, Namespace, Writes, poll};
 
 pub use crate::chart::{CONTROLLER, installed};
 
@@ -61,11 +61,7 @@ impl Scene {
             scene.wait_until_may(user, verb).await?;
         }
         let gate = Gate::new(GATE, GateSpec::default());
-        scene
-            .gates("admin")
-            .await?
-            .create(&PostParams::default(), &gate)
-            .await?;
+        scene.gates("admin").await?.add(&gate).await?;
         Ok(scene)
     }
 
@@ -105,17 +101,15 @@ impl Scene {
     /// Changes the gate as `user`.
     pub async fn patch(&self, user: &str, change: Value) -> Result<kube::Result<Gate>> {
         let gates = self.gates(user).await?;
-        let patch = Patch::Merge(change);
-        Ok(gates.patch(GATE, &PatchParams::default(), &patch).await)
+        let patch = change;
+        Ok(gates.merge(GATE, &patch).await)
     }
 
     /// Writes into the status of the gate, as the controller does.
     pub async fn report(&self, status: Value) -> Result<()> {
         let gates = self.gates(CONTROLLER).await?;
-        let patch = Patch::Merge(json!({ "status": status }));
-        gates
-            .patch_status(GATE, &PatchParams::default(), &patch)
-            .await?;
+        let patch = json!({ "status": status });
+        gates.merge_status(GATE, &patch).await?;
         Ok(())
     }
 
@@ -188,7 +182,7 @@ impl Scene {
             ..SelfSubjectAccessReview::default()
         };
         poll(DEADLINE, "the binding to be in effect", async || {
-            let answer = reviews.create(&PostParams::default(), &question).await?;
+            let answer = reviews.add(&question).await?;
             ensure!(
                 answer.status.is_some_and(|status| status.allowed),
                 "{user} may not {verb}"

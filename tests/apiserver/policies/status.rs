@@ -1,10 +1,10 @@
 //! Who writes status.
 
 use anyhow::{Context, Result, ensure};
-use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, CustomResourceExt};
 use serde_json::json;
 use sluice_crds::{Gate, GatePolicy, Gatekeeper};
+use sluice_tests::Writes;
 
 use super::scene::{CONTROLLER, GATE, Scene, annotations, refused_by};
 
@@ -29,33 +29,32 @@ async fn the_controller_alone_writes_status() -> Result<()> {
         },
     });
     let policy: GatePolicy = serde_json::from_value(policy)?;
-    policies.create(&PostParams::default(), &policy).await?;
+    policies.add(&policy).await?;
     let gatekeepers: Api<Gatekeeper> = Api::namespaced(admin, scene.namespace());
     let switch: Gatekeeper = serde_json::from_value(switch)?;
-    gatekeepers.create(&PostParams::default(), &switch).await?;
+    gatekeepers.add(&switch).await?;
 
-    let lie = Patch::Merge(json!({"status": {"state": "Open", "reason": "Me", "message": "go"}}));
-    let parameters = PatchParams::default();
+    let lie = json!({"status": {"state": "Open", "reason": "Me", "message": "go"}});
     for user in ["editor", "admin"] {
         let expected = format!(
             "status: is written by the controller alone, and \"{user}\" is not it; change spec, \
              or force the gate by its annotations"
         );
         let gates = scene.gates(user).await?;
-        let answer = gates.patch_status(GATE, &parameters, &lie).await;
+        let answer = gates.merge_status(GATE, &lie).await;
         refused_by("sluice-status-writers", answer, &expected)?;
         let client = scene.cluster().client_for(user).await?;
         let gatekeepers: Api<Gatekeeper> = Api::namespaced(client, scene.namespace());
-        let answer = gatekeepers.patch_status("switch", &parameters, &lie).await;
+        let answer = gatekeepers.merge_status("switch", &lie).await;
         refused_by("sluice-status-writers", answer, &expected)?;
     }
-    let ready = Patch::Merge(json!({"status": {"observedGeneration": 1}}));
-    let answer = policies.patch_status(name, &parameters, &ready).await;
+    let ready = json!({"status": {"observedGeneration": 1}});
+    let answer = policies.merge_status(name, &ready).await;
     let expected = "status: is written by the controller alone, and \"admin\" is not it";
     refused_by("sluice-status-writers", answer, expected)?;
-    policies.delete(name, &Default::default()).await?;
+    policies.remove(name).await?;
     let gates = scene.gates(CONTROLLER).await?;
-    gates.patch_status(GATE, &parameters, &lie).await?;
+    gates.merge_status(GATE, &lie).await?;
     Ok(())
 }
 
@@ -89,24 +88,19 @@ fn the_writers_of_reports_change_no_other_field_of_a_status() -> Result<()> {
 #[tokio::test]
 async fn nothing_comes_in_by_the_wrong_door() -> Result<()> {
     let scene = Scene::new().await?;
-    let both = Patch::Merge(json!({
+    let both = json!({
         "metadata": {"annotations": {"sluice.dev/force": "open"}},
         "status": {"state": "Open"},
-    }));
-    let parameters = PatchParams::default();
+    });
     scene
         .gates(CONTROLLER)
         .await?
-        .patch_status(GATE, &parameters, &both)
+        .merge_status(GATE, &both)
         .await?;
     assert_eq!(scene.force().await?, annotations([]));
 
-    let more = Patch::Merge(json!({"spec": {"window": "2h"}, "status": {"state": "Closed"}}));
-    let gate: Gate = scene
-        .gates("editor")
-        .await?
-        .patch(GATE, &parameters, &more)
-        .await?;
+    let more = json!({"spec": {"window": "2h"}, "status": {"state": "Closed"}});
+    let gate: Gate = scene.gates("editor").await?.merge(GATE, &more).await?;
     assert_eq!(
         gate.status.and_then(|status| status.state),
         Some(sluice_crds::State::Open)

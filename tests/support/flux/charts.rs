@@ -71,10 +71,6 @@ impl Charts {
         for (name, text) in templates {
             files.push((format!("{chart}/templates/{name}"), (*text).to_owned()));
         }
-        let files: Vec<_> = files
-            .iter()
-            .map(|(path, text)| (path.as_str(), text.as_str()))
-            .collect();
         let package = pack(&files)?;
         locked(&self.files).insert(format!("{chart}-{version}.tgz"), package);
         index(&self.files);

@@ -91,7 +91,7 @@ impl Git {
     /// # Errors
     ///
     /// If Git refuses.
-    pub fn commit(&self, files: &[(&str, &str)]) -> Result<String> {
+    pub fn commit(&self, files: &[(&str, impl AsRef<str>)]) -> Result<String> {
         self.write(BRANCH, &Parent::Last, files)
     }
 
@@ -100,7 +100,7 @@ impl Git {
     /// # Errors
     ///
     /// If Git refuses, or there is no `ssh-keygen`, with which it signs.
-    pub fn commit_signed(&self, key: &Path, files: &[(&str, &str)]) -> Result<String> {
+    pub fn commit_signed(&self, key: &Path, files: &[(&str, impl AsRef<str>)]) -> Result<String> {
         let unsigned = self.write(BRANCH, &Parent::Last, files)?;
         let mut sign = self.in_repository();
         for who in ["AUTHOR", "COMMITTER"] {
@@ -126,7 +126,7 @@ impl Git {
     /// # Errors
     ///
     /// If Git refuses.
-    pub fn commit_to(&self, branch: &str, files: &[(&str, &str)]) -> Result<String> {
+    pub fn commit_to(&self, branch: &str, files: &[(&str, impl AsRef<str>)]) -> Result<String> {
         self.write(branch, &Parent::Last, files)
     }
 
@@ -136,7 +136,7 @@ impl Git {
     /// # Errors
     ///
     /// If Git refuses, or there is no such commit.
-    pub fn rewrite(&self, parent: &str, files: &[(&str, &str)]) -> Result<String> {
+    pub fn rewrite(&self, parent: &str, files: &[(&str, impl AsRef<str>)]) -> Result<String> {
         self.write(BRANCH, &Parent::Commit(parent), files)
     }
 
@@ -170,7 +170,12 @@ impl Git {
         Ok(())
     }
 
-    fn write(&self, branch: &str, parent: &Parent<'_>, files: &[(&str, &str)]) -> Result<String> {
+    fn write(
+        &self,
+        branch: &str,
+        parent: &Parent<'_>,
+        files: &[(&str, impl AsRef<str>)],
+    ) -> Result<String> {
         let parent = match parent {
             Parent::Commit(commit) => Some((*commit).to_owned()),
             Parent::Last => self.last(branch)?,
@@ -183,6 +188,7 @@ impl Git {
             stream += &format!("from {parent}\n");
         }
         for (path, text) in files {
+            let text = text.as_ref();
             let length = text.len();
             stream += &format!("M 100644 inline {path}\ndata {length}\n{text}\n");
         }

@@ -115,7 +115,7 @@ impl Registry {
         &self,
         repository: &str,
         tag: &str,
-        files: &[(&str, &str)],
+        files: &[(&str, impl AsRef<str>)],
     ) -> Result<Pushed> {
         // On the runtime of the caller, which may not be that of whoever started the registry.
         let mut config = Config::new(format!("http://{}", self.address).parse()?);

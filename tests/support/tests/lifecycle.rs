@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace as NamespaceObject};
-use kube::api::{ListParams, ObjectMeta, PostParams};
+use kube::api::{ListParams, ObjectMeta};
 use kube::{Api, Client};
 use sluice_tests::progress::Stderr;
-use sluice_tests::{Applier, Binaries, ControlPlane, Namespace, Options, User, poll, shared};
+use sluice_tests::{
+    Applier, Binaries, ControlPlane, Namespace, Options, User, Writes, poll, shared,
+};
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -24,7 +26,7 @@ fn listens(port: u16) -> bool {
 async fn user_and_groups(client: Client) -> (String, Vec<String>) {
     let api: Api<SelfSubjectReview> = Api::all(client);
     let review = SelfSubjectReview::default();
-    let answer = api.create(&PostParams::default(), &review).await.unwrap();
+    let answer = api.add(&review).await.unwrap();
     let info = answer.status.unwrap().user_info.unwrap();
     (info.username.unwrap(), info.groups.unwrap())
 }
@@ -62,7 +64,7 @@ async fn an_outage_of_the_api_server_loses_nothing() {
         },
         ..ConfigMap::default()
     };
-    api.create(&PostParams::default(), &object).await.unwrap();
+    api.add(&object).await.unwrap();
 
     plane.stop_api_server();
     assert!(!listens(port));

@@ -119,10 +119,11 @@ fn table(arguments: &Arguments, bytes: usize, rows: &[Times]) -> Result<String> 
     let line = |what: &str, bare: String, ours: String, ratio: f64| {
         format!("| {what} | {bare} | {ours} | {ratio:.2} |\n")
     };
-    let duration = |what: &str, of: &dyn Fn(&Times) -> Duration| {
-        let (bare, ours) = (of(bare), of(ours));
-        let ratio = ours.as_secs_f64() / bare.as_secs_f64();
-        line(what, format!("{bare:.0?}"), format!("{ours:.0?}"), ratio)
+    let duration = |what: &str, part: f64| {
+        let (bare, ours) = (bare.each.at(part), ours.each.at(part));
+        let [shown_bare, shown_ours] =
+            [bare, ours].map(|length| format!("{:.0?}", Duration::from_secs_f64(length)));
+        line(what, shown_bare, shown_ours, ours / bare)
     };
     let rate = |what: &str, bare: &Times, ours: &Times| {
         let (bare, ours) = (bare.rate(), ours.rate());
@@ -144,9 +145,9 @@ fn table(arguments: &Arguments, bytes: usize, rows: &[Times]) -> Result<String> 
          | | bare axum handler | /v1/check | ratio |\n|---|---|---|---|\n"
     );
     table += &rate("answered", bare, ours);
-    table += &duration("p50", &|times| times.at(0.5));
-    table += &duration("p99", &|times| times.at(0.99));
-    table += &duration("last", &|times| times.at(1.0));
+    table += &duration("p50", 0.5);
+    table += &duration("p99", 0.99);
+    table += &duration("last", 1.0);
     table += &rate("as many as the machine answers", bare_most, ours_most);
     Ok(table)
 }

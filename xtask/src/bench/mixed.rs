@@ -5,25 +5,24 @@
 //! a gate's status shows that a switch was thrown; how many requests the hosts see, and how many
 //! writes the API server; and what it costs.
 
-use std::path::Path;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use clap::Args;
 use futures::TryStreamExt;
-use kube::api::{Patch, PatchParams};
 use kube::runtime::watcher::watch_object;
 use kube::{Api, Client};
 use serde_json::json;
 use sluice_crds::{Gate, Gatekeeper, State};
-use sluice_tests::poll;
 use sluice_tests::progress::{Progress, Stderr};
+use sluice_tests::{Writes, poll};
 
+use super::Bench;
 use super::ordered::Ordered;
 use super::process::{Controller, Usage};
 use super::standby::Standby;
-use crate::server::{Open, Server};
+use crate::server::Server;
 
 mod crowd;
 mod endpoints;
@@ -57,10 +56,8 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<()> {
-    let measuring = async |program: &Path, open: &Open, client: &Client| {
-        measure(&arguments, program, open, client).await
-    };
-    super::of_the_controller(&arguments.server, NAMESPACE, measuring).await
+    let measuring = async |bench: &Bench| measure(&arguments, bench).await;
+    Bench::run(&arguments.server, NAMESPACE, measuring).await
 }
 
 /// What there is to say while the hosts are well, or while some are not.
@@ -72,19 +69,14 @@ struct Phase {
     usage: Usage,
 }
 
-async fn measure(
-    arguments: &Arguments,
-    program: &Path,
-    open: &Open,
-    client: &Client,
-) -> Result<String> {
+async fn measure(arguments: &Arguments, bench: &Bench) -> Result<String> {
+    let client = &bench.client;
     let progress = Stderr::new();
     let endpoints = Endpoints::start(arguments.endpoints).await?;
     let n = arguments.gatekeepers;
     progress.say(&format!("{n} gatekeepers of every kind"));
     crowd::create(client, n, &endpoints).await?;
-    let kubeconfig = open.cluster.kubeconfig();
-    let controller = Controller::start(program, kubeconfig, NAMESPACE, &FLAGS).await?;
+    let controller = bench.controller(&FLAGS).await?;
     controller.settled(2 * n).await?;
     wait_for(client, 0).await?;
     progress.say("all hosts are well");
@@ -156,9 +148,7 @@ async fn throw(client: &Client, n: usize) -> Result<Ordered> {
         };
         let patch = json!({"spec": {"manual": {"state": turned}}});
         let began = Instant::now();
-        gatekeepers
-            .patch(name, &PatchParams::default(), &Patch::Merge(&patch))
-            .await?;
+        gatekeepers.merge(name, &patch).await?;
         while seen.try_next().await?.flatten().and_then(state) == before {}
         took.push(began.elapsed().as_secs_f64());
     }

@@ -6,25 +6,24 @@
 //! bare client with as many connections that writes the same statuses, with the admission policies
 //! and without them.
 
-use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{Args, Parser};
 use gate_controller::Settings;
 use jiff::Timestamp;
-use kube::Client;
 use sluice_tests::progress::{Progress, Stderr};
 
+use super::Bench;
 use super::ordered::Ordered;
-use super::process::{Controller, Usage};
+use super::process::Usage;
+use super::seen::{Kind, Moment, Seen};
 use super::standby::{Decisions, Standby};
-use crate::server::{Open, Server};
+use crate::server::Server;
 
 mod herd;
 mod policies;
 mod raw;
-mod seen;
 
 /// How many gates are forced, one after the other.
 const FORCED: usize = 9;
@@ -50,18 +49,12 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<()> {
-    let measuring = async |program: &Path, open: &Open, client: &Client| {
-        measure(&arguments, program, open, client).await
-    };
-    super::of_the_controller(&arguments.server, NAMESPACE, measuring).await
+    let measuring = async |bench: &Bench| measure(&arguments, bench).await;
+    Bench::run(&arguments.server, NAMESPACE, measuring).await
 }
 
-async fn measure(
-    arguments: &Arguments,
-    program: &Path,
-    open: &Open,
-    client: &Client,
-) -> Result<Table> {
+async fn measure(arguments: &Arguments, bench: &Bench) -> Result<Table> {
+    let client = &bench.client;
     let progress = Stderr::new();
     let n = arguments.gates;
     let instant = instant(n, arguments.idle)?;
@@ -71,9 +64,7 @@ async fn measure(
     herd::create(client, n, instant).await?;
     let user = policies::install(client).await?;
 
-    let kubeconfig = open.cluster.kubeconfig();
-    let start = || Controller::start(program, kubeconfig, NAMESPACE, &[]);
-    let controller = start().await?;
+    let controller = bench.controller(&[]).await?;
     let took = controller.settled(2 * n).await?;
     progress.say(&format!(
         "every status was written {took:.1?} after the start"
@@ -83,7 +74,7 @@ async fn measure(
     drop(controller);
 
     herd::ask_for_looks(client, n).await?;
-    let controller = start().await?;
+    let controller = bench.controller(&[]).await?;
     herd::looked_at(client, n).await?;
     let restart = controller.age();
     controller.settled(2 * n).await?;
@@ -93,10 +84,17 @@ async fn measure(
     ));
     let standby = Standby::start(client, NAMESPACE, &[]).await?;
     let before = controller.usage()?;
-    let watch = seen::Seen::start(client);
+    let seen = Seen::start(client, NAMESPACE, &[Kind::Gate, Kind::Gatekeeper], "").await?;
     let decisions = standby.decide_all_at(instant).await?;
     let forced = herd::force_in_the_midst(client, n, instant, &user).await?;
-    let delays = watch.delays(n, instant).await?;
+    // Those that are forced closed in the midst of it were perhaps never seen open.
+    seen.all(Moment::Open, n - FORCED).await?;
+    seen.all(Moment::Allowed, n).await?;
+    let began = passed(instant)?;
+    let (gates, gatekeepers) = (
+        seen.since(began, Moment::Open),
+        seen.since(began, Moment::Allowed),
+    );
     let after = controller.usage()?;
     let writes = controller.writes().await?;
     drop(controller);
@@ -112,11 +110,20 @@ async fn measure(
         restart,
         decisions,
         forced,
-        delays,
+        gates,
+        gatekeepers,
         before,
         after,
         writes,
     })
+}
+
+/// An instant that has passed, on the clock of this process.
+#[allow(clippy::disallowed_methods, reason = "a benchmark on the real clock")]
+fn passed(instant: Timestamp) -> Result<Instant> {
+    let ago = Timestamp::now().duration_since(instant).try_into()?;
+    let passed = Instant::now().checked_sub(ago);
+    passed.context("the instant was before the machine started")
 }
 
 /// When everything opens: late enough for everything to have been created and written before.
@@ -141,7 +148,9 @@ struct Table {
     restart: Duration,
     decisions: Decisions,
     forced: Ordered,
-    delays: seen::Delays,
+    /// From the instant to each status.
+    gates: Ordered,
+    gatekeepers: Ordered,
     before: Usage,
     after: Usage,
     writes: u64,
@@ -158,12 +167,15 @@ impl std::fmt::Display for Table {
             restart,
             decisions,
             forced,
-            delays,
+            gates,
+            gatekeepers,
             before,
             after,
             writes,
         } = self;
-        let rate = delays.rate();
+        #[allow(clippy::cast_precision_loss, reason = "a count of thousands")]
+        let statuses = (gates.count() + gatekeepers.count()) as f64;
+        let rate = statuses / gates.at(1.0).max(gatekeepers.at(1.0));
         writeln!(f, "\n| {n} gates, {n} gatekeepers | |\n|---|---|")?;
         writeln!(
             f,
@@ -185,10 +197,7 @@ impl std::fmt::Display for Table {
             "| statuses a second | {rate:.0}/s, {:.0} % of raw |",
             100.0 * rate / raw
         )?;
-        for (what, of) in [
-            ("gates", &delays.gates),
-            ("gatekeepers", &delays.gatekeepers),
-        ] {
+        for (what, of) in [("gates", gates), ("gatekeepers", gatekeepers)] {
             writeln!(
                 f,
                 "| status of {what}: p50, p99, last | {:.2} s, {:.2} s, {:.2} s |",

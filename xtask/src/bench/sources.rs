@@ -5,7 +5,6 @@
 //! some minutes, and when nothing happens.
 
 use std::fmt;
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -14,23 +13,33 @@ use kube::Client;
 use sluice_tests::flux::{Flux, Programs, Reach};
 use sluice_tests::progress::{Progress, Stderr, human};
 
+use super::Bench;
 use super::ordered::Ordered;
-use super::process::Controller;
-use crate::server::{Open, Server};
+use super::seen::{Kind, Moment, Seen};
+use crate::server::Server;
 
 mod crowd;
 mod path;
-mod seen;
 mod switch;
 
 use crowd::{Crowd, Release, Workers};
 use path::Steps;
-use seen::Moment;
 
 /// Where everything lives.
 const NAMESPACE: &str = "sluice-sources";
 /// Over how long the gate's sources are spread in the second release.
 const SPREAD: Duration = Duration::from_secs(300);
+
+/// Watches for what happens with `commit`.
+async fn watch(client: &Client, commit: &str) -> Result<Seen> {
+    let kinds = [
+        Kind::Gate,
+        Kind::GatedSource,
+        Kind::GitRepository,
+        Kind::Kustomization,
+    ];
+    Seen::start(client, NAMESPACE, &kinds, commit).await
+}
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -48,23 +57,17 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<()> {
-    let measuring = async |program: &Path, open: &Open, client: &Client| {
-        measure(&arguments, program, open, client).await
-    };
-    super::of_the_controller(&arguments.server, NAMESPACE, measuring).await
+    let measuring = async |bench: &Bench| measure(&arguments, bench).await;
+    Bench::run(&arguments.server, NAMESPACE, measuring).await
 }
 
-async fn measure(
-    arguments: &Arguments,
-    program: &Path,
-    open: &Open,
-    client: &Client,
-) -> Result<Table> {
-    open.has_no_flux().await?;
+async fn measure(arguments: &Arguments, bench: &Bench) -> Result<Table> {
+    let client = &bench.client;
+    bench.open.has_no_flux().await?;
     let progress = Stderr::new();
     let programs = Programs::ensure(&progress)?;
-    let flux = Flux::start(&programs, &open.cluster, Reach::Namespace(NAMESPACE)).await?;
-    let controller = Controller::start(program, open.cluster.kubeconfig(), NAMESPACE, &[]).await?;
+    let flux = Flux::start(&programs, &bench.open.cluster, Reach::Namespace(NAMESPACE)).await?;
+    let controller = bench.controller(&[]).await?;
 
     let n = arguments.sources;
     let app = path::App::deploy(client).await?;

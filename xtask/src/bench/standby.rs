@@ -1,5 +1,6 @@
-//! Decisions at the instant, from the caches of a controller that stands by.
+//! A controller that stands by, in this process: what it decides from its caches, and whom it answers.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -48,12 +49,22 @@ impl Standby {
             shutdown.clone(),
         )
         .await?;
-        let synced = tokio::time::timeout(Duration::from_secs(60), controller.world.synced());
+        let synced = async {
+            controller.world.synced().await;
+            controller.world.policies.synced().await;
+            controller.world.namespaces.synced().await;
+        };
+        let synced = tokio::time::timeout(Duration::from_secs(60), synced);
         synced.await.context("the standby's caches do not sync")?;
         Ok(Self {
             controller,
             _shutdown: shutdown.drop_guard(),
         })
+    }
+
+    /// Where it answers those who ask, if a flag has it do so.
+    pub(super) fn check(&self) -> Option<SocketAddr> {
+        self.controller.check
     }
 
     /// Decides every gate as soon as the instant has come.

@@ -6,12 +6,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use kube::api::DeleteParams;
 use serde_json::json;
 use sluice_crds::{GatedSource, GatedSourceStatus};
 use sluice_tests::flux::{Flux, Git, Programs, Reach};
 use sluice_tests::progress::{Stderr, human};
-use sluice_tests::{Applier, poll};
+use sluice_tests::{Applier, Writes, poll};
 
 use super::screen::Screen;
 use super::stage::Stage;
@@ -76,7 +75,7 @@ impl Chapter {
         show(screen, stage, &["why", "gatedsource/app"]).await?;
 
         screen.scene("Meanwhile drift is mended, at the commit that is out");
-        maps(stage).delete(APP, &DeleteParams::default()).await?;
+        maps(stage).remove(APP).await?;
         screen.fact("somebody deletes the ConfigMap of the app by hand");
         self.runs(stage, "one").await?;
         screen.happened("it is back, and says one");

@@ -12,12 +12,12 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
-use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::api::{DeleteParams, ListParams};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use sluice_tests::apply::Document;
-use sluice_tests::{TEST_LABEL, poll};
+use sluice_tests::{TEST_LABEL, Writes, poll};
 
 use super::flux;
 
@@ -62,9 +62,7 @@ pub(crate) async fn create_namespace(client: &Client, name: &str) -> Result<()> 
     let namespace = serde_json::from_value(json!({
         "metadata": { "name": name, "labels": { TEST_LABEL: "true" } },
     }))?;
-    namespaces
-        .create(&PostParams::default(), &namespace)
-        .await?;
+    namespaces.add(&namespace).await?;
     Ok(())
 }
 
@@ -86,7 +84,7 @@ pub(crate) async fn sweep(client: &Client) -> Result<()> {
 async fn delete_namespace(client: &Client, name: &str) -> Result<()> {
     flux::let_go(client, name).await?;
     let namespaces: Api<Namespace> = Api::all(client.clone());
-    let deleted = namespaces.delete(name, &DeleteParams::default()).await;
+    let deleted = namespaces.remove(name).await;
     match deleted {
         // What was not there is gone.
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),

@@ -49,7 +49,7 @@ pub(super) struct Size {
 }
 
 impl Size {
-    /// Adds a value that is at hand.
+    /// Adds a value that is in memory already.
     pub(super) fn add(&mut self, json: &Json, depth: usize) -> Result<(), ExpressionError> {
         self.add_value(depth)?;
         match json {

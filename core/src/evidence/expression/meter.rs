@@ -160,7 +160,7 @@ impl Meter {
     }
 }
 
-/// Nobody reads it: that the allowance is spent is told instead.
+/// It is never shown: that there is too much work is reported instead.
 fn spent() -> ExecutionError {
     ExecutionError::InternalError(String::new())
 }

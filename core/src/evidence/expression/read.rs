@@ -1,5 +1,5 @@
 //! From the text of an expression to a tree that may be evaluated: every name in it is known, it
-//! is not too deep, and whatever takes work pays for it (see [`super::meter`]).
+//! is not too deep, and everything that takes work pays for it (see [`super::meter`]).
 
 use std::collections::BTreeSet;
 

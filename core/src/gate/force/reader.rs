@@ -14,6 +14,7 @@ use crate::text::refusal::Refusal;
 use crate::text::words::{clean, instant_utc};
 use crate::time::clock::{Now, Trust};
 use crate::time::duration;
+use crate::time::span::{earlier, later};
 
 /// How far apart from ours the clock may be that wrote a force.
 const CLOCKS_APART: SignedDuration = SignedDuration::from_secs(60);
@@ -309,12 +310,4 @@ fn instant(annotation: &str, text: &str) -> Result<Timestamp, Refusal> {
             "write RFC 3339, such as 2026-11-20T18:00:00Z",
         )
     })
-}
-
-fn later(instant: Timestamp, by: SignedDuration) -> Timestamp {
-    instant.saturating_add(by).unwrap_or(Timestamp::MAX)
-}
-
-fn earlier(instant: Timestamp, by: SignedDuration) -> Timestamp {
-    instant.saturating_sub(by).unwrap_or(Timestamp::MIN)
 }

@@ -1,5 +1,5 @@
 //! Annotations that force a gate and make no sense at any time. What makes none at one instant,
-//! such as an end that has passed, is told by the decision at that instant.
+//! such as an end that has passed, is reported by the decision at that instant.
 
 use jiff::{SignedDuration, Timestamp};
 use sluice_crds::Gate;

@@ -6,7 +6,7 @@
 use serde_json::Value;
 use sluice_crds::GROUP;
 
-use super::{KINDS, VERSION, schema};
+use super::{KINDS, VERSION};
 use crate::text::refusal::Refusal;
 
 /// The group of the kinds in the drafts of Flux's gating RFC.
@@ -104,7 +104,7 @@ fn ours() -> String {
 
 /// `sluice.io`, `slucie.dev`, `gates.sluice.dev`.
 fn is_near(group: &str) -> bool {
-    group.contains("sluice") || schema::distance(group, GROUP) <= 3
+    group.contains("sluice") || strsim::levenshtein(group, GROUP) <= 3
 }
 
 #[cfg(test)]

@@ -2,17 +2,14 @@
 
 use serde_json::{Map, Value};
 
-use super::schema;
 use crate::text::names::{LABEL_LENGTH, is_label_value, is_qualified, subdomain};
 use crate::text::refusal::Refusal;
 
 /// The most bytes of all annotations together.
 const ANNOTATIONS_LENGTH: usize = 256 << 10;
 
-/// The fields that people write.
-const WRITTEN: [&str; 5] = ["annotations", "generateName", "labels", "name", "namespace"];
 /// The fields that the API server writes, which are in what `kubectl get -o yaml` prints.
-const SERVED: [&str; 10] = [
+pub(super) const SERVED: [&str; 10] = [
     "creationTimestamp",
     "deletionGracePeriodSeconds",
     "deletionTimestamp",
@@ -25,35 +22,14 @@ const SERVED: [&str; 10] = [
     "uid",
 ];
 
-/// What is wrong with an object's metadata, whose name may have `longest` characters.
+/// What is wrong with an object's metadata beside the types of its fields. Its name may have `longest`
+/// characters.
 pub(super) fn check(object: &Value, longest: usize) -> Vec<Refusal> {
     let mut mistakes = Vec::new();
-    match object.get("metadata") {
-        Some(Value::Object(fields)) => {
-            name(fields, longest, &mut mistakes);
-            for name in fields.keys() {
-                let known = WRITTEN.iter().chain(&SERVED).copied();
-                if !known.clone().any(|known| known == name) {
-                    let remedy = schema::in_place_of(name, known);
-                    let field = format!("metadata.{name}");
-                    mistakes.push(Refusal::new(field, "there is no such field", remedy));
-                }
-            }
-            texts(fields, "labels", &mut mistakes);
-            texts(fields, "annotations", &mut mistakes);
-        }
-        None | Some(Value::Null) => {
-            mistakes.push(Refusal::new(
-                "metadata",
-                "it is missing",
-                "write metadata: {name: …}",
-            ));
-        }
-        Some(_) => mistakes.push(Refusal::new(
-            "metadata",
-            "it is no object",
-            "write an object of fields, with name",
-        )),
+    if let Some(Value::Object(fields)) = object.get("metadata") {
+        name(fields, longest, &mut mistakes);
+        texts(fields, "labels", &mut mistakes);
+        texts(fields, "annotations", &mut mistakes);
     }
     mistakes
 }
@@ -63,7 +39,7 @@ pub(super) fn check(object: &Value, longest: usize) -> Vec<Refusal> {
 pub(super) fn keep_what_matters(object: &mut Value) {
     if let Some(Value::Object(fields)) = object.get_mut("metadata") {
         fields.retain(|name, value| {
-            let matters = WRITTEN.contains(&name.as_str()) || name == "generation";
+            let matters = !SERVED.contains(&name.as_str()) || name == "generation";
             matters && !value.is_null()
         });
     }
@@ -73,67 +49,31 @@ fn name(fields: &Map<String, Value>, longest: usize, mistakes: &mut Vec<Refusal>
     let given = |field| fields.get(field).filter(|value| !value.is_null());
     match (given("name"), given("generateName")) {
         (None, None) => {
-            mistakes.push(Refusal::new(
-                "metadata.name",
-                "it is missing",
-                "write a name",
-            ));
+            let field = "metadata.name";
+            mistakes.push(Refusal::new(field, "it is missing", "write a name"));
         }
         (Some(Value::String(name)), _) => subdomain("metadata.name", name, longest, mistakes),
         (None, Some(Value::String(name))) => {
             // The API server completes and, where it must, cuts it.
-            subdomain(
-                "metadata.generateName",
-                &format!("{name}x"),
-                longest + 1,
-                mistakes,
-            );
+            let (field, name) = ("metadata.generateName", format!("{name}x"));
+            subdomain(field, &name, longest + 1, mistakes);
         }
-        (Some(other), _) => not_text("metadata.name", other, mistakes),
-        (None, Some(other)) => not_text("metadata.generateName", other, mistakes),
+        (Some(_), _) | (None, Some(_)) => {}
     }
-    match given("namespace") {
-        None => {}
-        Some(Value::String(name)) => {
-            let before = mistakes.len();
-            subdomain("metadata.namespace", name, LABEL_LENGTH, mistakes);
-            if mistakes.len() == before && name.contains('.') {
-                let problem = format!("`{name}` has a dot");
-                mistakes.push(Refusal::new(
-                    "metadata.namespace",
-                    problem,
-                    "write - instead",
-                ));
-            }
+    if let Some(Value::String(name)) = given("namespace") {
+        let (field, before) = ("metadata.namespace", mistakes.len());
+        subdomain(field, name, LABEL_LENGTH, mistakes);
+        if mistakes.len() == before && name.contains('.') {
+            let problem = format!("`{name}` has a dot");
+            mistakes.push(Refusal::new(field, problem, "write - instead"));
         }
-        Some(other) => not_text("metadata.namespace", other, mistakes),
     }
-}
-
-fn not_text(field: &str, value: &Value, mistakes: &mut Vec<Refusal>) {
-    let problem = format!("`{value}` is no text");
-    let remedy = if value.is_object() || value.is_array() {
-        "write text"
-    } else {
-        "put it in quotes"
-    };
-    mistakes.push(Refusal::new(field, problem, remedy));
 }
 
 /// Labels and annotations: names with text.
 fn texts(fields: &Map<String, Value>, list: &str, mistakes: &mut Vec<Refusal>) {
-    let entries = match fields.get(list) {
-        None | Some(Value::Null) => return,
-        Some(Value::Object(entries)) => entries,
-        Some(_) => {
-            let field = format!("metadata.{list}");
-            mistakes.push(Refusal::new(
-                field,
-                "it is no object",
-                "write names with values",
-            ));
-            return;
-        }
+    let Some(Value::Object(entries)) = fields.get(list) else {
+        return;
     };
     for (key, value) in entries {
         let field = format!("metadata.{list}[{key}]");
@@ -147,17 +87,12 @@ fn texts(fields: &Map<String, Value>, list: &str, mistakes: &mut Vec<Refusal>) {
             let remedy = "write letters, digits, -, _ and ., perhaps after a domain in small letters and a /";
             mistakes.push(Refusal::new(&field, "its name is not allowed", remedy));
         }
-        match value {
-            Value::String(text) if list == "labels" && !is_label_value(text) => {
-                let remedy = "write at most 63 letters, digits, -, _ and .";
-                mistakes.push(Refusal::new(
-                    &field,
-                    format!("`{text}` is no label"),
-                    remedy,
-                ));
-            }
-            Value::String(_) => {}
-            other => not_text(&field, other, mistakes),
+        if let Value::String(text) = value
+            && list == "labels"
+            && !is_label_value(text)
+        {
+            let remedy = "write at most 63 letters, digits, -, _ and .";
+            mistakes.push(Refusal::new(field, format!("`{text}` is no label"), remedy));
         }
     }
     let text = |(key, value): (&String, &Value)| key.len() + value.as_str().map_or(0, str::len);

@@ -9,7 +9,9 @@ use regex::bytes::RegexBuilder;
 use serde_json::Value;
 use sluice_crds::Duration;
 use sluice_crds::gatekeeper::Window;
+use strsim::levenshtein;
 
+use super::metadata;
 use crate::text::refusal::Refusal;
 use crate::time::duration;
 
@@ -27,42 +29,68 @@ pub(super) fn of_kind(kind: &str) -> JSONSchemaProps {
 
 /// As much of the schema of ConfigMaps as they can be wrong in.
 pub(super) fn of_config_maps() -> JSONSchemaProps {
-    let of_type = |name: &str| JSONSchemaProps {
-        type_: Some(name.to_owned()),
-        nullable: Some(true),
-        ..JSONSchemaProps::default()
-    };
-    let texts = || JSONSchemaProps {
-        additional_properties: Some(JSONSchemaPropsOrBool::Schema(Box::new(of_type("string")))),
-        ..of_type("object")
-    };
-    let properties = [
-        ("data".to_owned(), texts()),
-        ("binaryData".to_owned(), texts()),
-        ("immutable".to_owned(), of_type("boolean")),
-    ];
-    with_type(JSONSchemaProps {
-        properties: Some(properties.into()),
-        ..of_type("object")
-    })
+    with_type(object([
+        ("data", texts()),
+        ("binaryData", texts()),
+        ("immutable", of_type("boolean")),
+    ]))
 }
 
 /// The same of Namespaces: nothing but their labels matters.
 pub(super) fn of_namespaces() -> JSONSchemaProps {
-    with_type(JSONSchemaProps {
-        properties: Some([("spec".to_owned(), JSONSchemaProps::default())].into()),
-        type_: Some("object".to_owned()),
-        ..JSONSchemaProps::default()
-    })
+    with_type(object([("spec", JSONSchemaProps::default())]))
 }
 
-/// Every object has these; `metadata` is checked by itself.
+/// Every object has these.
 fn with_type(mut schema: JSONSchemaProps) -> JSONSchemaProps {
     let properties = schema.properties.get_or_insert_default();
-    for field in ["apiVersion", "kind", "metadata"] {
+    for field in ["apiVersion", "kind"] {
         properties.insert(field.to_owned(), JSONSchemaProps::default());
     }
+    properties.insert("metadata".to_owned(), metadata());
+    let required = schema.required.get_or_insert_default();
+    required.push("metadata".to_owned());
     schema
+}
+
+/// The types of the fields of metadata.
+fn metadata() -> JSONSchemaProps {
+    let mut schema = object([
+        ("annotations", texts()),
+        ("generateName", of_type("string")),
+        ("labels", texts()),
+        ("name", of_type("string")),
+        ("namespace", of_type("string")),
+    ]);
+    let served = metadata::SERVED.map(|name| (name.to_owned(), JSONSchemaProps::default()));
+    schema.properties.get_or_insert_default().extend(served);
+    schema
+}
+
+/// An object of these fields and no others, all of them optional.
+fn object<const N: usize>(fields: [(&str, JSONSchemaProps); N]) -> JSONSchemaProps {
+    let properties = fields.map(|(name, schema)| (name.to_owned(), schema));
+    JSONSchemaProps {
+        properties: Some(properties.into()),
+        ..of_type("object")
+    }
+}
+
+/// Names with text.
+fn texts() -> JSONSchemaProps {
+    JSONSchemaProps {
+        additional_properties: Some(JSONSchemaPropsOrBool::Schema(Box::new(of_type("string")))),
+        ..of_type("object")
+    }
+}
+
+/// A value of this type, or null in its place.
+fn of_type(name: &str) -> JSONSchemaProps {
+    JSONSchemaProps {
+        type_: Some(name.to_owned()),
+        nullable: Some(true),
+        ..JSONSchemaProps::default()
+    }
 }
 
 /// Adds what is wrong with `value`, and takes out the nulls that count as absent, and what no type
@@ -272,32 +300,15 @@ pub(super) fn in_place_of<'a>(
     known: impl Iterator<Item = &'a str> + Clone,
 ) -> String {
     let folded = |name: &str| name.to_ascii_lowercase().replace(['-', '_'], "");
-    let near = |name: &&str| distance(&folded(name), &folded(written)) <= 2;
-    let mut candidates: Vec<&str> = known.clone().filter(near).collect();
-    candidates.sort_by_key(|name| distance(&folded(name), &folded(written)));
-    match candidates.first() {
+    let distance = |name: &str| levenshtein(&folded(name), &folded(written));
+    let nearest = known.clone().min_by_key(|name| distance(name));
+    match nearest.filter(|name| distance(name) <= 2) {
         Some(meant) => format!("write {meant}, or remove it"),
         None => {
             let known: Vec<&str> = known.collect();
             format!("remove it; the fields here are {}", known.join(", "))
         }
     }
-}
-
-/// How many letters have to be changed, added or removed (Levenshtein).
-pub(super) fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in other.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(row[j + 1] + 1);
-        }
-    }
-    row[other.len()]
 }
 
 /// As Go's `regexp` finds it: bytes, not Unicode classes. A pattern that cannot be read, which

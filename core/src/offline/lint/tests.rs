@@ -162,7 +162,7 @@ fn mistakes_are_told_with_field_and_remedy(
 )]
 #[case::name_is_a_word(
     "apiVersion: sluice.dev/v1alpha1\nkind: Gate\nmetadata: {name: true}\nspec: {}",
-    "metadata.name: `true` is no text; put it in quotes"
+    "metadata.name: it is the boolean true, where text belongs; put it in quotes"
 )]
 #[case::long_name(
     "apiVersion: sluice.dev/v1alpha1\nkind: Gate\nmetadata: {name: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}\nspec: {}",
@@ -179,7 +179,7 @@ fn mistakes_are_told_with_field_and_remedy(
 #[case::no_kind("apiVersion: v1", "kind: it is missing")]
 #[case::annotation(
     "apiVersion: sluice.dev/v1alpha1\nkind: Gate\nmetadata: {name: a, annotations: {a/b: 1}}\nspec: {}",
-    "metadata.annotations[a/b]: `1` is no text; put it in quotes"
+    "metadata.annotations[a/b]: it is the number 1, where text belongs; put it in quotes"
 )]
 #[case::label(
     "apiVersion: sluice.dev/v1alpha1\nkind: Gate\nmetadata: {name: a, labels: {a: b c}}\nspec: {}",

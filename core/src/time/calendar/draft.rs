@@ -2,12 +2,12 @@
 //! other VEVENTs replace.
 
 use jiff::Timestamp;
+use jiff::civil::{DateTime, Time};
 
 use super::clean;
 use super::expand::Steps;
 use super::read::{Component, Property};
 use super::recur::Rule;
-use super::revisions::Revision;
 use super::values::{self, Length, When};
 use super::zones::Zones;
 use crate::text::refusal::Refusal;
@@ -22,6 +22,40 @@ pub(super) struct Draft {
     pub revision: Revision,
     /// None if it is cancelled.
     pub times: Option<Times>,
+}
+
+/// How new an event is.
+pub(super) struct Revision {
+    /// 0 if it is not written, as RFC 5545 has it.
+    pub sequence: i64,
+    /// DTSTAMP and LAST-MODIFIED, in UTC. None: there is none that can be read.
+    pub stamped: Option<DateTime>,
+    pub modified: Option<DateTime>,
+}
+
+impl Revision {
+    /// # Errors
+    /// SEQUENCE is no number.
+    fn read(event: &Component) -> Result<Self, Refusal> {
+        let sequence = event.one("SEQUENCE")?.map(|property| {
+            property.value.parse().map_err(|_| {
+                let shown = clean(&property.value, 40);
+                let problem = format!("`{shown}` is not a number");
+                Refusal::new("SEQUENCE", problem, "write a whole number such as 1")
+            })
+        });
+        Ok(Self {
+            sequence: sequence.transpose()?.unwrap_or(0),
+            stamped: stamp(event, "DTSTAMP"),
+            modified: stamp(event, "LAST-MODIFIED"),
+        })
+    }
+}
+
+fn stamp(event: &Component, name: &'static str) -> Option<DateTime> {
+    let property = event.one(name).ok()??;
+    let written = values::written(&property.value).filter(|written| written.utc)?;
+    Some(written.date.to_datetime(written.time.unwrap_or(Time::MIN)))
 }
 
 /// When an event is on.
@@ -60,7 +94,7 @@ impl Draft {
     }
 
     /// # Errors
-    /// Its rule never matches: nobody is to wait for ever for a day that is not in any calendar.
+    /// Its rule never matches: the day for which somebody waits is not in any calendar.
     pub fn check_recurrence(&self, steps: &mut Steps) -> Result<(), Refusal> {
         let rule = (self.times.as_ref())
             .filter(|times| !times.length.is_none())
@@ -107,7 +141,7 @@ fn replaces(event: &Component, zones: &Zones) -> Result<Option<When>, Refusal> {
             "end the series with UNTIL, and write a second one",
         ));
     }
-    values::when(id, zones).map(Some)
+    zones.when(id).map(Some)
 }
 
 impl Times {
@@ -117,7 +151,7 @@ impl Times {
         let written = event
             .one("DTSTART")?
             .ok_or_else(|| Refusal::new("DTSTART", "is missing", values::REMEDY))?;
-        let start = values::when(written, zones)?;
+        let start = zones.when(written)?;
         let (length, end) = length(event, &start, zones)?;
         let first = span("DTSTART", &start, end)?;
         let mut dates = vec![(start.clone(), first)];
@@ -138,7 +172,7 @@ impl Times {
         let mut without = Vec::new();
         for property in event.all("EXDATE") {
             for item in property.value.split(',') {
-                without.push(values::moment(property, item, zones)?);
+                without.push(zones.moment(property, item)?);
             }
         }
         let rule = rule(event, &start)?;
@@ -184,7 +218,7 @@ fn until(
     start: &When,
     zones: &Zones,
 ) -> Result<(Length, Option<Timestamp>), Refusal> {
-    let end = values::when(property, zones)?;
+    let end = zones.when(property)?;
     let refused = |problem: &str, remedy: &str| Refusal::new("DTEND", problem, remedy);
     match (start.all_day, end.all_day) {
         (true, false) => {
@@ -216,7 +250,7 @@ fn span(property: &'static str, start: &When, end: Option<Timestamp>) -> Result<
     }
 }
 
-/// One instance of RDATE: a date, a time, or a period with an end of its own.
+/// One instance of RDATE: a date, a time, or a period, which has an end.
 fn extra(
     property: &Property,
     item: &str,
@@ -229,7 +263,7 @@ fn extra(
         Some((from, to)) => (from, Some(to.trim())),
         None => (item, None),
     };
-    let start = values::moment(property, from, zones)?;
+    let start = zones.moment(property, from)?;
     let end = match to {
         None if start.all_day != first.all_day => {
             return Err(refused(
@@ -242,7 +276,7 @@ fn extra(
             values::duration("RDATE", to)?.after(&start)
         }
         Some(to) => {
-            let end = values::moment(property, to, zones)?;
+            let end = zones.moment(property, to)?;
             let length = values::between(&start, &end).ok_or_else(|| {
                 refused(
                     "has a period that ends before it starts",

@@ -10,7 +10,8 @@ use jiff::civil::{Date, DateTime, Weekday};
 use jiff::{SignedDuration, ToSpan};
 
 use super::CalendarError;
-use super::recur::{Frequency, Rule, number};
+use super::parts::{Frequency, number};
+use super::recur::Rule;
 
 /// How many events, days and times may be looked at for one answer: some 1,000 for each event of
 /// the largest calendar.

@@ -1,19 +1,33 @@
 //! The parts of an RRULE, each read from its text: `FREQ=WEEKLY;BYDAY=MO,FR` and so on.
 
+use jiff::Timestamp;
 use jiff::civil::{Date, DateTime, Time, Weekday};
 use jiff::tz::{Offset, TimeZone};
-use jiff::{SignedDuration, Timestamp};
 
 use super::clean;
-use super::recur::{Frequency, number};
 use super::values::{self, When};
 use crate::text::refusal::Refusal;
+use crate::time::span::MOMENT;
 use crate::time::zone;
-
-const INSTANT: SignedDuration = SignedDuration::from_nanos(1);
 
 pub(super) fn refused(problem: impl Into<String>, remedy: impl Into<String>) -> Refusal {
     Refusal::new("RRULE", problem, remedy)
+}
+
+/// What a rule counts by. Only the days matter to what is below a day: times are combined with
+/// each day that matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Frequency {
+    Hourly,
+    Daily,
+    Weekly,
+    Monthly,
+    Yearly,
+}
+
+/// Monday is 0.
+pub(super) fn number(day: Weekday) -> i16 {
+    i16::from(day.to_monday_zero_offset())
 }
 
 /// The parts of a rule, by name in upper case.
@@ -235,7 +249,7 @@ impl Parts {
 
 /// The last day of an event of whole days whose UNTIL is an instant, which RFC 5545 does not have
 /// and some programs write: that of a midnight, or of the second before one, in UTC, else on the
-/// clocks of the event. None: nobody can tell which day is meant.
+/// clocks of the event. None: it cannot be known which day is meant.
 fn day_of(in_utc: DateTime, on_its_clocks: DateTime) -> Option<Date> {
     let last_second = Time::constant(23, 59, 59, 0);
     let is_plain = |wall: &DateTime| [Time::midnight(), last_second].contains(&wall.time());
@@ -254,10 +268,10 @@ fn last_to_begin_by(zone: &TimeZone, instant: Timestamp) -> DateTime {
     if begins.is_none_or(|begins| begins == instant) {
         return wall;
     }
-    let turned_back = (instant.checked_add(INSTANT).ok())
+    let turned_back = (instant.checked_add(MOMENT).ok())
         .and_then(|behind| zone.preceding(behind).next())
         .map(|change| change.timestamp());
-    let before = turned_back.and_then(|change| change.checked_sub(INSTANT).ok());
+    let before = turned_back.and_then(|change| change.checked_sub(MOMENT).ok());
     before.map_or(wall, |before| zone.to_datetime(before))
 }
 

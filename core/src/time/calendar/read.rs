@@ -1,11 +1,5 @@
 //! From text to properties: components matched, and of the VEVENTs and VTIMEZONEs the properties
 //! kept that say when.
-//!
-//! Each line goes through the parser of the `icalendar` crate by itself. Given a whole text, that
-//! parser recurses as deep as components nest, searches the rest of the text at each line where
-//! lines end in LF, and lets a line without a colon swallow the next.
-
-use icalendar::parser;
 
 use super::lines::{Lines, wrong};
 use super::{CalendarError, MAX_EVENTS, MAX_LINE, clean};
@@ -291,43 +285,60 @@ fn property(line: usize, content: &str) -> Result<Option<Property>, CalendarErro
             "write it in several lines of the same name, or shorter",
         ));
     }
-    let parsed = parse(line, name, content).ok_or_else(|| {
-        wrong(
-            line,
-            format!("{name} cannot be read"),
-            "write NAME;PARAMETER=VALUE:VALUE",
-        )
-    })?;
-    // A line that ends before its colon is cut short, and says nothing for sure.
-    let empty = parsed.value.is_empty() && content.trim_end().ends_with(':');
-    Ok((!empty || !MAY_BE_EMPTY.contains(&name)).then_some(parsed))
+    Ok(parse(line, name, &content[end..]))
 }
 
-fn parse(line: usize, name: &'static str, content: &str) -> Option<Property> {
-    let read = parser::Property::try_from(content).ok()?;
-    let parameter = |key: &str| {
-        let found = read
-            .params
-            .iter()
-            .find(|p| p.key.as_str().eq_ignore_ascii_case(key))?;
-        Some(found.val.as_ref()?.as_str().trim().to_owned())
-    };
-    let (zone, kind) = (parameter("TZID"), parameter("VALUE"));
-    let ranges = parameter("RANGE").is_some();
-    // The parser leaves the escapes of text in place where a name is in lower case.
-    let lower = read.name.as_str().contains(|c: char| c.is_lowercase());
-    let value = match name {
-        "UID" | "SUMMARY" | "STATUS" | "TZID" | "X-LIC-LOCATION" if lower => {
-            read.val.unescape_text()
+/// The property of which `rest` follows the name: `;PARAMETER=VALUE:VALUE` (RFC 5545, section 3.1).
+/// None: it says nothing.
+fn parse(line: usize, name: &'static str, rest: &str) -> Option<Property> {
+    // Between quotes, a colon or a semicolon is a part of a parameter.
+    let outside = |wanted| {
+        let mut quoted = false;
+        move |c: char| {
+            quoted ^= c == '"';
+            c == wanted && !quoted
         }
-        _ => read.val,
+    };
+    let colon = rest.find(outside(':')).unwrap_or(rest.len());
+    let (parameters, value) = rest.split_at(colon);
+    // A line that ends before its colon is cut short, and says nothing for sure.
+    if value.trim_end() == ":" && MAY_BE_EMPTY.contains(&name) {
+        return None;
+    }
+    let value = value.strip_prefix(':').unwrap_or_default().trim();
+    let parameter = |wanted: &str| {
+        let mut pairs = (parameters.split(outside(';'))).filter_map(|pair| pair.split_once('='));
+        let (_, value) = pairs.find(|(name, _)| name.trim().eq_ignore_ascii_case(wanted))?;
+        let value = value.trim().trim_matches('"').trim();
+        Some(value.to_owned()).filter(|value| !value.is_empty())
     };
     Some(Property {
         line,
         name,
-        value: value.as_str().trim().to_owned(),
-        zone,
-        kind: kind.map(|kind| kind.to_ascii_uppercase()),
-        ranges,
+        value: match name {
+            "UID" | "SUMMARY" | "STATUS" | "TZID" | "X-LIC-LOCATION" => unescaped(value),
+            _ => value.to_owned(),
+        },
+        zone: parameter("TZID"),
+        kind: parameter("VALUE").map(|kind| kind.to_ascii_uppercase()),
+        ranges: parameter("RANGE").is_some(),
     })
+}
+
+/// What a text stands for: RFC 5545, section 3.3.11. Some programs escape colons, too.
+fn unescaped(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        match (c, rest.clone().next()) {
+            ('\\', Some('n' | 'N')) => plain.push('\n'),
+            ('\\', Some(it @ ('\\' | ',' | ';' | ':'))) => plain.push(it),
+            _ => {
+                plain.push(c);
+                continue;
+            }
+        }
+        rest.next();
+    }
+    plain
 }

@@ -3,20 +3,9 @@
 
 use jiff::civil::{DateTime, Weekday};
 
-use super::parts::{Parts, refused};
+use super::parts::{Frequency, Parts, number, refused};
 use super::values::When;
 use crate::text::refusal::Refusal;
-
-/// What a rule counts by. Only the days matter to what is below a day: times are combined with
-/// each day that matches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Frequency {
-    Hourly,
-    Daily,
-    Weekly,
-    Monthly,
-    Yearly,
-}
 
 /// A recurrence in wall-clock time, after its first instance.
 ///
@@ -44,11 +33,6 @@ pub(super) struct Rule {
     pub seconds: Vec<i16>,
     /// Which ones of a period count, from 1, or from -1 backwards.
     pub positions: Vec<i16>,
-}
-
-/// Monday is 0.
-pub(super) fn number(day: Weekday) -> i16 {
-    i16::from(day.to_monday_zero_offset())
 }
 
 impl Rule {

@@ -6,47 +6,10 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use jiff::civil::{Date, DateTime, Time};
+use jiff::civil::Date;
 
-use super::clean;
 use super::draft::Draft;
-use super::read::Component;
-use super::values::{self, When};
-use crate::text::refusal::Refusal;
-
-/// How new an event is.
-pub(super) struct Revision {
-    /// 0 if it is not written, as RFC 5545 has it.
-    sequence: i64,
-    /// DTSTAMP and LAST-MODIFIED, in UTC. None: there is none that can be read.
-    stamped: Option<DateTime>,
-    modified: Option<DateTime>,
-}
-
-impl Revision {
-    /// # Errors
-    /// SEQUENCE is no number.
-    pub fn read(event: &Component) -> Result<Self, Refusal> {
-        let sequence = event.one("SEQUENCE")?.map(|property| {
-            property.value.parse().map_err(|_| {
-                let shown = clean(&property.value, 40);
-                let problem = format!("`{shown}` is not a number");
-                Refusal::new("SEQUENCE", problem, "write a whole number such as 1")
-            })
-        });
-        Ok(Self {
-            sequence: sequence.transpose()?.unwrap_or(0),
-            stamped: stamp(event, "DTSTAMP"),
-            modified: stamp(event, "LAST-MODIFIED"),
-        })
-    }
-}
-
-fn stamp(event: &Component, name: &'static str) -> Option<DateTime> {
-    let property = event.one(name).ok()??;
-    let written = values::written(&property.value).filter(|written| written.utc)?;
-    Some(written.date.to_datetime(written.time.unwrap_or(Time::MIN)))
-}
+use super::values::When;
 
 /// What an event is a revision of: a series, or that of its instances which started on that day or
 /// at that instant.
@@ -69,8 +32,8 @@ impl Subject {
 
 /// The drafts without those that another one supersedes: of one UID and one RECURRENCE-ID, those with
 /// the highest SEQUENCE stay; of these, those with the latest DTSTAMP, then with the latest
-/// LAST-MODIFIED, if all of them have one. Where that leaves several, nobody can tell which one is
-/// meant, and all of them count.
+/// LAST-MODIFIED, if all of them have one. Where that leaves several, all of them count:
+/// it cannot be known which one is meant.
 pub(super) fn newest(mut drafts: Vec<Draft>) -> Vec<Draft> {
     let mut revisions: HashMap<(&str, Subject), Vec<usize>> = HashMap::new();
     let mut counts = vec![true; drafts.len()];

@@ -1,17 +1,18 @@
-//! From the rules in a VTIMEZONE to a zone, for those whose name nobody knows.
+//! From the rules in a VTIMEZONE to a zone, for those whose name is not known.
 //!
 //! Read are the shapes that have one meaning, and that Outlook and Exchange write: one STANDARD for
 //! good, or one STANDARD and one DAYLIGHT that take turns every year, on such a day as the last
 //! Sunday of a month. Everything else is refused: a zone that is nearly right opens gates too early.
 
 use jiff::civil::DateTime;
+use jiff::fmt::strtime;
 use jiff::tz::{Offset, TimeZone};
 use jiff::{SignedDuration, Timestamp};
 
+use super::parts::Frequency;
 use super::read::{Component, WrittenZone};
-use super::recur::{Frequency, Rule};
+use super::recur::Rule;
 use super::values::{self, When};
-use super::zones::Known;
 use crate::text::refusal::Refusal;
 
 /// How far from UTC a zone may be: no place is further.
@@ -19,6 +20,13 @@ const FURTHEST: i32 = 14 * 3600;
 /// How far apart STANDARD and DAYLIGHT may begin. Where it is more, there was a time in which one of
 /// them did not apply.
 const APART: SignedDuration = SignedDuration::from_hours(24 * 366);
+
+/// A zone, and since when it is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    pub zone: TimeZone,
+    pub since: Timestamp,
+}
 
 /// The zone that the rules make, and since when they hold.
 ///
@@ -82,7 +90,7 @@ fn by_turns(standard: &Change, daylight: &Change) -> Result<Known, String> {
     Ok(Known { zone, since })
 }
 
-/// An offset as POSIX has it: what to add to the clock to come to UTC.
+/// An offset as POSIX has it: what to add to the clock to get UTC.
 fn posix(offset: Offset) -> String {
     let seconds = offset.seconds();
     let sign = if seconds > 0 { '-' } else { '+' };
@@ -137,26 +145,11 @@ fn one<'a>(written: &'a Component, name: &'static str) -> Result<Option<&'a str>
 /// `+0100`, `-0330` or `+053045`.
 fn offset(written: &Component, name: &'static str) -> Result<Offset, String> {
     let text = one(written, name)?.ok_or_else(|| format!("{name} is missing in it"))?;
-    let wrong = || format!("its {name} is no offset such as +0100");
-    let (sign, digits) = match text.split_at_checked(1) {
-        Some(("+", digits)) => (1, digits),
-        Some(("-", digits)) => (-1, digits),
-        _ => return Err(wrong()),
-    };
-    let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
-    if !plain || !matches!(digits.len(), 4 | 6) {
-        return Err(wrong());
-    }
-    let part = |from: usize| match digits.get(from..from + 2) {
-        Some(part) => part.parse().map_err(|_| wrong()),
-        None => Ok(0),
-    };
-    let (hours, minutes, seconds): (i32, i32, i32) = (part(0)?, part(2)?, part(4)?);
-    let whole = hours * 3600 + minutes * 60 + seconds;
-    if minutes > 59 || seconds > 59 || whole > FURTHEST {
-        return Err(wrong());
-    }
-    Offset::from_seconds(sign * whole).map_err(|_| wrong())
+    let parsed = strtime::parse("%z", text).ok();
+    let offset = parsed.and_then(|parsed| parsed.offset());
+    offset
+        .filter(|offset| offset.seconds().abs() <= FURTHEST)
+        .ok_or_else(|| format!("its {name} is no offset such as +0100"))
 }
 
 /// The nth day of the week in a month, every year, at a time of the clock before it.

@@ -60,13 +60,18 @@ fn local(calendar: &Calendar, zone: &str, from: &str, until: &str) -> Vec<String
     written.collect()
 }
 
-/// What one event with these properties covers in 2026, in `zone`.
-fn in_2026(properties: &str, zone: &str) -> Vec<String> {
-    let calendar = read(&event(properties), zone).unwrap();
+/// What a calendar covers in 2026, in `zone`.
+fn year_2026(calendar: &Calendar, zone: &str) -> Vec<String> {
     local(
-        &calendar,
+        calendar,
         zone,
         "2026-01-01T00:00:00Z",
         "2027-01-01T00:00:00Z",
     )
+}
+
+/// What one event with these properties covers in 2026, in `zone`.
+fn in_2026(properties: &str, zone: &str) -> Vec<String> {
+    let calendar = read(&event(properties), zone).unwrap();
+    year_2026(&calendar, zone)
 }

@@ -4,8 +4,6 @@ use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::read::Property;
-use super::zones::{Known, Zones};
 use super::{MAX_DAYS, clean};
 use crate::text::refusal::Refusal;
 use crate::time::zone;
@@ -134,64 +132,6 @@ pub(super) fn between(start: &When, end: &When) -> Option<Length> {
     })
 }
 
-/// The one time that a property has for its value.
-///
-/// # Errors
-/// It is no time, or in no known zone.
-pub(super) fn when(property: &Property, zones: &Zones) -> Result<When, Refusal> {
-    moment(property, &property.value, zones)
-}
-
-/// One time of the value of a property.
-///
-/// # Errors
-/// It is no time, or in no known zone, or of another kind than VALUE says.
-pub(super) fn moment(property: &Property, text: &str, zones: &Zones) -> Result<When, Refusal> {
-    let refused = |problem: String| Refusal::new(property.name, problem, REMEDY);
-    let wrong = || refused(format!("`{}` is not a date or time", clean(text, 40)));
-    let written = written(text).ok_or_else(wrong)?;
-    let shown = clean(text, 40);
-    match (property.kind.as_deref(), written.time) {
-        (Some("DATE"), Some(_)) => {
-            return Err(refused(format!("VALUE=DATE, and `{shown}` is a time")));
-        }
-        (Some("DATE-TIME"), None) => {
-            return Err(refused(format!("VALUE=DATE-TIME, and `{shown}` is a date")));
-        }
-        _ => {}
-    }
-    let (zone, since) = match (&property.zone, written.time) {
-        // Days are those of the place where the schedule applies.
-        (_, None) => (zones.default.clone(), Timestamp::MIN),
-        (_, Some(_)) if written.utc => (TimeZone::UTC, Timestamp::MIN),
-        (None, Some(_)) => (zones.default.clone(), Timestamp::MIN),
-        (Some(id), Some(_)) => {
-            let found = zones.find(id);
-            let Known { zone, since } = found.map_err(|problem| of_zone(property, problem))?;
-            (zone, since)
-        }
-    };
-    let when = When {
-        wall: written
-            .date
-            .to_datetime(written.time.unwrap_or(Time::midnight())),
-        zone,
-        all_day: written.time.is_none(),
-    };
-    match when.instant() {
-        Some(instant) if instant < since => Err(of_zone(
-            property,
-            format!("its VTIMEZONE says nothing of `{shown}`, only of times since {since}"),
-        )),
-        Some(_) => Ok(when),
-        None => Err(wrong()),
-    }
-}
-
-fn of_zone(property: &Property, problem: String) -> Refusal {
-    Refusal::new(format!("{};TZID", property.name), problem, zone::REMEDY)
-}
-
 /// A date, maybe with a time, maybe in UTC.
 pub(super) struct Digits {
     pub date: Date,
@@ -199,42 +139,30 @@ pub(super) struct Digits {
     pub utc: bool,
 }
 
-/// Reads `20261225`, `20261225T090000` or `20261225T090000Z`.
+/// Reads `20261225`, `20261225T090000` or `20261225T090000Z`. A leap second is read as the second
+/// before it, as RFC 5545, section 3.3.12, has it.
 pub(super) fn written(text: &str) -> Option<Digits> {
     let text = text.trim();
-    let digits = |from: usize, to: usize| -> Option<i16> {
-        let part = text.get(from..to)?;
-        let plain = part.bytes().all(|b| b.is_ascii_digit());
-        if plain { part.parse().ok() } else { None }
+    let (text, utc) = match text.strip_suffix(['Z', 'z']) {
+        Some(text) => (text, true),
+        None => (text, false),
     };
-    let short = |from| digits(from, from + 2)?.try_into().ok();
-    let date = Date::new(digits(0, 4)?, short(4)?, short(6)?).ok()?;
-    if text.len() == 8 {
-        return Some(Digits {
-            date,
-            time: None,
-            utc: false,
-        });
-    }
-    let utc = match text.get(15..)? {
-        "" => false,
-        "Z" | "z" => true,
-        _ => return None,
+    let has_its_place = |(place, byte): (usize, u8)| match place {
+        8 => matches!(byte, b'T' | b't'),
+        _ => byte.is_ascii_digit(),
     };
-    if !matches!(text.get(8..9)?, "T" | "t") {
+    if !text.bytes().enumerate().all(has_its_place) {
         return None;
     }
-    // A leap second is read as the second before it, as RFC 5545, section 3.3.12, has it.
-    let second = match short(13)? {
-        60 => 59,
-        second => second,
+    let (date, time) = match text.len() {
+        8 if !utc => (text.parse().ok()?, None),
+        15 => {
+            let wall: DateTime = text.parse().ok()?;
+            (wall.date(), Some(wall.time()))
+        }
+        _ => return None,
     };
-    let time = Time::new(short(9)?, short(11)?, second, 0).ok()?;
-    Some(Digits {
-        date,
-        time: Some(time),
-        utc,
-    })
+    Some(Digits { date, time, utc })
 }
 
 /// The length that a DURATION stands for: `P1W`, `P1D`, `PT8H`, `P1DT12H30M`.

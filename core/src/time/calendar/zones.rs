@@ -4,10 +4,14 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use jiff::Timestamp;
+use jiff::civil::Time;
 use jiff::tz::{Offset, TimeZone};
 
-use super::read::WrittenZone;
-use super::{clean, rules};
+use super::clean;
+use super::read::{Property, WrittenZone};
+use super::rules::{self, Known};
+use super::values::{self, When};
+use crate::text::refusal::Refusal;
 use crate::time::zone;
 
 /// Names that IANA has for one offset, and people use for clocks that change: a VTIMEZONE beside them
@@ -20,13 +24,6 @@ pub(super) struct Zones<'a> {
     pub default: &'a TimeZone,
     /// What its VTIMEZONEs say, by TZID.
     defined: HashMap<String, Defined>,
-}
-
-/// A zone, and since when it is known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Known {
-    pub zone: TimeZone,
-    pub since: Timestamp,
 }
 
 /// What a VTIMEZONE says.
@@ -64,8 +61,8 @@ impl<'a> Zones<'a> {
     }
 
     /// The zone that a TZID means: by its own name, else by the place its VTIMEZONE names. The
-    /// rules inside a VTIMEZONE are read only where the name says nothing for sure: nobody keeps
-    /// those up to date.
+    /// rules inside a VTIMEZONE are read only where the name says nothing for sure: they are
+    /// not kept up to date.
     ///
     /// # Errors
     /// What is wrong with the TZID, without a remedy.
@@ -90,6 +87,64 @@ impl<'a> Zones<'a> {
             None => Err(format!("there is no time zone `{shown}`")),
         }
     }
+
+    /// The one time that a property has for its value.
+    ///
+    /// # Errors
+    /// It is no time, or in no known zone.
+    pub fn when(&self, property: &Property) -> Result<When, Refusal> {
+        self.moment(property, &property.value)
+    }
+
+    /// One time of the value of a property.
+    ///
+    /// # Errors
+    /// It is no time, or in no known zone, or of another kind than VALUE says.
+    pub fn moment(&self, property: &Property, text: &str) -> Result<When, Refusal> {
+        let refused = |problem: String| Refusal::new(property.name, problem, values::REMEDY);
+        let wrong = || refused(format!("`{}` is not a date or time", clean(text, 40)));
+        let written = values::written(text).ok_or_else(wrong)?;
+        let shown = clean(text, 40);
+        match (property.kind.as_deref(), written.time) {
+            (Some("DATE"), Some(_)) => {
+                return Err(refused(format!("VALUE=DATE, and `{shown}` is a time")));
+            }
+            (Some("DATE-TIME"), None) => {
+                return Err(refused(format!("VALUE=DATE-TIME, and `{shown}` is a date")));
+            }
+            _ => {}
+        }
+        let (zone, since) = match (&property.zone, written.time) {
+            // Days are those of the place where the schedule applies.
+            (_, None) => (self.default.clone(), Timestamp::MIN),
+            (_, Some(_)) if written.utc => (TimeZone::UTC, Timestamp::MIN),
+            (None, Some(_)) => (self.default.clone(), Timestamp::MIN),
+            (Some(id), Some(_)) => {
+                let found = self.find(id);
+                let Known { zone, since } = found.map_err(|problem| of_zone(property, problem))?;
+                (zone, since)
+            }
+        };
+        let when = When {
+            wall: written
+                .date
+                .to_datetime(written.time.unwrap_or(Time::midnight())),
+            zone,
+            all_day: written.time.is_none(),
+        };
+        match when.instant() {
+            Some(instant) if instant < since => Err(of_zone(
+                property,
+                format!("its VTIMEZONE says nothing of `{shown}`, only of times since {since}"),
+            )),
+            Some(_) => Ok(when),
+            None => Err(wrong()),
+        }
+    }
+}
+
+fn of_zone(property: &Property, problem: String) -> Refusal {
+    Refusal::new(format!("{};TZID", property.name), problem, zone::REMEDY)
 }
 
 /// A TZID without what some programs put around and into it: NUL characters, escapes of commas.

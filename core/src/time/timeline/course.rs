@@ -15,7 +15,7 @@ pub(crate) struct Course<C> {
     at: Option<Timestamp>,
     /// Where it ends at the latest.
     end: Timestamp,
-    /// From where on nobody knows.
+    /// From where on nothing is known.
     unknown: Option<Timestamp>,
 }
 
@@ -24,18 +24,18 @@ pub(crate) struct Course<C> {
 pub(crate) struct Stretch {
     pub start: Timestamp,
     pub cause: Cause,
-    /// When another time of the windows comes to decide. None: never.
+    /// When another time of the windows decides. None: never.
     pub until: Option<Timestamp>,
 }
 
 impl Stretch {
-    /// Whether its cause changes at `at`, whatever follows. After one event of a calendar may come
-    /// the same once more.
+    /// Whether its cause changes at `at` in any case. An event of a calendar may be followed by
+    /// the same event.
     pub fn changes_at(&self, at: Timestamp) -> bool {
         self.until == Some(at) && !self.cause.is_by_event()
     }
 
-    fn comes_to(&self) -> (State, bool) {
+    fn outcome(&self) -> (State, bool) {
         let decided = !matches!(self.cause, Cause::Undecided(_));
         (self.cause.state(), decided)
     }
@@ -74,25 +74,24 @@ impl<C: Covers> Course<C> {
         })
     }
 
-    /// Passes over what comes before `at`.
+    /// Skips what is before `at`.
     fn skip_to(&mut self, at: Timestamp) {
         self.at = self.at.map(|next| next.max(at));
     }
 
-    /// From where on nobody knows. None: it came to its end, or is still on its way.
+    /// From where on nothing is known. None: it has ended, or goes on.
     pub fn unknown(&self) -> Option<Timestamp> {
         self.unknown
     }
 }
 
-/// What a course comes to, told from one instant to a later one: the state, and whether that is
-/// decided.
+/// The outcome of a course from one instant to a later one: the state, and whether that is decided.
 pub(crate) struct States<C> {
     course: Course<C>,
     /// Causes that make no difference are left out.
     state_only: bool,
     now: Option<Stretch>,
-    /// The next one that comes to anything else.
+    /// The next one with another outcome.
     next: Option<Stretch>,
 }
 
@@ -107,8 +106,8 @@ impl<C: Covers> States<C> {
         }
     }
 
-    /// What holds at `at`, which is no earlier than at the last call, and when it comes to
-    /// anything else. None: nobody knows.
+    /// What holds at `at`, which is no earlier than at the last call, and when the
+    /// outcome changes. None: it is not known.
     pub fn at(&mut self, at: Timestamp) -> Option<(Cause, Option<Timestamp>)> {
         if self.now.is_none() || self.next.is_some_and(|next| next.start <= at) {
             self.now = self.next.take();
@@ -118,7 +117,7 @@ impl<C: Covers> States<C> {
             }
             let now = self.now?;
             self.next = std::iter::from_fn(|| self.course.next(self.state_only))
-                .find(|then| then.comes_to() != now.comes_to());
+                .find(|then| then.outcome() != now.outcome());
         }
         let unknown = self.course.unknown().is_some_and(|unknown| unknown <= at);
         let cause = self.now.filter(|_| !unknown)?.cause;

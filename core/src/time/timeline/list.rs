@@ -6,18 +6,19 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
-use super::{Cover, Source};
+use super::Cover;
+use crate::time::span::{MOMENT, earlier};
 use crate::time::window::Next;
 
-/// The times that one window of a list covers, each told once and ascending by start.
+/// The times that one window of a list covers, each one once, ascending by start.
 pub(crate) trait Covers {
     /// The next time.
     fn next_cover(&mut self) -> Next<Cover>;
 
     /// Gives up times that end at `to` or before, where that saves work. Of one that covers `to`
-    /// the start may be told late, unless `whole` is asked for.
+    /// the start may be later than it was, unless `whole` is asked for.
     fn skip(&mut self, to: Timestamp, whole: bool);
 }
 
@@ -31,11 +32,9 @@ pub(crate) struct List<C> {
     known: Timestamp,
 }
 
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Head {
-    start: Timestamp,
-    end: Timestamp,
-    source: Source,
+    cover: Cover,
     /// Whose it is, among `windows`.
     window: usize,
 }
@@ -55,8 +54,8 @@ impl<C: Covers> List<C> {
         list
     }
 
-    /// How far it is known which of them decides. What [`List::at`] found holds to its end, whatever
-    /// the others are: one of them could at most explain it better.
+    /// How far it is known which of them decides. What [`List::at`] found holds to its end. The
+    /// other windows do not matter: one of them could at most explain it better.
     pub fn known(&self) -> Timestamp {
         let end = self.decides.map_or(Timestamp::MIN, |cover| cover.span.end);
         self.known.max(end)
@@ -65,24 +64,23 @@ impl<C: Covers> List<C> {
     /// The time that decides at `at`, which is no earlier than at the last call.
     pub fn at(&mut self, at: Timestamp) -> Option<Cover> {
         self.decides = self.decides.filter(|cover| at < cover.span.end);
-        while let Some(head) = self.pop_if(|head| head.start <= at) {
-            if at < head.end && self.would_decide(&head) {
-                self.decides = Some(head.cover());
+        while let Some(head) = self.pop_if(|head| head.cover.span.start <= at) {
+            if at < head.cover.span.end && self.would_decide(head.cover) {
+                self.decides = Some(head.cover);
             }
             self.refill(head.window, at);
         }
         self.decides
     }
 
-    /// When another time comes to decide than the one that [`List::at`] found, unless that ends
+    /// When another time decides than the one that [`List::at`] found, unless that ends
     /// before. None: never.
     pub fn next(&mut self, at: Timestamp) -> Option<Timestamp> {
         let end = self.decides.map_or(at, |cover| cover.span.end);
-        while let Some(head) = self.heads.peek() {
-            if end <= head.0.start || self.would_decide(&head.0) {
-                return Some(head.0.start);
+        while let Some(&Reverse(Head { cover, window })) = self.heads.peek() {
+            if end <= cover.span.start || self.would_decide(cover) {
+                return Some(cover.span.start);
             }
-            let window = head.0.window;
             self.heads.pop();
             self.refill(window, at);
         }
@@ -90,17 +88,14 @@ impl<C: Covers> List<C> {
     }
 
     fn pop_if(&mut self, condition: impl Fn(&Head) -> bool) -> Option<Head> {
-        let wanted = self.heads.peek().is_some_and(|head| condition(&head.0));
-        wanted
-            .then(|| self.heads.pop())
-            .flatten()
-            .map(|head| head.0)
+        let head = self.heads.peek().filter(|head| condition(&head.0));
+        head.is_some().then(|| self.heads.pop())?.map(|head| head.0)
     }
 
-    fn would_decide(&self, head: &Head) -> bool {
-        self.decides.is_none_or(|cover| {
-            (head.end, Reverse(head.source)) > (cover.span.end, Reverse(cover.source))
-        })
+    fn would_decide(&self, cover: Cover) -> bool {
+        let rank = |cover: Cover| (cover.span.end, Reverse(cover.source));
+        self.decides
+            .is_none_or(|decides| rank(cover) > rank(decides))
     }
 
     /// Finds the next time of a window that matters after `at`: one that outlasts what decides.
@@ -115,17 +110,14 @@ impl<C: Covers> List<C> {
         let Some(covers) = self.windows.get_mut(window) else {
             return;
         };
-        let outlasts = self.decides.map_or(at, |cover| just_before(cover.span.end));
+        let outlasts = self
+            .decides
+            .map_or(at, |cover| earlier(cover.span.end, MOMENT));
         covers.skip(outlasts, self.decides.is_some());
         loop {
             match covers.next_cover() {
-                Next::Some(Cover { span, source }) if span.end > outlasts => {
-                    self.heads.push(Reverse(Head {
-                        start: span.start,
-                        end: span.end,
-                        source,
-                        window,
-                    }));
+                Next::Some(cover) if cover.span.end > outlasts => {
+                    self.heads.push(Reverse(Head { cover, window }));
                     return;
                 }
                 Next::Some(_) => {}
@@ -137,22 +129,4 @@ impl<C: Covers> List<C> {
             }
         }
     }
-}
-
-impl Head {
-    fn cover(&self) -> Cover {
-        Cover {
-            source: self.source,
-            span: crate::time::span::Span {
-                start: self.start,
-                end: self.end,
-            },
-        }
-    }
-}
-
-fn just_before(instant: Timestamp) -> Timestamp {
-    instant
-        .saturating_sub(SignedDuration::from_nanos(1))
-        .unwrap_or(Timestamp::MIN)
 }

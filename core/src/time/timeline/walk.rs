@@ -25,7 +25,7 @@ pub(crate) struct Gaps {
     pub closed: bool,
     /// Whether there are such among the `open` ones.
     pub open: bool,
-    /// What it comes to where they could decide, and no other window does.
+    /// The state where they could decide, and no other window does.
     pub state: State,
 }
 
@@ -134,7 +134,7 @@ impl<C: Covers> Walk<C> {
         }
     }
 
-    /// What holds at `at` whatever the closed windows are, as far as only the state matters.
+    /// What holds at `at` with any closed windows, as far as only the state matters.
     fn settled_but_for_closed(&mut self, at: Timestamp) -> Option<Step> {
         let Gaps {
             closed,

@@ -4,10 +4,11 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::minutes::MINUTE;
-use super::wall::{DAY, later, sooner};
+use crate::time::span::{earlier, later};
 use crate::time::zone;
 
+pub(super) const MINUTE: SignedDuration = SignedDuration::from_mins(1);
+pub(super) const DAY: SignedDuration = SignedDuration::from_hours(24);
 const MINUTES_A_DAY: u16 = 1440;
 
 /// How long each occurrence lasts.
@@ -25,7 +26,7 @@ pub(super) enum Lasts {
 }
 
 impl Lasts {
-    /// When it ends that starts at `minute`, both counted from the midnight of a plain day.
+    /// When it ends that starts at `minute`, both counted from the midnight of a regular day.
     pub fn end(self, minute: u16) -> SignedDuration {
         match self {
             Lasts::Minute => MINUTE * (i32::from(minute) + 1),
@@ -97,7 +98,7 @@ impl Ends {
                 let end = if until > minute { same_day } else { next_day };
                 let as_long = || later(start, MINUTE * i32::from(minutes_until(minute, until)));
                 let end = end.filter(|end| *end > start).unwrap_or_else(as_long);
-                sooner(end, shortened)
+                earlier(end, shortened)
             }
         }
     }

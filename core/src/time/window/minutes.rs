@@ -2,11 +2,9 @@
 
 use jiff::SignedDuration;
 
-use super::lasts::Lasts;
+use super::lasts::{Lasts, MINUTE};
 
-pub(super) const MINUTE: SignedDuration = SignedDuration::from_mins(1);
-
-/// Runs of minutes whose windows touch on a plain day, as first and last minute. Windows of which
+/// Runs of minutes whose windows touch on a regular day, as first and last minute. Windows of which
 /// nothing is left are in none of them.
 pub(super) fn blocks(minutes: &[u16], lasts: Lasts) -> Vec<(u16, u16)> {
     let mut blocks: Vec<(u16, u16)> = Vec::new();

@@ -6,12 +6,12 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::lasts::Lasts;
-use super::minutes::{MINUTE, blocks};
-use super::wall::{self, DAY, WallClock, later, sooner};
+use super::lasts::{DAY, Lasts, MINUTE};
+use super::minutes::blocks;
+use super::wall::{self, WallClock};
 use super::{Next, Reach};
 use crate::time::cron::Cron;
-use crate::time::span::Span;
+use crate::time::span::{Span, earlier, later};
 
 /// Windows of one day are taken to touch those of the next if less time than this lies between
 /// them: it is more than clocks are put forward by.
@@ -36,10 +36,10 @@ pub struct Recurrence<'a> {
     /// The next day to look at.
     day: Option<Date>,
     last: Date,
-    /// The midnight of a plain day, and the next of its blocks.
-    plain: Option<(Timestamp, usize)>,
+    /// The midnight of a regular day, and the next of its blocks.
+    regular_day: Option<(Timestamp, usize)>,
     /// Times of other days that were looked at, ascending by start; they may overlap.
-    odd: VecDeque<Span>,
+    around_change: VecDeque<Span>,
     /// Times that end no later do not matter.
     after: Timestamp,
     /// The next time, as far as it is known: it may go on.
@@ -62,8 +62,8 @@ impl<'a> Recurrence<'a> {
             limit: reach.limit,
             steps: reach.steps,
             day: None,
-            plain: None,
-            odd: VecDeque::new(),
+            regular_day: None,
+            around_change: VecDeque::new(),
             after: Timestamp::MIN,
             chain: None,
         };
@@ -71,14 +71,14 @@ impl<'a> Recurrence<'a> {
         new
     }
 
-    /// Begins anew, early enough to find every time that ends later than `from`.
+    /// Starts again, early enough to find every time that ends later than `from`.
     fn start(&mut self, from: Timestamp, whole: bool) {
-        let first = self.wall.day(sooner(from, self.lasts.longest()));
+        let first = self.wall.day(earlier(from, self.lasts.longest()));
         // Clocks that are turned back over midnight show the day before once more.
         self.day = Some(first.yesterday().unwrap_or(first));
         self.after = if whole { Timestamp::MIN } else { from };
-        self.plain = None;
-        self.odd.clear();
+        self.regular_day = None;
+        self.around_change.clear();
         self.chain = None;
     }
 
@@ -86,7 +86,7 @@ impl<'a> Recurrence<'a> {
         let Some(day) = self.day else { return };
         // Nearer than this it is less work to go on.
         let near = self.lasts.longest() + DAY * 4;
-        if self.wall.day(sooner(to, near)) > day && !(whole && self.seamless) {
+        if self.wall.day(earlier(to, near)) > day && !(whole && self.seamless) {
             self.start(to, whole);
         }
     }
@@ -114,7 +114,11 @@ impl<'a> Recurrence<'a> {
     /// used up.
     fn occurrence(&mut self) -> Option<Span> {
         loop {
-            if let Some(span) = self.odd.pop_front().or_else(|| self.in_plain_day()) {
+            if let Some(span) = self
+                .around_change
+                .pop_front()
+                .or_else(|| self.in_regular_day())
+            {
                 self.steps = self.steps.saturating_sub(1);
                 return Some(span);
             }
@@ -126,13 +130,13 @@ impl<'a> Recurrence<'a> {
         }
     }
 
-    fn in_plain_day(&mut self) -> Option<Span> {
-        let (midnight, place) = self.plain?;
+    fn in_regular_day(&mut self) -> Option<Span> {
+        let (midnight, place) = self.regular_day?;
         let Some(&block) = self.blocks.get(place) else {
-            self.plain = None;
+            self.regular_day = None;
             return None;
         };
-        self.plain = Some((midnight, place + 1));
+        self.regular_day = Some((midnight, place + 1));
         Some(self.span_of(midnight, block))
     }
 
@@ -150,24 +154,24 @@ impl<'a> Recurrence<'a> {
         let days = from.duration_until(day).as_hours() / 24;
         let steps = u32::try_from(days / DAYS_A_STEP).unwrap_or(u32::MAX);
         self.steps = self.steps.saturating_sub(steps);
-        match self.wall.midnight_of_plain(day) {
+        match self.wall.midnight_of_regular(day) {
             Some(midnight) if self.endless => self.fill_many_days(day, midnight),
             Some(midnight) => {
                 let ended = |&block: &(u16, u16)| self.span_of(midnight, block).end <= self.after;
-                self.plain = Some((midnight, self.blocks.partition_point(ended)));
+                self.regular_day = Some((midnight, self.blocks.partition_point(ended)));
                 day.tomorrow().ok()
             }
             None => self.fill_around_a_change(day),
         }
     }
 
-    /// A plain day and all those after it that are plain, too.
+    /// A regular day and all those after it that are regular, too.
     fn fill_many_days(&mut self, day: Date, midnight: Timestamp) -> Option<Date> {
         let block = *self.blocks.first()?;
-        let end = self.wall.end_of_plain_days().min(self.limit);
+        let end = self.wall.end_of_regular_days().min(self.limit);
         let days = (end.duration_since(midnight).as_hours() / 24).max(0);
         let first = self.span_of(midnight, block);
-        self.odd.push_back(Span {
+        self.around_change.push_back(Span {
             start: first.start,
             end: later(first.end, SignedDuration::from_hours(days * 24)),
         });
@@ -188,12 +192,12 @@ impl<'a> Recurrence<'a> {
             // Two days without a match between them, and they do not mix.
             let soon = later_day(later_day(later_day(day))).min(self.last);
             match next.and_then(|next| self.cron.first_match(next, soon)) {
-                Some(close) if self.wall.midnight_of_plain(close).is_none() => day = close,
+                Some(close) if self.wall.midnight_of_regular(close).is_none() => day = close,
                 Some(_) | None => break next,
             }
         };
         spans.sort_unstable();
-        self.odd.extend(spans);
+        self.around_change.extend(spans);
         next
     }
 }

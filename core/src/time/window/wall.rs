@@ -4,11 +4,10 @@ use jiff::civil::Date;
 use jiff::tz::{Offset, TimeZone};
 use jiff::{SignedDuration, Timestamp};
 
-use super::lasts::{Ends, Lasts};
-use super::minutes::{MINUTE, between, blocks};
-use crate::time::span::{self, Span};
+use super::lasts::{DAY, Ends, Lasts, MINUTE};
+use super::minutes::{between, blocks};
+use crate::time::span::{self, MOMENT, Span, earlier, later};
 
-pub(super) const DAY: SignedDuration = SignedDuration::from_hours(24);
 /// More than any zone's wall clock is ahead of, or behind, UTC.
 const FARTHEST_OFFSET: SignedDuration = SignedDuration::from_hours(26);
 
@@ -21,8 +20,7 @@ struct Steady {
 
 impl Steady {
     fn at(zone: &TimeZone, instant: Timestamp) -> Self {
-        let just_behind = later(instant, SignedDuration::from_nanos(1));
-        let start = zone.preceding(just_behind).next();
+        let start = zone.preceding(later(instant, MOMENT)).next();
         let end = zone.following(instant).next();
         Self {
             span: Span {
@@ -65,7 +63,7 @@ impl<'a> WallClock<'a> {
     /// The first instant of `day`, if the clocks are not changed within a day of it: then every
     /// minute of the day is as many minutes after it, and none is shown a second time by clocks
     /// that are turned back at its end (by at most a day, as Kwajalein's were).
-    pub fn midnight_of_plain(&mut self, day: Date) -> Option<Timestamp> {
+    pub fn midnight_of_regular(&mut self, day: Date) -> Option<Timestamp> {
         let midnight = day.at(0, 0, 0, 0);
         let mut start = self.steady.offset.to_timestamp(midnight).ok()?;
         if !self.steady.span.contains(start) {
@@ -73,12 +71,13 @@ impl<'a> WallClock<'a> {
             start = self.steady.offset.to_timestamp(midnight).ok()?;
         }
         let steady = self.steady.span;
-        (steady.start <= sooner(start, DAY) && later(start, DAY * 2) <= steady.end).then_some(start)
+        (steady.start <= earlier(start, DAY) && later(start, DAY * 2) <= steady.end)
+            .then_some(start)
     }
 
-    /// The last midnight of a plain day before the clocks are changed next, or a little later.
-    pub fn end_of_plain_days(&self) -> Timestamp {
-        sooner(self.steady.span.end, DAY * 2)
+    /// The last midnight of a regular day before the clocks are changed next, or a little later.
+    pub fn end_of_regular_days(&self) -> Timestamp {
+        earlier(self.steady.span.end, DAY * 2)
     }
 
     /// The windows that start on `day`, on which the clocks may be changed: a reading that is
@@ -145,7 +144,7 @@ impl<'a> WallClock<'a> {
     /// in UTC.
     fn stretches(&self, midnight: Timestamp) -> Vec<Steady> {
         let last = later(midnight, DAY + FARTHEST_OFFSET);
-        let mut stretches = vec![Steady::at(self.zone, sooner(midnight, FARTHEST_OFFSET))];
+        let mut stretches = vec![Steady::at(self.zone, earlier(midnight, FARTHEST_OFFSET))];
         while let Some(steady) = stretches.last()
             && steady.span.end < last
         {
@@ -161,13 +160,7 @@ fn as_if_in_utc(day: Date) -> Option<Timestamp> {
 
 /// Earlier than any clock shows `day`.
 pub(super) fn earliest(day: Date) -> Timestamp {
-    as_if_in_utc(day).map_or(Timestamp::MIN, |midnight| sooner(midnight, FARTHEST_OFFSET))
-}
-
-pub(super) fn later(instant: Timestamp, by: SignedDuration) -> Timestamp {
-    instant.saturating_add(by).unwrap_or(Timestamp::MAX)
-}
-
-pub(super) fn sooner(instant: Timestamp, by: SignedDuration) -> Timestamp {
-    instant.saturating_sub(by).unwrap_or(Timestamp::MIN)
+    as_if_in_utc(day).map_or(Timestamp::MIN, |midnight| {
+        earlier(midnight, FARTHEST_OFFSET)
+    })
 }

@@ -6,12 +6,9 @@
 
 /// The name of the IANA zone for a Windows zone; letters count the same in both cases.
 pub fn iana(windows: &str) -> Option<&'static str> {
-    let lower = |name: &str| name.to_ascii_lowercase();
-    let wanted = lower(windows);
-    let row = ZONES
-        .binary_search_by(|(name, _)| lower(name).cmp(&wanted))
-        .ok()?;
-    Some(ZONES[row].1)
+    let mut rows = ZONES.iter();
+    let row = rows.find(|(name, _)| name.eq_ignore_ascii_case(windows))?;
+    Some(row.1)
 }
 
 /// Windows name and IANA name, ascending by the lower-case Windows name.

@@ -2,9 +2,9 @@
 
 use anyhow::{Context, Result, ensure};
 use kube::Api;
-use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use sluice_crds::GatedSource;
+use sluice_tests::Writes;
 
 use super::super::object;
 use super::{Judge, Mistake};
@@ -100,14 +100,10 @@ async fn a_strategy_never_changes() -> Result<()> {
     let judge = Judge::new().await?;
     let sources: Api<GatedSource> = Api::namespaced(judge.client.clone(), judge.namespace.name());
     let source = object("GatedSource", &with("{}")?)?;
-    sources
-        .create(&Default::default(), &serde_json::from_value(source)?)
-        .await?;
+    sources.add(&serde_json::from_value(source)?).await?;
     for strategy in ["artifact", "suspend"] {
-        let change = Patch::Merge(json!({"spec": {"strategy": strategy}}));
-        let answer = sources
-            .patch("example", &PatchParams::default(), &change)
-            .await;
+        let change = json!({"spec": {"strategy": strategy}});
+        let answer = sources.merge("example", &change).await;
         let Err(kube::Error::Api(status)) = answer else {
             anyhow::bail!("the API server says {answer:?}");
         };
@@ -121,8 +117,7 @@ async fn a_strategy_never_changes() -> Result<()> {
             "{status:?}"
         );
     }
-    let change = Patch::Merge(json!({"spec": {"spread": "1h"}}));
-    let params = PatchParams::default();
-    sources.patch("example", &params, &change).await?;
+    let change = json!({"spec": {"spread": "1h"}});
+    sources.merge("example", &change).await?;
     Ok(())
 }

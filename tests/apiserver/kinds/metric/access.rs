@@ -2,10 +2,10 @@
 
 use anyhow::{Context, Result, ensure};
 use kube::Api;
-use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use sluice_crds::gatekeeper::MetricStatus;
 use sluice_crds::{Gatekeeper, State};
+use sluice_tests::Writes;
 use sluice_tests::prometheus::{Access, PASSWORD, USER};
 
 use super::super::{kept, secret};
@@ -92,8 +92,6 @@ async fn prometheus_is_asked_as_somebody_it_knows() -> Result<()> {
 async fn look(stage: &Stage, gatekeeper: &str, when: &str) -> Result<()> {
     let ask = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": when}}});
     let gatekeepers: Api<Gatekeeper> = stage.gatekeepers();
-    gatekeepers
-        .patch(gatekeeper, &PatchParams::default(), &Patch::Merge(ask))
-        .await?;
+    gatekeepers.merge(gatekeeper, ask).await?;
     Ok(())
 }

@@ -5,8 +5,8 @@ use anyhow::Result;
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::Api;
-use kube::api::DeleteParams;
 use sluice_crds::State;
+use sluice_tests::Writes;
 
 use super::{NOON, READ, WEB, deploy, grant, keeper, report, says};
 use crate::stage::Stage;
@@ -64,7 +64,7 @@ async fn an_account_that_is_not_there_sees_nothing() -> Result<()> {
     report(&stage, &home, "web", "True", 1).await?;
     // It has the right, and is gone.
     let accounts: Api<ServiceAccount> = Api::namespaced(stage.client(), &home);
-    accounts.delete("reader", &DeleteParams::default()).await?;
+    accounts.remove("reader").await?;
     let _controller = stage.start().await?;
     let missing = format!("there is no service account {home}/reader");
     says(&stage, State::Closed, "EvidenceUnavailable", &missing).await?;

@@ -3,10 +3,10 @@
 use anyhow::Result;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::DeleteParams;
 use serde_json::json;
 use sluice_crds::State;
-use sluice_tests::Namespace;
+use sluice_tests::{Namespace, Writes};
 
 use super::{READ, WEB, deploy, grant, report, says, shows, stage};
 use crate::stage::Stage;
@@ -65,10 +65,8 @@ async fn a_gate_is_open_while_an_expression_is_true_of_an_object() -> Result<()>
         (2, State::Open, "1 of 1 object is as it should be"),
     ] {
         let status = json!({"status": {"replicas": 2, "readyReplicas": ready}});
-        let patch = Patch::Merge(status);
-        deployments
-            .patch_status("web", &PatchParams::default(), &patch)
-            .await?;
+        let patch = status;
+        deployments.merge_status("web", &patch).await?;
         let reason = match state {
             State::Open => "ObjectsReady",
             State::Closed | State::Conditional => "ObjectsNotReady",
@@ -115,18 +113,17 @@ async fn all_that_a_selector_matches_have_to_be_ready() -> Result<()> {
 
     // It is none of them any more.
     let deployments: Api<Deployment> = Api::namespaced(stage.client(), away.name());
-    let relabel = |tier: &str| Patch::Merge(json!({"metadata": {"labels": {"tier": tier}}}));
-    let (patch, back) = (PatchParams::default(), relabel("back"));
-    deployments.patch("api", &patch, &back).await?;
+    let relabel = |tier: &str| json!({"metadata": {"labels": {"tier": tier}}});
+    deployments.merge("api", relabel("back")).await?;
     says(&stage, State::Open, "ObjectsReady", "1 of 1 object").await?;
 
     // What changes nothing about them is no reason to write.
     stage.settle().await?;
     let writes = stage.writes(&controller).await?;
     let version = stage.gatekeepers().get("health").await?;
-    deployments.patch("api", &patch, &relabel("cellar")).await?;
-    let note = Patch::Merge(json!({"metadata": {"labels": {"note": "seen"}}}));
-    deployments.patch("web", &patch, &note).await?;
+    deployments.merge("api", relabel("cellar")).await?;
+    let note = json!({"metadata": {"labels": {"note": "seen"}}});
+    deployments.merge("web", &note).await?;
     deploy(&stage, stage.namespace(), "other", 1).await?;
     // Seen after all these.
     report(&stage, away.name(), "web", "False", 1).await?;

@@ -5,9 +5,10 @@ use anyhow::Result;
 use jiff::SignedDuration;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
+use kube::api::{ApiResource, DeleteParams, DynamicObject};
 use serde_json::json;
 use sluice_crds::State;
+use sluice_tests::Writes;
 
 use super::{NOON, READ, grant, keeper, says};
 use crate::stage::Stage;
@@ -71,10 +72,8 @@ spec:
             "type": "Ready", "status": "True", "observedGeneration": generation,
             "lastTransitionTime": NOON,
         });
-        let status = Patch::Merge(json!({"status": {"conditions": [condition]}}));
-        widgets
-            .patch_status("one", &PatchParams::default(), &status)
-            .await?;
+        let status = json!({"status": {"conditions": [condition]}});
+        widgets.merge_status("one", &status).await?;
         Ok(())
     }
 }

@@ -11,6 +11,8 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
+use crate::bench::ordered::Ordered;
+
 /// How often it is looked at what is due.
 const TICK: Duration = Duration::from_millis(1);
 /// How long an answer may take.
@@ -25,23 +27,18 @@ pub(super) struct Load {
     pub(super) connections: usize,
 }
 
-/// How long each answer took, from the instant at which the request was due.
+/// What came of a load.
 pub(super) struct Times {
-    sorted: Vec<Duration>,
+    /// How long each answer took, from the instant at which the request was due.
+    pub(super) each: Ordered,
     took: Duration,
 }
 
 impl Times {
     /// Answers a second.
+    #[allow(clippy::cast_precision_loss, reason = "a count of thousands")]
     pub(super) fn rate(&self) -> f64 {
-        self.sorted.len() as f64 / self.took.as_secs_f64()
-    }
-
-    /// Within which time this part of them was there.
-    pub(super) fn at(&self, part: f64) -> Duration {
-        let last = self.sorted.len().saturating_sub(1);
-        let place = (part * last as f64).round() as usize;
-        self.sorted.get(place).copied().unwrap_or_default()
+        self.each.count() as f64 / self.took.as_secs_f64()
     }
 }
 
@@ -71,9 +68,9 @@ async fn send(address: SocketAddr, request: Bytes, load: Load) -> Result<Times> 
         None => flat_out(connections, &request, load.lasts).await?,
     };
     let took = began.elapsed();
-    let mut sorted = times.concat();
-    sorted.sort_unstable();
-    Ok(Times { sorted, took })
+    let times = times.iter().flatten().map(Duration::as_secs_f64);
+    let each = Ordered::new(times.collect());
+    Ok(Times { each, took })
 }
 
 /// So many a second, whether the answers keep up or not: what is due waits for its connection, and

@@ -1,24 +1,19 @@
 //! The controller's service for those who ask, on a real API server, in this process.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use axum::body::Bytes;
-use clap::Parser;
-use gate_controller::observe::clock::SystemClock;
-use gate_controller::{Controller, Settings, start};
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 use serde_json::json;
-use sluice_tests::{Applier, rights};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use sluice_tests::{Applier, Writes, rights};
 
 use super::NAMESPACE;
 use crate::bench::install;
+use crate::bench::standby::Standby;
 
 /// Who asks.
 const ACCOUNT: &str = "asker";
@@ -47,8 +42,7 @@ spec: {gatekeepers: [{name: never-mind}, {name: no-deploy-fridays}]}
 pub(super) struct Service {
     pub(super) address: SocketAddr,
     token: String,
-    _controller: Controller,
-    _shutdown: DropGuard,
+    _standby: Standby,
 }
 
 impl Service {
@@ -59,33 +53,16 @@ impl Service {
         applier.text(GATE).await?;
         let token = token(client).await?;
 
-        let namespace = format!("--runtime-namespace={NAMESPACE}");
-        let settings = Settings::try_parse_from([
-            "gate-controller",
-            "--metrics-addr=0",
-            "--health-addr=0",
-            "--standby",
-            "--watch-all-namespaces=false",
+        let flags = [
             "--check-addr=127.0.0.1:0",
             "--check-rate=1000000",
             "--check-burst=1000000",
-            &namespace,
-        ])?;
-        let shutdown = CancellationToken::new();
-        let clock = Arc::new(SystemClock);
-        let controller = start(settings, client.clone(), clock, shutdown.clone()).await?;
-        let synced = async {
-            controller.world.synced().await;
-            controller.world.policies.synced().await;
-            controller.world.namespaces.synced().await;
-        };
-        let synced = tokio::time::timeout(Duration::from_secs(60), synced);
-        synced.await.context("the caches do not sync")?;
+        ];
+        let standby = Standby::start(client, NAMESPACE, &flags).await?;
         Ok(Self {
-            address: controller.check.context("nobody is answered")?,
+            address: standby.check().context("nobody is answered")?,
             token,
-            _controller: controller,
-            _shutdown: shutdown.drop_guard(),
+            _standby: standby,
         })
     }
 
@@ -117,7 +94,7 @@ async fn token(client: &Client) -> Result<String> {
         ..ServiceAccount::default()
     };
     let post = PostParams::default();
-    accounts.create(&post, &account).await?;
+    accounts.add(&account).await?;
     let user = format!("system:serviceaccount:{NAMESPACE}:{ACCOUNT}");
     let right = rights::rule(sluice_crds::GROUP, &["gates"], &["check"]);
     rights::grant_rules(client.clone(), NAMESPACE, "check", &user, &[right]).await?;

@@ -2,10 +2,10 @@
 
 use anyhow::{Context, Result};
 use futures::{StreamExt, TryStreamExt};
-use kube::api::PostParams;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use sluice_crds::{Gate, Gatekeeper};
+use sluice_tests::Writes;
 
 use super::NAMESPACE;
 use super::endpoints::Endpoints;
@@ -31,9 +31,8 @@ pub(super) async fn create(client: &Client, n: usize, endpoints: &Endpoints) -> 
             };
             let keeper = serde_json::from_value(object("Gatekeeper", spec))?;
             let gate = object("Gate", json!({"gatekeepers": [{"name": name}]}));
-            let (gate, post) = (serde_json::from_value(gate)?, PostParams::default());
-            gatekeepers.create(&post, &keeper).await?;
-            gates.create(&post, &gate).await?;
+            gatekeepers.add(&keeper).await?;
+            gates.add(&serde_json::from_value(gate)?).await?;
             Ok::<_, anyhow::Error>(())
         })
         .buffer_unordered(AT_ONCE)

@@ -6,14 +6,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, TryStreamExt};
 use jiff::{SignedDuration, Timestamp};
-use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::watcher::watch_object;
 use kube::{Api, Client};
 use serde_json::json;
 use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::gatekeeper::{Schedule, Window};
 use sluice_crds::{Gate, GateSpec, Gatekeeper, GatekeeperSpec};
-use sluice_tests::poll;
+use sluice_tests::{Writes, poll};
 
 use super::{FORCED, NAMESPACE, connections};
 use crate::bench::ordered::Ordered;
@@ -61,9 +60,8 @@ pub(super) async fn create(client: &Client, n: usize, instant: Timestamp) -> Res
                 ..GateSpec::default()
             };
             let gate = Gate::new(&format!("gate-{place:06}"), spec);
-            let params = PostParams::default();
-            gatekeepers.create(&params, &keeper).await?;
-            gates.create(&params, &gate).await
+            gatekeepers.add(&keeper).await?;
+            gates.add(&gate).await
         })
         .buffer_unordered(connections()?)
         .try_for_each(async |_| Ok(()))
@@ -104,9 +102,7 @@ async fn force(client: &Client, name: &str, user: &str) -> Result<Duration> {
     });
     let patch = json!({ "metadata": { "annotations": annotations } });
     let began = Instant::now();
-    gates
-        .patch(name, &PatchParams::default(), &Patch::Merge(&patch))
-        .await?;
+    gates.merge(name, &patch).await?;
     while let Some(gate) = seen.try_next().await? {
         let status = gate.and_then(|gate| gate.status);
         if status.is_some_and(|status| status.r#override.is_some()) {
@@ -119,15 +115,12 @@ async fn force(client: &Client, name: &str, user: &str) -> Result<Duration> {
 /// Asks for a look at some gates and gatekeepers, from all over the queue.
 pub(super) async fn ask_for_looks(client: &Client, n: usize) -> Result<()> {
     let patch = json!({ "metadata": { "annotations": { REQUESTED_AT: ASKED } } });
-    let (patch, params) = (Patch::Merge(&patch), PatchParams::default());
     let gates: Api<Gate> = Api::namespaced(client.clone(), NAMESPACE);
     let gatekeepers: Api<Gatekeeper> = Api::namespaced(client.clone(), NAMESPACE);
     for place in asked_about(n) {
-        gates
-            .patch(&format!("gate-{place:06}"), &params, &patch)
-            .await?;
+        gates.merge(&format!("gate-{place:06}"), &patch).await?;
         gatekeepers
-            .patch(&format!("keeper-{place:06}"), &params, &patch)
+            .merge(&format!("keeper-{place:06}"), &patch)
             .await?;
     }
     Ok(())

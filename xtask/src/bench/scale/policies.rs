@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::json;
 use sluice_crds::Gate;
-use sluice_tests::{Applier, helm, poll};
+use sluice_tests::{Applier, Writes, helm, poll};
 
 use super::NAMESPACE;
 use crate::server::{marked, sweep};
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) async fn install(client: &Client) -> Result<String> {
     let reviews: Api<SelfSubjectReview> = Api::all(client.clone());
     let review = SelfSubjectReview::default();
-    let review = reviews.create(&PostParams::default(), &review).await?;
+    let review = reviews.add(&review).await?;
     let user = review.status.and_then(|status| status.user_info?.username);
     let user = user.context("the API server does not say who we are")?;
     let policies = marked(helm::policies(&[&user])?);

@@ -5,17 +5,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, TryStreamExt};
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::ListParams;
 use kube::{Api, Client};
 use serde_json::json;
 use sluice_crds::GatedSource;
 use sluice_tests::flux::{Flux, Git};
-use sluice_tests::{Applier, poll};
+use sluice_tests::{Applier, Writes, poll};
 
-use super::seen::{Moment, Seen};
-use super::{NAMESPACE, switch};
+use super::{NAMESPACE, switch, watch};
 use crate::bench::ordered::Ordered;
 use crate::bench::process::{Controller, Usage, sum};
+use crate::bench::seen::Moment;
 
 /// What the gate and the label are called.
 const CROWD: &str = "crowd";
@@ -75,7 +75,7 @@ impl Crowd {
             n,
         };
         let commit = crowd.commit("at first")?;
-        let seen = Seen::start(client, &commit).await?;
+        let seen = watch(client, &commit).await?;
         let applier = Applier::new(client.clone()).in_namespace(NAMESPACE);
         let upstream = format!(
             "{}---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\n\
@@ -102,12 +102,12 @@ impl Crowd {
         switch::throw(&self.client, CROWD, "closed").await?;
         self.spread(spread).await?;
         let commit = self.commit(&format!("spread over {} s", spread.as_secs()))?;
-        Seen::start(&self.client, &commit)
+        watch(&self.client, &commit)
             .await?
             .all(Moment::Pending, self.n)
             .await?;
 
-        let seen = Seen::start(&self.client, &commit).await?;
+        let seen = watch(&self.client, &commit).await?;
         let before = self.load(workers).await?;
         let began = Instant::now();
         switch::ask(&self.client, CROWD, "open").await?;
@@ -138,9 +138,8 @@ impl Crowd {
         let sources: Api<GatedSource> = Api::namespaced(self.client.clone(), NAMESPACE);
         let spread = (!spread.is_zero()).then(|| format!("{}s", spread.as_secs()));
         let patch = json!({"spec": {"spread": spread}});
-        let (patch, params) = (Patch::Merge(&patch), PatchParams::default());
         futures::stream::iter(self.names())
-            .map(async |name| sources.patch(&name, &params, &patch).await.map(drop))
+            .map(async |name| sources.merge(&name, &patch).await.map(drop))
             .buffer_unordered(CONNECTIONS)
             .try_collect::<()>()
             .await

@@ -9,9 +9,9 @@ use sluice_crds::GatedSource;
 use sluice_tests::flux::Git;
 use sluice_tests::{Applier, poll};
 
-use super::seen::{Moment, Seen};
-use super::{NAMESPACE, switch};
+use super::{NAMESPACE, switch, watch};
 use crate::bench::ordered::Ordered;
+use crate::bench::seen::Moment;
 
 /// How long Flux may take for anything.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -47,7 +47,7 @@ impl App {
         );
         let app = Self { git };
         let commit = app.commit("at first")?;
-        let seen = Seen::start(client, &commit).await?;
+        let seen = watch(client, &commit).await?;
         let applier = Applier::new(client.clone()).in_namespace(NAMESPACE);
         applier.text(&yaml).await?;
         seen.all(Moment::Applied, 1).await?;
@@ -69,7 +69,7 @@ impl App {
             switch::throw(client, APP, "closed").await?;
             let commit = self.commit(&format!("{round}: {:?}", Instant::now()))?;
             pends(client, &commit).await?;
-            let seen = Seen::start(client, &commit).await?;
+            let seen = watch(client, &commit).await?;
             let began = Instant::now();
             switch::ask(client, APP, "open").await?;
             answered.push(began.elapsed().as_secs_f64());

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::json;
 use sluice_crds::{Gate, Gatekeeper};
-use sluice_tests::poll;
+use sluice_tests::{Writes, poll};
 
 use super::NAMESPACE;
 
@@ -28,8 +27,7 @@ pub(super) fn gate(name: &str) -> String {
 pub(super) async fn ask(client: &Client, name: &str, state: &str) -> Result<()> {
     let gatekeepers: Api<Gatekeeper> = Api::namespaced(client.clone(), NAMESPACE);
     let patch = json!({"spec": {"manual": {"state": state}}});
-    let (patch, params) = (Patch::Merge(&patch), PatchParams::default());
-    gatekeepers.patch(name, &params, &patch).await?;
+    gatekeepers.merge(name, patch).await?;
     Ok(())
 }
 

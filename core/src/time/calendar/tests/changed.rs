@@ -77,12 +77,7 @@ fn with(other: &str) -> Vec<String> {
         "BEGIN:VEVENT\n{SERIES}END:VEVENT\nBEGIN:VEVENT\n{other}\nEND:VEVENT\n"
     ));
     let calendar = read(&text, "Europe/London").unwrap();
-    local(
-        &calendar,
-        "Europe/London",
-        "2026-01-01T00:00:00Z",
-        "2027-01-01T00:00:00Z",
-    )
+    year_2026(&calendar, "Europe/London")
 }
 
 #[rstest]

@@ -207,12 +207,7 @@ fn a_zone_may_be_named_by_its_place() {
          BEGIN:VEVENT\nDTSTART;TZID=Head office:20260706T090000\nDURATION:PT1H\nEND:VEVENT\n",
     );
     let calendar = read(&text, "UTC").unwrap();
-    let found = local(
-        &calendar,
-        "Europe/Berlin",
-        "2026-01-01T00:00:00Z",
-        "2027-01-01T00:00:00Z",
-    );
+    let found = year_2026(&calendar, "Europe/Berlin");
     assert_eq!(found, ["2026-07-06T09:00/10:00"]);
 }
 

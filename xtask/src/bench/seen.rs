@@ -1,4 +1,7 @@
-//! When things came about, as somebody sees it who watches.
+//! When things happened, as somebody sees it who watches.
+//!
+//! What comes in: the kinds to watch. What goes out: how long after an instant each object said for the
+//! first time that something has happened.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,19 +17,20 @@ use serde_json::Value;
 use sluice_tests::poll;
 use tokio::task::JoinSet;
 
-use super::NAMESPACE;
-use crate::bench::ordered::Ordered;
+use super::ordered::Ordered;
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(1_200);
 
-/// What comes about on the way of a commit, in this order.
+/// What happens on the way of a commit, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Moment {
     /// The API server has answered the request that threw the switch. No watch sees that.
     Answered,
     /// The GatedSource says that it is pending.
     Pending,
+    /// The gatekeeper's verdict is that it is open.
+    Allowed,
     /// The gate's status says that it is open.
     Open,
     /// The GatedSource says that it is admitted.
@@ -39,9 +43,10 @@ pub(super) enum Moment {
     Applied,
 }
 
-/// The kinds that are watched.
+/// A kind that is watched.
 #[derive(Clone, Copy)]
-enum Kind {
+pub(super) enum Kind {
+    Gatekeeper,
     Gate,
     GatedSource,
     GitRepository,
@@ -49,15 +54,9 @@ enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 4] = [
-        Self::Gate,
-        Self::GatedSource,
-        Self::GitRepository,
-        Self::Kustomization,
-    ];
-
     fn resource(self) -> ApiResource {
         let (group, version, kind) = match self {
+            Self::Gatekeeper => ("sluice.dev", "v1alpha1", "Gatekeeper"),
             Self::Gate => ("sluice.dev", "v1alpha1", "Gate"),
             Self::GatedSource => ("sluice.dev", "v1alpha1", "GatedSource"),
             Self::GitRepository => ("source.toolkit.fluxcd.io", "v1", "GitRepository"),
@@ -66,13 +65,14 @@ impl Kind {
         ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
     }
 
-    /// What an object of this kind says to have come about with `commit`.
+    /// What an object of this kind says to have happened with `commit`.
     fn moments(self, object: &Value, commit: &str) -> Vec<Moment> {
         let says = |pointer: &str, end: &str| {
             let text = object.pointer(pointer).and_then(Value::as_str);
             text.is_some_and(|text| text.ends_with(end))
         };
         let found: &[(Moment, bool)] = match self {
+            Self::Gatekeeper => &[(Moment::Allowed, says("/status/verdict/state", "Open"))],
             Self::Gate => &[(Moment::Open, says("/status/state", "Open"))],
             Self::GatedSource => &[
                 (Moment::Pending, says("/status/pending/revision", commit)),
@@ -107,18 +107,23 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Watches for what comes about with `commit`.
-    pub(super) async fn start(client: &Client, commit: &str) -> Result<Self> {
+    /// Watches objects of these kinds for what happens, where it is about a commit with this one.
+    pub(super) async fn start(
+        client: &Client,
+        namespace: &str,
+        kinds: &[Kind],
+        commit: &str,
+    ) -> Result<Self> {
         let notes = Arc::<Mutex<Notes>>::default();
         let mut watches = JoinSet::new();
-        for kind in Kind::ALL {
+        for &kind in kinds {
             let resource = kind.resource();
-            let api = Api::namespaced_with(client.clone(), NAMESPACE, &resource);
+            let api = Api::namespaced_with(client.clone(), namespace, &resource);
             watches.spawn(watch(api, kind, commit.to_owned(), Arc::clone(&notes)));
         }
         poll(PATIENCE, "the watches to begin", async || {
             let watched = locked(&notes).watched;
-            ensure!(watched == Kind::ALL.len(), "{watched} have begun");
+            ensure!(watched == kinds.len(), "{watched} have begun");
             Ok(())
         })
         .await?;
@@ -128,7 +133,7 @@ impl Seen {
         })
     }
 
-    /// Waits until it has come about for so many.
+    /// Waits until it has happened to so many.
     pub(super) async fn all(&self, moment: Moment, n: usize) -> Result<()> {
         poll(PATIENCE, &format!("{n} to be {moment:?}"), async || {
             let count = self.instants(moment).len();
@@ -138,14 +143,14 @@ impl Seen {
         .await
     }
 
-    /// How long after `began` it came about for one of this name, in seconds.
+    /// How long after `began` it happened to the one of this name, in seconds.
     pub(super) fn of(&self, name: &str, moment: Moment, began: Instant) -> Result<f64> {
         let at = self.instants(moment).get(name).copied();
         let at = at.with_context(|| format!("{name} was never seen {moment:?}"))?;
         Ok(at.saturating_duration_since(began).as_secs_f64())
     }
 
-    /// How long after `began` it came about.
+    /// How long after `began` it happened to each.
     pub(super) fn since(&self, began: Instant, moment: Moment) -> Ordered {
         let instants = self.instants(moment).into_values();
         let lengths = instants.map(|at| at.saturating_duration_since(began).as_secs_f64());
