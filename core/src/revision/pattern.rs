@@ -119,7 +119,9 @@ impl Pattern {
         self.matches(revision)
             || match revision.has_unknown_name() {
                 true => self.may_be_its_name(revision),
-                false => may_mean(),
+                // An entry with the digest of another change is not about this one, whatever its
+                // name may mean.
+                false => self.carries(revision) != Some(false) && may_mean(),
             }
     }
 

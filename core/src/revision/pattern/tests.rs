@@ -71,6 +71,11 @@ fn filled(text: &str) -> String {
 #[case::version_cut_short("2.1", "v2.1.0@sha256:{digest}", true)]
 #[case::another_version("2.1", "2.1.1@sha256:{digest}", false)]
 #[case::glob("2.1.*", "2.1@sha256:{digest}", true)]
+#[case::version_with_another_digest(
+    "v2.1.0@4f2a9c1e0b7d8a6f5e4d3c2b1a09f8e7d6c5b4a4",
+    "v2.1.0@x@sha1:{commit}",
+    false
+)]
 #[case::no_version(">=2.0.0", "main@sha1:{commit}", false)]
 #[case::no_name(">=2.0.0", "{commit}", false)]
 fn what_denies_covers_whatever_may_mean_the_same(
