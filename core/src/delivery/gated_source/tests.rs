@@ -272,10 +272,10 @@ impl Play {
             store: &self.held,
             now: Now::given(self.now),
         };
-        let considered = consider(&given);
+        let considered = consider(given);
         let told = considered.decision().cloned();
-        self.effects += usize::from(considered.takes_effect(&given));
-        let report = report(&given, &considered, told.as_ref());
+        self.effects += usize::from(considered.takes_effect());
+        let report = report(considered, told.as_ref());
         self.told.extend(told);
         report
     }

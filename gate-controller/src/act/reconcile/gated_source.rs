@@ -38,9 +38,9 @@ pub(super) async fn look(context: &Context, key: &ObjectKey) -> Result<Outcome, 
         return Ok(Outcome::Wake(Some(until)));
     }
     let scene = gather::gather(context, key, object, now);
-    let considered = gated_source::consider(&scene.given());
-    let told = match considered.decision().cloned() {
-        Some(decision) if considered.takes_effect(&scene.given()) => {
+    let considered = gated_source::consider(scene.given());
+    let recorded = match considered.decision().cloned() {
+        Some(decision) if considered.takes_effect() => {
             Some(context.decisions.act(decision).await.decision)
         }
         Some(decision) => {
@@ -49,6 +49,6 @@ pub(super) async fn look(context: &Context, key: &ObjectKey) -> Result<Outcome, 
         }
         None => None,
     };
-    let report = gated_source::report(&scene.given(), &considered, told.as_ref());
+    let report = gated_source::report(considered, recorded.as_ref());
     apply::apply(context, key, &scene.object, report).await
 }

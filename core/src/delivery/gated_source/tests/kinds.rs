@@ -248,9 +248,9 @@ fn several_sources_move_under_one_decision() {
             store: &play.held,
             now: Now::given(play.now),
         };
-        let considered = consider(&given);
+        let considered = consider(given);
         let told = considered.decision().cloned();
-        report(&given, &considered, told.as_ref())
+        report(considered, told.as_ref())
     };
     let held = look(
         &play,

@@ -6,7 +6,8 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use kube::core::Status;
 use serde_json::json;
-use sluice_core::delivery::gated_source::{self, Act, Refused, Report};
+use sluice_core::delivery::act::Refused;
+use sluice_core::delivery::gated_source::{self, Act, Report};
 use sluice_crds::gated_source::marks;
 use sluice_crds::{GatedSource, GatedSourceStatus};
 

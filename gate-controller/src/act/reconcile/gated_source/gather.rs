@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kube::ResourceExt;
-use sluice_core::delivery::gated_source::{self, Given, KIND, Wanted};
+use sluice_core::delivery::gated_source::{self, Given, Wanted};
 use sluice_core::flux::observed::Found;
 use sluice_core::flux::users::{self, Carried};
 use sluice_core::gate;
 use sluice_core::gate::set::Gathered;
 use sluice_core::time::clock::Now;
+use sluice_crds::GatedSource;
 use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{ConsumerKind, SourceKind, SourceSelector, Strategy};
-use sluice_crds::{GatedSource, Subject};
 
 use super::stored;
 use crate::act::reconcile::Context;
@@ -115,13 +115,7 @@ pub(super) fn gather(
     now: Now,
 ) -> Scene {
     let world = context.world.as_ref();
-    let subject = Subject {
-        kind: KIND.to_owned(),
-        namespace: key.namespace.to_string(),
-        name: Some(key.name.to_string()),
-        action: "admit".to_owned(),
-        revision: None,
-    };
+    let subject = gated_source::subject(&object, None);
     let gates = gate::set::gather(world, Some(&object.spec.gates), &subject, now.at);
     let sources = sources(world, key, &object);
     let carried = gated_source::carried(&object, &gates);
