@@ -14,9 +14,9 @@ use crate::verdict::question::Question;
 
 /// The gates that a consumer has to pass, asked at one instant.
 #[derive(Clone, Debug)]
-pub struct Gates<'a> {
+pub struct Gates {
     /// The gates.
-    pub gathered: &'a Gathered,
+    pub gathered: Gathered,
     /// Who asks, and what it wants to do. Each decision adds the revision.
     pub subject: Subject,
     /// The instant.
@@ -56,10 +56,11 @@ pub struct Choice<T> {
     pub held_back: Vec<Change<T>>,
 }
 
-impl<'a> Gates<'a> {
+impl Gates {
     /// The same questions to other gates.
-    pub fn with<'b>(&self, gathered: &'b Gathered) -> Gates<'b> {
-        Gates {
+    #[must_use]
+    pub fn with(&self, gathered: Gathered) -> Self {
+        Self {
             gathered,
             subject: self.subject.clone(),
             now: self.now,

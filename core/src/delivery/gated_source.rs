@@ -18,6 +18,7 @@
 //! | 6 | `conditions`, `report` | the status |
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use sluice_crds::flux::{Artifact, FluxKind, FluxObject};
@@ -90,13 +91,13 @@ pub fn may_wait(object: &GatedSource) -> bool {
 
 /// A source, and the child that is made of it.
 #[derive(Clone, Debug)]
-pub struct Source<'a> {
+pub struct Source {
     /// What the spec says of it.
     pub wanted: Wanted,
     /// The source as it is.
-    pub upstream: Found<'a>,
+    pub upstream: Found,
     /// The child as it is. With the strategy `suspend` there is none.
-    pub child: Found<'a>,
+    pub child: Found,
 }
 
 /// What the store of artifacts has.
@@ -128,31 +129,34 @@ pub struct Stored {
 }
 
 /// Where artifacts are stored.
-pub trait Store: Sync {
+pub trait Store: Send + Sync {
     /// What it has of a child of that name in that namespace, by the digest of the file.
     fn holding(&self, namespace: &str, child: &str, digest: &str) -> Holding;
 }
 
+/// Somebody who applies what a source brings.
+pub type Consumer = (ConsumerKind, Arc<FluxObject>);
+
 /// Everything that a look at a GatedSource is decided from.
-pub struct Given<'a> {
+pub struct Given {
     /// The GatedSource.
-    pub object: &'a GatedSource,
+    pub object: Arc<GatedSource>,
     /// Its sources in the order of [`wanted`]; with a selector those that it selects, by name.
-    pub sources: Vec<Source<'a>>,
+    pub sources: Vec<Source>,
     /// Objects that bear this GatedSource's mark and are the child of no source of it.
-    pub strays: Vec<(FluxKind, &'a FluxObject)>,
+    pub strays: Vec<(FluxKind, Arc<FluxObject>)>,
     /// Sources that bear this GatedSource's mark of a suspension and that it does not hold: it no
     /// longer names or selects them.
-    pub dropped: Vec<(SourceKind, &'a FluxObject)>,
+    pub dropped: Vec<(SourceKind, Arc<FluxObject>)>,
     /// Everybody who uses a source or a child, or is named by a baseline, or has brought what is
     /// [`Carried`].
-    pub consumers: Vec<(ConsumerKind, &'a FluxObject)>,
+    pub consumers: Vec<Consumer>,
     /// The gates, gatekeepers and the GatedSource itself, as far as Flux brought them.
     pub carried: Vec<Carried>,
     /// The gates that it has to pass.
-    pub gates: &'a Gathered,
+    pub gates: Gathered,
     /// What is stored of artifacts.
-    pub store: &'a dyn Store,
+    pub store: Box<dyn Store>,
     /// The instant.
     pub now: Now,
 }
@@ -167,7 +171,7 @@ pub enum Act {
         /// What it serves.
         artifact: Box<Artifact>,
         /// The object as it is.
-        before: Box<FluxObject>,
+        before: Arc<FluxObject>,
     },
     /// Fetch an artifact into the store.
     Fetch {
@@ -192,14 +196,14 @@ pub enum Act {
         /// Their names.
         holders: BTreeSet<String>,
         /// The object as it is.
-        before: Box<FluxObject>,
+        before: Arc<FluxObject>,
     },
     /// Delete a child.
     Delete {
         /// Its kind.
         kind: FluxKind,
         /// The object as it is: this one, and no other of its name.
-        before: Box<FluxObject>,
+        before: Arc<FluxObject>,
     },
     /// Put the finalizer onto the GatedSource, or take it away.
     Finalize(bool),
@@ -219,5 +223,5 @@ pub struct Child {
     /// Labels that it has to have besides others, or must not have.
     pub labels: BTreeMap<String, Option<String>>,
     /// The object as it is. None: it has to be created.
-    pub before: Option<FluxObject>,
+    pub before: Option<Arc<FluxObject>>,
 }

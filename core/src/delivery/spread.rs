@@ -25,7 +25,7 @@ impl Spread<'_> {
     /// held back has no turn to wait for, such as one that was made while they were open.
     pub fn turn<T>(
         &self,
-        gates: &Gates<'_>,
+        gates: &Gates,
         change: &Change<T>,
         was_held_back: bool,
     ) -> Option<Timestamp> {

@@ -113,7 +113,7 @@ impl Environment {
         let subject = subject();
         let gathered = self.gathered(&subject);
         let gates = Gates {
-            gathered: &gathered,
+            gathered,
             subject,
             now: Now::given(self.now),
         };
@@ -138,7 +138,8 @@ impl Environment {
         let revision = choice.change.parts[0].revision.as_ref();
         let question = Question::new(gates.now, revision);
         let (before, now) = (self.status.last_decision.as_ref(), Some(&choice.decision));
-        status.last_decision = current::kept(&gathered, question, before, now, false).cloned();
+        status.last_decision =
+            current::kept(&gates.gathered, question, before, now, false).cloned();
         if allowed && turn.is_none() && status.promoted != Some(choice.change.what) {
             status.promoted = Some(choice.change.what);
         }
@@ -188,7 +189,7 @@ fn all_parts_of_a_change_have_to_pass() {
     let subject = subject();
     let gathered = environment.gathered(&subject);
     let gates = Gates {
-        gathered: &gathered,
+        gathered,
         subject,
         now: Now::given(environment.now),
     };

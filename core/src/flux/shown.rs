@@ -1,5 +1,7 @@
 //! What a source shows, and whether it is to be believed.
 
+use std::sync::Arc;
+
 use sluice_crds::flux::FluxObject;
 use sluice_crds::gated_source::{Part, SourceKind, Strategy};
 
@@ -46,7 +48,7 @@ pub(crate) fn shown(
     strategy: Strategy,
     kind: SourceKind,
     name: &str,
-    found: &Found<'_>,
+    found: &Found,
 ) -> Result<Part, Trouble> {
     let called = format!("{} {name}", kind.as_str());
     let object = here(found, &called)?;
@@ -99,7 +101,7 @@ pub(crate) fn can_be_pinned(
 }
 
 /// The object, or why there is none.
-pub(crate) fn here<'a>(found: &Found<'a>, called: &str) -> Result<&'a FluxObject, Trouble> {
+pub(crate) fn here<'a>(found: &'a Found, called: &str) -> Result<&'a Arc<FluxObject>, Trouble> {
     let (reason, message) = match found {
         Found::Here(object) => return Ok(object),
         Found::Missing => ("SourceNotFound", format!("there is no {called}")),

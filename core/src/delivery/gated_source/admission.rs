@@ -26,7 +26,7 @@ pub(super) struct Admission<'a> {
 impl<'a> Admission<'a> {
     /// `may_act`: whether anything may be done to other objects.
     pub(super) fn new(
-        seen: &Seen<'_>,
+        seen: &Seen,
         standing: Standing,
         outcome: Outcome<'a>,
         may_act: bool,
@@ -55,7 +55,7 @@ impl<'a> Admission<'a> {
     }
 
     /// What is out of a source.
-    pub(super) fn of(&self, source: &Observed<'_>) -> Option<&AdmittedPart> {
+    pub(super) fn of(&self, source: &Observed) -> Option<&AdmittedPart> {
         let mut out = self.admitted.iter().flat_map(|admitted| &admitted.parts);
         out.find(|part| source.is(part.kind, &part.name))
     }
@@ -64,7 +64,7 @@ impl<'a> Admission<'a> {
 /// Records the digest of what was admitted without knowing it, such as a version that `spec.revision`
 /// asked for, as soon as its child has it; and the digest of the same content that source-controller has
 /// packed differently since, and has answered for.
-fn record_child_digests(sources: &[Observed<'_>], admitted: &mut Admitted) {
+fn record_child_digests(sources: &[Observed], admitted: &mut Admitted) {
     for part in &mut admitted.parts {
         let source = sources.iter().find(|it| it.is(part.kind, &part.name));
         if let Some(artifact) = source.and_then(|source| artifact_of(source, part)) {
@@ -74,7 +74,7 @@ fn record_child_digests(sources: &[Observed<'_>], admitted: &mut Admitted) {
 }
 
 /// The artifact that a child has of what was admitted, if its digest is to be recorded.
-fn artifact_of<'a>(source: &Observed<'a>, part: &AdmittedPart) -> Option<&'a Artifact> {
+fn artifact_of<'a>(source: &'a Observed, part: &AdmittedPart) -> Option<&'a Artifact> {
     let is_reproducible = is_reproducible(part);
     let is_unknown =
         part.digest.is_none() && (is_literal(part.kind, &part.spec) || is_reproducible);

@@ -5,9 +5,10 @@ use jiff::Timestamp;
 use sluice_crds::Decision;
 use sluice_crds::flux::FluxObject;
 use sluice_crds::gated_source::{
-    Admitted, AdmittedPart, Candidate, Consumer, ConsumerKind, Origin, Strategy,
+    self, Admitted, AdmittedPart, Candidate, ConsumerKind, Origin, Strategy,
 };
 
+use super::Consumer;
 use super::candidates::{admitted, asked};
 use super::sources::{Observed, Seen};
 use crate::delivery::choice::{Asked, Change, Gates};
@@ -23,13 +24,13 @@ use crate::time::stamp::time;
 pub(super) const BASELINE_MISMATCH: &str = "BaselineMismatch";
 
 /// What the children were admitted with, where no status says it: the GatedSource has been created again.
-pub(super) fn adopted(seen: &Seen<'_>) -> Option<Admitted> {
+pub(super) fn adopted(seen: &Seen) -> Option<Admitted> {
     let parts = seen.sources.iter().map(|source| adopt(seen, source));
     let parts: Vec<AdmittedPart> = parts.collect::<Option<_>>()?;
     (!parts.is_empty()).then(|| admitted(seen.now.at, Origin::Adopted, parts))
 }
 
-fn adopt(seen: &Seen<'_>, source: &Observed<'_>) -> Option<AdmittedPart> {
+fn adopt(seen: &Seen, source: &Observed) -> Option<AdmittedPart> {
     let (kind, child) = (source.wanted.kind, source.child.ours()?);
     let artifact = child.status.artifact.as_ref();
     let (revision, digest, spec) = match seen.strategy() {
@@ -67,11 +68,11 @@ pub(super) struct Baseline {
 
 /// What runs already: of every source, or of none. None: nothing, and the gates decide.
 pub(super) fn runs_already(
-    seen: &Seen<'_>,
-    consumers: &[(ConsumerKind, &FluxObject)],
+    seen: &Seen,
+    consumers: &[Consumer],
     candidates: &[Candidate],
 ) -> Result<Option<Admitted>, Trouble> {
-    let names_any = |source: &Observed<'_>| source.wanted.baseline.is_some();
+    let names_any = |source: &Observed| source.wanted.baseline.is_some();
     if !seen.sources.iter().any(names_any) {
         return Ok(None);
     }
@@ -90,8 +91,8 @@ pub(super) fn runs_already(
 /// Of a consumer that `from` names, Flux says what it has applied. Of a revision that is written out
 /// nobody knows whether anything runs it: so a user who may write it still cannot get past a GatePolicy.
 pub(super) fn decide(
-    seen: &Seen<'_>,
-    gates: &Gates<'_>,
+    seen: &Seen,
+    gates: &Gates,
     runs: Admitted,
     candidates: &[Candidate],
 ) -> Baseline {
@@ -104,7 +105,7 @@ pub(super) fn decide(
     let parts: Vec<Asked> = parts.collect();
     let policies = gates.gathered.of_policies();
     let (decision, next) = match policies.filter(|_| !parts.is_empty()) {
-        Some(policies) => ask_policies(&gates.with(&policies), &runs.revision, parts),
+        Some(policies) => ask_policies(&gates.with(policies), &runs.revision, parts),
         None => (unasked(seen, gates, &runs.revision), None),
     };
     Baseline {
@@ -114,11 +115,7 @@ pub(super) fn decide(
     }
 }
 
-fn ask_policies(
-    policies: &Gates<'_>,
-    name: &str,
-    parts: Vec<Asked>,
-) -> (Decision, Option<Timestamp>) {
+fn ask_policies(policies: &Gates, name: &str, parts: Vec<Asked>) -> (Decision, Option<Timestamp>) {
     let (_, next) = policies.admit(&parts);
     let mut decision = policies.decide_change(&Change {
         what: (),
@@ -133,7 +130,7 @@ fn ask_policies(
 }
 
 /// What is said of a baseline that no gate is asked about.
-fn unasked(seen: &Seen<'_>, gates: &Gates<'_>, revision: &str) -> Decision {
+fn unasked(seen: &Seen, gates: &Gates, revision: &str) -> Decision {
     Decision {
         allowed: true,
         at: time(seen.now.at),
@@ -150,7 +147,7 @@ fn unasked(seen: &Seen<'_>, gates: &Gates<'_>, revision: &str) -> Decision {
 }
 
 /// Whether the spec has the revision itself, and names nobody who runs it.
-fn is_written_out(source: &Observed<'_>) -> bool {
+fn is_written_out(source: &Observed) -> bool {
     let baseline = source.wanted.baseline.as_ref();
     baseline.is_some_and(|baseline| baseline.revision.is_some())
 }
@@ -158,9 +155,9 @@ fn is_written_out(source: &Observed<'_>) -> bool {
 /// The revision of a source that runs, as the spec or the consumer that it names says. None: nothing
 /// runs.
 fn revision(
-    seen: &Seen<'_>,
-    source: &Observed<'_>,
-    consumers: &[(ConsumerKind, &FluxObject)],
+    seen: &Seen,
+    source: &Observed,
+    consumers: &[Consumer],
 ) -> Result<Option<Revision>, Trouble> {
     let Some(baseline) = &source.wanted.baseline else {
         return Ok(None);
@@ -183,10 +180,10 @@ fn revision(
 
 /// What a consumer has applied of a source.
 fn applied<'c>(
-    seen: &Seen<'_>,
-    source: &Observed<'_>,
-    from: &Consumer,
-    consumers: &[(ConsumerKind, &'c FluxObject)],
+    seen: &Seen,
+    source: &Observed,
+    from: &gated_source::Consumer,
+    consumers: &'c [Consumer],
 ) -> Result<Option<&'c str>, Trouble> {
     let namespace = from.namespace.as_deref().unwrap_or(seen.namespace());
     let consumer = consumers.iter().find(|(kind, consumer)| {
@@ -211,12 +208,7 @@ fn applied<'c>(
 
 /// Whether somebody applies what a source brings, by itself or by its child. Of a HelmChart, also by a
 /// chart of the same repository: Flux makes a HelmChart of its own for such a HelmRelease.
-fn is_user(
-    seen: &Seen<'_>,
-    source: &Observed<'_>,
-    kind: ConsumerKind,
-    consumer: &FluxObject,
-) -> bool {
+fn is_user(seen: &Seen, source: &Observed, kind: ConsumerKind, consumer: &FluxObject) -> bool {
     let (own, wanted) = (seen.namespace(), &source.wanted);
     let repository = source.upstream.object();
     let repository = repository.and_then(|it| it.spec.get("sourceRef"));
@@ -230,8 +222,8 @@ fn is_user(
 
 /// What the status keeps of a revision that runs already.
 fn part(
-    seen: &Seen<'_>,
-    source: &Observed<'_>,
+    seen: &Seen,
+    source: &Observed,
     revision: Revision,
     candidates: &[Candidate],
 ) -> Result<AdmittedPart, Trouble> {
@@ -265,7 +257,7 @@ fn part(
 
 /// A revision that is written out, with the name that its source has shown it by.
 fn as_its_source_names_it(
-    source: &Observed<'_>,
+    source: &Observed,
     object: &FluxObject,
     written: Revision,
     candidates: &[Candidate],

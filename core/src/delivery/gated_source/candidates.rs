@@ -26,7 +26,7 @@ pub const MOST: usize = 20;
 /// second time, and everything with a later version: the sources have gone back. So is a chart whose
 /// version was published again: nobody can fetch the former one any more.
 pub(super) fn renew(
-    seen: &Seen<'_>,
+    seen: &Seen,
     before: &[Candidate],
     shown: Option<Vec<Part>>,
     admitted: Option<&Admitted>,
@@ -70,7 +70,7 @@ fn name_republished(
     parts: &mut [Part],
     kept: &[Candidate],
     admitted: Option<&Admitted>,
-    sources: &[Observed<'_>],
+    sources: &[Observed],
 ) -> Vec<Candidate> {
     let mut former = Vec::new();
     for (part, source) in parts.iter_mut().zip(sources) {
@@ -119,7 +119,7 @@ fn is_later(parts: &[Part], shown: &[Part]) -> bool {
 
 /// Whether a candidate is of the sources as they are written now. Of a source that is not there nothing
 /// else is known.
-fn is_current(candidate: &Candidate, sources: &[Observed<'_>]) -> bool {
+fn is_current(candidate: &Candidate, sources: &[Observed]) -> bool {
     let parts = &candidate.parts;
     parts.len() == sources.len()
         && parts.iter().zip(sources).all(|(part, source)| {
@@ -134,8 +134,8 @@ fn is_current(candidate: &Candidate, sources: &[Observed<'_>]) -> bool {
 }
 
 /// Whether these are the same. `sources` bring both of them.
-fn are_same(one: &[Part], other: &[Part], sources: &[Observed<'_>]) -> bool {
-    let is_same = |((one, other), source): ((&Part, &Part), &Observed<'_>)| {
+fn are_same(one: &[Part], other: &[Part], sources: &[Observed]) -> bool {
+    let is_same = |((one, other), source): ((&Part, &Part), &Observed)| {
         (one.kind, &one.name, &one.content) == (other.kind, &other.name, &other.content)
             && is_same_pin(one.kind, &one.revision, &other.revision)
             && !is_republished(one, other, source)
@@ -144,7 +144,7 @@ fn are_same(one: &[Part], other: &[Part], sources: &[Observed<'_>]) -> bool {
 }
 
 /// Whether a chart has been published again under the same version.
-fn is_republished(one: &Part, other: &Part, source: &Observed<'_>) -> bool {
+fn is_republished(one: &Part, other: &Part, source: &Observed) -> bool {
     (one.kind, &one.name) == (other.kind, &other.name)
         && is_same_pin(one.kind, &one.revision, &other.revision)
         && source.upstream.object().is_some_and(|object| {
@@ -184,7 +184,7 @@ pub(super) fn release(candidates: &mut Vec<Candidate>, admitted: &Admitted) {
 ///
 /// # Errors
 /// Why it cannot go out: a source has just gone, or shows what its kind cannot be pinned to.
-pub(super) fn to_admit(seen: &Seen<'_>, candidate: &Candidate) -> Result<Admitted, String> {
+pub(super) fn to_admit(seen: &Seen, candidate: &Candidate) -> Result<Admitted, String> {
     let parts = candidate.parts.iter().zip(&seen.sources);
     let parts = parts.map(|(part, source)| {
         let revision = Revision::parse(&part.revision).ok()?;

@@ -1,6 +1,7 @@
 //! Step 5: what a child has to be. What is common to all children, and children of the strategy `pin`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Map, Value};
@@ -60,16 +61,16 @@ impl From<State> for Look {
 
 /// Looks at a child of the strategy `pin`. `present`: None, it has still to be made.
 pub(super) fn pinned(
-    seen: &Seen<'_>,
-    source: &Observed<'_>,
+    seen: &Seen,
+    source: &Observed,
     admitted: &AdmittedPart,
-    present: Option<&FluxObject>,
+    present: Option<&Arc<FluxObject>>,
     called: &str,
 ) -> Look {
     let upstream = source.upstream.object();
     // Without the source nobody knows how it is reached: the child stays as it is.
     let wanted = upstream.map(|upstream| {
-        let interval = interval(seen.object, admitted);
+        let interval = interval(&seen.object, admitted);
         content::of_child(&admitted.spec, &upstream.spec, interval)
     });
     let is_right = |spec: &_| present.is_some_and(|child| child.spec == *spec);
@@ -81,11 +82,12 @@ pub(super) fn pinned(
         let is_it = is_same_pin(admitted.kind, &artifact.revision, &admitted.revision);
         (is_observed(child) && is_it).then_some((child, artifact))
     });
-    let doubt = served
-        .and_then(|(child, artifact)| replaced::doubt(upstream, admitted, child, artifact, called));
-    let request = present.and_then(|child| request(seen.object, source, child, doubt.as_ref()));
-    let write = wanted.and_then(|spec| write(seen.object, source, spec, present, request));
-    let failed = current.and_then(failure);
+    let doubt = served.and_then(|(child, artifact)| {
+        replaced::doubt(upstream.map(Arc::as_ref), admitted, child, artifact, called)
+    });
+    let request = present.and_then(|child| request(&seen.object, source, child, doubt.as_ref()));
+    let write = wanted.and_then(|spec| write(&seen.object, source, spec, present, request));
+    let failed = current.and_then(|child| failure(child));
     let other = served.and_then(|(_, artifact)| other_file(artifact, admitted, called));
     let lost = failed.map(|ready| format!("the {called} could not be fetched: {}", ready.message));
     let state = match (present, served, failed) {
@@ -150,7 +152,7 @@ fn failure(child: &FluxObject) -> Option<&Condition> {
 /// once for each of them. Where it shows what was not admitted, the request says which artifact that is.
 fn request(
     owner: &GatedSource,
-    source: &Observed<'_>,
+    source: &Observed,
     child: &FluxObject,
     doubt: Option<&Doubt>,
 ) -> Option<String> {
@@ -177,9 +179,9 @@ fn request(
 /// The write that makes the child what it has to be. None: it is that already.
 pub(super) fn write(
     owner: &GatedSource,
-    source: &Observed<'_>,
+    source: &Observed,
     spec: Map<String, Value>,
-    present: Option<&FluxObject>,
+    present: Option<&Arc<FluxObject>>,
     request: Option<String>,
 ) -> Option<Act> {
     let name = owner.metadata.name.clone().unwrap_or_default();

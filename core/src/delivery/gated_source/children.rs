@@ -37,7 +37,7 @@ pub(super) struct Children {
 impl Objects {
     /// How the objects are, and what has to be done about them, in this order.
     pub(super) fn look(
-        seen: &Seen<'_>,
+        seen: &Seen,
         former: &mut Former,
         step: &Step,
         admission: &Admission<'_>,
@@ -46,7 +46,7 @@ impl Objects {
         if !step.may_act() {
             return (Self::Untouched, Vec::new());
         }
-        let mut acts = Vec::from_iter(deletion::finalizer(seen.object));
+        let mut acts = Vec::from_iter(deletion::finalizer(&seen.object));
         let objects = match step {
             Step::Suspend(..) => {
                 let allowed = recorded.is_some_and(|recorded| recorded.allowed);
@@ -88,7 +88,7 @@ impl Objects {
 
 impl Children {
     /// Looks at the child of each source.
-    fn look(seen: &Seen<'_>, admission: &Admission<'_>, acts: &mut Vec<Act>) -> Self {
+    fn look(seen: &Seen, admission: &Admission<'_>, acts: &mut Vec<Act>) -> Self {
         let mut children = Self::default();
         for source in &seen.sources {
             let out = admission.of(source);
@@ -136,12 +136,12 @@ impl Children {
 }
 
 /// Looks at the child of a source of which something has gone out.
-fn look(seen: &Seen<'_>, source: &Observed<'_>, admitted: &AdmittedPart) -> Look {
+fn look(seen: &Seen, source: &Observed, admitted: &AdmittedPart) -> Look {
     let kind = source.child_kind.as_str();
     let called = format!("{kind} {}", source.wanted.target);
     let fails = |reason: &str, message| Look::from(State::Fails(reason.to_owned(), message));
     let present = match &source.child {
-        Child::Ours(child) => Some(*child),
+        Child::Ours(child) => Some(child),
         Child::Missing => None,
         Child::Taken => {
             return Look {
@@ -166,7 +166,7 @@ fn look(seen: &Seen<'_>, source: &Observed<'_>, admitted: &AdmittedPart) -> Look
     }
 }
 
-fn taken(source: &Observed<'_>) -> State {
+fn taken(source: &Observed) -> State {
     State::Taken(format!(
         "there is a {} {} already that this GatedSource has not made; delete it, or write another \
          target",

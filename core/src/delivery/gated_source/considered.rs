@@ -2,8 +2,7 @@
 
 use jiff::Timestamp;
 use sluice_crds::Decision;
-use sluice_crds::flux::FluxObject;
-use sluice_crds::gated_source::{Admitted, Candidate, ConsumerKind, Strategy};
+use sluice_crds::gated_source::{Admitted, Candidate, Strategy};
 
 use super::baseline::{self, Baseline, adopted};
 use super::candidates::{renew, to_admit};
@@ -12,16 +11,16 @@ use super::demand::{Demand, demand};
 use super::sources::Seen;
 use super::suspended::Sources;
 use super::users::Users;
-use super::{Given, Times, check, subject};
+use super::{Consumer, Given, Times, check, subject};
 use crate::delivery::choice::{Change, Choice, Gates};
 use crate::delivery::spread::Spread;
 use crate::flux::shown::Trouble;
 use crate::text::refusal::Refusals;
 
 /// What the gates are asked in a look, and what they say. [`report`](super::report) goes on from here.
-pub struct Considered<'a> {
-    pub(super) seen: Seen<'a>,
-    pub(super) gates: Gates<'a>,
+pub struct Considered {
+    pub(super) seen: Seen,
+    pub(super) gates: Gates,
     pub(super) users: Users,
     pub(super) former: Former,
     pub(super) standing: Standing,
@@ -86,7 +85,7 @@ pub(super) enum Outcome<'c> {
 }
 
 /// What is to be asked of the gates, and what they say.
-pub fn consider<'a>(given: Given<'a>) -> Considered<'a> {
+pub fn consider(given: Given) -> Considered {
     let Given {
         object,
         sources,
@@ -98,10 +97,11 @@ pub fn consider<'a>(given: Given<'a>) -> Considered<'a> {
         store,
         now,
     } = given;
+    let subject = subject(&object, None);
     let seen = Seen::new(object, sources, &consumers, store, now);
     let gates = Gates {
         gathered: gates,
-        subject: subject(object, None),
+        subject,
         now,
     };
     let (standing, step) = match times(&seen, &gates) {
@@ -110,7 +110,7 @@ pub fn consider<'a>(given: Given<'a>) -> Considered<'a> {
     };
     Considered {
         users: Users::new(&seen, &consumers, &carried),
-        former: Former::new(object, &strays, &dropped, &gates),
+        former: Former::new(&seen.object, &strays, &dropped, &gates),
         seen,
         gates,
         standing,
@@ -118,7 +118,7 @@ pub fn consider<'a>(given: Given<'a>) -> Considered<'a> {
     }
 }
 
-impl Considered<'_> {
+impl Considered {
     /// What is to be recorded before anything is done. [`report`](super::report) takes it as it was
     /// recorded.
     pub fn decision(&self) -> Option<&Decision> {
@@ -189,11 +189,11 @@ impl Step {
 }
 
 /// How what is new is asked for. As an error: what there is to do where nothing new is looked for.
-fn times(seen: &Seen<'_>, gates: &Gates<'_>) -> Result<Times, Step> {
-    if is_deleting(seen.object) {
+fn times(seen: &Seen, gates: &Gates) -> Result<Times, Step> {
+    if is_deleting(&seen.object) {
         return Err(Step::Deleting);
     }
-    let times = check(seen.object).map_err(Step::Refused)?;
+    let times = check(&seen.object).map_err(Step::Refused)?;
     if seen.object.spec.suspend {
         return Err(Step::Paused);
     }
@@ -209,7 +209,7 @@ fn times(seen: &Seen<'_>, gates: &Gates<'_>) -> Result<Times, Step> {
 
 /// Nothing is asked. While `spec.suspend` holds, the candidates are kept up to date all the same, so that
 /// it can be seen what waits.
-fn stand_still(seen: &Seen<'_>, step: &Step) -> Standing {
+fn stand_still(seen: &Seen, step: &Step) -> Standing {
     let before = seen.object.status.clone().unwrap_or_default();
     let is_kept_up = matches!(step, Step::Paused) && seen.strategy() != Strategy::Suspend;
     let candidates = match is_kept_up {
@@ -227,9 +227,9 @@ fn stand_still(seen: &Seen<'_>, step: &Step) -> Standing {
 }
 
 fn ask_for_what_is_new(
-    seen: &Seen<'_>,
-    gates: &Gates<'_>,
-    consumers: &[(ConsumerKind, &FluxObject)],
+    seen: &Seen,
+    gates: &Gates,
+    consumers: &[Consumer],
     times: Times,
 ) -> (Standing, Step) {
     let before = seen.object.status.clone().unwrap_or_default();
@@ -266,7 +266,7 @@ fn ask_for_what_is_new(
 }
 
 /// Asks the gates for what is in demand, and notes what they hold back.
-fn ask(seen: &Seen<'_>, gates: &Gates<'_>, standing: &mut Standing, times: Times) -> Step {
+fn ask(seen: &Seen, gates: &Gates, standing: &mut Standing, times: Times) -> Step {
     let Standing {
         admitted,
         candidates,

@@ -1,6 +1,8 @@
 //! What happens to children and suspended sources when their GatedSource is deleted, or no longer names
 //! their source.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use sluice_crds::GatedSource;
 use sluice_crds::flux::{FluxKind, FluxObject};
@@ -33,9 +35,9 @@ impl Former {
     /// has that of somebody else, is not ours.
     pub(super) fn new(
         owner: &GatedSource,
-        children: &[(FluxKind, &FluxObject)],
-        sources: &[(SourceKind, &FluxObject)],
-        gates: &Gates<'_>,
+        children: &[(FluxKind, Arc<FluxObject>)],
+        sources: &[(SourceKind, Arc<FluxObject>)],
+        gates: &Gates,
     ) -> Self {
         let children = children.iter().filter(|(_, child)| {
             owner.spec.deletion_policy == DeletionPolicy::Delete && is_child_of(owner, child)
@@ -48,7 +50,7 @@ impl Former {
             let resume = Act::Suspend {
                 kind: *kind,
                 holders,
-                before: Box::new((*object).clone()),
+                before: Arc::clone(object),
             };
             is_ours.then(|| (resume, format!("{} {name}", kind.as_str())))
         });
@@ -84,10 +86,10 @@ impl Former {
     }
 }
 
-fn delete(kind: FluxKind, child: &FluxObject) -> Act {
+fn delete(kind: FluxKind, child: &Arc<FluxObject>) -> Act {
     Act::Delete {
         kind,
-        before: Box::new(child.clone()),
+        before: Arc::clone(child),
     }
 }
 
@@ -109,8 +111,8 @@ pub(super) fn finalizer(object: &GatedSource) -> Option<Act> {
 
 /// What blocks the deletion: a child that has to be deleted first, or a suspended source, cannot be
 /// read. In a word, and in a sentence.
-pub(super) fn obstacle(seen: &Seen<'_>) -> Option<(&'static str, String)> {
-    let object = seen.object;
+pub(super) fn obstacle(seen: &Seen) -> Option<(&'static str, String)> {
+    let object = &seen.object;
     if !has_finalizer(object) || object.spec.deletion_policy == DeletionPolicy::Orphan {
         return None;
     }
@@ -132,8 +134,8 @@ pub(super) fn obstacle(seen: &Seen<'_>) -> Option<(&'static str, String)> {
 }
 
 /// What is left to do before the GatedSource may be deleted.
-pub(super) fn acts(seen: &Seen<'_>, former: Former) -> Vec<Act> {
-    if !has_finalizer(seen.object) {
+pub(super) fn acts(seen: &Seen, former: Former) -> Vec<Act> {
+    if !has_finalizer(&seen.object) {
         return Vec::new();
     }
     let mut left = Vec::new();

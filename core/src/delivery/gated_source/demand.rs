@@ -23,11 +23,7 @@ pub(super) enum Demand {
 }
 
 /// What is asked for among what could go out.
-pub(super) fn demand(
-    seen: &Seen<'_>,
-    admitted: Option<&Admitted>,
-    candidates: &[Candidate],
-) -> Demand {
+pub(super) fn demand(seen: &Seen, admitted: Option<&Admitted>, candidates: &[Candidate]) -> Demand {
     let change = |it: &Candidate| change(it, admitted, candidates);
     let Some(revision) = seen.object.spec.revision.as_deref() else {
         let obtainable = candidates.iter().filter(|it| is_obtainable(seen, it));
@@ -63,7 +59,7 @@ pub(super) fn demand(
 }
 
 /// Whether what `spec.revision` asks for is out, and with the content that its source has now.
-pub(super) fn is_out_as_asked(seen: &Seen<'_>, admitted: Option<&Admitted>, asked: &str) -> bool {
+pub(super) fn is_out_as_asked(seen: &Seen, admitted: Option<&Admitted>, asked: &str) -> bool {
     let Some((source, admitted)) = seen.sources.first().zip(admitted) else {
         return false;
     };
@@ -79,7 +75,7 @@ pub(super) fn is_out_as_asked(seen: &Seen<'_>, admitted: Option<&Admitted>, aske
 
 /// A candidate that no source shows now, but `spec.revision` asks for: as the source is written now, and
 /// without a name that only the spec gives it.
-fn not_shown(seen: &Seen<'_>, asked: &str) -> Option<Candidate> {
+fn not_shown(seen: &Seen, asked: &str) -> Option<Candidate> {
     let [source] = seen.sources.as_slice() else {
         return None;
     };
@@ -111,7 +107,7 @@ fn not_shown(seen: &Seen<'_>, asked: &str) -> Option<Candidate> {
 
 /// Whether all of a candidate can be had: its sources are there to say how they are reached, and what
 /// this controller serves is stored.
-fn is_obtainable(seen: &Seen<'_>, candidate: &Candidate) -> bool {
+fn is_obtainable(seen: &Seen, candidate: &Candidate) -> bool {
     let serves = seen.object.spec.strategy == Strategy::Artifact;
     (candidate.parts.iter().zip(&seen.sources)).all(|(part, source)| {
         let holding = || seen.holding(&source.wanted.target, part.digest.as_deref());

@@ -29,7 +29,7 @@ const RETRY: SignedDuration = SignedDuration::from_secs(10);
 
 /// What the status has to be, and what has to be done. `recorded` is the decision of
 /// [`Considered::decision`] as it was recorded: a yes that could not be recorded has become a no.
-pub fn report(considered: Considered<'_>, recorded: Option<&Decision>) -> Report {
+pub fn report(considered: Considered, recorded: Option<&Decision>) -> Report {
     let Considered {
         seen,
         gates,
@@ -38,7 +38,7 @@ pub fn report(considered: Considered<'_>, recorded: Option<&Decision>) -> Report
         standing,
         step,
     } = considered;
-    let object = seen.object;
+    let object = seen.object.as_ref();
     let before = object.status.clone().unwrap_or_default();
     if let Step::Deleting = step {
         return deleting(&seen, former, before);
@@ -92,10 +92,10 @@ pub fn report(considered: Considered<'_>, recorded: Option<&Decision>) -> Report
 }
 
 /// While the GatedSource is being deleted, its status says only what blocks the deletion.
-fn deleting(seen: &Seen<'_>, former: Former, before: GatedSourceStatus) -> Report {
+fn deleting(seen: &Seen, former: Former, before: GatedSourceStatus) -> Report {
     let status = deletion::obstacle(seen).and_then(|(reason, message)| {
         let ready = Wanted::new(READY, false, reason, message);
-        with_ready(seen.object, vec![ready], seen.now.at)
+        with_ready(&seen.object, vec![ready], seen.now.at)
     });
     Report {
         changed: status.is_some(),
@@ -134,7 +134,7 @@ fn with_ready(
 /// The decision that the status keeps.
 fn last_decision<'d>(
     before: &'d GatedSourceStatus,
-    gates: &Gates<'_>,
+    gates: &Gates,
     candidates: &[Candidate],
     recorded: Option<&'d Decision>,
     request: Option<&String>,
@@ -144,7 +144,7 @@ fn last_decision<'d>(
     let question = Question::new(gates.now, revision.as_ref());
     let is_requested = request.is_some() && request != before.last_handled_reconcile_at.as_ref();
     let last = before.last_decision.as_ref();
-    current::kept(gates.gathered, question, last, recorded, is_requested)
+    current::kept(&gates.gathered, question, last, recorded, is_requested)
 }
 
 /// What waits, as the status shows it: what is asked for, or the newest. `lost`: what is asked for is

@@ -1,6 +1,7 @@
 //! Step 5: children of the strategy `artifact`: what is stored of them, and what they serve.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use sluice_crds::GatedSource;
@@ -23,10 +24,10 @@ pub(super) const OFF: &str = "this controller stores no artifacts: start it with
 
 /// Looks at a child. `present`: None, it has still to be made.
 pub(super) fn look(
-    seen: &Seen<'_>,
-    source: &Observed<'_>,
+    seen: &Seen,
+    source: &Observed,
     admitted: &AdmittedPart,
-    present: Option<&FluxObject>,
+    present: Option<&Arc<FluxObject>>,
     called: &str,
 ) -> Look {
     let revision = &admitted.revision;
@@ -37,8 +38,8 @@ pub(super) fn look(
              all are when a controller begins to lead"
         )));
     }
-    let spec = made_by(seen.object);
-    let mut acts = Vec::from_iter(write(seen.object, source, spec, present, None));
+    let spec = made_by(&seen.object);
+    let mut acts = Vec::from_iter(write(&seen.object, source, spec, present, None));
     let (state, lost) = match (stored(holding, revision), present) {
         (Err((state, lost)), _) => (state, Some(lost)),
         (Ok(_), None) => {
@@ -52,7 +53,7 @@ pub(super) fn look(
             } else {
                 acts.push(Act::Serve {
                     artifact: Box::new(artifact),
-                    before: Box::new(child.clone()),
+                    before: Arc::clone(child),
                 });
                 let state = State::Fetching(format!("the {called} is being written"));
                 (state, None)
@@ -129,8 +130,8 @@ fn made_by(owner: &GatedSource) -> Map<String, Value> {
 /// Returns how that is stored. Copies under the name of a child that is somebody else's, or that nobody
 /// can read, are left alone.
 pub(super) fn keep(
-    seen: &Seen<'_>,
-    source: &Observed<'_>,
+    seen: &Seen,
+    source: &Observed,
     admission: &Admission<'_>,
     acts: &mut Vec<Act>,
 ) -> Option<Holding> {
@@ -160,7 +161,7 @@ pub(super) fn keep(
 
 /// The digests of what is out of a source and of what could go out. Whatever else is lost: what its child
 /// still points at is being used.
-fn digests(source: &Observed<'_>, admission: &Admission<'_>) -> BTreeSet<String> {
+fn digests(source: &Observed, admission: &Admission<'_>) -> BTreeSet<String> {
     let candidates = admission.candidates.iter();
     let parts = candidates.flat_map(|candidate| &candidate.parts);
     let parts = parts.filter(|part| source.is(part.kind, &part.name));

@@ -4,13 +4,15 @@
 //! the same, with whether the child is the one that this GatedSource has made. Every later step takes
 //! the sources from here.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use sluice_crds::GatedSource;
 use sluice_crds::flux::{FluxKind, FluxObject};
-use sluice_crds::gated_source::{ConsumerKind, Part, SourceKind, Strategy, marks};
+use sluice_crds::gated_source::{Part, SourceKind, Strategy, marks};
 
-use super::{Holding, Source, Store, Wanted};
+use super::{Consumer, Holding, Source, Store, Wanted};
 use crate::flux::content;
 use crate::flux::observed::{Found, condition};
 use crate::flux::shown::{self, Trouble};
@@ -19,30 +21,30 @@ use crate::revision::Revision;
 use crate::time::clock::Now;
 
 /// A GatedSource and its sources, as they are seen at one instant.
-pub(super) struct Seen<'a> {
-    pub(super) object: &'a GatedSource,
+pub(super) struct Seen {
+    pub(super) object: Arc<GatedSource>,
     /// In the order of the spec.
-    pub(super) sources: Vec<Observed<'a>>,
-    store: &'a dyn Store,
+    pub(super) sources: Vec<Observed>,
+    store: Box<dyn Store>,
     pub(super) now: Now,
 }
 
 /// A source, and the child that is made of it.
-pub(super) struct Observed<'a> {
+pub(super) struct Observed {
     pub(super) wanted: Wanted,
     /// Its kind and name.
     pub(super) called: String,
-    pub(super) upstream: Found<'a>,
-    pub(super) child: Child<'a>,
+    pub(super) upstream: Found,
+    pub(super) child: Child,
     pub(super) child_kind: FluxKind,
     /// The last instant at which somebody could not have the child's artifact.
     pub(super) missed_at: Option<Timestamp>,
 }
 
 /// What there is under the name of a child.
-pub(super) enum Child<'a> {
+pub(super) enum Child {
     /// The child, which this GatedSource has made.
-    Ours(&'a FluxObject),
+    Ours(Arc<FluxObject>),
     /// An object that this GatedSource has not made.
     Taken,
     /// There is no such object.
@@ -53,15 +55,15 @@ pub(super) enum Child<'a> {
     Unreadable(String),
 }
 
-impl<'a> Seen<'a> {
+impl Seen {
     pub(super) fn new(
-        object: &'a GatedSource,
-        sources: Vec<Source<'a>>,
-        consumers: &[(ConsumerKind, &FluxObject)],
-        store: &'a dyn Store,
+        object: Arc<GatedSource>,
+        sources: Vec<Source>,
+        consumers: &[Consumer],
+        store: Box<dyn Store>,
         now: Now,
     ) -> Self {
-        let observe = |source: Source<'a>| {
+        let observe = |source: Source| {
             let Source {
                 wanted,
                 upstream,
@@ -70,16 +72,16 @@ impl<'a> Seen<'a> {
             let child_kind = wanted.child(object.spec.strategy);
             Observed {
                 called: format!("{} {}", wanted.kind.as_str(), wanted.name),
-                child: Child::of(object, child),
-                missed_at: missed_at(object, child_kind, &wanted.target, consumers),
+                child: Child::of(&object, child),
+                missed_at: missed_at(&object, child_kind, &wanted.target, consumers),
                 child_kind,
                 wanted,
                 upstream,
             }
         };
         Self {
-            object,
             sources: sources.into_iter().map(observe).collect(),
+            object,
             store,
             now,
         }
@@ -89,20 +91,20 @@ impl<'a> Seen<'a> {
         self.object.spec.strategy
     }
 
-    pub(super) fn namespace(&self) -> &'a str {
+    pub(super) fn namespace(&self) -> &str {
         let namespace = self.object.metadata.namespace.as_deref();
         namespace.unwrap_or_default()
     }
 
     /// Whether the name of a child is somebody else's.
     pub(super) fn are_taken(&self) -> bool {
-        let is_taken = |source: &Observed<'_>| matches!(source.child, Child::Taken);
+        let is_taken = |source: &Observed| matches!(source.child, Child::Taken);
         self.sources.iter().any(is_taken)
     }
 
     /// What all sources show together. Each of them has to be believed.
     pub(super) fn shown(&self) -> Result<Vec<Part>, Trouble> {
-        let shown = |it: &Observed<'_>| {
+        let shown = |it: &Observed| {
             shown::shown(
                 self.strategy(),
                 it.wanted.kind,
@@ -117,7 +119,7 @@ impl<'a> Seen<'a> {
     /// that.
     pub(super) fn pinned(
         &self,
-        source: &Observed<'_>,
+        source: &Observed,
         revision: &Revision,
     ) -> Option<Map<String, Value>> {
         let object = source.upstream.object()?;
@@ -133,17 +135,17 @@ impl<'a> Seen<'a> {
     }
 }
 
-impl Observed<'_> {
+impl Observed {
     /// Whether this is the source of that kind and name.
     pub(super) fn is(&self, kind: SourceKind, name: &str) -> bool {
         (self.wanted.kind, self.wanted.name.as_str()) == (kind, name)
     }
 }
 
-impl<'a> Child<'a> {
-    fn of(object: &GatedSource, found: Found<'a>) -> Self {
+impl Child {
+    fn of(object: &GatedSource, found: Found) -> Self {
         match found {
-            Found::Here(child) if is_child_of(object, child) => Self::Ours(child),
+            Found::Here(child) if is_child_of(object, &child) => Self::Ours(child),
             Found::Here(_) => Self::Taken,
             Found::Missing => Self::Missing,
             Found::NotInstalled => Self::NotInstalled,
@@ -152,7 +154,7 @@ impl<'a> Child<'a> {
     }
 
     /// The child, if this GatedSource has made it.
-    pub(super) fn ours(&self) -> Option<&'a FluxObject> {
+    pub(super) fn ours(&self) -> Option<&Arc<FluxObject>> {
         match self {
             Self::Ours(child) => Some(child),
             Self::Taken | Self::Missing | Self::NotInstalled | Self::Unreadable(_) => None,
@@ -173,7 +175,7 @@ fn missed_at(
     object: &GatedSource,
     kind: FluxKind,
     child: &str,
-    consumers: &[(ConsumerKind, &FluxObject)],
+    consumers: &[Consumer],
 ) -> Option<Timestamp> {
     if object.spec.strategy == Strategy::Suspend {
         return None;

@@ -1,6 +1,7 @@
 //! The strategy `suspend`: the sources themselves are suspended while the gates are closed.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use sluice_crds::flux::FluxObject;
 use sluice_crds::gated_source::{SourceKind, marks};
@@ -27,7 +28,7 @@ pub(super) struct Sources {
 
 impl Sources {
     /// Resumes the sources, or suspends them.
-    pub(super) fn new(seen: &Seen<'_>, resume: bool) -> Self {
+    pub(super) fn new(seen: &Seen, resume: bool) -> Self {
         let mut sources = Self {
             all: seen.sources.len(),
             ..Self::default()
@@ -35,7 +36,7 @@ impl Sources {
         for source in &seen.sources {
             match here(&source.upstream, &source.called) {
                 Err(trouble) => sources.troubles.push(trouble.message),
-                Ok(object) => sources.take(seen.object, source, object, resume),
+                Ok(object) => sources.take(&seen.object, source, object, resume),
             }
         }
         sources
@@ -44,8 +45,8 @@ impl Sources {
     fn take(
         &mut self,
         owner: &GatedSource,
-        source: &Observed<'_>,
-        object: &FluxObject,
+        source: &Observed,
+        object: &Arc<FluxObject>,
         resume: bool,
     ) {
         let obstacle = cannot_hold_back(owner, source.wanted.kind, object);
@@ -71,7 +72,7 @@ impl Sources {
         self.acts.extend(holders.map(|holders| Act::Suspend {
             kind: source.wanted.kind,
             holders,
-            before: Box::new(object.clone()),
+            before: Arc::clone(object),
         }));
     }
 }

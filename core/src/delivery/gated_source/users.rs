@@ -6,8 +6,8 @@ use sluice_crds::GatedSource;
 use sluice_crds::flux::FluxObject;
 use sluice_crds::gated_source::{ConsumerKind, SourceKind, Strategy};
 
-use super::KIND;
 use super::sources::{Child, Observed, Seen};
+use super::{Consumer, KIND};
 use crate::flux::users::{Carried, Used, by_labels, chart_of, consumer_called, uses};
 use crate::gate::set::Gathered;
 
@@ -36,10 +36,8 @@ pub(super) struct Users {
     pub(super) self_gated: Vec<String>,
 }
 
-type Consumers<'a> = [(ConsumerKind, &'a FluxObject)];
-
 impl Users {
-    pub(super) fn new(seen: &Seen<'_>, consumers: &Consumers<'_>, carried: &[Carried]) -> Self {
+    pub(super) fn new(seen: &Seen, consumers: &[Consumer], carried: &[Carried]) -> Self {
         let called = |uses: &dyn Fn(ConsumerKind, &FluxObject) -> bool| -> Vec<String> {
             let those = consumers.iter().filter(|(kind, it)| uses(*kind, it));
             those.map(|(kind, it)| consumer_called(*kind, it)).collect()
@@ -49,7 +47,7 @@ impl Users {
         };
         let is_misled = |kind, it: &FluxObject| is_misled(seen, kind, it);
         let by_us = |carried: &&Carried| {
-            let is_carrier = |(kind, it): &&(ConsumerKind, &FluxObject)| {
+            let is_carrier = |(kind, it): &&Consumer| {
                 let metadata = &it.metadata;
                 *kind == carried.by
                     && metadata.namespace.as_ref() == Some(&carried.namespace)
@@ -68,8 +66,8 @@ impl Users {
 }
 
 /// Whether somebody uses a source itself, or takes the same chart out of the same repository.
-fn bypasses(seen: &Seen<'_>, kind: ConsumerKind, consumer: &FluxObject) -> bool {
-    let is_gated = |used: &Used<'_>, it: &Observed<'_>| {
+fn bypasses(seen: &Seen, kind: ConsumerKind, consumer: &FluxObject) -> bool {
+    let is_gated = |used: &Used<'_>, it: &Observed| {
         *used == (it.wanted.kind.as_str(), seen.namespace(), &it.wanted.name)
     };
     let used = uses(kind, consumer);
@@ -80,7 +78,7 @@ fn bypasses(seen: &Seen<'_>, kind: ConsumerKind, consumer: &FluxObject) -> bool 
 }
 
 /// Whether a HelmRelease takes the same chart out of the same repository.
-fn takes_chart(own: &str, source: &Observed<'_>, kind: ConsumerKind, user: &FluxObject) -> bool {
+fn takes_chart(own: &str, source: &Observed, kind: ConsumerKind, user: &FluxObject) -> bool {
     if (kind, source.wanted.kind) != (ConsumerKind::HelmRelease, SourceKind::HelmChart) {
         return false;
     }
@@ -95,14 +93,14 @@ fn takes_chart(own: &str, source: &Observed<'_>, kind: ConsumerKind, user: &Flux
 }
 
 /// Whether somebody uses an object under the name of a child that is somebody else's.
-fn is_misled(seen: &Seen<'_>, kind: ConsumerKind, consumer: &FluxObject) -> bool {
+fn is_misled(seen: &Seen, kind: ConsumerKind, consumer: &FluxObject) -> bool {
     let mut taken = (seen.sources.iter()).filter(|it| matches!(it.child, Child::Taken));
     let used = uses(kind, consumer);
     taken.any(|it| used.contains(&(it.child_kind.as_str(), seen.namespace(), &it.wanted.target)))
 }
 
 /// Whether somebody uses what this GatedSource holds back: a child, or a source that is suspended.
-fn uses_ours(seen: &Seen<'_>, kind: ConsumerKind, consumer: &FluxObject) -> bool {
+fn uses_ours(seen: &Seen, kind: ConsumerKind, consumer: &FluxObject) -> bool {
     let used = uses(kind, consumer);
     seen.sources.iter().any(|it| {
         let (kind, name) = it.wanted.used(seen.strategy());
