@@ -33,7 +33,7 @@ pub(crate) fn is_suspended(object: &FluxObject) -> bool {
     object.spec.get("suspend") == Some(&true.into())
 }
 
-/// Whether its controller has not come to an end with what the source is now.
+/// Whether its controller is still working on what the source is now.
 pub(crate) fn is_at_work(object: &FluxObject) -> bool {
     let ready = condition(object, "Ready");
     let is_behind = !is_observed(object) || ready.is_none_or(|ready| ready.status == "Unknown");

@@ -3,8 +3,8 @@
 use sluice_crds::flux::Artifact;
 use sluice_crds::gated_source::{Admitted, AdmittedPart, Candidate};
 
-use super::candidates::release;
-use super::considered::{Outcome, Standing};
+use super::candidates::{Candidates, release};
+use super::considered::Outcome;
 use super::sources::{Observed, Seen};
 use crate::flux::content::{fingerprint, is_literal};
 use crate::flux::identity::is_same_pin;
@@ -27,20 +27,15 @@ impl<'a> Admission<'a> {
     /// `may_act`: whether anything may be done to other objects.
     pub(super) fn new(
         seen: &Seen,
-        standing: Standing,
+        mut before: Candidates,
         outcome: Outcome<'a>,
         may_act: bool,
     ) -> Self {
-        let Standing {
-            mut admitted,
-            mut candidates,
-            trouble,
-        } = standing;
         if let Outcome::Out(out) = outcome {
-            release(&mut candidates, out);
-            admitted = Some(out.clone());
+            release(&mut before.all, out);
+            before.admitted = Some(out.clone());
         }
-        if let Some(admitted) = &mut admitted {
+        if let Some(admitted) = &mut before.admitted {
             if may_act {
                 record_child_digests(&seen.sources, admitted);
             }
@@ -48,9 +43,9 @@ impl<'a> Admission<'a> {
         }
         Self {
             outcome,
-            admitted,
-            candidates,
-            trouble,
+            admitted: before.admitted,
+            candidates: before.all,
+            trouble: before.trouble,
         }
     }
 

@@ -122,6 +122,8 @@ fn ask_policies(policies: &Gates, name: &str, parts: Vec<Asked>) -> (Decision, O
         name: name.to_owned(),
         parts,
     });
+    // It is about the baseline as a whole, of whichever part the answer is.
+    decision.subject = policies.subject_of(Some(name));
     decision.message = format!(
         "spec.baseline.revision is asked of the gates of GatePolicies, and of no others: {}",
         decision.message
@@ -167,15 +169,13 @@ fn revision(
         (None, None) => None,
         (None, Some(from)) => applied(seen, source, from, consumers)?,
     };
-    let revision = text.map(|text| (text, Revision::parse(text)));
-    match revision {
-        None => Ok(None),
-        Some((_, Ok(revision))) => Ok(Some(revision)),
-        Some((text, Err(mistake))) => {
+    let read = |text: &str| {
+        Revision::parse(text).map_err(|mistake| {
             let message = format!("baseline: `{text}` is no revision: {mistake}");
-            Err(Trouble::new("BaselineUnreadable", message))
-        }
-    }
+            Trouble::new("BaselineUnreadable", message)
+        })
+    };
+    text.map(read).transpose()
 }
 
 /// What a consumer has applied of a source.

@@ -12,30 +12,52 @@ use sluice_crds::gated_source::{Admitted, AdmittedPart, Candidate, Origin, Part}
 use super::sources::{Observed, Seen};
 use crate::flux::content::{fingerprint, selection};
 use crate::flux::identity::{is_other_file, is_same_pin, version};
+use crate::flux::shown::Trouble;
 use crate::revision::Revision;
 use crate::time::stamp::time;
 
 /// The most candidates that are kept.
 pub const MOST: usize = 20;
 
-/// The candidates after a look. `shown`: what the sources bring now. None: some of them are not
-/// believed.
-///
+/// What is out and what could go out.
+pub(super) struct Candidates {
+    /// What is out, as far as it is known.
+    pub(super) admitted: Option<Admitted>,
+    /// What could go out, the newest last.
+    pub(super) all: Vec<Candidate>,
+    /// Why nothing new is seen.
+    pub(super) trouble: Option<Trouble>,
+}
+
+impl Candidates {
+    /// The candidates after a look, by what all sources show together. If some of them are not believed,
+    /// nothing new is seen.
+    pub(super) fn renew(seen: &Seen, before: &[Candidate], admitted: Option<Admitted>) -> Self {
+        let (shown, trouble) = match seen.shown() {
+            Ok(parts) => (Some(parts), None),
+            Err(trouble) => (None, Some(trouble)),
+        };
+        Self {
+            all: renew(seen, before, shown, admitted.as_ref()),
+            admitted,
+            trouble,
+        }
+    }
+}
+
 /// Candidates that were fetched as the sources are no longer written are dropped, also those that
 /// another `ref` or `version` selected. So is everything that was shown after what is shown now for a
 /// second time, and everything with a later version: the sources have gone back. So is a chart whose
 /// version was published again: nobody can fetch the former one any more.
-pub(super) fn renew(
+fn renew(
     seen: &Seen,
     before: &[Candidate],
     shown: Option<Vec<Part>>,
     admitted: Option<&Admitted>,
 ) -> Vec<Candidate> {
     let sources = &seen.sources;
-    let mut kept: Vec<Candidate> = (before.iter())
-        .filter(|candidate| is_current(candidate, sources))
-        .cloned()
-        .collect();
+    let is_kept = |candidate: &&Candidate| is_current(candidate, sources);
+    let mut kept: Vec<Candidate> = before.iter().filter(is_kept).cloned().collect();
     let Some(mut parts) = shown else {
         return kept;
     };
@@ -48,20 +70,16 @@ pub(super) fn renew(
         None => {
             let former = name_republished(&mut parts, &kept, admitted, sources);
             kept.retain(|it| !former.contains(it) && !is_later(&it.parts, &parts));
-            kept.push(candidate(parts, seen.now.at));
+            kept.push(Candidate {
+                revision: names(parts.iter().map(|part| &part.revision)),
+                since: time(seen.now.at),
+                held: false,
+                parts,
+            });
         }
     }
     kept.drain(..kept.len().saturating_sub(MOST));
     kept
-}
-
-fn candidate(parts: Vec<Part>, since: Timestamp) -> Candidate {
-    Candidate {
-        revision: summary(&parts),
-        since: time(since),
-        held: false,
-        parts,
-    }
 }
 
 /// Adds their digest to the names of charts that were published again under a known version. Returns
@@ -94,7 +112,7 @@ fn name_republished(
 }
 
 /// Names a chart by its version and its digest, so that nobody takes it for the one that had the version
-/// before: whoever has approved that one has not approved this one.
+/// before: an approval of that one is no approval of this one.
 fn name_with_digest(part: &mut Part) {
     let Some(digest) = &part.digest else {
         return;
@@ -200,16 +218,15 @@ pub(super) fn to_admit(seen: &Seen, candidate: &Candidate) -> Result<Admitted, S
         Some(parts) => Ok(admitted(seen.now.at, Origin::Gates, parts)),
         None => Err(format!(
             "{} cannot be pinned as its source is now",
-            summary(&candidate.parts)
+            names(candidate.parts.iter().map(|part| &part.revision))
         )),
     }
 }
 
 /// What the status keeps of something that goes out.
 pub(super) fn admitted(at: Timestamp, origin: Origin, parts: Vec<AdmittedPart>) -> Admitted {
-    let revisions: Vec<&str> = parts.iter().map(|part| part.revision.as_str()).collect();
     Admitted {
-        revision: revisions.join(", "),
+        revision: names(parts.iter().map(|part| &part.revision)),
         short: None,
         at: time(at),
         origin,
@@ -218,8 +235,8 @@ pub(super) fn admitted(at: Timestamp, origin: Origin, parts: Vec<AdmittedPart>) 
 }
 
 /// The revisions of all, as people read them.
-fn summary(parts: &[Part]) -> String {
-    let revisions: Vec<&str> = parts.iter().map(|part| part.revision.as_str()).collect();
+fn names<'a>(revisions: impl Iterator<Item = &'a String>) -> String {
+    let revisions: Vec<&str> = revisions.map(String::as_str).collect();
     revisions.join(", ")
 }
 

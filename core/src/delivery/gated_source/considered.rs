@@ -5,7 +5,7 @@ use sluice_crds::Decision;
 use sluice_crds::gated_source::{Admitted, Candidate, Strategy};
 
 use super::baseline::{self, Baseline, adopted};
-use super::candidates::{renew, to_admit};
+use super::candidates::{Candidates, to_admit};
 use super::deletion::{Former, is_deleting};
 use super::demand::{Demand, demand};
 use super::sources::Seen;
@@ -14,7 +14,6 @@ use super::users::Users;
 use super::{Consumer, Given, Times, check, subject};
 use crate::delivery::choice::{Change, Choice, Gates};
 use crate::delivery::spread::Spread;
-use crate::flux::shown::Trouble;
 use crate::text::refusal::Refusals;
 
 /// What the gates are asked in a look, and what they say. [`report`](super::report) goes on from here.
@@ -23,18 +22,9 @@ pub struct Considered {
     pub(super) gates: Gates,
     pub(super) users: Users,
     pub(super) former: Former,
-    pub(super) standing: Standing,
+    /// What is out and what could go out, before anything is admitted in this look.
+    pub(super) candidates: Candidates,
     pub(super) step: Step,
-}
-
-/// What is out and what could go out, before anything is admitted in this look.
-pub(super) struct Standing {
-    /// What is out, as far as it is known.
-    pub(super) admitted: Option<Admitted>,
-    /// What could go out.
-    pub(super) candidates: Vec<Candidate>,
-    /// Why nothing new is seen.
-    pub(super) trouble: Option<Trouble>,
 }
 
 /// What there is to do in a look.
@@ -104,7 +94,7 @@ pub fn consider(given: Given) -> Considered {
         subject,
         now,
     };
-    let (standing, step) = match times(&seen, &gates) {
+    let (candidates, step) = match times(&seen, &gates) {
         Ok(times) => ask_for_what_is_new(&seen, &gates, &consumers, times),
         Err(step) => (stand_still(&seen, &step), step),
     };
@@ -113,7 +103,7 @@ pub fn consider(given: Given) -> Considered {
         former: Former::new(&seen.object, &strays, &dropped, &gates),
         seen,
         gates,
-        standing,
+        candidates,
         step,
     }
 }
@@ -209,19 +199,18 @@ fn times(seen: &Seen, gates: &Gates) -> Result<Times, Step> {
 
 /// Nothing is asked. While `spec.suspend` holds, the candidates are kept up to date all the same, so that
 /// it can be seen what waits.
-fn stand_still(seen: &Seen, step: &Step) -> Standing {
+fn stand_still(seen: &Seen, step: &Step) -> Candidates {
     let before = seen.object.status.clone().unwrap_or_default();
-    let is_kept_up = matches!(step, Step::Paused) && seen.strategy() != Strategy::Suspend;
-    let candidates = match is_kept_up {
-        true => {
+    let all = match (step, seen.strategy()) {
+        (Step::Paused, Strategy::Pin | Strategy::Artifact) => {
             let out = before.admitted.clone().or_else(|| adopted(seen));
-            renew(seen, &before.candidates, seen.shown().ok(), out.as_ref())
+            Candidates::renew(seen, &before.candidates, out).all
         }
-        false => before.candidates,
+        _ => before.candidates,
     };
-    Standing {
+    Candidates {
         admitted: before.admitted,
-        candidates,
+        all,
         trouble: None,
     }
 }
@@ -231,48 +220,35 @@ fn ask_for_what_is_new(
     gates: &Gates,
     consumers: &[Consumer],
     times: Times,
-) -> (Standing, Step) {
+) -> (Candidates, Step) {
     let before = seen.object.status.clone().unwrap_or_default();
     let admitted = before.admitted.or_else(|| adopted(seen));
-    let (shown, trouble) = match seen.shown() {
-        Ok(parts) => (Some(parts), None),
-        Err(trouble) => (None, Some(trouble)),
-    };
-    let mut standing = Standing {
-        candidates: renew(seen, &before.candidates, shown, admitted.as_ref()),
-        admitted,
-        trouble,
-    };
+    let mut candidates = Candidates::renew(seen, &before.candidates, admitted);
     // Nothing goes out where nobody would serve it.
     if seen.are_taken() {
-        return (standing, Step::Nothing);
+        return (candidates, Step::Nothing);
     }
-    let runs = match standing.admitted {
+    let runs = match candidates.admitted {
         Some(_) => Ok(None),
-        None => baseline::runs_already(seen, consumers, &standing.candidates),
+        None => baseline::runs_already(seen, consumers, &candidates.all),
     };
     let step = match runs {
-        Ok(None) => ask(seen, gates, &mut standing, times),
+        Ok(None) => ask(seen, gates, &mut candidates, times),
         Ok(Some(runs)) => {
-            let baseline = baseline::decide(seen, gates, runs, &standing.candidates);
+            let baseline = baseline::decide(seen, gates, runs, &candidates.all);
             Step::Baseline(Box::new(baseline))
         }
         Err(trouble) => {
-            standing.trouble = Some(trouble);
+            candidates.trouble = Some(trouble);
             Step::Nothing
         }
     };
-    (standing, step)
+    (candidates, step)
 }
 
 /// Asks the gates for what is in demand, and notes what they hold back.
-fn ask(seen: &Seen, gates: &Gates, standing: &mut Standing, times: Times) -> Step {
-    let Standing {
-        admitted,
-        candidates,
-        ..
-    } = standing;
-    let changes = match demand(seen, admitted.as_ref(), candidates) {
+fn ask(seen: &Seen, gates: &Gates, candidates: &mut Candidates, times: Times) -> Step {
+    let changes = match demand(seen, candidates.admitted.as_ref(), &candidates.all) {
         Demand::Nothing => return Step::Nothing,
         Demand::Unobtainable(why) => return Step::Unobtainable(why),
         Demand::Any(changes) => changes,
@@ -280,7 +256,7 @@ fn ask(seen: &Seen, gates: &Gates, standing: &mut Standing, times: Times) -> Ste
     let Some(choice) = gates.choose(changes) else {
         return Step::Nothing;
     };
-    for candidate in candidates {
+    for candidate in &mut candidates.all {
         let is_it = |it: &Change<Candidate>| it.what.parts == candidate.parts;
         candidate.held |= choice.held_back.iter().any(is_it);
     }

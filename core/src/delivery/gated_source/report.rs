@@ -35,7 +35,7 @@ pub fn report(considered: Considered, recorded: Option<&Decision>) -> Report {
         gates,
         users,
         mut former,
-        standing,
+        candidates,
         step,
     } = considered;
     let object = seen.object.as_ref();
@@ -44,14 +44,8 @@ pub fn report(considered: Considered, recorded: Option<&Decision>) -> Report {
         return deleting(&seen, former, before);
     }
     let request = requested_at(&object.metadata);
-    let kept = last_decision(
-        &before,
-        &gates,
-        &standing.candidates,
-        recorded,
-        request.as_ref(),
-    );
-    let admission = Admission::new(&seen, standing, step.outcome(recorded), step.may_act());
+    let kept = last_decision(&before, &gates, &candidates.all, recorded, request.as_ref());
+    let admission = Admission::new(&seen, candidates, step.outcome(recorded), step.may_act());
     let (objects, acts) = Objects::look(&seen, &mut former, &step, &admission, recorded);
     let lost = objects.unfetched().filter(|_| {
         let asked_for = object.spec.revision.as_deref();

@@ -16,7 +16,7 @@ use crate::flux::observed::condition;
 use crate::time::clock::Now;
 use crate::time::stamp::time;
 
-/// Where the revision of whoever made an artifact is said (OCI's image specification).
+/// The annotation that says the revision of the source of an artifact (OCI's image specification).
 const ORIGIN_REVISION: &str = "org.opencontainers.image.revision";
 
 /// What is wrong where there is no store.

@@ -41,12 +41,12 @@ pub(super) fn is_known(context: &Context, object: &GatedSource) -> bool {
     let mut kinds = named
         .chain(selected)
         .chain(consumers.map(FluxKind::Consumer));
-    // Before it goes, whatever bears its mark has to be known, of whichever kind.
-    let is_going = object.metadata.deletion_timestamp.is_some();
-    let needs_store = strategy == Strategy::Artifact && !is_going;
+    // Before it is deleted, everything that bears its mark has to be known, of every kind.
+    let is_deleting = object.metadata.deletion_timestamp.is_some();
+    let needs_store = strategy == Strategy::Artifact && !is_deleting;
     let has_answered = |kind| context.world.flux.has_answered(kind);
     kinds.all(has_answered)
-        && (!is_going || FluxKind::ALL.into_iter().all(has_answered))
+        && (!is_deleting || FluxKind::ALL.into_iter().all(has_answered))
         && (!needs_store || stored::is_known(context))
 }
 
