@@ -1,9 +1,20 @@
-//! Deliveries: what goes out, after the gates were asked, and what makes it so.
+//! Deliveries: what goes out once the gates allow it.
 //!
-//! What comes in: an object that delivers, all that it depends on as it is, and an instant. What goes
-//! out: its status, what is to be done to other objects, and when to look again.
+//! What comes in: an object that wants to make changes (a *consumer* of gates), everything that it
+//! depends on as it is now, and an instant. What goes out: its status, what has to be done to other
+//! objects, and when to look again.
+//!
+//! Every consumer of gates uses [`choice`] (the newest change that the gates admit), [`spread`] (when it
+//! goes out), [`current`] (whether its status says that already) and [`act`] (what follows from the
+//! status). [`gated_source`] is such a consumer.
 //!
 //! It uses [`gate`](crate::gate), [`flux`](crate::flux), [`verdict`](crate::verdict),
 //! [`revision`](crate::revision), [`time`](crate::time) and [`text`](crate::text).
 
+pub mod act;
+pub mod choice;
+pub mod current;
 pub mod gated_source;
+pub mod spread;
+#[cfg(test)]
+mod tests;

@@ -8,4 +8,6 @@
 pub mod content;
 pub(crate) mod identity;
 pub mod observed;
+pub(crate) mod replaced;
+pub(crate) mod shown;
 pub mod users;

@@ -1,22 +1,31 @@
 //! Gated sources: which revision of a Flux source goes out, and what makes it so.
 //!
 //! What comes in ([`Given`]): the GatedSource, its sources and children as they are, its gates with
-//! all they depend on, whoever applies what the sources bring, and the instant. What goes out, in two
-//! steps: [`consider`] says what is to be asked of the gates and what they say, so that it can be told;
-//! [`report`] says what the status has to be, what is to be done to other objects, and when to look
-//! again.
+//! everything that they depend on, everybody who applies what the sources bring, and the instant. What
+//! goes out, in two steps: [`consider`] says what the gates are asked and what they say, so that it can be
+//! recorded; [`report`] says what the status has to be, what has to be done to other objects, and when to
+//! look again.
 //!
-//! `status.admitted` is itself the act. Children are made from it, whenever they differ: whoever is
-//! stopped between the two makes them later, and asks nobody a second time.
+//! Each step takes what the one before has made:
+//!
+//! | step | | makes |
+//! |---|---|---|
+//! | 1 | `sources`, `users` | the sources as they are seen, and who uses them |
+//! | 2 | `candidates` | what could go out |
+//! | 3 | `demand`, `baseline`, `considered` | what is asked for, and what the gates say of it |
+//! | 4 | `admission` | what is out, once the decision is recorded |
+//! | 5 | `children`, `child`, `served`, `suspended`, `deletion` | what other objects have to be |
+//! | 6 | `conditions`, `report` | the status |
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use jiff::Timestamp;
 use serde_json::{Map, Value};
 use sluice_crds::flux::{Artifact, FluxKind, FluxObject};
-use sluice_crds::gated_source::{ConsumerKind, SourceKind};
-use sluice_crds::{GatedSource, GatedSourceStatus};
+use sluice_crds::gated_source::{ConsumerKind, SourceKind, Strategy};
+use sluice_crds::{GatedSource, GatedSourceStatus, Subject};
 
+use super::act;
 use crate::flux::observed::Found;
 use crate::flux::users::Carried;
 use crate::gate::set::Gathered;
@@ -26,32 +35,24 @@ mod admission;
 mod baseline;
 mod candidates;
 mod child;
-mod choice;
+mod children;
 mod conditions;
 mod considered;
 mod deletion;
-mod doubt;
-mod identity;
-mod named;
-mod objects;
-mod observed;
-mod obstacle;
-mod ready;
+mod demand;
 mod report;
 mod served;
+mod sources;
 mod spec;
 mod suspended;
 #[cfg(test)]
 mod tests;
 mod users;
 
-pub use candidates::MOST;
-pub use choice::subject;
+pub use candidates::{MOST, asked_about};
 pub use conditions::{BLOCKED, BYPASSED, RECOVERABLE, SELF_GATED};
 pub use considered::{Considered, consider};
-pub use named::asked_about;
-pub use obstacle::{Refused, refused};
-pub use report::report;
+pub use report::{refused, report};
 pub use spec::{Times, Wanted, check, wanted};
 pub use suspended::holders;
 pub use users::carried;
@@ -59,15 +60,44 @@ pub use users::carried;
 /// The kind, as subjects and marks have it.
 pub const KIND: &str = "GatedSource";
 
+/// What a GatedSource wants to do, as decisions call it.
+const ACTION: &str = "admit";
+
+/// How many names a message has.
+const NAMED: usize = 5;
+
+/// What a look leads to.
+pub type Report = act::Report<GatedSourceStatus, Act>;
+
+/// Who asks, and for which revision: what its gates are gathered for, and what decisions are about.
+pub fn subject(object: &GatedSource, revision: Option<&str>) -> Subject {
+    let metadata = &object.metadata;
+    Subject {
+        kind: KIND.to_owned(),
+        namespace: metadata.namespace.clone().unwrap_or_default(),
+        name: metadata.name.clone(),
+        action: ACTION.to_owned(),
+        revision: revision.map(str::to_owned),
+    }
+}
+
+/// Whether what its gates were asked last is still current: something waits for them, as the status
+/// says. A GatedSource asks as long as something is new. Once its source has gone back to what is out, it
+/// does not ask any more. Suspended sources always wait for the gates.
+pub fn may_wait(object: &GatedSource) -> bool {
+    let status = object.status.as_ref();
+    object.spec.strategy == Strategy::Suspend || status.is_some_and(|it| it.pending.is_some())
+}
+
 /// A source, and the child that is made of it.
 #[derive(Clone, Debug)]
-pub struct Source<'a> {
+pub struct Source {
     /// What the spec says of it.
     pub wanted: Wanted,
     /// The source as it is.
-    pub upstream: Found<'a>,
-    /// The child as it is; of the strategy `suspend` nobody looks at it.
-    pub child: Found<'a>,
+    pub upstream: Found,
+    /// The child as it is. With the strategy `suspend` there is none.
+    pub child: Found,
 }
 
 /// What the store of artifacts has.
@@ -75,7 +105,7 @@ pub struct Source<'a> {
 pub enum Holding {
     /// There is no store.
     Off,
-    /// Nothing, and nobody fetches it.
+    /// Nothing, and it is not being fetched.
     Absent,
     /// A file of its name, which has still to be verified after a start.
     Verifying,
@@ -92,70 +122,43 @@ pub enum Holding {
 pub struct Stored {
     /// Where it lies below the server's address.
     pub path: String,
-    /// Where it can be had.
+    /// Where it can be fetched.
     pub url: String,
     /// Its size in bytes.
     pub size: u64,
 }
 
 /// Where artifacts are stored.
-pub trait Store {
+pub trait Store: Send + Sync {
     /// What it has of a child of that name in that namespace, by the digest of the file.
     fn holding(&self, namespace: &str, child: &str, digest: &str) -> Holding;
 }
 
+/// Somebody who applies what a source brings.
+pub type Consumer = (ConsumerKind, Arc<FluxObject>);
+
 /// Everything that a look at a GatedSource is decided from.
-#[derive(Clone)]
-pub struct Given<'a> {
+pub struct Given {
     /// The GatedSource.
-    pub object: &'a GatedSource,
+    pub object: Arc<GatedSource>,
     /// Its sources in the order of [`wanted`]; with a selector those that it selects, by name.
-    pub sources: Vec<Source<'a>>,
+    pub sources: Vec<Source>,
     /// Objects that bear this GatedSource's mark and are the child of no source of it.
-    pub strays: Vec<(FluxKind, &'a FluxObject)>,
+    pub strays: Vec<(FluxKind, Arc<FluxObject>)>,
     /// Sources that bear this GatedSource's mark of a suspension and that it does not hold: it no
     /// longer names or selects them.
-    pub dropped: Vec<(SourceKind, &'a FluxObject)>,
-    /// Whoever uses a source or a child, or is named by a baseline, or has brought what is [`Carried`].
-    pub consumers: Vec<(ConsumerKind, &'a FluxObject)>,
+    pub dropped: Vec<(SourceKind, Arc<FluxObject>)>,
+    /// Everybody who uses a source or a child, or is named by a baseline, or has brought what is
+    /// [`Carried`].
+    pub consumers: Vec<Consumer>,
     /// The gates, gatekeepers and the GatedSource itself, as far as Flux brought them.
     pub carried: Vec<Carried>,
     /// The gates that it has to pass.
-    pub gates: &'a Gathered,
+    pub gates: Gathered,
     /// What is stored of artifacts.
-    pub store: &'a dyn Store,
+    pub store: Box<dyn Store>,
     /// The instant.
     pub now: Now,
-}
-
-impl Given<'_> {
-    pub(crate) fn namespace(&self) -> &str {
-        self.object
-            .metadata
-            .namespace
-            .as_deref()
-            .unwrap_or_default()
-    }
-
-    fn holding(&self, child: &str, digest: Option<&str>) -> Holding {
-        match digest {
-            Some(digest) => self.store.holding(self.namespace(), child, digest),
-            None => Holding::Failed("the source says no digest of its artifact".to_owned()),
-        }
-    }
-}
-
-/// What a look comes to.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Report {
-    /// The status.
-    pub status: GatedSourceStatus,
-    /// Whether it differs from what the object says. It is written before anything is done.
-    pub changed: bool,
-    /// What is to be done to other objects, in this order. All of it can be done twice.
-    pub acts: Vec<Act>,
-    /// When to look again, if nothing wakes before.
-    pub wake: Option<Timestamp>,
 }
 
 /// Something to be done.
@@ -168,7 +171,7 @@ pub enum Act {
         /// What it serves.
         artifact: Box<Artifact>,
         /// The object as it is.
-        before: Box<FluxObject>,
+        before: Arc<FluxObject>,
     },
     /// Fetch an artifact into the store.
     Fetch {
@@ -186,21 +189,21 @@ pub enum Act {
         /// Their digests.
         digests: Vec<String>,
     },
-    /// Have these GatedSources suspend a source, and nobody else of them; without any, resume it.
+    /// Have these GatedSources suspend a source, and no others. Without any, resume it.
     Suspend {
         /// Its kind.
         kind: SourceKind,
         /// Their names.
         holders: BTreeSet<String>,
         /// The object as it is.
-        before: Box<FluxObject>,
+        before: Arc<FluxObject>,
     },
     /// Delete a child.
     Delete {
         /// Its kind.
         kind: FluxKind,
         /// The object as it is: this one, and no other of its name.
-        before: Box<FluxObject>,
+        before: Arc<FluxObject>,
     },
     /// Put the finalizer onto the GatedSource, or take it away.
     Finalize(bool),
@@ -213,12 +216,12 @@ pub struct Child {
     pub kind: FluxKind,
     /// Its name.
     pub name: String,
-    /// Its spec, whole: whatever else is there is taken away.
+    /// Its spec, whole: everything else is removed.
     pub spec: Map<String, Value>,
     /// Annotations that it has to have besides others.
     pub annotations: BTreeMap<String, String>,
     /// Labels that it has to have besides others, or must not have.
     pub labels: BTreeMap<String, Option<String>>,
     /// The object as it is. None: it has to be created.
-    pub before: Option<FluxObject>,
+    pub before: Option<Arc<FluxObject>>,
 }

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 use sluice_crds::gated_source::SourceKind;
 
-use super::content::is_literal;
+use super::content::{branch, is_literal};
 use crate::revision::Revision;
 
 /// Whether two texts name the same change. Those that nobody can read do not.
@@ -42,4 +42,21 @@ pub(crate) fn is_other_file(
     other: Option<&str>,
 ) -> bool {
     is_literal(kind, spec) && one.zip(other).is_some_and(|(one, other)| one != other)
+}
+
+/// A revision that a user has written into a spec, without the name that nobody but that user says.
+///
+/// A child is pinned to a commit or a digest. Those who may edit a spec must not choose the name that
+/// lists and votes go by, unless the source has shown it. But a chart is fetched by its version; and
+/// where Flux clones one branch alone, every commit that it finds is of that branch.
+pub(crate) fn without_claimed_name(
+    kind: SourceKind,
+    spec: &Map<String, Value>,
+    written: Revision,
+) -> Revision {
+    let is_of_branch = kind == SourceKind::GitRepository && branch(spec, &written).is_some();
+    match is_of_branch {
+        true => written,
+        false => written.of_unknown_name(),
+    }
 }

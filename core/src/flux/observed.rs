@@ -8,9 +8,9 @@ use sluice_crds::gated_source::{ConsumerKind, SourceKind};
 
 /// What a name stands for.
 #[derive(Clone, Debug)]
-pub enum Found<'a> {
+pub enum Found {
     /// Here it is.
-    Here(&'a FluxObject),
+    Here(Arc<FluxObject>),
     /// There is none of that name.
     Missing,
     /// The API server does not know its kind.
@@ -19,9 +19,9 @@ pub enum Found<'a> {
     Unreadable(Arc<str>),
 }
 
-impl<'a> Found<'a> {
+impl Found {
     /// The object, if it is here.
-    pub fn object(&self) -> Option<&'a FluxObject> {
+    pub fn object(&self) -> Option<&Arc<FluxObject>> {
         match self {
             Found::Here(object) => Some(object),
             Found::Missing | Found::NotInstalled | Found::Unreadable(_) => None,
@@ -33,7 +33,7 @@ pub(crate) fn is_suspended(object: &FluxObject) -> bool {
     object.spec.get("suspend") == Some(&true.into())
 }
 
-/// Whether its controller has not come to an end with what the source is now.
+/// Whether its controller is still working on what the source is now.
 pub(crate) fn is_at_work(object: &FluxObject) -> bool {
     let ready = condition(object, "Ready");
     let is_behind = !is_observed(object) || ready.is_none_or(|ready| ready.status == "Unknown");

@@ -37,7 +37,7 @@ mod tests;
 mod users;
 
 use ballots::Ballots;
-pub use flux::{Flux, Place, Sight};
+pub use flux::{Flux, Place};
 use gated_sources::Interest;
 use users::Users;
 

@@ -22,7 +22,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use sluice_core::delivery::gated_source;
 use sluice_crds::audit::{Decided, Event};
-use sluice_crds::gated_source::Strategy;
 use sluice_crds::{Decision, Subject};
 
 use crate::cluster::key::KeyRef;
@@ -236,8 +235,7 @@ impl Decisions {
         all
     }
 
-    /// A gated source asks while something is new. Once its source has gone back to what is out it
-    /// asks no more, and does not wait any more either. Returns false where it is gone.
+    /// Takes in whether a gated source still waits for its gates. Returns false if it is gone.
     fn is_current(&self, asked: &mut Waiting) -> bool {
         let key = KeyRef {
             namespace: &asked.namespace,
@@ -245,9 +243,7 @@ impl Decisions {
         };
         let seen = self.world.gated_sources.get(key);
         if let Some(object) = seen.as_ref().and_then(Seen::object) {
-            let status = object.status.as_ref();
-            asked.waits &= object.spec.strategy == Strategy::Suspend
-                || status.is_some_and(|status| status.pending.is_some());
+            asked.waits &= gated_source::may_wait(object);
         }
         seen.is_some()
     }

@@ -1,122 +1,143 @@
-//! What is admitted without asking the gates that the GatedSource names: what children have already,
-//! and what runs already.
+//! Step 3: what is admitted without asking the gates that the GatedSource names: what its children have
+//! already, and what runs already.
 
 use jiff::Timestamp;
 use sluice_crds::Decision;
 use sluice_crds::flux::FluxObject;
 use sluice_crds::gated_source::{
-    Admitted, AdmittedPart, Candidate, ConsumerKind, Origin, SourceKind, Strategy,
+    self, Admitted, AdmittedPart, Candidate, ConsumerKind, Origin, Strategy,
 };
 
-use super::admission::{admit, pinned};
-use super::child::is_ours;
-use super::observed::{NOT_PINNABLE, Trouble, here};
-use super::{Given, Source, named, subject};
+use super::Consumer;
+use super::candidates::{admitted, asked};
+use super::sources::{Observed, Seen};
+use crate::delivery::choice::{Asked, Change, Gates};
 use crate::flux::content;
-use crate::flux::identity::is_same_pin;
+use crate::flux::identity::{is_same_pin, without_claimed_name};
 use crate::flux::observed::runs;
-use crate::flux::users::{self, consumer_called};
-use crate::gate::set::Gathered;
+use crate::flux::shown::{Trouble, can_be_pinned, here};
+use crate::flux::users::{consumer_called, uses};
 use crate::revision::Revision;
 use crate::time::stamp::time;
-use crate::verdict::question::Question;
 
-/// What the children were admitted with, where no status says it: the GatedSource has come back.
-pub(super) fn adopted(given: &Given<'_>) -> Option<Admitted> {
-    let parts = given.sources.iter().map(|source| {
-        let child = source
-            .child
-            .object()
-            .filter(|child| is_ours(given, child))?;
-        let wanted = &source.wanted;
-        let (revision, digest, spec) = match given.object.spec.strategy {
-            Strategy::Pin | Strategy::Suspend => {
-                let (revision, spec) = content::of_pin(wanted.kind, &child.spec)?;
-                let artifact = child.status.artifact.as_ref();
-                let artifact =
-                    artifact.filter(|it| is_same_pin(wanted.kind, &it.revision, revision.as_str()));
-                let digest = artifact.and_then(|it| it.digest.clone());
-                (revision.to_string(), digest, spec)
-            }
-            Strategy::Artifact => {
-                let artifact = child.status.artifact.as_ref()?;
-                let revision = Revision::parse(&artifact.revision).ok()?;
-                let spec = pinned(given, source, &revision)?;
-                (artifact.revision.clone(), artifact.digest.clone(), spec)
-            }
-        };
-        Some(AdmittedPart {
-            kind: wanted.kind,
-            name: wanted.name.clone(),
-            revision,
-            digest,
-            spec,
-        })
-    });
+/// The reason of a baseline that says what somebody else runs.
+pub(super) const BASELINE_MISMATCH: &str = "BaselineMismatch";
+
+/// What the children were admitted with, where no status says it: the GatedSource has been created again.
+pub(super) fn adopted(seen: &Seen) -> Option<Admitted> {
+    let parts = seen.sources.iter().map(|source| adopt(seen, source));
     let parts: Vec<AdmittedPart> = parts.collect::<Option<_>>()?;
-    (!parts.is_empty()).then(|| admit(given, Origin::Adopted, parts))
+    (!parts.is_empty()).then(|| admitted(seen.now.at, Origin::Adopted, parts))
+}
+
+fn adopt(seen: &Seen, source: &Observed) -> Option<AdmittedPart> {
+    let (kind, child) = (source.wanted.kind, source.child.ours()?);
+    let artifact = child.status.artifact.as_ref();
+    let (revision, digest, spec) = match seen.strategy() {
+        Strategy::Pin | Strategy::Suspend => {
+            let (revision, spec) = content::of_pin(kind, &child.spec)?;
+            let artifact = artifact.filter(|it| is_same_pin(kind, &it.revision, revision.as_str()));
+            let digest = artifact.and_then(|it| it.digest.clone());
+            (revision.to_string(), digest, spec)
+        }
+        Strategy::Artifact => {
+            let artifact = artifact?;
+            let revision = Revision::parse(&artifact.revision).ok()?;
+            let spec = seen.pinned(source, &revision)?;
+            (artifact.revision.clone(), artifact.digest.clone(), spec)
+        }
+    };
+    Some(AdmittedPart {
+        kind,
+        name: source.wanted.name.clone(),
+        revision,
+        digest,
+        spec,
+    })
 }
 
 /// What runs already, as the spec says.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Runs {
+pub(super) struct Baseline {
     /// What the status keeps of it when it goes out.
     pub(super) admitted: Admitted,
-    /// Whether it does.
+    /// Whether it goes out.
     pub(super) decision: Decision,
     /// Until when that holds while nothing is seen to change.
     pub(super) next: Option<Timestamp>,
 }
 
-/// What runs already, if that is to be admitted now: all of it, or none. `candidates` are what the
-/// sources have shown.
-pub(super) fn baseline(
-    given: &Given<'_>,
-    admitted: Option<&Admitted>,
+/// What runs already: of every source, or of none. None: nothing, and the gates decide.
+pub(super) fn runs_already(
+    seen: &Seen,
+    consumers: &[Consumer],
     candidates: &[Candidate],
-) -> Result<Option<Runs>, Trouble> {
-    if admitted.is_some() || !given.sources.iter().any(|it| it.wanted.baseline.is_some()) {
+) -> Result<Option<Admitted>, Trouble> {
+    let names_any = |source: &Observed| source.wanted.baseline.is_some();
+    if !seen.sources.iter().any(names_any) {
         return Ok(None);
     }
     let mut parts = Vec::new();
-    for source in &given.sources {
-        match runs_already(given, source, candidates)? {
-            Some(part) => parts.push(part),
-            None => return Ok(None),
-        }
+    for source in &seen.sources {
+        let Some(revision) = revision(seen, source, consumers)? else {
+            return Ok(None);
+        };
+        parts.push(part(seen, source, revision, candidates)?);
     }
-    let admitted = admit(given, Origin::Baseline, parts);
-    // Flux says what the consumer of `from` has applied. Of a revision that is written out nobody
-    // knows whether anything runs it: so a user who may write it still cannot go past a GatePolicy.
-    let written = (admitted.parts.iter().zip(&given.sources))
-        .filter(|(_, source)| is_written_out(source))
-        .map(|(part, _)| part);
-    let written: Vec<&AdmittedPart> = written.collect();
-    let policies = given.gates.of_policies().filter(|_| !written.is_empty());
-    let (decision, next) = match policies {
-        Some(policies) => ask(given, &policies, &admitted, &written, candidates),
-        None => (unasked(given, &admitted), None),
-    };
-    Ok(Some(Runs {
-        admitted,
-        decision,
-        next,
-    }))
+    Ok(Some(admitted(seen.now.at, Origin::Baseline, parts)))
 }
 
-/// Whether the spec has the revision itself, and names nobody who runs it.
-fn is_written_out(source: &Source<'_>) -> bool {
-    let baseline = source.wanted.baseline.as_ref();
-    baseline.is_some_and(|baseline| baseline.revision.is_some())
+/// What is decided about what runs already.
+///
+/// Of a consumer that `from` names, Flux says what it has applied. Of a revision that is written out
+/// nobody knows whether anything runs it: so a user who may write it still cannot get past a GatePolicy.
+pub(super) fn decide(
+    seen: &Seen,
+    gates: &Gates,
+    runs: Admitted,
+    candidates: &[Candidate],
+) -> Baseline {
+    let written = runs.parts.iter().zip(&seen.sources);
+    let written = written.filter(|(_, source)| is_written_out(source));
+    let parts = written.map(|(part, _)| Asked {
+        name: part.revision.clone(),
+        revision: asked(&part.revision, candidates),
+    });
+    let parts: Vec<Asked> = parts.collect();
+    let policies = gates.gathered.of_policies();
+    let (decision, next) = match policies.filter(|_| !parts.is_empty()) {
+        Some(policies) => ask_policies(&gates.with(policies), &runs.revision, parts),
+        None => (unasked(seen, gates, &runs.revision), None),
+    };
+    Baseline {
+        admitted: runs,
+        decision,
+        next,
+    }
+}
+
+fn ask_policies(policies: &Gates, name: &str, parts: Vec<Asked>) -> (Decision, Option<Timestamp>) {
+    let (_, next) = policies.admit(&parts);
+    let mut decision = policies.decide_change(&Change {
+        what: (),
+        name: name.to_owned(),
+        parts,
+    });
+    // It is about the baseline as a whole, of whichever part the answer is.
+    decision.subject = policies.subject_of(Some(name));
+    decision.message = format!(
+        "spec.baseline.revision is asked of the gates of GatePolicies, and of no others: {}",
+        decision.message
+    );
+    (decision, next)
 }
 
 /// What is said of a baseline that no gate is asked about.
-fn unasked(given: &Given<'_>, admitted: &Admitted) -> Decision {
+fn unasked(seen: &Seen, gates: &Gates, revision: &str) -> Decision {
     Decision {
         allowed: true,
-        at: time(given.now.at),
-        subject: subject(given.object, Some(&admitted.revision)),
-        require: given.object.spec.gates.require,
+        at: time(seen.now.at),
+        subject: gates.subject_of(Some(revision)),
+        require: seen.object.spec.gates.require,
         checked: Vec::new(),
         decided_by: Vec::new(),
         message:
@@ -127,118 +148,117 @@ fn unasked(given: &Given<'_>, admitted: &Admitted) -> Decision {
     }
 }
 
-/// What the gates of policies say of the revisions that are written out: of several, what they say of
-/// the first that they hold back.
-fn ask(
-    given: &Given<'_>,
-    policies: &Gathered,
-    admitted: &Admitted,
-    written: &[&AdmittedPart],
-    candidates: &[Candidate],
-) -> (Decision, Option<Timestamp>) {
-    let mut decision = unasked(given, admitted);
-    let mut next: Option<Timestamp> = None;
-    for part in written {
-        let revision = named::asked(&part.revision, candidates);
-        let question = Question::new(given.now, revision.as_ref());
-        next = next.into_iter().chain(policies.rule(question).until).min();
-        let subject = subject(given.object, Some(&admitted.revision));
-        decision = policies.decide(subject, question);
-        if !decision.allowed {
-            break;
-        }
-    }
-    decision.message = format!(
-        "spec.baseline.revision is asked of the gates of GatePolicies, and of no others: {}",
-        decision.message
-    );
-    (decision, next)
+/// Whether the spec has the revision itself, and names nobody who runs it.
+fn is_written_out(source: &Observed) -> bool {
+    let baseline = source.wanted.baseline.as_ref();
+    baseline.is_some_and(|baseline| baseline.revision.is_some())
 }
 
-/// What runs of a source. None: nothing does, and its gates decide.
-fn runs_already(
-    given: &Given<'_>,
-    source: &Source<'_>,
-    candidates: &[Candidate],
-) -> Result<Option<AdmittedPart>, Trouble> {
-    let trouble = |reason, message| Err(Trouble::new(reason, message));
-    let wanted = &source.wanted;
-    let called = format!("{} {}", wanted.kind.as_str(), wanted.name);
-    let text = match wanted.baseline.as_ref() {
-        None => return Ok(None),
-        Some(baseline) => match (&baseline.revision, &baseline.from) {
-            (Some(revision), _) => revision.clone(),
-            (None, None) => return Ok(None),
-            (None, Some(from)) => {
-                let namespace = from.namespace.as_deref().unwrap_or(given.namespace());
-                let consumer = given.consumers.iter().find(|(kind, consumer)| {
-                    let metadata = &consumer.metadata;
-                    *kind == from.kind
-                        && metadata.name.as_ref() == Some(&from.name)
-                        && metadata.namespace.as_deref() == Some(namespace)
-                });
-                let Some((kind, consumer)) = consumer else {
-                    return Ok(None);
-                };
-                if !is_user(given, source, *kind, consumer) {
-                    let consumer = consumer_called(*kind, consumer);
-                    let message = format!(
-                        "baseline: the {consumer} does not use the {called}; name whoever applies it"
-                    );
-                    return trouble(BASELINE_MISMATCH, message);
-                }
-                match runs(wanted.kind, *kind, consumer) {
-                    Some(revision) => revision.to_owned(),
-                    None => return Ok(None),
-                }
-            }
-        },
+/// The revision of a source that runs, as the spec or the consumer that it names says. None: nothing
+/// runs.
+fn revision(
+    seen: &Seen,
+    source: &Observed,
+    consumers: &[Consumer],
+) -> Result<Option<Revision>, Trouble> {
+    let Some(baseline) = &source.wanted.baseline else {
+        return Ok(None);
     };
-    let revision = match Revision::parse(&text) {
-        Ok(revision) => revision,
-        Err(mistake) => {
+    let text = match (&baseline.revision, &baseline.from) {
+        (Some(revision), _) => Some(revision.as_str()),
+        (None, None) => None,
+        (None, Some(from)) => applied(seen, source, from, consumers)?,
+    };
+    let read = |text: &str| {
+        Revision::parse(text).map_err(|mistake| {
             let message = format!("baseline: `{text}` is no revision: {mistake}");
-            return trouble("BaselineUnreadable", message);
-        }
+            Trouble::new("BaselineUnreadable", message)
+        })
     };
-    let object = here(&source.upstream, &called)?;
+    text.map(read).transpose()
+}
+
+/// What a consumer has applied of a source.
+fn applied<'c>(
+    seen: &Seen,
+    source: &Observed,
+    from: &gated_source::Consumer,
+    consumers: &'c [Consumer],
+) -> Result<Option<&'c str>, Trouble> {
+    let namespace = from.namespace.as_deref().unwrap_or(seen.namespace());
+    let consumer = consumers.iter().find(|(kind, consumer)| {
+        let metadata = &consumer.metadata;
+        *kind == from.kind
+            && metadata.name.as_ref() == Some(&from.name)
+            && metadata.namespace.as_deref() == Some(namespace)
+    });
+    let Some((kind, consumer)) = consumer else {
+        return Ok(None);
+    };
+    if !is_user(seen, source, *kind, consumer) {
+        let message = format!(
+            "baseline: the {} does not use the {}; name whoever applies it",
+            consumer_called(*kind, consumer),
+            source.called
+        );
+        return Err(Trouble::new(BASELINE_MISMATCH, message));
+    }
+    Ok(runs(source.wanted.kind, *kind, consumer))
+}
+
+/// Whether somebody applies what a source brings, by itself or by its child. Of a HelmChart, also by a
+/// chart of the same repository: Flux makes a HelmChart of its own for such a HelmRelease.
+fn is_user(seen: &Seen, source: &Observed, kind: ConsumerKind, consumer: &FluxObject) -> bool {
+    let (own, wanted) = (seen.namespace(), &source.wanted);
+    let repository = source.upstream.object();
+    let repository = repository.and_then(|it| it.spec.get("sourceRef"));
+    let text = |field: &str| repository.and_then(|it| it.get(field)?.as_str());
+    uses(kind, consumer).into_iter().any(|used| {
+        used == (wanted.kind.as_str(), own, wanted.name.as_str())
+            || used == (source.child_kind.as_str(), own, wanted.target.as_str())
+            || (Some(used.0), used.1, Some(used.2)) == (text("kind"), own, text("name"))
+    })
+}
+
+/// What the status keeps of a revision that runs already.
+fn part(
+    seen: &Seen,
+    source: &Observed,
+    revision: Revision,
+    candidates: &[Candidate],
+) -> Result<AdmittedPart, Trouble> {
+    let (kind, called) = (source.wanted.kind, &source.called);
+    let object = here(&source.upstream, called)?;
     let revision = match is_written_out(source) {
-        true => called_by_its_source(wanted.kind, object, revision, candidates),
+        true => as_its_source_names_it(source, object, revision, candidates),
         false => revision,
     };
-    if given.object.spec.strategy == Strategy::Pin
-        && let Some(why) = content::unpinnable(wanted.kind, &object.spec)
-    {
-        return trouble(NOT_PINNABLE, format!("the {called} {why}"));
-    }
-    let Some(spec) = pinned(given, source, &revision) else {
+    can_be_pinned(seen.strategy(), kind, object, called)?;
+    let Some(spec) = seen.pinned(source, &revision) else {
         let message = format!("baseline: the {called} cannot be pinned to {revision}");
-        return trouble("BaselineUnreadable", message);
+        return Err(Trouble::new("BaselineUnreadable", message));
     };
-    let artifact = source
-        .upstream
-        .object()
-        .and_then(|it| it.status.artifact.as_ref());
-    let shown = artifact.filter(|it| is_same_pin(wanted.kind, &it.revision, revision.as_str()));
-    if given.object.spec.strategy == Strategy::Artifact && shown.is_none() {
+    let artifact = object.status.artifact.as_ref();
+    let shown = artifact.filter(|it| is_same_pin(kind, &it.revision, revision.as_str()));
+    if seen.strategy() == Strategy::Artifact && shown.is_none() {
         let message = format!(
             "baseline: the {called} no longer shows {revision}, and only what it shows can be stored"
         );
-        return trouble("BaselineNotShown", message);
+        return Err(Trouble::new("BaselineNotShown", message));
     }
-    Ok(Some(AdmittedPart {
-        kind: wanted.kind,
-        name: wanted.name.clone(),
+    Ok(AdmittedPart {
+        kind,
+        name: source.wanted.name.clone(),
         revision: revision.to_string(),
         digest: shown.and_then(|it| it.digest.clone()),
         spec,
-    }))
+    })
 }
 
-/// A revision that is written out, by the name that its source has shown.
-fn called_by_its_source(
-    kind: SourceKind,
-    source: &FluxObject,
+/// A revision that is written out, with the name that its source has shown it by.
+fn as_its_source_names_it(
+    source: &Observed,
+    object: &FluxObject,
     written: Revision,
     candidates: &[Candidate],
 ) -> Revision {
@@ -246,32 +266,6 @@ fn called_by_its_source(
     let mut shown = shown.filter_map(|part| Revision::parse(&part.revision).ok());
     match shown.find(|shown| written.digest().is_some() && shown.is(&written)) {
         Some(shown) => shown,
-        None => named::believed(kind, &source.spec, written),
+        None => without_claimed_name(source.wanted.kind, &object.spec, written),
     }
-}
-
-/// The word for a baseline that says what somebody else runs.
-pub(super) const BASELINE_MISMATCH: &str = "BaselineMismatch";
-
-/// Whether somebody applies what a source brings, by itself or by its child. Of a HelmChart, by a
-/// chart of the same repository, too: Flux makes a HelmChart of its own for such a HelmRelease.
-fn is_user(
-    given: &Given<'_>,
-    source: &Source<'_>,
-    kind: ConsumerKind,
-    consumer: &FluxObject,
-) -> bool {
-    let own = given.namespace();
-    let wanted = &source.wanted;
-    let child = wanted.child(given.object.spec.strategy).as_str();
-    let repository = source
-        .upstream
-        .object()
-        .and_then(|it| it.spec.get("sourceRef"));
-    let text = |field: &str| repository.and_then(|it| it.get(field)?.as_str());
-    users::uses(kind, consumer).into_iter().any(|used| {
-        used == (wanted.kind.as_str(), own, wanted.name.as_str())
-            || used == (child, own, wanted.target.as_str())
-            || (Some(used.0), used.1, Some(used.2)) == (text("kind"), own, text("name"))
-    })
 }

@@ -1,52 +1,78 @@
-//! What could go out: what the sources have shown since the last admission, the newest last.
+//! Step 2: what could go out: what the sources have shown since the last admission, the newest last.
+//!
+//! A commit or a digest says all of a change. A chart has a version, which its publisher may use again
+//! for another content. Flux does not notice that, and fetches whatever is there when it fetches again.
+//! So where Flux hands on a chart as it was published, the digest of the file counts, too; a chart that
+//! Flux puts together itself has another digest each time.
 
 use jiff::Timestamp;
-use sluice_crds::gated_source::{Admitted, Candidate, Part};
+use sluice_crds::GatedSource;
+use sluice_crds::gated_source::{Admitted, AdmittedPart, Candidate, Origin, Part};
 
-use super::Source;
-use super::identity::{are_same, call, is_admitted, is_republished};
+use super::sources::{Observed, Seen};
 use crate::flux::content::{fingerprint, selection};
-use crate::flux::identity::{is_other_file, is_same_pin};
+use crate::flux::identity::{is_other_file, is_same_pin, version};
+use crate::flux::shown::Trouble;
 use crate::revision::Revision;
 use crate::time::stamp::time;
 
 /// The most candidates that are kept.
 pub const MOST: usize = 20;
 
-/// The candidates after a look. `shown`: what the sources bring now, where all of them are believed.
-///
-/// What was fetched as the sources are no longer written falls away, also what another `ref` or
-/// `version` selected. So does whatever was shown after what is shown now once more, and whatever has a
-/// later version than that: the sources have gone back. So does a chart that was published anew under
-/// its version: nobody can fetch the former one any more.
-pub(super) fn renew(
+/// What is out and what could go out.
+pub(super) struct Candidates {
+    /// What is out, as far as it is known.
+    pub(super) admitted: Option<Admitted>,
+    /// What could go out, the newest last.
+    pub(super) all: Vec<Candidate>,
+    /// Why nothing new is seen.
+    pub(super) trouble: Option<Trouble>,
+}
+
+impl Candidates {
+    /// The candidates after a look, by what all sources show together. If some of them are not believed,
+    /// nothing new is seen.
+    pub(super) fn renew(seen: &Seen, before: &[Candidate], admitted: Option<Admitted>) -> Self {
+        let (shown, trouble) = match seen.shown() {
+            Ok(parts) => (Some(parts), None),
+            Err(trouble) => (None, Some(trouble)),
+        };
+        Self {
+            all: renew(seen, before, shown, admitted.as_ref()),
+            admitted,
+            trouble,
+        }
+    }
+}
+
+/// Candidates that were fetched as the sources are no longer written are dropped, also those that
+/// another `ref` or `version` selected. So is everything that was shown after what is shown now for a
+/// second time, and everything with a later version: the sources have gone back. So is a chart whose
+/// version was published again: nobody can fetch the former one any more.
+fn renew(
+    seen: &Seen,
     before: &[Candidate],
     shown: Option<Vec<Part>>,
     admitted: Option<&Admitted>,
-    sources: &[Source<'_>],
-    now: Timestamp,
 ) -> Vec<Candidate> {
-    let mut kept: Vec<Candidate> = (before.iter())
-        .filter(|candidate| is_current(candidate, sources))
-        .cloned()
-        .collect();
+    let sources = &seen.sources;
+    let is_kept = |candidate: &&Candidate| is_current(candidate, sources);
+    let mut kept: Vec<Candidate> = before.iter().filter(is_kept).cloned().collect();
     let Some(mut parts) = shown else {
         return kept;
     };
     if admitted.is_some_and(|admitted| is_admitted(&parts, admitted)) {
         return Vec::new();
     }
-    match kept
-        .iter()
-        .position(|candidate| are_same(&candidate.parts, &parts, sources))
-    {
+    let is_shown = |candidate: &Candidate| are_same(&candidate.parts, &parts, sources);
+    match kept.iter().position(is_shown) {
         Some(place) => kept.truncate(place + 1),
         None => {
-            let former = republish(&mut parts, &kept, admitted, sources);
+            let former = name_republished(&mut parts, &kept, admitted, sources);
             kept.retain(|it| !former.contains(it) && !is_later(&it.parts, &parts));
             kept.push(Candidate {
-                revision: summary(&parts),
-                since: time(now),
+                revision: names(parts.iter().map(|part| &part.revision)),
+                since: time(seen.now.at),
                 held: false,
                 parts,
             });
@@ -56,13 +82,13 @@ pub(super) fn renew(
     kept
 }
 
-/// Calls those parts by their digest that were published anew under a version that is known. Returns
-/// the candidates that had it before.
-fn republish(
+/// Adds their digest to the names of charts that were published again under a known version. Returns
+/// the candidates that had the version before.
+fn name_republished(
     parts: &mut [Part],
     kept: &[Candidate],
     admitted: Option<&Admitted>,
-    sources: &[Source<'_>],
+    sources: &[Observed],
 ) -> Vec<Candidate> {
     let mut former = Vec::new();
     for (part, source) in parts.iter_mut().zip(sources) {
@@ -73,19 +99,28 @@ fn republish(
         let before = former.len();
         former.extend(kept.iter().filter(had).cloned());
         let mut out = admitted.iter().flat_map(|admitted| &admitted.parts);
-        let is_anew = out.any(|out| {
+        let replaces_what_is_out = out.any(|out| {
             (out.kind, &out.name) == (part.kind, &part.name)
                 && is_same_pin(part.kind, &out.revision, &part.revision)
-                && is_other_file(
-                    part.kind,
-                    &out.spec,
-                    out.digest.as_deref(),
-                    part.digest.as_deref(),
-                )
+                && is_other_file_than(part, out)
         });
-        call(part, is_anew || former.len() > before);
+        if replaces_what_is_out || former.len() > before {
+            name_with_digest(part);
+        }
     }
     former
+}
+
+/// Names a chart by its version and its digest, so that nobody takes it for the one that had the version
+/// before: an approval of that one is no approval of this one.
+fn name_with_digest(part: &mut Part) {
+    let Some(digest) = &part.digest else {
+        return;
+    };
+    let name = format!("{}@{digest}", version(&part.revision));
+    if Revision::parse(&name).is_ok() {
+        part.revision = name;
+    }
 }
 
 /// Whether any part has a later version than what its source shows now. Of commits, and of names that
@@ -100,32 +135,139 @@ fn is_later(parts: &[Part], shown: &[Part]) -> bool {
     })
 }
 
-/// Notes which of them the gates hold back now.
-pub(super) fn hold(candidates: &mut [Candidate], held: &[Candidate]) {
-    for candidate in candidates {
-        candidate.held |= held.iter().any(|it| it.parts == candidate.parts);
-    }
-}
-
-/// Whether a candidate is of the sources as they are written now. Of one that is not there nothing
+/// Whether a candidate is of the sources as they are written now. Of a source that is not there nothing
 /// else is known.
-fn is_current(candidate: &Candidate, sources: &[Source<'_>]) -> bool {
+fn is_current(candidate: &Candidate, sources: &[Observed]) -> bool {
     let parts = &candidate.parts;
     parts.len() == sources.len()
         && parts.iter().zip(sources).all(|(part, source)| {
-            let wanted = &source.wanted;
             let is_of_spec = |spec| {
-                part.content == fingerprint(wanted.kind, spec)
-                    && part.selection == Some(selection(wanted.kind, spec))
+                part.content == fingerprint(part.kind, spec)
+                    && part.selection == Some(selection(part.kind, spec))
             };
             let upstream = source.upstream.object();
-            (part.kind, &part.name) == (wanted.kind, &wanted.name)
+            source.is(part.kind, &part.name)
                 && upstream.is_none_or(|upstream| is_of_spec(&upstream.spec))
         })
 }
 
+/// Whether these are the same. `sources` bring both of them.
+fn are_same(one: &[Part], other: &[Part], sources: &[Observed]) -> bool {
+    let is_same = |((one, other), source): ((&Part, &Part), &Observed)| {
+        (one.kind, &one.name, &one.content) == (other.kind, &other.name, &other.content)
+            && is_same_pin(one.kind, &one.revision, &other.revision)
+            && !is_republished(one, other, source)
+    };
+    one.len() == other.len() && one.iter().zip(other).zip(sources).all(is_same)
+}
+
+/// Whether a chart has been published again under the same version.
+fn is_republished(one: &Part, other: &Part, source: &Observed) -> bool {
+    (one.kind, &one.name) == (other.kind, &other.name)
+        && is_same_pin(one.kind, &one.revision, &other.revision)
+        && source.upstream.object().is_some_and(|object| {
+            let (one_file, other_file) = (one.digest.as_deref(), other.digest.as_deref());
+            is_other_file(one.kind, &object.spec, one_file, other_file)
+        })
+}
+
+/// Whether all of these have gone out, perhaps together with more, or in another order.
+fn is_admitted(parts: &[Part], admitted: &Admitted) -> bool {
+    let is_out = |part: &Part| admitted.parts.iter().any(|out| is_out(part, out));
+    parts.iter().all(is_out)
+}
+
+/// Whether this is what has gone out of its source.
+pub(super) fn is_out(part: &Part, admitted: &AdmittedPart) -> bool {
+    (part.kind, &part.name) == (admitted.kind, &admitted.name)
+        && is_same_pin(part.kind, &part.revision, &admitted.revision)
+        && part.content == fingerprint(admitted.kind, &admitted.spec)
+        && !is_other_file_than(part, admitted)
+}
+
+fn is_other_file_than(part: &Part, out: &AdmittedPart) -> bool {
+    let (is, was) = (part.digest.as_deref(), out.digest.as_deref());
+    is_other_file(part.kind, &out.spec, is, was)
+}
+
+/// The candidates that are left once this has gone out: whatever was shown before it is dropped.
+pub(super) fn release(candidates: &mut Vec<Candidate>, admitted: &Admitted) {
+    let out = |candidate: &Candidate| is_admitted(&candidate.parts, admitted);
+    if let Some(place) = candidates.iter().position(out) {
+        candidates.drain(..=place);
+    }
+}
+
+/// What the status keeps of a candidate when it goes out.
+///
+/// # Errors
+/// Why it cannot go out: a source has just gone, or shows what its kind cannot be pinned to.
+pub(super) fn to_admit(seen: &Seen, candidate: &Candidate) -> Result<Admitted, String> {
+    let parts = candidate.parts.iter().zip(&seen.sources);
+    let parts = parts.map(|(part, source)| {
+        let revision = Revision::parse(&part.revision).ok()?;
+        Some(AdmittedPart {
+            kind: part.kind,
+            name: part.name.clone(),
+            revision: part.revision.clone(),
+            digest: part.digest.clone(),
+            spec: seen.pinned(source, &revision)?,
+        })
+    });
+    match parts.collect() {
+        Some(parts) => Ok(admitted(seen.now.at, Origin::Gates, parts)),
+        None => Err(format!(
+            "{} cannot be pinned as its source is now",
+            names(candidate.parts.iter().map(|part| &part.revision))
+        )),
+    }
+}
+
+/// What the status keeps of something that goes out.
+pub(super) fn admitted(at: Timestamp, origin: Origin, parts: Vec<AdmittedPart>) -> Admitted {
+    Admitted {
+        revision: names(parts.iter().map(|part| &part.revision)),
+        short: None,
+        at: time(at),
+        origin,
+        parts,
+    }
+}
+
 /// The revisions of all, as people read them.
-pub(super) fn summary(parts: &[Part]) -> String {
-    let revisions: Vec<&str> = parts.iter().map(|part| part.revision.as_str()).collect();
+fn names<'a>(revisions: impl Iterator<Item = &'a String>) -> String {
+    let revisions: Vec<&str> = revisions.map(String::as_str).collect();
     revisions.join(", ")
+}
+
+/// What the gates are asked about. A commit or digest alone that is no candidate has a name that
+/// nobody knows.
+pub(super) fn asked(text: &str, candidates: &[Candidate]) -> Option<Revision> {
+    let revision = Revision::parse(text).ok()?;
+    Some(match revision.name() {
+        None if !is_shown(text, candidates) => revision.of_unknown_name(),
+        None | Some(_) => revision,
+    })
+}
+
+/// Whether a source has shown it as it is written here.
+fn is_shown(text: &str, candidates: &[Candidate]) -> bool {
+    let mut parts = candidates.iter().flat_map(|candidate| &candidate.parts);
+    parts.any(|part| part.revision == text)
+}
+
+/// The revision that a GatedSource asks its gates about, for those who ask them in its place: what its
+/// status or its `spec.revision` has. None: it cannot be read.
+pub fn asked_about(object: &GatedSource, text: &str) -> Option<Revision> {
+    let revision = Revision::parse(text).ok()?;
+    let status = object.status.as_ref();
+    let candidates = status.map_or(&[][..], |status| &status.candidates);
+    if is_shown(text, candidates) {
+        return Some(revision);
+    }
+    // The controller has seen the source, and gives it no name that is not its own.
+    let pending = status.and_then(|status| status.pending.as_ref());
+    let pending = pending.and_then(|pending| asked(&pending.revision, candidates));
+    let pending = pending.filter(|pending| pending.is(&revision));
+    Some(pending.unwrap_or_else(|| revision.of_unknown_name()))
 }

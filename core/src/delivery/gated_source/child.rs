@@ -1,18 +1,21 @@
-//! Children: what they have to be, and what becomes of them.
+//! Step 5: what a child has to be. What is common to all children, and children of the strategy `pin`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use sluice_crds::flux::{Artifact, FluxKind, FluxObject};
-use sluice_crds::gated_source::{AdmittedPart, SourceKind, Strategy, marks};
+use sluice_crds::GatedSource;
+use sluice_crds::flux::{Artifact, FluxObject};
+use sluice_crds::gated_source::{AdmittedPart, SourceKind, marks};
 
-use super::{Act, Child, Given, Source, doubt, served, spec};
+use super::sources::{Observed, Seen};
+use super::{Act, Child, spec};
 use crate::flux::content;
 use crate::flux::identity::{is_other_file, is_same_pin};
-use crate::flux::observed::{Found, condition, is_observed};
-use crate::flux::users::uses;
+use crate::flux::observed::{condition, is_observed};
+use crate::flux::replaced::{self, ARTIFACT_REPLACED, Doubt};
 use crate::revision::Revision;
 use crate::verdict::status::{REQUESTED_AT, requested_at};
 
@@ -22,153 +25,93 @@ const SHARD: &str = "sharding.fluxcd.io/key";
 /// What a request begins with that is made because an artifact was lost.
 const MISSING: &str = "missing-";
 
-/// How a child stands.
+/// The reason of a child that serves what was never admitted.
+const REPUBLISHED: &str = "Republished";
+
+/// How a child is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum State {
     /// It serves what was admitted.
     Serves,
-    /// It is about to.
+    /// It is about to: what it still does.
     Fetching(String),
     /// It cannot: why, in a word and a sentence.
     Fails(String, String),
-    /// An object of its name is somebody else's.
+    /// The object of its name is somebody else's.
     Taken(String),
 }
 
-/// What a child comes to: how it stands, what is to be done about it, whether what was admitted can be
-/// had again.
+/// How a child is, and what has to be done about it.
 pub(super) struct Look {
-    pub(super) standing: Standing,
+    pub(super) state: State,
     pub(super) acts: Vec<Act>,
-    /// Why it cannot be had again.
+    /// Why what was admitted cannot be had again.
     pub(super) lost: Option<String>,
 }
 
-/// Looks at the child of a source of which something has gone out.
-pub(super) fn look(given: &Given<'_>, source: &Source<'_>, admitted: &AdmittedPart) -> Look {
-    let kind = source.wanted.child(given.object.spec.strategy);
-    let called = format!("{} {}", kind.as_str(), source.wanted.target);
-    let present = match &source.child {
-        Found::Here(child) if !is_ours(given, child) => {
-            let lost = format!("the {called} is none of this GatedSource's");
-            return Look {
-                lost: Some(lost),
-                ..idle(taken(given, source))
-            };
+impl From<State> for Look {
+    fn from(state: State) -> Self {
+        Self {
+            state,
+            acts: Vec::new(),
+            lost: None,
         }
-        Found::Here(child) => Some(*child),
-        Found::Missing => None,
-        Found::NotInstalled => {
-            let message = format!("Flux's CRD of {} is not installed", kind.as_str());
-            return idle(Standing::Fails("FluxNotInstalled".into(), message));
-        }
-        Found::Unreadable(why) => {
-            let message = format!("the {called} cannot be read: {why}");
-            return idle(Standing::Fails("ChildUnreadable".into(), message));
-        }
-    };
-    match given.object.spec.strategy {
-        Strategy::Pin | Strategy::Suspend => pinned(given, source, admitted, present, &called),
-        Strategy::Artifact => served::look(given, source, admitted, present, &called),
     }
 }
 
-/// The name that a child has, or is to have, is somebody else's.
-pub(super) fn taken(given: &Given<'_>, source: &Source<'_>) -> Standing {
-    let kind = source.wanted.child(given.object.spec.strategy).as_str();
-    Standing::Taken(format!(
-        "there is a {kind} {} already that this GatedSource has not made; delete it, or write \
-         another target",
-        source.wanted.target
-    ))
-}
-
-/// Whether the name that a child has, or is to have, is somebody else's.
-pub(super) fn is_taken(given: &Given<'_>, source: &Source<'_>) -> bool {
-    let child = source.child.object();
-    child.is_some_and(|child| !is_ours(given, child))
-}
-
-pub(super) fn idle(standing: Standing) -> Look {
-    Look {
-        standing,
-        acts: Vec::new(),
-        lost: None,
-    }
-}
-
-/// Whether this GatedSource made it.
-pub(super) fn is_ours(given: &Given<'_>, child: &FluxObject) -> bool {
-    let annotations = child.metadata.annotations.as_ref();
-    let mark = annotations.and_then(|all| all.get(marks::CHILD_OF));
-    mark.is_some() && mark == given.object.metadata.name.as_ref()
-}
-
-fn pinned(
-    given: &Given<'_>,
-    source: &Source<'_>,
+/// Looks at a child of the strategy `pin`. `present`: None, it has still to be made.
+pub(super) fn pinned(
+    seen: &Seen,
+    source: &Observed,
     admitted: &AdmittedPart,
-    present: Option<&FluxObject>,
+    present: Option<&Arc<FluxObject>>,
     called: &str,
 ) -> Look {
+    let upstream = source.upstream.object();
     // Without the source nobody knows how it is reached: the child stays as it is.
-    let wanted = source.upstream.object().map(|upstream| {
-        let interval = anew(spec::interval(&given.object.spec), admitted);
+    let wanted = upstream.map(|upstream| {
+        let interval = interval(&seen.object, admitted);
         content::of_child(&admitted.spec, &upstream.spec, interval)
     });
-    let is_pinned = (wanted.as_ref()).is_none_or(|spec| present.is_some_and(|it| it.spec == *spec));
-    let kind = FluxKind::Source(source.wanted.kind);
+    let is_right = |spec: &_| present.is_some_and(|child| child.spec == *spec);
+    let is_pinned = wanted.as_ref().is_none_or(is_right);
     // What was said of another spec says nothing of this one.
-    let served = present.filter(|_| is_pinned).and_then(|child| {
+    let current = present.filter(|_| is_pinned);
+    let served = current.and_then(|child| {
         let artifact = child.status.artifact.as_ref()?;
         let is_it = is_same_pin(admitted.kind, &artifact.revision, &admitted.revision);
         (is_observed(child) && is_it).then_some((child, artifact))
     });
-    let doubt = served
-        .and_then(|(child, artifact)| doubt::doubt(source, admitted, child, artifact, called));
-    let asked = present.and_then(|child| asked(given, source, child, doubt.as_ref()));
-    let write = wanted.and_then(|spec| write(given, source, kind, spec, present, asked));
-    let acts = Vec::from_iter(write);
-    let Some(child) = present else {
-        let standing = Standing::Fetching(format!("the {called} is being made"));
-        return Look {
-            standing,
-            acts,
-            lost: None,
-        };
-    };
-    let fails = failure(child).filter(|_| is_pinned);
+    let doubt = served.and_then(|(child, artifact)| {
+        replaced::doubt(upstream.map(Arc::as_ref), admitted, child, artifact, called)
+    });
+    let request = present.and_then(|child| request(&seen.object, source, child, doubt.as_ref()));
+    let write = wanted.and_then(|spec| write(&seen.object, source, spec, present, request));
+    let failed = current.and_then(|child| failure(child));
     let other = served.and_then(|(_, artifact)| other_file(artifact, admitted, called));
-    let standing = match (served, &other) {
-        (Some(_), Some(message)) => Standing::Fails(REPUBLISHED.to_owned(), message.clone()),
-        (Some(_), None) => match &doubt {
-            Some(doubt) => {
-                Standing::Fails(doubt::ARTIFACT_REPLACED.to_owned(), doubt.message.clone())
-            }
-            None => Standing::Serves,
+    let lost = failed.map(|ready| format!("the {called} could not be fetched: {}", ready.message));
+    let state = match (present, served, failed) {
+        (None, ..) => State::Fetching(format!("the {called} is being made")),
+        (_, Some(_), _) => match (&other, doubt) {
+            (Some(message), _) => State::Fails(REPUBLISHED.to_owned(), message.clone()),
+            (None, Some(doubt)) => State::Fails(ARTIFACT_REPLACED.to_owned(), doubt.message),
+            (None, None) => State::Serves,
         },
-        (None, _) => match fails {
-            Some(ready) => {
-                let message = format!("the {called} is not ready: {}", ready.message);
-                Standing::Fails(ready.reason.clone(), message)
-            }
-            None => Standing::Fetching(format!("the {called} fetches {}", admitted.revision)),
-        },
+        (_, None, Some(ready)) => {
+            let message = format!("the {called} is not ready: {}", ready.message);
+            State::Fails(ready.reason.clone(), message)
+        }
+        (_, None, None) => State::Fetching(format!("the {called} fetches {}", admitted.revision)),
     };
-    let lost = fails.map(|ready| format!("the {called} could not be fetched: {}", ready.message));
-    let lost = lost.or(other);
     Look {
-        standing,
-        acts,
-        lost,
+        state,
+        acts: Vec::from_iter(write),
+        lost: lost.or(other),
     }
 }
 
-/// The word for a child that serves what was never admitted.
-const REPUBLISHED: &str = "Republished";
-
-/// What is wrong with what a child serves at the version that was admitted. None: it is that file, or
-/// nobody knows.
+/// What is wrong with what a child serves at the version that was admitted. None: it is the admitted
+/// file, or nobody knows.
 fn other_file(artifact: &Artifact, admitted: &AdmittedPart, called: &str) -> Option<String> {
     let (is, was) = (artifact.digest.as_deref(), admitted.digest.as_deref());
     is_other_file(admitted.kind, &admitted.spec, is, was).then(|| {
@@ -183,12 +126,13 @@ fn other_file(artifact: &Artifact, admitted: &AdmittedPart, called: &str) -> Opt
     })
 }
 
-/// The interval of a child. A chart that was published anew and admitted has a part of a minute more,
-/// by its digest: Flux fetches a version that it has only where the spec is another one.
-fn anew(interval: String, admitted: &AdmittedPart) -> String {
-    let digest = Revision::parse(&admitted.revision).ok();
-    let digest = digest.filter(|_| admitted.kind == SourceKind::HelmChart);
-    let Some(digest) = digest.as_ref().and_then(Revision::digest) else {
+/// The interval of a child. A chart that was published again and admitted has a part of a minute more,
+/// by its digest: Flux fetches a version that it has only if the spec is another one.
+fn interval(owner: &GatedSource, admitted: &AdmittedPart) -> String {
+    let interval = spec::interval(&owner.spec);
+    let revision = Revision::parse(&admitted.revision).ok();
+    let revision = revision.filter(|_| admitted.kind == SourceKind::HelmChart);
+    let Some(digest) = revision.as_ref().and_then(Revision::digest) else {
         return interval;
     };
     let hash = Sha256::digest(digest.as_bytes());
@@ -203,37 +147,18 @@ fn failure(child: &FluxObject) -> Option<&Condition> {
     (current && ready.status == "False").then_some(ready)
 }
 
-/// What the child is to be asked with: people's request, handed on; and, where somebody could not have
-/// its artifact, when that came out and when it was fetched, so that it is asked once of each; or,
-/// where it shows what was not admitted, which artifact that is.
-fn asked(
-    given: &Given<'_>,
-    source: &Source<'_>,
+/// The request that a child is to have: that of people, handed on. Where somebody could not have its
+/// artifact, the request says since when, and when the artifact was fetched, so that the child is asked
+/// once for each of them. Where it shows what was not admitted, the request says which artifact that is.
+fn request(
+    owner: &GatedSource,
+    source: &Observed,
     child: &FluxObject,
-    doubt: Option<&doubt::Doubt>,
+    doubt: Option<&Doubt>,
 ) -> Option<String> {
-    let kind = source.wanted.child(given.object.spec.strategy);
-    let own = given
-        .object
-        .metadata
-        .namespace
-        .as_deref()
-        .unwrap_or_default();
-    let missed = given
-        .consumers
-        .iter()
-        .filter_map(|(consumer_kind, consumer)| {
-            let target = (kind.as_str(), own, source.wanted.target.as_str());
-            if !uses(*consumer_kind, consumer).contains(&target) {
-                return None;
-            }
-            let ready = condition(consumer, "Ready")?;
-            let is_missing = ready.status == "False" && ready.reason == "ArtifactFailed";
-            is_missing.then_some(ready.last_transition_time.0)
-        });
-    let request = requested_at(&given.object.metadata);
+    let request = requested_at(&owner.metadata);
     // What was fetched since may be lost again before anybody has had it: hence both instants.
-    let missing = (missed.max().zip(child.status.artifact.as_ref()))
+    let missing = (source.missed_at.zip(child.status.artifact.as_ref()))
         .map(|(since, artifact)| format!("{MISSING}{since}-{}", artifact.last_update_time.0));
     if let Some(own) = missing.or_else(|| doubt.map(|doubt| doubt.request.clone())) {
         return Some(match request {
@@ -241,29 +166,28 @@ fn asked(
             None => own,
         });
     }
-    // One that was handed on together with such a request is not handed on once more when that is over.
+    // A request that was handed on together with such a one is not handed on again when that is over.
     let is_handed_on = |request: &String| {
         let annotations = child.metadata.annotations.as_ref();
         let asked = annotations.and_then(|all| all.get(REQUESTED_AT));
         let own = asked.and_then(|asked| asked.strip_prefix(request.as_str())?.strip_prefix('/'));
-        own.is_some_and(|own| own.starts_with(MISSING) || own.starts_with(doubt::OTHER))
+        own.is_some_and(|own| own.starts_with(MISSING) || own.starts_with(replaced::OTHER))
     };
     request.filter(|request| !is_handed_on(request))
 }
 
-/// What makes the child what it has to be. None: it is.
+/// The write that makes the child what it has to be. None: it is that already.
 pub(super) fn write(
-    given: &Given<'_>,
-    source: &Source<'_>,
-    kind: FluxKind,
+    owner: &GatedSource,
+    source: &Observed,
     spec: Map<String, Value>,
-    present: Option<&FluxObject>,
-    asked: Option<String>,
+    present: Option<&Arc<FluxObject>>,
+    request: Option<String>,
 ) -> Option<Act> {
-    let name = given.object.metadata.name.clone().unwrap_or_default();
+    let name = owner.metadata.name.clone().unwrap_or_default();
     let mut annotations = BTreeMap::from([(marks::CHILD_OF.to_owned(), name)]);
-    annotations.extend(asked.map(|asked| (REQUESTED_AT.to_owned(), asked)));
-    // Whoever fetches the source fetches its child. Without the source nobody knows who that is.
+    annotations.extend(request.map(|request| (REQUESTED_AT.to_owned(), request)));
+    // The controller that fetches the source fetches its child. Without the source nobody knows which.
     let shard = |upstream: &FluxObject| upstream.metadata.labels.as_ref()?.get(SHARD).cloned();
     let upstream = source.upstream.object();
     let labels = upstream.map(|upstream| (SHARD.to_owned(), shard(upstream)));
@@ -278,7 +202,7 @@ pub(super) fn write(
     });
     (!is_right).then(|| {
         Act::Write(Box::new(Child {
-            kind,
+            kind: source.child_kind,
             name: source.wanted.target.clone(),
             spec,
             annotations,

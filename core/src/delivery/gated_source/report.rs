@@ -1,198 +1,230 @@
-//! What a look comes to: the status, what is to be done, and when to look again.
+//! Step 6: the status, what has to be done, and when to look again.
 
 use jiff::{SignedDuration, Timestamp};
-use sluice_crds::gated_source::{Admitted, Pending};
-use sluice_crds::{Decision, GatedSourceStatus};
+use sluice_crds::gated_source::{Candidate, Pending};
+use sluice_crds::{Decision, GatedSource, GatedSourceStatus};
 
-use super::conditions::{self, Scene};
-use super::considered::{Considered, Fate, Step};
-use super::objects::Objects;
-use super::{Given, Report, admission, choice, deletion, identity, named, obstacle, suspended};
+use super::admission::Admission;
+use super::candidates::asked;
+use super::children::Objects;
+use super::conditions::{self, Findings};
+use super::considered::{Considered, Outcome, Step};
+use super::deletion::{self, Former};
+use super::demand::is_out_as_asked;
+use super::sources::Seen;
+use super::{Act, Report};
+use crate::delivery::act::{Refused, replace_ready, still_refused};
+use crate::delivery::choice::Gates;
+use crate::delivery::current;
 use crate::revision::short;
 use crate::time::stamp::{time, whole_second};
 use crate::verdict::condition::{self, READY, Wanted};
 use crate::verdict::question::Question;
 use crate::verdict::status::requested_at;
 
-/// How soon something that waits is looked at again at the latest, so that it is told that it waits.
+/// How soon something that waits is looked at again at the latest, so that it is said that it waits.
 const AGAIN: SignedDuration = SignedDuration::from_mins(30);
-/// How soon a fetch that failed is tried again.
+/// How soon a fetch that failed is retried.
 const RETRY: SignedDuration = SignedDuration::from_secs(10);
 
-/// What the status has to be, and what is to be done. `told` is the decision of
-/// [`Considered::decision`] as it was recorded: a yes that could not be has become a no.
-pub fn report(given: &Given<'_>, considered: &Considered, told: Option<&Decision>) -> Report {
-    let before = given.object.status.clone().unwrap_or_default();
-    if considered.step == Step::Going {
-        return going(given, before);
+/// What the status has to be, and what has to be done. `recorded` is the decision of
+/// [`Considered::decision`] as it was recorded: a yes that could not be recorded has become a no.
+pub fn report(considered: Considered, recorded: Option<&Decision>) -> Report {
+    let Considered {
+        seen,
+        gates,
+        users,
+        mut former,
+        candidates,
+        step,
+    } = considered;
+    let object = seen.object.as_ref();
+    let before = object.status.clone().unwrap_or_default();
+    if let Step::Deleting = step {
+        return deleting(&seen, former, before);
     }
-    let mut status = begin(given, &before, considered, told);
-    let fate = considered.fate(told);
-    if let Fate::Out(admitted) = fate {
-        admission::release(&mut status, admitted);
-    }
-    if considered.is_at_work() {
-        identity::learn(given, &mut status);
-    }
-    let (objects, acts) = Objects::look(given, considered, &status, told);
-    status.pending = match &considered.step {
-        Step::Refused(_) | Step::Going => before.pending.clone(),
-        // What was asked for goes on waiting, although nobody asks the gates about it.
-        Step::Paused if given.object.spec.revision.is_some() && before.pending.is_some() => {
-            before.pending.clone()
-        }
-        _ => pending(given, &before, &status, fate, &objects),
-    };
-    name_in_short(&mut status);
-    let scene = Scene {
-        given,
-        considered,
-        fate,
-        told,
+    let request = requested_at(&object.metadata);
+    let kept = last_decision(&before, &gates, &candidates.all, recorded, request.as_ref());
+    let admission = Admission::new(&seen, candidates, step.outcome(recorded), step.may_act());
+    let (objects, acts) = Objects::look(&seen, &mut former, &step, &admission, recorded);
+    let lost = objects.unfetched().filter(|_| {
+        let asked_for = object.spec.revision.as_deref();
+        asked_for.is_some_and(|it| is_out_as_asked(&seen, admission.admitted.as_ref(), it))
+    });
+    let pending = pending(object, &step, &admission, lost.is_some(), seen.now.at);
+    let is_left = acts.iter().any(|act| act.writes().is_some());
+    let findings = Findings {
+        object,
+        users: &users,
+        former: &former,
+        step: &step,
+        admission: &admission,
         objects: &objects,
-        refused: obstacle::still(&before, &acts),
+        pending: pending.as_ref(),
+        refusal: recorded.filter(|it| !it.allowed).and(kept),
+        lost,
+        write_refused: still_refused(&before.conditions, is_left),
     };
-    let wanted = conditions::all(&scene, &status);
-    let generation = given.object.metadata.generation;
-    let now = whole_second(given.now.at);
-    status.conditions = condition::settle(wanted, &before.conditions, generation, now);
+    let wanted = conditions::all(&findings);
+    let wake = wake(&findings, recorded, seen.now.at);
+    let (generation, now) = (object.metadata.generation, whole_second(seen.now.at));
+    let status = GatedSourceStatus {
+        observed_generation: generation,
+        conditions: condition::settle(wanted, &before.conditions, generation, now),
+        last_handled_reconcile_at: request.or_else(|| before.last_handled_reconcile_at.clone()),
+        last_decision: kept.cloned(),
+        candidates: admission.candidates,
+        admitted: admission.admitted,
+        pending,
+    };
     Report {
         changed: status != before,
-        wake: wake(&scene, &status),
         status,
         acts,
+        wake,
     }
 }
 
-/// Of one that is going only what keeps it is told.
-fn going(given: &Given<'_>, before: GatedSourceStatus) -> Report {
-    let told = deletion::obstacle(given).and_then(|(reason, message)| {
+/// While the GatedSource is being deleted, its status says only what blocks the deletion.
+fn deleting(seen: &Seen, former: Former, before: GatedSourceStatus) -> Report {
+    let status = deletion::obstacle(seen).and_then(|(reason, message)| {
         let ready = Wanted::new(READY, false, reason, message);
-        obstacle::told(given.object, vec![ready], given.now.at)
+        with_ready(&seen.object, vec![ready], seen.now.at)
     });
     Report {
-        changed: told.is_some(),
-        status: told.unwrap_or(before),
-        acts: deletion::going(given),
+        changed: status.is_some(),
+        status: status.unwrap_or(before),
+        acts: deletion::acts(seen, former),
         wake: None,
     }
 }
 
-/// The status as far as it is known before anything else: without pending and conditions.
-fn begin(
-    given: &Given<'_>,
-    before: &GatedSourceStatus,
-    considered: &Considered,
-    told: Option<&Decision>,
-) -> GatedSourceStatus {
-    let last = before.last_decision.as_ref();
-    let request = requested_at(&given.object.metadata);
-    // Anybody who asks for a look is told how it stands, also what was only measured again.
-    let is_asked = request.is_some() && request != before.last_handled_reconcile_at;
-    let is_known = |told: &Decision| {
-        let revision = told.subject.revision.as_deref();
-        let revision = revision.and_then(|text| named::asked(text, &considered.candidates));
-        let question = Question::new(given.now, revision.as_ref());
-        let same = |last| given.gates.tells_the_same(last, told, question);
-        !is_asked && last.is_some_and(same)
-    };
-    let news = told.filter(|told| !is_known(told));
-    GatedSourceStatus {
-        observed_generation: given.object.metadata.generation,
-        last_handled_reconcile_at: request.or_else(|| before.last_handled_reconcile_at.clone()),
-        pending: None,
-        candidates: considered.candidates.clone(),
-        admitted: considered.admitted.clone(),
-        last_decision: news.or(last).cloned(),
-        conditions: Vec::new(),
-    }
+/// The status once a write was refused. None: it says so already.
+pub fn refused(
+    object: &GatedSource,
+    refused: &Refused,
+    now: Timestamp,
+) -> Option<GatedSourceStatus> {
+    with_ready(object, refused.conditions(), now)
 }
 
-/// What waits, as the status shows it: what is asked for, or the newest.
+/// The status that says this of how the GatedSource is, and everything else as before. None: it says so
+/// already.
+fn with_ready(
+    object: &GatedSource,
+    wanted: Vec<Wanted>,
+    now: Timestamp,
+) -> Option<GatedSourceStatus> {
+    let before = object.status.clone().unwrap_or_default();
+    let generation = object.metadata.generation;
+    let status = GatedSourceStatus {
+        observed_generation: generation,
+        conditions: replace_ready(wanted, &before.conditions, generation, now),
+        ..before.clone()
+    };
+    (status != before).then_some(status)
+}
+
+/// The decision that the status keeps.
+fn last_decision<'d>(
+    before: &'d GatedSourceStatus,
+    gates: &Gates,
+    candidates: &[Candidate],
+    recorded: Option<&'d Decision>,
+    request: Option<&String>,
+) -> Option<&'d Decision> {
+    let revision = recorded.and_then(|recorded| recorded.subject.revision.as_deref());
+    let revision = revision.and_then(|text| asked(text, candidates));
+    let question = Question::new(gates.now, revision.as_ref());
+    let is_requested = request.is_some() && request != before.last_handled_reconcile_at.as_ref();
+    let last = before.last_decision.as_ref();
+    current::kept(&gates.gathered, question, last, recorded, is_requested)
+}
+
+/// What waits, as the status shows it: what is asked for, or the newest. `lost`: what is asked for is
+/// out, and cannot be had.
 fn pending(
-    given: &Given<'_>,
-    before: &GatedSourceStatus,
-    status: &GatedSourceStatus,
-    fate: Fate<'_>,
-    objects: &Objects,
+    object: &GatedSource,
+    step: &Step,
+    admission: &Admission<'_>,
+    lost: bool,
+    now: Timestamp,
 ) -> Option<Pending> {
-    let asked = given.object.spec.revision.as_ref();
-    // None of these is a candidate, which would know since when it waits.
-    let lost = lost_wish(given, status, objects).map(|(admitted, _)| &admitted.revision);
-    let named = match fate {
-        Fate::NotHeld(_) => asked.or(lost),
-        Fate::BaselineHeld(admitted) => Some(&admitted.revision),
-        Fate::None | Fate::Out(_) | Fate::Turn(..) | Fate::Held(_) => lost,
+    let before = object.status.as_ref();
+    let before = before.and_then(|status| status.pending.as_ref());
+    let asked_for = object.spec.revision.as_deref();
+    let admitted = admission.admitted.as_ref();
+    let lost = admitted.filter(|_| lost).map(|it| it.revision.as_str());
+    let (candidate, turn) = match admission.outcome {
+        Outcome::Turn(candidate, at) => (Some(candidate), Some(at)),
+        Outcome::HeldBack(candidate) => (Some(candidate), None),
+        _ => (None, None),
     };
-    if let Some(named) = named {
-        let known = before.pending.as_ref().filter(|it| it.revision == *named);
-        return Some(Pending {
-            revision: named.clone(),
-            short: None,
-            since: known.map_or_else(|| time(given.now.at), |it| it.since.clone()),
-            admit_at: None,
-        });
-    }
-    let (wanted, admit_at) = match fate {
-        Fate::Turn(choice, at) => (Some(&choice.candidate), Some(time(at))),
-        Fate::Held(choice) => (Some(&choice.candidate), None),
-        Fate::None | Fate::Out(_) | Fate::NotHeld(_) | Fate::BaselineHeld(_) => (None, None),
+    let candidate = candidate.filter(|_| asked_for.is_some());
+    let candidate = candidate.or(admission.candidates.last());
+    // What is no candidate does not say since when it waits.
+    let named = |revision| {
+        let known = before.filter(|it| it.revision == revision);
+        let since = known.map_or_else(|| time(now), |it| it.since.clone());
+        (revision, since, None)
     };
-    let newest = status.candidates.last();
-    let waits = wanted.filter(|_| asked.is_some()).or(newest)?;
+    let (revision, since, admit_at) = match (step, admission.outcome) {
+        (Step::Refused(_), _) => return before.cloned(),
+        // What was asked for goes on waiting, although the gates are not asked about it.
+        (Step::Paused, _) if asked_for.is_some() && before.is_some() => return before.cloned(),
+        (_, Outcome::Unobtainable(_)) => asked_for.or(lost).map(named),
+        (_, Outcome::BaselineHeldBack(runs)) => Some(named(&runs.revision)),
+        _ if lost.is_some() => lost.map(named),
+        _ => candidate.map(|it| (it.revision.as_str(), it.since.clone(), turn)),
+    }?;
     Some(Pending {
-        revision: waits.revision.clone(),
-        short: None,
-        since: waits.since.clone(),
-        admit_at,
+        revision: revision.to_owned(),
+        short: Some(short(revision)),
+        since,
+        admit_at: admit_at.map(time),
     })
 }
 
-/// What is out is what `spec.revision` asks for, and cannot be fetched: why.
-pub(super) fn lost_wish<'s>(
-    given: &Given<'_>,
-    status: &'s GatedSourceStatus,
-    objects: &'s Objects,
-) -> Option<(&'s Admitted, &'s str)> {
-    let asked = given.object.spec.revision.as_deref()?;
-    let admitted = status.admitted.as_ref()?;
-    let why = objects.unfetched()?;
-    choice::is_out_as_asked(given, Some(admitted), asked).then_some((admitted, why))
-}
-
-/// Notes how tables call what is out and what waits.
-fn name_in_short(status: &mut GatedSourceStatus) {
-    if let Some(admitted) = &mut status.admitted {
-        admitted.short = Some(short(&admitted.revision));
-    }
-    if let Some(pending) = &mut status.pending {
-        pending.short = Some(short(&pending.revision));
-    }
-}
-
 /// When to look again.
-fn wake(scene: &Scene<'_>, status: &GatedSourceStatus) -> Option<Timestamp> {
-    let now = scene.given.now.at;
-    let waits = scene.objects.waits(status.pending.as_ref());
-    let admit_at = match scene.fate {
+fn wake(findings: &Findings<'_>, recorded: Option<&Decision>, now: Timestamp) -> Option<Timestamp> {
+    let waits = match findings.objects {
+        Objects::Untouched => false,
+        Objects::Children(_) => findings.pending.is_some(),
+        Objects::Sources(_) => recorded.is_none_or(|recorded| !recorded.allowed),
+    };
+    let turn = match findings.admission.outcome {
         // What is newer than what has just gone out has not been asked for yet.
-        Fate::Out(_) if waits => return Some(now),
-        Fate::Turn(_, at) => Some(at),
+        Outcome::Out(_) if waits => return Some(now),
+        Outcome::Turn(_, at) => Some(at),
         _ => None,
     };
     let later = |after: SignedDuration| now.saturating_add(after).ok();
-    let told = scene.told.and_then(|told| told.next.as_ref());
-    let again = waits.then(|| later(AGAIN)).flatten();
-    let retry = scene.objects.retry().then(|| later(RETRY)).flatten();
-    let told = told.map(|at| at.0);
     let instants = [
-        scene.considered.next(scene.given),
-        suspended::until_letting_go(scene.given),
-        told,
-        admit_at,
-        again,
-        retry,
+        findings.step.next(),
+        findings.former.until(),
+        recorded.and_then(|recorded| Some(recorded.next.as_ref()?.0)),
+        turn,
+        waits.then(|| later(AGAIN)).flatten(),
+        findings.objects.retries().then(|| later(RETRY)).flatten(),
     ];
     let instants = instants.into_iter().flatten();
     instants.filter(|at| *at > now).min()
+}
+
+impl Act {
+    /// What it writes to the API server. None: it is about the store.
+    pub fn writes(&self) -> Option<String> {
+        let (kind, object) = match self {
+            Self::Write(child) => {
+                return Some(format!("the {} {}", child.kind.as_str(), child.name));
+            }
+            Self::Serve { before, .. } => ("status of the ExternalArtifact", before),
+            Self::Suspend { kind, before, .. } => (kind.as_str(), before),
+            Self::Delete { kind, before } => (kind.as_str(), before),
+            Self::Finalize(_) => return Some("the finalizer of this GatedSource".to_owned()),
+            Self::Fetch { .. } | Self::Retain { .. } => return None,
+        };
+        let name = object.metadata.name.as_deref().unwrap_or_default();
+        Some(format!("the {kind} {name}"))
+    }
 }

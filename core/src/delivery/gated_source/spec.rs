@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 use sluice_crds::flux::FluxKind;
-use sluice_crds::gated_source::{Baseline, SourceKind, Strategy, Target};
+use sluice_crds::gated_source::{Baseline, SourceKind, Strategy, Target, TargetedSource};
 use sluice_crds::{Duration, GatedSource, GatedSourceSpec};
 
 use crate::gate::nested;
@@ -10,8 +10,8 @@ use crate::revision::{REMEDY, Revision};
 use crate::text::refusal::{Refusal, Refusals};
 use crate::time::duration;
 
-/// How often a pinned child is fetched anew where the spec says nothing: a commit is cloned in full
-/// each time, and a child that has lost its artifact is asked at once.
+/// How often a pinned child is fetched again where the spec says nothing: a commit is cloned in full each
+/// time, and a child that has lost its artifact is asked at once.
 const INTERVAL: &str = "12h";
 /// The shortest interval of a child.
 const SHORTEST_INTERVAL: SignedDuration = SignedDuration::from_mins(1);
@@ -54,25 +54,27 @@ impl Wanted {
 pub fn wanted(object: &GatedSource) -> Vec<Wanted> {
     let own = object.metadata.name.as_deref().unwrap_or_default();
     let spec = &object.spec;
-    let named = |target: Option<&Target>, otherwise: String| {
-        target.map_or(otherwise, |target| target.name.clone())
+    let named = |target: &Option<Target>, otherwise: String| {
+        target
+            .as_ref()
+            .map_or(otherwise, |target| target.name.clone())
     };
     let one = spec.source_ref.iter().map(|source| Wanted {
         kind: source.kind,
         name: source.name.clone(),
-        target: named(spec.target.as_ref(), own.to_owned()),
+        target: named(&spec.target, own.to_owned()),
         baseline: spec.baseline.clone(),
     });
     let several = spec.source_refs.iter().map(|source| Wanted {
         kind: source.kind,
         name: source.name.clone(),
-        target: named(source.target.as_ref(), format!("{own}-{}", source.name)),
+        target: named(&source.target, format!("{own}-{}", source.name)),
         baseline: source.baseline.clone(),
     });
     one.chain(several).collect()
 }
 
-/// What the durations of a spec come to.
+/// The durations of a spec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
     /// How far sources are spread in time.
@@ -91,13 +93,29 @@ pub(super) fn interval(spec: &GatedSourceSpec) -> String {
 /// The mistakes.
 pub fn check(object: &GatedSource) -> Result<Times, Refusals> {
     let spec = &object.spec;
-    let mut mistakes = Vec::new();
-    mistakes.extend(wrong_sources(spec));
+    let sources = wanted(object);
+    let mut mistakes = Vec::from_iter(wrong_sources(spec));
     mistakes.extend(wrong_for_strategy(spec));
-    mistakes.extend(wrong_targets(object));
-    mistakes.extend(wrong_revision(spec));
-    for (field, kind, baseline) in baselines(spec) {
-        mistakes.extend(wrong_baseline(&field, kind, spec.strategy, baseline));
+    for (place, source) in sources.iter().enumerate() {
+        let kind = field(spec, place, "sourceRef.kind", "kind");
+        mistakes.extend(wrong_kind(kind, source.kind, spec.strategy));
+    }
+    for place in 0..sources.len() {
+        let target = field(spec, place, "target.name", "target.name");
+        mistakes.extend(wrong_target(target, spec.strategy, &sources, place));
+    }
+    if let (Some(text), Some(source)) = (&spec.revision, &spec.source_ref) {
+        mistakes.extend(wrong_revision(
+            "spec.revision",
+            text,
+            source.kind,
+            spec.strategy,
+        ));
+    }
+    for (place, source) in sources.iter().enumerate() {
+        let at = field(spec, place, "baseline", "baseline");
+        let baseline = source.baseline.as_ref();
+        mistakes.extend(baseline.and_then(|it| wrong_baseline(&at, it, source, spec.strategy)));
     }
     let gates = nested::check(&spec.gates, "spec.gates");
     mistakes.extend(gates.err().map(Refusals::into_vec).into_iter().flatten());
@@ -127,184 +145,140 @@ fn read(text: Option<&Duration>, field: &str, mistakes: &mut Vec<Refusal>) -> Si
     }
 }
 
+/// Where a spec says something of the source at this place among those that it names: of `sourceRef`, or
+/// of one of `sourceRefs`.
+fn field(spec: &GatedSourceSpec, place: usize, of_one: &str, of_several: &str) -> String {
+    match place.checked_sub(usize::from(spec.source_ref.is_some())) {
+        None => format!("spec.{of_one}"),
+        Some(place) => format!("spec.sourceRefs[{place}].{of_several}"),
+    }
+}
+
 fn wrong_sources(spec: &GatedSourceSpec) -> Option<Refusal> {
-    let given = [
+    let ways = [
         spec.source_ref.is_some(),
         !spec.source_refs.is_empty(),
         spec.selector.is_some(),
     ];
-    let count = given.iter().filter(|given| **given).count();
-    let twice = spec.source_refs.iter().enumerate().find(|(place, one)| {
-        let earlier = &spec.source_refs[..*place];
-        earlier
-            .iter()
-            .any(|other| (other.kind, &other.name) == (one.kind, &one.name))
-    });
-    match (count, twice) {
-        (1, None) => None,
-        (1, Some((place, source))) => Some(Refusal::new(
-            format!("spec.sourceRefs[{place}]"),
-            format!("{} {} is listed twice", source.kind.as_str(), source.name),
-            "list each source once",
-        )),
-        (0, _) => Some(Refusal::new(
-            "spec.sourceRef",
-            "no source is named",
-            "write exactly one of sourceRef, sourceRefs and selector",
-        )),
-        _ => Some(Refusal::new(
-            "spec.sourceRef",
-            "sources are named in several ways",
-            "write exactly one of sourceRef, sourceRefs and selector",
-        )),
-    }
+    let problem = match ways.iter().filter(|is_given| **is_given).count() {
+        1 => {
+            let mut sources = spec.source_refs.iter().enumerate();
+            return sources.find_map(|(place, source)| listed_twice(spec, place, source));
+        }
+        0 => "no source is named",
+        _ => "sources are named in several ways",
+    };
+    let remedy = "write exactly one of sourceRef, sourceRefs and selector";
+    Some(Refusal::new("spec.sourceRef", problem, remedy))
+}
+
+fn listed_twice(spec: &GatedSourceSpec, place: usize, source: &TargetedSource) -> Option<Refusal> {
+    let is_it = |it: &TargetedSource| (it.kind, &it.name) == (source.kind, &source.name);
+    spec.source_refs[..place].iter().any(is_it).then(|| {
+        let field = format!("spec.sourceRefs[{place}]");
+        let problem = format!("{} {} is listed twice", source.kind.as_str(), source.name);
+        Refusal::new(field, problem, "list each source once")
+    })
 }
 
 fn wrong_for_strategy(spec: &GatedSourceSpec) -> Vec<Refusal> {
-    let mut mistakes = Vec::new();
-    let mut wrong = |holds: bool, field: &str, problem: &str, remedy: &str| {
-        if holds {
-            mistakes.push(Refusal::new(field, problem, remedy));
-        }
-    };
     let suspends = spec.strategy == Strategy::Suspend;
-    let one = spec.source_ref.is_some() && !suspends;
-    wrong(
-        spec.selector.is_some() && !suspends,
-        "spec.selector",
-        "only the strategy suspend selects sources",
-        "name them with sourceRef or sourceRefs",
-    );
-    let alone = [
-        (spec.target.is_some(), "spec.target"),
-        (spec.revision.is_some(), "spec.revision"),
-        (spec.baseline.is_some(), "spec.baseline"),
-    ];
-    for (given, field) in alone {
-        wrong(
-            given && !one,
-            field,
-            "it belongs to sourceRef, and to the strategies pin and artifact",
-            "remove it; of sourceRefs each has a target and a baseline of its own",
-        );
-    }
-    wrong(
-        spec.interval.is_some() && spec.strategy != Strategy::Pin,
-        "spec.interval",
-        "it is that of pinned children",
-        "remove it, or write strategy: pin",
-    );
-    let untargeted = |suspends: bool| {
-        let mut sources = spec.source_refs.iter();
-        suspends && sources.any(|source| source.target.is_some() || source.baseline.is_some())
+    let is_alone = spec.source_ref.is_some() && !suspends;
+    let alone = |is_given: bool, field| {
+        let problem = "it belongs to sourceRef, and to the strategies pin and artifact";
+        let remedy = "remove it; of sourceRefs each has a target and a baseline of its own";
+        (is_given && !is_alone, field, problem, remedy)
     };
-    wrong(
-        untargeted(suspends),
-        "spec.sourceRefs",
-        "the strategy suspend makes no children",
-        "remove target and baseline",
-    );
-    for (field, kind) in kinds(spec) {
-        mistakes.extend(wrong_kind(field, kind, spec.strategy));
-    }
-    mistakes
-}
-
-fn kinds(spec: &GatedSourceSpec) -> Vec<(String, SourceKind)> {
-    let one = spec.source_ref.iter();
-    let one = one.map(|source| ("spec.sourceRef.kind".to_owned(), source.kind));
-    let several = spec.source_refs.iter().enumerate();
-    let several = several.map(|(n, source)| (format!("spec.sourceRefs[{n}].kind"), source.kind));
-    one.chain(several).collect()
+    let mut several = spec.source_refs.iter();
+    let makes_children = several.any(|it| it.target.is_some() || it.baseline.is_some());
+    let mistakes = [
+        (
+            spec.selector.is_some() && !suspends,
+            "spec.selector",
+            "only the strategy suspend selects sources",
+            "name them with sourceRef or sourceRefs",
+        ),
+        alone(spec.target.is_some(), "spec.target"),
+        alone(spec.revision.is_some(), "spec.revision"),
+        alone(spec.baseline.is_some(), "spec.baseline"),
+        (
+            spec.interval.is_some() && spec.strategy != Strategy::Pin,
+            "spec.interval",
+            "it is that of pinned children",
+            "remove it, or write strategy: pin",
+        ),
+        (
+            suspends && makes_children,
+            "spec.sourceRefs",
+            "the strategy suspend makes no children",
+            "remove target and baseline",
+        ),
+    ];
+    let mistakes = mistakes.into_iter().filter(|(is_wrong, ..)| *is_wrong);
+    let refuse = |(_, field, problem, remedy)| Refusal::new(field, problem, remedy);
+    mistakes.map(refuse).collect()
 }
 
 fn wrong_kind(field: String, kind: SourceKind, strategy: Strategy) -> Option<Refusal> {
-    match (strategy, kind) {
-        (Strategy::Pin, SourceKind::Bucket) => Some(Refusal::new(
-            field,
+    let (problem, remedy) = match (strategy, kind) {
+        (Strategy::Pin, SourceKind::Bucket) => (
             "a Bucket keeps no earlier content that could be pinned",
             "write strategy: artifact",
-        )),
-        (Strategy::Pin | Strategy::Artifact, SourceKind::HelmRepository) => Some(Refusal::new(
-            field,
+        ),
+        (Strategy::Pin | Strategy::Artifact, SourceKind::HelmRepository) => (
             "a HelmRepository is an index, not something to deploy",
             "gate the HelmCharts of it, which HelmReleases use by chartRef",
-        )),
+        ),
         (
             Strategy::Pin | Strategy::Artifact,
             SourceKind::GitRepository | SourceKind::OCIRepository | SourceKind::HelmChart,
         )
         | (Strategy::Artifact, SourceKind::Bucket)
-        | (Strategy::Suspend, _) => None,
-    }
+        | (Strategy::Suspend, _) => return None,
+    };
+    Some(Refusal::new(field, problem, remedy))
 }
 
-fn wrong_targets(object: &GatedSource) -> Vec<Refusal> {
-    let strategy = object.spec.strategy;
-    if strategy == Strategy::Suspend {
-        return Vec::new();
-    }
-    let all = wanted(object);
-    let mut mistakes = Vec::new();
-    for (place, source) in all.iter().enumerate() {
-        let field = match &object.spec.source_ref {
-            Some(_) => "spec.target.name".to_owned(),
-            None => format!("spec.sourceRefs[{place}].target.name"),
-        };
-        let child = (source.child(strategy), &source.target);
-        let is_source = strategy == Strategy::Pin
-            && all
-                .iter()
-                .any(|other| (other.kind, &other.name) == (source.kind, &source.target));
-        let is_another =
-            (all[..place].iter()).any(|other| (other.child(strategy), &other.target) == child);
-        if is_source || is_another {
-            let whose = if is_source {
-                "a source"
-            } else {
-                "another child"
-            };
-            let kind = child.0.as_str();
-            mistakes.push(Refusal::new(
-                field,
-                format!("the {kind} {} is {whose}", source.target),
-                "write another name",
-            ));
-        }
-    }
-    mistakes
+fn wrong_target(
+    field: String,
+    strategy: Strategy,
+    all: &[Wanted],
+    place: usize,
+) -> Option<Refusal> {
+    let Wanted { kind, target, .. } = &all[place];
+    let child = all[place].child(strategy);
+    let is_source = |it: &Wanted| (it.kind, &it.name) == (*kind, target);
+    let is_child = |it: &Wanted| (it.child(strategy), &it.target) == (child, target);
+    let whose = if strategy == Strategy::Pin && all.iter().any(is_source) {
+        "a source"
+    } else if strategy != Strategy::Suspend && all[..place].iter().any(is_child) {
+        "another child"
+    } else {
+        return None;
+    };
+    let problem = format!("the {} {target} is {whose}", child.as_str());
+    Some(Refusal::new(field, problem, "write another name"))
 }
 
-fn wrong_revision(spec: &GatedSourceSpec) -> Option<Refusal> {
-    let text = spec.revision.as_deref()?;
-    let kind = spec.source_ref.as_ref()?.kind;
-    match Revision::parse(text) {
-        Err(mistake) => Some(Refusal::new("spec.revision", mistake.to_string(), REMEDY)),
-        Ok(revision) => wrong_form("spec.revision", kind, spec.strategy, &revision),
-    }
-}
-
-/// Whether a source of that kind can be brought to a revision that is written like this.
-fn wrong_form(
+/// What is wrong with a revision that a source of that kind is to be brought to.
+fn wrong_revision(
     field: &str,
+    text: &str,
     kind: SourceKind,
     strategy: Strategy,
-    revision: &Revision,
 ) -> Option<Refusal> {
-    if strategy == Strategy::Artifact {
-        return None;
-    }
-    let (holds, remedy) = match kind {
+    let revision = match Revision::parse(text) {
+        Err(mistake) => return Some(Refusal::new(field, mistake.to_string(), REMEDY)),
+        Ok(revision) => revision,
+    };
+    let has_digest_of = |is_right: fn(&str) -> bool| revision.digest().is_some_and(is_right);
+    let (is_right, remedy) = match kind {
         SourceKind::GitRepository => (
-            revision
-                .digest()
-                .is_some_and(|digest| digest.starts_with("sha1:") || digest.starts_with("sha256:")),
+            has_digest_of(|it| it.starts_with("sha1:") || it.starts_with("sha256:")),
             "write the commit in full, such as main@sha1:… or its forty digits",
         ),
         SourceKind::OCIRepository => (
-            revision
-                .digest()
-                .is_some_and(|digest| !digest.starts_with("sha1:")),
+            has_digest_of(|it| !it.starts_with("sha1:")),
             "write the digest in full, such as latest@sha256:… or sha256:…",
         ),
         SourceKind::HelmChart => (
@@ -313,40 +287,23 @@ fn wrong_form(
         ),
         SourceKind::Bucket | SourceKind::HelmRepository => (true, ""),
     };
-    let problem = || {
-        format!(
-            "`{revision}` says nothing that a {} can be pinned to",
-            kind.as_str()
-        )
-    };
-    (!holds).then(|| Refusal::new(field, problem(), remedy))
-}
-
-fn baselines(spec: &GatedSourceSpec) -> Vec<(String, SourceKind, &Baseline)> {
-    let one = spec.source_ref.iter().zip(&spec.baseline);
-    let one = one.map(|(source, baseline)| ("spec.baseline".to_owned(), source.kind, baseline));
-    let several = spec.source_refs.iter().enumerate();
-    let several = several.filter_map(|(place, source)| {
-        let field = format!("spec.sourceRefs[{place}].baseline");
-        Some((field, source.kind, source.baseline.as_ref()?))
-    });
-    one.chain(several).collect()
+    (!is_right && strategy != Strategy::Artifact).then(|| {
+        let kind = kind.as_str();
+        let problem = format!("`{revision}` says nothing that a {kind} can be pinned to");
+        Refusal::new(field, problem, remedy)
+    })
 }
 
 fn wrong_baseline(
     field: &str,
-    kind: SourceKind,
-    strategy: Strategy,
     baseline: &Baseline,
+    source: &Wanted,
+    strategy: Strategy,
 ) -> Option<Refusal> {
     match (&baseline.from, &baseline.revision) {
         (Some(_), None) => None,
         (None, Some(text)) => {
-            let field = format!("{field}.revision");
-            match Revision::parse(text) {
-                Err(mistake) => Some(Refusal::new(field, mistake.to_string(), REMEDY)),
-                Ok(revision) => wrong_form(&field, kind, strategy, &revision),
-            }
+            wrong_revision(&format!("{field}.revision"), text, source.kind, strategy)
         }
         (None, None) | (Some(_), Some(_)) => Some(Refusal::new(
             field,

@@ -77,11 +77,15 @@ struct Unreadable {
     child: bool,
 }
 
-fn found(object: Option<&FluxObject>, unreadable: bool) -> Found<'_> {
+fn found(object: Option<&FluxObject>, unreadable: bool) -> Found {
     match unreadable {
         true => Found::Unreadable("the list is refused".into()),
-        false => object.map_or(Found::Missing, Found::Here),
+        false => object.map_or(Found::Missing, here),
     }
+}
+
+fn here(object: &FluxObject) -> Found {
+    Found::Here(Arc::new(object.clone()))
 }
 
 impl Store for BTreeMap<String, Holding> {
@@ -256,26 +260,28 @@ impl Play {
         });
         let gates = gates(&self.world, &self.object, self.now);
         let given = Given {
-            object: &self.object,
+            object: Arc::new(self.object.clone()),
             sources: sources.collect(),
             strays: (self.strays.iter())
-                .map(|it| (FluxKind::Source(self.kind), it))
+                .map(|it| (FluxKind::Source(self.kind), Arc::new(it.clone())))
                 .collect(),
-            dropped: self.dropped.iter().map(|it| (self.kind, it)).collect(),
+            dropped: (self.dropped.iter())
+                .map(|it| (self.kind, Arc::new(it.clone())))
+                .collect(),
             consumers: self
                 .consumers
                 .iter()
-                .map(|(kind, it)| (*kind, it))
+                .map(|(kind, it)| (*kind, Arc::new(it.clone())))
                 .collect(),
             carried: self.carried.clone(),
-            gates: &gates,
-            store: &self.held,
+            gates,
+            store: Box::new(self.held.clone()),
             now: Now::given(self.now),
         };
-        let considered = consider(&given);
+        let considered = consider(given);
         let told = considered.decision().cloned();
-        self.effects += usize::from(considered.takes_effect(&given));
-        let report = report(&given, &considered, told.as_ref());
+        self.effects += usize::from(considered.takes_effect());
+        let report = report(considered, told.as_ref());
         self.told.extend(told);
         report
     }
@@ -309,7 +315,7 @@ impl Play {
                     holders, before, ..
                 } => self.suspend(&holders, &before),
                 Act::Delete { before, .. } => {
-                    assert_eq!(Some(*before), self.child);
+                    assert_eq!(Some(before.as_ref()), self.child.as_ref());
                     self.child = None;
                     self.writes.1 += 1;
                 }
@@ -323,9 +329,9 @@ impl Play {
     }
 
     fn write_child(&mut self, child: Child) {
-        assert_eq!(child.before, self.child);
+        assert_eq!(child.before.as_deref(), self.child.as_ref());
         self.writes.1 += 1;
-        let mut object = child.before.unwrap_or_default();
+        let mut object = child.before.map(Arc::unwrap_or_clone).unwrap_or_default();
         let is_other = object.spec != child.spec;
         object.metadata.name = Some(child.name);
         object.metadata.namespace = Some("apps".to_owned());

@@ -1,5 +1,7 @@
 //! A look at a gated source.
 
+use std::sync::Arc;
+
 use kube::ResourceExt;
 use sluice_core::delivery::gated_source;
 
@@ -16,8 +18,8 @@ pub(super) mod tests;
 
 /// Looks at a gated source: what its gates admit goes out, and what is out is kept as it is.
 ///
-/// What was decided is recorded first; then it is written into the status; then it is done. Where that
-/// is stopped in between, it is done later, by the status alone.
+/// What was decided is recorded first, then written into the status, and then done. If that is stopped in
+/// between, it is done later, by the status alone.
 pub(super) async fn look(context: &Context, key: &ObjectKey) -> Result<Outcome, kube::Error> {
     let Some(object) = gather::object(context, key) else {
         context.written.forget(&Work::GatedSource(key.clone()));
@@ -37,10 +39,10 @@ pub(super) async fn look(context: &Context, key: &ObjectKey) -> Result<Outcome, 
     if let Some(until) = stored::verifying(context, &object, context.clock.now()) {
         return Ok(Outcome::Wake(Some(until)));
     }
-    let scene = gather::gather(context, key, object, now);
-    let considered = gated_source::consider(&scene.given());
-    let told = match considered.decision().cloned() {
-        Some(decision) if considered.takes_effect(&scene.given()) => {
+    let given = gather::gather(context, key, Arc::clone(&object), now);
+    let considered = gated_source::consider(given);
+    let recorded = match considered.decision().cloned() {
+        Some(decision) if considered.takes_effect() => {
             Some(context.decisions.act(decision).await.decision)
         }
         Some(decision) => {
@@ -49,6 +51,6 @@ pub(super) async fn look(context: &Context, key: &ObjectKey) -> Result<Outcome, 
         }
         None => None,
     };
-    let report = gated_source::report(&scene.given(), &considered, told.as_ref());
-    apply::apply(context, key, &scene.object, report).await
+    let report = gated_source::report(considered, recorded.as_ref());
+    apply::apply(context, key, &object, report).await
 }

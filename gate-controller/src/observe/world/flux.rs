@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use kube::ResourceExt;
 use serde_json::{Map, json};
 use sluice_core::delivery::gated_source;
+use sluice_core::flux::observed::Found;
 use sluice_core::flux::users::{repository, uses};
 use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{ConsumerKind, SourceKind, marks};
@@ -52,19 +53,6 @@ struct Links {
     children: Users<Place, ObjectKey>,
     /// Which objects are marked as suspended by which GatedSource.
     suspended: Users<Place, ObjectKey>,
-}
-
-/// What a name stands for.
-#[derive(Clone, Debug)]
-pub enum Sight {
-    /// Here it is.
-    Here(Arc<FluxObject>),
-    /// There is none of that name.
-    Missing,
-    /// The API server does not know its kind.
-    NotInstalled,
-    /// It cannot be read, or not be listed: why.
-    Unreadable(Arc<str>),
 }
 
 impl Default for Flux {
@@ -126,18 +114,18 @@ impl Flux {
     }
 
     /// What a name stands for.
-    pub fn see(&self, kind: FluxKind, key: KeyRef<'_>) -> Sight {
+    pub fn see(&self, kind: FluxKind, key: KeyRef<'_>) -> Found {
         let cache = self.of(kind);
         match cache.progress() {
-            Progress::NotInstalled => Sight::NotInstalled,
+            Progress::NotInstalled => Found::NotInstalled,
             Progress::Refused => {
                 let why = failure::no_right("list and watch", kind.plural(), kind.group());
-                Sight::Unreadable(why.into())
+                Found::Unreadable(why.into())
             }
             Progress::Unanswered | Progress::Synced => match cache.get(key) {
-                None => Sight::Missing,
-                Some(Seen::Unreadable(why)) => Sight::Unreadable(why),
-                Some(Seen::Object(object)) => Sight::Here(object),
+                None => Found::Missing,
+                Some(Seen::Unreadable(why)) => Found::Unreadable(why),
+                Some(Seen::Object(object)) => Found::Here(object),
             },
         }
     }
@@ -145,8 +133,8 @@ impl Flux {
     /// The object at a place, if it is there and can be read.
     pub fn object(&self, (kind, key): &Place) -> Option<Arc<FluxObject>> {
         match self.see(*kind, key.borrowed()) {
-            Sight::Here(object) => Some(object),
-            Sight::Missing | Sight::NotInstalled | Sight::Unreadable(_) => None,
+            Found::Here(object) => Some(object),
+            Found::Missing | Found::NotInstalled | Found::Unreadable(_) => None,
         }
     }
 

@@ -163,7 +163,7 @@ fn only_what_bears_the_mark_is_deleted() {
     let deleted = |play: &mut Play| -> Vec<String> {
         let acts = play.look().acts.into_iter();
         let deleted = acts.filter_map(|act| match act {
-            Act::Delete { before, .. } => before.metadata.name,
+            Act::Delete { before, .. } => before.metadata.name.clone(),
             _ => None,
         });
         deleted.collect()

@@ -233,24 +233,24 @@ fn several_sources_move_under_one_decision() {
         let names = wanted(object).into_iter();
         let sources = names.zip([&one, two]).map(|(wanted, upstream)| Source {
             wanted,
-            upstream: Found::Here(upstream),
+            upstream: here(upstream),
             child: Found::Missing,
         });
         let gates = gates(&play.world, object, play.now);
         let given = Given {
-            object,
+            object: Arc::new(object.clone()),
             sources: sources.collect(),
             strays: Vec::new(),
             dropped: Vec::new(),
             consumers: Vec::new(),
             carried: Vec::new(),
-            gates: &gates,
-            store: &play.held,
+            gates,
+            store: Box::new(play.held.clone()),
             now: Now::given(play.now),
         };
-        let considered = consider(&given);
+        let considered = consider(given);
         let told = considered.decision().cloned();
-        report(&given, &considered, told.as_ref())
+        report(considered, told.as_ref())
     };
     let held = look(
         &play,

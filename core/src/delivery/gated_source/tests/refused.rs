@@ -3,6 +3,7 @@
 use rstest::rstest;
 
 use super::*;
+use crate::delivery::act::Refused;
 
 impl Play {
     /// One look, of which the API server refuses all that is to be done. Returns how many writes of

@@ -6,7 +6,8 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use kube::core::Status;
 use serde_json::json;
-use sluice_core::delivery::gated_source::{self, Act, Refused, Report};
+use sluice_core::delivery::act::Refused;
+use sluice_core::delivery::gated_source::{self, Act, Report};
 use sluice_crds::gated_source::marks;
 use sluice_crds::{GatedSource, GatedSourceStatus};
 
@@ -20,7 +21,7 @@ use crate::cluster::key::{ObjectKey, Work};
 const STATUS_MANAGER: &str = "gate-controller-gatedsources";
 
 /// Writes the status onto this version of the gated source; only if the API server takes it, does
-/// what follows. What it refuses of that keeps nothing else back, and is told in the status.
+/// what follows. What it refuses of that holds nothing else back, and the status says so.
 pub(super) async fn apply(
     context: &Context,
     key: &ObjectKey,
@@ -74,10 +75,10 @@ fn is_of_others(act: &Act) -> bool {
 
 /// Makes sure that this is the gated source as the API server has it.
 ///
-/// Caches of several kinds are not of one instant. Whoever has just begun to lead may know the child that
-/// a former leader made of the last admission, and not that admission yet: the child would go back to the
-/// one before. Since the child that is written onto was seen before this is asked, the answer has at least
-/// the admission that it was made of.
+/// Caches of several kinds are not of one instant. A replica that has just begun to lead may know the
+/// child that a former leader made of the last admission, and not yet that admission: the child would go
+/// back to the one before. The child that is written onto was seen before this is asked, so the answer
+/// has at least the admission that the child was made of.
 ///
 /// # Errors
 /// It is another one by now (a conflict), or the API server does not say.
@@ -139,7 +140,7 @@ async fn carry_out(
     }
 }
 
-/// Writes the status, and tells what is new in it. Returns the gated source as it is then.
+/// Writes the status, and reports what is new in it. Returns the gated source as it is then.
 async fn write(
     context: &Context,
     key: &ObjectKey,

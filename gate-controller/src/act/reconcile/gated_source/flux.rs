@@ -204,8 +204,8 @@ impl Writer<'_> {
         Api::namespaced_with(self.context.client.clone(), &self.key.namespace, &kind)
     }
 
-    /// Takes in what was written, and wakes whom it concerns: whoever wrote it, too, for what has to
-    /// be said of it now.
+    /// Takes in what was written, and wakes everything that it concerns, also the gated source that it
+    /// was written for: its status has to say what is so now.
     fn wrote(&self, kind: FluxKind, object: FluxObject) {
         self.context.wrote(kind.as_str());
         let key = ObjectKey::of(&object);

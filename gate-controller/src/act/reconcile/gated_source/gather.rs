@@ -4,77 +4,20 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kube::ResourceExt;
-use sluice_core::delivery::gated_source::{self, Given, KIND, Wanted};
+use sluice_core::delivery::gated_source::{self, Consumer, Given, Source, Wanted};
 use sluice_core::flux::observed::Found;
 use sluice_core::flux::users::{self, Carried};
 use sluice_core::gate;
-use sluice_core::gate::set::Gathered;
 use sluice_core::time::clock::Now;
+use sluice_crds::GatedSource;
 use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{ConsumerKind, SourceKind, SourceSelector, Strategy};
-use sluice_crds::{GatedSource, Subject};
 
 use super::stored;
 use crate::act::reconcile::Context;
 use crate::cluster::key::{KeyRef, ObjectKey};
 use crate::observe::cache::Seen;
-use crate::observe::world::{Place, Sight, World};
-
-/// What a gated source is decided from.
-pub(super) struct Scene {
-    pub(super) object: Arc<GatedSource>,
-    sources: Vec<Source>,
-    strays: Vec<(FluxKind, Arc<FluxObject>)>,
-    dropped: Vec<(SourceKind, Arc<FluxObject>)>,
-    consumers: Vec<(ConsumerKind, Arc<FluxObject>)>,
-    carried: Vec<Carried>,
-    gates: Gathered,
-    stored: stored::Stored,
-    now: Now,
-}
-
-struct Source {
-    wanted: Wanted,
-    upstream: Sight,
-    child: Sight,
-}
-
-impl Scene {
-    /// The same, as it is decided from.
-    pub(super) fn given(&self) -> Given<'_> {
-        let sources = self.sources.iter().map(|source| gated_source::Source {
-            wanted: source.wanted.clone(),
-            upstream: found(&source.upstream),
-            child: found(&source.child),
-        });
-        Given {
-            object: &self.object,
-            sources: sources.collect(),
-            strays: (self.strays.iter())
-                .map(|(kind, object)| (*kind, object.as_ref()))
-                .collect(),
-            dropped: (self.dropped.iter())
-                .map(|(kind, object)| (*kind, object.as_ref()))
-                .collect(),
-            consumers: (self.consumers.iter())
-                .map(|(kind, object)| (*kind, object.as_ref()))
-                .collect(),
-            carried: self.carried.clone(),
-            gates: &self.gates,
-            store: &self.stored,
-            now: self.now,
-        }
-    }
-}
-
-fn found(sight: &Sight) -> Found<'_> {
-    match sight {
-        Sight::Here(object) => Found::Here(object),
-        Sight::Missing => Found::Missing,
-        Sight::NotInstalled => Found::NotInstalled,
-        Sight::Unreadable(why) => Found::Unreadable(Arc::clone(why)),
-    }
-}
+use crate::observe::world::{Place, World};
 
 /// The gated source. None: it is gone, or this version cannot read it; then nothing of it changes.
 pub(super) fn object(context: &Context, key: &ObjectKey) -> Option<Arc<GatedSource>> {
@@ -98,12 +41,12 @@ pub(super) fn is_known(context: &Context, object: &GatedSource) -> bool {
     let mut kinds = named
         .chain(selected)
         .chain(consumers.map(FluxKind::Consumer));
-    // Before it goes, whatever bears its mark has to be known, of whichever kind.
-    let is_going = object.metadata.deletion_timestamp.is_some();
-    let needs_store = strategy == Strategy::Artifact && !is_going;
+    // Before it is deleted, everything that bears its mark has to be known, of every kind.
+    let is_deleting = object.metadata.deletion_timestamp.is_some();
+    let needs_store = strategy == Strategy::Artifact && !is_deleting;
     let has_answered = |kind| context.world.flux.has_answered(kind);
     kinds.all(has_answered)
-        && (!is_going || FluxKind::ALL.into_iter().all(has_answered))
+        && (!is_deleting || FluxKind::ALL.into_iter().all(has_answered))
         && (!needs_store || stored::is_known(context))
 }
 
@@ -113,26 +56,20 @@ pub(super) fn gather(
     key: &ObjectKey,
     object: Arc<GatedSource>,
     now: Now,
-) -> Scene {
+) -> Given {
     let world = context.world.as_ref();
-    let subject = Subject {
-        kind: KIND.to_owned(),
-        namespace: key.namespace.to_string(),
-        name: Some(key.name.to_string()),
-        action: "admit".to_owned(),
-        revision: None,
-    };
+    let subject = gated_source::subject(&object, None);
     let gates = gate::set::gather(world, Some(&object.spec.gates), &subject, now.at);
     let sources = sources(world, key, &object);
     let carried = gated_source::carried(&object, &gates);
-    Scene {
+    Given {
         strays: strays(world, key, &object, &sources),
         dropped: dropped(world, key, &object, &sources),
         consumers: consumers(world, key, &object, &sources, &carried),
         sources,
         carried,
         gates,
-        stored: stored::Stored::of(context),
+        store: Box::new(stored::Stored::of(context)),
         object,
         now,
     }
@@ -150,7 +87,7 @@ fn sources(world: &World, key: &ObjectKey, object: &GatedSource) -> Vec<Source> 
         .map(|wanted| Source {
             upstream: see(FluxKind::Source(wanted.kind), &wanted.name),
             child: match strategy {
-                Strategy::Suspend => Sight::Missing,
+                Strategy::Suspend => Found::Missing,
                 Strategy::Pin | Strategy::Artifact => see(wanted.child(strategy), &wanted.target),
             },
             wanted,
@@ -160,7 +97,7 @@ fn sources(world: &World, key: &ObjectKey, object: &GatedSource) -> Vec<Source> 
     named.chain(selected).collect()
 }
 
-/// What stands for the sources of a kind that cannot be listed, so that it is told.
+/// What stands for the sources of a kind that cannot be listed, so that the status says so.
 fn unlisted(world: &World, key: &ObjectKey, selector: &SourceSelector) -> Option<Source> {
     let namespace = &*key.namespace;
     let nobody = KeyRef {
@@ -173,8 +110,8 @@ fn unlisted(world: &World, key: &ObjectKey, selector: &SourceSelector) -> Option
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
     match upstream {
-        Sight::Here(_) | Sight::Missing => None,
-        Sight::NotInstalled | Sight::Unreadable(_) => Some(Source {
+        Found::Here(_) | Found::Missing => None,
+        Found::NotInstalled | Found::Unreadable(_) => Some(Source {
             wanted: Wanted {
                 kind: selector.kind,
                 name: format!("with {}", labels.join(",")),
@@ -182,7 +119,7 @@ fn unlisted(world: &World, key: &ObjectKey, selector: &SourceSelector) -> Option
                 baseline: None,
             },
             upstream,
-            child: Sight::Missing,
+            child: Found::Missing,
         }),
     }
 }
@@ -208,8 +145,8 @@ fn selected_by(world: &World, key: &ObjectKey, selector: &SourceSelector) -> Vec
             target: String::new(),
             baseline: None,
         },
-        upstream: Sight::Here(object),
-        child: Sight::Missing,
+        upstream: Found::Here(object),
+        child: Found::Missing,
     };
     selected.into_iter().map(source).collect()
 }
@@ -260,14 +197,14 @@ fn dropped(
     dropped.collect()
 }
 
-/// Whoever uses a source or a child of it, is named by a baseline, or brings what is carried.
+/// Everybody who uses a source or a child of it, is named by a baseline, or brings what is carried.
 fn consumers(
     world: &World,
     key: &ObjectKey,
     object: &GatedSource,
     sources: &[Source],
     carried: &[Carried],
-) -> Vec<(ConsumerKind, Arc<FluxObject>)> {
+) -> Vec<Consumer> {
     let here = |name: &str| ObjectKey {
         namespace: Arc::clone(&key.namespace),
         name: name.into(),
@@ -277,7 +214,7 @@ fn consumers(
         let wanted = &source.wanted;
         let upstream = (FluxKind::Source(wanted.kind), here(&wanted.name));
         places.extend(world.flux.consumers_of(&upstream));
-        if let Sight::Here(object) = &source.upstream
+        if let Found::Here(object) = &source.upstream
             && let Some((_, _, name)) = users::repository(wanted.kind, object)
         {
             let repository = FluxKind::Source(SourceKind::HelmRepository);

@@ -1,4 +1,4 @@
-//! What is told of a gated source when its status has changed: in the log, and by events.
+//! What is reported of a gated source when its status has changed: in the log, and by events.
 //!
 //! News is what has gone out, that something waits or no longer does, and trouble.
 
@@ -29,7 +29,7 @@ struct Item {
     revision: Option<String>,
 }
 
-/// Tells what is new.
+/// Reports what is new.
 pub(super) fn tell(context: &Context, key: &ObjectKey, before: &GatedSource, now: &GatedSource) {
     let (Some(now_says), nothing) = (now.status.as_ref(), GatedSourceStatus::default()) else {
         return;

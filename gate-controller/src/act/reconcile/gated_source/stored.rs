@@ -11,12 +11,12 @@ use crate::act::reconcile::Context;
 use crate::artifacts::{Digest, Failure, State, Store};
 use crate::cluster::key::ObjectKey;
 
-/// How soon a fetch that has failed is tried again; twice as long after each that fails again.
+/// How soon a fetch that has failed is retried; twice as long after each that fails again.
 const FIRST_RETRY: SignedDuration = SignedDuration::from_secs(10);
 /// The longest of these times.
 const LONGEST_RETRY: SignedDuration = SignedDuration::from_mins(10);
 
-/// How long verifying may take before it is told.
+/// How long verifying may take before the status says so.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(10);
 
 /// What is stored. None: nothing is.
@@ -34,8 +34,8 @@ pub(super) fn is_known(context: &Context) -> bool {
     (context.artifacts.iter()).all(|store| store.ready().is_ok() || store.unusable().is_some())
 }
 
-/// Until when nothing is said of a gated source whose artifacts are being verified after a start: that
-/// takes a moment as a rule, and changes nothing. Whatever is verified wakes it before.
+/// Until when nothing is said of a gated source whose artifacts are being verified after a start. As a
+/// rule that takes a moment and changes nothing, and the gated source is woken as soon as it is done.
 pub(super) fn verifying(
     context: &Context,
     object: &GatedSource,
@@ -72,7 +72,7 @@ impl gated_source::Store for Stored {
             State::Verifying => Holding::Verifying,
             State::Fetching(None) => Holding::Fetching,
             State::Absent => Holding::Absent,
-            // One that is tried again has failed until it comes to something.
+            // A fetch that is being retried counts as failed until it succeeds.
             State::Failed(failure) | State::Fetching(Some(failure)) => Holding::Failed(failure.why),
             State::Stored(stored) => Holding::Stored(gated_source::Stored {
                 url: store.url_of(&stored),

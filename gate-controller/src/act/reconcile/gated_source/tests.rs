@@ -111,7 +111,7 @@ fn pin() -> Act {
         spec: pinned("a"),
         annotations: Default::default(),
         labels: Default::default(),
-        before: Some(before),
+        before: Some(Arc::new(before)),
     }))
 }
 
