@@ -14,11 +14,10 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
+use sluice_egress::secrets::is_object_name;
 use tokio::sync::{broadcast, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
-
-use crate::is_object_name;
 
 mod entry;
 mod follow;

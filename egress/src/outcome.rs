@@ -4,9 +4,10 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
+use reqwest::Url;
 use rustls::{CertificateError, OtherError};
 
-use super::address::Class;
+use crate::address::Class;
 
 /// Why nothing was read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -146,7 +147,15 @@ fn size(bytes: usize) -> String {
     }
 }
 
-/// What `error` comes to. That it took too long is not told here: the one limit of time is kept
+/// What a message may say of an address: its host. The rest may be as good as a password.
+pub fn shown(url: &str) -> String {
+    match Url::parse(url) {
+        Ok(url) => format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default()),
+        Err(_) => "the address".to_owned(),
+    }
+}
+
+/// What `error` evaluates to. That it took too long is not told here: the one limit of time is kept
 /// around the whole request.
 pub fn of(error: &reqwest::Error) -> EgressError {
     if let Some(own) = find::<EgressError>(error) {

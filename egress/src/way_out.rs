@@ -1,95 +1,16 @@
-//! The one way out of the cluster, for everything that evidence is read from elsewhere.
-//!
-//! What comes in: a [`Request`]. What goes out: the status and the body of the reply, or an
-//! [`EgressError`] that tells the outcome and never the reply.
-//!
-//! Addresses are https. Whose rule allows it may ask over http, but never with a secret.
-//!
-//! Anybody who may write a Gatekeeper may name an address, and the controller connects to it from where
-//! it stands: to private addresses too, because Prometheus is at one. So they learn of any server in
-//! its reach whether it answers, with which status, and what an expression says of the body. What is
-//! never connected to is in the [`address`] rules, checked on the addresses that are connected to,
-//! after the name was resolved; an operator who wants to name all that may be asked does so there
-//! ([`Rules::only`]), or by a NetworkPolicy. Redirects are not followed, and no proxy is
-//! taken from the environment: it would resolve names itself, behind the back of the rules.
-//! The authorities are Mozilla's, compiled in: an image without a single file works, and all
-//! replicas trust the same ones.
+//! The way out itself: each request gets a client, a turn, and a limit of time.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use reqwest::Url;
 
-pub mod address;
-mod destination;
-mod download;
-mod endpoints;
-mod names;
-mod outcome;
-mod request;
-#[cfg(test)]
-pub(crate) mod test_server;
-#[cfg(test)]
-mod tests;
-mod trust;
-mod turns;
-
-pub use address::{Class, Rules};
-pub use destination::Destination;
-pub use download::{Bounds, Download};
-pub use endpoints::Endpoints;
-pub use names::{Names, SystemNames};
-pub use outcome::{EgressError, of as outcome};
-pub use request::{Body, Credentials, Reply, Request, Schemes};
-pub use trust::config as tls;
-
-use names::Guard;
-use turns::Turns;
-
-/// What one request may take, and how many there may be whose replies are read at once. Those whose
-/// bodies wait to be read are a third as many more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// From the first look-up of the name to the last byte of the body.
-    pub time: Duration,
-    /// The length of the body, in bytes.
-    pub body: usize,
-    /// Requests at once that have not shown to be slow.
-    pub in_flight: usize,
-    /// Slow requests at once.
-    pub slow: usize,
-    /// Of each of both, requests at once for one namespace.
-    pub per_namespace: usize,
-    /// Of those, requests at once to one host.
-    pub per_host: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            time: Duration::from_secs(10),
-            body: 1 << 20,
-            // As many bodies may be in memory, and a third as many more.
-            in_flight: 18,
-            slow: 12,
-            per_namespace: 6,
-            per_host: 4,
-        }
-    }
-}
-
-impl Limits {
-    /// For those whose bodies wait to be read.
-    fn of_waiting_bodies(self) -> Self {
-        Self {
-            in_flight: self.in_flight.div_ceil(3),
-            slow: self.slow.div_ceil(3),
-            per_namespace: self.per_namespace.div_ceil(3),
-            per_host: self.per_host.div_ceil(3),
-            ..self
-        }
-    }
-}
+use crate::address::Rules;
+use crate::endpoints::Endpoints;
+use crate::names::{Guard, Names, SystemNames};
+use crate::outcome::{self, EgressError};
+use crate::request::{Body, Reply, Request, Schemes};
+use crate::trust;
+use crate::turns::{Limits, Turns};
 
 /// The way out. Clones share its limits.
 #[derive(Clone)]
@@ -174,11 +95,7 @@ impl Egress {
         wants_body: impl Fn(u16) -> bool,
     ) -> Result<Reply, EgressError> {
         let url = request.url()?;
-        let client = match (url.scheme(), request.authorities) {
-            ("https", None) => self.0.client.clone(),
-            ("https", authorities) => client(&self.0.guard, authorities, Schemes::Https)?,
-            _ => self.0.plain.clone(),
-        };
+        let client = self.client(&url, request.authorities)?;
         let time = self.0.limits.time;
         let time = request.time.map_or(time, |own| own.min(time));
         let asking = async || {
@@ -197,6 +114,19 @@ impl Egress {
         })?;
         let body = Body::new(bytes, turn);
         Ok(Reply { status, body })
+    }
+
+    /// Who asks for `url`, and trusts these authorities besides the public ones.
+    pub(crate) fn client(
+        &self,
+        url: &Url,
+        authorities: Option<&[u8]>,
+    ) -> Result<reqwest::Client, EgressError> {
+        match (url.scheme(), authorities) {
+            ("https", None) => Ok(self.0.client.clone()),
+            ("https", authorities) => client(&self.0.guard, authorities, Schemes::Https),
+            _ => Ok(self.0.plain.clone()),
+        }
     }
 
     async fn fetch(
@@ -231,7 +161,7 @@ impl Egress {
     }
 
     /// A literal address is connected to without a look-up, and so without the guard.
-    async fn check_literal(&self, url: &Url) -> Result<(), EgressError> {
+    pub(crate) async fn check_literal(&self, url: &Url) -> Result<(), EgressError> {
         let host = url.host_str().map(|host| host.trim_matches(['[', ']']));
         match host.map(str::parse) {
             Some(Ok(address)) => self.0.guard.check(address).await,
@@ -246,14 +176,6 @@ fn make_room(body: &mut Vec<u8>, more: usize, most: usize) {
     if body.capacity() < wanted {
         let room = (2 * body.capacity()).min(most).max(wanted);
         body.reserve_exact(room - body.len());
-    }
-}
-
-/// What a message may say of an address: its host. The rest may be as good as a password.
-pub fn shown(url: &str) -> String {
-    match Url::parse(url) {
-        Ok(url) => format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default()),
-        Err(_) => "the address".to_owned(),
     }
 }
 

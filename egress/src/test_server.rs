@@ -1,5 +1,6 @@
 //! A tiny https server on loopback, for tests: it answers every request with the same [`Reply`],
-//! but for those that are to come before it.
+//! but for those that are to come before it. Other crates' tests use this file too.
+#![allow(dead_code, reason = "not every crate's tests use all of it")]
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

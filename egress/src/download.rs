@@ -9,9 +9,9 @@ use std::time::Duration;
 use reqwest::Response;
 use tokio::time::timeout;
 
-use super::Egress;
-use super::outcome::{self, EgressError};
-use super::request::{Request, Schemes};
+use crate::outcome::{self, EgressError};
+use crate::request::{Request, Schemes};
+use crate::way_out::Egress;
 
 /// What a download may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,10 +43,7 @@ impl Egress {
             ..Request::to(url)
         };
         let url = request.url()?;
-        let client = match url.scheme() {
-            "https" => &self.0.client,
-            _ => &self.0.plain,
-        };
+        let client = self.client(&url, None)?;
         let asking = async {
             self.check_literal(&url).await?;
             let sent = client.get(url.clone()).send().await;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::{RequestBuilder, Url};
 
-use super::outcome::EgressError;
-use super::turns::Turn;
+use crate::outcome::EgressError;
+use crate::turns::Turn;
 
 /// A GET.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +84,7 @@ impl<'a> Request<'a> {
     }
 
     /// The address, checked.
-    pub(super) fn url(&self) -> Result<Url, EgressError> {
+    pub(crate) fn url(&self) -> Result<Url, EgressError> {
         let wrong = match self.schemes {
             Schemes::Https => EgressError::NotHttps,
             Schemes::HttpToo => EgressError::NotHttp,
@@ -110,7 +110,7 @@ impl<'a> Request<'a> {
     }
 
     /// With the credentials, if there are any.
-    pub(super) fn signed(&self, asking: RequestBuilder) -> RequestBuilder {
+    pub(crate) fn signed(&self, asking: RequestBuilder) -> RequestBuilder {
         match self.credentials {
             None => asking,
             Some(Credentials(Secret::Bearer(value))) => asking.header(AUTHORIZATION, value),
@@ -147,7 +147,7 @@ impl fmt::Debug for Credentials {
 }
 
 impl Body {
-    pub(super) fn new(bytes: Vec<u8>, turn: Turn) -> Self {
+    pub(crate) fn new(bytes: Vec<u8>, turn: Turn) -> Self {
         let turn = (bytes.capacity() > 0).then_some(turn);
         Self { bytes, _turn: turn }
     }

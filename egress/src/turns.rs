@@ -26,7 +26,6 @@ use reqwest::Url;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
-use super::Limits;
 use crate::places::{Place, Places, Shares};
 
 /// Who answers within this is quick.
@@ -34,8 +33,53 @@ const QUICK: Duration = Duration::from_secs(1);
 /// How many of the slow are known. With more all are forgotten, and have to show it again.
 const MOST_KNOWN: usize = 16_384;
 
+/// What one request may take, and how many there may be whose replies are read at once. Those whose
+/// bodies wait to be read are a third as many more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// From the first look-up of the name to the last byte of the body.
+    pub time: Duration,
+    /// The length of the body, in bytes.
+    pub body: usize,
+    /// Requests at once that have not shown to be slow.
+    pub in_flight: usize,
+    /// Slow requests at once.
+    pub slow: usize,
+    /// Of each of both, requests at once for one namespace.
+    pub per_namespace: usize,
+    /// Of those, requests at once to one host.
+    pub per_host: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            time: Duration::from_secs(10),
+            body: 1 << 20,
+            // As many bodies may be in memory, and a third as many more.
+            in_flight: 18,
+            slow: 12,
+            per_namespace: 6,
+            per_host: 4,
+        }
+    }
+}
+
+impl Limits {
+    /// For those whose bodies wait to be read.
+    pub(crate) fn of_waiting_bodies(self) -> Self {
+        Self {
+            in_flight: self.in_flight.div_ceil(3),
+            slow: self.slow.div_ceil(3),
+            per_namespace: self.per_namespace.div_ceil(3),
+            per_host: self.per_host.div_ceil(3),
+            ..self
+        }
+    }
+}
+
 /// The turns of everybody.
-pub(super) struct Turns {
+pub(crate) struct Turns {
     quick: Lane,
     slow: Lane,
     known_slow: Mutex<HashSet<u64>>,
@@ -57,13 +101,13 @@ struct Pair<'a> {
 
 /// What is held while a request is under way, and while its reply is.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(crate) struct Turn {
     _host: Option<OwnedSemaphorePermit>,
     _place: Place,
 }
 
 impl Turns {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         Self {
             quick: Lane::new(limits.in_flight, limits),
             slow: Lane::new(limits.slow, limits),
@@ -72,7 +116,7 @@ impl Turns {
     }
 
     /// Makes a request to `url` for a namespace when it is its turn. It may be begun twice.
-    pub(super) async fn take<T, Asking>(
+    pub(crate) async fn take<T, Asking>(
         &self,
         namespace: &str,
         url: &Url,
