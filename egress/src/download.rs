@@ -7,11 +7,10 @@
 use std::time::Duration;
 
 use reqwest::Response;
-use tokio::time::timeout;
 
 use crate::outcome::{self, EgressError};
 use crate::request::{Request, Schemes};
-use crate::way_out::Egress;
+use crate::way_out::{Egress, within};
 
 /// What a download may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,12 +84,4 @@ impl Download {
         }
         Ok(Some(chunk))
     }
-}
-
-async fn within<T>(
-    time: Duration,
-    asking: impl Future<Output = Result<T, EgressError>>,
-) -> Result<T, EgressError> {
-    let asked = timeout(time, asking).await;
-    asked.unwrap_or(Err(EgressError::TimedOut(time)))
 }

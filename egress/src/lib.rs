@@ -1,8 +1,9 @@
 //! The one way out of the cluster, to addresses that users write into objects.
 //!
-//! What comes in: a [`Request`]. What goes out: the status and the body of the reply, or an
-//! [`EgressError`] that names the outcome and shows nothing of the reply. What is too long for memory is a
-//! [`Download`]. No other crate of ours is used here.
+//! What comes in: a [`Request`]. What goes out: the status, the headers and the body of the reply, or an
+//! [`EgressError`] that names the outcome and shows nothing of the reply. What only reads may reach the
+//! server twice ([`Egress::ask`], [`Egress::get`]); what changes something is sent [`Once`]
+//! ([`Egress::send`]); what is too long for memory is a [`Download`]. No other crate of ours is used.
 //!
 //! Addresses are https. Whoever is allowed to may ask over http, but never with a secret.
 //!
@@ -39,7 +40,9 @@ pub use download::{Bounds, Download};
 pub use endpoints::Endpoints;
 pub use names::{Names, SystemNames};
 pub use outcome::{EgressError, of as outcome, shown};
-pub use request::{Body, Credentials, Reply, Request, Schemes};
+pub use request::{
+    Body, Content, Credentials, Method, Once, Repeatable, Reply, Request, Schemes, Sent,
+};
 pub use trust::config as tls;
 pub use turns::Limits;
 pub use way_out::Egress;

@@ -24,6 +24,9 @@ pub enum EgressError {
     /// The address holds credentials, which do not belong into a spec.
     #[error("it names a user; remove what stands before @")]
     NamesAUser,
+    /// A header that the caller has given.
+    #[error("the header `{0}` cannot be sent")]
+    Header(String),
     /// The name or the address leads where nobody is to be led.
     #[error("refused: it is {0}; the controller's flag --egress-allow opens it")]
     Refused(Class),
@@ -73,6 +76,9 @@ pub enum EgressError {
     /// TLS failed for another reason.
     #[error("it does not agree on TLS")]
     Tls,
+    /// Too many others ask for the same namespace or host.
+    #[error("there was no turn to send it in time")]
+    NoTurn,
     /// It took too long.
     #[error("timed out after {}s", .0.as_secs_f64())]
     TimedOut(Duration),
@@ -111,12 +117,14 @@ impl EgressError {
             | EgressError::ConnectionRefused
             | EgressError::NoConnection
             | EgressError::Tls
+            | EgressError::NoTurn
             | EgressError::TimedOut(_)
             | EgressError::Broken => true,
             EgressError::NotHttps
             | EgressError::NotHttp
             | EgressError::SecretOverHttp
             | EgressError::NamesAUser
+            | EgressError::Header(_)
             | EgressError::Refused(_)
             | EgressError::NotListed
             | EgressError::CertificateExpired

@@ -12,6 +12,9 @@
 //! slow lane. So nobody holds a quick turn for longer than [`QUICK`], and nobody who is known to be
 //! slow holds one at all: who answers in time waits for others who do, and for no one else.
 //!
+//! What is sent once cannot be given up to begin again. It has a lane to itself, and keeps its turn there
+//! until it ends: no request that reads waits for one that changes something, nor the other way round.
+//!
 //! That is true of requests. A reply keeps the turn until it is read, so that those whose bodies wait
 //! for others to be read have turns of their own: other [`Turns`], with fewer places. They wait for
 //! each other, and a reply that is read at once waits for none of them.
@@ -86,17 +89,24 @@ pub(crate) struct Turns {
 }
 
 /// A number of turns, a smaller one for each namespace, and one for each host that it asks.
-struct Lane {
+pub(crate) struct Lane {
     places: Places,
     hosts: Shares,
 }
 
 /// Who asks whom.
-#[derive(Clone, Copy)]
-struct Pair<'a> {
+pub(crate) struct Pair<'a> {
     namespace: &'a str,
     /// The two as one text.
-    both: &'a str,
+    both: String,
+}
+
+impl<'a> Pair<'a> {
+    pub(crate) fn new(namespace: &'a str, url: &Url) -> Self {
+        // No namespace has a space in it.
+        let both = format!("{namespace} {}", host(url));
+        Self { namespace, both }
+    }
 }
 
 /// What is held while a request is under way, and while its reply is.
@@ -126,12 +136,7 @@ impl Turns {
         Asking: Future<Output = T>,
     {
         let who = hash(url);
-        // No namespace has a space in it.
-        let both = format!("{namespace} {}", host(url));
-        let pair = Pair {
-            namespace,
-            both: &both,
-        };
+        let pair = &Pair::new(namespace, url);
         let is_slow = self.known_slow().contains(&who);
         if !is_slow && let Some(outcome) = self.quickly(who, pair, &request).await {
             return outcome;
@@ -152,7 +157,7 @@ impl Turns {
     async fn quickly<T, Asking>(
         &self,
         who: u64,
-        pair: Pair<'_>,
+        pair: &Pair<'_>,
         request: impl Fn() -> Asking,
     ) -> Option<(T, Turn)>
     where
@@ -183,7 +188,7 @@ impl Turns {
 }
 
 impl Lane {
-    fn new(all: usize, limits: Limits) -> Self {
+    pub(crate) fn new(all: usize, limits: Limits) -> Self {
         Self {
             places: Places::new(all, limits.per_namespace),
             hosts: Shares::new(limits.per_host),
@@ -192,8 +197,8 @@ impl Lane {
 
     /// Waits for a turn: first among those of the namespace who ask the same host, so that the many
     /// who wait for one host take no turn from the others.
-    async fn turn(&self, pair: Pair<'_>) -> Turn {
-        let host = self.hosts.of(pair.both).acquire_owned().await.ok();
+    pub(crate) async fn turn(&self, pair: &Pair<'_>) -> Turn {
+        let host = self.hosts.of(&pair.both).acquire_owned().await.ok();
         Turn {
             _host: host,
             _place: self.places.take(pair.namespace).await,
@@ -201,8 +206,8 @@ impl Lane {
     }
 
     /// A turn, if there is one and nobody waits for it.
-    fn turn_at_once(&self, pair: Pair<'_>) -> Option<Turn> {
-        let host = self.hosts.of(pair.both).try_acquire_owned().ok()?;
+    fn turn_at_once(&self, pair: &Pair<'_>) -> Option<Turn> {
+        let host = self.hosts.of(&pair.both).try_acquire_owned().ok()?;
         Some(Turn {
             _host: Some(host),
             _place: self.places.take_at_once(pair.namespace)?,

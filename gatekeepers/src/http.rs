@@ -96,7 +96,7 @@ async fn ask(
 }
 
 async fn judge(rule: &Arc<Rule>, reply: Reply, namespace: &str) -> Answer {
-    let Reply { status, body } = reply;
+    let Reply { status, body, .. } = reply;
     if !rule.wants_body(status) {
         return rule.answer(status, &body);
     }
