@@ -18,6 +18,7 @@ WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
 COPY crds/ crds/
 COPY core/ core/
+COPY egress/ egress/
 COPY gatekeepers/ gatekeepers/
 COPY gate-controller/ gate-controller/
 # Not built, but members of the workspace: cargo reads their manifests.

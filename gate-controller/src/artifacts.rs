@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use axum::Router;
 use jiff::Timestamp;
-use sluice_gatekeepers::Egress;
+use sluice_egress::Egress;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 

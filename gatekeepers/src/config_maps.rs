@@ -1,36 +1,27 @@
 //! ConfigMaps that evidence is read from, each watched by name.
 //!
 //! What comes in: the keys that somebody asks for. What goes out: the maps as the API server last
-//! told them, and the keys of those that changed. Where nothing was heard for five minutes, what was
-//! told counts no more. A watch starts on first use, is shared by all who use its map, and ends a
-//! while after the last of them has gone: what nobody names is never read, and a cluster full of
-//! ConfigMaps costs nothing.
+//! told them, and the keys of those that changed. How long a watch lasts, and its word counts, is in
+//! [`shared`](crate::watching::shared): what nobody names is never read, and a cluster full of ConfigMaps
+//! costs nothing.
 
-use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::runtime::watcher::Config;
 use kube::{Api, Client};
-use tokio::sync::{broadcast, watch};
-use tokio::task::AbortHandle;
-use tokio::time::Instant;
+use sluice_egress::secrets::is_object_name;
+use tokio::sync::broadcast;
 
-use crate::is_object_name;
+use crate::watching::shared::{Setback, Shared, Sight, Sink};
+use crate::watching::{Guard, Step};
 
 mod entry;
-mod follow;
 
-use follow::Follower;
-
-/// How long a watch outlives its last user, so that an edited spec does not cost a new one.
-pub const KEPT: SignedDuration = SignedDuration::from_secs(60);
 /// How long to wait for the API server's first answer.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// How many changes may wait for those who listen; one that falls behind is told so, and looks at all.
-const BACKLOG: usize = 1024;
 
 /// The namespace and name of a ConfigMap.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -81,37 +72,11 @@ pub struct ConfigMaps(Arc<Inner>);
 
 struct Inner {
     client: Client,
-    deadline: Duration,
-    watches: Mutex<HashMap<ConfigMapKey, Watch>>,
-    changes: broadcast::Sender<ConfigMapKey>,
-    /// Tells those who watch that everything is to be listed again.
-    again: watch::Sender<()>,
-    /// When the API server was known to be away last.
-    away: watch::Sender<Option<Instant>>,
+    watches: Shared<ConfigMapKey, Map>,
 }
 
-struct Watch {
-    sight: watch::Receiver<Sight>,
-    task: AbortHandle,
-    /// Since when nobody is known to use it.
-    unused_since: Option<Timestamp>,
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-/// What is known of a map.
-enum Sight {
-    /// The API server has not told yet; what went wrong last.
-    Nothing(Option<String>),
-    /// It will not tell.
-    Forbidden,
-    /// It is, or is not there.
-    Told(Option<Arc<ConfigMap>>),
-}
+/// The map, if there is one, with nothing but its texts.
+pub(crate) type Map = Option<Arc<ConfigMap>>;
 
 impl ConfigMaps {
     /// The ConfigMaps that `client` may see. Nothing is read yet.
@@ -121,15 +86,8 @@ impl ConfigMaps {
 
     /// The same, with another limit to the wait for the API server's first answer.
     pub fn with_deadline(client: Client, deadline: Duration) -> Self {
-        let (changes, _) = broadcast::channel(BACKLOG);
-        Self(Arc::new(Inner {
-            client,
-            deadline,
-            watches: Mutex::default(),
-            changes,
-            again: watch::Sender::default(),
-            away: watch::Sender::default(),
-        }))
+        let watches = Shared::new(deadline);
+        Self(Arc::new(Inner { client, watches }))
     }
 
     /// The map, or None if there is none. From the first call on it is watched; the answer waits
@@ -141,131 +99,82 @@ impl ConfigMaps {
         if !is_object_name(&key.name) {
             return Ok(None);
         }
-        let mut sight = self.watch(key);
-        let told = sight.wait_for(|sight| !matches!(sight, Sight::Nothing(_)));
-        if let Ok(Ok(sight)) = tokio::time::timeout(self.0.deadline, told).await {
-            match &*sight {
-                Sight::Told(map) => return Ok(map.clone()),
-                Sight::Forbidden => {
-                    return Err(ReadError::Forbidden {
-                        namespace: key.namespace.clone(),
-                    });
-                }
-                Sight::Nothing(_) => {}
-            }
-        }
-        let trouble = match &*sight.borrow() {
-            Sight::Nothing(trouble) => trouble.clone(),
-            Sight::Forbidden | Sight::Told(_) => None,
+        let how = || {
+            let api = Api::namespaced(self.0.client.clone(), &key.namespace);
+            let name = format!("metadata.name={}", key.name);
+            (api, Config::default().fields(&name), Newest::default())
         };
-        Err(ReadError::Unanswered {
+        match self.0.watches.look(key, how).await {
+            Sight::Told(map) => Ok(map),
+            Sight::Refused(_) => Err(ReadError::Forbidden {
+                namespace: key.namespace.clone(),
+            }),
+            Sight::Nothing(trouble) | Sight::Silent(trouble) => Err(self.unanswered(key, trouble)),
+            Sight::TooMuch(_) | Sight::Vanished => Err(self.unanswered(key, None)),
+        }
+    }
+
+    fn unanswered(&self, key: &ConfigMapKey, trouble: Option<String>) -> ReadError {
+        ReadError::Unanswered {
             key: key.clone(),
-            deadline: self.0.deadline,
+            deadline: self.0.watches.deadline(),
             trouble,
-        })
+        }
     }
 
     /// The keys of maps that change from now on, their coming and going included. A map's first
     /// sight is a change too.
     pub fn changes(&self) -> broadcast::Receiver<ConfigMapKey> {
-        self.0.changes.subscribe()
-    }
-
-    /// Ends the watches that nobody has used for [`KEPT`]. `in_use` is what somebody uses at
-    /// `now`. Returns when the next watch ends if it stays unused: the time to call again.
-    pub fn keep(&self, in_use: &HashSet<ConfigMapKey>, now: Timestamp) -> Option<Timestamp> {
-        let mut next = None;
-        self.lock().retain(|key, watch| {
-            if in_use.contains(key) {
-                watch.unused_since = None;
-                return true;
-            }
-            // A clock that was set back starts the count again.
-            let since = watch.unused_since.map_or(now, |since| since.min(now));
-            watch.unused_since = Some(since);
-            let end = since.saturating_add(KEPT).unwrap_or(Timestamp::MAX);
-            if end <= now {
-                return false;
-            }
-            next = Some(next.map_or(end, |next: Timestamp| next.min(end)));
-            true
-        });
-        next
-    }
-
-    /// Has every map listed again, since nothing that was told before is to be relied on: the machine
-    /// slept. What was told counts for a moment, until the lists come.
-    pub fn list_again(&self) {
-        self.0.again.send_replace(());
-    }
-
-    /// The API server is away, for everybody and not only for these watches. What was told counts until
-    /// a moment after this was said last: those who decide take nothing from it meanwhile, and evidence that comes
-    /// and goes with each outage would be told twice.
-    pub fn away(&self) {
-        self.0.away.send_replace(Some(Instant::now()));
+        self.0.watches.changes()
     }
 
     /// How many maps are watched.
     pub fn watched(&self) -> usize {
-        self.lock().len()
+        self.0.watches.watched()
     }
 
-    fn watch(&self, key: &ConfigMapKey) -> watch::Receiver<Sight> {
-        let mut watches = self.lock();
-        if let Some(watch) = watches
-            .get_mut(key)
-            .filter(|watch| !watch.task.is_finished())
-        {
-            watch.unused_since = None;
-            return watch.sight.clone();
-        }
-        let (tell, sight) = watch::channel(Sight::Nothing(None));
-        let follower = Follower {
-            api: Api::namespaced(self.0.client.clone(), &key.namespace),
-            key: key.clone(),
-            tell,
-            changes: self.0.changes.clone(),
-            again: self.0.again.subscribe(),
-            away: self.0.away.subscribe(),
-        };
-        let task = tokio::spawn(follower.run()).abort_handle();
-        watches.insert(
-            key.clone(),
-            Watch {
-                sight: sight.clone(),
-                task,
-                unused_since: None,
-            },
-        );
-        sight
-    }
-
-    /// A panic while it was locked leaves the map of watches whole.
-    fn lock(&self) -> MutexGuard<'_, HashMap<ConfigMapKey, Watch>> {
-        self.0
-            .watches
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn watches(&self) -> &Shared<ConfigMapKey, Map> {
+        &self.0.watches
     }
 }
 
-impl Sight {
-    /// Takes in the news; returns whether they change anything.
-    fn take_in(&mut self, news: Sight) -> bool {
-        let changes = match (&*self, &news) {
-            // What was told stays true until the API server says otherwise, or too little is heard of it.
-            (Sight::Told(_) | Sight::Forbidden, Sight::Nothing(_)) => return false,
-            (Sight::Nothing(_), Sight::Nothing(_)) | (Sight::Forbidden, Sight::Forbidden) => false,
-            (Sight::Told(Some(old)), Sight::Told(Some(new))) => {
-                old.data != new.data || old.binary_data != new.binary_data
+/// What was told of one map last.
+#[derive(Default)]
+struct Newest {
+    /// What the list has that is under way.
+    listed: Map,
+}
+
+impl Sink for Newest {
+    type Object = ConfigMap;
+    type Told = Map;
+    const VANISHES: bool = false;
+
+    fn take(&mut self, step: Step<Guard<ConfigMap>>) -> Result<Option<Map>, Setback> {
+        match step {
+            Step::Begun => self.listed = None,
+            Step::Page(maps) => {
+                for map in maps {
+                    self.listed = Some(texts(map)?);
+                }
             }
-            (Sight::Told(None), Sight::Told(None)) => false,
-            (_, Sight::Told(_) | Sight::Forbidden) => true,
-        };
-        *self = news;
-        changes
+            Step::Listed => return Ok(Some(self.listed.take())),
+            Step::Apply(map) => return Ok(Some(Some(texts(map)?))),
+            Step::Delete(_) => return Ok(Some(None)),
+            Step::Opened | Step::Alive | Step::Ended | Step::Failed(_) | Step::Silent => {}
+        }
+        Ok(None)
     }
+}
+
+/// Without what nobody reads.
+fn texts(map: Guard<ConfigMap>) -> Result<Arc<ConfigMap>, Setback> {
+    let map = map.0?;
+    Ok(Arc::new(ConfigMap {
+        data: map.data,
+        binary_data: map.binary_data,
+        ..ConfigMap::default()
+    }))
 }
 
 #[cfg(test)]

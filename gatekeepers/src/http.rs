@@ -14,9 +14,9 @@ use sluice_core::evidence::polling::Polled;
 use sluice_core::gatekeeper::http::{self, Answer, Body, Observed, Rule};
 use sluice_crds::Gatekeeper;
 use sluice_crds::gatekeeper::{self as api, HttpStatus};
+use sluice_egress::places::Places;
+use sluice_egress::{Reply, Request, Schemes};
 
-use crate::egress::{Reply, Request, Schemes};
-use crate::places::Places;
 use crate::polling::{self, Beat, Keys, Miss, persist};
 use crate::{Clients, namespace};
 
@@ -96,7 +96,7 @@ async fn ask(
 }
 
 async fn judge(rule: &Arc<Rule>, reply: Reply, namespace: &str) -> Answer {
-    let Reply { status, body } = reply;
+    let Reply { status, body, .. } = reply;
     if !rule.wants_body(status) {
         return rule.answer(status, &body);
     }

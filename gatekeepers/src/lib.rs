@@ -4,7 +4,7 @@
 //! What goes out: an [`Observation`], whose evidence `sluice_core::gatekeeper` judges. One file a
 //! kind of gatekeeper; nothing is decided here, and nothing is written.
 //!
-//! What leaves the cluster leaves it through [`egress`], and nowhere else.
+//! What leaves the cluster leaves it through [`sluice_egress`], and nowhere else.
 
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -15,24 +15,24 @@ use sluice_crds::gatekeeper::{
     ApprovalRule, ConfigMapKeyReference, EvidenceStatus, Kind, NotOneKind, Revisions,
 };
 use sluice_crds::{Gatekeeper, GatekeeperSpec};
+use sluice_egress::Egress;
 
 pub mod config_maps;
-pub mod egress;
 #[cfg(test)]
 mod fake_api;
 mod http;
 mod lists;
 mod metric;
 pub mod objects;
-mod places;
 mod polling;
 mod schedule;
-mod secrets;
 mod source;
+#[cfg(test)]
+#[path = "../../egress/src/test_server.rs"]
+mod test_server;
 pub mod watching;
 
 pub use config_maps::{ConfigMapKey, ConfigMaps};
-pub use egress::Egress;
 pub use objects::ObjectWatches;
 pub use source::{ObjectsKey, Source};
 
@@ -324,34 +324,4 @@ fn said(object: &Gatekeeper) -> Option<&EvidenceStatus> {
 
 fn namespace(object: &Gatekeeper) -> String {
     object.namespace().unwrap_or_default()
-}
-
-/// Whether an object may have this name (a DNS subdomain, RFC 1123). What may not cannot exist,
-/// and is not to get into a path or a selector.
-fn is_object_name(name: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
-    let at_an_end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    (1..=253).contains(&name.len())
-        && name.chars().all(allowed)
-        && name.starts_with(at_an_end)
-        && name.ends_with(at_an_end)
-}
-
-#[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-
-    #[rstest]
-    #[case("holidays", true)]
-    #[case("uk.2026-27", true)]
-    #[case("", false)]
-    #[case("..", false)]
-    #[case("a/../../nodes", false)]
-    #[case("a,metadata.name!=b", false)]
-    #[case("A", false)]
-    fn names_are_checked_before_they_are_used(#[case] name: &str, #[case] allowed: bool) {
-        assert_eq!(is_object_name(name), allowed);
-    }
 }

@@ -5,7 +5,7 @@
 //! ([`crate::polling`]), of Prometheus' HTTP API, whose answers [`answer`] reads.
 //!
 //! Not by a client library for Prometheus: those bring an HTTP client of their own, which would
-//! reach what the rules of [`crate::egress`] refuse.
+//! reach what the rules of [`sluice_egress`] refuse.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use kube::ResourceExt;
 use sluice_core::gatekeeper::metric::{self, Answer, Observed, Rule};
 use sluice_crds::Gatekeeper;
 use sluice_crds::gatekeeper::{self as api, MetricStatus};
+use sluice_egress::{Request, Schemes};
 
 use tokio::time::Instant;
 
-use crate::egress::{Request, Schemes};
 use crate::polling::{self, Beat, Keys, Miss, persist};
 use crate::{Clients, namespace};
 

@@ -30,13 +30,13 @@ mod watches;
 
 use kinds::Obstacle;
 use look::Look;
+use store::Cursor;
 pub use store::Limits;
 pub use watches::ObjectWatches;
-use watches::Place;
 
 /// How long to wait for one answer of the API server.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// How often to look though nothing has changed: to notice that nothing is heard any more.
+/// How soon to look again though nothing has changed.
 const LOOK: SignedDuration = SignedDuration::from_secs(60);
 /// For how long others may rely on what was seen. It is renewed when half of that is spent.
 const GOOD_FOR: SignedDuration = SignedDuration::from_mins(30);
@@ -61,7 +61,8 @@ pub(crate) struct Seen {
 struct Followed {
     spec: ObjectRule,
     course: Arc<Course>,
-    place: Place,
+    /// How far its watch was read.
+    cursor: Cursor,
     /// When its rights are asked for again.
     again: Timestamp,
 }

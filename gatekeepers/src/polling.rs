@@ -13,9 +13,10 @@ use sha2::{Digest as _, Sha256};
 use sluice_core::evidence::polling::{Cadence, Trouble};
 use sluice_core::time::duration;
 use sluice_crds::gatekeeper::{CertificateReference, SecretReference};
+use sluice_egress::secrets;
+use sluice_egress::{Credentials, EgressError, shown};
 
-use crate::egress::{Credentials, EgressError, shown};
-use crate::{Clients, secrets};
+use crate::Clients;
 
 /// The wait after the first failure, where the interval is longer; each further one doubles it.
 const RETRY: SignedDuration = SignedDuration::from_mins(1);

@@ -5,6 +5,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 
+use crate::watching::shared::Signals;
 use crate::{Clients, ConfigMapKey};
 
 /// Something that is watched for as long as somebody uses it.
@@ -63,7 +64,7 @@ impl From<ObjectsKey> for Source {
 }
 
 impl Clients {
-    /// Ends the watches that nobody has used for [`KEPT`](crate::config_maps::KEPT). `in_use` is
+    /// Ends the watches that nobody has used for [`KEPT`](crate::watching::shared::KEPT). `in_use` is
     /// what somebody uses at `now`. Returns when the next watch ends if it stays unused: the time
     /// to call again.
     pub fn keep(&self, in_use: &HashSet<Source>, now: Timestamp) -> Option<Timestamp> {
@@ -75,9 +76,29 @@ impl Clients {
             }
         }
         let next = [
-            self.config_maps.keep(&maps, now),
-            self.objects.keep(&objects, now),
+            self.config_maps.watches().keep(&maps, now),
+            self.objects.watches().keep(&objects, now),
         ];
         next.into_iter().flatten().min()
+    }
+
+    /// Has everything that is watched listed again, since nothing that was told before is to be relied
+    /// on: the machine slept. What was told counts for a moment, until the lists come.
+    pub fn list_again(&self) {
+        self.each_signals()
+            .into_iter()
+            .for_each(Signals::list_again);
+    }
+
+    /// The API server is away, for everybody and not only for these watches. What was told counts until
+    /// a moment after this was said last: those who decide take nothing from it meanwhile, and evidence
+    /// that comes and goes with each outage would be told twice.
+    pub fn away(&self) {
+        self.each_signals().into_iter().for_each(Signals::away);
+    }
+
+    fn each_signals(&self) -> [&Signals; 2] {
+        let (maps, objects) = (self.config_maps.watches(), self.objects.watches());
+        [maps.signals(), objects.signals()]
     }
 }

@@ -1,33 +1,45 @@
 //! Lists, then watches: what the API server holds of one kind, step by step.
 //!
+//! What comes in: an [`Api`] and a [`Pulse`]. What goes out: each [`Step`], for ever, with a pause after
+//! each that failed; the pulse tells everybody when the watch was heard of last. Everything is listed
+//! again when the clock has jumped, and when nothing was heard for too long. Three read with it: the
+//! caches of the controller, [`ConfigMaps`](crate::ConfigMaps) and [`ObjectWatches`](crate::ObjectWatches).
+//!
 //! As kube's watcher, with two differences. It tells of each sign of life, bookmarks and watches that
 //! last among them, so that a watch on which nothing happens is told from one that nobody answers.
 //! And it lists again whenever the API server has forgotten the version from which to go on, also
 //! where that is said before the watch begins.
 
 use std::fmt::Debug;
+use std::future::pending;
 use std::mem;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use kube::api::{ListParams, WatchEvent, WatchParams};
-use kube::runtime::watcher::{Config, Error};
+use kube::core::Status;
+use kube::runtime::utils::Backoff as _;
+use kube::runtime::watcher::{Config, DefaultBackoff, Error};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 mod guard;
+#[cfg(test)]
+mod played;
+mod pulse;
+pub(crate) mod shared;
+#[cfg(test)]
+mod tests;
 
-pub use guard::Guard;
+pub use guard::{Guard, Unreadable};
+pub use pulse::{Jumps, Pulse, SILENCE};
 
 /// How long the API server may keep a watch open, in seconds. That it begins again is a sign of life,
 /// also where no bookmarks are sent.
 const LONGEST: u32 = 120;
-/// How long nothing may be heard of a watch before what it told counts no more. The API server sends a
-/// bookmark about every minute, the client gives a silent connection up after two and a half, and a
-/// watch is begun again after two.
-pub const SILENCE: Duration = Duration::from_secs(180);
 /// How long a watch waits at most between two tries, of what was listed before.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// How long a watch has to last before that is a sign of life. That it begins is none: a proxy may
@@ -54,6 +66,11 @@ pub enum Step<K> {
     Alive,
     /// The watch has ended, and is to be begun again.
     Ended,
+    /// The API server has refused a list or a watch, or cannot be reached. That is tried again, after a
+    /// pause.
+    Failed(Error),
+    /// Nothing was heard for too long: what was read counts no more. Everything is listed again.
+    Silent,
 }
 
 /// A list and then a watch of one kind.
@@ -61,6 +78,18 @@ pub struct Watching<K> {
     api: Api<K>,
     config: Config,
     state: State<K>,
+    pulse: Arc<Pulse>,
+    delays: DefaultBackoff,
+    /// The pause before the next try.
+    pause: Duration,
+    /// How often the clock had jumped when the last list was begun.
+    jumps: u64,
+    /// How many lists were begun since one was complete.
+    lists: u32,
+    /// A list is complete, and whoever reads has not taken it in yet.
+    is_complete: bool,
+    /// That nothing is heard was told.
+    is_silent: bool,
 }
 
 type Events<K> = BoxStream<'static, kube::Result<WatchEvent<K>>>;
@@ -90,30 +119,123 @@ impl<K> Watching<K>
 where
     K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
 {
-    /// Nothing is asked for yet.
-    pub fn new(api: Api<K>, config: Config) -> Self {
+    /// Nothing is asked for yet. When it was heard of is told by `pulse`.
+    pub fn new(api: Api<K>, config: Config, pulse: Arc<Pulse>) -> Self {
         Self {
             api,
             config,
             state: State::Unlisted,
+            jumps: pulse.jumps(),
+            pulse,
+            delays: DefaultBackoff::default(),
+            pause: Duration::ZERO,
+            lists: 0,
+            is_complete: false,
+            is_silent: false,
         }
     }
 
-    /// Whether everything is listed, and changes of it are waited for.
-    pub fn is_listed(&self) -> bool {
-        matches!(self.state, State::Listed(_) | State::Open(..))
+    /// How many objects are listed at once from now on.
+    pub fn page_size(&mut self, objects: u32) {
+        self.config.page_size = Some(objects);
     }
 
-    /// Has everything listed again.
+    /// Has everything listed again: at once, or when the pause after a failure is over.
     pub fn list_again(&mut self) {
         self.state = State::Unlisted;
+        self.is_complete = false;
+    }
+
+    /// Has everything listed again after a pause. None: as long as after a failure.
+    pub fn list_later(&mut self, pause: Option<Duration>) {
+        self.list_again();
+        self.pause = pause.unwrap_or_else(|| self.delay());
+    }
+
+    /// After a failure: waits for no longer than [`LONGEST_PAUSE`], so that soon after the API server is
+    /// back everything is seen again.
+    pub fn hurry(&mut self) {
+        self.pause = self.pause.min(LONGEST_PAUSE);
+    }
+
+    /// After [`Step::Silent`]: what was read counts until then all the same.
+    pub fn excuse(&mut self, until: Instant) {
+        self.pulse.excuse(until);
+        self.is_silent = false;
     }
 
     /// The next step. Where it is given up, everything is listed again.
-    ///
-    /// # Errors
-    /// What the API server refused. The next call tries that again.
-    pub async fn next(&mut self) -> Result<Step<K>, Error> {
+    pub async fn next(&mut self) -> Step<K> {
+        if mem::take(&mut self.is_complete) {
+            // Only now: what was listed has been taken in.
+            self.pulse.listed(Instant::now(), self.jumps);
+            (self.lists, self.is_silent) = (0, false);
+        }
+        let pulse = Arc::clone(&self.pulse);
+        loop {
+            let until = pulse.until().filter(|_| !self.is_silent);
+            let step = tokio::select! {
+                biased;
+                () = pulse.beyond(self.jumps) => {
+                    self.jumps = pulse.jumps();
+                    self.pause = Duration::ZERO;
+                    self.list_again();
+                    if pulse.jumped(Instant::now()) {
+                        continue;
+                    }
+                    self.is_silent = true;
+                    return Step::Silent;
+                }
+                () = pass(until) => {
+                    self.is_silent = true;
+                    self.pause = Duration::ZERO;
+                    self.list_again();
+                    return Step::Silent;
+                }
+                step = self.step() => step,
+            };
+            self.note(&step);
+            return step;
+        }
+    }
+
+    /// Notes what a step says of the watch.
+    fn note(&mut self, step: &Step<K>) {
+        match step {
+            Step::Begun => {
+                self.jumps = self.pulse.jumps();
+                self.lists = self.lists.saturating_add(1);
+            }
+            // Those of one list alone: what never ends must not count for ever.
+            Step::Page(_) if self.lists == 1 => self.pulse.heard(Instant::now()),
+            Step::Listed => self.is_complete = true,
+            Step::Alive | Step::Apply(_) | Step::Delete(_) => {
+                self.delays.reset();
+                self.pulse.heard(Instant::now());
+            }
+            Step::Page(_) | Step::Opened | Step::Ended | Step::Failed(_) | Step::Silent => {}
+        }
+    }
+
+    fn delay(&mut self) -> Duration {
+        self.delays.next().unwrap_or(LONGEST_PAUSE)
+    }
+
+    async fn step(&mut self) -> Step<K> {
+        let pause = mem::take(&mut self.pause);
+        if !pause.is_zero() {
+            let _ = timeout(pause, pending::<()>()).await;
+        }
+        match self.advance().await {
+            Ok(step) => step,
+            Err(error) => {
+                self.pause = self.delay();
+                Step::Failed(error)
+            }
+        }
+    }
+
+    async fn advance(&mut self) -> Result<Step<K>, Error> {
         match mem::replace(&mut self.state, State::Unlisted) {
             State::Unlisted => {
                 self.state = State::Paging(None);
@@ -238,13 +360,31 @@ pub fn passes(error: &kube::Error) -> bool {
     }
 }
 
+/// What the API server has answered, if it has refused a list or a watch.
+pub(crate) fn refusal(error: &Error) -> Option<&Status> {
+    match error {
+        Error::InitialListFailed(kube::Error::Api(status))
+        | Error::WatchStartFailed(kube::Error::Api(status))
+        | Error::WatchFailed(kube::Error::Api(status))
+        | Error::WatchError(status) => Some(status),
+        Error::InitialListFailed(_)
+        | Error::WatchStartFailed(_)
+        | Error::WatchFailed(_)
+        | Error::NoResourceVersion => None,
+    }
+}
+
+/// Waits until `until` has passed. None: for ever.
+async fn pass(until: Option<Instant>) {
+    match until {
+        // Up to then it counts.
+        Some(until) => drop(timeout_at(until + Duration::from_millis(1), pending::<()>()).await),
+        None => pending().await,
+    }
+}
+
 fn version_of<K: Resource>(object: &K) -> Result<String, Error> {
     let version = object.meta().resource_version.clone();
     let version = version.filter(|version| !version.is_empty());
     version.ok_or(Error::NoResourceVersion)
 }
-
-#[cfg(test)]
-mod played;
-#[cfg(test)]
-mod tests;

@@ -13,13 +13,22 @@ pub(crate) mod rooms;
 
 /// A crate of ours and the crates of ours that it may ask for, for tests as well. The floors of
 /// CONTRIBUTING.md.
-pub(crate) const FLOORS: [(&str, &[&str]); 7] = [
+pub(crate) const FLOORS: [(&str, &[&str]); 8] = [
     ("sluice-crds", &[]),
     ("sluice-core", &["sluice-crds"]),
-    ("sluice-gatekeepers", &["sluice-crds", "sluice-core"]),
+    ("sluice-egress", &[]),
+    (
+        "sluice-gatekeepers",
+        &["sluice-crds", "sluice-core", "sluice-egress"],
+    ),
     (
         "gate-controller",
-        &["sluice-crds", "sluice-core", "sluice-gatekeepers"],
+        &[
+            "sluice-crds",
+            "sluice-core",
+            "sluice-egress",
+            "sluice-gatekeepers",
+        ],
     ),
     ("kubectl-gate", &["sluice-crds", "sluice-core"]),
     (
@@ -27,6 +36,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 7] = [
         &[
             "sluice-crds",
             "sluice-core",
+            "sluice-egress",
             "sluice-gatekeepers",
             "gate-controller",
             "kubectl-gate",
@@ -37,6 +47,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 7] = [
         &[
             "sluice-crds",
             "sluice-core",
+            "sluice-egress",
             "sluice-gatekeepers",
             "gate-controller",
             "kubectl-gate",

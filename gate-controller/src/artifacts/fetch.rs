@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use jiff::Timestamp;
-use sluice_gatekeepers::egress::{Bounds, EgressError, shown};
+use sluice_egress::{Bounds, EgressError, shown};
 use tokio::fs;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;

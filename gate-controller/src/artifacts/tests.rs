@@ -11,7 +11,7 @@ use std::fs;
 use std::time::Instant;
 
 use sha2::{Digest as _, Sha256};
-use sluice_gatekeepers::egress::Rules;
+use sluice_egress::Rules;
 use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;

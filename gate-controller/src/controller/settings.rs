@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 use ipnet::IpNet;
-use sluice_gatekeepers::egress;
 
 use crate::tell::audit::Destination;
 
@@ -156,7 +155,7 @@ pub struct Settings {
     /// `prometheus.monitoring.svc`, a host and all below it such as `*.example.com`, or a network. May
     /// be given several times. Without any, whatever is not refused.
     #[arg(long, value_name = "HOST|CIDR")]
-    pub egress_only: Vec<egress::Destination>,
+    pub egress_only: Vec<sluice_egress::Destination>,
 
     /// Let forces, approvals and reports count although no admission policy makes sure who they are
     /// by.

@@ -167,7 +167,7 @@ async fn follow_silence(parts: Parts) {
         let news = telling.hear(silence.is_some(), load.leads(), jumps);
         world.tell_silence(telling.is_told());
         if silence.is_some() {
-            parts.clients.config_maps.away();
+            parts.clients.away();
         }
         match (news, silence) {
             (News::Silent, Some(why)) => {

@@ -34,6 +34,7 @@ pub fn start(settings: &Settings) {
         // It tells of each request that fails, which the caller tells with what to do.
         .with_target("kube_client::client::builder", requests)
         .with_target("gate_controller", level)
+        .with_target("sluice_egress", level)
         .with_target("sluice_gatekeepers", level)
         .with_target("decision", level)
         .with_target("definition", level);

@@ -42,7 +42,7 @@ async fn follow_jumps(parts: Parts) {
     loop {
         parts.jumps.beyond(known).await;
         known = parts.jumps.count();
-        parts.clients.config_maps.list_again();
+        parts.clients.list_again();
     }
 }
 

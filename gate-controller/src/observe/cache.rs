@@ -9,6 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use hashbrown::HashMap;
 use kube::Resource;
+use sluice_gatekeepers::watching::Pulse;
 use tokio::sync::watch;
 
 use crate::cluster::key::{KeyRef, ObjectKey};
@@ -17,13 +18,11 @@ mod follow;
 #[cfg(test)]
 #[path = "../../../gatekeepers/src/watching/played.rs"]
 mod played;
-mod pulse;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use follow::LAST_APPLIED;
 pub use follow::{Following, Presence};
-pub use pulse::{Pulse, SILENCE};
 
 /// An object as it was seen.
 #[derive(Debug)]
@@ -69,7 +68,7 @@ pub struct Change<'a, K> {
 pub struct Cache<K> {
     objects: RwLock<Objects<K>>,
     progress: watch::Sender<Progress>,
-    pulse: Pulse,
+    pulse: Arc<Pulse>,
 }
 
 #[derive(Debug)]
@@ -106,7 +105,7 @@ impl<K> Default for Cache<K> {
                 written: HashMap::new(),
             }),
             progress: watch::Sender::new(Progress::Unanswered),
-            pulse: Pulse::default(),
+            pulse: Arc::default(),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! [`EvidenceStore`] that decisions read without waiting, and a call for each gatekeeper whose
 //! evidence has changed. Each gatekeeper that needs evidence has a task of its own, so that a slow
 //! address delays nobody else; how many requests there are at once is limited below, in
-//! `sluice_gatekeepers::egress`.
+//! `sluice_egress`.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

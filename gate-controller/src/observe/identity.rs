@@ -17,11 +17,11 @@ use kube::{Api, Client};
 use sluice_core::gate::Identity;
 use sluice_core::operation::policies::{self, Stands};
 pub use sluice_core::operation::policies::{CHILDREN, IDENTITY as POLICIES};
-use sluice_gatekeepers::watching::Guard;
+use sluice_gatekeepers::watching::{Guard, Pulse};
 use tokio::time::Instant;
 
 use crate::cluster::key::KeyRef;
-use crate::observe::cache::{Cache, Pulse};
+use crate::observe::cache::Cache;
 use crate::observe::clock::Jumps;
 
 /// The policies and their bindings, as they are installed.
@@ -64,7 +64,7 @@ impl Policies {
     pub(crate) fn heed(&self, jumps: &Arc<Jumps>) {
         for (_, installed) in self.each() {
             for (_, pulse) in installed.pulses() {
-                pulse.heed(Arc::clone(jumps));
+                pulse.heed(jumps.clone());
             }
         }
     }
@@ -185,9 +185,9 @@ mod tests {
     use rstest::rstest;
     use serde_json::{Value, json};
     use sluice_core::time::clock::Trust;
+    use sluice_gatekeepers::watching::SILENCE;
 
     use super::*;
-    use crate::observe::cache::SILENCE;
     use crate::observe::clock::SetClock;
     use crate::observe::world::{Standing, World};
 

@@ -1,5 +1,9 @@
 //! Watches on an API server in memory.
 
+use std::collections::HashSet;
+
+use jiff::Timestamp;
+
 use super::*;
 use crate::fake_api::FakeApi;
 
@@ -140,17 +144,20 @@ async fn a_watch_outlives_its_last_user_by_a_while() {
     }
     let both: HashSet<_> = [key("apps", "a"), key("apps", "b")].into();
     let one: HashSet<_> = [key("apps", "a")].into();
-    assert_eq!(maps.keep(&both, at(0)), None);
-    assert_eq!(maps.keep(&one, at(100)), Some(at(160)));
-    assert_eq!(maps.keep(&one, at(130)), Some(at(160)));
+    assert_eq!(maps.watches().keep(&both, at(0)), None);
+    assert_eq!(maps.watches().keep(&one, at(100)), Some(at(160)));
+    assert_eq!(maps.watches().keep(&one, at(130)), Some(at(160)));
     // Somebody comes back in time.
-    assert_eq!(maps.keep(&both, at(140)), None);
-    assert_eq!(maps.keep(&one, at(150)), Some(at(210)));
+    assert_eq!(maps.watches().keep(&both, at(140)), None);
+    assert_eq!(maps.watches().keep(&one, at(150)), Some(at(210)));
     assert_eq!(
-        (maps.keep(&one, at(209)), maps.watched()),
+        (maps.watches().keep(&one, at(209)), maps.watched()),
         (Some(at(210)), 2)
     );
-    assert_eq!((maps.keep(&one, at(210)), maps.watched()), (None, 1));
+    assert_eq!(
+        (maps.watches().keep(&one, at(210)), maps.watched()),
+        (None, 1)
+    );
     // It is watched again when somebody asks again.
     maps.get(&key("apps", "b")).await.unwrap();
     assert_eq!(api.lists(), 3);
@@ -217,7 +224,7 @@ async fn while_the_api_server_is_away_for_everybody_a_map_is_not_doubted() {
     api.silence("apps");
     for _ in 0..400 {
         after(1).await;
-        maps.away();
+        maps.watches().signals().away();
     }
     after(10).await;
     assert_eq!(text(maps.get(&key).await.unwrap()), Some("one".to_owned()));
@@ -233,12 +240,12 @@ async fn after_a_jump_a_map_is_listed_again_and_counts_for_a_moment_without() {
     let key = key("apps", "holidays");
     maps.get(&key).await.unwrap();
     after(10).await;
-    maps.list_again();
+    maps.watches().signals().list_again();
     after(60).await;
     assert!(maps.get(&key).await.is_ok());
     assert_eq!(api.lists(), 2);
     api.silence("apps");
-    maps.list_again();
+    maps.watches().signals().list_again();
     after(10).await;
     assert!(maps.get(&key).await.is_ok());
     after(10).await;

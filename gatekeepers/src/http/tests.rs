@@ -9,11 +9,11 @@ use futures::future::BoxFuture;
 use rstest::rstest;
 use serde_json::{Value, json};
 use sluice_core::evidence::polling::Trouble;
+use sluice_egress::{Egress, Limits, Names, Rules};
 
 use super::*;
-use crate::egress::test_server::{Certificate, Reply, TestServer};
-use crate::egress::{Egress, Limits, Names, Rules};
 use crate::fake_api::FakeApi;
+use crate::test_server::{Certificate, Reply, TestServer};
 
 const HOST: &str = "status.test";
 

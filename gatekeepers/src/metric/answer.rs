@@ -4,8 +4,8 @@
 //! has: an address may be anybody's, and its replies somebody's secret.
 
 use sluice_core::gatekeeper::metric::Answer;
+use sluice_egress::{Reply, shown};
 
-use crate::egress::{Reply, shown};
 use crate::polling::Miss;
 
 use envelope::{Data, Envelope, Status, Word};

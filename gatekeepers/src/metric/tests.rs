@@ -11,12 +11,12 @@ use jiff::SignedDuration;
 use rstest::rstest;
 use serde_json::{Value, json};
 use sluice_core::evidence::polling::Trouble;
+use sluice_egress::{Egress, Limits, Names, Rules};
 
 use super::*;
 use crate::Clients;
-use crate::egress::test_server::{Certificate, Reply, TestServer};
-use crate::egress::{Egress, Limits, Names, Rules};
 use crate::fake_api::FakeApi;
+use crate::test_server::{Certificate, Reply, TestServer};
 
 mod secrets;
 mod time;

@@ -57,9 +57,9 @@ impl Look<'_> {
         let own = Some(own).filter(|_| kind.namespaced);
         let again = self.ask(spec, &kind, own).await?;
         let key = key(spec, own);
-        let place = before.map(|before| before.place);
-        let read = self.watches.read(&key, &kind, place, self.now).await;
-        let (news, place) = match read {
+        let cursor = before.map(|before| before.cursor);
+        let read = self.watches.read(&key, &kind, cursor).await;
+        let (news, cursor) = match read {
             Ok(read) => read,
             Err(Unseen::Vanished) => {
                 return Err(self.watches.kinds().vanished(&key, self.now).await);
@@ -71,7 +71,7 @@ impl Look<'_> {
         Ok(Followed {
             spec: spec.clone(),
             course,
-            place,
+            cursor,
             again,
         })
     }

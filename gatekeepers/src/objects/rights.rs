@@ -12,12 +12,12 @@ use k8s_openapi::api::authorization::v1::{
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::PostParams;
 use kube::{Api, Client, Error};
+use sluice_egress::secrets::is_object_name;
 use tokio::time::timeout;
 
 use super::DEADLINE;
 use super::answers::Answers;
 use super::kinds::{Kind, Obstacle};
-use crate::is_object_name;
 
 /// How soon to ask again where the answer was yes: the longest that a gatekeeper goes on seeing
 /// what its account may not see any more.

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject, TypeMeta};
@@ -146,9 +146,12 @@ pub(super) struct Change {
     pub(super) unseen: bool,
 }
 
-/// How far somebody has read.
+/// How far somebody has read, and in which store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cursor(u64);
+pub(super) struct Cursor {
+    store: u64,
+    read: u64,
+}
 
 /// What is new to somebody.
 #[derive(Debug)]
@@ -161,6 +164,8 @@ pub(super) enum News {
 
 /// The objects of one watch.
 pub(super) struct Store {
+    /// No other store has it.
+    id: u64,
     limits: Limits,
     objects: BTreeMap<String, Arc<Stored>>,
     bytes: usize,
@@ -205,7 +210,9 @@ impl Stored {
 impl Store {
     /// An empty store, whose text counts in `room` too.
     pub(super) fn new(limits: Limits, room: Room) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
         Self {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
             limits,
             objects: BTreeMap::new(),
             bytes: 0,
@@ -246,6 +253,11 @@ impl Store {
         Ok(self.next != before)
     }
 
+    /// How many changes there were.
+    pub(super) fn changes(&self) -> u64 {
+        self.next
+    }
+
     /// Forgets everything, for want of room.
     pub(super) fn clear(&mut self) {
         self.objects.clear();
@@ -259,7 +271,8 @@ impl Store {
     /// What has changed since `cursor`, and how far that goes. None: nothing was read yet.
     pub(super) fn since(&self, cursor: Option<Cursor>) -> (News, Cursor) {
         let remembered = u64::try_from(self.changes.len()).unwrap_or(u64::MAX);
-        let unread = cursor.and_then(|Cursor(read)| self.next.checked_sub(read));
+        let cursor = cursor.filter(|cursor| cursor.store == self.id);
+        let unread = cursor.and_then(|cursor| self.next.checked_sub(cursor.read));
         let news = match unread.filter(|unread| *unread <= remembered) {
             Some(unread) => {
                 let skipped = usize::try_from(remembered - unread).unwrap_or(usize::MAX);
@@ -274,7 +287,8 @@ impl Store {
                 News::All(come.collect())
             }
         };
-        (news, Cursor(self.next))
+        let (store, read) = (self.id, self.next);
+        (news, Cursor { store, read })
     }
 
     fn change(

@@ -262,7 +262,6 @@ async fn what_stands_is_no_news_until_half_of_its_time_is_spent() {
     assert_eq!(second.observed, first.observed);
     let mut last = second;
     for (second, good_until) in [(300, 1800), (600, 1800), (840, 1800), (901, 2701)] {
-        stage.heard_at(&spec, second).await;
         last = stage.look(&spec, &last, second).await;
         assert_eq!(sighting(&last).good_until, at(good_until), "at {second}");
     }

@@ -11,11 +11,11 @@ use sluice_core::gatekeeper::schedule::{Overdue, Reading};
 use sluice_core::time::calendar::CalendarError;
 use sluice_core::time::duration;
 use sluice_crds::gatekeeper::Calendar;
+use sluice_egress::secrets;
+use sluice_egress::{Body, Request};
 
 use super::text::Parsed;
 use super::{Look, Seen, text};
-use crate::egress::{Body, Request};
-use crate::{egress, secrets};
 
 /// The wait after the first failure; each further one doubles it, up to the interval.
 const RETRY: SignedDuration = SignedDuration::from_mins(1);
@@ -250,7 +250,7 @@ impl Look<'_> {
     /// Logs what went wrong, and that it is right again, once for each.
     fn tell(&self, url: &str, before: Option<&Rereads>, rereads: &Rereads) {
         let before = before.and_then(|before| before.problem.as_ref());
-        let (namespace, name, host) = (&self.namespace, &self.name, egress::shown(url));
+        let (namespace, name, host) = (&self.namespace, &self.name, sluice_egress::shown(url));
         match (before, &rereads.problem) {
             (before, Some(problem)) if before != Some(problem) => {
                 tracing::warn!(namespace, name, host, why = %problem, "a calendar cannot be read");
@@ -275,7 +275,7 @@ impl Look<'_> {
             ..Request::to(url)
         };
         let body = self.clients.egress.get(&request).await;
-        body.map_err(|error| format!("{}: {error}", egress::shown(url)))
+        body.map_err(|error| format!("{}: {error}", sluice_egress::shown(url)))
     }
 }
 

@@ -10,12 +10,12 @@ use futures::future::BoxFuture;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use sluice_core::time::calendar::{CalendarError, MAX_TEXT};
+use sluice_egress::{Egress, Limits, Names, Rules};
 
 use super::address::tests::is_same;
 use super::*;
-use crate::egress::test_server::{Certificate, Reply, TestServer};
-use crate::egress::{Egress, Limits, Names, Rules};
 use crate::fake_api::FakeApi;
+use crate::test_server::{Certificate, Reply, TestServer};
 use crate::{Observation, needs_evidence, observe, sources};
 
 const HOST: &str = "calendar.test";

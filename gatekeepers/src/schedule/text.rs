@@ -11,8 +11,7 @@ use jiff::tz::TimeZone;
 use sha2::{Digest as _, Sha256};
 use sluice_core::gatekeeper::schedule::Reading;
 use sluice_core::time::calendar::{Calendar, CalendarError, MAX_TEXT};
-
-use crate::places::Places;
+use sluice_egress::places::Places;
 
 /// How many texts are parsed at once, and how many of them for one namespace.
 const AT_ONCE: usize = 2;

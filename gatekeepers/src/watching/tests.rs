@@ -5,7 +5,7 @@ use super::played::{Answer, Server, bookmark, map};
 use super::*;
 
 fn watching(server: &Server) -> Watching<ConfigMap> {
-    Watching::new(server.api(), Config::default())
+    Watching::new(server.api(), Config::default(), Arc::default())
 }
 
 fn asked(server: &Server) -> Vec<String> {
@@ -19,15 +19,16 @@ async fn steps(watching: &mut Watching<ConfigMap>, count: usize) -> Vec<String> 
     for _ in 0..count {
         let next = timeout(Duration::from_secs(20), watching.next());
         steps.push(match next.await.unwrap() {
-            Ok(Step::Begun) => "begun".to_owned(),
-            Ok(Step::Page(objects)) => format!("page of {}", objects.len()),
-            Ok(Step::Listed) => "listed".to_owned(),
-            Ok(Step::Apply(object)) => format!("apply {}", object.metadata.name.unwrap()),
-            Ok(Step::Delete(object)) => format!("delete {}", object.metadata.name.unwrap()),
-            Ok(Step::Opened) => "opened".to_owned(),
-            Ok(Step::Alive) => "alive".to_owned(),
-            Ok(Step::Ended) => "ended".to_owned(),
-            Err(_) => "error".to_owned(),
+            Step::Begun => "begun".to_owned(),
+            Step::Page(objects) => format!("page of {}", objects.len()),
+            Step::Listed => "listed".to_owned(),
+            Step::Apply(object) => format!("apply {}", object.metadata.name.unwrap()),
+            Step::Delete(object) => format!("delete {}", object.metadata.name.unwrap()),
+            Step::Opened => "opened".to_owned(),
+            Step::Alive => "alive".to_owned(),
+            Step::Ended => "ended".to_owned(),
+            Step::Failed(_) => "error".to_owned(),
+            Step::Silent => "silent".to_owned(),
         });
     }
     steps
@@ -64,7 +65,6 @@ async fn a_watch_goes_on_from_the_last_sign_of_life() {
     ];
     assert_eq!(seen, expected);
     assert_eq!(asked(&server), ["list", "7", "20", "20"]);
-    assert!(watching.is_listed());
 }
 
 /// Whether that is said before a watch begins, or in it.
@@ -114,7 +114,6 @@ async fn who_is_given_up_begins_again() {
     let mut watching = watching(&server);
     assert_eq!(steps(&mut watching, 4).await[3], "opened");
     watching.list_again();
-    assert!(!watching.is_listed());
     let seen = steps(&mut watching, 5).await;
     assert_eq!(seen, ["begun", "error", "begun", "page of 0", "listed"]);
 }

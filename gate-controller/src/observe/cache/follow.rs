@@ -3,17 +3,14 @@
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::Arc;
-use std::time::Duration;
 
 use hashbrown::HashMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
-use kube::runtime::utils::Backoff;
-use kube::runtime::watcher::{self, Config, DefaultBackoff, Event};
+use kube::runtime::watcher::{self, Config};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use sluice_core::gate::force::owner;
-use sluice_gatekeepers::watching::{Guard, LONGEST_PAUSE, Step, Watching};
-use tokio::time::Instant;
+use sluice_gatekeepers::watching::{Guard, Step, Watching};
 
 use super::{Cache, Change, Progress, Seen, version_of};
 use crate::cluster::key::ObjectKey;
@@ -93,63 +90,28 @@ where
         config: Config,
         changed: impl Fn(Change<'_, K>),
     ) {
-        let mut watching = Watching::new(api, config);
+        let mut watching = Watching::new(api, config, Arc::clone(&self.pulse));
         let mut telling = Telling::default();
-        let mut delays = DefaultBackoff::default();
         let mut listed: Vec<(ObjectKey, Seen<K>)> = Vec::new();
-        // How often the clock had jumped when the last list was begun.
-        let mut jumps = self.pulse.jumps();
-        // How many lists were begun since one was complete.
-        let mut lists: u32 = 0;
         loop {
-            if watching.is_listed() && !self.pulse.is_alive(Instant::now()) {
-                watching.list_again();
-            }
-            let step = tokio::select! {
-                biased;
-                () = self.pulse.beyond(jumps) => {
-                    watching.list_again();
-                    jumps = self.pulse.jumps();
-                    continue;
+            let step = watching.next().await;
+            match &step {
+                Step::Failed(error) => {
+                    let failed = Failed::of(error);
+                    telling.fails(following, failed, error);
+                    self.pulse.fails(&why(following, error));
+                    self.failed(following.presence, failed, error);
+                    if self.is_synced() {
+                        watching.hurry();
+                    }
                 }
-                step = watching.next() => step,
-            };
-            let step = match step {
-                Ok(step) => step,
-                Err(error) => {
-                    let failed = Failed::of(&error);
-                    telling.fails(following, failed, &error);
-                    self.pulse.fails(&why(following, &error));
-                    self.failed(following.presence, failed, &error);
-                    pause(delays.next(), self.is_synced()).await;
-                    continue;
+                // That it begins, or ends to watch, says nothing yet.
+                Step::Begun | Step::Opened | Step::Ended | Step::Silent => {}
+                Step::Page(_) | Step::Listed | Step::Apply(_) | Step::Delete(_) | Step::Alive => {
+                    telling.goes_on(following);
                 }
-            };
-            match step {
-                Step::Begun => {
-                    jumps = self.pulse.jumps();
-                    lists = lists.saturating_add(1);
-                }
-                // Those of one list alone: what never ends must not count for ever.
-                Step::Page(_) if lists == 1 => self.pulse.heard(Instant::now()),
-                Step::Alive | Step::Apply(_) | Step::Delete(_) => {
-                    delays.reset();
-                    self.pulse.heard(Instant::now());
-                }
-                Step::Page(_) | Step::Listed | Step::Opened | Step::Ended => {}
             }
-            // That it begins, or ends to watch, says nothing yet.
-            if !matches!(step, Step::Begun | Step::Opened | Step::Ended) {
-                telling.goes_on(following);
-            }
-            let is_listed = matches!(step, Step::Listed);
-            for event in events(step) {
-                self.take_in(event, following, &mut listed, &changed);
-            }
-            if is_listed {
-                lists = 0;
-                self.pulse.listed(Instant::now(), jumps);
-            }
+            self.take_in(step, following, &mut listed, &changed);
         }
     }
 
@@ -175,18 +137,20 @@ where
 
     pub(super) fn take_in(
         &self,
-        event: Event<Guard<K>>,
+        step: Step<Guard<K>>,
         following: &Following<K>,
         listed: &mut Vec<(ObjectKey, Seen<K>)>,
         changed: &impl Fn(Change<'_, K>),
     ) {
-        match event {
-            Event::Init => {
+        match step {
+            Step::Begun => {
                 listed.clear();
                 self.begin_list();
             }
-            Event::InitApply(object) => listed.push(seen(following, object)),
-            Event::InitDone => {
+            Step::Page(objects) => {
+                listed.extend(objects.into_iter().map(|object| seen(following, object)));
+            }
+            Step::Listed => {
                 let fresh: HashMap<_, _> = std::mem::take(listed).into_iter().collect();
                 let mut before = self.listed(fresh);
                 for (key, now) in &self.all() {
@@ -207,7 +171,7 @@ where
                 // After those who keep an index have heard of everything.
                 self.progress.send_replace(Progress::Synced);
             }
-            Event::Apply(object) => {
+            Step::Apply(object) => {
                 let of = version_of(&object);
                 let (key, object) = seen(following, object);
                 let Some(before) = self.brought(&key, of, Some(&object)) else {
@@ -219,7 +183,7 @@ where
                     now: Some(&object),
                 });
             }
-            Event::Delete(object) => {
+            Step::Delete(object) => {
                 let key = ObjectKey::of(&object);
                 let Some(before) = self.brought(&key, version_of(&object), None) else {
                     return;
@@ -230,6 +194,7 @@ where
                     now: None,
                 });
             }
+            Step::Opened | Step::Alive | Step::Ended | Step::Failed(_) | Step::Silent => {}
         }
     }
 }
@@ -260,33 +225,6 @@ fn managers_of_spec(entries: Vec<ManagedFieldsEntry>) -> Vec<ManagedFieldsEntry>
         .filter(owns_spec)
         .map(stripped)
         .collect()
-}
-
-/// What of a step is about objects.
-fn events<K>(step: Step<K>) -> Vec<Event<K>> {
-    match step {
-        Step::Begun => vec![Event::Init],
-        Step::Page(objects) => objects.into_iter().map(Event::InitApply).collect(),
-        Step::Listed => vec![Event::InitDone],
-        Step::Apply(object) => vec![Event::Apply(object)],
-        Step::Delete(object) => vec![Event::Delete(object)],
-        Step::Opened | Step::Alive | Step::Ended => Vec::new(),
-    }
-}
-
-/// Waits before the next try: not long for what was listed before, so that soon after the API server
-/// is back everything is seen again, whether the watch has only to go on or everything is to be listed.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "a pause between two tries, not a wait for an instant"
-)]
-async fn pause(delay: Option<Duration>, was_listed: bool) {
-    let longest = if was_listed {
-        LONGEST_PAUSE
-    } else {
-        Duration::MAX
-    };
-    tokio::time::sleep(delay.unwrap_or(LONGEST_PAUSE).min(longest)).await;
 }
 
 /// An object without what nobody here reads and much of its memory is.

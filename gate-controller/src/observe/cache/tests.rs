@@ -1,7 +1,7 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::runtime::watcher::{self, Event};
-use sluice_gatekeepers::watching::Guard;
+use kube::runtime::watcher;
+use sluice_gatekeepers::watching::{Guard, Step};
 
 use super::*;
 
@@ -32,7 +32,7 @@ struct Scene {
 
 impl Scene {
     /// Versions before and now of what is told.
-    fn watch(&mut self, event: Event<Map>) -> Vec<(Option<u64>, Option<u64>)> {
+    fn watch(&mut self, step: Step<Map>) -> Vec<(Option<u64>, Option<u64>)> {
         let told = std::cell::RefCell::default();
         let of = |seen: Option<&Seen<ConfigMap>>| seen.and_then(version);
         let changed = |change: Change<'_, ConfigMap>| {
@@ -40,16 +40,16 @@ impl Scene {
             told.borrow_mut().push((of(change.before), of(change.now)));
         };
         self.cache
-            .take_in(event, &Following::required(), &mut self.listed, &changed);
+            .take_in(step, &Following::required(), &mut self.listed, &changed);
         told.into_inner()
     }
 
     fn list(&mut self, versions: &[u64]) -> Vec<(Option<u64>, Option<u64>)> {
-        self.watch(Event::Init);
+        self.watch(Step::Begun);
         for version in versions {
-            self.watch(Event::InitApply(brought(*version)));
+            self.watch(Step::Page(vec![brought(*version)]));
         }
-        self.watch(Event::InitDone)
+        self.watch(Step::Listed)
     }
 
     /// Whether it was taken in.
@@ -69,13 +69,13 @@ fn what_was_written_is_there_at_once_and_older_news_of_it_is_passed_over() {
     assert_eq!(scene.list(&[3]), [(None, Some(3))]);
     assert!(scene.put(7) && !scene.put(6));
     assert_eq!(scene.holds(), Some(7));
-    assert_eq!(scene.watch(Event::Apply(brought(5))), []);
-    assert_eq!(scene.watch(Event::Delete(brought(6))), []);
+    assert_eq!(scene.watch(Step::Apply(brought(5))), []);
+    assert_eq!(scene.watch(Step::Delete(brought(6))), []);
     assert_eq!(scene.holds(), Some(7));
     // Our own write comes back, then somebody else's.
-    let own = scene.watch(Event::Apply(brought(7)));
+    let own = scene.watch(Step::Apply(brought(7)));
     assert_eq!(own, [(Some(7), Some(7))]);
-    let others = scene.watch(Event::Apply(brought(9)));
+    let others = scene.watch(Step::Apply(brought(9)));
     assert_eq!((others, scene.holds()), (vec![(Some(7), Some(9))], Some(9)));
 }
 
@@ -83,12 +83,12 @@ fn what_was_written_is_there_at_once_and_older_news_of_it_is_passed_over() {
 fn what_is_gone_by_the_time_of_the_answer_does_not_come_back() {
     let mut scene = Scene::default();
     scene.list(&[3]);
-    assert_eq!(scene.watch(Event::Delete(brought(8))), [(Some(3), None)]);
+    assert_eq!(scene.watch(Step::Delete(brought(8))), [(Some(3), None)]);
     assert!(!scene.put(7));
     assert_eq!(scene.holds(), None);
     // One that was created after that is another one.
     assert!(scene.put(9));
-    assert_eq!(scene.watch(Event::Delete(brought(10))), [(Some(9), None)]);
+    assert_eq!(scene.watch(Step::Delete(brought(10))), [(Some(9), None)]);
 }
 
 #[test]
@@ -108,21 +108,21 @@ fn what_is_written_while_a_list_is_under_way_is_not_lost_by_it() {
     let mut scene = Scene::default();
     scene.list(&[3]);
     assert!(scene.put(5));
-    scene.watch(Event::Init);
+    scene.watch(Step::Begun);
     assert!(scene.put(7));
     // Made between the two writes.
-    scene.watch(Event::InitApply(brought(5)));
-    assert_eq!(scene.watch(Event::InitDone), [(Some(7), Some(7))]);
+    scene.watch(Step::Page(vec![brought(5)]));
+    assert_eq!(scene.watch(Step::Listed), [(Some(7), Some(7))]);
     assert_eq!(scene.holds(), Some(7));
     // The watch goes on from there, and brings the same and what came after.
-    assert_eq!(scene.watch(Event::Apply(brought(6))), []);
-    assert_eq!(scene.watch(Event::Apply(brought(8))), [(Some(7), Some(8))]);
+    assert_eq!(scene.watch(Step::Apply(brought(6))), []);
+    assert_eq!(scene.watch(Step::Apply(brought(8))), [(Some(7), Some(8))]);
     // What was written before a list began is in it, or is not so any more.
     assert_eq!(scene.list(&[2]), [(Some(8), Some(2))]);
     // Nobody can say whether what a list lacks came or went after it. If it came, the watch brings it.
-    scene.watch(Event::Init);
+    scene.watch(Step::Begun);
     assert!(scene.put(9));
-    assert_eq!(scene.watch(Event::InitDone), [(Some(9), None)]);
+    assert_eq!(scene.watch(Step::Listed), [(Some(9), None)]);
     assert_eq!(scene.holds(), None);
 }
 

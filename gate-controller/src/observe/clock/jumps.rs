@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use sluice_core::time::clock::REPORTED;
+use sluice_gatekeepers::watching;
 use tokio::sync::watch;
 
-use super::Clock;
+use super::{BoxFuture, Clock};
 
 /// How often the clocks are read by anybody who waits for a jump, so that those who wait for an instant
 /// are woken soon after a machine slept.
@@ -104,6 +105,16 @@ impl Jumps {
     /// A panic while it was locked leaves it whole.
     fn lock(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl watching::Jumps for Jumps {
+    fn count(&self) -> u64 {
+        Jumps::count(self)
+    }
+
+    fn beyond(&self, known: u64) -> BoxFuture<'_, ()> {
+        Box::pin(Jumps::beyond(self, known))
     }
 }
 

@@ -11,8 +11,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use sluice_core::gatekeeper::Evidence;
 use sluice_core::gatekeeper::schedule::Reading;
-use sluice_gatekeepers::Egress;
-use sluice_gatekeepers::egress::{Limits, Names, Rules};
+use sluice_egress::{Egress, Limits, Names, Rules};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::*;

@@ -9,10 +9,10 @@ use jiff::{SignedDuration, Timestamp};
 use sluice_core::gate::Identity;
 use sluice_core::time::clock::{Now, Trust};
 use sluice_crds::flux::FluxKind;
+use sluice_gatekeepers::watching::Pulse;
 use tokio::time::Instant;
 
 use super::{Standing, World, read, write};
-use crate::observe::cache::Pulse;
 use crate::observe::clock::Jumps;
 use crate::observe::clock::skew;
 
@@ -34,11 +34,11 @@ impl World {
     #[must_use]
     pub fn with_jumps(self, jumps: Arc<Jumps>) -> Self {
         for (_, pulse) in self.pulses() {
-            pulse.heed(Arc::clone(&jumps));
+            pulse.heed(jumps.clone());
         }
-        self.gated_sources.pulse().heed(Arc::clone(&jumps));
+        self.gated_sources.pulse().heed(jumps.clone());
         for kind in FluxKind::ALL {
-            self.flux.of(kind).pulse().heed(Arc::clone(&jumps));
+            self.flux.of(kind).pulse().heed(jumps.clone());
         }
         self.verifiers.heed(&jumps);
         Self {

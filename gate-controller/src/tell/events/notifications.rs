@@ -5,7 +5,7 @@
 //! (`event.toolkit.fluxcd.io`). Nobody waits for it: events queue up, and what is too much is dropped
 //! and counted.
 //!
-//! This is no errand for the [egress](sluice_gatekeepers::egress) client. That one is for addresses
+//! This is no errand for the [egress](sluice_egress) client. That one is for addresses
 //! that users write into objects, and has rules about where they may lead. This address is the
 //! operator's, from the command line, and may be a sidecar's on loopback.
 
@@ -26,7 +26,7 @@ use reqwest::{Client, StatusCode, Url};
 use serde::Serialize;
 use sluice_crds::decision::told;
 use sluice_crds::flux::FluxKind;
-use sluice_gatekeepers::egress::{self, EgressError};
+use sluice_egress::EgressError;
 
 use super::{METADATA, Sending};
 use crate::tell::counters::{Counters, Notified};
@@ -219,7 +219,7 @@ fn client(patience: Patience) -> Result<Client, EgressError> {
             "sluice-gate-controller/",
             env!("CARGO_PKG_VERSION")
         ))
-        .tls_backend_preconfigured(egress::tls(None)?)
+        .tls_backend_preconfigured(sluice_egress::tls(None)?)
         .http1_only()
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
@@ -238,7 +238,7 @@ async fn send(client: &Client, url: &Url, body: Vec<u8>, patience: Patience) -> 
     match post.retry(retries).when(passes).await {
         Ok(outcome) => outcome,
         Err(why) => {
-            let to = egress::shown(url.as_str());
+            let to = sluice_egress::shown(url.as_str());
             tracing::error!("an event was not told to {to}: {why}");
             Notified::Dropped
         }
@@ -258,7 +258,7 @@ async fn post(
         .await
         .map_err(|error| match error.is_timeout() {
             true => EgressError::TimedOut(patience.answer),
-            false => egress::outcome(&error),
+            false => sluice_egress::outcome(&error),
         })?;
     match answer.status() {
         status if status.is_success() => Ok(Notified::Sent),

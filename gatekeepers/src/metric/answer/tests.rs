@@ -33,10 +33,7 @@ const VECTOR: &str = r#"{"status":"success","data":{"resultType":"vector","resul
 #[case::error(filled(r#"{"status":"error","errorType":""#, r"\n", r#""}"#))]
 fn no_reply_takes_more_than_its_own_length_again(#[case] body: Vec<u8>) {
     assert!(body.len() > LONGEST - 32);
-    let reply = Reply {
-        status: 200,
-        body: body.into(),
-    };
+    let reply = Reply::new(200, body);
     let taken = measure(|| drop(read(&reply, "http://prometheus.test", false)));
     assert!(
         taken.bytes_max <= 2 * LONGEST as u64,

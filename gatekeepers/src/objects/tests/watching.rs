@@ -2,22 +2,9 @@
 
 use super::*;
 
-impl Stage {
-    /// Has the API server give a sign of life, and somebody notice it at `second`.
-    pub(super) async fn heard_at(&self, spec: &api::Objects, second: i64) {
-        let signs = || self.watches.signs();
-        let before = signs();
-        self.api.bookmark(DEPLOYMENTS, Some("apps"));
-        let heard = async {
-            while signs() == before {
-                tokio::task::yield_now().await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(20), heard)
-            .await
-            .unwrap();
-        self.look(spec, &Seen::default(), second).await;
-    }
+/// On the clock of the test, which goes on at once where nobody has anything to do.
+async fn after(seconds: u64) {
+    let _ = tokio::time::timeout(Duration::from_secs(seconds), std::future::pending::<()>()).await;
 }
 
 fn kind_of(second: i64, seen: &Seen) -> (String, i64) {
@@ -121,30 +108,114 @@ async fn a_watch_that_lost_its_place_counts_anew_what_has_changed() {
     assert_eq!(stage.api.lists(), 2);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_nothing_is_heard_of_is_not_relied_on() {
+    let mut stage = Stage::new();
+    stage.put("web", ready());
+    let spec = spec(&[all()]);
+    let first = stage.look(&spec, &Seen::default(), 0).await;
+    stage.changed(1).await;
+    // That nothing changes is not silence.
+    after(1000).await;
+    assert_eq!(
+        counts(&stage.look(&spec, &first, 30).await),
+        (1, 1, Some(0))
+    );
+    stage.api.silence("apps");
+    after(100).await;
+    assert_eq!(
+        counts(&stage.look(&spec, &first, 40).await),
+        (1, 1, Some(0))
+    );
+    after(300).await;
+    stage.changed(1).await;
+    let stale = stage.look(&spec, &first, 50).await;
+    let words = "nothing was heard of the deployments.apps in namespace apps for 300s";
+    assert_eq!(why(&stale), words);
+    // It is listed again; it was so all the time.
+    stage.api.speak("apps");
+    stage.changed(1).await;
+    assert_eq!(
+        counts(&stage.look(&spec, &stale, 55).await),
+        (1, 1, Some(0))
+    );
+    assert_eq!(stage.api.lists(), 2);
+}
+
+/// Otherwise each outage would close what objects open, a second time.
+#[tokio::test(start_paused = true)]
+async fn while_the_api_server_is_away_for_everybody_objects_are_not_doubted() {
     let stage = Stage::new();
     stage.put("web", ready());
     let spec = spec(&[all()]);
     let first = stage.look(&spec, &Seen::default(), 0).await;
+    stage.api.silence("apps");
+    for _ in 0..600 {
+        after(1).await;
+        stage.watches.watches().signals().away();
+    }
+    after(10).await;
     assert_eq!(
-        counts(&stage.look(&spec, &first, 299).await),
+        counts(&stage.look(&spec, &first, 30).await),
         (1, 1, Some(0))
     );
-    let stale = stage.look(&spec, &first, 300).await;
-    let words = "nothing was heard of the deployments.apps in namespace apps for 300s";
-    assert_eq!(why(&stale), words);
-    // A bookmark is enough; it was so all the time.
-    stage.heard_at(&spec, 310).await;
+    after(10).await;
+    let stale = stage.look(&spec, &first, 40).await;
+    assert!(why(&stale).starts_with("nothing was heard"));
+}
+
+/// The machine slept: nobody knows what was meanwhile.
+#[tokio::test(start_paused = true)]
+async fn after_a_jump_objects_are_listed_again_and_count_for_a_moment_without() {
+    let mut stage = Stage::new();
+    stage.put("web", ready());
+    let spec = spec(&[all()]);
+    let first = stage.look(&spec, &Seen::default(), 0).await;
+    stage.changed(1).await;
+    stage.watches.watches().signals().list_again();
+    after(60).await;
     assert_eq!(
-        counts(&stage.look(&spec, &stale, 310).await),
+        counts(&stage.look(&spec, &first, 30).await),
         (1, 1, Some(0))
     );
+    assert_eq!(stage.api.lists(), 2);
+    stage.api.silence("apps");
+    stage.watches.watches().signals().list_again();
+    after(10).await;
     assert_eq!(
-        counts(&stage.look(&spec, &stale, 609).await),
+        counts(&stage.look(&spec, &first, 40).await),
         (1, 1, Some(0))
     );
-    assert_eq!(why(&stage.look(&spec, &stale, 610).await), words);
+    after(10).await;
+    stage.changed(1).await;
+    let stale = stage.look(&spec, &first, 50).await;
+    assert!(why(&stale).starts_with("nothing was heard"));
+}
+
+/// As they do for ConfigMaps: what was told does not change, and is told once more all the same.
+#[tokio::test(start_paused = true)]
+async fn the_controllers_rights_may_go_and_come_back() {
+    let mut stage = Stage::new();
+    stage.api.put_account("shop", "reader", &["deployments"]);
+    stage
+        .api
+        .put_object(DEPLOYMENTS, Some("shop"), "cart", ready());
+    let mut elsewhere = named("cart");
+    elsewhere["namespace"] = json!("shop");
+    let spec = spec(&[elsewhere]);
+    let first = stage.look(&spec, &Seen::default(), 0).await;
+    stage.changed(1).await;
+    stage.api.forbid("shop");
+    stage.api.hang_up(false);
+    stage.changed(1).await;
+    let refused = stage.look(&spec, &first, 10).await;
+    assert!(why(&refused).starts_with("may not watch deployments.apps in namespace shop"));
+    stage.api.permit("shop");
+    stage.changed(1).await;
+    assert_eq!(
+        counts(&stage.look(&spec, &refused, 20).await),
+        (1, 1, Some(0))
+    );
 }
 
 #[tokio::test]
@@ -236,7 +307,7 @@ async fn a_watch_outlives_its_last_user_by_a_while() {
             Source::ConfigMap(_) => None,
         })
         .collect();
-    let keep = |used: &HashSet<ObjectsKey>, second| stage.watches.keep(used, at(second));
+    let keep = |used: &HashSet<ObjectsKey>, second| stage.watches.watches().keep(used, at(second));
     assert_eq!(keep(&used, 0), None);
     assert_eq!(keep(&HashSet::new(), 100), Some(at(160)));
     assert_eq!(keep(&used, 140), None);

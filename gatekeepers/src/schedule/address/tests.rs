@@ -307,5 +307,5 @@ pub(in crate::schedule) fn is_same(one: &Reading, other: &Reading) -> bool {
 
 #[test]
 fn the_limit_of_a_reply_is_that_of_a_calendar() {
-    assert_eq!(egress::Limits::default().body, calendar::MAX_TEXT);
+    assert_eq!(sluice_egress::Limits::default().body, calendar::MAX_TEXT);
 }

@@ -1,17 +1,18 @@
 use std::future::pending;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use rstest::rstest;
 use serde_json::json;
+use sluice_gatekeepers::watching::{LONGEST_PAUSE, SILENCE};
 use tokio::task::AbortHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tracing::{Event as Line, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
 use super::*;
-use crate::observe::cache::SILENCE;
 use crate::observe::cache::played::{Answer, Asked, Server, bookmark};
 use crate::observe::clock::{Jumps, SetClock};
 
@@ -140,7 +141,7 @@ async fn after_a_jump_everything_is_listed_again() {
     let clock = Arc::new(SetClock::new(at(0)));
     let jumps = Arc::new(Jumps::new(clock.clone()));
     let cache = Cache::default();
-    cache.pulse().heed(Arc::clone(&jumps));
+    cache.pulse().heed(jumps);
     let listed = [Answer::List(&[("a", 3)], 7), Answer::Silence(Vec::new())];
     let scene = Scene::of(cache, Server::new(listed));
     after(10).await;

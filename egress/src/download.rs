@@ -7,11 +7,10 @@
 use std::time::Duration;
 
 use reqwest::Response;
-use tokio::time::timeout;
 
-use super::Egress;
-use super::outcome::{self, EgressError};
-use super::request::{Request, Schemes};
+use crate::outcome::{self, EgressError};
+use crate::request::{Request, Schemes};
+use crate::way_out::{Egress, within};
 
 /// What a download may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,10 +42,7 @@ impl Egress {
             ..Request::to(url)
         };
         let url = request.url()?;
-        let client = match url.scheme() {
-            "https" => &self.0.client,
-            _ => &self.0.plain,
-        };
+        let client = self.client(&url, None)?;
         let asking = async {
             self.check_literal(&url).await?;
             let sent = client.get(url.clone()).send().await;
@@ -88,12 +84,4 @@ impl Download {
         }
         Ok(Some(chunk))
     }
-}
-
-async fn within<T>(
-    time: Duration,
-    asking: impl Future<Output = Result<T, EgressError>>,
-) -> Result<T, EgressError> {
-    let asked = timeout(time, asking).await;
-    asked.unwrap_or(Err(EgressError::TimedOut(time)))
 }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use super::address::Rules;
-use super::endpoints::Endpoints;
-use super::outcome::EgressError;
+use crate::address::Rules;
+use crate::endpoints::Endpoints;
+use crate::outcome::EgressError;
 
 /// Looks names up.
 pub trait Names: Send + Sync + 'static {
@@ -36,7 +36,7 @@ impl Names for SystemNames {
 /// Lets through only addresses that the rules allow. The connection is made to what it lets
 /// through, so that a name that resolves otherwise a moment later gains nothing.
 #[derive(Clone)]
-pub(super) struct Guard {
+pub(crate) struct Guard {
     rules: Arc<Rules>,
     names: Arc<dyn Names>,
     /// None: the rules say all that is known of the API server.
@@ -44,7 +44,7 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    pub(super) fn new(
+    pub(crate) fn new(
         rules: Rules,
         names: Arc<dyn Names>,
         endpoints: Option<Arc<Endpoints>>,
@@ -57,7 +57,7 @@ impl Guard {
     }
 
     /// Checks an address that is connected to without a look-up.
-    pub(super) async fn check(&self, address: IpAddr) -> Result<(), EgressError> {
+    pub(crate) async fn check(&self, address: IpAddr) -> Result<(), EgressError> {
         let api_server = self.api_server().await?;
         self.judge(&address.to_string(), address, &api_server)
     }

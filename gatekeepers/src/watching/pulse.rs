@@ -1,29 +1,48 @@
 //! Whether a watch is alive: whether what changes on the API server is still seen here.
 //!
 //! What comes in: each sign of life of a watch, and that it fails. What goes out: since when nothing
-//! was heard. What is cached may be decided from for a while after that, and not for ever: a person
+//! was heard. What was read may be decided from for a while after that, and not for ever: a person
 //! may have closed a gate meanwhile.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-pub use sluice_gatekeepers::watching::SILENCE;
+use futures::future::BoxFuture;
 use tokio::time::Instant;
 
-use crate::observe::clock::Jumps;
+/// How long nothing may be heard of what gates are decided from before it counts no more. The API
+/// server sends a bookmark about every minute, the client gives a silent connection up after two and a
+/// half, and a watch is begun again after two.
+pub const SILENCE: Duration = Duration::from_secs(180);
+
+/// Counts the jumps of the clock: somebody set it, or the machine slept, which has heard nothing
+/// meanwhile and does not know for how long.
+pub trait Jumps: fmt::Debug + Send + Sync {
+    /// How many there were, up to this very moment.
+    fn count(&self) -> u64;
+
+    /// Waits until there were more than `known`.
+    fn beyond(&self, known: u64) -> BoxFuture<'_, ()>;
+}
 
 /// When a watch was heard of last.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Pulse {
+    /// How long nothing may be heard before what was read counts no more.
+    silence: Duration,
+    /// For how long what was read counts after a jump, until it is listed again.
+    grace: Duration,
     beat: Mutex<Beat>,
-    /// What the clock does. A machine that slept has heard nothing, and does not know for how long.
-    jumps: OnceLock<Arc<Jumps>>,
+    jumps: OnceLock<Arc<dyn Jumps>>,
 }
 
 #[derive(Debug, Default)]
 struct Beat {
     /// None: nothing has been listed yet.
     heard: Option<Instant>,
+    /// Until when what was read counts, if nothing more is heard.
+    until: Option<Instant>,
     /// How often the clock had jumped when the last list was begun.
     jumps: u64,
     /// Why it fails, since it was heard of last.
@@ -32,20 +51,36 @@ struct Beat {
 
 impl Beat {
     fn is_alive(&self, now: Instant, jumps: u64) -> bool {
-        let heard = |heard| now.saturating_duration_since(heard) <= SILENCE;
-        self.heard.is_none_or(heard) && self.jumps == jumps
+        self.until.is_none_or(|until| now <= until) && self.jumps == jumps
+    }
+}
+
+/// Of what gates are decided from: after a jump nothing of it counts.
+impl Default for Pulse {
+    fn default() -> Self {
+        Self::new(SILENCE, Duration::ZERO)
     }
 }
 
 impl Pulse {
+    /// What was read counts for `silence` after the last sign of life, and for `grace` after a jump.
+    pub fn new(silence: Duration, grace: Duration) -> Self {
+        Self {
+            silence,
+            grace,
+            beat: Mutex::default(),
+            jumps: OnceLock::new(),
+        }
+    }
+
     /// From now on only what was listed since the clock jumped last is relied on.
-    pub(crate) fn heed(&self, jumps: Arc<Jumps>) {
+    pub fn heed(&self, jumps: Arc<dyn Jumps>) {
         // The second one brings the same.
         let _ = self.jumps.set(jumps);
     }
 
     /// How often the clock has jumped.
-    pub(crate) fn jumps(&self) -> u64 {
+    pub fn jumps(&self) -> u64 {
         self.jumps.get().map_or(0, |jumps| jumps.count())
     }
 
@@ -58,9 +93,10 @@ impl Pulse {
     }
 
     /// Everything is listed, as it was asked for when the clock had jumped so often.
-    pub(crate) fn listed(&self, now: Instant, jumps: u64) {
+    pub fn listed(&self, now: Instant, jumps: u64) {
         *self.lock() = Beat {
             heard: Some(now),
+            until: Some(now + self.silence),
             jumps,
             trouble: None,
         };
@@ -74,15 +110,38 @@ impl Pulse {
         beat.trouble = None;
         if beat.is_alive(now, jumps) && beat.heard.is_some() {
             beat.heard = Some(now);
+            beat.until = Some(now + self.silence);
         }
     }
 
+    /// The clock has jumped. Says whether what was read counts for a while all the same.
+    pub(super) fn jumped(&self, now: Instant) -> bool {
+        let mut beat = self.lock();
+        beat.until = beat.until.map(|until| until.min(now + self.grace));
+        !self.grace.is_zero()
+    }
+
+    /// What was read counts until then, although nothing is heard.
+    pub(super) fn excuse(&self, until: Instant) {
+        self.lock().until = Some(until);
+    }
+
+    /// Until when what was read counts, if nothing more is heard. None: nothing was listed yet.
+    pub(super) fn until(&self) -> Option<Instant> {
+        self.lock().until
+    }
+
     /// The watch fails.
-    pub(crate) fn fails(&self, why: &str) {
+    pub fn fails(&self, why: &str) {
         self.lock().trouble = Some(why.into());
     }
 
-    /// Whether what is cached may be decided from. What has never been listed is not asked about here.
+    /// Why it fails, since it was heard of last.
+    pub fn trouble(&self) -> Option<Arc<str>> {
+        self.lock().trouble.clone()
+    }
+
+    /// Whether what was read may be decided from. What has never been listed is not asked about here.
     pub fn is_alive(&self, now: Instant) -> bool {
         let jumps = self.jumps();
         self.lock().is_alive(now, jumps)
@@ -90,13 +149,11 @@ impl Pulse {
 
     /// Why nothing is heard, if too little is.
     pub fn silence(&self, now: Instant) -> Option<Arc<str>> {
-        let jumps = self.jumps();
-        let beat = self.lock();
-        if beat.is_alive(now, jumps) {
+        if self.is_alive(now) {
             return None;
         }
         let why = || "the API server says nothing".into();
-        Some(beat.trouble.clone().unwrap_or_else(why))
+        Some(self.trouble().unwrap_or_else(why))
     }
 
     /// For how long nothing was heard. None: it was never listed.
@@ -113,10 +170,8 @@ impl Pulse {
 
 #[cfg(test)]
 mod tests {
-    use jiff::Timestamp;
-
     use super::*;
-    use crate::observe::clock::SetClock;
+    use crate::watching::shared::Signals;
 
     #[test]
     fn a_watch_that_is_not_heard_of_for_long_counts_no_more_until_everything_is_listed() {
@@ -142,14 +197,12 @@ mod tests {
 
     #[test]
     fn after_a_machine_slept_everything_is_listed_again() {
-        let at = |second| Timestamp::from_second(second).unwrap();
-        let clock = Arc::new(SetClock::new(at(0)));
-        let jumps = Arc::new(Jumps::new(clock.clone()));
+        let signals = Arc::new(Signals::default());
         let (pulse, now) = (Pulse::default(), Instant::now());
-        pulse.heed(Arc::clone(&jumps));
+        pulse.heed(signals.clone());
         pulse.listed(now, pulse.jumps());
         assert!(pulse.is_alive(now));
-        clock.step(at(3600));
+        signals.list_again();
         assert!(!pulse.is_alive(now));
         pulse.heard(now);
         // A list that was begun before.

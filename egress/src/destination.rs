@@ -22,7 +22,7 @@ pub enum Destination {
 
 impl Destination {
     /// Whether `host` is listed, or one of the `forms` of its address.
-    pub(super) fn holds(&self, host: &str, forms: &[IpAddr]) -> bool {
+    pub(crate) fn holds(&self, host: &str, forms: &[IpAddr]) -> bool {
         let host = host.trim_end_matches('.');
         match self {
             Self::Network(network) => forms.iter().any(|form| network.contains(form)),

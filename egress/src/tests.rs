@@ -2,11 +2,14 @@
 
 mod asking;
 mod download;
+mod once;
 mod refused;
 
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
@@ -59,6 +62,24 @@ fn to_loopback(limits: Limits) -> Egress {
 
 async fn served(reply: Reply) -> TestServer {
     TestServer::start(Certificate::For(HOST), reply).await
+}
+
+fn http_too(url: &str) -> Request<'_> {
+    Request {
+        schemes: Schemes::HttpToo,
+        ..Request::to(url)
+    }
+}
+
+/// A port at which nobody listens: taken, and given back.
+fn free_port() -> u16 {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    taken.local_addr().unwrap().port()
+}
+
+/// So much time.
+async fn pass(time: Duration) {
+    let _ = tokio::time::timeout(time, std::future::pending::<()>()).await;
 }
 
 /// The body of a reply.
@@ -294,14 +315,8 @@ async fn authorities_that_are_none_are_refused(#[case] pem: &str) {
 
 #[tokio::test]
 async fn nobody_listening_is_told() {
-    // Taken, and given back.
-    let port = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
     let egress = to_loopback(Limits::default());
-    let outcome = get(&egress, &format!("https://{HOST}:{port}/"), None).await;
+    let outcome = get(&egress, &format!("https://{HOST}:{}/", free_port()), None).await;
     assert_eq!(outcome, Err(EgressError::ConnectionRefused));
 }
 
@@ -365,11 +380,12 @@ async fn hosts_that_never_answer_take_no_turn_from_the_others() {
         let url = server.address("http", &format!("host-{}.test", n / 10), "/");
         let egress = &egress;
         async move {
-            let request = Request {
-                schemes: Schemes::HttpToo,
-                ..Request::to(&url)
-            };
-            egress.ask(&request, |_| true).await.unwrap().body.to_vec()
+            egress
+                .ask(&http_too(&url), |_| true)
+                .await
+                .unwrap()
+                .body
+                .to_vec()
         }
     };
     let waiting = join_all((0..300).map(|n| ask(&dead, n)));

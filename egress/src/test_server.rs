@@ -1,5 +1,6 @@
 //! A tiny https server on loopback, for tests: it answers every request with the same [`Reply`],
-//! but for those that are to come before it.
+//! but for those that are to come before it. Other crates' tests use this file too.
+#![allow(dead_code, reason = "not every crate's tests use all of it")]
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -24,6 +25,10 @@ pub(crate) enum Reply {
     Stall(Vec<u8>),
     /// Writes a head without a length, then bytes for as long as anybody takes them.
     Endless,
+    /// Closes without a word, and so that what was not read yet resets the connection.
+    Reset,
+    /// Writes this, keeps the connection, and closes it as soon as another request comes on it.
+    Keep(Vec<u8>),
     /// Answers with an empty 200 once it is released.
     Held(Arc<Notify>),
 }
@@ -172,7 +177,11 @@ async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin, state: &State) 
         Some(reply) => reply,
         None => state.reply.lock().await.clone(),
     };
+    let keeps = matches!(reply, Reply::Keep(_));
     write(&mut stream, reply, state).await;
+    if keeps && let Ok(1..) = stream.read(&mut head).await {
+        state.requests.fetch_add(1, Ordering::SeqCst);
+    }
 }
 
 async fn write(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), reply: Reply, state: &State) {
@@ -186,6 +195,11 @@ async fn write(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), reply: Reply,
             let _ = stream.flush().await;
             // Until the other side goes.
             while let Ok(1..) = stream.read(&mut [0; 64]).await {}
+        }
+        Reply::Reset => {}
+        Reply::Keep(raw) => {
+            let _ = stream.write_all(&raw).await;
+            let _ = stream.flush().await;
         }
         Reply::Endless => {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;

@@ -4,9 +4,10 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
+use reqwest::Url;
 use rustls::{CertificateError, OtherError};
 
-use super::address::Class;
+use crate::address::Class;
 
 /// Why nothing was read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,6 +24,9 @@ pub enum EgressError {
     /// The address holds credentials, which do not belong into a spec.
     #[error("it names a user; remove what stands before @")]
     NamesAUser,
+    /// A header that the caller has given.
+    #[error("the header `{0}` cannot be sent")]
+    Header(String),
     /// The name or the address leads where nobody is to be led.
     #[error("refused: it is {0}; the controller's flag --egress-allow opens it")]
     Refused(Class),
@@ -72,6 +76,9 @@ pub enum EgressError {
     /// TLS failed for another reason.
     #[error("it does not agree on TLS")]
     Tls,
+    /// Too many others ask for the same namespace or host.
+    #[error("there was no turn to send it in time")]
+    NoTurn,
     /// It took too long.
     #[error("timed out after {}s", .0.as_secs_f64())]
     TimedOut(Duration),
@@ -110,12 +117,14 @@ impl EgressError {
             | EgressError::ConnectionRefused
             | EgressError::NoConnection
             | EgressError::Tls
+            | EgressError::NoTurn
             | EgressError::TimedOut(_)
             | EgressError::Broken => true,
             EgressError::NotHttps
             | EgressError::NotHttp
             | EgressError::SecretOverHttp
             | EgressError::NamesAUser
+            | EgressError::Header(_)
             | EgressError::Refused(_)
             | EgressError::NotListed
             | EgressError::CertificateExpired
@@ -146,7 +155,15 @@ fn size(bytes: usize) -> String {
     }
 }
 
-/// What `error` comes to. That it took too long is not told here: the one limit of time is kept
+/// What a message may say of an address: its host. The rest may be as good as a password.
+pub fn shown(url: &str) -> String {
+    match Url::parse(url) {
+        Ok(url) => format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default()),
+        Err(_) => "the address".to_owned(),
+    }
+}
+
+/// What `error` evaluates to. That it took too long is not told here: the one limit of time is kept
 /// around the whole request.
 pub fn of(error: &reqwest::Error) -> EgressError {
     if let Some(own) = find::<EgressError>(error) {

@@ -12,7 +12,7 @@ use kube::{Api, Client};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
-use super::outcome::EgressError;
+use crate::outcome::EgressError;
 
 /// The EndpointSlice that each API server writes.
 const NAMESPACE: &str = "default";
@@ -60,7 +60,7 @@ impl Endpoints {
     ///
     /// # Errors
     /// The API server has never told them.
-    pub(super) async fn addresses(&self) -> Result<Vec<IpAddr>, EgressError> {
+    pub(crate) async fn addresses(&self) -> Result<Vec<IpAddr>, EgressError> {
         // Held while it is asked: who comes meanwhile has the same answer.
         let mut known = self.known.lock().await;
         if known.until.is_none_or(|until| until <= Instant::now()) {

@@ -9,13 +9,6 @@ async fn plain(reply: Reply) -> TestServer {
     TestServer::without_tls(reply).await
 }
 
-fn http_too(url: &str) -> Request<'_> {
-    Request {
-        schemes: Schemes::HttpToo,
-        ..Request::to(url)
-    }
-}
-
 async fn ask(
     request: &Request<'_>,
     wants_body: impl Fn(u16) -> bool,
@@ -156,10 +149,7 @@ fn secrets_are_not_shown() {
         Credentials::basic("me", "s3cr3t"),
     ];
     assert!(!format!("{credentials:?}").contains("s3cr3t"));
-    let reply = super::super::Reply {
-        status: 200,
-        body: b"s3cr3t".to_vec().into(),
-    };
+    let reply = crate::Reply::new(200, b"s3cr3t".to_vec());
     assert_eq!(format!("{reply:?}"), "Reply { status: 200, 6 bytes }");
 }
 
@@ -251,4 +241,57 @@ fn messages_name_the_scheme() {
         shown("http://status.test:8080/a?key=1"),
         "http://status.test"
     );
+}
+
+#[tokio::test]
+async fn what_has_not_changed_is_not_sent_again() {
+    let server = plain(Reply::status(304, "etag: \"v1\"\r\n", b"")).await;
+    let url = server.address("http", HOST, "/");
+    let request = Request {
+        headers: &[("If-None-Match", "\"v1\"")],
+        ..http_too(&url)
+    };
+    let reply = ask(&request, |_| true).await.unwrap();
+    assert_eq!((reply.status, reply.header("etag")), (304, Some("\"v1\"")));
+    let head = server.heads().await[0].to_lowercase();
+    assert!(head.contains("if-none-match: \"v1\"\r\n"), "{head}");
+}
+
+#[tokio::test]
+async fn a_question_may_be_as_long_as_a_body() {
+    let server = plain(Reply::ok("refs")).await;
+    let url = server.address("http", HOST, "/git-upload-pack");
+    let content = Content {
+        media_type: "application/x-git-upload-pack-request",
+        body: b"0000",
+    };
+    let request = Request {
+        ask: Repeatable::Query(content),
+        ..http_too(&url)
+    };
+    assert_eq!(&*ask(&request, |_| true).await.unwrap().body, b"refs");
+    let head = server.heads().await[0].to_lowercase();
+    assert!(
+        head.starts_with("post /git-upload-pack ") && head.ends_with("\r\n\r\n0000"),
+        "{head}"
+    );
+}
+
+#[rstest]
+#[case("Authorization", "Bearer t0ken")]
+#[case("host", "other.test")]
+#[case("Content-Length", "1")]
+#[case("two words", "a")]
+#[case("x-key", "line\nbreak")]
+#[tokio::test]
+async fn a_header_that_is_not_the_callers_is_refused(#[case] name: &str, #[case] value: &str) {
+    let server = plain(Reply::ok("")).await;
+    let url = server.address("http", HOST, "/");
+    let request = Request {
+        headers: &[(name, value)],
+        ..http_too(&url)
+    };
+    let error = ask(&request, |_| true).await.unwrap_err();
+    assert_eq!(error, EgressError::Header(name.to_owned()));
+    assert_eq!(server.requests(), 0);
 }

@@ -6,7 +6,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-use super::outcome::EgressError;
+use crate::outcome::EgressError;
 
 /// TLS that trusts the public authorities, and those of `pem` besides.
 ///

@@ -11,15 +11,15 @@ use kube::{Api, Client};
 
 use reqwest::Url;
 
-use crate::egress::{Credentials, shown};
-use crate::is_object_name;
+use crate::outcome::shown;
+use crate::request::Credentials;
 
 /// The annotation of a Secret that names the hosts that it may be sent to, with commas between them:
 /// `prometheus.example.com`, `status.example.com:8443`, `*.example.org`.
 const HOSTS: &str = "sluice.dev/allowed-hosts";
 
 /// The key of a Secret that holds certificates of authorities, in PEM.
-pub(crate) const AUTHORITIES: &str = "ca.crt";
+pub const AUTHORITIES: &str = "ca.crt";
 /// The key of a Secret that holds a bearer token.
 const TOKEN: &str = "token";
 /// The keys of a Secret that hold a name and its password.
@@ -32,11 +32,7 @@ const DEADLINE: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// In words that fit a status, with the verb and resource where rights are missing.
-pub(crate) async fn authorities(
-    client: &Client,
-    namespace: &str,
-    name: &str,
-) -> Result<Vec<u8>, String> {
+pub async fn authorities(client: &Client, namespace: &str, name: &str) -> Result<Vec<u8>, String> {
     let mut data = read(client, namespace, name)
         .await?
         .data
@@ -50,7 +46,7 @@ pub(crate) async fn authorities(
 ///
 /// # Errors
 /// In words that fit a status and hold nothing of the Secret.
-pub(crate) async fn credentials(
+pub async fn credentials(
     client: &Client,
     namespace: &str,
     name: &str,
@@ -149,6 +145,17 @@ async fn read(client: &Client, namespace: &str, name: &str) -> Result<Secret, St
     }
 }
 
+/// Whether an object may have this name (a DNS subdomain, RFC 1123). What may not cannot exist,
+/// and is not to get into a path or a selector.
+pub fn is_object_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    let at_an_end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    (1..=253).contains(&name.len())
+        && name.chars().all(allowed)
+        && name.starts_with(at_an_end)
+        && name.ends_with(at_an_end)
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -209,5 +216,17 @@ mod tests {
              sluice.dev/allowed-hosts"
         );
         assert!(sent(Some("other.test"), "nonsense").is_err());
+    }
+
+    #[rstest]
+    #[case("holidays", true)]
+    #[case("uk.2026-27", true)]
+    #[case("", false)]
+    #[case("..", false)]
+    #[case("a/../../nodes", false)]
+    #[case("a,metadata.name!=b", false)]
+    #[case("A", false)]
+    fn names_are_checked_before_they_are_used(#[case] name: &str, #[case] allowed: bool) {
+        assert_eq!(is_object_name(name), allowed);
     }
 }

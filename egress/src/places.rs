@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Places, of which each namespace has a share.
-pub(crate) struct Places {
+pub struct Places {
     all: Arc<Semaphore>,
     shares: Shares,
 }
@@ -24,14 +24,14 @@ pub(crate) struct Shares {
 /// A place that is held. A part is `None` only where a semaphore was closed, which none ever is:
 /// there would be no limit to keep.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub struct Place {
     _share: Option<OwnedSemaphorePermit>,
     _one_of_all: Option<OwnedSemaphorePermit>,
 }
 
 impl Places {
     /// `all` places, of which a namespace has at most `each`.
-    pub(crate) fn new(all: usize, each: usize) -> Self {
+    pub fn new(all: usize, each: usize) -> Self {
         Self {
             all: Arc::new(Semaphore::new(all)),
             shares: Shares::new(each),
@@ -40,7 +40,7 @@ impl Places {
 
     /// Waits for a place: in the share of the namespace first, so that the many who wait there
     /// hold nothing that others wait for.
-    pub(crate) async fn take(&self, namespace: &str) -> Place {
+    pub async fn take(&self, namespace: &str) -> Place {
         let share = self.shares.of(namespace).acquire_owned().await.ok();
         let one_of_all = Arc::clone(&self.all).acquire_owned().await.ok();
         Place {

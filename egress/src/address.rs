@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-use super::destination::Destination;
+use crate::destination::Destination;
 
 /// What is opened, and what is refused besides the fixed [`Class`]es.
 #[derive(Clone, Debug, Default)]

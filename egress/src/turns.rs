@@ -12,6 +12,9 @@
 //! slow lane. So nobody holds a quick turn for longer than [`QUICK`], and nobody who is known to be
 //! slow holds one at all: who answers in time waits for others who do, and for no one else.
 //!
+//! What is sent once cannot be given up to begin again. It has a lane to itself, and keeps its turn there
+//! until it ends: no request that reads waits for one that changes something, nor the other way round.
+//!
 //! That is true of requests. A reply keeps the turn until it is read, so that those whose bodies wait
 //! for others to be read have turns of their own: other [`Turns`], with fewer places. They wait for
 //! each other, and a reply that is read at once waits for none of them.
@@ -26,7 +29,6 @@ use reqwest::Url;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
-use super::Limits;
 use crate::places::{Place, Places, Shares};
 
 /// Who answers within this is quick.
@@ -34,36 +36,88 @@ const QUICK: Duration = Duration::from_secs(1);
 /// How many of the slow are known. With more all are forgotten, and have to show it again.
 const MOST_KNOWN: usize = 16_384;
 
+/// What one request may take, and how many there may be whose replies are read at once. Those whose
+/// bodies wait to be read are a third as many more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// From the first look-up of the name to the last byte of the body.
+    pub time: Duration,
+    /// The length of the body, in bytes.
+    pub body: usize,
+    /// Requests at once that have not shown to be slow.
+    pub in_flight: usize,
+    /// Slow requests at once.
+    pub slow: usize,
+    /// Of each of both, requests at once for one namespace.
+    pub per_namespace: usize,
+    /// Of those, requests at once to one host.
+    pub per_host: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            time: Duration::from_secs(10),
+            body: 1 << 20,
+            // As many bodies may be in memory, and a third as many more.
+            in_flight: 18,
+            slow: 12,
+            per_namespace: 6,
+            per_host: 4,
+        }
+    }
+}
+
+impl Limits {
+    /// For those whose bodies wait to be read.
+    pub(crate) fn of_waiting_bodies(self) -> Self {
+        Self {
+            in_flight: self.in_flight.div_ceil(3),
+            slow: self.slow.div_ceil(3),
+            per_namespace: self.per_namespace.div_ceil(3),
+            per_host: self.per_host.div_ceil(3),
+            ..self
+        }
+    }
+}
+
 /// The turns of everybody.
-pub(super) struct Turns {
+pub(crate) struct Turns {
     quick: Lane,
     slow: Lane,
     known_slow: Mutex<HashSet<u64>>,
 }
 
 /// A number of turns, a smaller one for each namespace, and one for each host that it asks.
-struct Lane {
+pub(crate) struct Lane {
     places: Places,
     hosts: Shares,
 }
 
 /// Who asks whom.
-#[derive(Clone, Copy)]
-struct Pair<'a> {
+pub(crate) struct Pair<'a> {
     namespace: &'a str,
     /// The two as one text.
-    both: &'a str,
+    both: String,
+}
+
+impl<'a> Pair<'a> {
+    pub(crate) fn new(namespace: &'a str, url: &Url) -> Self {
+        // No namespace has a space in it.
+        let both = format!("{namespace} {}", host(url));
+        Self { namespace, both }
+    }
 }
 
 /// What is held while a request is under way, and while its reply is.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(crate) struct Turn {
     _host: Option<OwnedSemaphorePermit>,
     _place: Place,
 }
 
 impl Turns {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         Self {
             quick: Lane::new(limits.in_flight, limits),
             slow: Lane::new(limits.slow, limits),
@@ -72,7 +126,7 @@ impl Turns {
     }
 
     /// Makes a request to `url` for a namespace when it is its turn. It may be begun twice.
-    pub(super) async fn take<T, Asking>(
+    pub(crate) async fn take<T, Asking>(
         &self,
         namespace: &str,
         url: &Url,
@@ -82,12 +136,7 @@ impl Turns {
         Asking: Future<Output = T>,
     {
         let who = hash(url);
-        // No namespace has a space in it.
-        let both = format!("{namespace} {}", host(url));
-        let pair = Pair {
-            namespace,
-            both: &both,
-        };
+        let pair = &Pair::new(namespace, url);
         let is_slow = self.known_slow().contains(&who);
         if !is_slow && let Some(outcome) = self.quickly(who, pair, &request).await {
             return outcome;
@@ -108,7 +157,7 @@ impl Turns {
     async fn quickly<T, Asking>(
         &self,
         who: u64,
-        pair: Pair<'_>,
+        pair: &Pair<'_>,
         request: impl Fn() -> Asking,
     ) -> Option<(T, Turn)>
     where
@@ -139,7 +188,7 @@ impl Turns {
 }
 
 impl Lane {
-    fn new(all: usize, limits: Limits) -> Self {
+    pub(crate) fn new(all: usize, limits: Limits) -> Self {
         Self {
             places: Places::new(all, limits.per_namespace),
             hosts: Shares::new(limits.per_host),
@@ -148,8 +197,8 @@ impl Lane {
 
     /// Waits for a turn: first among those of the namespace who ask the same host, so that the many
     /// who wait for one host take no turn from the others.
-    async fn turn(&self, pair: Pair<'_>) -> Turn {
-        let host = self.hosts.of(pair.both).acquire_owned().await.ok();
+    pub(crate) async fn turn(&self, pair: &Pair<'_>) -> Turn {
+        let host = self.hosts.of(&pair.both).acquire_owned().await.ok();
         Turn {
             _host: host,
             _place: self.places.take(pair.namespace).await,
@@ -157,8 +206,8 @@ impl Lane {
     }
 
     /// A turn, if there is one and nobody waits for it.
-    fn turn_at_once(&self, pair: Pair<'_>) -> Option<Turn> {
-        let host = self.hosts.of(pair.both).try_acquire_owned().ok()?;
+    fn turn_at_once(&self, pair: &Pair<'_>) -> Option<Turn> {
+        let host = self.hosts.of(&pair.both).try_acquire_owned().ok()?;
         Some(Turn {
             _host: Some(host),
             _place: self.places.take_at_once(pair.namespace)?,

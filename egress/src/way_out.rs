@@ -1,0 +1,304 @@
+//! The way out itself: each request gets a client, a turn, and a limit of time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use reqwest::Url;
+use reqwest::header::HeaderMap;
+use tokio::time::{Instant, timeout, timeout_at};
+use tower::util::MapResponseLayer;
+
+use crate::address::Rules;
+use crate::endpoints::Endpoints;
+use crate::names::{Guard, Names, SystemNames};
+use crate::outcome::{self, EgressError};
+use crate::request::{Body, Once, Reply, Request, Schemes, Sent};
+use crate::trust;
+use crate::turns::{Lane, Limits, Pair, Turn, Turns};
+
+/// The way out. Clones share its limits.
+#[derive(Clone)]
+pub struct Egress(Arc<Inner>);
+
+struct Inner {
+    guard: Guard,
+    limits: Limits,
+    /// For whoever names no authorities of their own.
+    client: reqwest::Client,
+    /// For http, where that is allowed.
+    plain: reqwest::Client,
+    /// Of those whose replies are read at once.
+    turns: Turns,
+    /// Of those whose bodies wait to be read.
+    waiting: Turns,
+    /// Of those that are sent once.
+    changes: Lane,
+}
+
+impl Egress {
+    /// A way out under `rules`, with the usual limits and the system's look-up of names.
+    ///
+    /// # Errors
+    /// [`EgressError::Setup`]: the TLS library refuses its own defaults.
+    pub fn new(rules: Rules) -> Result<Self, EgressError> {
+        Self::with(rules, Limits::default(), Arc::new(SystemNames))
+    }
+
+    /// The same in a cluster, whose API server tells where it listens.
+    ///
+    /// # Errors
+    /// As [`Egress::new`].
+    pub fn within(rules: Rules, endpoints: Endpoints) -> Result<Self, EgressError> {
+        let (names, endpoints) = (Arc::new(SystemNames), Arc::new(endpoints));
+        Self::guarded(Guard::new(rules, names, Some(endpoints)), Limits::default())
+    }
+
+    /// A way out with other limits and another look-up of names.
+    ///
+    /// # Errors
+    /// As [`Egress::new`].
+    pub fn with(rules: Rules, limits: Limits, names: Arc<dyn Names>) -> Result<Self, EgressError> {
+        Self::guarded(Guard::new(rules, names, None), limits)
+    }
+
+    fn guarded(guard: Guard, limits: Limits) -> Result<Self, EgressError> {
+        let plain = client(&guard, None, Schemes::HttpToo)?;
+        let client = client(&guard, None, Schemes::Https)?;
+        Ok(Self(Arc::new(Inner {
+            guard,
+            limits,
+            client,
+            plain,
+            turns: Turns::new(limits),
+            waiting: Turns::new(limits.of_waiting_bodies()),
+            changes: Lane::new(limits.slow, limits),
+        })))
+    }
+
+    /// The body of the reply to a request.
+    ///
+    /// # Errors
+    /// Anything but a reply with status 200, in time and not too long, from an address that the
+    /// rules allow.
+    pub async fn get(&self, request: &Request<'_>) -> Result<Body, EgressError> {
+        let reply = self.ask(request, |status| status == 200).await?;
+        match reply.status {
+            200 => Ok(reply.body),
+            status => Err(EgressError::Status(status)),
+        }
+    }
+
+    /// The reply to a request, whatever its status. The body is read of replies with a status that
+    /// `wants_body`; else it is empty.
+    ///
+    /// The wait for a turn, where too many others ask at once, does not count against the limit
+    /// of time. Where many are slow, it may be asked twice.
+    ///
+    /// # Errors
+    /// Anything but a reply in time and not too long, from an address that the rules allow.
+    pub async fn ask(
+        &self,
+        request: &Request<'_>,
+        wants_body: impl Fn(u16) -> bool,
+    ) -> Result<Reply, EgressError> {
+        let url = request.url()?;
+        let client = self.client(&url, request.authorities)?;
+        let time = self.time(request);
+        let asking = async || {
+            let asking = request.begin(&client, url.clone())?;
+            within(time, self.fetch(asking, &url, &wants_body)).await
+        };
+        let turns = match request.body_waits {
+            true => &self.0.waiting,
+            false => &self.0.turns,
+        };
+        let (fetched, turn) = turns.take(request.namespace, &url, asking).await;
+        request.reply(fetched, turn)
+    }
+
+    /// Sends a request whose first byte reaches one connection at most: where that breaks, nobody knows
+    /// what the server has done, and that is said. The body of the reply is read as by [`Egress::ask`].
+    ///
+    /// Who gives this up before it ends has to take the outcome for [`Sent::Unknown`].
+    pub async fn send(
+        &self,
+        request: &Request<'_, Once<'_>>,
+        wants_body: impl Fn(u16) -> bool,
+    ) -> Sent {
+        let connected = Arc::new(AtomicBool::new(false));
+        match self.send_once(request, wants_body, &connected).await {
+            Ok(reply) => Sent::Replied(reply),
+            Err(error) => match connected.load(Ordering::SeqCst) {
+                true => Sent::Unknown(error),
+                false => Sent::NotSent(error),
+            },
+        }
+    }
+
+    /// Notes in `connected` that there is a connection, before anything of the request is written to it.
+    async fn send_once(
+        &self,
+        request: &Request<'_, Once<'_>>,
+        wants_body: impl Fn(u16) -> bool,
+        connected: &Arc<AtomicBool>,
+    ) -> Result<Reply, EgressError> {
+        let url = request.url()?;
+        let schemes = match url.scheme() {
+            "https" => Schemes::Https,
+            _ => Schemes::HttpToo,
+        };
+        let noting = Arc::clone(connected);
+        let note = MapResponseLayer::new(move |connection| {
+            noting.store(true, Ordering::SeqCst);
+            connection
+        });
+        let client = builder(&self.0.guard, request.authorities, schemes)?;
+        let client = client.connector_layer(note).build();
+        let client = client.map_err(|_| EgressError::Setup)?;
+        let asking = request.begin(&client, url.clone())?;
+
+        let until = request.ask.until;
+        let pair = Pair::new(request.namespace, &url);
+        let turn = timeout_at(until, self.0.changes.turn(&pair)).await;
+        let left = until.saturating_duration_since(Instant::now());
+        let turn = turn.ok().filter(|_| !left.is_zero());
+        let turn = turn.ok_or(EgressError::NoTurn)?;
+        let time = self.time(request).min(left);
+        let fetched = within(time, self.fetch(asking, &url, wants_body)).await;
+        request.reply(fetched, turn)
+    }
+
+    /// How long a request may take.
+    fn time<A>(&self, request: &Request<'_, A>) -> Duration {
+        let time = self.0.limits.time;
+        request.time.map_or(time, |own| own.min(time))
+    }
+
+    /// Who asks for `url`, and trusts these authorities besides the public ones.
+    pub(crate) fn client(
+        &self,
+        url: &Url,
+        authorities: Option<&[u8]>,
+    ) -> Result<reqwest::Client, EgressError> {
+        match (url.scheme(), authorities) {
+            ("https", None) => Ok(self.0.client.clone()),
+            ("https", authorities) => client(&self.0.guard, authorities, Schemes::Https),
+            _ => Ok(self.0.plain.clone()),
+        }
+    }
+
+    async fn fetch(
+        &self,
+        asking: reqwest::RequestBuilder,
+        url: &Url,
+        wants_body: impl Fn(u16) -> bool,
+    ) -> Result<Fetched, EgressError> {
+        let most = self.0.limits.body;
+        let outcome = |error: reqwest::Error| outcome::of(&error);
+        self.check_literal(url).await?;
+        let mut response = asking.send().await.map_err(outcome)?;
+        let status = response.status().as_u16();
+        let headers = std::mem::take(response.headers_mut());
+        let mut body = Vec::new();
+        if !wants_body(status) {
+            return Ok((status, headers, body));
+        }
+        if response
+            .content_length()
+            .is_some_and(|told| told > most as u64)
+        {
+            return Err(EgressError::TooLong(most));
+        }
+        while let Some(chunk) = response.chunk().await.map_err(outcome)? {
+            if body.len() + chunk.len() > most {
+                return Err(EgressError::TooLong(most));
+            }
+            make_room(&mut body, chunk.len(), most);
+            body.extend_from_slice(&chunk);
+        }
+        Ok((status, headers, body))
+    }
+
+    /// A literal address is connected to without a look-up, and so without the guard.
+    pub(crate) async fn check_literal(&self, url: &Url) -> Result<(), EgressError> {
+        let host = url.host_str().map(|host| host.trim_matches(['[', ']']));
+        match host.map(str::parse) {
+            Some(Ok(address)) => self.0.guard.check(address).await,
+            Some(Err(_)) | None => Ok(()),
+        }
+    }
+}
+
+/// Status, headers and body of a reply.
+type Fetched = (u16, HeaderMap, Vec<u8>);
+
+impl<A> Request<'_, A> {
+    fn reply(
+        &self,
+        fetched: Result<Fetched, EgressError>,
+        turn: Turn,
+    ) -> Result<Reply, EgressError> {
+        let (status, headers, bytes) = fetched.map_err(|error| match self.authorities {
+            Some(_) => error.with_authorities(),
+            None => error,
+        })?;
+        let body = Body::new(bytes, turn);
+        Ok(Reply {
+            status,
+            headers,
+            body,
+        })
+    }
+}
+
+/// What comes of `asking`, if that is within `time`.
+pub(crate) async fn within<T>(
+    time: Duration,
+    asking: impl Future<Output = Result<T, EgressError>>,
+) -> Result<T, EgressError> {
+    let asked = timeout(time, asking).await;
+    asked.unwrap_or(Err(EgressError::TimedOut(time)))
+}
+
+/// Room for `more` bytes in a body of `most` at the end: by doubling it, and never beyond that.
+fn make_room(body: &mut Vec<u8>, more: usize, most: usize) {
+    let wanted = body.len() + more;
+    if body.capacity() < wanted {
+        let room = (2 * body.capacity()).min(most).max(wanted);
+        body.reserve_exact(room - body.len());
+    }
+}
+
+fn client(
+    guard: &Guard,
+    authorities: Option<&[u8]>,
+    schemes: Schemes,
+) -> Result<reqwest::Client, EgressError> {
+    let client = builder(guard, authorities, schemes)?.build();
+    client.map_err(|_| EgressError::Setup)
+}
+
+/// A client that keeps no connection: whoever reads once a minute or less has no use for it, and a
+/// request that is written to a kept one, which the server closes meanwhile, may have to be sent again.
+fn builder(
+    guard: &Guard,
+    authorities: Option<&[u8]>,
+    schemes: Schemes,
+) -> Result<reqwest::ClientBuilder, EgressError> {
+    let builder = reqwest::Client::builder()
+        .user_agent(concat!(
+            "sluice-gate-controller/",
+            env!("CARGO_PKG_VERSION")
+        ))
+        .tls_backend_preconfigured(trust::config(authorities)?)
+        .https_only(schemes == Schemes::Https)
+        .http1_only()
+        .redirect(reqwest::redirect::Policy::none())
+        .referer(false)
+        .retry(reqwest::retry::never())
+        .no_proxy()
+        .dns_resolver(guard.clone())
+        .pool_max_idle_per_host(0);
+    Ok(builder)
+}

@@ -1,0 +1,370 @@
+//! Watches that start on first use, are shared by all who use them, and end a while after the last of
+//! them has gone.
+//!
+//! What comes in: keys that somebody looks at, and for each how it is watched and what its [`Sink`]
+//! makes of it. What goes out: a [`Sight`] of each, and the keys of those that changed. Where nothing was
+//! heard for five minutes, what was told counts no more.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use jiff::{SignedDuration, Timestamp};
+use kube::runtime::watcher::{Config, Error};
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+use tokio::sync::{broadcast, watch};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, timeout};
+
+use super::{Guard, Jumps, Pulse, Step, Unreadable, Watching, refusal};
+
+/// How long a watch outlives its last user, so that an edited spec does not cost a new one.
+pub const KEPT: SignedDuration = SignedDuration::from_secs(60);
+/// How long nothing may be heard before what was told counts no more: as long as of what gates are
+/// decided from, and the two minutes that the last sign of life may be older. So where the API server
+/// is away for everybody, that is known first.
+pub(crate) const SILENCE: Duration = Duration::from_secs(300);
+/// For how long what was told counts while it is listed again, although it is not relied on any more:
+/// evidence that goes and comes within that time is not worth telling.
+const GRACE: Duration = Duration::from_secs(15);
+/// How soon to try again where there is too much to hold.
+const TOO_MUCH: Duration = Duration::from_secs(300);
+/// How many changes may wait for those who listen; one that falls behind is told so, and looks at all.
+const BACKLOG: usize = 1024;
+
+/// What is known of what is watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Sight<T> {
+    /// The API server has not told yet; what went wrong last.
+    Nothing(Option<String>),
+    /// Nothing was heard for too long; what went wrong last.
+    Silent(Option<String>),
+    /// The API server will not tell: the verb that is not allowed.
+    Refused(&'static str),
+    /// It knows the kind no more.
+    Vanished,
+    /// It tells more than may be held.
+    TooMuch(String),
+    /// This is what it told.
+    Told(T),
+}
+
+impl<T: PartialEq> Sight<T> {
+    fn is_answer(&self) -> bool {
+        !matches!(self, Sight::Nothing(_) | Sight::Silent(_))
+    }
+
+    /// Takes in the news; returns whether those who listen are to look.
+    fn take_in(&mut self, news: Self) -> bool {
+        // What was told stays true until the API server says otherwise, or too little is heard of it.
+        let says_nothing = matches!(news, Sight::Nothing(_));
+        let adds_nothing = says_nothing && !matches!(self, Sight::Nothing(_));
+        if adds_nothing || *self == news {
+            return false;
+        }
+        *self = news;
+        !says_nothing
+    }
+}
+
+/// Why a list or a watch cannot go on from where it was.
+pub(crate) enum Setback {
+    /// Nothing can be made of what came.
+    Lost(String),
+    /// There is more than may be held.
+    TooMuch(String),
+}
+
+impl From<Unreadable> for Setback {
+    fn from(unreadable: Unreadable) -> Self {
+        Self::Lost(format!("it cannot be read: {}", unreadable.why))
+    }
+}
+
+/// What takes in what the API server tells.
+pub(crate) trait Sink: Send + 'static {
+    /// What is watched.
+    type Object: Clone + Debug + DeserializeOwned + Resource + Send + 'static;
+    /// What is known of it. It changes if, and only if, somebody is to look again.
+    type Told: Clone + PartialEq + Send + Sync;
+    /// Whether there is another way to find the kind once it is gone.
+    const VANISHES: bool;
+
+    /// How many objects are listed next. None: as many as usual.
+    fn page_size(&self) -> Option<u32> {
+        None
+    }
+
+    /// Takes in a step, without what nobody reads. Some: what is known now.
+    fn take(&mut self, step: Step<Guard<Self::Object>>) -> Result<Option<Self::Told>, Setback>;
+
+    /// Forgets what it holds, after it was told that this is too much.
+    fn clear(&mut self) {}
+}
+
+/// What all watches are told at once.
+#[derive(Debug, Default)]
+pub(crate) struct Signals {
+    jumps: watch::Sender<u64>,
+    /// When the API server was known to be away last.
+    away: watch::Sender<Option<Instant>>,
+}
+
+impl Signals {
+    pub(crate) fn list_again(&self) {
+        self.jumps.send_modify(|jumps| *jumps += 1);
+    }
+
+    pub(crate) fn away(&self) {
+        self.away.send_replace(Some(Instant::now()));
+    }
+}
+
+impl Jumps for Signals {
+    fn count(&self) -> u64 {
+        *self.jumps.borrow()
+    }
+
+    fn beyond(&self, known: u64) -> BoxFuture<'_, ()> {
+        let mut jumps = self.jumps.subscribe();
+        Box::pin(async move {
+            // The sender lives as long as `self`.
+            let _ = jumps.wait_for(|jumps| *jumps > known).await;
+        })
+    }
+}
+
+/// The watches of some kind, by key. They end with it.
+pub(crate) struct Shared<Key, T> {
+    /// How long to wait for the API server's first answer.
+    deadline: Duration,
+    watches: Mutex<HashMap<Key, Watch<T>>>,
+    changes: broadcast::Sender<Key>,
+    signals: Arc<Signals>,
+}
+
+struct Watch<T> {
+    sight: watch::Receiver<Sight<T>>,
+    task: AbortHandle,
+    /// Since when nobody is known to use it.
+    unused_since: Option<Timestamp>,
+}
+
+impl<T> Drop for Watch<T> {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl<Key, T> Shared<Key, T>
+where
+    Key: Clone + Eq + Hash + Send + 'static,
+    T: Clone + PartialEq + Send + Sync + 'static,
+{
+    /// Nothing is watched yet.
+    pub(crate) fn new(deadline: Duration) -> Self {
+        Self {
+            deadline,
+            watches: Mutex::default(),
+            changes: broadcast::Sender::new(BACKLOG),
+            signals: Arc::default(),
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
+    pub(crate) fn signals(&self) -> &Signals {
+        &self.signals
+    }
+
+    /// The keys of what changes from now on. A first sight is a change too.
+    pub(crate) fn changes(&self) -> broadcast::Receiver<Key> {
+        self.changes.subscribe()
+    }
+
+    /// How many watches there are.
+    pub(crate) fn watched(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Ends the watches that nobody has used for [`KEPT`]. `in_use` is what somebody uses at
+    /// `now`. Returns when the next watch ends if it stays unused: the time to call again.
+    pub(crate) fn keep(&self, in_use: &HashSet<Key>, now: Timestamp) -> Option<Timestamp> {
+        let mut next = None;
+        self.lock().retain(|key, watch| {
+            if in_use.contains(key) {
+                watch.unused_since = None;
+                return true;
+            }
+            // A clock that was set back starts the count again.
+            let since = watch.unused_since.map_or(now, |since| since.min(now));
+            watch.unused_since = Some(since);
+            let end = since.saturating_add(KEPT).unwrap_or(Timestamp::MAX);
+            if end <= now {
+                return false;
+            }
+            next = Some(next.map_or(end, |next: Timestamp| next.min(end)));
+            true
+        });
+        next
+    }
+
+    /// What is known of `key`. From the first call on it is watched as `how` says; the answer waits for
+    /// the API server's first one, for a while.
+    pub(crate) async fn look<S: Sink<Told = T>>(
+        &self,
+        key: &Key,
+        how: impl FnOnce() -> (Api<Guard<S::Object>>, Config, S),
+    ) -> Sight<T>
+    where
+        <S::Object as Resource>::DynamicType: Clone,
+    {
+        let mut sight = self.watch(key, how);
+        let told = sight.wait_for(Sight::is_answer);
+        // Elapsed, or the watch has ended: the last sight tells.
+        let _ = timeout(self.deadline, told).await.is_ok();
+        sight.borrow().clone()
+    }
+
+    fn watch<S: Sink<Told = T>>(
+        &self,
+        key: &Key,
+        how: impl FnOnce() -> (Api<Guard<S::Object>>, Config, S),
+    ) -> watch::Receiver<Sight<T>> {
+        let mut watches = self.lock();
+        if let Some(watch) = watches.get_mut(key)
+            && !watch.task.is_finished()
+        {
+            watch.unused_since = None;
+            return watch.sight.clone();
+        }
+        let (api, config, sink) = how();
+        let (tell, sight) = watch::channel(Sight::Nothing(None));
+        let pulse = Arc::new(Pulse::new(SILENCE, GRACE));
+        pulse.heed(self.signals.clone());
+        let follower = Follower {
+            watching: Watching::new(api, config, Arc::clone(&pulse)),
+            pulse,
+            sink,
+            key: key.clone(),
+            tell,
+            changes: self.changes.clone(),
+            away: self.signals.away.subscribe(),
+        };
+        let watch = Watch {
+            sight: sight.clone(),
+            task: tokio::spawn(follower.run()).abort_handle(),
+            unused_since: None,
+        };
+        watches.insert(key.clone(), watch);
+        sight
+    }
+
+    /// A panic while it was locked leaves the map of watches whole.
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Watch<T>>> {
+        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Keeps a sight at what the API server tells.
+struct Follower<Key, S: Sink> {
+    watching: Watching<Guard<S::Object>>,
+    pulse: Arc<Pulse>,
+    sink: S,
+    key: Key,
+    tell: watch::Sender<Sight<S::Told>>,
+    changes: broadcast::Sender<Key>,
+    away: watch::Receiver<Option<Instant>>,
+}
+
+impl<Key: Clone, S: Sink> Follower<Key, S> {
+    /// Until the kind vanishes.
+    async fn run(mut self) {
+        loop {
+            if let Some(objects) = self.sink.page_size() {
+                self.watching.page_size(objects);
+            }
+            let news = match self.watching.next().await {
+                Step::Failed(error) => Some(self.failed(&error)),
+                Step::Silent => self.silent(),
+                step => match self.sink.take(step) {
+                    Ok(told) => told.map(Sight::Told),
+                    Err(setback) => Some(self.set_back(setback)),
+                },
+            };
+            let Some(news) = news else { continue };
+            let (vanished, too_much) = (
+                matches!(news, Sight::Vanished),
+                matches!(news, Sight::TooMuch(_)),
+            );
+            if self.tell.send_if_modified(|sight| sight.take_in(news)) {
+                // Nobody listens: nobody waits.
+                let _ = self.changes.send(self.key.clone());
+            }
+            if too_much {
+                // After it was told: nobody is to take it for a place with nothing in it.
+                self.sink.clear();
+            }
+            if vanished {
+                return;
+            }
+        }
+    }
+
+    fn is_told(&self) -> bool {
+        matches!(*self.tell.borrow(), Sight::Told(_))
+    }
+
+    fn failed(&mut self, error: &Error) -> Sight<S::Told> {
+        if self.is_told() {
+            self.watching.hurry();
+        }
+        let verb = match error {
+            Error::InitialListFailed(_) => "list",
+            _ => "watch",
+        };
+        let why = match refusal(error) {
+            Some(status) if status.is_forbidden() => {
+                // Once it is allowed again, that has to be told.
+                self.watching.list_again();
+                return Sight::Refused(verb);
+            }
+            Some(status) if status.code == 404 && S::VANISHES => return Sight::Vanished,
+            Some(status) => format!("it answers with status {} {}", status.code, status.reason),
+            None => "it cannot be reached".to_owned(),
+        };
+        self.pulse.fails(&why);
+        Sight::Nothing(Some(why))
+    }
+
+    fn set_back(&mut self, setback: Setback) -> Sight<S::Told> {
+        match setback {
+            Setback::Lost(why) => {
+                self.watching.list_later(None);
+                Sight::Nothing(Some(why))
+            }
+            Setback::TooMuch(why) => {
+                self.watching.list_later(Some(TOO_MUCH));
+                Sight::TooMuch(why)
+            }
+        }
+    }
+
+    /// Too little was heard: what was told counts no more, unless the API server is away for everybody.
+    fn silent(&mut self) -> Option<Sight<S::Told>> {
+        let away = self.away.borrow().map(|away| away + GRACE);
+        if let Some(until) = away.filter(|until| *until > Instant::now()) {
+            self.watching.excuse(until);
+            return None;
+        }
+        let why = self.pulse.trouble().map(|why| why.to_string());
+        let why = why.unwrap_or_else(|| "it says nothing".to_owned());
+        self.is_told().then_some(Sight::Silent(Some(why)))
+    }
+}
