@@ -14,6 +14,7 @@ use super::*;
 use crate::egress::test_server::{Certificate, Reply, TestServer};
 use crate::egress::{Egress, Limits, Names, Rules};
 use crate::fake_api::FakeApi;
+use crate::observation::Seen as _;
 
 const HOST: &str = "status.test";
 

@@ -17,6 +17,7 @@ use crate::Clients;
 use crate::egress::test_server::{Certificate, Reply, TestServer};
 use crate::egress::{Egress, Limits, Names, Rules};
 use crate::fake_api::FakeApi;
+use crate::observation::Seen as _;
 
 mod secrets;
 mod time;

@@ -41,11 +41,10 @@ const HOUSES: [House; 2] = [
             ("evidence",   "text time verdict"),
             ("gatekeeper", "text revision time verdict evidence"),
             ("gate",       "text time verdict gatekeeper"),
-            ("delivery",   "text revision time flux verdict gate"),
+            ("delivery",   "text revision time flux verdict gatekeeper gate"),
             ("offline",    "text revision time verdict evidence gatekeeper gate delivery"),
         ],
-        // A gate names gatekeepers, and a gatekeeper may name gates, whose answers are its evidence.
-        exceptions: &[("gatekeeper", "gate::nested")],
+        exceptions: &[],
     },
     House {
         folder: "gate-controller/src",

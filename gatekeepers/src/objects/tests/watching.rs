@@ -1,6 +1,7 @@
 //! Watches: how they begin, break, go on and end.
 
 use super::*;
+use crate::observation::Seen as _;
 
 impl Stage {
     /// Has the API server give a sign of life, and somebody notice it at `second`.
@@ -21,7 +22,7 @@ impl Stage {
 }
 
 fn kind_of(second: i64, seen: &Seen) -> (String, i64) {
-    let again = seen.again().unwrap().as_second() - second;
+    let again = seen.again.unwrap().as_second() - second;
     (why(seen).to_owned(), again)
 }
 
