@@ -96,8 +96,11 @@ pub(crate) struct Text<'a> {
     /// What follows where it cannot be had, such as `onError decides`.
     pub without: &'static str,
     /// What is wrong with such a text, with the remedy behind the last `; `.
-    pub check: Box<dyn Fn(&[u8]) -> Result<(), String> + 'a>,
+    pub check: Check<'a>,
 }
+
+/// What is wrong with a text.
+pub(crate) type Check<'a> = Box<dyn Fn(&[u8]) -> Result<(), String> + 'a>;
 
 /// Texts that gatekeepers in one namespace are judged from.
 pub(crate) trait Texts {

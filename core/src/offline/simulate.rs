@@ -16,7 +16,7 @@ use sluice_crds::{Approval, Gate, GateSet, GateSpec, GatedSource, Gatekeeper, Su
 
 use crate::gate::policy::{Labels, Readable};
 use crate::gate::{self, Identity};
-use crate::gatekeeper::kind::Text;
+use crate::gatekeeper::kind::{KindSpec, Text};
 use crate::gatekeeper::{self, Evidence};
 use crate::time::calendar::in_config_map;
 use crate::verdict::question::Question;
@@ -151,9 +151,9 @@ impl World {
     /// The texts in ConfigMaps that `gatekeeper` is judged from, each with its ConfigMap.
     pub(crate) fn texts_of(gatekeeper: &Gatekeeper) -> Vec<(Key, Text<'_>)> {
         let namespace = Key::of(&gatekeeper.metadata).namespace;
-        let kind = gatekeeper::kind(&gatekeeper.spec).ok();
-        let texts = kind.map(|kind| kind.texts()).into_iter().flatten();
+        let texts = gatekeeper::kind(&gatekeeper.spec).map_or_else(|_| Vec::new(), KindSpec::texts);
         texts
+            .into_iter()
             .map(|text| {
                 (
                     Key::from_reference(&namespace, None, &text.reference.name),
