@@ -188,7 +188,7 @@ impl Keeper {
             return Opinion::closed(Reason::InvalidSpec);
         };
         let basis = judge.basis();
-        let opinion = match judge.is_unread(question.revision) {
+        let opinion = match judge.is_unread(question) {
             // What is measured is renewed before it runs out; what a clock decides is not.
             true if basis == Basis::Clock => self.as_reported(question.now),
             true => self.as_reported(question.evidence_at()),

@@ -77,7 +77,7 @@ impl Judge for Reported {
         Basis::Reports
     }
 
-    fn is_unread(&self, _: Option<&Revision>) -> bool {
+    fn is_unread(&self, _: Question<'_>) -> bool {
         false
     }
 

@@ -9,7 +9,6 @@ use jiff::Timestamp;
 use sluice_crds::GateSet;
 
 use super::kind::{Basis, Judge, KindSpec, Setup};
-use crate::revision::Revision;
 use crate::text::refusal::{Refusal, Refusals};
 use crate::verdict::question::Question;
 use crate::verdict::{Opinion, Reason};
@@ -62,7 +61,7 @@ impl Judge for Unasked {
         Basis::Gates
     }
 
-    fn is_unread(&self, _: Option<&Revision>) -> bool {
+    fn is_unread(&self, _: Question<'_>) -> bool {
         false
     }
 

@@ -15,7 +15,6 @@ use super::Evidence;
 use super::approval::Ballot;
 use super::given::{self, Given};
 use crate::evidence::reading::Reading;
-use crate::revision::Revision;
 use crate::text::refusal::Refusals;
 use crate::time::clock::Now;
 use crate::time::span::Span;
@@ -161,7 +160,7 @@ pub(crate) trait Judge: fmt::Debug + Send + Sync {
 
     /// Whether there is evidence that nobody has looked at yet, and the verdict in a status could
     /// stand in for it: one that is about no revision in particular does so for no particular one.
-    fn is_unread(&self, revision: Option<&Revision>) -> bool;
+    fn is_unread(&self, question: Question<'_>) -> bool;
 
     /// Until when everything that was observed may be relied on. None: until it is seen to change.
     fn good_until(&self) -> Option<Timestamp>;

@@ -7,7 +7,6 @@ use sluice_crds::gatekeeper::Manual;
 use sluice_crds::{Setting, State};
 
 use super::kind::{Basis, Judge, KindSpec, Setup};
-use crate::revision::Revision;
 use crate::text::refusal::{Refusal, Refusals};
 use crate::text::words;
 use crate::verdict::question::Question;
@@ -69,7 +68,7 @@ impl Judge for Manual {
         Basis::Clock
     }
 
-    fn is_unread(&self, _: Option<&Revision>) -> bool {
+    fn is_unread(&self, _: Question<'_>) -> bool {
         false
     }
 

@@ -45,7 +45,7 @@ impl Keeper {
     ) -> Option<&VerdictStatus> {
         let reported = self.reported(question.evidence_at());
         let judge = self.judge()?;
-        let reported = reported.filter(|_| judge.is_unread(question.revision))?;
+        let reported = reported.filter(|_| judge.is_unread(question))?;
         (opinion.reason == reported_reason(reported)).then_some(reported)
     }
 
@@ -57,7 +57,7 @@ impl Keeper {
                 self.status_fallback(&self.opinion(now), now.into())
                     .is_some()
             };
-            (judge.is_unread(None) && alone()) || judge.uses_status_fallback_behind(now)
+            (judge.is_unread(now.into()) && alone()) || judge.uses_status_fallback_behind(now)
         })
     }
 }

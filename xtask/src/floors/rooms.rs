@@ -42,7 +42,7 @@ const HOUSES: [House; 2] = [
             ("gatekeeper", "text revision time verdict evidence"),
             ("gate",       "text time verdict gatekeeper"),
             ("delivery",   "text revision time flux verdict gatekeeper gate"),
-            ("offline",    "text revision time verdict evidence gatekeeper gate delivery"),
+            ("offline",    "text revision time verdict gatekeeper gate delivery"),
         ],
         exceptions: &[],
     },

@@ -10,7 +10,6 @@ use super::{FORBIDDEN, Gathered, MOST_GATES, Named};
 use crate::gate::{self, View, fold, words};
 use crate::gatekeeper::Keeper;
 use crate::gatekeeper::kind::{Basis, Judge};
-use crate::revision::Revision;
 use crate::time::clock::Now;
 use crate::verdict::question::Question;
 use crate::verdict::{Opinion, Reason};
@@ -70,7 +69,7 @@ impl Judge for Behind {
         Basis::Gates
     }
 
-    fn is_unread(&self, _: Option<&Revision>) -> bool {
+    fn is_unread(&self, _: Question<'_>) -> bool {
         false
     }
 

@@ -9,7 +9,6 @@ use sluice_crds::gatekeeper::{ApprovalRule, ConfigMapKeyReference, EvidenceStatu
 use super::{Approvals, Authors, Votes};
 use crate::gatekeeper::Evidence;
 use crate::gatekeeper::kind::{self, Basis, Judge, KindSpec, Known, Setup, Text, Texts};
-use crate::revision::Revision;
 use crate::text::refusal::Refusals;
 use crate::verdict::Opinion;
 use crate::verdict::question::Question;
@@ -79,8 +78,8 @@ impl Judge for Voted {
         Basis::Clock
     }
 
-    fn is_unread(&self, revision: Option<&Revision>) -> bool {
-        revision.is_none() && self.rule.forbids_self && self.votes.authors.is_none()
+    fn is_unread(&self, question: Question<'_>) -> bool {
+        question.revision.is_none() && self.rule.forbids_self && self.votes.authors.is_none()
     }
 
     fn good_until(&self) -> Option<Timestamp> {

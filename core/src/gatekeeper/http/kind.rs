@@ -11,7 +11,6 @@ use crate::evidence::polling::{Polled, Trouble};
 use crate::gatekeeper::Evidence;
 use crate::gatekeeper::given::{self, Given, Sight, lasting};
 use crate::gatekeeper::kind::{Basis, Judge, KindSpec, Setup};
-use crate::revision::Revision;
 use crate::text::refusal::Refusals;
 use crate::verdict::Opinion;
 use crate::verdict::question::Question;
@@ -76,7 +75,7 @@ impl Judge for Answered {
         Basis::Measurements
     }
 
-    fn is_unread(&self, _: Option<&Revision>) -> bool {
+    fn is_unread(&self, _: Question<'_>) -> bool {
         self.observed.is_none()
     }
 

@@ -12,7 +12,6 @@ use crate::evidence::polling::Trouble;
 use crate::gatekeeper::Evidence;
 use crate::gatekeeper::given::{self, Given, Sight};
 use crate::gatekeeper::kind::{Basis, Judge, KindSpec, Setup};
-use crate::revision::Revision;
 use crate::text::refusal::Refusals;
 use crate::verdict::Opinion;
 use crate::verdict::question::Question;
@@ -90,7 +89,7 @@ impl Judge for Seen {
         Basis::Measurements
     }
 
-    fn is_unread(&self, _: Option<&Revision>) -> bool {
+    fn is_unread(&self, _: Question<'_>) -> bool {
         self.observed.is_none()
     }
 

@@ -10,7 +10,6 @@ use sluice_crds::gatekeeper::{self as api, ConfigMapKeyReference};
 use super::{List, Reading, Revisions};
 use crate::gatekeeper::Evidence;
 use crate::gatekeeper::kind::{self, Basis, Judge, KindSpec, Setup, Text, Texts};
-use crate::revision::Revision;
 use crate::text::refusal::Refusals;
 use crate::verdict::Opinion;
 use crate::verdict::question::Question;
@@ -71,8 +70,8 @@ impl Judge for Listed {
         Basis::Texts
     }
 
-    fn is_unread(&self, revision: Option<&Revision>) -> bool {
-        revision.is_none() && self.lists().len() < self.rule.sources().count()
+    fn is_unread(&self, question: Question<'_>) -> bool {
+        question.revision.is_none() && self.lists().len() < self.rule.sources().count()
     }
 
     fn good_until(&self) -> Option<Timestamp> {

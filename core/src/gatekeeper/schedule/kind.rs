@@ -9,7 +9,6 @@ use sluice_crds::gatekeeper::{self as api, CalendarStatus, EvidenceStatus};
 use super::{Fault, Reading, Schedule, cause, explain};
 use crate::gatekeeper::Evidence;
 use crate::gatekeeper::kind::{Basis, Judge, KindSpec, Period, Setup, Text, Texts, Walk};
-use crate::revision::Revision;
 use crate::text::refusal::Refusals;
 use crate::text::words;
 use crate::time::calendar::Calendar;
@@ -141,7 +140,7 @@ impl Judge for Scheduled {
         Basis::Clock
     }
 
-    fn is_unread(&self, _: Option<&Revision>) -> bool {
+    fn is_unread(&self, _: Question<'_>) -> bool {
         matches!(self.timeline, Err(Fault::Unread { .. }))
     }
 
