@@ -8,8 +8,8 @@
 //! goes out), [`current`] (whether its status says that already) and [`act`] (what follows from the
 //! status). [`gated_source`] is such a consumer.
 //!
-//! It uses [`gate`](crate::gate), [`flux`](crate::flux), [`verdict`](crate::verdict),
-//! [`revision`](crate::revision), [`time`](crate::time) and [`text`](crate::text).
+//! It uses [`gate`](crate::gate), [`gatekeeper`](crate::gatekeeper), [`flux`](crate::flux),
+//! [`verdict`](crate::verdict), [`revision`](crate::revision), [`time`](crate::time) and [`text`](crate::text).
 
 pub mod act;
 pub mod choice;

@@ -218,9 +218,9 @@ pub(crate) fn until(view: &View<'_>, forces: &Forces, question: Question<'_>) ->
 
 /// The earliest instant after `now` at which time changes what the gate says, where everything that
 /// is measured or reported is renewed before it runs out. None: not by time, as far as is known.
-pub(crate) fn turns(view: &View<'_>, question: Question<'_>) -> Option<Timestamp> {
+pub(crate) fn next_change(view: &View<'_>, question: Question<'_>) -> Option<Timestamp> {
     let keepers = view.keepers.iter().filter_map(|sight| match sight {
-        Sight::Seen(keeper) => keeper.turns(question),
+        Sight::Seen(keeper) => keeper.next_change(question),
         Sight::Missing | Sight::Forbidden | Sight::Unreadable(_) => None,
     });
     let forces = view.forces(question.now);
@@ -236,7 +236,7 @@ pub(crate) fn steady_words(view: &View<'_>, question: Question<'_>) -> Option<Ve
             Sight::Missing | Sight::Forbidden | Sight::Unreadable(_) => None,
         })
     };
-    let is_steady = |keeper: &Keeper| !keeper.wavers() && !keeper.is_measured();
+    let is_steady = |keeper: &Keeper| !keeper.has_volatile_message() && !keeper.is_measured();
     let steady = keepers().filter(|&keeper| is_steady(keeper));
     (!keepers().all(is_steady)).then(|| {
         let said = steady.map(|keeper| keeper.verdict(question).message);

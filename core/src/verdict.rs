@@ -18,163 +18,183 @@ pub mod condition;
 pub mod question;
 pub mod status;
 
-/// Why something is open or closed: the one vocabulary of statuses, events, metrics and logs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reason {
+/// What a gatekeeper's conditions say where this is the reason of its verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Health {
+    /// The rule can be judged.
+    Ready,
+    /// It cannot, at the moment.
+    NotReady,
+    /// It cannot yet: its evidence is awaited.
+    Reconciling,
+    /// It cannot until somebody changes the spec, or what it names.
+    Stalled,
+}
+
+/// What reasons have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Group {
+    /// The windows of a schedule decided.
+    Window,
+    /// There should be evidence to judge by, and there is none.
+    NoEvidence,
+    /// The same, and `onError` decided.
+    OnError,
+    /// A vote or a report has this reason only where somebody verifies who writes it.
+    Verified,
+    /// Nothing in particular.
+    Other,
+}
+
+/// Makes [`Reason`] of its table.
+macro_rules! reasons {
+    ($($(#[$doc:meta])+ $name:ident = ($word:literal, $health:ident, $group:ident),)+) => {
+        /// Why something is open or closed: the one vocabulary of statuses, events, metrics and
+        /// logs.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Reason {
+            $($(#[$doc])+ $name,)+
+        }
+
+        impl Reason {
+            const ALL: &[Self] = &[$(Self::$name,)+];
+
+            const fn facts(self) -> (&'static str, Health, Group) {
+                match self {
+                    $(Self::$name => ($word, Health::$health, Group::$group),)+
+                }
+            }
+        }
+    };
+}
+
+// Each with its word, as statuses have it. A word is never changed once it is released.
+reasons! {
     /// Inside an open window.
-    InsideWindow,
+    InsideWindow = ("InsideWindow", Ready, Window),
     /// No closed window covers the instant, and there are no open ones.
-    NoClosedWindow,
+    NoClosedWindow = ("NoClosedWindow", Ready, Window),
     /// Inside a closed window.
-    ClosedWindow,
+    ClosedWindow = ("ClosedWindow", Ready, Window),
     /// Too late to start in the open window.
-    LastStart,
+    LastStart = ("LastStart", Ready, Window),
     /// In no open window.
-    OutsideWindow,
+    OutsideWindow = ("OutsideWindow", Ready, Window),
     /// A switch stands so.
-    Manual,
+    Manual = ("Manual", Ready, Other),
     /// A gate without gatekeepers, in its default state.
-    Default,
+    Default = ("Default", Ready, Other),
     /// Somebody forces the gate.
-    Forced,
+    Forced = ("Forced", Ready, Other),
     /// Every gatekeeper admits.
-    AllAdmit,
+    AllAdmit = ("AllAdmit", Ready, Other),
     /// The object is suspended.
-    Suspended,
+    Suspended = ("Suspended", Ready, Other),
     /// The spec is refused.
-    InvalidSpec,
+    InvalidSpec = ("InvalidSpec", Stalled, Other),
     /// The gatekeeper does not exist.
-    Missing,
+    Missing = ("GatekeeperMissing", Ready, Other),
     /// The gate does not exist.
-    GateMissing,
+    GateMissing = ("GateMissing", Ready, Other),
     /// The gatekeeper lives in a namespace that may not be named.
-    CrossNamespaceRef,
+    CrossNamespaceRef = ("CrossNamespaceRef", Ready, Other),
     /// Evidence has not been observed yet.
-    NotObserved,
+    NotObserved = ("NotObserved", Reconciling, NoEvidence),
     /// Evidence has not been observed yet, but the status reports a verdict that still holds.
-    Reported,
+    Reported = ("Reported", Ready, Other),
     /// Several gatekeepers of which one would be enough, and none admits.
-    NoneAdmits,
+    NoneAdmits = ("NoneAdmits", Ready, Other),
     /// Evidence cannot be had.
-    EvidenceUnavailable,
+    EvidenceUnavailable = ("EvidenceUnavailable", NotReady, OnError),
     /// Evidence was had and makes no sense.
-    EvidenceBroken,
+    EvidenceBroken = ("EvidenceBroken", Stalled, NoEvidence),
     /// The verdict has run out.
-    Expired,
+    Expired = ("Expired", NotReady, NoEvidence),
     /// The clock cannot be relied on.
-    ClockSkew,
+    ClockSkew = ("ClockSkew", NotReady, Other),
     /// Changes on the API server are not seen any more.
-    NotWatched,
+    NotWatched = ("NotWatched", Ready, Other),
     /// The value is within the range.
-    InRange,
+    InRange = ("InRange", Ready, Other),
     /// The value is outside the range.
-    OutOfRange,
+    OutOfRange = ("OutOfRange", Ready, Other),
     /// The query comes to no value.
-    NoData,
+    NoData = ("NoData", Ready, Other),
     /// The address answers as expected.
-    AsExpected,
+    AsExpected = ("AsExpected", Ready, Other),
     /// The address answers with another status than is expected.
-    UnexpectedStatus,
+    UnexpectedStatus = ("UnexpectedStatus", Ready, Other),
     /// The body of the answer is not as expected.
-    UnexpectedBody,
+    UnexpectedBody = ("UnexpectedBody", Ready, Other),
     /// It depends on the revision, and none was named.
-    DependsOnRevision,
+    DependsOnRevision = ("DependsOnRevision", Ready, Verified),
     /// The revision is on a list of what may go out.
-    RevisionAllowed,
+    RevisionAllowed = ("RevisionAllowed", Ready, Other),
     /// There are only lists of what may not go out, and the revision is on none.
-    RevisionNotDenied,
+    RevisionNotDenied = ("RevisionNotDenied", Ready, Other),
     /// The revision is on a list of what may not go out.
-    RevisionDenied,
+    RevisionDenied = ("RevisionDenied", Ready, Other),
     /// The revision is on no list of what may go out.
-    RevisionNotListed,
+    RevisionNotListed = ("RevisionNotListed", Ready, Verified),
     /// Enough people approve of the revision.
-    Approved,
+    Approved = ("Approved", Ready, Verified),
     /// More people have to approve of the revision.
-    AwaitingApproval,
+    AwaitingApproval = ("AwaitingApproval", Ready, Verified),
     /// Somebody rejects the revision.
-    Rejected,
+    Rejected = ("Rejected", Ready, Verified),
     /// A third party reports so.
-    External,
+    External = ("ExternalReport", Ready, Verified),
     /// The third party has reported nothing about this spec.
-    NotReported,
+    NotReported = ("NotReported", Ready, Other),
     /// Nobody verifies who says so.
-    UnverifiedIdentity,
+    UnverifiedIdentity = ("UnverifiedIdentity", NotReady, Other),
     /// All objects are as they should be.
-    ObjectsReady,
+    ObjectsReady = ("ObjectsReady", Ready, Other),
     /// Some object is not as it should be.
-    ObjectsNotReady,
+    ObjectsNotReady = ("ObjectsNotReady", Ready, Other),
     /// There are no objects to look at.
-    NoObjects,
+    NoObjects = ("NoObjects", Ready, Other),
     /// All is as it should be, but not for long enough.
-    Soaking,
+    Soaking = ("Soaking", Ready, Other),
     /// Other gates decide.
-    Nested,
+    Nested = ("NestedGates", Ready, Other),
     /// The gate depends on itself.
-    Cycle,
+    Cycle = ("CyclicGates", NotReady, Other),
 }
 
 impl Reason {
+    /// The reason with this word. None: it is one of another version.
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|it| it.as_str() == word)
+    }
+
     /// The word, as statuses have it.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Reason::InsideWindow => "InsideWindow",
-            Reason::NoClosedWindow => "NoClosedWindow",
-            Reason::ClosedWindow => "ClosedWindow",
-            Reason::LastStart => "LastStart",
-            Reason::OutsideWindow => "OutsideWindow",
-            Reason::Manual => "Manual",
-            Reason::Default => "Default",
-            Reason::Forced => "Forced",
-            Reason::AllAdmit => "AllAdmit",
-            Reason::Suspended => "Suspended",
-            Reason::InvalidSpec => "InvalidSpec",
-            Reason::Missing => "GatekeeperMissing",
-            Reason::GateMissing => "GateMissing",
-            Reason::CrossNamespaceRef => "CrossNamespaceRef",
-            Reason::NotObserved => "NotObserved",
-            Reason::Reported => "Reported",
-            Reason::NoneAdmits => "NoneAdmits",
-            Reason::EvidenceUnavailable => "EvidenceUnavailable",
-            Reason::EvidenceBroken => "EvidenceBroken",
-            Reason::Expired => "Expired",
-            Reason::ClockSkew => "ClockSkew",
-            Reason::NotWatched => "NotWatched",
-            Reason::InRange => "InRange",
-            Reason::OutOfRange => "OutOfRange",
-            Reason::NoData => "NoData",
-            Reason::AsExpected => "AsExpected",
-            Reason::UnexpectedStatus => "UnexpectedStatus",
-            Reason::UnexpectedBody => "UnexpectedBody",
-            Reason::DependsOnRevision => "DependsOnRevision",
-            Reason::RevisionAllowed => "RevisionAllowed",
-            Reason::RevisionNotDenied => "RevisionNotDenied",
-            Reason::RevisionDenied => "RevisionDenied",
-            Reason::RevisionNotListed => "RevisionNotListed",
-            Reason::Approved => "Approved",
-            Reason::AwaitingApproval => "AwaitingApproval",
-            Reason::Rejected => "Rejected",
-            Reason::External => "ExternalReport",
-            Reason::NotReported => "NotReported",
-            Reason::UnverifiedIdentity => "UnverifiedIdentity",
-            Reason::ObjectsReady => "ObjectsReady",
-            Reason::ObjectsNotReady => "ObjectsNotReady",
-            Reason::NoObjects => "NoObjects",
-            Reason::Soaking => "Soaking",
-            Reason::Nested => "NestedGates",
-            Reason::Cycle => "CyclicGates",
-        }
+        self.facts().0
+    }
+
+    pub(crate) fn health(self) -> Health {
+        self.facts().1
     }
 
     /// Whether it is the windows of a schedule that decided.
     pub(crate) fn is_by_window(self) -> bool {
-        matches!(
-            self,
-            Reason::InsideWindow
-                | Reason::NoClosedWindow
-                | Reason::ClosedWindow
-                | Reason::LastStart
-                | Reason::OutsideWindow
-        )
+        self.facts().2 == Group::Window
+    }
+
+    /// Whether there should be evidence to judge by, and there is none.
+    pub fn is_without_evidence(self) -> bool {
+        matches!(self.facts().2, Group::NoEvidence | Group::OnError)
+    }
+
+    /// Whether `onError` decided, because evidence cannot be had.
+    pub(crate) fn is_by_on_error(self) -> bool {
+        self.facts().2 == Group::OnError
+    }
+
+    /// Whether a vote or a report has this reason only where somebody verifies who writes it.
+    pub(crate) fn is_verified(self) -> bool {
+        self.facts().2 == Group::Verified
     }
 }
 
@@ -202,9 +222,9 @@ impl Opinion {
     /// What it counts as under `require`. What is open only because its evidence cannot be had
     /// (`onError: open`) never by itself opens a `oneOf`.
     pub(crate) fn counts_as(&self, require: Require) -> State {
-        match (require, self.state, self.reason) {
-            (Require::OneOf, State::Open, Reason::EvidenceUnavailable) => State::Closed,
-            (_, state, _) => state,
+        match (require, self.state) {
+            (Require::OneOf, State::Open) if self.reason.is_by_on_error() => State::Closed,
+            (_, state) => state,
         }
     }
 

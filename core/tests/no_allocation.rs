@@ -62,7 +62,7 @@ fn readings(yaml: &str) -> Vec<Reading> {
 
 fn keeper(name: &str, schedule: &str) -> Keeper {
     let spec = serde_saphyr::from_str(&format!("{{schedule: {schedule}}}")).unwrap();
-    let evidence = Evidence::Calendars(readings(schedule));
+    let evidence = Evidence::of(readings(schedule));
     Keeper::new(Arc::new(Gatekeeper::new(name, spec)), evidence, from())
 }
 

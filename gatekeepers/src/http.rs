@@ -7,18 +7,22 @@
 
 use std::sync::{Arc, LazyLock};
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use sluice_core::evidence::expression::ExpressionError;
 use sluice_core::evidence::polling::Polled;
+use sluice_core::gatekeeper::Evidence;
 use sluice_core::gatekeeper::http::{self, Answer, Body, Observed, Rule};
 use sluice_crds::Gatekeeper;
 use sluice_crds::gatekeeper::{self as api, HttpStatus};
 use sluice_egress::places::Places;
 use sluice_egress::{Reply, Request, Schemes};
 
+use crate::observation::{Look, Observation, Observe, namespace};
 use crate::polling::{self, Beat, Keys, Miss, persist};
-use crate::{Clients, namespace};
+use crate::{Clients, Source};
 
 #[cfg(test)]
 mod tests;
@@ -28,12 +32,40 @@ mod tests;
 static JUDGES: LazyLock<Places> = LazyLock::new(|| Places::new(1, 1));
 
 /// What was seen of an address.
-pub(crate) type Seen = polling::Seen<api::Http, Rule, Observed>;
+type Seen = polling::Seen<api::Http, Rule, Observed>;
+
+impl Observe for api::Http {
+    fn needs_evidence(&self) -> bool {
+        true
+    }
+
+    fn sources(&self, _: &str) -> Vec<Source> {
+        Vec::new()
+    }
+
+    fn known(&self, last: &Observation) -> Option<Evidence> {
+        Seen::known(self, last)
+    }
+
+    fn observe<'a>(&'a self, look: Look<'a>) -> BoxFuture<'a, Observation> {
+        async move {
+            let (last, status) = (look.seen(), look.status().and_then(|it| it.http.as_ref()));
+            let Look {
+                object,
+                clients,
+                now,
+                ..
+            } = look;
+            Seen::observation(observe(object, self, clients, last.as_ref(), status, now).await)
+        }
+        .boxed()
+    }
+}
 
 /// What is seen of the address of `spec` at `now`. What is not due yet is taken from `last`.
 /// `status` is what was written about this very spec: after a restart it tells what was seen before
 /// it. None: the spec is refused.
-pub(crate) async fn observe(
+async fn observe(
     object: &Gatekeeper,
     spec: &api::Http,
     clients: &Clients,

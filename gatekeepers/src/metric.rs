@@ -9,8 +9,11 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
+use sluice_core::gatekeeper::Evidence;
 use sluice_core::gatekeeper::metric::{self, Answer, Observed, Rule};
 use sluice_crds::Gatekeeper;
 use sluice_crds::gatekeeper::{self as api, MetricStatus};
@@ -18,8 +21,9 @@ use sluice_egress::{Request, Schemes};
 
 use tokio::time::Instant;
 
+use crate::observation::{Look, Observation, Observe, namespace};
 use crate::polling::{self, Beat, Keys, Miss, persist};
-use crate::{Clients, namespace};
+use crate::{Clients, Source};
 
 mod answer;
 #[cfg(test)]
@@ -29,12 +33,40 @@ mod tests;
 const RETRIES: usize = 2;
 
 /// What was seen of a query.
-pub(crate) type Seen = polling::Seen<api::Metric, Rule, Observed>;
+type Seen = polling::Seen<api::Metric, Rule, Observed>;
+
+impl Observe for api::Metric {
+    fn needs_evidence(&self) -> bool {
+        true
+    }
+
+    fn sources(&self, _: &str) -> Vec<Source> {
+        Vec::new()
+    }
+
+    fn known(&self, last: &Observation) -> Option<Evidence> {
+        Seen::known(self, last)
+    }
+
+    fn observe<'a>(&'a self, look: Look<'a>) -> BoxFuture<'a, Observation> {
+        async move {
+            let (last, status) = (look.seen(), look.status().and_then(|it| it.metric.as_ref()));
+            let Look {
+                object,
+                clients,
+                now,
+                ..
+            } = look;
+            Seen::observation(observe(object, self, clients, last.as_ref(), status, now).await)
+        }
+        .boxed()
+    }
+}
 
 /// What is seen of the query of `spec` at `now`. What is not due yet is taken from `last`.
 /// `status` is what was written about this very spec: after a restart it tells what was seen before
 /// it. None: the spec is refused.
-pub(crate) async fn observe(
+async fn observe(
     object: &Gatekeeper,
     spec: &api::Metric,
     clients: &Clients,

@@ -9,13 +9,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::future::join_all;
+use futures::FutureExt;
+use futures::future::{BoxFuture, join_all};
 use jiff::{SignedDuration, Timestamp};
+use sluice_core::gatekeeper::Evidence;
 use sluice_core::gatekeeper::objects::{self, Course, Observed, Part, Rule, Sighting};
 use sluice_crds::Gatekeeper;
 use sluice_crds::gatekeeper::{self as api, ObjectRule, ObjectsStatus};
 
-use crate::namespace;
+use crate::observation::{self, Look as Asked, Observation, Observe, namespace};
 use crate::source::{ObjectsKey, Source};
 
 mod answers;
@@ -45,15 +47,15 @@ pub const MOST_OBJECTS: usize = 1000;
 
 /// What was seen for one gatekeeper.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
+struct Seen {
     rule: Option<(api::Objects, Arc<Rule>)>,
     parts: Vec<Followed>,
     /// What to judge from. None: nobody has looked, or there is nothing to look at.
-    pub(crate) observed: Option<Observed>,
+    observed: Option<Observed>,
     again: Option<Timestamp>,
     /// Until when it is left alone: looking took too much.
-    rests_until: Option<Timestamp>,
-    asks_anew: bool,
+    put_off_until: Option<Timestamp>,
+    asks_again: bool,
 }
 
 /// A part, followed over time.
@@ -68,26 +70,52 @@ struct Followed {
 }
 
 impl Seen {
-    /// When to look again, if nothing changes before.
-    pub(crate) fn again(&self) -> Option<Timestamp> {
-        self.again
-    }
-
     /// Whether a look at `spec` is put off, whatever has changed.
-    fn rests(&self, spec: &api::Objects, now: Timestamp) -> bool {
+    fn is_put_off(&self, spec: &api::Objects, now: Timestamp) -> bool {
         let same = self.rule.as_ref().is_some_and(|(before, _)| before == spec);
-        same && !self.asks_anew && self.rests_until.is_some_and(|until| now < until)
+        same && !self.asks_again && self.put_off_until.is_some_and(|until| now < until)
+    }
+}
+
+impl observation::Seen for Seen {
+    /// The next look asks for everything again, whatever was answered before.
+    fn make_due(&mut self) {
+        self.asks_again = true;
+    }
+}
+
+impl Observe for api::Objects {
+    fn needs_evidence(&self) -> bool {
+        true
     }
 
-    /// The next look asks for everything anew, whatever was answered before.
-    pub(crate) fn make_due(&mut self) {
-        self.asks_anew = true;
+    fn sources(&self, namespace: &str) -> Vec<Source> {
+        sources(self, namespace)
     }
+
+    fn known(&self, last: &Observation) -> Option<Evidence> {
+        let last = last.seen().cloned().unwrap_or_default();
+        known(self, &last).map(evidence)
+    }
+
+    fn observe<'a>(&'a self, look: Asked<'a>) -> BoxFuture<'a, Observation> {
+        async move {
+            let said = look.status().and_then(|it| it.objects.as_ref());
+            let (watches, last) = (&look.clients.objects, look.seen().unwrap_or_default());
+            let seen = observe(look.object, self, watches, &last, said, look.now).await;
+            Observation::new(evidence(seen.observed.clone()), seen.again, seen)
+        }
+        .boxed()
+    }
+}
+
+fn evidence(observed: Option<Observed>) -> Evidence {
+    observed.map_or_else(Evidence::default, Evidence::of)
 }
 
 /// What the objects of a spec are read from. Whether a kind has namespaces is not known from a
 /// spec: each is watched in its namespace or, if it has none, without one.
-pub(crate) fn sources(spec: &api::Objects, namespace: &str) -> Vec<Source> {
+fn sources(spec: &api::Objects, namespace: &str) -> Vec<Source> {
     let keys = spec.of.iter().flat_map(|part| {
         let own = part.namespace.as_deref().unwrap_or(namespace);
         [Some(own), None].map(|namespace| Source::Objects(key(part, namespace)))
@@ -108,7 +136,7 @@ fn key(part: &ObjectRule, namespace: Option<&str>) -> ObjectsKey {
 
 /// What `spec` is to be judged from, if all of that was seen already, for this spec or for an
 /// earlier one, with the rights of the same account. A spec that is refused needs nothing.
-pub(crate) fn known(spec: &api::Objects, last: &Seen) -> Option<Option<Observed>> {
+fn known(spec: &api::Objects, last: &Seen) -> Option<Option<Observed>> {
     let Ok(rule) = Rule::read(spec, "spec.objects") else {
         return Some(None);
     };
@@ -136,7 +164,7 @@ fn find<'a>(last: &'a [Followed], part: &Part) -> Option<&'a Followed> {
 /// The objects as they are seen at `now`. `said` is what a status says of this very spec, if that
 /// still holds: a controller that has just started goes on from there. A spec that is refused has
 /// no objects.
-pub(crate) async fn observe(
+async fn observe(
     object: &Gatekeeper,
     spec: &api::Objects,
     watches: &ObjectWatches,
@@ -147,9 +175,9 @@ pub(crate) async fn observe(
     let Some(rule) = read(spec, last) else {
         return Seen::default();
     };
-    if last.rests(spec, now) {
+    if last.is_put_off(spec, now) {
         return Seen {
-            again: last.rests_until,
+            again: last.put_off_until,
             ..last.clone()
         };
     }
@@ -157,7 +185,7 @@ pub(crate) async fn observe(
         home: namespace(object),
         rule: Arc::clone(&rule),
         watches,
-        asks_anew: last.asks_anew,
+        asks_again: last.asks_again,
         now,
         began: Instant::now(),
     };
@@ -196,7 +224,7 @@ fn gathered(
     now: Timestamp,
 ) -> Seen {
     let mut obstacle: Option<Obstacle> = None;
-    let mut rests_until = None;
+    let mut put_off_until = None;
     let mut again = now.saturating_add(LOOK).unwrap_or(Timestamp::MAX);
     let mut parts = Vec::with_capacity(looked.len());
     for part in looked {
@@ -207,7 +235,7 @@ fn gathered(
             }
             Err((before, found)) => {
                 again = again.min(found.again);
-                rests_until = rests_until.max(found.costly.then_some(found.again));
+                put_off_until = put_off_until.max(found.costly.then_some(found.again));
                 // What was seen of it outlives what stands in the way: it was watched meanwhile.
                 parts.extend(before);
                 obstacle = obstacle.or(Some(found));
@@ -223,8 +251,8 @@ fn gathered(
         parts,
         observed: Some(observed),
         again: Some(again),
-        rests_until,
-        asks_anew: false,
+        put_off_until,
+        asks_again: false,
     }
 }
 

@@ -4,6 +4,7 @@
 //! and when to ask again, by the [`Beat`] of who asks, a pure rule over instants; the [`Keys`] that
 //! an address asks for; and attempts that [`persist`] where that may help.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,12 +12,14 @@ use backon::{ExponentialBuilder, Retryable};
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest as _, Sha256};
 use sluice_core::evidence::polling::{Cadence, Trouble};
+use sluice_core::gatekeeper::Evidence;
 use sluice_core::time::duration;
 use sluice_crds::gatekeeper::{CertificateReference, SecretReference};
 use sluice_egress::secrets;
 use sluice_egress::{Credentials, EgressError, shown};
 
 use crate::Clients;
+use crate::observation::{self, Observation};
 
 /// The wait after the first failure, where the interval is longer; each further one doubles it.
 const RETRY: SignedDuration = SignedDuration::from_mins(1);
@@ -76,8 +79,37 @@ impl<S: Clone + PartialEq, R, O> Seen<S, R, O> {
         self.due.again()
     }
 
-    /// Somebody asks for a look: the next one asks, whatever the interval says.
-    pub(crate) fn make_due(&mut self) {
+    /// What is known of `spec`, if it was asked for already.
+    pub(crate) fn known(spec: &S, last: &Observation) -> Option<Evidence>
+    where
+        Self: observation::Seen,
+        O: Clone + Debug + PartialEq + Send + Sync + 'static,
+    {
+        let seen = last.seen::<Self>().filter(|seen| seen.is_about(spec))?;
+        Some(Evidence::of(seen.observed.clone()))
+    }
+
+    /// All that there is to say of it. Nothing where the spec is refused.
+    pub(crate) fn observation(seen: Option<Self>) -> Observation
+    where
+        Self: observation::Seen,
+        O: Clone + Debug + PartialEq + Send + Sync + 'static,
+    {
+        seen.map_or_else(Observation::default, |seen| {
+            let evidence = Evidence::of(seen.observed.clone());
+            Observation::new(evidence, Some(seen.again()), seen)
+        })
+    }
+}
+
+impl<S, R, O> observation::Seen for Seen<S, R, O>
+where
+    S: Clone + Send + Sync + 'static,
+    R: Clone + Send + Sync + 'static,
+    O: Clone + Send + Sync + 'static,
+{
+    /// The next look asks, whatever the interval says.
+    fn make_due(&mut self) {
         self.due = Due::AtOnce;
     }
 }

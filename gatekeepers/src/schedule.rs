@@ -7,15 +7,18 @@
 
 use std::sync::Arc;
 
-use futures::future::join_all;
+use futures::FutureExt;
+use futures::future::{BoxFuture, join_all};
 use jiff::Timestamp;
 use kube::ResourceExt;
+use sluice_core::gatekeeper::Evidence;
 use sluice_core::gatekeeper::schedule::{Reading, Schedule};
 use sluice_core::time::calendar;
 use sluice_crds::Gatekeeper;
-use sluice_crds::gatekeeper::{self as api, Calendar, ConfigMapKeyReference};
+use sluice_crds::gatekeeper::{self as api, Calendar};
 
-use crate::{Clients, namespace};
+use crate::observation::{self, Look as Asked, Observation, Observe, namespace};
+use crate::{Clients, Source, lists};
 
 mod address;
 mod config_map;
@@ -29,11 +32,11 @@ use text::Zone;
 
 /// A calendar as it was last seen.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+struct Seen {
     source: Calendar,
     zone: String,
     /// What to judge from.
-    pub(crate) reading: Reading,
+    reading: Reading,
     /// The last calendar that was had: while it is kept, its text is not parsed again.
     kept: Option<Arc<calendar::Calendar>>,
     /// Of an address: when it is read again.
@@ -42,28 +45,50 @@ pub(crate) struct Seen {
 
 impl Seen {
     /// When to look again, if nothing changes before.
-    pub(crate) fn again(&self) -> Option<Timestamp> {
+    fn again(&self) -> Option<Timestamp> {
         self.rereads
             .as_ref()
             .map(|rereads| rereads.again(&self.reading))
     }
 
     /// An address is read at the next look, whatever its interval says.
-    pub(crate) fn make_due(&mut self) {
+    fn make_due(&mut self) {
         if let Some(rereads) = &mut self.rereads {
             rereads.make_due();
         }
     }
 }
 
-/// Whether there are calendars among the windows.
-pub(crate) fn needs_evidence(spec: &api::Schedule) -> bool {
-    calendars(spec).next().is_some()
+impl observation::Seen for Vec<Seen> {
+    fn make_due(&mut self) {
+        self.iter_mut().for_each(Seen::make_due);
+    }
 }
 
-/// The keys of ConfigMaps that the calendars are in.
-pub(crate) fn references(spec: &api::Schedule) -> impl Iterator<Item = &ConfigMapKeyReference> {
-    calendars(spec).filter_map(|calendar| calendar.config_map_ref.as_ref())
+impl Observe for api::Schedule {
+    fn needs_evidence(&self) -> bool {
+        calendars(self).next().is_some()
+    }
+
+    fn sources(&self, namespace: &str) -> Vec<Source> {
+        let references = calendars(self).filter_map(|calendar| calendar.config_map_ref.as_ref());
+        lists::sources(references, namespace)
+    }
+
+    fn known(&self, last: &Observation) -> Option<Evidence> {
+        known(self, last.seen().map_or(&[], Vec::as_slice)).map(Evidence::of)
+    }
+
+    fn observe<'a>(&'a self, look: Asked<'a>) -> BoxFuture<'a, Observation> {
+        async move {
+            let last = look.seen::<Vec<Seen>>().unwrap_or_default();
+            let seen = observe(look.object, self, look.clients, &last, look.now).await;
+            let readings: Vec<Reading> = seen.iter().map(|seen| seen.reading.clone()).collect();
+            let again = seen.iter().filter_map(Seen::again).min();
+            Observation::new(Evidence::of(readings), again, seen)
+        }
+        .boxed()
+    }
 }
 
 fn calendars(spec: &api::Schedule) -> impl Iterator<Item = &Calendar> {
@@ -75,7 +100,7 @@ fn calendars(spec: &api::Schedule) -> impl Iterator<Item = &Calendar> {
 
 /// The readings of the calendars of `spec`, if all of them are among what was seen. A spec that is
 /// refused has none.
-pub(crate) fn known(spec: &api::Schedule, last: &[Seen]) -> Option<Vec<Reading>> {
+fn known(spec: &api::Schedule, last: &[Seen]) -> Option<Vec<Reading>> {
     let Ok(schedule) = Schedule::read(spec, "spec.schedule") else {
         return Some(Vec::new());
     };
@@ -95,7 +120,7 @@ fn find<'a>(last: &'a [Seen], source: &Calendar, zone: &str) -> Option<&'a Seen>
 }
 
 /// The calendars as they are seen at `now`. A spec that is refused has none.
-pub(crate) async fn observe(
+async fn observe(
     object: &Gatekeeper,
     spec: &api::Schedule,
     clients: &Clients,

@@ -289,10 +289,10 @@ async fn config_maps(
     connection: &Connection,
     gatekeepers: &BTreeMap<Key, Arc<Gatekeeper>>,
 ) -> BTreeMap<Key, Option<ConfigMap>> {
-    let texts = gatekeepers
+    let maps = gatekeepers
         .values()
-        .flat_map(|keeper| World::texts_of(keeper));
-    let wanted: BTreeSet<Key> = texts.map(|text| text.map).collect();
+        .flat_map(|keeper| World::maps_of(keeper));
+    let wanted: BTreeSet<Key> = maps.collect();
     let one = async |key: Key| {
         let api: Api<ConfigMap> = Api::namespaced(connection.client.clone(), &key.namespace);
         match api.get(&key.name).await {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use jiff::Timestamp;
-use sluice_core::offline::simulate::{Given, Key, World};
+use sluice_core::gatekeeper::Given;
+use sluice_core::offline::simulate::{Key, World};
 
 use crate::arguments::Globals;
 use crate::files::{self, Content, Input};

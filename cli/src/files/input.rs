@@ -67,11 +67,9 @@ impl Input {
     }
 
     fn add(&mut self, remarks: Vec<Remark>) {
-        let texts = self.world.gatekeepers.values();
-        let texts = texts.flat_map(|keeper| World::texts_of(keeper));
-        let read: HashSet<String> = texts
-            .map(|text| called(&Subject::ConfigMap(text.map)))
-            .collect();
+        let maps = self.world.gatekeepers.values();
+        let maps = maps.flat_map(|keeper| World::maps_of(keeper));
+        let read: HashSet<String> = maps.map(|map| called(&Subject::ConfigMap(map))).collect();
         let has_policies = !self.world.policies.is_empty();
         let is_read = |finding: &Finding| {
             let object = finding.object.as_deref().unwrap_or_default();

@@ -13,6 +13,17 @@ pub enum Reading<T> {
     Broken(String),
 }
 
+impl<T> Reading<T> {
+    /// What `parse` makes of a text.
+    pub fn of(bytes: &[u8], parse: impl FnOnce(&str) -> Result<T, String>) -> Self {
+        let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned());
+        match text.and_then(parse) {
+            Ok(read) => Reading::Read(Arc::new(read)),
+            Err(why) => Reading::Broken(why),
+        }
+    }
+}
+
 /// Copies the reading, not the text.
 impl<T> Clone for Reading<T> {
     fn clone(&self) -> Self {

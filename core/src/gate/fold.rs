@@ -11,7 +11,7 @@ pub(crate) fn fold(require: Require, opinions: impl Iterator<Item = Opinion>) ->
     // Whether any of them knows what it says: want of evidence is no reason for another gate.
     let mut known = false;
     for (place, opinion) in opinions.enumerate() {
-        known |= opinion.reason != Reason::EvidenceUnavailable;
+        known |= !opinion.reason.is_by_on_error();
         let first = match opinion.counts_as(require) {
             State::Open => &mut open,
             State::Closed => &mut closed,

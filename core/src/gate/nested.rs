@@ -7,19 +7,15 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use sluice_crds::{Gate, GateReference, GateSet, Require};
+use sluice_crds::{Gate, GateReference};
 
-use super::{Identity, Sight, View, explain as explain_gate, fold};
-use crate::gatekeeper::{Evidence, Keeper};
-use crate::text::refusal::{Refusal, Refusals};
-use crate::time::clock::Now;
-use crate::verdict::question::Question;
-use crate::verdict::{Opinion, Reason};
+use super::{Identity, Sight, View};
+use crate::gatekeeper::Keeper;
 
-mod cause;
+mod behind;
 mod inside;
 
-pub(crate) use cause::cause;
+use behind::{Behind, Found, Nested};
 pub use inside::{Inside, Said};
 
 /// The most gates that one gate may depend on, counted along every way.
@@ -28,9 +24,6 @@ const MOST_GATES: usize = 128;
 /// What is said of a gate that may not be named.
 pub const FORBIDDEN: &str = "it is in another namespace, which --no-cross-namespace-refs or \
      --watch-all-namespaces=false forbids";
-/// How many gates a message names.
-const NAMED: usize = 3;
-
 /// What a name stands for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Named<T> {
@@ -52,6 +45,14 @@ impl<T> Named<T> {
             Named::Forbidden => Named::Forbidden,
             Named::Unreadable(why) => Named::Unreadable(Arc::clone(why)),
             Named::Here(here) => Named::Here(here),
+        }
+    }
+
+    /// What is here.
+    pub fn here(&self) -> Option<&T> {
+        match self {
+            Named::Here(here) => Some(here),
+            Named::Missing | Named::Forbidden | Named::Unreadable(_) => None,
         }
     }
 
@@ -89,25 +90,18 @@ pub trait Sources {
 /// What a gate depends on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gathered {
-    keepers: Vec<Named<Arc<Keeper>>>,
+    listed: Vec<Named<Listed>>,
     identity: Identity,
     cycle: Option<String>,
     unwatched: Option<Arc<str>>,
 }
 
-/// A gate that a gatekeeper names.
+/// A gatekeeper that a gate lists.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Nested {
-    name: String,
-    found: Found,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Found {
-    Gate(Named<Box<(Arc<Gate>, Gathered)>>),
-    /// By this way back to where it began.
-    Cycle(String),
-    TooMany,
+struct Listed {
+    keeper: Arc<Keeper>,
+    /// The gates that it names, if it is of the kind `gates`: then they are its rule, too.
+    behind: Option<Arc<Behind>>,
 }
 
 /// Everything that `gate` depends on, as it is found in `sources`.
@@ -130,21 +124,24 @@ pub fn find(
 
 /// A gatekeeper of the kind `gates`, with its gates.
 pub fn complete(sources: &impl Sources, keeper: &Keeper, at: Timestamp) -> Keeper {
-    Walk::new(sources, at).nest(keeper).0
+    match Walk::new(sources, at).behind(keeper).0 {
+        Some(behind) => keeper.judged_by(Arc::new(behind)),
+        None => keeper.clone(),
+    }
 }
 
 impl Gathered {
     /// `gate`, which it was gathered for, with all this.
     pub fn view<'a>(&'a self, gate: &'a Gate) -> View<'a> {
-        let sight = |named: &'a Named<Arc<Keeper>>| match named {
+        let sight = |named: &'a Named<Listed>| match named {
             Named::Missing => Sight::Missing,
             Named::Forbidden => Sight::Forbidden,
             Named::Unreadable(why) => Sight::Unreadable(why),
-            Named::Here(keeper) => Sight::Seen(keeper),
+            Named::Here(listed) => Sight::Seen(&listed.keeper),
         };
         View {
             gate,
-            keepers: self.keepers.iter().map(sight).collect(),
+            keepers: self.listed.iter().map(sight).collect(),
             identity: self.identity,
             cycle: self.cycle.as_deref(),
             unwatched: self.unwatched.as_deref(),
@@ -152,30 +149,49 @@ impl Gathered {
         }
     }
 
-    /// The same with every gatekeeper, near and far, made anew.
+    /// The same with every gatekeeper, near and far, made again.
     #[must_use]
     pub fn with_keepers(&self, make: &impl Fn(&Keeper) -> Keeper) -> Self {
-        let made = |named: &Named<Arc<Keeper>>| {
-            named.as_ref().map(|keeper| {
-                let made = make(keeper);
-                Arc::new(match keeper.evidence() {
-                    Evidence::Gates(gates) => {
-                        let gates = gates.iter().map(|gate| gate.with_keepers(make));
-                        made.with_evidence(Evidence::Gates(gates.collect()))
-                    }
-                    _ => made,
-                })
+        let made = |named: &Named<Listed>| {
+            named.as_ref().map(|Listed { keeper, behind }| {
+                let behind = behind.as_ref().map(|behind| behind.with_keepers(make));
+                Listed::new(&make(keeper), behind.map(Arc::new))
             })
         };
         Self {
-            keepers: self.keepers.iter().map(made).collect(),
+            listed: self.listed.iter().map(made).collect(),
             ..self.clone()
         }
     }
 
-    /// The gatekeepers, in the order of the gate's spec.
-    pub fn keepers(&self) -> &[Named<Arc<Keeper>>] {
-        &self.keepers
+    /// The gatekeepers, in the order of the gate's spec. None: there is none of that name, or nobody
+    /// can read it.
+    pub fn keepers(&self) -> impl Iterator<Item = Option<&Keeper>> {
+        let listed = self.listed.iter().map(Named::here);
+        listed.map(|listed| listed.map(|listed| listed.keeper.as_ref()))
+    }
+
+    /// What is listed and can be asked.
+    fn here(&self) -> impl Iterator<Item = &Listed> {
+        self.listed.iter().filter_map(Named::here)
+    }
+}
+
+impl Listed {
+    fn new(keeper: &Keeper, behind: Option<Arc<Behind>>) -> Self {
+        let keeper = match &behind {
+            Some(behind) => keeper.judged_by(Arc::clone(behind) as _),
+            None => keeper.clone(),
+        };
+        Self {
+            keeper: Arc::new(keeper),
+            behind,
+        }
+    }
+
+    /// The gates that it names.
+    fn gates(&self) -> &[Nested] {
+        self.behind.as_ref().map_or(&[], |behind| &behind.gates)
     }
 }
 
@@ -212,21 +228,23 @@ impl<'s, S: Sources> Walk<'s, S> {
         let name = gate.metadata.name.as_deref().unwrap_or_default();
         self.way.push(format!("{namespace}/{name}"));
         let mut back: Option<Back> = None;
-        let mut keepers = Vec::with_capacity(gate.spec.gatekeepers.len());
+        let mut listed = Vec::with_capacity(gate.spec.gatekeepers.len());
         for reference in &gate.spec.gatekeepers {
             let keeper = self.sources.gatekeeper(&namespace, reference, self.at);
-            keepers.push(match keeper {
-                Named::Here(keeper) if keeper.object().spec.gates.is_some() => {
-                    let (keeper, by) = self.nest(&keeper);
-                    back = furthest(back, by);
-                    Named::Here(Arc::new(keeper))
+            listed.push(keeper.map(|keeper| match self.behind(&keeper) {
+                (None, _) => Listed {
+                    keeper,
+                    behind: None,
+                },
+                (Some(behind), by) => {
+                    back = furthest(back.take(), by);
+                    Listed::new(&keeper, Some(Arc::new(behind)))
                 }
-                other => other,
-            });
+            }));
         }
         self.way.pop();
         let gathered = Gathered {
-            keepers,
+            listed,
             identity: self.sources.identity(gate),
             cycle: back.as_ref().map(|back| back.by.clone()),
             unwatched: self.sources.unwatched(),
@@ -234,16 +252,19 @@ impl<'s, S: Sources> Walk<'s, S> {
         (gathered, back.filter(|back| back.to < place))
     }
 
-    fn nest(&mut self, keeper: &Keeper) -> (Keeper, Option<Back>) {
+    /// The gates that a gatekeeper names. None: it is of another kind.
+    fn behind(&mut self, keeper: &Keeper) -> (Option<Behind>, Option<Back>) {
         let object = keeper.object();
+        let Some(set) = &object.spec.gates else {
+            return (None, None);
+        };
         let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
         let mut back = None;
-        let references = object.spec.gates.iter().flat_map(|gates| &gates.refs);
-        let mut nested = Vec::new();
-        for reference in references {
+        let mut gates = Vec::with_capacity(set.refs.len());
+        for reference in &set.refs {
             let (found, by) = self.find(namespace, reference);
             back = furthest(back, by);
-            nested.push(Nested {
+            gates.push(Nested {
                 name: match &reference.namespace {
                     Some(other) if other != namespace => format!("{other}/{}", reference.name),
                     _ => reference.name.clone(),
@@ -251,7 +272,8 @@ impl<'s, S: Sources> Walk<'s, S> {
                 found,
             });
         }
-        (keeper.with_evidence(Evidence::Gates(nested.into())), back)
+        let require = set.require;
+        (Some(Behind { require, gates }), back)
     }
 
     fn find(&mut self, from: &str, reference: &GateReference) -> (Found, Option<Back>) {
@@ -282,156 +304,5 @@ fn furthest(one: Option<Back>, other: Option<Back>) -> Option<Back> {
     match (one, other) {
         (Some(one), Some(other)) if other.to < one.to => Some(other),
         (one, other) => one.or(other),
-    }
-}
-
-/// Everything that is wrong with a spec of the kind `gates`.
-pub(crate) fn check(spec: &GateSet, field: &str) -> Result<(), Refusals> {
-    let mut mistakes = Vec::new();
-    if spec.refs.is_empty() {
-        mistakes.push(Refusal::new(
-            format!("{field}.refs"),
-            "it names no gate",
-            "name at least one",
-        ));
-    }
-    for (place, reference) in spec.refs.iter().enumerate() {
-        if spec.refs[..place].contains(reference) {
-            mistakes.push(Refusal::new(
-                format!("{field}.refs[{place}]"),
-                format!("`{}` is listed twice", reference.name),
-                "list each gate once",
-            ));
-        }
-    }
-    Refusals::unless_empty(mistakes, ())
-}
-
-/// What the gates come to.
-pub(crate) fn opinion(require: Require, nested: &[Nested], question: Question<'_>) -> Opinion {
-    let opinions: Vec<Opinion> = nested.iter().map(|gate| gate.opinion(question)).collect();
-    let answer = fold::fold(require, opinions.iter().copied());
-    let next = opinions.iter().filter_map(|opinion| opinion.next).min();
-    Opinion {
-        state: answer.state,
-        reason: match answer.reason {
-            reason @ (Reason::EvidenceUnavailable | Reason::Cycle) => reason,
-            _ => Reason::Nested,
-        },
-        until: opinions.iter().filter_map(|opinion| opinion.until).min(),
-        next,
-    }
-}
-
-/// Why, in a sentence: what those gates say that decide.
-pub(crate) fn explain(require: Require, nested: &[Nested], question: Question<'_>) -> String {
-    let state = opinion(require, nested, question).state;
-    let said: Vec<String> = nested
-        .iter()
-        .filter(|gate| gate.opinion(question).counts_as(require) == state)
-        .take(NAMED)
-        .map(|gate| format!("gate {}: {}", gate.name, gate.explain(question)))
-        .collect();
-    said.join("; ")
-}
-
-impl Nested {
-    /// Whether the words of anything behind it waver.
-    pub(crate) fn wavers(&self) -> bool {
-        let wavers = |keeper: &Keeper| keeper.wavers() || keeper.evidence().nested_wavers();
-        self.keepers().any(wavers)
-    }
-
-    /// The gatekeepers that are found behind it.
-    fn keepers(&self) -> impl Iterator<Item = &Keeper> {
-        let keepers = match &self.found {
-            Found::Gate(Named::Here(found)) => found.1.keepers(),
-            Found::Gate(Named::Missing | Named::Forbidden | Named::Unreadable(_))
-            | Found::Cycle(_)
-            | Found::TooMany => &[],
-        };
-        keepers.iter().filter_map(|named| match named {
-            Named::Here(keeper) => Some(keeper.as_ref()),
-            Named::Missing | Named::Forbidden | Named::Unreadable(_) => None,
-        })
-    }
-
-    /// Until when everything that was read behind it may be relied on.
-    pub(crate) fn good_until(&self) -> Option<Timestamp> {
-        self.keepers().filter_map(Keeper::good_until).min()
-    }
-
-    /// The same of whatever has not run out at `now`: what has may not decide.
-    pub(crate) fn good_after(&self, now: Timestamp) -> Option<Timestamp> {
-        let ends = self.keepers().filter_map(|keeper| keeper.good_after(now));
-        ends.filter(|end| *end > now).min()
-    }
-
-    /// Whether anything behind it only repeats what its status reports.
-    pub(crate) fn stands_in(&self, now: Now) -> bool {
-        self.keepers().any(|keeper| keeper.stands_in(now))
-    }
-
-    /// How much there is to ask for one answer.
-    pub(crate) fn weight(&self) -> usize {
-        let Found::Gate(Named::Here(found)) = &self.found else {
-            return 1;
-        };
-        let weight = |named: &Named<Arc<Keeper>>| match named {
-            Named::Here(keeper) => keeper.weight(),
-            Named::Missing | Named::Forbidden | Named::Unreadable(_) => 1,
-        };
-        1 + found.1.keepers.iter().map(weight).sum::<usize>()
-    }
-
-    fn with_keepers(&self, make: &impl Fn(&Keeper) -> Keeper) -> Self {
-        let found = match &self.found {
-            Found::Gate(Named::Here(found)) => {
-                let (gate, gathered) = found.as_ref();
-                let gathered = gathered.with_keepers(make);
-                Found::Gate(Named::Here(Box::new((Arc::clone(gate), gathered))))
-            }
-            other => other.clone(),
-        };
-        Self {
-            name: self.name.clone(),
-            found,
-        }
-    }
-
-    fn opinion(&self, question: Question<'_>) -> Opinion {
-        let (gate, gathered) = match &self.found {
-            Found::Gate(Named::Here(found)) => found.as_ref(),
-            Found::Gate(Named::Missing) => return Opinion::closed(Reason::Missing),
-            Found::Gate(Named::Forbidden) => return Opinion::closed(Reason::CrossNamespaceRef),
-            Found::Gate(Named::Unreadable(_)) | Found::TooMany => {
-                return Opinion::closed(Reason::InvalidSpec);
-            }
-            Found::Cycle(_) => return Opinion::closed(Reason::Cycle),
-        };
-        super::opinion(&gathered.view(gate), question)
-    }
-
-    /// When time changes what it says, as [`Keeper::turns`] has it.
-    pub(crate) fn turns(&self, question: Question<'_>) -> Option<Timestamp> {
-        let Found::Gate(Named::Here(found)) = &self.found else {
-            return None;
-        };
-        let (gate, gathered) = found.as_ref();
-        super::turns(&gathered.view(gate), question)
-    }
-
-    fn explain(&self, question: Question<'_>) -> String {
-        match &self.found {
-            Found::Gate(Named::Here(found)) => {
-                let (gate, gathered) = found.as_ref();
-                explain_gate(&gathered.view(gate), question).2
-            }
-            Found::Gate(Named::Missing) => "there is no such gate".to_owned(),
-            Found::Gate(Named::Forbidden) => FORBIDDEN.to_owned(),
-            Found::Gate(Named::Unreadable(why)) => format!("it cannot be read: {why}"),
-            Found::Cycle(by) => format!("it depends on itself: {by}"),
-            Found::TooMany => format!("more than {MOST_GATES} gates hang together here"),
-        }
     }
 }

@@ -12,7 +12,8 @@ use kube::core::{Expression, Selector, SelectorExt};
 use sluice_crds::gate_policy::{LabelOperator, LabelRequirement, NamespaceSelector};
 use sluice_crds::{GatePolicy, GatePolicySpec, GatePolicyStatus, GateReference, Subject};
 
-use crate::gate::nested::{self, Named};
+use crate::gate::nested::Named;
+use crate::gatekeeper;
 use crate::text::names::{is_label_value, is_qualified};
 use crate::text::refusal::{Refusal, Refusals};
 use crate::time::stamp::whole_second;
@@ -160,7 +161,7 @@ pub fn check(spec: &GatePolicySpec) -> Result<(), Refusals> {
     let mut mistakes = Vec::new();
     mistakes.extend(selector(namespace_selector).err().map(Refusals::into_vec));
     mistakes.extend(
-        nested::check(gates, "spec.gates")
+        gatekeeper::gates::check(gates, "spec.gates")
             .err()
             .map(Refusals::into_vec),
     );

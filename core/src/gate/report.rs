@@ -131,9 +131,9 @@ fn compose(view: &View<'_>, forces: &Forces, obstacle: Option<&str>, now: Now) -
         conditions: settle(conditions, &before.conditions, generation, now),
         message: Some(told.message),
     };
-    let known = !stands_in(view, now);
-    let changed =
-        differs(&before, &status, wavers(view)) && (known || !is_as_good(&before, &status));
+    let known = !uses_status_fallback(view, now);
+    let changed = differs(&before, &status, has_volatile_message(view))
+        && (known || !is_as_good(&before, &status));
     if !changed {
         status = before;
     }
@@ -161,11 +161,11 @@ fn settle(
 ///
 /// Where gatekeepers are judged from what is measured, that the words of it change is nothing else
 /// either, unless they say what is in the way.
-fn differs(before: &GateStatus, after: &GateStatus, wavers: bool) -> bool {
+fn differs(before: &GateStatus, after: &GateStatus, is_volatile: bool) -> bool {
     let comparable = |status: &GateStatus| {
         let mut status = status.clone();
         status.upcoming.truncate(1);
-        if wavers {
+        if is_volatile {
             without_words(&mut status);
         }
         status
@@ -173,7 +173,7 @@ fn differs(before: &GateStatus, after: &GateStatus, wavers: bool) -> bool {
     comparable(before) != comparable(after) || !after.upcoming.starts_with(&before.upcoming)
 }
 
-/// Leaves of the words only those about forces and about trouble, which do not waver.
+/// Leaves of the words only those about forces and about trouble, which do not change with each look.
 fn without_words(status: &mut GateStatus) {
     let message = status.message.take();
     let about_forces = message.as_deref().and_then(words::about_forces);
@@ -187,19 +187,20 @@ fn without_words(status: &mut GateStatus) {
     }
 }
 
-/// Whether the words of any of the gatekeepers waver, its own or those of gates that keep it.
-fn wavers(view: &View<'_>) -> bool {
+/// Whether the words of any of the gatekeepers may change with each look, its own or those of gates
+/// that keep it.
+fn has_volatile_message(view: &View<'_>) -> bool {
     view.keepers.iter().any(|sight| match sight {
-        Sight::Seen(keeper) => keeper.wavers(),
+        Sight::Seen(keeper) => keeper.has_volatile_message(),
         Sight::Missing | Sight::Forbidden | Sight::Unreadable(_) => false,
     })
 }
 
 /// Whether any of the gatekeepers only repeats what its status reports.
-fn stands_in(view: &View<'_>, now: Now) -> bool {
+fn uses_status_fallback(view: &View<'_>, now: Now) -> bool {
     view.keepers
         .iter()
-        .any(|sight| matches!(sight, Sight::Seen(keeper) if keeper.stands_in(now)))
+        .any(|sight| matches!(sight, Sight::Seen(keeper) if keeper.uses_status_fallback(now)))
 }
 
 /// Whether a status that was written with evidence at hand says what one without it would.

@@ -98,7 +98,7 @@ pub fn decide<'q>(
         require: sets.first().map(|set| set.require).unwrap_or_default(),
         decided_by: decisive.iter().map(|gate| gate.name.to_owned()).collect(),
         message: words::explain(sets, &ruling, &decisive),
-        next: turns(sets, question).map(time),
+        next: next_change(sets, question).map(time),
         checked,
     }
 }
@@ -138,13 +138,13 @@ impl Outcome {
 
 /// The earliest instant at which time changes what a gate says. That what was measured runs out
 /// unless it is measured anew is no such instant: it moves with every look.
-fn turns(sets: &[Set<'_>], question: Question<'_>) -> Option<Timestamp> {
+fn next_change(sets: &[Set<'_>], question: Question<'_>) -> Option<Timestamp> {
     let gates = sets.iter().flat_map(|set| &set.gates);
-    let turns = gates.filter_map(|(_, gate)| match gate {
-        Named::Here(view) => gate::turns(view, question),
+    let changes = gates.filter_map(|(_, gate)| match gate {
+        Named::Here(view) => gate::next_change(view, question),
         Named::Missing | Named::Forbidden | Named::Unreadable(_) => None,
     });
-    turns.min()
+    changes.min()
 }
 
 /// The most instants ahead that are looked at to find when gates close.
@@ -160,7 +160,7 @@ pub fn closes<'q>(
 ) -> Option<Timestamp> {
     let mut question = question.into().ahead();
     for _ in 0..MOST_LOOKS {
-        let next = turns(sets, question).filter(|next| *next < end)?;
+        let next = next_change(sets, question).filter(|next| *next < end)?;
         question = question.moved_to(next);
         if !rule(sets, question).allowed {
             return Some(next);

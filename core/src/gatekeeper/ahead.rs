@@ -1,17 +1,14 @@
 //! What a gatekeeper will say, as far as time alone decides.
 //!
 //! What comes in: the gatekeeper, and instants in ascending order. What goes out: an [`Opinion`]
-//! for each, from the timeline at hand and, behind its end, from one walk over the windows, however
-//! many instants are asked about.
+//! for each, from one walk where its kind has one.
 
 use jiff::Timestamp;
 use sluice_crds::State;
 
-use super::schedule::{Schedule, WindowCovers};
-use super::{Keeper, Rule, reason_of};
-use crate::gate::nested::Nested;
+use super::kind::{Judge, Walk};
+use super::{Keeper, by_time};
 use crate::time::clock::Trust;
-use crate::time::timeline::{States, Timeline};
 use crate::verdict::question::Question;
 use crate::verdict::status::{HORIZON, UPCOMING};
 use crate::verdict::{Opinion, Reason};
@@ -27,16 +24,14 @@ pub(crate) struct Ahead<'a> {
     question: Question<'a>,
     /// It has run out.
     expired: bool,
-    /// What follows the timeline at hand.
-    states: Option<States<WindowCovers<'a>>>,
+    walk: Option<Walk<'a>>,
 }
 
 impl Keeper {
     /// How much there is to ask for one answer: itself, and everything behind the gates that it
     /// names.
     pub(crate) fn weight(&self) -> usize {
-        let behind: usize = self.evidence.gates().iter().map(Nested::weight).sum();
-        1 + behind
+        1 + self.judge().map_or(0, Judge::weight_behind)
     }
 
     /// What it answers from now on.
@@ -45,7 +40,7 @@ impl Keeper {
             keeper: self,
             question: question.ahead(),
             expired: self.opinion(question).reason == Reason::Expired,
-            states: None,
+            walk: (self.judge().filter(|_| !self.object.spec.suspend)).and_then(Judge::walk),
         }
     }
 
@@ -72,57 +67,22 @@ impl Keeper {
     }
 }
 
-impl<'a> Ahead<'a> {
+impl Ahead<'_> {
     /// What it says at `at`, which is no earlier than at the last call. `next` is when it says
-    /// anything else that may matter to a gate, though perhaps not another state; `until` is not
-    /// told. None: nobody knows.
+    /// anything else that may matter to a gate, though perhaps not another state; `until` is left
+    /// out. None: nobody knows.
     pub fn at(&mut self, at: Timestamp) -> Option<Opinion> {
         let question = self.question.moved_to(at);
-        let opinion = match self.keeper.rule.as_ref() {
+        let opinion = match &mut self.walk {
             _ if self.expired => Opinion::closed(Reason::Expired),
-            Ok(Rule::Schedule {
-                schedule,
-                timeline: Ok(timeline),
-            }) if !self.keeper.object.spec.suspend => {
-                let opinion = self.scheduled(schedule, timeline, at)?;
-                self.keeper.by_time(opinion, question.now)
-            }
-            _ => self.keeper.lasting(question),
+            Some(walk) => by_time(walk(at)?, question.now),
+            None => self.keeper.opinion(question),
         };
         let never_opens = matches!(question.now.trust, Trust::Lost(_));
         Some(Opinion {
             until: None,
             next: opinion.next.filter(|_| !never_opens),
             ..opinion
-        })
-    }
-
-    fn scheduled(
-        &mut self,
-        schedule: &'a Schedule,
-        at_hand: &Timeline,
-        at: Timestamp,
-    ) -> Option<Opinion> {
-        let readings = self.keeper.evidence.calendars();
-        // A timeline has the changes of the state. What is open may besides become, or cease to
-        // be, so by `onError` alone.
-        let at_hand = match schedule.missing(readings) {
-            None => at_hand.at(at),
-            Some(_) => None,
-        };
-        let (cause, next) = match (at_hand, &mut self.states) {
-            (Some(moment), _) => (moment.cause, moment.next),
-            (None, Some(states)) => states.at(at)?,
-            (None, states @ None) => {
-                let new = schedule.states(readings, at).ok()?;
-                states.insert(new).at(at)?
-            }
-        };
-        Some(Opinion {
-            state: cause.state(),
-            reason: reason_of(cause),
-            until: None,
-            next,
         })
     }
 }

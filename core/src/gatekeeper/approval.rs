@@ -14,6 +14,7 @@ use crate::time::duration;
 use crate::verdict::{Opinion, Reason};
 
 mod ballot;
+mod kind;
 mod person;
 mod votes;
 
@@ -124,11 +125,6 @@ impl Approvals {
             forbids_self: forbid_self.is_some(),
         };
         Refusals::unless_empty(mistakes, rule)
-    }
-
-    /// Whether it has to know who the authors of revisions are.
-    pub(crate) fn forbids_self(&self) -> bool {
-        self.forbids_self
     }
 
     /// The votes that count on the revisions that were voted on last, at most `most` of them.

@@ -1,107 +1,62 @@
 //! What gatekeepers are judged from, besides spec and clock.
 
-use std::sync::{Arc, LazyLock};
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
 
-use super::approval::Votes;
-use super::schedule::Reading;
-use super::{http, metric, objects, revisions};
-use crate::gate::nested::Nested;
 use jiff::Timestamp;
 
-/// What a gatekeeper was judged from, besides its spec and the clock.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum Evidence {
-    /// Nothing: there is nothing to look at, or nobody has looked yet.
-    #[default]
-    Nothing,
-    /// What came of reading a schedule's calendars, in the order of
-    /// [`Schedule::calendars`](super::schedule::Schedule::calendars).
-    Calendars(Vec<Reading>),
-    /// What came of reading lists of revisions, in the order of
-    /// [`Revisions::sources`](super::revisions::Revisions::sources).
-    Lists(Vec<revisions::Reading>),
-    /// What the query of a metric came to.
-    Metric(metric::Observed),
-    /// What objects there are, and how they are.
-    Objects(objects::Observed),
-    /// What an address answered.
-    Http(http::Observed),
-    /// Votes.
-    Votes(Votes),
-    /// Whether somebody verifies who writes reports.
-    Reporters {
-        /// Somebody does.
-        verified: bool,
-    },
-    /// The gates that a gate is nested in, with everything that they name.
-    Gates(Arc<[Nested]>),
+use super::metric;
+
+/// What was observed for one gatekeeper. Whoever carries it does not look into it: only the kind
+/// that observed it knows its type. To every other kind it is as if nobody had looked.
+///
+/// Cheap to clone. The default is nothing: there is nothing to look at, or nobody has looked yet.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence(Option<Arc<dyn Observed>>);
+
+/// Anything that can be observed.
+trait Observed: Any + fmt::Debug + Send + Sync {
+    fn is_the_same(&self, other: &Evidence) -> bool;
+}
+
+impl<T: Any + fmt::Debug + PartialEq + Send + Sync> Observed for T {
+    fn is_the_same(&self, other: &Evidence) -> bool {
+        other.get() == Some(self)
+    }
+}
+
+impl PartialEq for Evidence {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(one), Some(another)) => Arc::ptr_eq(one, another) || one.is_the_same(other),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
 }
 
 impl Evidence {
-    /// The readings of calendars.
-    pub fn calendars(&self) -> &[Reading] {
-        match self {
-            Evidence::Calendars(readings) => readings,
-            _ => &[],
-        }
+    /// What a kind has observed, in the type that the kind judges from.
+    pub fn of<T: Any + fmt::Debug + PartialEq + Send + Sync>(observed: T) -> Self {
+        Self(Some(Arc::new(observed)))
+    }
+
+    /// What was observed, if it is of that type.
+    pub fn get<T: Any>(&self) -> Option<&T> {
+        let observed: &dyn Any = self.0.as_deref()?;
+        observed.downcast_ref()
+    }
+
+    /// The same, shared.
+    pub fn shared<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        let observed: Arc<dyn Any + Send + Sync> = self.0.clone()?;
+        observed.downcast().ok()
     }
 
     /// The value that a metric had when it was last asked for, while that counts at `at`; in the
     /// unit of its query.
     pub fn measured(&self, at: Timestamp) -> Option<f64> {
-        self.metric()?.value(at)
-    }
-
-    pub(super) fn lists(&self) -> &[revisions::Reading] {
-        match self {
-            Evidence::Lists(readings) => readings,
-            _ => &[],
-        }
-    }
-
-    pub(super) fn metric(&self) -> Option<&metric::Observed> {
-        match self {
-            Evidence::Metric(observed) => Some(observed),
-            _ => None,
-        }
-    }
-
-    pub(super) fn objects(&self) -> Option<&objects::Observed> {
-        match self {
-            Evidence::Objects(observed) => Some(observed),
-            _ => None,
-        }
-    }
-
-    pub(super) fn http(&self) -> Option<&http::Observed> {
-        match self {
-            Evidence::Http(observed) => Some(observed),
-            _ => None,
-        }
-    }
-
-    pub(super) fn votes(&self) -> &Votes {
-        static NONE: LazyLock<Votes> = LazyLock::new(Votes::default);
-        match self {
-            Evidence::Votes(votes) => votes,
-            _ => &NONE,
-        }
-    }
-
-    pub(super) fn verified(&self) -> bool {
-        matches!(self, Evidence::Reporters { verified: true })
-    }
-
-    /// Whether the words of anything waver behind the gates that a gate is nested in.
-    pub(crate) fn nested_wavers(&self) -> bool {
-        self.gates().iter().any(Nested::wavers)
-    }
-
-    /// The gates that a gatekeeper names.
-    pub(crate) fn gates(&self) -> &[Nested] {
-        match self {
-            Evidence::Gates(gates) => gates,
-            _ => &[],
-        }
+        self.get::<metric::Observed>()?.value(at)
     }
 }

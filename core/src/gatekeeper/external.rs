@@ -1,19 +1,95 @@
 //! `external`: what a third party reports, as long as it holds.
 
-use jiff::Timestamp;
-use sluice_crds::State;
-use sluice_crds::gatekeeper::{External, ExternalReport};
+use std::sync::Arc;
 
+use jiff::Timestamp;
+use sluice_crds::gatekeeper::{External, ExternalReport};
+use sluice_crds::{Gatekeeper, State};
+
+use super::Evidence;
+use super::given::{self, Given};
+use super::kind::{Basis, Judge, KindSpec, Known, Setup};
 use crate::revision::Revision;
+use crate::text::refusal::Refusals;
 use crate::text::words;
+use crate::verdict::question::Question;
 use crate::verdict::{Opinion, Reason};
 
 /// The most characters of a reason that are shown.
 const LONGEST_REASON: usize = 256;
 
+/// What was reported: the evidence of the rule.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Observed {
+    report: Option<ExternalReport>,
+    /// The present one of the spec.
+    generation: Option<i64>,
+    /// Whether somebody verifies who reports.
+    verified: bool,
+}
+
+impl KindSpec for External {
+    fn judge(&self, setup: &Setup<'_>) -> Result<Arc<dyn Judge>, Refusals> {
+        Ok(Arc::new(Reported {
+            spec: self.clone(),
+            observed: setup.evidence.shared().unwrap_or_default(),
+        }))
+    }
+
+    fn complete(&self, object: &Gatekeeper, _: Evidence, known: &dyn Known) -> Evidence {
+        let report = object.status.as_ref().and_then(|it| it.report.as_deref());
+        Evidence::of(Observed {
+            report: report.cloned(),
+            generation: object.metadata.generation,
+            verified: known.is_verified(object),
+        })
+    }
+
+    fn given(&self, _: Given, _: &given::Course<'_>) -> Result<Evidence, String> {
+        Err("it is of the kind external: write report".to_owned())
+    }
+}
+
+/// The rule with its evidence.
+#[derive(Debug)]
+struct Reported {
+    spec: External,
+    observed: Arc<Observed>,
+}
+
+impl Judge for Reported {
+    fn opinion(&self, question: Question<'_>) -> Opinion {
+        let Observed {
+            report,
+            generation,
+            verified,
+        } = &*self.observed;
+        let (report, revision) = (report.as_ref(), question.revision);
+        let now = question.now.at;
+        opinion(&self.spec, report, *generation, *verified, revision, now)
+    }
+
+    fn explain(&self, opinion: &Opinion, _: Question<'_>) -> String {
+        explain(&self.spec, self.observed.report.as_ref(), opinion)
+    }
+
+    fn basis(&self) -> Basis {
+        Basis::Reports
+    }
+
+    fn is_unread(&self, _: Question<'_>) -> bool {
+        false
+    }
+
+    fn good_until(&self) -> Option<Timestamp> {
+        let report = self.observed.report.as_ref();
+        report.map(|report| report.expires_at.0)
+    }
+}
+
 /// What the report comes to. Only a report of one of the writers counts, about this generation of
 /// the spec, until it expires, and only where somebody verifies who writes it.
-pub(crate) fn opinion(
+fn opinion(
     spec: &External,
     report: Option<&ExternalReport>,
     generation: Option<i64>,
@@ -58,11 +134,7 @@ pub(crate) fn opinion(
 }
 
 /// What was reported, in a sentence.
-pub(crate) fn explain(
-    spec: &External,
-    report: Option<&ExternalReport>,
-    opinion: &Opinion,
-) -> String {
+fn explain(spec: &External, report: Option<&ExternalReport>, opinion: &Opinion) -> String {
     let Some(report) = report else {
         return format!(
             "nothing was reported yet; {} may",

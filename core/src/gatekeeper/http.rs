@@ -19,6 +19,7 @@ use crate::time::stamp::time;
 use crate::verdict::status::SINCE_THEN;
 use crate::verdict::{Opinion, Reason};
 
+mod kind;
 #[cfg(test)]
 mod tests;
 
@@ -201,7 +202,7 @@ pub fn status(observed: &Observed) -> HttpStatus {
 }
 
 /// What the rule says at `now`. None: nobody has asked yet.
-pub fn opinion(rule: &Rule, observed: Option<&Observed>, on_error: Setting, now: Now) -> Opinion {
+fn opinion(rule: &Rule, observed: Option<&Observed>, on_error: Setting, now: Now) -> Opinion {
     let Some(observed) = observed else {
         return Opinion::closed(Reason::NotObserved);
     };
@@ -225,7 +226,7 @@ pub fn opinion(rule: &Rule, observed: Option<&Observed>, on_error: Setting, now:
 
 /// Why the rule says what it says, in a sentence:
 /// `it answered 503, expected 200, Sat 2026-11-21 12:03:10 UTC`.
-pub fn explain(rule: &Rule, observed: Option<&Observed>, opinion: &Opinion, now: Now) -> String {
+fn explain(rule: &Rule, observed: Option<&Observed>, opinion: &Opinion, now: Now) -> String {
     let Some(observed) = observed else {
         return "the address has not been asked yet".to_owned();
     };
@@ -242,7 +243,7 @@ pub fn explain(rule: &Rule, observed: Option<&Observed>, opinion: &Opinion, now:
 }
 
 /// The same without what changes from one answer to the next.
-pub fn cause(rule: &Rule, observed: Option<&Observed>, opinion: &Opinion, now: Now) -> String {
+fn cause(rule: &Rule, observed: Option<&Observed>, opinion: &Opinion, now: Now) -> String {
     match observed.map(|observed| observed.at(now.at)) {
         Some(Standing::Good(last)) => found(rule, &last.answer),
         _ => explain(rule, observed, opinion, now),

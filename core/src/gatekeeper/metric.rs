@@ -15,11 +15,12 @@ use crate::time::duration;
 use crate::time::stamp::time;
 use crate::verdict::{Opinion, Reason};
 
+mod kind;
 #[cfg(test)]
 mod tests;
 mod words;
 
-pub use words::{cause, explain};
+use words::{cause, explain};
 
 /// The longest that a value may have to be within its range.
 const LONGEST_FOR: SignedDuration = SignedDuration::from_hours(168);
@@ -303,7 +304,7 @@ impl Observed {
 }
 
 /// What the rule says at `now`. None: nobody has asked yet.
-pub fn opinion(rule: &Rule, observed: Option<&Observed>, on_error: Setting, now: Now) -> Opinion {
+fn opinion(rule: &Rule, observed: Option<&Observed>, on_error: Setting, now: Now) -> Opinion {
     let Some(observed) = observed else {
         return Opinion::closed(Reason::NotObserved);
     };

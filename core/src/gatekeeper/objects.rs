@@ -20,6 +20,7 @@ use crate::verdict::{Opinion, Reason};
 
 mod course;
 mod judge;
+mod kind;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -155,7 +156,7 @@ impl Observed {
 }
 
 /// What the rule says at `now`. None: nobody has looked yet.
-pub fn opinion(rule: &Rule, observed: Option<&Observed>, on_error: Setting, now: Now) -> Opinion {
+fn opinion(rule: &Rule, observed: Option<&Observed>, on_error: Setting, now: Now) -> Opinion {
     let sighting = match observed {
         None => return Opinion::closed(Reason::NotObserved),
         Some(Observed::Unavailable(_)) => {
@@ -220,7 +221,7 @@ fn is_by_clock(rule: &Rule, now: Now) -> bool {
 }
 
 /// Why the rule says what it says, in a sentence.
-pub fn explain(rule: &Rule, observed: Option<&Observed>, opinion: &Opinion) -> String {
+fn explain(rule: &Rule, observed: Option<&Observed>, opinion: &Opinion) -> String {
     match observed {
         None => "its objects have not been looked at yet".to_owned(),
         Some(Observed::Unavailable(why)) => match opinion.state {

@@ -3,14 +3,14 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use sluice_crds::GatekeeperStatus;
-use sluice_crds::gatekeeper::{CalendarStatus, EvidenceStatus, VerdictStatus};
+use sluice_crds::gatekeeper::{EvidenceStatus, VerdictStatus};
 
-use super::schedule::{Reading, Schedule};
-use super::{Keeper, Rule, http, objects};
+use super::Keeper;
+use super::kind::Judge;
 use crate::time::clock::Now;
 use crate::time::stamp::{time, whole_second};
 use crate::verdict::condition::{self, READY, RECONCILING, STALLED, Wanted};
-use crate::verdict::{Reason, Verdict, status, transition};
+use crate::verdict::{Health, Reason, Verdict, status, transition};
 
 /// What a gatekeeper's status should say.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,16 +23,13 @@ pub struct Report {
     pub wake: Option<Timestamp>,
 }
 
-/// How many revisions a status names that were voted on.
-const MOST_VOTED_ON: usize = 20;
-
 /// What the status of `keeper` should say at `now`.
 pub fn report(keeper: &Keeper, now: Now) -> Report {
     let object = keeper.object();
     let before = object.status.clone().unwrap_or_default();
     let opinion = keeper.opinion(now);
     let wake = status::wake(opinion.until, opinion.next, now.at);
-    if keeper.stand_in(&opinion, now.into()).is_some() {
+    if keeper.status_fallback(&opinion, now.into()).is_some() {
         // Nobody has looked yet: what the status says is all that is known.
         return Report {
             status: before,
@@ -40,6 +37,7 @@ pub fn report(keeper: &Keeper, now: Now) -> Report {
             wake,
         };
     }
+    let judge = keeper.judge();
     let verdict = keeper.verdict(now);
     let upcoming: Vec<_> = keeper.upcoming(now).into_iter().map(transition).collect();
     let generation = object.metadata.generation;
@@ -47,12 +45,15 @@ pub fn report(keeper: &Keeper, now: Now) -> Report {
         observed_generation: generation,
         upcoming,
         observed_at: Some(time(now.at)),
-        evidence: evidence(keeper, now.at).map(Box::new),
+        evidence: judge.and_then(|judge| evidence(judge, now.at)),
         report: before.report.clone(),
         last_handled_reconcile_at: status::requested_at(&object.metadata)
             .or_else(|| before.last_handled_reconcile_at.clone()),
         conditions: condition::settle(
-            conditions(trouble(keeper, opinion.reason), &verdict),
+            conditions(
+                judge.map_or(opinion.reason, |it| it.trouble(opinion.reason)),
+                &verdict,
+            ),
             &before.conditions,
             generation,
             whole_second(now.at),
@@ -62,9 +63,8 @@ pub fn report(keeper: &Keeper, now: Now) -> Report {
             ..verdict.status()
         }),
     };
-    let known = !keeper.stands_in(now);
-    let changed =
-        differs(&before, &status, keeper.wavers()) && (known || !is_as_good(&before, &status));
+    let known = !keeper.uses_status_fallback(now);
+    let changed = differs(keeper, &before, &status) && (known || !is_as_good(&before, &status));
     if !changed {
         status = before;
     }
@@ -108,15 +108,17 @@ fn valid_until(
 }
 
 /// Whether a status says anything else, the instant of the look apart. What comes into view at the
-/// far end of the outlook as time passes is nothing else: it is told when there is something to
-/// write; and so is what is measured, as long as it comes to the same.
-fn differs(before: &GatekeeperStatus, after: &GatekeeperStatus, wavers: bool) -> bool {
+/// far end of the outlook as time passes is nothing else: it is reported when there is something to
+/// write; and so is what is measured, as long as it means the same.
+fn differs(keeper: &Keeper, before: &GatekeeperStatus, after: &GatekeeperStatus) -> bool {
     let comparable = |status: &GatekeeperStatus| {
         let mut status = status.clone();
         status.observed_at = None;
         status.upcoming.truncate(1);
-        without_measures(&mut status);
-        if wavers {
+        if let (Some(judge), Some(evidence)) = (keeper.judge(), &mut status.evidence) {
+            judge.remove_measurements(evidence);
+        }
+        if keeper.has_volatile_message() {
             without_words(&mut status);
         }
         status
@@ -142,43 +144,6 @@ fn without_words(status: &mut GatekeeperStatus) {
     }
 }
 
-/// Takes out of a status what another look changes although it comes to the same.
-fn without_measures(status: &mut GatekeeperStatus) {
-    let Some(evidence) = status.evidence.as_deref_mut() else {
-        return;
-    };
-    let EvidenceStatus {
-        calendars: _,
-        metric,
-        objects,
-        http,
-        votes: _,
-    } = evidence;
-    if let Some(metric) = metric {
-        (metric.value, metric.observed_at) = (None, None);
-    }
-    if let Some(http) = http {
-        (http.status, http.observed_at) = (None, None);
-    }
-    if let Some(objects) = objects {
-        (objects.seen, objects.satisfied) = (0, 0);
-    }
-}
-
-/// What the conditions are about: that a calendar cannot be had, even where the windows that are
-/// known decide without it; else the reason of the verdict.
-fn trouble(keeper: &Keeper, reason: Reason) -> Reason {
-    match keeper.rule.as_ref() {
-        Ok(Rule::Schedule { schedule, .. })
-            if reason.is_by_window()
-                && schedule.missing(keeper.evidence().calendars()).is_some() =>
-        {
-            Reason::EvidenceUnavailable
-        }
-        _ => reason,
-    }
-}
-
 fn conditions(reason: Reason, verdict: &Verdict) -> Vec<Wanted> {
     let want = |type_, holds| Wanted {
         type_,
@@ -186,70 +151,15 @@ fn conditions(reason: Reason, verdict: &Verdict) -> Vec<Wanted> {
         reason: reason.as_str().to_owned(),
         message: verdict.message.clone(),
     };
-    match reason {
-        Reason::InvalidSpec | Reason::EvidenceBroken => {
-            vec![want(READY, false), want(STALLED, true)]
-        }
-        Reason::NotObserved => vec![want(READY, false), want(RECONCILING, true)],
-        Reason::EvidenceUnavailable
-        | Reason::Expired
-        | Reason::ClockSkew
-        | Reason::UnverifiedIdentity
-        | Reason::Cycle => vec![want(READY, false)],
-        _ => vec![want(READY, true)],
+    match reason.health() {
+        Health::Stalled => vec![want(READY, false), want(STALLED, true)],
+        Health::Reconciling => vec![want(READY, false), want(RECONCILING, true)],
+        Health::NotReady => vec![want(READY, false)],
+        Health::Ready => vec![want(READY, true)],
     }
 }
 
-fn evidence(keeper: &Keeper, now: Timestamp) -> Option<EvidenceStatus> {
-    let evidence = keeper.evidence();
-    let mut status = EvidenceStatus::default();
-    match keeper.rule.as_ref() {
-        Ok(Rule::Schedule { schedule, .. }) => {
-            status.calendars = calendars(schedule, evidence.calendars());
-        }
-        Ok(Rule::Approval(rule)) => {
-            status.votes = rule.latest(evidence.votes(), MOST_VOTED_ON, now);
-        }
-        Ok(Rule::Metric(rule)) => {
-            status.metric = evidence.metric().map(|observed| observed.status(rule));
-        }
-        Ok(Rule::Objects(_)) => {
-            status.objects = evidence.objects().and_then(objects::Observed::status);
-        }
-        Ok(Rule::Http(_)) => status.http = evidence.http().map(http::status),
-        Ok(Rule::Manual | Rule::Revisions(_) | Rule::External | Rule::Gates) | Err(_) => {}
-    }
-    (status != EvidenceStatus::default()).then_some(status)
-}
-
-fn calendars(schedule: &Schedule, readings: &[Reading]) -> Vec<CalendarStatus> {
-    let status = |((window, _), reading): ((&str, _), &Reading)| {
-        let said = CalendarStatus {
-            window: window.to_owned(),
-            events: None,
-            digest: None,
-            error: None,
-        };
-        match reading {
-            Reading::Read {
-                calendar,
-                good_until: _,
-                overdue,
-            } => CalendarStatus {
-                events: i64::try_from(calendar.events()).ok(),
-                digest: Some(calendar.digest().to_owned()),
-                error: overdue.as_ref().map(ToString::to_string),
-                ..said
-            },
-            Reading::Unavailable(why) => CalendarStatus {
-                error: Some(why.clone()),
-                ..said
-            },
-            Reading::Broken(error) => CalendarStatus {
-                error: Some(error.to_string()),
-                ..said
-            },
-        }
-    };
-    schedule.calendars().zip(readings).map(status).collect()
+fn evidence(judge: &dyn Judge, now: Timestamp) -> Option<Box<EvidenceStatus>> {
+    let shown = judge.status(now);
+    (shown != EvidenceStatus::default()).then(|| Box::new(shown))
 }

@@ -3,9 +3,7 @@
 
 use sluice_crds::gatekeeper::VerdictStatus;
 
-use super::schedule::Fault;
-use super::{Keeper, Rule};
-use crate::revision::Revision;
+use super::{Keeper, by_time};
 use crate::time::clock::Now;
 use crate::verdict::question::Question;
 use crate::verdict::{Opinion, Reason};
@@ -22,27 +20,8 @@ impl Keeper {
             },
             None => Opinion::closed(Reason::NotObserved),
         };
-        // How long it holds is told by the clock.
-        self.by_time(opinion, now)
-    }
-
-    /// Whether there is evidence to be had that nobody has looked at yet, and a status could stand
-    /// in for it: what it says of no revision in particular does so for no particular one.
-    pub(super) fn is_unread(&self, revision: Option<&Revision>) -> bool {
-        match self.rule.as_ref() {
-            Ok(Rule::Schedule { timeline, .. }) => matches!(timeline, Err(Fault::Unread { .. })),
-            Ok(Rule::Metric(_)) => self.evidence.metric().is_none(),
-            Ok(Rule::Objects(_)) => self.evidence.objects().is_none(),
-            Ok(Rule::Http(_)) => self.evidence.http().is_none(),
-            Ok(Rule::Revisions(rule)) => {
-                revision.is_none() && self.evidence.lists().len() < rule.sources().count()
-            }
-            Ok(Rule::Approval(rule)) => {
-                let votes = self.evidence.votes();
-                revision.is_none() && rule.forbids_self() && votes.authors.is_none()
-            }
-            Ok(Rule::Manual | Rule::External | Rule::Gates) | Err(_) => false,
-        }
+        // The clock decides how long it holds.
+        by_time(opinion, now)
     }
 
     /// The verdict that its status reports, if it is about this very spec and still holds: what
@@ -59,22 +38,27 @@ impl Keeper {
     }
 
     /// The reported verdict, where `opinion` is only what that says because nobody has looked.
-    pub(super) fn stand_in(
+    pub(super) fn status_fallback(
         &self,
         opinion: &Opinion,
         question: Question<'_>,
     ) -> Option<&VerdictStatus> {
         let reported = self.reported(question.evidence_at());
-        let reported = reported.filter(|_| self.is_unread(question.revision))?;
+        let judge = self.judge()?;
+        let reported = reported.filter(|_| judge.is_unread(question))?;
         (opinion.reason == reported_reason(reported)).then_some(reported)
     }
 
-    /// Whether what it says at `now` is only what its status reports, or rests on what others'
+    /// Whether what it says at `now` is only what its status reports, or depends on what others'
     /// report, behind the gates that it names: nobody has looked since.
-    pub(crate) fn stands_in(&self, now: Now) -> bool {
-        let alone = || self.stand_in(&self.opinion(now), now.into()).is_some();
-        let behind = || self.evidence.gates().iter().any(|gate| gate.stands_in(now));
-        (self.is_unread(None) && alone()) || behind()
+    pub(crate) fn uses_status_fallback(&self, now: Now) -> bool {
+        self.judge().is_some_and(|judge| {
+            let alone = || {
+                self.status_fallback(&self.opinion(now), now.into())
+                    .is_some()
+            };
+            (judge.is_unread(now.into()) && alone()) || judge.uses_status_fallback_behind(now)
+        })
     }
 }
 

@@ -9,6 +9,10 @@ use crate::text::lines;
 use crate::text::refusal::{Refusal, Refusals};
 use crate::verdict::{Opinion, Reason};
 
+mod kind;
+#[cfg(test)]
+mod tests;
+
 /// The most entries of a list in a ConfigMap.
 const MOST_ENTRIES: usize = 10_000;
 
@@ -298,6 +302,3 @@ fn find<'a>(
         None => Found::Nothing,
     }
 }
-
-#[cfg(test)]
-mod tests;

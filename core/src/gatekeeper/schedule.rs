@@ -17,15 +17,15 @@ use crate::verdict::status::UPCOMING;
 
 mod covers;
 mod events;
+mod kind;
 mod read;
 #[cfg(test)]
 mod tests;
 mod times;
 mod words;
 
-use covers::Share;
-pub(crate) use covers::WindowCovers;
-pub(crate) use words::{cause, explain};
+use covers::{Share, WindowCovers};
+use words::{cause, explain};
 
 /// How far ahead changes are looked for. Behind this nothing is expected any more: the rarest
 /// dates that a cron can name (a 29 February on one weekday, across 2100) are 40 years apart.

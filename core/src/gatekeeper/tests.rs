@@ -3,6 +3,7 @@
 use jiff::SignedDuration;
 use sluice_crds::gatekeeper::GatekeeperStatus;
 
+use super::schedule::Reading;
 use super::*;
 use crate::time::calendar::Calendar;
 
@@ -44,11 +45,7 @@ fn object(spec: &str) -> Gatekeeper {
 }
 
 fn keeper_with(spec: &str, calendars: Vec<Reading>, from: &str) -> Keeper {
-    Keeper::new(
-        Arc::new(object(spec)),
-        Evidence::Calendars(calendars),
-        at(from),
-    )
+    Keeper::new(Arc::new(object(spec)), Evidence::of(calendars), at(from))
 }
 
 fn keeper(spec: &str) -> Keeper {

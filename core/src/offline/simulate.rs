@@ -9,22 +9,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use jiff::tz::TimeZone;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use sluice_crds::gate::GatekeeperReference;
-use sluice_crds::gatekeeper::{self as api, ConfigMapKeyReference, Kind, NotOneKind};
 use sluice_crds::{Approval, Gate, GateSet, GateSpec, GatedSource, Gatekeeper, Subject};
 
-use crate::evidence::reading;
 use crate::gate::policy::{Labels, Readable};
 use crate::gate::{self, Identity};
-use crate::gatekeeper::Evidence;
-use crate::gatekeeper::approval::{Authors, Votes};
-use crate::gatekeeper::revisions::List;
-use crate::gatekeeper::schedule::{Reading, Schedule};
-use crate::time::calendar::{Calendar, in_config_map};
-use crate::verdict::Reason;
+use crate::gatekeeper::kind::{KindSpec, Text};
+use crate::gatekeeper::{self, Evidence};
+use crate::time::calendar::in_config_map;
 use crate::verdict::question::Question;
 
 mod given;
@@ -33,7 +27,6 @@ pub(crate) mod sources;
 mod stretch;
 mod together;
 
-pub use given::Given;
 pub use scene::{Decision, Scene};
 pub use stretch::{Stretch, Stretches};
 pub use together::{Set, together};
@@ -98,28 +91,6 @@ pub enum Origin {
     Cluster,
 }
 
-/// A text in a ConfigMap.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Text {
-    /// What it is to be understood as.
-    pub holds: Holds,
-    /// The ConfigMap.
-    pub map: Key,
-    /// The key of its data.
-    pub key: String,
-}
-
-/// What a text in a ConfigMap is to be understood as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Holds {
-    /// A calendar.
-    Calendar,
-    /// A list of revisions.
-    Revisions,
-    /// The authors of revisions.
-    Authors,
-}
-
 /// Gates, and everything that they are decided from.
 #[derive(Clone, Debug, Default)]
 pub struct World {
@@ -171,174 +142,25 @@ impl World {
         }
     }
 
-    /// The texts in ConfigMaps that `gatekeeper` is judged from.
-    pub fn texts_of(gatekeeper: &Gatekeeper) -> Vec<Text> {
+    /// The ConfigMaps that `gatekeeper` is judged from.
+    pub fn maps_of(gatekeeper: &Gatekeeper) -> Vec<Key> {
+        let maps = Self::texts_of(gatekeeper).into_iter().map(|(map, _)| map);
+        maps.collect()
+    }
+
+    /// The texts in ConfigMaps that `gatekeeper` is judged from, each with its ConfigMap.
+    pub(crate) fn texts_of(gatekeeper: &Gatekeeper) -> Vec<(Key, Text<'_>)> {
         let namespace = Key::of(&gatekeeper.metadata).namespace;
-        let text = |holds, reference: &ConfigMapKeyReference| Text {
-            holds,
-            map: Key {
-                namespace: namespace.clone(),
-                name: reference.name.clone(),
-            },
-            key: reference.key.clone(),
-        };
-        match gatekeeper.spec.kind() {
-            Ok(Kind::Schedule(spec)) => {
-                let windows = spec.open.iter().chain(&spec.closed);
-                windows
-                    .filter_map(|window| window.calendar.as_ref()?.config_map_ref.as_ref())
-                    .map(|reference| text(Holds::Calendar, reference))
-                    .collect()
-            }
-            Ok(Kind::Revisions(spec)) => (spec.allow_from.iter().chain(&spec.deny_from))
-                .map(|source| text(Holds::Revisions, &source.config_map_ref))
-                .collect(),
-            Ok(Kind::Approval(spec)) => (spec.forbid_self.iter())
-                .map(|authors| text(Holds::Authors, &authors.config_map_ref))
-                .collect(),
-            Ok(
-                Kind::Manual(_)
-                | Kind::Metric(_)
-                | Kind::Objects(_)
-                | Kind::Http(_)
-                | Kind::Gates(_)
-                | Kind::External(_),
-            )
-            | Err(NotOneKind) => Vec::new(),
-        }
-    }
-
-    /// What is known of what `gatekeeper` is judged from.
-    pub(crate) fn evidence(&self, gatekeeper: &Gatekeeper, identity: Identity) -> Evidence {
-        if let Some(given) = self.given.get(&Key::of(&gatekeeper.metadata)) {
-            return given.clone();
-        }
-        let verified = self.verifies(gatekeeper, identity);
-        match gatekeeper.spec.kind() {
-            Ok(Kind::Schedule(spec)) => self.calendars(gatekeeper, spec),
-            Ok(Kind::Revisions(_)) => {
-                let lists: Option<Vec<_>> = Self::texts_of(gatekeeper)
-                    .iter()
-                    .map(|text| self.list(text, List::parse))
-                    .collect();
-                Evidence::Lists(lists.unwrap_or_default())
-            }
-            Ok(Kind::Approval(_)) => Evidence::Votes(Votes {
-                ballot: Arc::new(self.approvals_of(&Key::of(&gatekeeper.metadata)).collect()),
-                unreadable: None,
-                authors: Self::texts_of(gatekeeper)
-                    .first()
-                    .and_then(|text| self.list(text, Authors::parse)),
-                verified,
-            }),
-            Ok(Kind::External(_)) => Evidence::Reporters { verified },
-            // Nobody measures here: what a status reports counts while it holds.
-            Ok(
-                Kind::Manual(_)
-                | Kind::Metric(_)
-                | Kind::Objects(_)
-                | Kind::Http(_)
-                | Kind::Gates(_),
-            )
-            | Err(NotOneKind) => Evidence::Nothing,
-        }
-    }
-
-    /// Whether somebody makes sure who votes and who reports. In a cluster its controller knows.
-    fn verifies(&self, gatekeeper: &Gatekeeper, identity: Identity) -> bool {
-        // What it says only where somebody does.
-        const PROOFS: [Reason; 6] = [
-            Reason::DependsOnRevision,
-            Reason::Approved,
-            Reason::AwaitingApproval,
-            Reason::Rejected,
-            Reason::External,
-            Reason::RevisionNotListed,
-        ];
-        let status = gatekeeper.status.as_ref();
-        let status = status.filter(|it| it.observed_generation == gatekeeper.metadata.generation);
-        let verdict = status.and_then(|status| status.verdict.as_ref());
-        match self.origin {
-            Origin::Files => identity != Identity::Unverified,
-            Origin::Cluster => {
-                verdict.is_some_and(|said| PROOFS.iter().any(|proof| proof.as_str() == said.reason))
-            }
-        }
-    }
-
-    /// The approvals for a gatekeeper.
-    fn approvals_of(&self, gatekeeper: &Key) -> impl Iterator<Item = Arc<Approval>> {
-        let own = self
-            .approvals
-            .iter()
-            .filter(|(key, _)| key.namespace == gatekeeper.namespace);
-        own.map(|(_, approval)| approval)
-            .filter(|approval| approval.spec.gatekeeper_ref.name == gatekeeper.name)
-            .cloned()
-    }
-
-    fn calendars(&self, gatekeeper: &Gatekeeper, spec: &api::Schedule) -> Evidence {
-        let Ok(schedule) = Schedule::read(spec, "spec.schedule") else {
-            return Evidence::default();
-        };
-        let namespace = Key::of(&gatekeeper.metadata).namespace;
-        let readings: Option<Vec<Reading>> = schedule
-            .calendars()
-            .map(|(_, source)| self.reading(&namespace, source, schedule.zone()))
-            .collect();
-        Evidence::Calendars(readings.unwrap_or_default())
-    }
-
-    /// What came of reading one list. None: nobody has looked here, only the controller.
-    fn list<T>(
-        &self,
-        text: &Text,
-        parse: impl FnOnce(&str) -> Result<T, String>,
-    ) -> Option<reading::Reading<T>> {
-        let Text { map: key, .. } = text;
-        Some(match self.config_maps.get(key) {
-            None => reading::Reading::Unavailable(format!("there is no ConfigMap {key}")),
-            Some(None) => return None,
-            Some(Some(map)) => match entry(map, &text.key).map(std::str::from_utf8) {
-                Err(why) => reading::Reading::Unavailable(format!("the ConfigMap {key} {why}")),
-                Ok(Err(_)) => reading::Reading::Broken("it is not UTF-8".to_owned()),
-                Ok(Ok(text)) => match parse(text) {
-                    Ok(list) => reading::Reading::Read(Arc::new(list)),
-                    Err(why) => reading::Reading::Broken(why),
-                },
-            },
-        })
-    }
-
-    /// What came of reading one calendar. None: nobody has looked here, only the controller.
-    fn reading(&self, namespace: &str, source: &api::Calendar, zone: &TimeZone) -> Option<Reading> {
-        let Some(reference) = &source.config_map_ref else {
-            return match self.origin {
-                Origin::Files => Some(Reading::Unavailable(
-                    "it is at an address, and a simulation reads none".to_owned(),
-                )),
-                Origin::Cluster => None,
-            };
-        };
-        let key = Key {
-            namespace: namespace.to_owned(),
-            name: reference.name.clone(),
-        };
-        match self.config_maps.get(&key) {
-            None => Some(Reading::Unavailable(format!("there is no ConfigMap {key}"))),
-            Some(None) => None,
-            Some(Some(map)) => Some(match entry(map, &reference.key) {
-                Err(why) => Reading::Unavailable(format!("the ConfigMap {key} {why}")),
-                Ok(bytes) => match Calendar::read(bytes, zone) {
-                    Ok(calendar) => Reading::Read {
-                        calendar: Arc::new(calendar),
-                        good_until: None,
-                        overdue: None,
-                    },
-                    Err(error) => Reading::Broken(error),
-                },
-            }),
-        }
+        let texts = gatekeeper::kind(&gatekeeper.spec).map_or_else(|_| Vec::new(), KindSpec::texts);
+        texts
+            .into_iter()
+            .map(|text| {
+                (
+                    Key::from_reference(&namespace, None, &text.reference.name),
+                    text,
+                )
+            })
+            .collect()
     }
 }
 

@@ -14,11 +14,10 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
 use sluice_core::gate::nested::{self, Named, Sources};
 use sluice_core::gate::{self, Answer, Identity, View};
-use sluice_core::gatekeeper::approval::Votes;
-use sluice_core::gatekeeper::{Evidence, Keeper};
+use sluice_core::gatekeeper::approval::Ballot;
+use sluice_core::gatekeeper::{self, Evidence, Keeper, Known};
 use sluice_core::time::clock::Trust;
 use sluice_crds::gate::GatekeeperReference;
-use sluice_crds::gatekeeper::Kind;
 use sluice_crds::{Approval, Gate, GatePolicy, GateReference, GatedSource, Gatekeeper};
 
 use crate::cluster::key::{KeyRef, ObjectKey, Work};
@@ -148,7 +147,7 @@ impl World {
     /// The same; of the kind `gates` without its gates.
     fn keeper_alone(&self, object: &Arc<Gatekeeper>, at: Timestamp) -> Arc<Keeper> {
         let key = KeyRef::of(object.as_ref());
-        let evidence = self.evidence_of(object);
+        let evidence = gatekeeper::evidence(object, self.evidence.of(object), self);
         let known = read(&self.keepers).get(&key).cloned();
         let keeper = match known.filter(|keeper| is_current(keeper, object, &evidence, at)) {
             Some(keeper) if Arc::ptr_eq(keeper.object(), object) => return keeper,
@@ -159,38 +158,6 @@ impl World {
         };
         write(&self.keepers).insert(key.into(), Arc::clone(&keeper));
         keeper
-    }
-
-    /// What a gatekeeper is judged from, besides spec, status and clock.
-    fn evidence_of(&self, object: &Gatekeeper) -> Evidence {
-        let verified = || self.standing().identity != Identity::Unverified;
-        match object.spec.kind() {
-            Ok(Kind::Approval(_)) => {
-                let authors = match self.evidence.of(object) {
-                    Evidence::Votes(votes) => votes.authors,
-                    _ => None,
-                };
-                Evidence::Votes(Votes {
-                    ballot: self.ballots.of(KeyRef::of(object)),
-                    unreadable: self.ballots.unreadable_in(KeyRef::of(object).namespace),
-                    authors,
-                    verified: verified(),
-                })
-            }
-            Ok(Kind::External(_)) => Evidence::Reporters {
-                verified: verified(),
-            },
-            Ok(
-                Kind::Schedule(_)
-                | Kind::Manual(_)
-                | Kind::Revisions(_)
-                | Kind::Metric(_)
-                | Kind::Objects(_)
-                | Kind::Http(_)
-                | Kind::Gates(_),
-            )
-            | Err(_) => self.evidence.of(object),
-        }
     }
 
     /// Notes an approval as it was, and as it is. Returns the gatekeepers that it was and is for.
@@ -338,6 +305,20 @@ impl Sources for World {
 
     fn unwatched(&self) -> Option<Arc<str>> {
         self.silence().map(Arc::from)
+    }
+}
+
+impl Known for World {
+    fn is_verified(&self, _: &Gatekeeper) -> bool {
+        self.standing().identity != Identity::Unverified
+    }
+
+    fn ballot(&self, gatekeeper: &Gatekeeper) -> Arc<Ballot> {
+        self.ballots.of(KeyRef::of(gatekeeper))
+    }
+
+    fn unreadable(&self, gatekeeper: &Gatekeeper) -> Option<Arc<str>> {
+        self.ballots.unreadable_in(KeyRef::of(gatekeeper).namespace)
     }
 }
 

@@ -13,6 +13,7 @@ use sluice_egress::{Egress, Limits, Names, Rules};
 
 use super::*;
 use crate::fake_api::FakeApi;
+use crate::observation::Seen as _;
 use crate::test_server::{Certificate, Reply, TestServer};
 
 const HOST: &str = "status.test";

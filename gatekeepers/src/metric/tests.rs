@@ -16,6 +16,7 @@ use sluice_egress::{Egress, Limits, Names, Rules};
 use super::*;
 use crate::Clients;
 use crate::fake_api::FakeApi;
+use crate::observation::Seen as _;
 use crate::test_server::{Certificate, Reply, TestServer};
 
 mod secrets;

@@ -24,7 +24,7 @@ pub(super) struct Look<'a> {
     pub(super) home: String,
     pub(super) rule: Arc<Rule>,
     pub(super) watches: &'a ObjectWatches,
-    pub(super) asks_anew: bool,
+    pub(super) asks_again: bool,
     pub(super) now: Timestamp,
     pub(super) began: Instant,
 }
@@ -52,7 +52,7 @@ impl Look<'_> {
         let kind = self
             .watches
             .kinds()
-            .find(&key(spec, Some(own)), self.asks_anew, self.now)
+            .find(&key(spec, Some(own)), self.asks_again, self.now)
             .await?;
         let own = Some(own).filter(|_| kind.namespaced);
         let again = self.ask(spec, &kind, own).await?;
@@ -88,7 +88,7 @@ impl Look<'_> {
         let may_read = async |name| {
             let question = Question::new(account, kind, namespace, name);
             let rights = self.watches.rights();
-            rights.may_read(&question, self.asks_anew, self.now).await
+            rights.may_read(&question, self.asks_again, self.now).await
         };
         match (may_read(None).await, spec.name.as_deref()) {
             (Err(_), Some(name)) => may_read(Some(name)).await,

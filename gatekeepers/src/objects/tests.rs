@@ -130,7 +130,7 @@ async fn objects_are_seen_and_followed() {
     let spec = spec(&[all()]);
     let first = stage.look(&spec, &Seen::default(), 0).await;
     assert_eq!(
-        (counts(&first), first.again()),
+        (counts(&first), first.again),
         ((2, 2, Some(0)), Some(at(60)))
     );
     stage.changed(1).await;
@@ -296,7 +296,7 @@ async fn another_spec_keeps_what_was_seen_of_the_same_objects() {
     refused.of.clear();
     assert_eq!(known(&refused, &second), Some(None));
     let seen = stage.look(&refused, &second, 80).await;
-    assert_eq!((seen.observed.clone(), seen.again()), (None, None));
+    assert_eq!((seen.observed.clone(), seen.again), (None, None));
 }
 
 #[tokio::test]

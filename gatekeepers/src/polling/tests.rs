@@ -5,6 +5,7 @@ use std::cell::Cell;
 use rstest::rstest;
 
 use super::*;
+use crate::observation::Seen as _;
 
 fn cadence(interval: &str) -> Cadence {
     Cadence {

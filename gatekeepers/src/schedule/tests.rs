@@ -83,6 +83,13 @@ async fn look(object: &Gatekeeper, clients: &Clients) -> Observation {
     observe(object, clients, &Observation::default(), at(0)).await
 }
 
+fn calendars(observation: &Observation) -> &[Reading] {
+    observation
+        .evidence
+        .get::<Vec<Reading>>()
+        .map_or(&[], Vec::as_slice)
+}
+
 fn why(reading: &Reading) -> &str {
     match reading {
         Reading::Unavailable(why) => why,
@@ -131,12 +138,7 @@ async fn calendars_in_config_maps_are_read_in_the_order_of_the_schedule() {
         "closed": [in_map("uk", "uk.ics"), in_map("de", "de.ics")],
     }));
     let observation = look(&object, &clients(&api)).await;
-    let read: Vec<_> = observation
-        .evidence
-        .calendars()
-        .iter()
-        .map(events)
-        .collect();
+    let read: Vec<_> = calendars(&observation).iter().map(events).collect();
     assert_eq!((read, observation.again), (vec![5, 3, 4], None));
 }
 
@@ -147,7 +149,7 @@ async fn what_cannot_be_had_is_told() {
     let windows = [in_map("nowhere", "uk.ics"), in_map("uk", "de.ics")];
     let object = gatekeeper(&json!({ "closed": windows }));
     let observation = look(&object, &clients(&api)).await;
-    let said: Vec<_> = observation.evidence.calendars().iter().map(why).collect();
+    let said: Vec<_> = calendars(&observation).iter().map(why).collect();
     assert_eq!(
         said,
         [
@@ -158,7 +160,7 @@ async fn what_cannot_be_had_is_told() {
     api.forbid("apps");
     let observation = look(&object, &clients(&api)).await;
     assert_eq!(
-        why(&observation.evidence.calendars()[0]),
+        why(&calendars(&observation)[0]),
         "may not watch configmaps in namespace apps: grant get, list, watch"
     );
 }
@@ -184,12 +186,7 @@ async fn what_makes_no_sense_is_broken() {
         Reading::Broken(error) => error.clone(),
         Reading::Read { .. } | Reading::Unavailable(_) => panic!("{reading:?}"),
     };
-    let errors: Vec<_> = observation
-        .evidence
-        .calendars()
-        .iter()
-        .map(broken)
-        .collect();
+    let errors: Vec<_> = calendars(&observation).iter().map(broken).collect();
     let [latin, empty, garbage, long, cut] = errors.try_into().unwrap();
     assert_eq!(
         latin.to_string(),
@@ -221,14 +218,14 @@ async fn a_text_that_stays_is_parsed_once() {
     let second = observe(&moved, &clients, &first, at(1)).await;
     // Somebody else who reads the same.
     let third = look(&object, &clients).await;
-    let before = &first.evidence.calendars()[0];
-    assert!(is_same(before, &second.evidence.calendars()[1]));
-    assert!(is_same(before, &third.evidence.calendars()[0]));
+    let before = &calendars(&first)[0];
+    assert!(is_same(before, &calendars(&second)[1]));
+    assert!(is_same(before, &calendars(&third)[0]));
     // In another zone it says something else.
     let elsewhere =
         gatekeeper(&json!({ "timeZone": "Europe/London", "closed": [in_map("uk", "uk.ics")] }));
     let fourth = observe(&elsewhere, &clients, &first, at(1)).await;
-    assert!(!is_same(before, &fourth.evidence.calendars()[0]));
+    assert!(!is_same(before, &calendars(&fourth)[0]));
 }
 
 #[tokio::test]
@@ -243,7 +240,7 @@ async fn an_edited_map_is_read_anew() {
     api.put("apps", "uk", &[("uk.ics", &calendar(4))]);
     changes.recv().await.unwrap();
     let second = observe(&object, &clients, &first, at(1)).await;
-    assert_eq!(events(&second.evidence.calendars()[0]), 4);
+    assert_eq!(events(&calendars(&second)[0]), 4);
 }
 
 /// A server whose authority is in the Secret that [`at_url`] names.
@@ -268,14 +265,14 @@ async fn an_address_is_read_at_its_interval_and_when_somebody_asks() {
     let again = first.again.unwrap();
     let tenth = SignedDuration::from_mins(6);
     assert!(again.duration_since(at(3600)).abs() <= tenth, "{again}");
-    let reading = &first.evidence.calendars()[0];
+    let reading = &calendars(&first)[0];
     assert!(matches!(reading, Reading::Read { good_until: Some(end), .. } if *end == at(3 * 3600)));
 
     let early = observe(&object, &clients, &first, at(60)).await;
     assert_eq!((server.requests(), &early.evidence), (1, &first.evidence));
     let asked = observe(&object, &clients, &early.made_due(), at(60)).await;
     assert_eq!(server.requests(), 2);
-    assert!(is_same(reading, &asked.evidence.calendars()[0]));
+    assert!(is_same(reading, &calendars(&asked)[0]));
     let due = observe(&object, &clients, &asked, asked.again.unwrap()).await;
     assert_eq!(
         (server.requests(), due.evidence == asked.evidence),
@@ -292,7 +289,7 @@ async fn outcomes_are_told_and_nothing_of_the_address_but_its_host() {
     let object = gatekeeper(&json!({ "closed": [at_url(&url)] }));
     let observation = look(&object, &clients).await;
     assert_eq!(
-        why(&observation.evidence.calendars()[0]),
+        why(&calendars(&observation)[0]),
         "https://calendar.test: status 404"
     );
     assert_eq!(observation.again, Some(at(60)));
@@ -306,7 +303,7 @@ async fn the_secret_of_an_authority_is_told_when_it_is_not_there() {
     let clients = clients(&api);
     let said = async || {
         let observation = look(&object, &clients).await;
-        why(&observation.evidence.calendars()[0]).to_owned()
+        why(&calendars(&observation)[0]).to_owned()
     };
     api.put_secret("apps", "authority", "tls.crt", "");
     assert_eq!(
@@ -325,7 +322,7 @@ async fn the_secret_of_an_authority_is_told_when_it_is_not_there() {
         "url": server.url(HOST), "certSecretRef": { "name": "../configmaps/uk" },
     } });
     let observation = look(&gatekeeper(&json!({ "closed": [elsewhere] })), &clients).await;
-    let said = why(&observation.evidence.calendars()[0]);
+    let said = why(&calendars(&observation)[0]);
     assert_eq!(said, "there is no Secret apps/../configmaps/uk");
     assert_eq!(server.requests(), 0);
 }
@@ -336,7 +333,7 @@ async fn a_refused_spec_is_not_looked_at() {
     let object =
         gatekeeper(&json!({ "timeZone": "Mars/Olympus", "closed": [in_map("uk", "uk.ics")] }));
     let observation = look(&object, &clients(&api)).await;
-    assert!(observation.evidence.calendars().is_empty() && observation.again.is_none());
+    assert!(calendars(&observation).is_empty() && observation.again.is_none());
     assert_eq!(api.lists(), 0);
 }
 

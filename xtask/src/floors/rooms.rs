@@ -41,11 +41,10 @@ pub(crate) const HOUSES: [House; 3] = [
             ("evidence",   "text time verdict"),
             ("gatekeeper", "text revision time verdict evidence"),
             ("gate",       "text time verdict gatekeeper"),
-            ("delivery",   "text revision time flux verdict gate"),
-            ("offline",    "text revision time verdict evidence gatekeeper gate delivery"),
+            ("delivery",   "text revision time flux verdict gatekeeper gate"),
+            ("offline",    "text revision time verdict gatekeeper gate delivery"),
         ],
-        // A gate names gatekeepers, and a gatekeeper may name gates, whose answers are its evidence.
-        exceptions: &[("gatekeeper", "gate::nested")],
+        exceptions: &[],
     },
     House {
         folder: "egress/src",

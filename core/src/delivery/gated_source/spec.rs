@@ -5,7 +5,7 @@ use sluice_crds::flux::FluxKind;
 use sluice_crds::gated_source::{Baseline, SourceKind, Strategy, Target, TargetedSource};
 use sluice_crds::{Duration, GatedSource, GatedSourceSpec};
 
-use crate::gate::nested;
+use crate::gatekeeper::gates;
 use crate::revision::{REMEDY, Revision};
 use crate::text::refusal::{Refusal, Refusals};
 use crate::time::duration;
@@ -117,7 +117,7 @@ pub fn check(object: &GatedSource) -> Result<Times, Refusals> {
         let baseline = source.baseline.as_ref();
         mistakes.extend(baseline.and_then(|it| wrong_baseline(&at, it, source, spec.strategy)));
     }
-    let gates = nested::check(&spec.gates, "spec.gates");
+    let gates = gates::check(&spec.gates, "spec.gates");
     mistakes.extend(gates.err().map(Refusals::into_vec).into_iter().flatten());
     let spread = read(spec.spread.as_ref(), "spec.spread", &mut mistakes);
     if spread > LONGEST_SPREAD {

@@ -3,16 +3,13 @@
 //! What comes in: a gate with everything that it depends on, and a question. What goes out: a tree
 //! to be shown, as deep as the gates are.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use sluice_crds::gate::GatekeeperVerdict;
-use sluice_crds::{Gate, GatekeeperSpec, Require, State};
+use sluice_crds::{GatekeeperSpec, Require, State};
 
-use super::{Found, Gathered, Named, Nested};
+use super::{Gathered, Listed, Named, Nested};
 use crate::gate;
-use crate::gatekeeper::Keeper;
 use crate::verdict::question::Question;
 
 /// What one gate says to the gatekeeper that names it.
@@ -48,16 +45,11 @@ impl Gathered {
     /// The gatekeepers that the gate lists, and the gates behind them with theirs: each by its kind.
     pub fn objects(&self) -> Vec<(&'static str, &ObjectMeta)> {
         let mut all = Vec::new();
-        for keeper in &self.keepers {
-            let Named::Here(keeper) = keeper else {
-                continue;
-            };
-            all.push(("Gatekeeper", &keeper.object().metadata));
-            for nested in keeper.evidence().gates() {
-                if let Found::Gate(Named::Here(found)) = &nested.found {
-                    all.push(("Gate", &found.0.metadata));
-                    all.extend(found.1.objects());
-                }
+        for listed in self.here() {
+            all.push(("Gatekeeper", &listed.keeper.object().metadata));
+            for (gate, gathered) in listed.gates().iter().filter_map(Nested::here) {
+                all.push(("Gate", &gate.metadata));
+                all.extend(gathered.objects());
             }
         }
         all
@@ -66,15 +58,10 @@ impl Gathered {
     /// The specs of the gatekeepers that the gate lists, and of those of the gates behind them.
     pub fn specs(&self) -> Vec<&GatekeeperSpec> {
         let mut all = Vec::new();
-        for keeper in &self.keepers {
-            let Named::Here(keeper) = keeper else {
-                continue;
-            };
-            all.push(&keeper.object().spec);
-            for nested in keeper.evidence().gates() {
-                if let Found::Gate(Named::Here(found)) = &nested.found {
-                    all.extend(found.1.specs());
-                }
+        for listed in self.here() {
+            all.push(&listed.keeper.object().spec);
+            for (_, gathered) in listed.gates().iter().filter_map(Nested::here) {
+                all.extend(gathered.specs());
             }
         }
         all
@@ -83,30 +70,22 @@ impl Gathered {
     /// What the gatekeepers say whose verdicts are `told`, in the order of the gate's spec: when that
     /// changes, and the gates behind each.
     pub fn said(&self, told: &[GatekeeperVerdict], question: Question<'_>) -> Vec<Said> {
-        let said = |(named, told): (&Named<Arc<Keeper>>, &GatekeeperVerdict)| {
-            let told = told.clone();
-            match named {
-                Named::Here(keeper) => Said {
-                    told,
-                    changes: keeper.changes(question),
-                    behind: (keeper.evidence().gates().iter())
-                        .map(|gate| gate.inside(question))
-                        .collect(),
-                },
-                Named::Missing | Named::Forbidden | Named::Unreadable(_) => Said {
-                    told,
-                    changes: None,
-                    behind: Vec::new(),
-                },
+        let said = |(named, told): (&Named<Listed>, &GatekeeperVerdict)| {
+            let listed = named.here();
+            let gates = listed.map_or(&[][..], Listed::gates);
+            Said {
+                told: told.clone(),
+                changes: listed.and_then(|it| it.keeper.next_state_change(question)),
+                behind: gates.iter().map(|gate| gate.inside(question)).collect(),
             }
         };
-        self.keepers.iter().zip(told).map(said).collect()
+        self.listed.iter().zip(told).map(said).collect()
     }
 }
 
 impl Nested {
     fn inside(&self, question: Question<'_>) -> Inside {
-        let Found::Gate(Named::Here(found)) = &self.found else {
+        let Some((gate, gathered)) = self.here() else {
             let opinion = self.opinion(question);
             return Inside {
                 name: self.name.clone(),
@@ -117,7 +96,6 @@ impl Nested {
                 verdicts: Vec::new(),
             };
         };
-        let (gate, gathered): &(Arc<Gate>, Gathered) = found;
         let told = gate::told(&gathered.view(gate), question);
         Inside {
             name: self.name.clone(),

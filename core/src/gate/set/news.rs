@@ -44,7 +44,7 @@ fn is_the_same(before: &Decision, now: &Decision) -> bool {
         && checked(before) == checked(now)
 }
 
-/// Whether a gate says the same in words. Where some of them waver with each measurement, only those of
+/// Whether a gate says the same in words. Where some of them change with each measurement, only those of
 /// its other gatekeepers count.
 fn says_the_same(
     gate: &Named<gate::View<'_>>,

@@ -41,7 +41,7 @@ impl Sources for Behind {
 /// A calendar that was read and may be relied on until then.
 fn read_until(good_until: &str) -> Evidence {
     let zone = crate::time::zone::find("UTC").unwrap();
-    Evidence::Calendars(vec![Reading::Read {
+    Evidence::of(vec![Reading::Read {
         calendar: Arc::new(Calendar::parse(NEW_YEAR, &zone).unwrap()),
         good_until: Some(at(good_until)),
         overdue: None,

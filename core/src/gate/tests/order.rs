@@ -190,12 +190,7 @@ fn those_who_decide_are_named(
 fn open_for_want_of_evidence() -> Keeper {
     let spec = HOLIDAYS.replacen('{', "{onError: open, ", 1);
     let calendars = vec![Reading::Unavailable("there is no ConfigMap days".into())];
-    keeper_with(
-        "holidays",
-        &spec,
-        Evidence::Calendars(calendars),
-        at(FRIDAY_10),
-    )
+    keeper_with("holidays", &spec, Evidence::of(calendars), at(FRIDAY_10))
 }
 
 #[rstest]

@@ -168,7 +168,7 @@ fn changes_are_foretold_beyond_what_is_read_already() {
     let keepers = vec![keeper_with(
         "office",
         spec,
-        Evidence::Calendars(calendars),
+        Evidence::of(calendars),
         at(friday_18),
     )];
     let told = upcoming_of(
@@ -198,7 +198,7 @@ fn calendars_are_not_looked_through_for_every_instant() {
         let hourly = format!("DTSTART:20260101T{start}\nDURATION:PT30M\nRRULE:FREQ=HOURLY");
         let spec = "{schedule: {open: [{calendar: {configMapRef: {name: days, key: ics}}}]}}";
         let calendars = vec![events(&hourly, 50, None)];
-        keeper_with(name, spec, Evidence::Calendars(calendars), at(FRIDAY_10))
+        keeper_with(name, spec, Evidence::of(calendars), at(FRIDAY_10))
     };
     let keepers = vec![by_calendar("even", "000000"), by_calendar("odd", "003000")];
     let gate = gate("{gatekeepers: [{name: even}, {name: odd}]}", &[]);
@@ -264,7 +264,7 @@ proptest! {
         let missing = || vec![Reading::Unavailable("there is no ConfigMap days".into())];
         let keepers: Vec<Keeper> = (specs.iter().enumerate())
             .map(|(n, spec)| {
-                let evidence = Evidence::Calendars(missing());
+                let evidence = Evidence::of(missing());
                 keeper_with(&format!("k{n}"), spec, evidence, now.at)
             })
             .collect();

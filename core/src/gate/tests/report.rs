@@ -310,7 +310,7 @@ fn a_restart_without_the_missing_calendar_writes_nothing() {
     let before = keeper_with(
         "holidays",
         HOLIDAYS,
-        Evidence::Calendars(vec![reading]),
+        Evidence::of(vec![reading]),
         at(FRIDAY_10),
     );
     let mut object = Gatekeeper::clone(before.object());

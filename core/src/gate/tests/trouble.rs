@@ -46,19 +46,11 @@ impl Story {
         let observed = Observed::next(self.observed.take(), answer, &rule, at);
         self.observed = Some(observed.clone());
 
-        let keeper = Keeper::new(
-            Arc::new(object.clone()),
-            Evidence::Metric(observed.clone()),
-            at,
-        );
+        let keeper = Keeper::new(Arc::new(object.clone()), Evidence::of(observed.clone()), at);
         let said = crate::gatekeeper::report(&keeper, Now::given(at));
         object.status = Some(said.status.clone());
         let verdict = said.status.verdict.unwrap();
-        self.scene.keepers = vec![Keeper::new(
-            Arc::new(object),
-            Evidence::Metric(observed),
-            at,
-        )];
+        self.scene.keepers = vec![Keeper::new(Arc::new(object), Evidence::of(observed), at)];
         let report = self.scene.report(Now::given(at));
         let message = report.status.message.clone().unwrap();
         let told = [(said.changed, verdict.message), (report.changed, message)];

@@ -12,7 +12,7 @@ use crate::verdict::{Opinion, Reason};
 
 /// With value, threshold and time of observation:
 /// `0.982 is below min 0.99, measured Sat 2026-11-21 12:03:10 UTC`.
-pub fn explain(
+pub(super) fn explain(
     rule: &Rule,
     observed: Option<&Observed>,
     opinion: &Opinion,
@@ -56,7 +56,7 @@ pub fn explain(
 }
 
 /// The same without what changes from one answer to the next.
-pub fn cause(
+pub(super) fn cause(
     rule: &Rule,
     observed: Option<&Observed>,
     opinion: &Opinion,

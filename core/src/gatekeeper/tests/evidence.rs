@@ -240,11 +240,7 @@ fn reading_the_same_again_is_written_when_half_of_its_validity_is_spent() {
         let mut object = Gatekeeper::clone(before.object());
         object.status = Some(status(&before, FRIDAY_10));
         let calendars = vec![christmas(Some(good_until))];
-        let keeper = Keeper::new(
-            Arc::new(object),
-            Evidence::Calendars(calendars),
-            self::at(at),
-        );
+        let keeper = Keeper::new(Arc::new(object), Evidence::of(calendars), self::at(at));
         super::super::report(&keeper, now(at))
     };
     let until = |report: &super::super::Report| {

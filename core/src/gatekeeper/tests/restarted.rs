@@ -13,13 +13,13 @@ const FOUR_EYES: &str = "{approval: {required: 1, validFor: 24h, forbidSelf: {co
 
 fn list() -> Evidence {
     let list = List::parse("v1.*\n").unwrap();
-    Evidence::Lists(vec![crate::gatekeeper::revisions::Reading::Read(Arc::new(
+    Evidence::of(vec![crate::gatekeeper::revisions::Reading::Read(Arc::new(
         list,
     ))])
 }
 
 fn authors() -> Evidence {
-    Evidence::Votes(Votes {
+    Evidence::of(Votes {
         authors: Some(crate::gatekeeper::approval::Reading::Read(Arc::new(
             Authors::default(),
         ))),
@@ -30,7 +30,7 @@ fn authors() -> Evidence {
 
 /// Of a vote nobody knows whose the revision is.
 fn unread_votes() -> Evidence {
-    Evidence::Votes(Votes {
+    Evidence::of(Votes {
         verified: true,
         ..Votes::default()
     })
@@ -38,7 +38,7 @@ fn unread_votes() -> Evidence {
 
 /// A status speaks of no revision: it stands in where nobody asks about one, and nowhere else.
 #[rstest]
-#[case::lists(LISTED, list(), Evidence::Nothing)]
+#[case::lists(LISTED, list(), Evidence::default())]
 #[case::authors(FOUR_EYES, authors(), unread_votes())]
 fn a_status_stands_in_for_lists_but_for_no_revision(
     #[case] spec: &str,
@@ -60,7 +60,7 @@ fn a_status_stands_in_for_lists_but_for_no_revision(
     restarted.status = Some(status);
     let restarted = Keeper::new(Arc::new(restarted), unread, at(FRIDAY_10));
     assert!(!super::super::report(&restarted, now(FRIDAY_10)).changed);
-    assert!(restarted.stands_in(now(FRIDAY_10)));
+    assert!(restarted.uses_status_fallback(now(FRIDAY_10)));
     assert_eq!(restarted.opinion(now(FRIDAY_10)).state, State::Conditional);
     let main = Revision::parse("main").unwrap();
     let opinion = restarted.opinion(Question::new(now(FRIDAY_10), Some(&main)));

@@ -10,10 +10,9 @@ use super::annotations;
 use super::remark::{Remark, Remarks, Subject};
 use crate::gate::{Identity, force};
 use crate::gatekeeper::Keeper;
-use crate::gatekeeper::approval::Authors;
-use crate::gatekeeper::revisions::List;
-use crate::gatekeeper::schedule::Schedule;
-use crate::offline::simulate::{Holds, Key, Scene, Text, World, entry};
+use crate::gatekeeper::kind::Text;
+use crate::offline::simulate::sources::Seen;
+use crate::offline::simulate::{self, Key, Scene, World};
 use crate::text::refusal::Refusal;
 use crate::time::calendar::{Calendar, CalendarError};
 use crate::time::clock::Now;
@@ -93,8 +92,8 @@ impl Remarks<'_> {
         let subject = Subject::Gatekeeper(key.clone());
         self.annotations(&subject, &gatekeeper.metadata, &[]);
         let before = self.remarks.len();
-        for text in World::texts_of(gatekeeper) {
-            self.text(key, gatekeeper, &text);
+        for (map, text) in World::texts_of(gatekeeper) {
+            self.text(key, map, &text);
         }
         for reference in gatekeeper.spec.gates.iter().flat_map(|gates| &gates.refs) {
             let named = Key::from_reference(
@@ -115,7 +114,12 @@ impl Remarks<'_> {
             }
         }
         if self.remarks.len() == before && gatekeeper.spec.schedule.is_some() {
-            let evidence = self.world.evidence(gatekeeper, Identity::Trusted);
+            let seen = Seen {
+                world: self.world,
+                identity: Identity::Trusted,
+                from: now,
+            };
+            let evidence = seen.evidence(gatekeeper);
             let keeper = Keeper::new(gatekeeper.clone().into(), evidence, now);
             let verdict = keeper.verdict(Now::given(now));
             if verdict.reason == Reason::EvidenceBroken.as_str() {
@@ -128,55 +132,24 @@ impl Remarks<'_> {
     }
 
     /// A text that a gatekeeper is judged from: whether it is there and makes sense.
-    fn text(&mut self, key: &Key, gatekeeper: &Gatekeeper, text: &Text) {
-        let field = match text.holds {
-            Holds::Calendar => "spec.schedule",
-            Holds::Revisions => "spec.revisions",
-            Holds::Authors => "spec.approval.forbidSelf",
-        };
-        let found = self
-            .world
-            .config_maps
-            .get(&text.map)
-            .and_then(Option::as_ref);
-        let bytes = match found.map(|found| entry(found, &text.key)) {
+    fn text(&mut self, key: &Key, map: Key, text: &Text<'_>) {
+        let (entry, field, without) = (&text.reference.key, text.field, text.without);
+        let found = self.world.config_maps.get(&map).and_then(Option::as_ref);
+        let bytes = match found.map(|found| simulate::entry(found, entry)) {
             None => {
-                let problem = format!("there is no ConfigMap {} in these files", text.map);
-                let problem = format!("{problem}, so {}", consequence(text.holds));
-                let (map, subject) = (text.map.clone(), Subject::Gatekeeper(key.clone()));
+                let problem = format!("there is no ConfigMap {map} in these files, so {without}");
+                let subject = Subject::Gatekeeper(key.clone());
                 return self.warn_of(Subject::ConfigMap(map), subject, field.to_owned(), problem);
             }
             Some(Err(why)) => {
-                let (map, so) = (&text.map, consequence(text.holds));
-                let problem = format!("the ConfigMap {map} {why}, so {so}");
+                let problem = format!("the ConfigMap {map} {why}, so {without}");
                 let what = Refusal::new(field, problem, "add it, unless the cluster has it");
                 return self.warn(Subject::Gatekeeper(key.clone()), what);
             }
             Some(Ok(bytes)) => bytes,
         };
-        let list = |parsed: Result<(), String>| {
-            let remedy = "write one entry a line, and comments after a #";
-            let refuse = |why| Refusal::new(format!("data[{}]", text.key), why, remedy);
-            parsed.map_err(refuse)
-        };
-        let utf8 = || std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned());
-        let read = match text.holds {
-            Holds::Calendar => {
-                let spec = gatekeeper.spec.schedule.as_ref();
-                let schedule = spec.map(|spec| Schedule::read(spec, "spec.schedule"));
-                match schedule {
-                    Some(Ok(schedule)) => Calendar::read(bytes, schedule.zone())
-                        .map(drop)
-                        .map_err(|error| of_calendar(&error, &text.key)),
-                    // What is wrong with the spec is told already.
-                    Some(Err(_)) | None => Ok(()),
-                }
-            }
-            Holds::Revisions => list(utf8().and_then(List::parse).map(drop)),
-            Holds::Authors => list(utf8().and_then(Authors::parse).map(drop)),
-        };
-        if let Err(what) = read {
-            self.refuse(Subject::ConfigMap(text.map.clone()), what);
+        if let Err(words) = (text.check)(bytes) {
+            self.refuse(Subject::ConfigMap(map), of_text(&words, entry));
         }
     }
 
@@ -332,14 +305,6 @@ impl Remarks<'_> {
     }
 }
 
-/// What follows from it if a text cannot be had.
-fn consequence(holds: Holds) -> &'static str {
-    match holds {
-        Holds::Calendar | Holds::Revisions => "onError decides",
-        Holds::Authors => "nothing is approved",
-    }
-}
-
 /// What is wrong with a calendar in a file of its own, and in which line, if that is known.
 pub fn calendar(text: &[u8]) -> Option<(Option<usize>, Refusal)> {
     // Times without a zone are read in that of the schedule, which makes none of them right or wrong.
@@ -350,16 +315,13 @@ pub fn calendar(text: &[u8]) -> Option<(Option<usize>, Refusal)> {
     };
     let Refusal {
         problem, remedy, ..
-    } = of_calendar(&error, "");
+    } = of_text(&error.to_string(), "");
     Some((line, Refusal::new("", problem, remedy)))
 }
 
-/// What is wrong with a calendar, in the shape of all other mistakes: its words already end with
-/// the remedy.
-fn of_calendar(error: &CalendarError, entry: &str) -> Refusal {
-    let words = error.to_string();
-    let (problem, remedy) = words
-        .rsplit_once("; ")
-        .unwrap_or((words.as_str(), "correct it"));
+/// What is wrong with a text, in the shape of all other mistakes: its words already end with the
+/// remedy.
+fn of_text(words: &str, entry: &str) -> Refusal {
+    let (problem, remedy) = words.rsplit_once("; ").unwrap_or((words, "correct it"));
     Refusal::new(format!("data[{entry}]"), problem, remedy)
 }

@@ -8,7 +8,7 @@ use sluice_crds::{Gate, State, Transition};
 
 use super::sources::Seen;
 use super::{Key, World};
-use crate::gate::nested::{self, Gathered, Named, Said};
+use crate::gate::nested::{self, Gathered, Said};
 use crate::gate::{self, Answer, Identity, View, force};
 use crate::gatekeeper::Keeper;
 use crate::time::span::Span;
@@ -78,11 +78,7 @@ impl Scene {
 
     /// Its gatekeepers, in the order of its spec. None: there is none of that name.
     pub fn keepers(&self) -> impl Iterator<Item = Option<&Keeper>> {
-        let named = self.gathered.keepers().iter();
-        named.map(|named| match named {
-            Named::Here(keeper) => Some(keeper.as_ref()),
-            Named::Missing | Named::Forbidden | Named::Unreadable(_) => None,
-        })
+        self.gathered.keepers()
     }
 
     /// What is decided about a revision, or about any, at an instant.

@@ -5,14 +5,17 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use sluice_crds::gate::GatekeeperReference;
+use sluice_crds::gatekeeper::ConfigMapKeyReference;
 use sluice_crds::{Approval, Gate, GateReference, Gatekeeper};
 
-use super::{Key, Origin, World};
+use super::{Key, Origin, World, entry};
 use crate::gate::nested::{Named, Sources};
 use crate::gate::policy::{Labels, Readable};
 use crate::gate::{self, Identity, force};
-use crate::gatekeeper::approval::Votes;
-use crate::gatekeeper::{Evidence, Keeper};
+use crate::gatekeeper::approval::Ballot;
+use crate::gatekeeper::kind::Texts;
+use crate::gatekeeper::{self, Evidence, Keeper, Known};
+use crate::verdict::Reason;
 
 /// A world, seen from an instant on.
 pub(crate) struct Seen<'a> {
@@ -27,25 +30,27 @@ impl Seen<'_> {
         !forbidden.is_empty() && forbidden.contains(&(from.to_owned(), key.clone()))
     }
 
-    /// What is known of what `gatekeeper` is judged from. An approval in files, which no API server
-    /// has taken yet, counts as if it were taken now: so it runs out as any other does.
-    fn evidence(&self, gatekeeper: &Gatekeeper) -> Evidence {
-        match self.world.evidence(gatekeeper, self.identity) {
-            Evidence::Votes(votes) if self.world.origin == Origin::Files => {
-                let key = Key::of(&gatekeeper.metadata);
-                let own = self.world.approvals_of(&key);
-                let taken = own.map(|approval| self.taken(approval));
-                Evidence::Votes(Votes {
-                    ballot: Arc::new(taken.collect()),
-                    ..votes
-                })
-            }
-            evidence => evidence,
-        }
+    /// What is known of what `gatekeeper` is judged from.
+    pub(crate) fn evidence(&self, gatekeeper: &Gatekeeper) -> Evidence {
+        let Seen { world, .. } = self;
+        let key = Key::of(&gatekeeper.metadata);
+        let read = || {
+            let kind = gatekeeper::kind(&gatekeeper.spec).ok();
+            let texts = Beside {
+                world,
+                namespace: &key.namespace,
+            };
+            kind.map_or_else(Evidence::default, |kind| kind.read(&texts))
+        };
+        let observed = world.given.get(&key).cloned().unwrap_or_else(read);
+        gatekeeper::evidence(gatekeeper, observed, self)
     }
 
+    /// An approval in files, which no API server has taken yet, counts as if it were taken now: so
+    /// it runs out as any other does.
     fn taken(&self, mut approval: Arc<Approval>) -> Arc<Approval> {
-        if approval.metadata.creation_timestamp.is_none() {
+        let is_in_a_file = self.world.origin == Origin::Files;
+        if is_in_a_file && approval.metadata.creation_timestamp.is_none() {
             let now = Some(Time(self.from));
             Arc::make_mut(&mut approval).metadata.creation_timestamp = now;
         }
@@ -60,6 +65,55 @@ impl Seen<'_> {
             annotations.extend(completion);
         }
         gate
+    }
+}
+
+impl Known for Seen<'_> {
+    /// In a cluster its controller knows: what a status says only where somebody verifies it.
+    fn is_verified(&self, gatekeeper: &Gatekeeper) -> bool {
+        let status = gatekeeper.status.as_ref();
+        let status = status.filter(|it| it.observed_generation == gatekeeper.metadata.generation);
+        let said = || Reason::of(&status?.verdict.as_ref()?.reason);
+        match self.world.origin {
+            Origin::Files => self.identity != Identity::Unverified,
+            Origin::Cluster => said().is_some_and(Reason::is_verified),
+        }
+    }
+
+    fn ballot(&self, gatekeeper: &Gatekeeper) -> Arc<Ballot> {
+        let key = Key::of(&gatekeeper.metadata);
+        let approvals = self.world.approvals.iter();
+        let own = approvals.filter(|(own, approval)| {
+            own.namespace == key.namespace && approval.spec.gatekeeper_ref.name == key.name
+        });
+        let taken = own.map(|(_, approval)| self.taken(Arc::clone(approval)));
+        Arc::new(taken.collect())
+    }
+
+    fn unreadable(&self, _: &Gatekeeper) -> Option<Arc<str>> {
+        None
+    }
+}
+
+/// The texts in ConfigMaps of one namespace.
+struct Beside<'a> {
+    world: &'a World,
+    namespace: &'a str,
+}
+
+impl Texts for Beside<'_> {
+    fn text(&self, reference: &ConfigMapKeyReference) -> Option<Result<&[u8], String>> {
+        let key = Key::from_reference(self.namespace, None, &reference.name);
+        let Some(map) = self.world.config_maps.get(&key) else {
+            return Some(Err(format!("there is no ConfigMap {key}")));
+        };
+        let text = entry(map.as_ref()?, &reference.key);
+        Some(text.map_err(|why| format!("the ConfigMap {key} {why}")))
+    }
+
+    fn without_addresses(&self) -> Option<String> {
+        let why = "it is at an address, and a simulation reads none";
+        (self.world.origin == Origin::Files).then(|| why.to_owned())
     }
 }
 

@@ -180,11 +180,15 @@ fn events(evidence: &Evidence) -> Vec<usize> {
         Reading::Read { calendar, .. } => calendar.events(),
         Reading::Unavailable(_) | Reading::Broken(_) => panic!("it was not read: {reading:?}"),
     };
-    evidence.calendars().iter().map(count).collect()
+    calendars(evidence).iter().map(count).collect()
+}
+
+fn calendars(evidence: &Evidence) -> &[Reading] {
+    evidence.get::<Vec<Reading>>().map_or(&[], Vec::as_slice)
 }
 
 fn is_unavailable(evidence: &Evidence) -> bool {
-    matches!(evidence.calendars()[..], [Reading::Unavailable(_)])
+    matches!(calendars(evidence), [Reading::Unavailable(_)])
 }
 
 #[tokio::test]

@@ -9,14 +9,6 @@ use sluice_crds::Gatekeeper;
 
 use super::sample::{Sample, family, truth};
 
-/// Why a gatekeeper is not judged by evidence although it should be.
-const WITHOUT_EVIDENCE: [Reason; 4] = [
-    Reason::EvidenceUnavailable,
-    Reason::EvidenceBroken,
-    Reason::Expired,
-    Reason::NotObserved,
-];
-
 /// Writes every gauge of these gatekeepers: a family a kind of value. What was `measured` is not read
 /// from statuses, which are not written for it.
 pub(super) fn encode(
@@ -46,8 +38,7 @@ pub(super) fn encode(
 /// Whether its status speaks of evidence that is had. None: it has not been judged yet.
 fn has_evidence(gatekeeper: &Gatekeeper) -> Option<bool> {
     let verdict = gatekeeper.status.as_ref()?.verdict.as_ref()?;
-    let lacks = |reason: &Reason| reason.as_str() == verdict.reason;
-    Some(!WITHOUT_EVIDENCE.iter().any(lacks))
+    Some(!Reason::of(&verdict.reason).is_some_and(Reason::is_without_evidence))
 }
 
 #[cfg(test)]

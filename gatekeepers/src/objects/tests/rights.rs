@@ -1,6 +1,7 @@
 //! With whose rights objects are seen.
 
 use super::*;
+use crate::observation::Seen as _;
 
 #[tokio::test]
 async fn the_api_server_is_asked_for_the_account_and_its_groups() {
@@ -85,13 +86,13 @@ async fn a_right_is_asked_for_again_after_a_minute() {
         assert_eq!(counts(&last), (1, 1, Some(0)));
     }
     // It looks when it is time to ask, if not before.
-    assert_eq!(last.again(), Some(at(60)));
+    assert_eq!(last.again, Some(at(60)));
     let denied = stage.look(&spec, &last, 60).await;
     assert!(why(&denied).contains("may not get deployments.apps"));
     // A right that is given again is noticed within 15 seconds; the objects were watched all along.
     stage.api.put_account("apps", "reader", &["deployments"]);
     assert!(stage.look(&spec, &denied, 74).await.observed == denied.observed);
-    assert_eq!(denied.again(), Some(at(75)));
+    assert_eq!(denied.again, Some(at(75)));
     assert_eq!(
         counts(&stage.look(&spec, &denied, 75).await),
         (1, 1, Some(0))
@@ -119,7 +120,7 @@ async fn a_right_outlives_an_api_server_that_does_not_answer_by_ten_minutes() {
     stage.api.fail_reviews(true);
     let second = stage.look(&spec, &first, 60).await;
     assert_eq!(
-        (counts(&second), second.again()),
+        (counts(&second), second.again),
         ((1, 1, Some(0)), Some(at(75)))
     );
     let third = stage.look(&spec, &second, 599).await;

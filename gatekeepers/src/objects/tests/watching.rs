@@ -1,6 +1,7 @@
 //! Watches: how they begin, break, go on and end.
 
 use super::*;
+use crate::observation::Seen as _;
 
 /// On the clock of the test, which goes on at once where nobody has anything to do.
 async fn after(seconds: u64) {
@@ -8,7 +9,7 @@ async fn after(seconds: u64) {
 }
 
 fn kind_of(second: i64, seen: &Seen) -> (String, i64) {
-    let again = seen.again().unwrap().as_second() - second;
+    let again = seen.again.unwrap().as_second() - second;
     (why(seen).to_owned(), again)
 }
 

@@ -15,12 +15,10 @@ impl Play {
             unreachable!("{name} measures nothing")
         };
         let rule = metric::read(spec, "spec.metric").unwrap();
-        let before = match self.world.given.remove(&key) {
-            Some(Evidence::Metric(observed)) => Some(observed),
-            _ => None,
-        };
+        let before = self.world.given.remove(&key);
+        let before = before.and_then(|before| before.get::<Observed>().cloned());
         let seen = Observed::next(before, Ok(Answer::of(value).unwrap()), &rule, self.now);
-        self.world.given.insert(key, Evidence::Metric(seen));
+        self.world.given.insert(key, Evidence::of(seen));
     }
 
     /// The gate is kept by a metric that has to be at least 0.9, for so long.

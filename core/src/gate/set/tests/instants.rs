@@ -3,8 +3,7 @@
 use rstest::rstest;
 
 use super::*;
-use crate::gatekeeper::Evidence;
-use crate::offline::simulate::Given;
+use crate::gatekeeper::{Evidence, Given, http, metric};
 
 /// What runs out at 10:01:30, measured at the instant of the question.
 const RUNS_OUT: &str = "2026-11-20T10:01:30Z";
@@ -26,17 +25,17 @@ fn kept_by(spec: &str, given: Option<&str>) -> World {
         let given: Given = serde_saphyr::from_str(given).unwrap();
         world.give(&key, given, NOW.parse().unwrap()).unwrap();
         // As it is outside of a simulation: what was measured counts for three intervals.
-        match world.given.get_mut(&key) {
-            Some(Evidence::Metric(seen)) => {
+        if let Some(evidence) = world.given.get_mut(&key) {
+            if let Some(mut seen) = evidence.get::<metric::Observed>().cloned() {
                 let last = seen.polled.last.as_mut().unwrap();
                 last.good_until = RUNS_OUT.parse().unwrap();
-            }
-            Some(Evidence::Http(seen)) => {
+                *evidence = Evidence::of(seen);
+            } else {
+                let mut seen = evidence.get::<http::Observed>().cloned().unwrap();
                 let last = seen.last.as_mut().unwrap();
                 last.good_until = RUNS_OUT.parse().unwrap();
+                *evidence = Evidence::of(seen);
             }
-            None => {}
-            other => unreachable!("{other:?}"),
         }
     }
     world

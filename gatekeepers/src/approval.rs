@@ -1,0 +1,41 @@
+//! Evidence for `approval`: the authors of revisions, in a ConfigMap. The votes are added by those
+//! who watch them.
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use sluice_core::gatekeeper::Evidence;
+use sluice_core::gatekeeper::approval::{Authors, Reading, Votes};
+use sluice_crds::gatekeeper::{ApprovalRule, ConfigMapKeyReference};
+
+use crate::observation::{Look, Observation, Observe};
+use crate::{Source, lists};
+
+impl Observe for ApprovalRule {
+    fn needs_evidence(&self) -> bool {
+        self.forbid_self.is_some()
+    }
+
+    fn sources(&self, namespace: &str) -> Vec<Source> {
+        lists::sources(references(self), namespace)
+    }
+
+    fn known(&self, last: &Observation) -> Option<Evidence> {
+        lists::known::<Authors>(references(self), last).map(evidence)
+    }
+
+    fn observe<'a>(&'a self, look: Look<'a>) -> BoxFuture<'a, Observation> {
+        lists::observe(references(self).collect(), look, Authors::parse, evidence).boxed()
+    }
+}
+
+fn references(spec: &ApprovalRule) -> impl Iterator<Item = &ConfigMapKeyReference> {
+    let authors = spec.forbid_self.iter();
+    authors.map(|authors| &authors.config_map_ref)
+}
+
+fn evidence(authors: Vec<Reading>) -> Evidence {
+    Evidence::of(Votes {
+        authors: authors.into_iter().next(),
+        ..Votes::default()
+    })
+}
