@@ -20,6 +20,8 @@ mod source;
 struct House {
     /// Where its sources are, below the folder of the workspace.
     folder: &'static str,
+    /// The module at its top: `lib` or `main`.
+    top: &'static str,
     /// Each room, and the rooms that it uses: all of them in rows before its own.
     rooms: &'static [(&'static str, &'static str)],
     /// A room, and the one module that it uses of a room in a row after its own.
@@ -28,9 +30,10 @@ struct House {
 
 /// The table, from the ground up. The first lines of each room's module say the same.
 #[rustfmt::skip] // A row is a line.
-const HOUSES: [House; 2] = [
+const HOUSES: [House; 3] = [
     House {
         folder: "core/src",
+        top: "lib",
         rooms: &[
             ("text",       ""),
             ("revision",   ""),
@@ -49,6 +52,7 @@ const HOUSES: [House; 2] = [
     },
     House {
         folder: "gate-controller/src",
+        top: "lib",
         rooms: &[
             ("cluster",    ""),
             ("observe",    "cluster"),
@@ -58,6 +62,24 @@ const HOUSES: [House; 2] = [
             ("serve",      "cluster observe tell"),
             ("act",        "cluster observe lease tell artifacts"),
             ("controller", "cluster observe lease tell artifacts serve act"),
+        ],
+        exceptions: &[],
+    },
+    House {
+        folder: "cli/src",
+        top: "main",
+        rooms: &[
+            ("clock",     ""),
+            ("outcome",   ""),
+            ("output",    ""),
+            ("arguments", ""),
+            ("instant",   "clock"),
+            ("files",     "output"),
+            ("picture",   "output instant"),
+            ("cluster",   "clock arguments instant"),
+            ("view",      "arguments instant cluster"),
+            ("explain",   "output instant view"),
+            ("command",   "clock outcome output arguments instant files picture cluster view explain"),
         ],
         exceptions: &[],
     },
@@ -82,7 +104,7 @@ pub(super) fn broken(root: &Path) -> Result<Vec<String>> {
 
 impl House {
     /// The rooms that there are, and all that they use of each other: file by file, as the compiler
-    /// finds them from `lib.rs` on.
+    /// finds them from the top on.
     fn read(&self, root: &Path) -> Result<(Vec<String>, Vec<Use>)> {
         let read = |name: &str, module: &[String]| {
             let file = format!("{}/{name}.rs", self.folder);
@@ -90,7 +112,7 @@ impl House {
             let text = text.with_context(|| format!("cannot read the module {file}"))?;
             Source::read(&file, &text, module).with_context(|| format!("{file} is not Rust"))
         };
-        let top = read("lib", &[])?;
+        let top = read(self.top, &[])?;
         let (mut modules, mut uses) = (top.modules.clone(), top.uses);
         while let Some(module) = modules.pop() {
             let source = read(&module.join("/"), &module)?;
@@ -160,6 +182,7 @@ mod tests {
 
     const HOUSE: House = House {
         folder: "h/src",
+        top: "lib",
         rooms: &[("low", ""), ("middle", "low"), ("high", "low middle")],
         exceptions: &[("middle", "high::nested")],
     };
