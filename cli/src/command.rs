@@ -122,7 +122,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Outcome> {
         Command::Pending(pending) => online(pending.run(&globals)),
         Command::Audit(audit) => audit.run(&globals),
         Command::Lint(lint) => lint.run(&globals),
-        Command::Completion(completion) => completion.run(&program()),
+        Command::Completion(completion) => completion.run(&Arguments::command()),
         Command::Doctor(doctor) => online(doctor.run(&globals)),
         Command::Version(version) => online(version.run(&globals)),
         Command::MarkdownHelp => markdown::run(&program()),
