@@ -1,33 +1,18 @@
-//! The command line: what all commands share. Each command's own arguments are in its file.
+//! The arguments that several commands share. Each command's own ones are in its file.
+//!
+//! What comes in: words of the command line. What goes out: options as kubectl has them, what a
+//! question is about, and names of objects. Uses no other room.
 
-use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Args, Parser, ValueEnum};
+use std::path::PathBuf;
 
-use crate::command::Command;
-use crate::outcome;
+use clap::{Args, ValueEnum};
+use sluice_core::offline::simulate::DEFAULT_NAMESPACE;
 
-const STYLES: Styles = Styles::styled()
-    .header(AnsiColor::Green.on_default().bold())
-    .usage(AnsiColor::Green.on_default().bold())
-    .literal(AnsiColor::Cyan.on_default().bold())
-    .placeholder(AnsiColor::Cyan.on_default());
+mod about;
+mod names;
 
-/// Ask, force and picture the gates of a cluster, or of files.
-#[derive(Debug, Parser)]
-#[command(
-    name = "kubectl-gate",
-    bin_name = "kubectl gate",
-    version,
-    styles = STYLES,
-    after_help = outcome::HELP,
-    disable_help_subcommand = true
-)]
-pub(crate) struct Arguments {
-    #[command(subcommand)]
-    pub(crate) command: Command,
-    #[command(flatten)]
-    pub(crate) globals: Globals,
-}
+pub(crate) use about::{About, Asker, consumer, require, revision, set, setting};
+pub(crate) use names::{Kind, gate_name, gate_names, gatekeeper_name, listed, source_name, split};
 
 /// As kubectl has them.
 #[derive(Clone, Debug, Args)]
@@ -35,7 +20,7 @@ pub(crate) struct Arguments {
 pub(crate) struct Globals {
     /// The kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod's own account]
     #[arg(long, global = true, value_name = "FILE")]
-    pub(crate) kubeconfig: Option<std::path::PathBuf>,
+    pub(crate) kubeconfig: Option<PathBuf>,
 
     /// The context of the kubeconfig
     #[arg(long, global = true, value_name = "NAME")]
@@ -73,6 +58,22 @@ pub(crate) struct Globals {
     /// Whether to color the output
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
+}
+
+impl Globals {
+    /// The namespace of objects in files that name none.
+    pub(crate) fn namespace_of_files(&self) -> &str {
+        self.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE)
+    }
+}
+
+/// FILES, for the commands that need no cluster.
+#[derive(Debug, Args)]
+pub(crate) struct Files {
+    /// YAML or JSON files, folders of them, or - for standard input. All kinds of Sluice are read,
+    /// with the Namespaces and ConfigMaps that they need, and calendars (.ics); anything else is skipped
+    #[arg(long = "filename", short = 'f', value_name = "FILES", num_args = 1.., required = true)]
+    pub(crate) paths: Vec<PathBuf>,
 }
 
 /// When output is colored.

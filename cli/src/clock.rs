@@ -1,4 +1,4 @@
-//! The system clock: the one place where it is read.
+//! The system clock: the one place where it is read. Uses no other room.
 
 use jiff::Timestamp;
 

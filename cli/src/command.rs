@@ -1,13 +1,16 @@
-//! The commands, one file each.
+//! The commands, one file each, and the table of all of them.
+//!
+//! What comes in: arguments. What goes out: what each command prints, and an [`Outcome`]. Uses every
+//! other room. A command uses no other command and nothing of this file.
 
 use anyhow::{Context, Result};
-use clap::Subcommand;
-use sluice_crds::approval;
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{CommandFactory, Parser, Subcommand};
+use sluice_crds::{Setting, approval};
 
-use crate::arguments::{Arguments, Globals};
-use crate::outcome::Outcome;
+use crate::arguments::Globals;
+use crate::outcome::{self, Outcome};
 
-mod about;
 mod adopt;
 mod audit;
 mod calendar;
@@ -17,21 +20,41 @@ mod completion;
 mod doctor;
 mod force;
 mod get;
-mod input;
 mod lint;
 mod markdown;
 mod pending;
 mod reset;
 mod simulate;
-mod source;
 mod version;
 mod vote;
 mod wait;
-mod watched;
 mod why;
 
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// Ask, force and picture the gates of a cluster, or of files.
+#[derive(Debug, Parser)]
+#[command(
+    name = "kubectl-gate",
+    bin_name = "kubectl gate",
+    version,
+    styles = STYLES,
+    after_help = outcome::HELP,
+    disable_help_subcommand = true
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    pub(crate) globals: Globals,
+}
+
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+enum Command {
     Get(get::Get),
     Why(why::Why),
     /// Force a gate open, whatever its gatekeepers say, for a while
@@ -79,14 +102,14 @@ pub(crate) enum Command {
 /// Does what the arguments ask for.
 ///
 /// # Errors
-/// Whatever keeps the answer from being known.
+/// Anything that keeps the answer from being known.
 pub(crate) fn run(arguments: Arguments) -> Result<Outcome> {
     let Arguments { command, globals } = arguments;
     match command {
         Command::Get(get) => online(get.run(&globals)),
         Command::Why(why) => online(why.run(&globals)),
-        Command::Open(force) => online(force.run(&globals, sluice_crds::Setting::Open)),
-        Command::Close(force) => online(force.run(&globals, sluice_crds::Setting::Closed)),
+        Command::Open(force) => online(force.run(&globals, Setting::Open)),
+        Command::Close(force) => online(force.run(&globals, Setting::Closed)),
         Command::Reset(reset) => online(reset.run(&globals)),
         Command::Approve(vote) => online(vote.run(&globals, approval::Vote::Approve)),
         Command::Reject(vote) => online(vote.run(&globals, approval::Vote::Reject)),
@@ -99,12 +122,19 @@ pub(crate) fn run(arguments: Arguments) -> Result<Outcome> {
         Command::Pending(pending) => online(pending.run(&globals)),
         Command::Audit(audit) => audit.run(&globals),
         Command::Lint(lint) => lint.run(&globals),
-        Command::Completion(completion) => completion.run(),
+        Command::Completion(completion) => completion.run(&Arguments::command()),
         Command::Doctor(doctor) => online(doctor.run(&globals)),
         Command::Version(version) => online(version.run(&globals)),
-        Command::MarkdownHelp => markdown::run(),
-        Command::Complete(complete) => online(complete.run()),
+        Command::MarkdownHelp => markdown::run(&program()),
+        Command::Complete(complete) => online(complete.run(&program())),
     }
+}
+
+/// All commands with their arguments, for those that describe them.
+fn program() -> clap::Command {
+    let mut program = Arguments::command();
+    program.build();
+    program
 }
 
 /// Runs what talks to an API server.
@@ -114,12 +144,4 @@ fn online(work: impl Future<Output = Result<Outcome>>) -> Result<Outcome> {
         .build()
         .context("cannot start")?;
     runtime.block_on(work)
-}
-
-/// The namespace of objects in files that name none.
-fn namespace_of_files(globals: &Globals) -> &str {
-    globals
-        .namespace
-        .as_deref()
-        .unwrap_or(sluice_core::offline::simulate::DEFAULT_NAMESPACE)
 }

@@ -1,138 +1,34 @@
-//! Decisions in words, for people and for programs.
+//! Decisions in words, for people.
+//!
+//! What comes in: what was decided about gates. What goes out: lines, and trees with everything that
+//! led to it. Uses the rooms `instant`, `output` and `view`.
 
 use std::fmt::Write;
 
-use serde::Serialize;
-use sluice_core::Refusal;
 use sluice_core::gate::nested::{Inside, Said};
-use sluice_core::offline::simulate::{Decision, Scene};
-use sluice_core::revision::Revision;
+use sluice_core::offline::simulate::Decision;
 use sluice_core::verdict::Reason;
-use sluice_crds::gate::{GatekeeperVerdict, Override};
+use sluice_crds::gate::GatekeeperVerdict;
 use sluice_crds::{Require, State, Transition};
 
 use crate::instant::Zone;
 use crate::output;
-
-/// A decision for programs.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Decided<'a> {
-    gate: &'a str,
-    namespace: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    revision: Option<String>,
-    at: String,
-    state: State,
-    reason: &'a str,
-    message: &'a str,
-    decided_by: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    forced: Option<&'a Override>,
-    next: Option<&'a Transition>,
-    verdicts: Vec<Keeper<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    ignored: Vec<String>,
-}
-
-/// What a gatekeeper says, for programs.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Keeper<'a> {
-    #[serde(flatten)]
-    told: &'a GatekeeperVerdict,
-    /// When time changes its state.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    changes_at: Option<String>,
-    /// The gates behind it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    gates: Vec<Behind<'a>>,
-}
-
-/// A gate that another gate's gatekeeper names, for programs.
-#[derive(Debug, Serialize)]
-struct Behind<'a> {
-    gate: &'a str,
-    state: State,
-    reason: &'a str,
-    message: &'a str,
-    verdicts: Vec<Keeper<'a>>,
-}
-
-impl<'a> Keeper<'a> {
-    fn of(said: &'a Said, told: &'a GatekeeperVerdict) -> Self {
-        Self {
-            told,
-            changes_at: said.changes.map(|at| at.to_string()),
-            gates: said.behind.iter().map(Behind::of).collect(),
-        }
-    }
-}
-
-impl<'a> Behind<'a> {
-    fn of(inside: &'a Inside) -> Self {
-        let verdicts = inside.verdicts.iter();
-        Self {
-            gate: &inside.name,
-            state: inside.state,
-            reason: inside.reason,
-            message: &inside.message,
-            verdicts: verdicts.map(|said| Keeper::of(said, &said.told)).collect(),
-        }
-    }
-}
-
-/// What is wrong with the annotations that force a gate, in words.
-pub(crate) fn ignored(complaints: &[Refusal]) -> Vec<String> {
-    complaints.iter().map(ToString::to_string).collect()
-}
-
-impl<'a> Decided<'a> {
-    /// What was decided about `revision`, or about any.
-    pub(crate) fn about(decision: &'a Decision, revision: Option<&Revision>) -> Self {
-        let said = decision.said.iter().zip(&decision.verdicts);
-        Self {
-            gate: &decision.gate.name,
-            namespace: &decision.gate.namespace,
-            revision: revision.map(ToString::to_string),
-            at: decision.at.to_string(),
-            state: decision.state,
-            reason: &decision.reason,
-            message: &decision.message,
-            decided_by: decision.decided_by.as_deref(),
-            forced: decision.r#override.as_ref(),
-            next: decision.upcoming.first(),
-            verdicts: said.map(|(said, told)| Keeper::of(said, told)).collect(),
-            ignored: ignored(&decision.complaints),
-        }
-    }
-}
+use crate::view::Decided;
 
 /// A decision in one line.
 pub(crate) fn line(decision: &Decision) -> String {
-    let Decision {
-        gate,
-        state,
-        reason,
-        message,
-        ..
-    } = decision;
+    let (name, state) = (&decision.gate.name, output::state(decision.state));
     format!(
-        "{} is {} ({reason}): {message}",
-        gate.name,
-        output::state(*state)
+        "{name} is {state} ({}): {}",
+        decision.reason, decision.message
     )
 }
 
-/// What several gates come to, in one line: whether `who` may go on.
+/// What several gates result in, in one line: whether `who` may go on.
 pub(crate) fn sum(who: &str, decision: &sluice_crds::Decision) -> String {
-    let (state, word) = match decision.allowed {
-        true => (State::Open, "allowed"),
-        false => (State::Closed, "not allowed"),
-    };
-    let style = output::style(state);
     let is = if who.is_empty() { "" } else { " is " };
-    format!("{who}{is}{style}{word}{style:#}: {}\n", decision.message)
+    let allowed = output::allowed(decision.allowed);
+    format!("{who}{is}{allowed}: {}\n", decision.message)
 }
 
 /// A branch of a tree: its lines, and the branches inside.
@@ -178,13 +74,9 @@ impl Drawing {
             let mut lead = if is_last { last } else { more };
             let after = if is_last { beneath } else { beside };
             let taken = before.chars().count() + lead.chars().count();
-            let room = self
-                .columns
-                .map_or(usize::MAX, |columns| columns.saturating_sub(taken));
-            for line in branch
-                .lines
-                .iter()
-                .flat_map(|line| output::wrapped(line, room))
+            let columns = self.columns.unwrap_or(usize::MAX);
+            let lines = branch.lines.iter();
+            for line in lines.flat_map(|line| output::wrapped(line, columns.saturating_sub(taken)))
             {
                 // Writing to a String does not fail.
                 let _ = writeln!(text, "{before}{lead}{line}");
@@ -202,42 +94,30 @@ pub(crate) fn branches(branches: &[Branch]) -> String {
     text
 }
 
-/// A decision about `revision`, or about any, with everything that led to it, as a tree, whose
-/// instants are in `zone`. `notes` are further branches.
-pub(crate) fn tree(
-    scene: &Scene,
-    decision: &Decision,
-    revision: Option<&Revision>,
-    zone: &Zone,
-    notes: &[String],
-) -> String {
-    let mut branches = vec![
-        keepers(scene, decision, zone),
-        Branch::of(force(decision, zone)),
-    ];
-    let ignored = ignored(&decision.complaints).into_iter();
-    branches.extend(ignored.map(|why| Branch::of(format!("ignored: {why}"))));
-    branches.push(Branch::of(next(decision, zone)));
-    branches.extend(notes.iter().cloned().map(Branch::of));
-
-    let Decision {
-        gate,
-        state,
-        reason,
-        ..
-    } = decision;
-    let about = revision.map(|revision| format!(" for {revision}"));
-    let mut text = format!(
-        "Gate {gate} is {}{} ({reason})\n",
-        output::state(*state),
-        about.unwrap_or_default()
-    );
-    Drawing::new().draw(&branches, "", &mut text);
-    text
+/// A decision with everything that led to it, as a tree, whose instants are in `zone`.
+pub(crate) fn tree(decided: &Decided, zone: &Zone) -> String {
+    let Decided {
+        decision, revision, ..
+    } = decided;
+    let ignored = decided.ignored().map(|why| format!("ignored: {why}"));
+    let lines = ([force(decision, zone)].into_iter().chain(ignored))
+        .chain([next(decision, zone)])
+        .chain(decided.notes.iter().cloned());
+    let mut all = vec![keepers(decided, zone)];
+    all.extend(lines.map(Branch::of));
+    let about = revision.as_ref().map(|revision| format!(" for {revision}"));
+    format!(
+        "Gate {} is {}{} ({})\n{}",
+        decision.gate,
+        output::state(decision.state),
+        about.unwrap_or_default(),
+        decision.reason,
+        branches(&all)
+    )
 }
 
-fn keepers(scene: &Scene, decision: &Decision, zone: &Zone) -> Branch {
-    let spec = &scene.gate().spec;
+fn keepers(decided: &Decided, zone: &Zone) -> Branch {
+    let Decided { spec, decision, .. } = decided;
     if spec.suspend {
         return Branch::of("suspended: it counts as closed until it is resumed".to_owned());
     }
@@ -250,13 +130,11 @@ fn keepers(scene: &Scene, decision: &Decision, zone: &Zone) -> Branch {
     // What is said of a gatekeeper in the end may be more than its gate knows.
     let said = decision.said.iter().zip(&decision.verdicts);
     let inside = said.map(|(said, told)| {
-        let decides = decision.decided_by.as_ref() == Some(&told.gatekeeper);
-        keeper(
-            said,
-            told,
-            zone,
-            if decides { ", which decides" } else { "" },
-        )
+        let decides = match decision.decided_by.as_ref() == Some(&told.gatekeeper) {
+            true => ", which decides",
+            false => "",
+        };
+        keeper(said, told, zone, decides)
     });
     Branch {
         lines: vec![head],
@@ -280,11 +158,10 @@ fn keeper(said: &Said, told: &GatekeeperVerdict, zone: &Zone, decides: &str) -> 
     if said.behind.is_empty() {
         lines.push(verdict.message.clone());
     }
+    let inside = said.behind.iter().map(|gate| gate_inside(gate, zone));
     Branch {
         lines,
-        inside: (said.behind.iter())
-            .map(|gate| gate_inside(gate, zone))
-            .collect(),
+        inside: inside.collect(),
     }
 }
 
@@ -298,12 +175,11 @@ fn gate_inside(gate: &Inside, zone: &Zone) -> Branch {
     if gate.require == Some(Require::OneOf) && gate.verdicts.len() > 1 {
         lines.push("one of its gatekeepers must admit".to_owned());
     }
-    let keepers = gate.verdicts.iter();
+    let inside = gate.verdicts.iter();
+    let inside = inside.map(|said| keeper(said, &said.told, zone, ""));
     Branch {
         lines,
-        inside: keepers
-            .map(|said| keeper(said, &said.told, zone, ""))
-            .collect(),
+        inside: inside.collect(),
     }
 }
 

@@ -1,4 +1,7 @@
 //! Instants and lengths of time, as they are written on the command line and shown.
+//!
+//! What comes in: texts, and names of time zones. What goes out: instants, lengths, and texts again.
+//! Uses the room `clock`.
 
 use std::time::Duration;
 
@@ -9,6 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use sluice_core::offline::simulate::Scene;
 use sluice_core::text::words;
 use sluice_core::time::{duration, zone};
+use sluice_crds::Gatekeeper;
 
 use crate::clock;
 
@@ -40,6 +44,12 @@ impl Zone {
     /// [`Zone::shared`].
     pub(crate) fn of(scene: &Scene) -> Self {
         Self::shared(scene.time_zones())
+    }
+
+    /// The zone in which the windows of these are written; see [`Zone::shared`].
+    pub(crate) fn of_gatekeepers<'k>(all: impl IntoIterator<Item = &'k Gatekeeper>) -> Self {
+        let schedules = all.into_iter().filter_map(|it| it.spec.schedule.as_ref());
+        Self::shared(schedules.map(|schedule| schedule.time_zone.as_str()))
     }
 
     /// The one zone that all these name who name one; UTC, which nobody has on the wall, counts

@@ -13,12 +13,13 @@ mod instant;
 mod outcome;
 mod output;
 mod picture;
+mod view;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::arguments::Arguments;
+use crate::command::Arguments;
 use crate::outcome::Outcome;
 
 fn main() -> ExitCode {

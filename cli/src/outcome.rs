@@ -1,8 +1,11 @@
 //! Exit codes.
+//!
+//! What comes in: what a command results in. What goes out: a number, and what the help says of it.
+//! Uses no other room.
 
 use std::process::ExitCode;
 
-/// What a command comes to.
+/// What a command results in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// 0: it was done; the gates are open; what was expected is so.

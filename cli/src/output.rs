@@ -1,4 +1,7 @@
 //! Writing: to a terminal with colors, to anything else without; and in forms for programs.
+//!
+//! What comes in: texts, tables, values. What goes out: standard output and standard error. Uses no
+//! other room.
 
 use std::env;
 use std::fmt::Display;
@@ -38,6 +41,13 @@ pub(crate) fn line(line: impl Display) -> Result<()> {
     text(format_args!("{line}\n"))
 }
 
+/// `println!`, with an error where nobody reads on.
+macro_rules! say {
+    ($($text:tt)*) => { $crate::output::line(format_args!($($text)*)) };
+}
+
+pub(crate) use say;
+
 /// Writes a value for programs.
 ///
 /// # Errors
@@ -65,6 +75,11 @@ pub(crate) fn note(note: impl Display) {
     let _ = writeln!(anstream::stderr().lock(), "{note}");
 }
 
+/// The same, for what somebody should look at.
+pub(crate) fn warn(warning: impl Display) {
+    note(format_args!("warning: {warning}"));
+}
+
 /// Says in one line what went wrong.
 pub(crate) fn error(error: &anyhow::Error) {
     let style = AnsiColor::Red.on_default().bold();
@@ -73,12 +88,8 @@ pub(crate) fn error(error: &anyhow::Error) {
 
 /// Whether nobody reads on, as when `| head` has seen enough.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let causes = error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<io::Error>());
-    causes
-        .into_iter()
-        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref());
+    causes.any(|cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// Green or red, or yellow where it depends.
@@ -96,11 +107,25 @@ pub(crate) fn state(state: State) -> String {
     format!("{style}{state}{style:#}")
 }
 
+/// Whether something may go on, in the color of a state.
+pub(crate) fn allowed(allowed: bool) -> String {
+    let (state, word) = match allowed {
+        true => (State::Open, "allowed"),
+        false => (State::Closed, "not allowed"),
+    };
+    let style = style(state);
+    format!("{style}{word}{style:#}")
+}
+
+/// `1 mistake`, `2 mistakes`.
+pub(crate) fn count(many: usize, what: &str) -> String {
+    format!("{many} {what}{}", if many == 1 { "" } else { "s" })
+}
+
 /// How many columns there are, as `COLUMNS` or the terminal says. None: nobody counts them.
 pub(crate) fn width() -> Option<usize> {
-    let said = env::var("COLUMNS")
-        .ok()
-        .and_then(|columns| columns.parse().ok());
+    let said = env::var("COLUMNS").ok();
+    let said = said.and_then(|columns| columns.parse().ok());
     let seen = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
     said.or_else(seen)
 }
@@ -127,26 +152,23 @@ pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// A table as kubectl prints it: no lines, three blanks between columns. Cells may be styled.
-pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
-    let head: Vec<String> = head.iter().map(|title| (*title).to_owned()).collect();
-    let widths = widths(&head, rows);
-    let lines = std::iter::once(&head).chain(rows);
-    lines.map(|cells| row(cells, &widths)).collect()
+/// A table as kubectl prints it: no lines, three blanks between columns. The first row is the head.
+/// Cells may be styled.
+pub(crate) fn table(rows: &[Vec<String>]) -> String {
+    let widths = widths(rows);
+    rows.iter().map(|cells| row(cells, &widths)).collect()
 }
 
 /// How wide the columns of a table are, with the blanks behind them.
-pub(crate) fn widths(head: &[String], rows: &[Vec<String>]) -> Vec<usize> {
-    let widest = |column: usize| {
-        let cells = rows.iter().map(|row| &row[column]);
-        std::iter::once(&head[column])
-            .chain(cells)
-            .map(|cell| characters(cell))
-            .max()
-    };
-    (0..head.len())
-        .map(|column| widest(column).unwrap_or(0) + 3)
-        .collect()
+pub(crate) fn widths(rows: &[Vec<String>]) -> Vec<usize> {
+    let mut widths = Vec::new();
+    for row in rows {
+        widths.resize(row.len().max(widths.len()), 0);
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = characters(cell).max(*width);
+        }
+    }
+    widths.iter().map(|width| width + 3).collect()
 }
 
 /// A line of a table. What is too wide for its column moves the others.
@@ -168,14 +190,11 @@ fn characters(text: &str) -> usize {
 /// Whether the locale has more than ASCII.
 pub(crate) fn is_unicode() -> bool {
     let set = |name| env::var(name).ok().filter(|value| !value.is_empty());
-    let locale = set("LC_ALL")
-        .or_else(|| set("LC_CTYPE"))
-        .or_else(|| set("LANG"));
-    match locale {
-        Some(locale) => locale
-            .to_ascii_lowercase()
-            .replace('-', "")
-            .contains("utf8"),
+    match ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set) {
+        Some(locale) => {
+            let plain = locale.to_ascii_lowercase().replace('-', "");
+            plain.contains("utf8")
+        }
         None => cfg!(any(windows, target_os = "macos")),
     }
 }

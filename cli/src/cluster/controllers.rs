@@ -1,13 +1,14 @@
-//! The controllers that are installed, as their Deployments tell.
+//! The controllers that are installed, as their Deployments say.
 
 use anyhow::Result;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::ResourceExt;
-use kube::api::{Api, ListParams};
+use kube::api::ListParams;
 use serde::Serialize;
 use sluice_core::operation::shard;
 
-use super::{Connection, load};
+use super::connection::Connection;
+use super::request::list;
 
 /// What the chart labels everything with that belongs to us.
 const OURS: &str = "app.kubernetes.io/part-of=sluice";
@@ -98,11 +99,10 @@ impl Controller {
 /// All that are installed.
 ///
 /// # Errors
-/// Whatever keeps us from listing Deployments.
+/// Anything that keeps us from listing Deployments.
 pub(crate) async fn controllers(connection: &Connection) -> Result<Vec<Controller>> {
-    let api: Api<Deployment> = Api::all(connection.client.clone());
     let page = ListParams::default().labels(OURS);
-    let found = load::list(&api, page, "list deployments").await?;
+    let found = list(&connection.all(), page).await?;
     Ok(found.iter().map(Controller::of).collect())
 }
 

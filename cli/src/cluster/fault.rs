@@ -2,14 +2,42 @@
 
 use std::fmt;
 
-use anyhow::{Error, anyhow};
+use anyhow::{Error, Result, anyhow};
 use kube::core::Status;
 
-/// The API server's own words, if it has answered.
-pub(crate) fn status(error: &kube::Error) -> Option<&Status> {
+/// What the API server has answered, if it has.
+pub(super) fn status(error: &kube::Error) -> Option<&Status> {
     match error {
         kube::Error::Api(status) => Some(status),
         _ => None,
+    }
+}
+
+/// The code of what the API server has answered: 404.
+pub(crate) fn code(error: &kube::Error) -> Option<u16> {
+    status(error).map(|status| status.code)
+}
+
+/// The API server does not know the kind. `said` is its message.
+fn knows_no_kind(said: &str) -> bool {
+    said.contains("could not find the requested resource") || said == "404 page not found"
+}
+
+/// Whether the API server does not know the kind that it was asked for.
+pub(super) fn is_unknown_kind(error: &kube::Error) -> bool {
+    let answered = status(error).filter(|status| status.code == 404);
+    answered.is_some_and(|status| knows_no_kind(status.message.trim()))
+}
+
+/// Answers of the API server, with what we cannot do without them.
+pub(crate) trait Cannot<T> {
+    /// An error of one line: we cannot `what` (such as `read the gate production`), and why.
+    fn cannot(self, what: impl fmt::Display) -> Result<T>;
+}
+
+impl<T> Cannot<T> for Result<T, kube::Error> {
+    fn cannot(self, what: impl fmt::Display) -> Result<T> {
+        self.map_err(|error| explain(error, what))
     }
 }
 
@@ -30,8 +58,8 @@ pub(crate) fn is_passing(error: &Error) -> bool {
     error.downcast_ref::<Passing>().is_some()
 }
 
-/// Why we cannot `what` (such as `read gate production`).
-pub(crate) fn explain(error: kube::Error, what: &str) -> Error {
+/// Why we cannot `what`.
+pub(super) fn explain(error: kube::Error, what: impl fmt::Display) -> Error {
     let Some(status) = status(&error) else {
         return match error {
             kube::Error::Service(_) | kube::Error::HyperError(_) => Error::new(Passing(format!(
@@ -51,13 +79,9 @@ pub(crate) fn explain(error: kube::Error, what: &str) -> Error {
             "cannot {what}: the API server does not know who you are; renew the credentials of the kubeconfig"
         ),
         403 => anyhow!("cannot {what}: the API server refuses it: {said}"),
-        404 if said.contains("could not find the requested resource")
-            || said == "404 page not found" =>
-        {
-            anyhow!(
-                "cannot {what}: the API server does not know the kinds of sluice.dev; install their CustomResourceDefinitions"
-            )
-        }
+        404 if knows_no_kind(said) => anyhow!(
+            "cannot {what}: the API server does not know the kinds of sluice.dev; install their CustomResourceDefinitions"
+        ),
         429 | 500.. => Error::new(Passing(format!("cannot {what}: {said}"))),
         _ => anyhow!("cannot {what}: {said}"),
     }

@@ -3,89 +3,78 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
-use futures::{StreamExt, TryStreamExt, stream};
+use anyhow::Result;
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Resource;
 use kube::api::{Api, ListParams};
+use sluice_core::delivery::gated_source;
 use sluice_core::offline::simulate::{Key, Origin, World};
 use sluice_crds::{Approval, Gate, GatedSource, Gatekeeper, Subject};
 
-use super::{Connection, Seen, explain, policies, reach, status};
+use super::connection::Connection;
+use super::request::{each, list, missing, visible};
+use super::seen::Seen;
+use super::{policies, reach};
 
-/// How many requests are under way at once.
-pub(super) const AT_ONCE: usize = 16;
 /// Up to how many gatekeepers of a namespace are read one by one.
 const FEW: usize = 20;
-/// How many objects one answer of the API server holds.
-const PAGE: u32 = 500;
 
 /// Which gates.
 #[derive(Clone, Debug)]
-pub(crate) enum Scope {
-    /// Those of these names, in the connection's namespace.
-    Named(Vec<String>),
-    /// The same, with those that gate policies add to what somebody wants to do there.
-    Asked(Vec<String>, Box<Subject>),
+pub(crate) enum Scope<'a> {
+    /// Those of these names, in the connection's namespace; with those that gate policies add to
+    /// what somebody wants to do there.
+    Named(&'a [String], Option<&'a Subject>),
     /// Those that a gated source names, of any namespace, with those that gate policies add.
-    Of(Box<GatedSource>, Box<Subject>),
+    Of(&'a GatedSource),
     /// Those, of any namespace, as far as they are there.
     These(BTreeSet<Key>),
-    /// All in the connection's namespace that the page asks for.
-    Namespace(ListParams),
-    /// All that the page asks for.
-    Everywhere(ListParams),
+    /// All that the page asks for, in the connection's namespace or everywhere.
+    All { everywhere: bool, page: ListParams },
 }
 
-impl Scope {
-    /// All in the connection's namespace.
-    pub(crate) fn namespace() -> Self {
-        Self::Namespace(ListParams::default())
-    }
-
-    /// All.
-    pub(crate) fn everywhere() -> Self {
-        Self::Everywhere(ListParams::default())
+impl Scope<'_> {
+    /// All in the connection's namespace, or everywhere.
+    pub(crate) fn all(everywhere: bool) -> Self {
+        let page = ListParams::default();
+        Self::All { everywhere, page }
     }
 }
 
 /// Reads the gates of `scope` and everything that they name.
 ///
 /// # Errors
-/// A gate that is named and not there; whatever keeps us from reading gates or gatekeepers.
+/// A gate that is named and not there; anything that keeps us from reading gates or gatekeepers.
 pub(crate) async fn load(
     connection: &Connection,
-    scope: &Scope,
+    scope: &Scope<'_>,
     trust_unverified: bool,
 ) -> Result<Seen> {
+    let (gates, mut notes) = match scope {
+        Scope::Named(names, _) => (named(connection, names).await?, Vec::new()),
+        Scope::Of(source) => visible(connection, named_by(source)).await,
+        Scope::These(keys) => visible(connection, keys.clone()).await,
+        Scope::All { everywhere, page } => {
+            let api = connection.api(connection.area(*everywhere));
+            (keyed(list(&api, page.clone()).await?).collect(), Vec::new())
+        }
+    };
     let mut world = World {
         origin: Origin::Cluster,
+        gates,
         ..World::default()
     };
-    let mut notes = Vec::new();
-    world.gates = match scope {
-        Scope::Of(source, _) => {
-            let (gates, unseen) = visible(connection, named_by(source)).await;
-            notes.extend(unseen);
-            gates
-        }
-        Scope::Named(names) | Scope::Asked(names, _) => named(connection, names).await?,
-        Scope::These(keys) => {
-            let (gates, unseen) = visible(connection, keys.clone()).await;
-            notes.extend(unseen);
-            gates
-        }
-        Scope::Namespace(page) => {
-            let api = Api::namespaced(connection.client.clone(), &connection.namespace);
-            gates(&api, page).await?
-        }
-        Scope::Everywhere(page) => gates(&Api::all(connection.client.clone()), page).await?,
+    let subject = match scope {
+        Scope::Named(_, subject) => subject.cloned(),
+        Scope::Of(source) => Some(gated_source::subject(source, None)),
+        Scope::These(_) | Scope::All { .. } => None,
     };
-    if let Scope::Asked(_, subject) | Scope::Of(_, subject) = scope {
-        notes.extend(policies::add(connection, &mut world, subject).await?);
+    if let Some(subject) = subject {
+        notes.extend(policies::add(connection, &mut world, &subject).await?);
     }
     nested(connection, &mut world).await?;
     world.forbidden = reach::forbidden(&world);
-    if let Scope::Of(source, _) = scope {
+    if let Scope::Of(source) = scope {
         world.forbidden.extend(reach::forbidden_to(source));
     }
     world.approvals = approvals(connection, &world.gatekeepers).await?;
@@ -97,23 +86,22 @@ pub(crate) async fn load(
     })
 }
 
+/// Objects with their names.
+fn keyed<K: Resource>(objects: Vec<K>) -> impl Iterator<Item = (Key, K)> {
+    let objects = objects.into_iter();
+    objects.map(|object| (Key::of(object.meta()), object))
+}
+
 async fn named(connection: &Connection, names: &[String]) -> Result<BTreeMap<Key, Gate>> {
-    let api: Api<Gate> = Api::namespaced(connection.client.clone(), &connection.namespace);
-    let one = async |name: &String| {
-        let found = api.get_opt(name).await;
-        match found.map_err(|error| explain(error, &format!("read the gate {name}")))? {
-            Some(gate) => Ok((Key::of(&gate.metadata), gate)),
-            None => bail!(
-                "there is no gate `{name}` in the namespace {}; name another, or another namespace with -n",
-                connection.namespace
-            ),
-        }
-    };
-    stream::iter(names)
-        .map(one)
-        .buffered(AT_ONCE)
-        .try_collect()
-        .await
+    let key = |name: &String| connection.key(name);
+    let mut gates = BTreeMap::new();
+    for (key, found) in each(connection, names.iter().map(key)).await {
+        let Some(gate) = found? else {
+            return Err(missing("gate", &key));
+        };
+        gates.insert(key, gate);
+    }
+    Ok(gates)
 }
 
 /// The gates that a gated source names.
@@ -124,102 +112,27 @@ fn named_by(source: &GatedSource) -> BTreeSet<Key> {
         .collect()
 }
 
-/// Gates of any namespace, as far as they are there and may be seen; and what may not, which counts
-/// as closed.
-pub(super) async fn visible(
-    connection: &Connection,
-    wanted: BTreeSet<Key>,
-) -> (BTreeMap<Key, Gate>, Vec<String>) {
-    let one = async |key: Key| {
-        let api: Api<Gate> = Api::namespaced(connection.client.clone(), &key.namespace);
-        let found = api.get_opt(&key.name).await;
-        let found = found.map_err(|error| explain(error, &format!("read the gate {key}")));
-        (key, found)
-    };
-    let found: Vec<_> = stream::iter(wanted)
-        .map(one)
-        .buffered(AT_ONCE)
-        .collect()
-        .await;
-    let (mut gates, mut notes) = (BTreeMap::new(), Vec::new());
-    for (key, found) in found {
-        match found {
-            Ok(Some(gate)) => drop(gates.insert(key, gate)),
-            Ok(None) => {}
-            Err(error) => notes.push(format!("{error}; it counts as closed")),
-        }
-    }
-    (gates, notes)
-}
-
-async fn gates(api: &Api<Gate>, page: &ListParams) -> Result<BTreeMap<Key, Gate>> {
-    let all = list(api, page.clone(), "list gates").await?;
-    Ok(all
-        .into_iter()
-        .map(|gate| (Key::of(&gate.metadata), gate))
-        .collect())
-}
-
-/// All the objects that `page` asks for, page by page.
-pub(crate) async fn list<K>(api: &Api<K>, page: ListParams, what: &str) -> Result<Vec<K>>
-where
-    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
-{
-    let all = pages(api, page).await;
-    all.map_err(|error| explain(error, what))
-}
-
-/// The same, with the API server's own words for what went wrong.
-pub(super) async fn pages<K>(api: &Api<K>, page: ListParams) -> Result<Vec<K>, kube::Error>
-where
-    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
-{
-    let mut all = Vec::new();
-    let mut page = page.limit(PAGE);
-    loop {
-        let listed = api.list(&page).await?;
-        all.extend(listed.items);
-        match listed.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => page = page.continue_token(&token),
-            None => return Ok(all),
-        }
-    }
-}
-
 /// The gatekeepers of the gates, the gates that those name, and so on.
 async fn nested(connection: &Connection, world: &mut World) -> Result<()> {
     let known = world.gates.values().chain(world.nested.values());
     let mut fresh: Vec<Gate> = known.cloned().collect();
     while !fresh.is_empty() {
-        let known: BTreeSet<Key> = world.gatekeepers.keys().cloned().collect();
-        let keepers = gatekeepers(connection, &fresh, &known).await?;
+        let keepers = gatekeepers(connection, &fresh, &world.gatekeepers).await?;
         let wanted: BTreeSet<Key> = keepers
             .values()
             .flat_map(|keeper| reach::named_by(keeper))
             .filter(|key| !world.gates.contains_key(key) && !world.nested.contains_key(key))
             .collect();
         world.gatekeepers.extend(keepers);
-        fresh = elsewhere(connection, wanted).await?;
-        let keyed = fresh
-            .iter()
-            .map(|gate| (Key::of(&gate.metadata), gate.clone()));
-        world.nested.extend(keyed);
+        fresh.clear();
+        for (key, found) in each(connection, wanted).await {
+            if let Some(gate) = found? {
+                world.nested.insert(key, Gate::clone(&gate));
+                fresh.push(gate);
+            }
+        }
     }
     Ok(())
-}
-
-/// Gates of any namespace, as far as they are there.
-async fn elsewhere(connection: &Connection, wanted: BTreeSet<Key>) -> Result<Vec<Gate>> {
-    let one = async |key: Key| {
-        let api: Api<Gate> = Api::namespaced(connection.client.clone(), &key.namespace);
-        let found = api.get_opt(&key.name).await;
-        found.map_err(|error| explain(error, &format!("read the gate {key}")))
-    };
-    let found = stream::iter(wanted).map(one).buffered(AT_ONCE);
-    found
-        .try_filter_map(async |found| Ok(found))
-        .try_collect()
-        .await
 }
 
 /// The approvals for gatekeepers that ask for some.
@@ -227,60 +140,50 @@ async fn approvals(
     connection: &Connection,
     gatekeepers: &BTreeMap<Key, Arc<Gatekeeper>>,
 ) -> Result<BTreeMap<Key, Arc<Approval>>> {
-    let asking = gatekeepers
-        .iter()
-        .filter(|(_, keeper)| keeper.spec.approval.is_some());
+    let asking = gatekeepers.iter();
+    let asking = asking.filter(|(_, keeper)| keeper.spec.approval.is_some());
     let namespaces: BTreeSet<&String> = asking.map(|(key, _)| &key.namespace).collect();
     let mut all = BTreeMap::new();
     for namespace in namespaces {
-        let api: Api<Approval> = Api::namespaced(connection.client.clone(), namespace);
-        let what = format!("list the approvals of {namespace}");
-        let listed = list(&api, ListParams::default(), &what).await?;
-        let keyed = |approval: Approval| (Key::of(&approval.metadata), Arc::new(approval));
-        all.extend(listed.into_iter().map(keyed));
+        let api: Api<Approval> = connection.api(Some(namespace));
+        let listed = list(&api, ListParams::default()).await?;
+        all.extend(keyed(listed).map(|(key, approval)| (key, Arc::new(approval))));
     }
     Ok(all)
 }
 
+/// The gatekeepers of `gates` that are not known yet.
 async fn gatekeepers(
     connection: &Connection,
     gates: &[Gate],
-    known: &BTreeSet<Key>,
+    known: &BTreeMap<Key, Arc<Gatekeeper>>,
 ) -> Result<BTreeMap<Key, Arc<Gatekeeper>>> {
-    let mut wanted: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut wanted: BTreeMap<String, BTreeSet<Key>> = BTreeMap::new();
     for gate in gates {
         let uncounted = reach::uncounted(gate);
         let named = gate.spec.gatekeepers.iter();
         for key in named.map(|reference| Key::named_by(gate, reference)) {
-            if !known.contains(&key) && !uncounted.iter().any(|(other, _)| *other == key) {
-                wanted.entry(key.namespace).or_default().insert(key.name);
+            if !known.contains_key(&key) && !uncounted.iter().any(|(other, _)| *other == key) {
+                let namespace = key.namespace.clone();
+                wanted.entry(namespace).or_default().insert(key);
             }
         }
     }
-    let each = async |(namespace, names): (String, BTreeSet<String>)| {
-        let api: Api<Gatekeeper> = Api::namespaced(connection.client.clone(), &namespace);
-        if names.len() > FEW {
-            let what = format!("list the gatekeepers of {namespace}");
-            return list(&api, ListParams::default(), &what).await;
+    let mut all = BTreeMap::new();
+    let mut few = Vec::new();
+    for (namespace, keys) in wanted {
+        if keys.len() > FEW {
+            let api: Api<Gatekeeper> = connection.api(Some(&namespace));
+            let listed = list(&api, ListParams::default()).await?;
+            all.extend(keyed(listed).map(|(key, keeper)| (key, Arc::new(keeper))));
+        } else {
+            few.extend(keys);
         }
-        let one = async |name: &String| {
-            let found = api.get_opt(name).await;
-            found
-                .map_err(|error| explain(error, &format!("read the gatekeeper {namespace}/{name}")))
-        };
-        let found = stream::iter(&names).map(one).buffered(AT_ONCE);
-        found
-            .try_filter_map(async |found| Ok(found))
-            .try_collect()
-            .await
-    };
-    let found: Vec<Vec<Gatekeeper>> = stream::iter(wanted)
-        .map(each)
-        .buffered(AT_ONCE)
-        .try_collect()
-        .await?;
-    let keyed = |keeper: Gatekeeper| (Key::of(&keeper.metadata), Arc::new(keeper));
-    Ok(found.into_iter().flatten().map(keyed).collect())
+    }
+    for (key, found) in each(connection, few).await {
+        all.extend(found?.map(|keeper| (key, Arc::new(keeper))));
+    }
+    Ok(all)
 }
 
 /// The ConfigMaps that gatekeepers are judged from. Not everybody who may see gates may read those:
@@ -289,22 +192,14 @@ async fn config_maps(
     connection: &Connection,
     gatekeepers: &BTreeMap<Key, Arc<Gatekeeper>>,
 ) -> BTreeMap<Key, Option<ConfigMap>> {
-    let maps = gatekeepers
-        .values()
-        .flat_map(|keeper| World::maps_of(keeper));
+    let maps = gatekeepers.values();
+    let maps = maps.flat_map(|keeper| World::maps_of(keeper));
     let wanted: BTreeSet<Key> = maps.collect();
-    let one = async |key: Key| {
-        let api: Api<ConfigMap> = Api::namespaced(connection.client.clone(), &key.namespace);
-        match api.get(&key.name).await {
-            Ok(map) => Some((key, Some(map))),
-            Err(error) if status(&error).is_some_and(|status| status.code == 404) => None,
-            Err(_) => Some((key, None)),
-        }
-    };
-    stream::iter(wanted)
-        .map(one)
-        .buffered(AT_ONCE)
-        .filter_map(async |found| found)
-        .collect()
-        .await
+    let found = each(connection, wanted).await.into_iter();
+    let known = found.filter_map(|(key, found)| match found {
+        Ok(None) => None,
+        Ok(Some(map)) => Some((key, Some(map))),
+        Err(_) => Some((key, None)),
+    });
+    known.collect()
 }

@@ -12,7 +12,9 @@ use sluice_core::gate::policy::{Concern, Readable};
 use sluice_core::offline::simulate::{Key, World};
 use sluice_crds::{GatePolicy, Subject};
 
-use super::{Connection, explain, load, status};
+use super::connection::Connection;
+use super::fault::{Cannot, code, explain};
+use super::request::visible;
 
 /// Adds the policies to `world`, with the labels by which they choose the connection's namespace,
 /// and the gates that they name. What somebody may not see of that counts as closed: returns what
@@ -32,42 +34,43 @@ pub(super) async fn add(
         return Ok(Vec::new());
     }
     let mut notes = Vec::new();
-    let namespaces: Api<Namespace> = Api::all(connection.client.clone());
-    match namespaces.get(&connection.namespace).await {
+    let here = &connection.namespace;
+    match connection.all::<Namespace>().get(here).await {
         Ok(namespace) => {
             let labels = namespace.labels().clone();
-            world
-                .namespaces
-                .insert(connection.namespace.clone(), labels);
+            world.namespaces.insert(here.clone(), labels);
         }
         // Only policies that choose by labels have to know them.
         Err(_) if !chooses(world) => {}
         Err(error) => {
-            let what = format!("read the labels of the namespace {}", connection.namespace);
-            let error = explain(error, &what);
-            notes.push(format!("{error}; every gate policy counts"));
+            let what = format!("read the labels of the namespace {here}");
+            notes.push(format!(
+                "{}; every gate policy counts",
+                explain(error, what)
+            ));
         }
     }
-    let labels = || world.namespaces.get(&connection.namespace).cloned();
+    let labels = || world.namespaces.get(here).cloned();
     let concerns = |policy: &&Arc<GatePolicy>| {
         gate::policy::concerns(&policy.spec, subject, labels) != Concern::No
     };
     let named = world.policies.values().flatten().filter(concerns);
-    let named = named.flat_map(|policy| &policy.spec.gates.refs);
     let wanted: BTreeSet<Key> = named
-        .filter_map(|gate| {
-            Some(Key::from_reference(
-                "",
-                gate.namespace.as_deref()?.into(),
-                &gate.name,
-            ))
-        })
+        .flat_map(|policy| gates_of(policy))
         .filter(|key| !world.gates.contains_key(key))
         .collect();
-    let (gates, unseen) = load::visible(connection, wanted).await;
+    let (gates, unseen) = visible(connection, wanted).await;
     world.nested.extend(gates);
     notes.extend(unseen);
     Ok(notes)
+}
+
+/// The gates that a policy names.
+pub(crate) fn gates_of(policy: &GatePolicy) -> Vec<Key> {
+    let refs = policy.spec.gates.refs.iter();
+    let key = |namespace: &str, name| Key::from_reference(namespace, None, name);
+    refs.filter_map(|it| Some(key(it.namespace.as_deref()?, &it.name)))
+        .collect()
 }
 
 /// Whether any policy chooses namespaces by their labels.
@@ -80,10 +83,9 @@ fn chooses(world: &World) -> bool {
 async fn policies(connection: &Connection) -> Result<Vec<(String, Readable)>> {
     let resource = ApiResource::erase::<GatePolicy>(&());
     let api: Api<DynamicObject> = Api::all_with(connection.client.clone(), &resource);
-    let page = ListParams::default();
-    let listed = match api.list(&page).await {
-        Err(error) if status(&error).is_some_and(|status| status.code == 404) => Vec::new(),
-        Err(error) if status(&error).is_some_and(|status| status.code == 403) => {
+    let listed = match api.list(&ListParams::default()).await {
+        Err(error) if code(&error) == Some(404) => Vec::new(),
+        Err(error) if code(&error) == Some(403) => {
             let kind = GatePolicy::plural(&());
             return Err(anyhow!(
                 "{}; ask for the right to list {kind}, which the chart gives to everybody, or ask \
@@ -91,18 +93,13 @@ async fn policies(connection: &Connection) -> Result<Vec<(String, Readable)>> {
                 explain(error, "list gate policies")
             ));
         }
-        Err(error) => return Err(explain(error, "list gate policies")),
-        Ok(listed) => listed.items,
+        listed => listed.cannot("list gate policies")?.items,
     };
     let read = |object: DynamicObject| {
         let name = object.name_any();
         let policy = serde_json::to_value(object).and_then(serde_json::from_value::<GatePolicy>);
-        (
-            name,
-            policy
-                .map(Arc::new)
-                .map_err(|error| error.to_string().into()),
-        )
+        let policy = policy.map(Arc::new);
+        (name, policy.map_err(|error| error.to_string().into()))
     };
     Ok(listed.into_iter().map(read).collect())
 }

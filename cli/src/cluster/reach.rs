@@ -24,21 +24,21 @@ pub(super) fn uncounted(gate: &Gate) -> Vec<(Key, VerdictStatus)> {
     let status = status.filter(|it| it.observed_generation == gate.metadata.generation);
     let said = status.map_or(&[][..], |status| &status.verdicts);
     let named = gate.spec.gatekeepers.iter();
-    let elsewhere = named
-        .map(|reference| Key::named_by(gate, reference))
-        .filter(|key| key.namespace != own);
-    elsewhere
-        .filter_map(|key| {
-            let verdict = match find(said, &key) {
-                None => not_said(),
-                Some(said) => NOT_COUNTED
-                    .iter()
-                    .any(|reason| reason.as_str() == said.reason)
-                    .then(|| said.clone())?,
-            };
-            Some((key, verdict))
-        })
-        .collect()
+    let named = named.map(|reference| Key::named_by(gate, reference));
+    let elsewhere = named.filter(|key| key.namespace != own);
+    let verdict = |key: Key| {
+        let name = key.to_string();
+        let verdict = match said.iter().find(|it| it.gatekeeper == name) {
+            None => not_said(),
+            Some(it) => {
+                let mut reasons = NOT_COUNTED.iter();
+                let is_not_counted = reasons.any(|reason| reason.as_str() == it.verdict.reason);
+                is_not_counted.then(|| it.verdict.clone())?
+            }
+        };
+        Some((key, verdict))
+    };
+    elsewhere.filter_map(verdict).collect()
 }
 
 /// The gates that a gatekeeper names; those in other namespaces if its controller has said what
@@ -71,9 +71,8 @@ pub(super) fn forbidden(world: &World) -> BTreeSet<(String, Key)> {
     });
     let by_keepers = world.gatekeepers.iter().flat_map(|(key, keeper)| {
         let (_, named) = nested(keeper);
-        named
-            .into_iter()
-            .map(|named| (key.namespace.clone(), named))
+        let named = named.into_iter();
+        named.map(|named| (key.namespace.clone(), named))
     });
     by_gates.chain(by_keepers).collect()
 }
@@ -86,20 +85,13 @@ pub(super) fn forbidden_to(source: &GatedSource) -> Vec<(String, Key)> {
         .status
         .as_ref()
         .and_then(|it| it.last_decision.as_ref());
-    let checked = decision.map_or(&[][..], |decision| &decision.checked);
+    let checked = decision.into_iter().flat_map(|decision| &decision.checked);
     let forbidden = checked
-        .iter()
         .filter(|gate| gate.policy.is_none() && gate.reason == Reason::CrossNamespaceRef.as_str());
     let named = forbidden.filter_map(|gate| gate.gate.split_once('/'));
     named
         .map(|(namespace, name)| (own.clone(), Key::from_reference(namespace, None, name)))
         .collect()
-}
-
-fn find<'a>(verdicts: &'a [GatekeeperVerdict], key: &Key) -> Option<&'a VerdictStatus> {
-    let name = key.to_string();
-    let found = verdicts.iter().find(|it| it.gatekeeper == name);
-    found.map(|it| &it.verdict)
 }
 
 fn not_said() -> VerdictStatus {

@@ -26,12 +26,22 @@ pub(crate) struct Seen {
     pub(crate) trust_unverified: bool,
 }
 
+/// A key of the text `namespace/name`.
+pub(crate) fn key_of(name: &str) -> Option<Key> {
+    let (namespace, name) = name.split_once('/')?;
+    Some(Key::from_reference(namespace, None, name))
+}
+
 impl Seen {
+    /// A gate that somebody asked about, or one behind those.
+    fn gate(&self, key: &Key) -> Option<&Gate> {
+        let known = self.world.gates.get(key);
+        known.or_else(|| self.world.nested.get(key))
+    }
+
     /// A gate, ready to be decided, as of `now`. None: there is no such gate.
     pub(crate) fn scene(&self, key: &Key, now: Timestamp) -> Option<Scene> {
-        let known = self.world.gates.get(key);
-        let gate = known.or_else(|| self.world.nested.get(key))?;
-        let identity = self.identity(gate, now);
+        let identity = self.identity(self.gate(key)?, now);
         let mut keepers = self.world.gatekeepers.values();
         if !keepers.any(|keeper| keeper.spec.gates.is_some()) {
             return Scene::new(&self.world, key, identity, now);
@@ -70,13 +80,7 @@ impl Seen {
         let world = self.with_identities(now);
         let mut decision = simulate::decide(&world, own, subject, Identity::Unverified, question);
         for checked in &mut decision.checked {
-            let name = checked.gate.split_once('/');
-            let key = name.map(|(namespace, name)| Key::from_reference(namespace, None, name));
-            let gate = key.and_then(|key| {
-                let known = world.gates.get(&key);
-                known.or_else(|| world.nested.get(&key))
-            });
-            if let Some(gate) = gate {
+            if let Some(gate) = key_of(&checked.gate).and_then(|key| self.gate(&key)) {
                 let said = unaccepted::explain(gate, &checked.message, now);
                 decision.message = decision.message.replace(&checked.message, &said);
                 checked.message = said;

@@ -1,20 +1,32 @@
-//! What waits at its gates, as the controller tells it by Events.
+//! What waits at its gates, as the controller reports it by Events.
 
 use std::collections::BTreeMap;
 
 use anyhow::Result;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{Api, ListParams};
+use kube::api::ListParams;
 use sluice_crds::decision::told;
 
-use super::{Connection, Scope, load};
+use super::connection::Connection;
+use super::request::list;
 
 /// For how long an Event says that something waits: it is told again every half hour while that
 /// goes on asking, and half an hour more may pass until it is sent.
 const GOOD_FOR: SignedDuration = SignedDuration::from_mins(60);
 
-/// Something that has asked its gates and was told no.
+/// The annotations that distinguish one question from another.
+const QUESTION: [&str; 7] = [
+    told::KIND,
+    told::NAMESPACE,
+    told::NAME,
+    told::ACTION,
+    told::REVISION,
+    told::ASKED_BY,
+    told::ASKED,
+];
+
+/// Something that has asked its gates, and the answer was no.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Waiting {
     pub(crate) namespace: String,
@@ -29,32 +41,29 @@ pub(crate) struct Waiting {
     pub(crate) message: String,
 }
 
-/// What waits in the namespaces of `scope`, or at gates there, as far as the Events that are left
-/// tell. They lie where the gates are, which may be anywhere: returns a note where somebody may see
-/// those of one namespace only.
+/// What waits in the connection's namespace or at gates there, or everywhere, as far as the Events
+/// that are left say. They lie where the gates are, which may be anywhere: returns a note where
+/// somebody may see those of one namespace only.
 ///
 /// # Errors
-/// Whatever keeps us from listing Events.
+/// Anything that keeps us from listing Events.
 pub(crate) async fn waiting(
     connection: &Connection,
-    scope: &Scope,
+    everywhere: bool,
     now: Timestamp,
 ) -> Result<(Vec<Waiting>, Option<String>)> {
     let here = &connection.namespace;
     let told = ListParams::default().labels(told::OUTCOME);
-    let everywhere: Api<Event> = Api::all(connection.client.clone());
-    let (events, note) = match load::list(&everywhere, told.clone(), "list events").await {
+    let (events, note) = match list(&connection.all::<Event>(), told.clone()).await {
         Ok(events) => (events, None),
-        Err(error) if matches!(scope, Scope::Everywhere(_)) => return Err(error),
+        Err(error) if everywhere => return Err(error),
         Err(_) => {
-            let api: Api<Event> = Api::namespaced(connection.client.clone(), here);
-            let what = format!("list the events of {here}");
             let note = format!("what waits at gates outside of {here} is not shown");
-            (load::list(&api, told, &what).await?, Some(note))
+            (list(&connection.here(), told).await?, Some(note))
         }
     };
     let mut waiting = still_waiting(&events, now);
-    if !matches!(scope, Scope::Everywhere(_)) {
+    if !everywhere {
         let is_here = |gate: &String| gate.split_once('/').is_some_and(|(it, _)| it == here);
         waiting.retain(|it| it.namespace == *here || it.gates.iter().any(is_here));
     }
@@ -63,29 +72,19 @@ pub(crate) async fn waiting(
 
 /// Of each question the last answer, where that is no.
 fn still_waiting(events: &[Event], now: Timestamp) -> Vec<Waiting> {
-    let mut last: BTreeMap<Vec<Option<&str>>, (Timestamp, &Event)> = BTreeMap::new();
+    let mut last: BTreeMap<[Option<&str>; 7], (Timestamp, &Event)> = BTreeMap::new();
     for event in events {
         let Some(at) = event.event_time.as_ref().map(|at| at.0) else {
             continue;
         };
-        let question = [
-            told::KIND,
-            told::NAMESPACE,
-            told::NAME,
-            told::ACTION,
-            told::REVISION,
-            told::ASKED_BY,
-            told::ASKED,
-        ];
-        let question = question.map(|key| annotation(event, key)).to_vec();
+        let question = QUESTION.map(|key| annotation(event, key));
         let known = last.entry(question).or_insert((at, event));
         if at > known.0 {
             *known = (at, event);
         }
     }
-    let fresh = last
-        .into_values()
-        .filter(|(at, _)| now.duration_since(*at) < GOOD_FOR);
+    let last = last.into_values();
+    let fresh = last.filter(|(at, _)| now.duration_since(*at) < GOOD_FOR);
     fresh.filter_map(|(at, event)| read(event, at)).collect()
 }
 

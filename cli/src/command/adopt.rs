@@ -1,22 +1,22 @@
 //! `kubectl gate adopt`
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use kube::ResourceExt;
-use kube::api::Api;
+use kube::api::ListParams;
 use serde_json::{Value, json};
+use sluice_core::offline::simulate::Key;
 use sluice_crds::flux::FluxKind;
-use sluice_crds::gated_source::SourceKind;
+use sluice_crds::gated_source::{ConsumerKind, SourceKind};
 use sluice_crds::{Duration, Gate, GateReference, GateSet, GatedSource, Require};
 
-use crate::arguments::Globals;
-use crate::cluster::{self, Connection, Consumer, Scope, Use};
+use crate::arguments::{self, Globals};
+use crate::cluster::{self, Connection, Consumer, Use};
 use crate::instant;
 use crate::outcome::Outcome;
-use crate::output::{self, Data};
+use crate::output::{self, Data, say, warn};
 
 mod plan;
-mod runs;
 mod used;
 mod write;
 
@@ -42,7 +42,7 @@ use used::Used;
 pub(crate) struct Adopt {
     /// Whoever applies the app, as kustomization/NAME or helmrelease/NAME
     #[arg(value_name = "KIND/NAME", value_parser = parse_consumer)]
-    consumer: (sluice_crds::gated_source::ConsumerKind, String),
+    consumer: (ConsumerKind, String),
 
     /// The gates that every revision has to pass, with commas between them; those of another
     /// namespace as NAMESPACE/NAME
@@ -50,7 +50,7 @@ pub(crate) struct Adopt {
     gates: Vec<GateReference>,
 
     /// How the answers of several gates combine
-    #[arg(long, value_name = "HOW", value_parser = super::check::parse_require, default_value = "all")]
+    #[arg(long, value_name = "HOW", value_parser = arguments::require, default_value = "all")]
     require: Require,
 
     /// How far the sources of one gate are spread in time when it opens, such as 10m
@@ -83,9 +83,7 @@ pub(crate) struct Adopt {
     timeout: String,
 }
 
-fn parse_consumer(
-    text: &str,
-) -> Result<(sluice_crds::gated_source::ConsumerKind, String), &'static str> {
+fn parse_consumer(text: &str) -> Result<(ConsumerKind, String), &'static str> {
     used::named(text).ok_or("write kustomization/NAME or helmrelease/NAME")
 }
 
@@ -113,18 +111,14 @@ impl Adopt {
         let who = around.consumer.called();
         let plan = match plan(&wish, &around)? {
             Attempt::Adopted(source) => {
-                output::line(format_args!(
-                    "{who} is behind gates already: GatedSource {source}"
-                ))?;
+                say!("{who} is behind gates already: GatedSource {source}")?;
                 return Ok(Outcome::Yes);
             }
             Attempt::Plan(plan) => plan,
         };
         self.check_chart(&connection, &plan).await?;
         check_child(&connection, &plan).await?;
-        for note in notes(&connection, &plan).await {
-            output::note(format_args!("warning: {note}"));
-        }
+        notes(&connection, &plan).await.iter().for_each(warn);
         if !self.write {
             output::text(printed(&plan)?)?;
             return Ok(Outcome::Yes);
@@ -169,30 +163,22 @@ impl Adopt {
 
     async fn around(&self, connection: &Connection) -> Result<Around> {
         let (kind, name) = &self.consumer;
-        let here = &connection.namespace;
-        let flux = FluxKind::Consumer(*kind);
-        let object = cluster::flux_object(connection, flux, here, name).await?;
-        let object = object.ok_or_else(|| {
-            anyhow!(
-                "there is no {} `{name}` in the namespace {here}; name another, or another \
-                 namespace with -n",
-                kind.as_str()
-            )
-        })?;
+        let key = connection.key(name);
+        let object = cluster::flux_object(connection, FluxKind::Consumer(*kind), &key).await?;
         let consumer = Consumer {
             kind: *kind,
-            object,
+            object: object.ok_or_else(|| cluster::missing(kind.as_str(), &key))?,
         };
         let used = Used::by(&consumer)?;
-        let upstream =
-            cluster::flux_object(connection, used.kind, &used.namespace, &used.name).await?;
+        let key = Key::from_reference(&used.namespace, None, &used.name);
+        let upstream = cluster::flux_object(connection, used.kind, &key).await?;
         let (consumers, note) = cluster::consumers(connection).await?;
         note.iter().for_each(output::note);
         Ok(Around {
             consumer,
             upstream,
             consumers,
-            sources: cluster::sources(connection, &Scope::namespace()).await?,
+            sources: cluster::sources(connection, false, ListParams::default()).await?,
         })
     }
 
@@ -203,7 +189,7 @@ impl Adopt {
         };
         let kind = FluxKind::Source(SourceKind::HelmChart);
         let name = plan.source.name_any();
-        let known = cluster::flux_object(connection, kind, &connection.namespace, &name).await?;
+        let known = cluster::flux_object(connection, kind, &connection.key(&name)).await?;
         let other = known.filter(|known| {
             let wanted = chart["spec"].as_object();
             let has = |(field, value)| known.spec.get(field) == Some(value);
@@ -221,7 +207,7 @@ impl Adopt {
 /// Whether what is to be the child belongs to somebody else.
 async fn check_child(connection: &Connection, plan: &Plan) -> Result<()> {
     let (kind, name) = &plan.child;
-    let known = cluster::flux_object(connection, *kind, &connection.namespace, name).await?;
+    let known = cluster::flux_object(connection, *kind, &connection.key(name)).await?;
     let source = plan.source.name_any();
     match known {
         Some(known) if cluster::parent(&known) != Some(&source) => bail!(
@@ -237,15 +223,11 @@ async fn check_child(connection: &Connection, plan: &Plan) -> Result<()> {
 async fn notes(connection: &Connection, plan: &Plan) -> Vec<String> {
     let mut notes = plan.notes.clone();
     for reference in &plan.source.spec.gates.refs {
-        let namespace = reference
-            .namespace
-            .as_ref()
-            .unwrap_or(&connection.namespace);
-        let api: Api<Gate> = Api::namespaced(connection.client.clone(), namespace);
-        if let Ok(None) = api.get_opt(&reference.name).await {
-            let name = &reference.name;
+        let namespace = reference.namespace.as_deref();
+        let key = Key::from_reference(&connection.namespace, namespace, &reference.name);
+        if let Ok(None) = cluster::find::<Gate>(connection, &key).await {
             notes.push(format!(
-                "there is no gate {namespace}/{name}, so nothing new goes out until there is"
+                "there is no gate {key}, so nothing new goes out until there is"
             ));
         }
     }
@@ -280,7 +262,7 @@ fn printed(plan: &Plan) -> Result<String> {
     }
     let (kind, child) = &plan.child;
     for switch in &plan.switches {
-        let (consumer, who) = (&switch.consumer, switch.consumer.called());
+        let (key, who) = (switch.consumer.key(), switch.consumer.called());
         let mut why = format!(
             "# Once {} {child} is Ready: {who} uses it.\n",
             kind.as_str()
@@ -288,9 +270,10 @@ fn printed(plan: &Plan) -> Result<String> {
         why += &match &switch.managed_by {
             Some(by) => format!("# {by} applies it: change it where that is written.\n"),
             None => format!(
-                "# Change it where it is written, or: kubectl patch {} --namespace {} --type merge --patch-file FILE\n",
-                used::word(consumer),
-                consumer.namespace()
+                "# Change it where it is written, or: kubectl patch {} {} --namespace {} --type merge --patch-file FILE\n",
+                switch.consumer.kind.as_str().to_ascii_lowercase(),
+                key.name,
+                key.namespace
             ),
         };
         if *kind == FluxKind::ExternalArtifact {
@@ -314,14 +297,11 @@ fn shown(source: &GatedSource) -> Value {
 /// The part of an object that changes.
 fn changed(switch: &Switch) -> Value {
     let flux = FluxKind::Consumer(switch.consumer.kind);
-    let metadata = json!({
-        "name": switch.consumer.object.name_any(),
-        "namespace": switch.consumer.namespace(),
-    });
+    let Key { namespace, name } = switch.consumer.key();
     json!({
         "apiVersion": format!("{}/{}", flux.group(), flux.version()),
         "kind": flux.as_str(),
-        "metadata": metadata,
+        "metadata": {"name": name, "namespace": namespace},
         "spec": switch.patch["spec"],
     })
 }

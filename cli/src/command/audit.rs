@@ -1,5 +1,6 @@
 //! `kubectl gate audit`
 
+use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
 
@@ -7,14 +8,13 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use sluice_core::revision::Revision;
-use sluice_crds::audit::{Change, Event, Forced, Record, Step};
-use sluice_crds::{Setting, State};
+use sluice_crds::State;
+use sluice_crds::audit::{Change, Changed, Decided, Defined, Event, Forced, Lost, Record, Step};
 
-use super::about;
-use crate::arguments::Globals;
-use crate::instant;
+use crate::arguments::{self, Globals};
 use crate::outcome::Outcome;
 use crate::output;
+use crate::{clock, instant};
 
 /// Read the controller's audit log: what was decided, what changed, who forced what
 ///
@@ -39,7 +39,7 @@ pub(crate) struct Audit {
     types: Vec<Type>,
 
     /// Only decisions about this revision
-    #[arg(long, short = 'r', value_name = "REVISION", value_parser = about::parse)]
+    #[arg(long, short = 'r', value_name = "REVISION", value_parser = arguments::revision)]
     revision: Option<Revision>,
 
     /// Only from this instant on: RFC 3339, or a duration such as 24h for so long ago
@@ -98,18 +98,15 @@ impl Audit {
             since,
             until,
         };
-        let file = self.file.display();
-        let from: Box<dyn BufRead> = match self.file.as_os_str() == "-" {
-            true => Box::new(io::stdin().lock()),
-            false => {
-                let opened = std::fs::File::open(&self.file);
-                Box::new(BufReader::new(
-                    opened.with_context(|| format!("cannot read {file}"))?,
-                ))
-            }
+        let found = match self.file.as_os_str() == "-" {
+            true => self.print(io::stdin().lock(), &wanted),
+            false => match File::open(&self.file) {
+                Ok(file) => self.print(BufReader::new(file), &wanted),
+                Err(error) => Err(error.into()),
+            },
         };
-        let found = self.print(from, &wanted);
-        let (found, others) = found.with_context(|| format!("cannot read {file}"))?;
+        let cannot = || format!("cannot read {}", self.file.display());
+        let (found, others) = found.with_context(cannot)?;
         if others > 0 {
             output::note(format_args!("skipped: {others} lines that are no records"));
         }
@@ -143,24 +140,22 @@ impl Audit {
 /// An instant, or how long ago.
 fn since(text: &str) -> Result<Timestamp> {
     match instant::parse_duration(text) {
-        Ok(ago) => Ok(crate::clock::now()
-            .saturating_sub(ago)
-            .unwrap_or(Timestamp::MIN)),
+        Ok(ago) => Ok(clock::now().saturating_sub(ago).unwrap_or(Timestamp::MIN)),
         Err(_) => instant::parse(text, None),
     }
 }
 
 impl Wanted<'_> {
     fn is(&self, record: &Record) -> bool {
-        let at = record.at.0;
+        let (at, event) = (record.at.0, &record.event);
+        let is_of_type = || type_of(event).is_some_and(|it| self.types.contains(&it));
         self.since.is_none_or(|since| at >= since)
             && self.until.is_none_or(|until| at < until)
-            && (self.types.is_empty()
-                || type_of(&record.event).is_some_and(|it| self.types.contains(&it)))
-            && (self.gate == (None, None) || concerns(&record.event, self.gate))
+            && (self.types.is_empty() || is_of_type())
+            && (self.gate == (None, None) || concerns(event, self.gate))
             && self
                 .revision
-                .is_none_or(|revision| is_about(&record.event, revision))
+                .is_none_or(|revision| is_about(event, revision))
     }
 }
 
@@ -213,99 +208,62 @@ fn is_about(event: &Event, revision: &Revision) -> bool {
     asked.is_some_and(|asked| asked.is(revision))
 }
 
-/// One record in one line, for people.
+/// One record in one line, for people: when, of what sort it is, whom it is about, what happened.
 fn told(record: &Record) -> String {
     let at = record.at.0.strftime("%Y-%m-%d %H:%M:%S");
-    let (what, who, message) = words(&record.event);
-    format!("{at}  {what:<10}  {who}  {message}")
+    let (sort, who, what) = match &record.event {
+        Event::Decision(decided) => ("decision", asker(decided), of_decision(decided)),
+        Event::Transition(changed) => ("transition", changed.gate.clone(), of_change(changed)),
+        Event::Override(forced) => ("override", forced.gate.clone(), of_force(forced)),
+        Event::Definition(defined) => ("definition", object(defined), of_definition(defined)),
+        Event::Lost(Lost { records, message }) => {
+            let what = format!("{records} records: {message}");
+            ("lost", "-".to_owned(), what)
+        }
+        Event::Unknown => ("unknown", "-".to_owned(), String::new()),
+    };
+    format!("{at}  {sort:<10}  {who}  {what}")
 }
 
-/// What sort of record it is, whom it is about, and what happened.
-fn words(event: &Event) -> (&'static str, String, String) {
-    match event {
-        Event::Decision(decided) => {
-            let decision = &decided.decision;
-            let state = match decision.allowed {
-                true => State::Open,
-                false => State::Closed,
-            };
-            let (style, word) = match decision.allowed {
-                true => (output::style(state), "allowed"),
-                false => (output::style(state), "held back"),
-            };
-            let subject = &decision.subject;
-            let name = subject.name.as_ref().map(|name| format!("/{name}"));
-            let who = format!(
-                "{}/{}{}",
-                subject.namespace,
-                subject.kind,
-                name.unwrap_or_default()
-            );
-            let revision = subject.revision.as_ref();
-            let revision = revision.map(|it| format!(" of {it}")).unwrap_or_default();
-            let by = decided.asked_by.as_ref();
-            let by = by.map(|by| format!(", asked by {by}")).unwrap_or_default();
-            let again = match decided.repeated {
-                0 => String::new(),
-                more => format!(", {more} times more"),
-            };
-            let action = &subject.action;
-            let message = &decision.message;
-            (
-                "decision",
-                who,
-                format!("{action}{revision} {style}{word}{style:#}{by}{again}: {message}"),
-            )
-        }
-        Event::Transition(changed) => {
-            let from = changed.from.map_or("new".to_owned(), output::state);
-            let to = output::state(changed.to);
-            let (reason, message) = (&changed.reason, &changed.message);
-            (
-                "transition",
-                changed.gate.clone(),
-                format!("{from} → {to} ({reason}): {message}"),
-            )
-        }
-        Event::Override(forced) => ("override", forced.gate.clone(), of_force(forced)),
-        Event::Definition(defined) => {
-            let object = &defined.object;
-            let place = object.namespace.as_ref().map(|it| format!("{it}/"));
-            let who = format!(
-                "{}{}/{}",
-                place.unwrap_or_default(),
-                object.kind,
-                object.name
-            );
-            let verb = match defined.change {
-                Change::Created => "created",
-                Change::Changed => "changed",
-                Change::Deleted => "deleted",
-            };
-            let mut by = defined.changed_by.iter().map(|it| it.manager.as_str());
-            let by = by.next().map(|by| format!(" by {by}")).unwrap_or_default();
-            let shown = |value: &Option<serde_json::Value>| match value {
-                Some(value) => value.to_string(),
-                None => "nothing".to_owned(),
-            };
-            let differences = defined
-                .differences
-                .iter()
-                .map(|it| format!("{}: {} → {}", it.field, shown(&it.before), shown(&it.after)));
-            let differences: Vec<String> = differences.collect();
-            let what = match differences.as_slice() {
-                [] => format!(": {}", defined.spec),
-                some => format!(": {}", some.join("; ")),
-            };
-            ("definition", who, format!("{verb}{by}{what}"))
-        }
-        Event::Lost(lost) => (
-            "lost",
-            "-".to_owned(),
-            format!("{} records: {}", lost.records, lost.message),
-        ),
-        Event::Unknown => ("unknown", "-".to_owned(), String::new()),
-    }
+fn asker(decided: &Decided) -> String {
+    let subject = &decided.decision.subject;
+    let name = subject.name.as_ref().map(|name| format!("/{name}"));
+    let name = name.unwrap_or_default();
+    format!("{}/{}{name}", subject.namespace, subject.kind)
+}
+
+fn of_decision(decided: &Decided) -> String {
+    let decision = &decided.decision;
+    let (style, word) = match decision.allowed {
+        true => (output::style(State::Open), "allowed"),
+        false => (output::style(State::Closed), "held back"),
+    };
+    let revision = decision
+        .subject
+        .revision
+        .as_ref()
+        .map(|it| format!(" of {it}"));
+    let by = decided
+        .asked_by
+        .as_ref()
+        .map(|by| format!(", asked by {by}"));
+    let again = match decided.repeated {
+        0 => String::new(),
+        more => format!(", {more} times more"),
+    };
+    format!(
+        "{}{} {style}{word}{style:#}{}{again}: {}",
+        decision.subject.action,
+        revision.unwrap_or_default(),
+        by.unwrap_or_default(),
+        decision.message
+    )
+}
+
+fn of_change(changed: &Changed) -> String {
+    let from = changed.from.map_or("new".to_owned(), output::state);
+    let to = output::state(changed.to);
+    format!("{from} → {to} ({}): {}", changed.reason, changed.message)
 }
 
 fn of_force(forced: &Forced) -> String {
@@ -315,14 +273,46 @@ fn of_force(forced: &Forced) -> String {
         Step::Refused => "refused",
     };
     let force = forced.force.as_ref().map(|force| {
-        let state = match force.state {
-            Setting::Open => State::Open,
-            Setting::Closed => State::Closed,
-        };
-        let (state, by, reason) = (output::state(state), &force.by, &force.reason);
+        let (by, reason) = (&force.by, &force.reason);
+        let state = output::state(State::from(force.state));
         format!(" {state} by {by} until {} ({reason})", force.until.0)
     });
     format!("{verb}{}: {}", force.unwrap_or_default(), forced.message)
+}
+
+fn object(defined: &Defined) -> String {
+    let object = &defined.object;
+    let place = object.namespace.as_ref().map(|it| format!("{it}/"));
+    format!(
+        "{}{}/{}",
+        place.unwrap_or_default(),
+        object.kind,
+        object.name
+    )
+}
+
+fn of_definition(defined: &Defined) -> String {
+    let verb = match defined.change {
+        Change::Created => "created",
+        Change::Changed => "changed",
+        Change::Deleted => "deleted",
+    };
+    let by = defined.changed_by.first();
+    let by = by
+        .map(|by| format!(" by {}", by.manager))
+        .unwrap_or_default();
+    let shown = |value: &Option<serde_json::Value>| match value {
+        Some(value) => value.to_string(),
+        None => "nothing".to_owned(),
+    };
+    let differences = defined.differences.iter();
+    let differences = differences
+        .map(|it| format!("{}: {} → {}", it.field, shown(&it.before), shown(&it.after)))
+        .collect::<Vec<_>>();
+    match differences.as_slice() {
+        [] => format!("{verb}{by}: {}", defined.spec),
+        some => format!("{verb}{by}: {}", some.join("; ")),
+    }
 }
 
 #[cfg(test)]

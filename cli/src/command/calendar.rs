@@ -6,23 +6,22 @@ use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use serde::Serialize;
-use sluice_core::delivery::gated_source;
 use sluice_core::gate::Identity;
 use sluice_core::offline::simulate::{Key, Scene, World};
-use sluice_core::revision::{self, Revision};
-use sluice_core::time::span::Span;
+use sluice_core::revision::Revision;
 
-use super::simulate::{Change, changes};
-use super::{about, input};
-use crate::arguments::Globals;
-use crate::clock;
-use crate::cluster::{self, Connection, Scope, Use};
+use crate::arguments::{self, Globals, gate_names, source_name};
+use crate::cluster::{self, Connection, Scope, Seen, Use};
 use crate::instant::{self, Zone};
 use crate::outcome::Outcome;
-use crate::output::{self, Data};
+use crate::output::{self, Data, warn};
 use crate::picture::{self, Look, Picture};
+use crate::view::{Change, changes};
+use crate::{clock, files};
 
-mod of_source;
+mod shown;
+
+use shown::{Frame, Shown};
 
 /// Show the coming days of gates as a picture
 ///
@@ -47,7 +46,7 @@ pub(crate) struct Calendar {
     paths: Vec<PathBuf>,
 
     /// The revision that is to go out, as Flux writes it
-    #[arg(long, short = 'r', value_name = "REVISION", value_parser = about::parse)]
+    #[arg(long, short = 'r', value_name = "REVISION", value_parser = arguments::revision)]
     revision: Option<Revision>,
 
     /// How many days
@@ -83,17 +82,6 @@ enum Form {
     Svg,
 }
 
-/// What a picture is about.
-#[derive(Clone, Debug)]
-pub(super) enum Of {
-    Gate(Key),
-    /// All the gates that a gated source has to pass.
-    Source(Key),
-}
-
-/// A picture, and what it is about.
-pub(super) type Shown = (Of, Picture);
-
 /// The changes of a gate, or of a gated source, for programs.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -106,11 +94,11 @@ struct Told<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<String>,
     zone: &'a str,
-    from: String,
-    to: String,
+    from: Timestamp,
+    to: Timestamp,
     /// Where it changes too often to be looked at up to the end.
     #[serde(skip_serializing_if = "Option::is_none")]
-    known_until: Option<String>,
+    known_until: Option<Timestamp>,
     changes: Vec<Change<'a>>,
 }
 
@@ -121,18 +109,15 @@ impl Calendar {
     }
 
     pub(super) fn run_offline(&self, globals: &Globals) -> Result<Outcome> {
-        if let Some(name) = self
-            .names
-            .iter()
-            .find(|name| cluster::source_name(name).is_some())
-        {
+        let mut names = self.names.iter();
+        if let Some(name) = names.find(|name| source_name(name).is_some()) {
             bail!(
                 "`{name}`: what holds a gated source back is known in a cluster alone; name its gates"
             );
         }
-        let (zone, now) = (self.zone()?, clock::now());
-        let from = self.from(zone.as_ref(), now)?;
-        let world = input::read(&self.paths, globals, from)?;
+        let frame = self.frame(clock::now())?;
+        let from = frame.from;
+        let world = files::world(&self.paths, globals.namespace_of_files(), from)?;
         let keys: Vec<Key> = if self.names.is_empty() {
             world.gate_names().into_iter().cloned().collect()
         } else {
@@ -143,40 +128,35 @@ impl Calendar {
             bail!("there is no Gate in these files; write one, or name files that hold one");
         }
         let scene = |key| Some((key, Scene::new(&world, key, Identity::Trusted, from)?));
-        let scenes = keys.iter().filter_map(scene).collect();
-        self.print(&self.gates(scenes, &Frame { zone, from, now }))
+        self.print(&shown::gates(
+            keys.iter().filter_map(scene).collect(),
+            &frame,
+        ))
     }
 
     pub(super) async fn run(&self, globals: &Globals) -> Result<Outcome> {
-        let zone = self.zone()?;
         let (sources, names): (Vec<_>, Vec<_>) =
-            (self.names.iter()).partition(|name| cluster::source_name(name).is_some());
-        let names = names.into_iter().map(|name| cluster::gate_name(name));
-        let names = names.collect::<Result<Vec<_>>>()?;
+            (self.names.iter()).partition(|name| source_name(name).is_some());
+        let names = gate_names(names)?;
+        // What is wrong with them is said before anybody is asked.
+        self.frame(clock::now())?;
         let connection = cluster::connect(globals, Use::Requests).await?;
         let mut shown = Vec::new();
         if sources.is_empty() || !names.is_empty() {
-            let scope = match (names.is_empty(), self.all_namespaces) {
-                (false, _) => Scope::Named(names),
-                (true, true) => Scope::everywhere(),
-                (true, false) => Scope::namespace(),
+            let scope = match names.is_empty() {
+                false => Scope::Named(&names, None),
+                true => Scope::all(self.all_namespaces),
             };
-            let seen = cluster::load(&connection, &scope, self.trust_unverified_identity).await?;
-            let frame = self.frame(&connection, zone.as_ref()).await?;
+            let (seen, frame) = self.load(&connection, &scope).await?;
             let scene = |key| Some((key, seen.scene(key, frame.now)?));
             let scenes = seen.world.gates.keys().filter_map(scene).collect();
-            shown.extend(self.gates(scenes, &frame));
+            shown.extend(shown::gates(scenes, &frame));
         }
-        for name in sources.iter().filter_map(|name| cluster::source_name(name)) {
-            let source = cluster::source(&connection, &name).await?;
-            let subject = gated_source::subject(&source, None);
-            let scope = Scope::Of(Box::new(source.clone()), Box::new(subject));
-            let seen = cluster::load(&connection, &scope, self.trust_unverified_identity).await?;
-            let frame = self.frame(&connection, zone.as_ref()).await?;
-            shown.extend(of_source::pictures(&seen, &source, &frame, self));
-            for note in &seen.notes {
-                output::note(format_args!("warning: {note}"));
-            }
+        for name in sources.iter().filter_map(|name| source_name(name)) {
+            let source = cluster::existing(&connection, &name).await?;
+            let (seen, frame) = self.load(&connection, &Scope::Of(&source)).await?;
+            shown.extend(shown::source(&seen, &source, &frame));
+            seen.notes.iter().for_each(warn);
         }
         if shown.is_empty() {
             output::note("There are no gates.");
@@ -185,128 +165,66 @@ impl Calendar {
         self.print(&shown)
     }
 
-    async fn frame(&self, connection: &Connection, zone: Option<&Zone>) -> Result<Frame> {
-        let now = connection.present().await.now.at;
+    async fn load(&self, connection: &Connection, scope: &Scope<'_>) -> Result<(Seen, Frame<'_>)> {
+        let seen = cluster::load(connection, scope, self.trust_unverified_identity).await?;
+        let frame = self.frame(connection.present().await.now.at)?;
+        Ok((seen, frame))
+    }
+
+    /// Which days, with `now` as the instant to mark.
+    fn frame(&self, now: Timestamp) -> Result<Frame<'_>> {
+        let zone = self.zone.as_deref().map(Zone::named).transpose()?;
+        let from = self.from.as_ref();
+        let from = from
+            .map(|from| instant::parse(from, zone.as_ref()))
+            .transpose()?;
         Ok(Frame {
-            zone: zone.cloned(),
-            from: self.from(zone, now)?,
+            zone,
+            from: from.unwrap_or(now),
             now,
+            days: self.days,
+            revision: self.revision.as_ref(),
         })
     }
 
-    fn zone(&self) -> Result<Option<Zone>> {
-        self.zone.as_deref().map(Zone::named).transpose()
-    }
-
-    fn from(&self, zone: Option<&Zone>, now: Timestamp) -> Result<Timestamp> {
-        self.from
-            .as_ref()
-            .map_or(Ok(now), |from| instant::parse(from, zone))
-    }
-
-    /// A picture of each gate.
-    fn gates(&self, scenes: Vec<(&Key, Scene)>, frame: &Frame) -> Vec<Shown> {
-        let several = scenes
-            .iter()
-            .any(|(key, _)| key.namespace != scenes[0].0.namespace);
-        let shown = scenes.into_iter().map(|(key, mut scene)| {
-            let name = self.about(match several {
-                true => key.to_string(),
-                false => key.name.clone(),
-            });
-            let own = || Zone::of(&scene);
-            let (zone, span) = frame.of(own, self.days);
-            let stretches = scene.stretches_about(span, self.revision.as_ref());
-            let picture = Picture {
-                name,
-                zone,
-                now: frame.now,
-                span,
-                stretches,
-            };
-            (Of::Gate(key.clone()), picture)
-        });
-        shown.collect()
-    }
-
-    /// What the picture of something is called.
-    fn about(&self, name: String) -> String {
-        match &self.revision {
-            Some(revision) => format!("{name} for {}", revision::short(&revision.to_string())),
-            None => name,
-        }
-    }
-
-    fn print(&self, pictures: &[Shown]) -> Result<Outcome> {
-        let drawn = || {
-            pictures
-                .iter()
-                .map(|(_, picture)| picture.clone())
-                .collect::<Vec<_>>()
-        };
+    fn print(&self, shown: &[Shown]) -> Result<Outcome> {
+        let drawn = || -> Vec<Picture> { shown.iter().map(|it| it.picture.clone()).collect() };
         match self.output {
             None => {
-                let unicode = !self.ascii && output::is_unicode();
                 let look = Look {
                     width: output::columns(),
-                    unicode,
+                    unicode: !self.ascii && output::is_unicode(),
                 };
                 output::text(picture::terminal(&drawn(), look))?;
             }
             Some(Form::Svg) => output::text(picture::svg(&drawn()))?,
-            Some(Form::Json) => output::data(Data::Json, &self.told(pictures))?,
-            Some(Form::Yaml) => output::data(Data::Yaml, &self.told(pictures))?,
+            Some(Form::Json) => output::data(Data::Json, &self.told(shown))?,
+            Some(Form::Yaml) => output::data(Data::Yaml, &self.told(shown))?,
         }
         Ok(Outcome::Yes)
     }
 
-    fn told<'a>(&self, pictures: &'a [Shown]) -> Vec<Told<'a>> {
+    fn told<'a>(&self, shown: &'a [Shown]) -> Vec<Told<'a>> {
         let revision = self.revision.as_ref().map(ToString::to_string);
-        let told = pictures.iter().map(|(of, picture)| {
-            let (key, is_gate) = match of {
-                Of::Gate(key) => (key, true),
-                Of::Source(key) => (key, false),
-            };
-            let name = Some(key.name.as_str());
-            Told {
-                gate: name.filter(|_| is_gate),
-                gated_source: name.filter(|_| !is_gate),
-                namespace: &key.namespace,
-                revision: revision.clone(),
-                zone: &picture.zone.name,
-                from: picture.span.start.to_string(),
-                to: picture.span.end.to_string(),
-                known_until: picture.stretches.cut_off.map(|known| known.to_string()),
-                changes: changes(&picture.stretches),
-            }
+        let told = shown.iter().map(|shown| Told {
+            gate: shown.is_gate.then_some(&shown.key.name),
+            gated_source: (!shown.is_gate).then_some(&shown.key.name),
+            namespace: &shown.key.namespace,
+            revision: revision.clone(),
+            zone: &shown.picture.zone.name,
+            from: shown.picture.span.start,
+            to: shown.picture.span.end,
+            known_until: shown.picture.stretches.cut_off,
+            changes: changes(&shown.picture.stretches),
         });
         told.collect()
     }
 }
 
-/// Which days, and the instant to mark.
-pub(super) struct Frame {
-    /// None: that of each gate.
-    zone: Option<Zone>,
-    from: Timestamp,
-    pub(super) now: Timestamp,
-}
-
-impl Frame {
-    /// The zone, which is `own` unless another is asked for, and the time of so many days there.
-    pub(super) fn of(&self, own: impl FnOnce() -> Zone, days: u16) -> (Zone, Span) {
-        let zone = self.zone.clone().unwrap_or_else(own);
-        let span = Span {
-            start: self.from,
-            end: Picture::end(self.from, days, &zone),
-        };
-        (zone, span)
-    }
-}
-
 /// The gate of that name in files, unless the name is that of another file.
 fn chosen(world: &World, name: &str, globals: &Globals) -> Result<Key> {
-    input::choose(world, Some(name), globals).map_err(|error| match Path::new(name).exists() {
+    let namespace = globals.namespace.as_deref();
+    files::choose(world, Some(name), namespace).map_err(|error| match Path::new(name).exists() {
         true => anyhow!("`{name}` is taken for the name of a gate; write -f before each file"),
         false => error,
     })

@@ -3,16 +3,13 @@
 use anyhow::{Context, Result};
 use clap::Args;
 use sluice_core::Now;
-use sluice_core::offline::simulate::Key;
 use sluice_crds::Require;
 
-use super::about::{About, Asker, set};
-use crate::arguments::Globals;
-use crate::cluster::{self, Use};
-use crate::explain;
-use crate::instant;
+use crate::arguments::{About, Asker, Globals, gate_names, require, set};
+use crate::cluster::{self, Scope, Use};
 use crate::outcome::Outcome;
-use crate::output::{self, Data};
+use crate::output::{self, Data, warn};
+use crate::{explain, instant};
 
 /// Tell whether a change may pass gates, in the exit code
 ///
@@ -30,7 +27,7 @@ pub(crate) struct Check {
     names: Vec<String>,
 
     /// How the answers of several gates combine
-    #[arg(long, value_name = "HOW", value_parser = parse_require, default_value = "all")]
+    #[arg(long, value_name = "HOW", value_parser = require, default_value = "all")]
     require: Require,
 
     #[command(flatten)]
@@ -52,24 +49,16 @@ pub(crate) struct Check {
     output: Option<Data>,
 }
 
-pub(super) fn parse_require(text: &str) -> Result<Require, &'static str> {
-    match text {
-        "all" => Ok(Require::All),
-        "oneOf" => Ok(Require::OneOf),
-        _ => Err("write all or oneOf"),
-    }
-}
-
 impl Check {
     pub(super) async fn run(&self, globals: &Globals) -> Result<Outcome> {
-        let names = self.names.iter().map(|name| cluster::gate_name(name));
-        let names = names.collect::<Result<Vec<_>>>()?;
+        let names = gate_names(&self.names)?;
         let at = self.at.as_ref();
         let at = at.map(|at| instant::parse(at, None)).transpose()?;
         self.asker.check(&names)?;
         let connection = cluster::connect(globals, Use::Requests).await?;
         let subject = self.asker.subject(&connection.namespace, &self.about);
-        let scope = self.asker.scope(&names, &subject);
+        let asker = (!self.asker.without_policies).then_some(&subject);
+        let scope = Scope::Named(&names, asker);
         let seen = cluster::load(&connection, &scope, self.trust_unverified_identity).await?;
         let now = match at {
             Some(at) => Now::given(at),
@@ -77,19 +66,14 @@ impl Check {
         };
         let question = self.about.at(now);
         let decision = seen.ask(set(self.require, &names).as_ref(), subject, question);
-        for note in &seen.notes {
-            output::note(format_args!("warning: {note}"));
-        }
+        seen.notes.iter().for_each(warn);
         if let Some(form) = self.output {
             output::data(form, &decision)?;
             return Ok(Outcome::yes_if(decision.allowed));
         }
-        for name in names {
-            let key = Key {
-                namespace: connection.namespace.clone(),
-                name,
-            };
-            let mut scene = seen.scene(&key, now.at).context("a gate went away")?;
+        for name in &names {
+            let scene = seen.scene(&connection.key(name), now.at);
+            let mut scene = scene.context("a gate went away")?;
             output::line(explain::line(&seen.decide(&mut scene, question)))?;
         }
         if decision.checked.len() != 1 {

@@ -8,15 +8,15 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use clap::{Arg, Args, Command, CommandFactory};
+use clap::builder::StyledStr;
+use clap::{Arg, Args, Command, FromArgMatches};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ListParams};
 use serde::de::DeserializeOwned;
 use sluice_crds::{Approval, Gate, GatePolicy, GatedSource, Gatekeeper};
 use tokio::time::timeout;
 
-use super::get::Listed;
-use crate::arguments::{Arguments, Color, Globals};
+use crate::arguments::{Globals, Kind};
 use crate::cluster::{self, Connection, Use};
 use crate::outcome::Outcome;
 use crate::output;
@@ -25,10 +25,10 @@ use crate::output;
 const PATIENCE: &str = "2s";
 const PATIENCE_FOR_ALL: Duration = Duration::from_secs(2);
 /// How the shell goes on, in the words of kubectl: with files, or with nothing else.
-const FILES: &str = ":0";
+const WITH_FILES: &str = ":0";
 const NOTHING_ELSE: &str = ":4";
 /// What takes the name of a file.
-const NAMES_OF_FILES: [&str; 4] = ["FILE", "FILES", "FOLDER", "PATH"];
+const FILES: [&str; 4] = ["FILE", "FILES", "FOLDER", "PATH"];
 
 #[derive(Debug, Args)]
 pub(crate) struct Complete {
@@ -43,38 +43,32 @@ enum Wanted {
     Words(Vec<(String, String)>),
     /// The name of a file.
     File,
-    /// The name of an object of some kind, behind a prefix.
-    Names(Vec<(Kind, &'static str)>),
+    /// The name of an object of one of these kinds.
+    Names(Vec<Names>),
     Nothing,
 }
 
-/// What has a name in the cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Gate,
-    Gatekeeper,
-    Source,
-    Approval,
-    Policy,
-    Namespace,
-}
+/// The names of a kind, behind a prefix. No kind: namespaces.
+type Names = (Option<Kind>, &'static str);
+
+const GATES: Names = (Some(Kind::Gate), "");
+const SOURCES: Names = (Some(Kind::Source), "gatedsource/");
+const GATEKEEPERS: Names = (Some(Kind::Gatekeeper), "gatekeeper/");
+const NAMESPACES: Names = (None, "");
 
 impl Complete {
-    pub(super) async fn run(&self) -> Result<Outcome> {
+    /// Of the arguments of `program`.
+    pub(super) async fn run(&self, program: &Command) -> Result<Outcome> {
         let (last, before) = match self.words.split_last() {
             Some((last, before)) => (last.as_str(), before),
             None => ("", &[][..]),
         };
-        let mut program = Arguments::command();
-        program.build();
-        let place = Place::after(&program, before);
-        let wanted = place.wanted(last);
-        let (candidates, go_on) = match wanted {
+        let (candidates, go_on) = match Place::after(program, before).wanted(last) {
             Wanted::Words(words) => (words, NOTHING_ELSE),
-            Wanted::File => (Vec::new(), FILES),
+            Wanted::File => (Vec::new(), WITH_FILES),
             Wanted::Names(kinds) => {
-                let globals = place.globals();
-                let found = timeout(PATIENCE_FOR_ALL, names(&globals, &kinds)).await;
+                let found = names(program, before, &kinds);
+                let found = timeout(PATIENCE_FOR_ALL, found).await;
                 (found.unwrap_or_default(), NOTHING_ELSE)
             }
             Wanted::Nothing => (Vec::new(), NOTHING_ELSE),
@@ -96,20 +90,17 @@ struct Place<'p> {
     /// The command that was given.
     command: Option<&'p Command>,
     /// The words behind it that are no options.
-    positional: Vec<String>,
-    /// The options that were given, with their values.
-    given: Vec<(&'p Arg, Option<String>)>,
+    positional: Vec<&'p str>,
     /// The option whose value is to be completed.
     open: Option<&'p Arg>,
 }
 
 impl<'p> Place<'p> {
-    fn after(program: &'p Command, words: &[String]) -> Self {
+    fn after(program: &'p Command, words: &'p [String]) -> Self {
         let mut place = Self {
             program,
             command: None,
             positional: Vec::new(),
-            given: Vec::new(),
             open: None,
         };
         for word in words {
@@ -118,33 +109,29 @@ impl<'p> Place<'p> {
         place
     }
 
-    fn read(&mut self, word: &str) {
-        if let Some(option) = self.open.take() {
-            self.given.push((option, Some(word.to_owned())));
-        } else if let Some(long) = word.strip_prefix("--") {
-            let (name, value) = match long.split_once('=') {
-                Some((name, value)) => (name, Some(value.to_owned())),
-                None => (long, None),
-            };
-            let option = self.options().find(|it| it.get_long() == Some(name));
-            self.option(option, value);
-        } else if let Some(short) = word.strip_prefix('-').and_then(|rest| rest.chars().next()) {
-            let value = word.get(2..).filter(|rest| !rest.is_empty());
-            let option = self.options().find(|it| it.get_short() == Some(short));
-            self.option(option, value.map(str::to_owned));
-        } else if self.command.is_none() {
-            self.command = self.program.find_subcommand(word);
+    fn read(&mut self, word: &'p str) {
+        if self.open.take().is_some() {
+            return;
+        }
+        let mut options = self.options();
+        let (option, has_value) = if let Some(long) = word.strip_prefix("--") {
+            let name = long.split('=').next();
+            (options.find(|it| it.get_long() == name), long.contains('='))
+        } else if let Some(rest) = word.strip_prefix('-').filter(|rest| !rest.is_empty()) {
+            let mut rest = rest.chars();
+            let name = rest.next();
+            (
+                options.find(|it| it.get_short() == name),
+                rest.next().is_some(),
+            )
         } else {
-            self.positional.push(word.to_owned());
-        }
-    }
-
-    fn option(&mut self, option: Option<&'p Arg>, value: Option<String>) {
-        let Some(option) = option else { return };
-        match (option.get_action().takes_values(), value) {
-            (true, None) => self.open = Some(option),
-            (_, value) => self.given.push((option, value)),
-        }
+            match self.command {
+                None => self.command = self.program.find_subcommand(word),
+                Some(_) => self.positional.push(word),
+            }
+            return;
+        };
+        self.open = option.filter(|it| it.get_action().takes_values() && !has_value);
     }
 
     /// What may stand behind the command, or before it.
@@ -159,29 +146,25 @@ impl<'p> Place<'p> {
             return value_of(option);
         }
         if last.starts_with('-') {
-            return Wanted::Words(self.options().filter_map(option_words).collect());
+            let word = |it: &Arg| {
+                let long = format!("--{}", it.get_long()?);
+                Some(meaning(&long, it.get_help()))
+            };
+            return Wanted::Words(self.options().filter_map(word).collect());
         }
         let Some(command) = self.command else {
             let commands = self.program.get_subcommands();
             let shown = commands.filter(|command| !command.is_hide_set());
-            return Wanted::Words(shown.map(command_words).collect());
+            let words = shown.map(|command| meaning(command.get_name(), command.get_about()));
+            return Wanted::Words(words.collect());
         };
-        self.positional_of(command)
-    }
-
-    fn positional_of(&self, command: &Command) -> Wanted {
-        let gates = [(Kind::Gate, "")];
-        let gates_and_sources = [(Kind::Gate, ""), (Kind::Source, "gatedsource/")];
+        let is_first = self.positional.is_empty();
         match command.get_name() {
             "get" => self.of_get(),
-            "why" | "calendar" => Wanted::Names(gates_and_sources.into()),
-            "check" => Wanted::Names(gates.into()),
-            "open" | "close" | "reset" | "wait" if self.positional.is_empty() => {
-                Wanted::Names(gates.into())
-            }
-            "approve" | "reject" if self.positional.is_empty() => {
-                Wanted::Names(vec![(Kind::Gate, ""), (Kind::Gatekeeper, "gatekeeper/")])
-            }
+            "why" | "calendar" => Wanted::Names(vec![GATES, SOURCES]),
+            "check" => Wanted::Names(vec![GATES]),
+            "open" | "close" | "reset" | "wait" if is_first => Wanted::Names(vec![GATES]),
+            "approve" | "reject" if is_first => Wanted::Names(vec![GATES, GATEKEEPERS]),
             _ => {
                 let mut positionals = command.get_positionals();
                 let own = positionals.nth(self.positional.len());
@@ -199,40 +182,15 @@ impl<'p> Place<'p> {
             ("approvals", "what people have said of revisions"),
             ("policies", "gates for whole namespaces"),
         ];
-        let Some(first) = self.positional.first() else {
-            let kinds = KINDS.map(|(word, meaning)| (word.to_owned(), meaning.to_owned()));
-            return Wanted::Words(kinds.into());
-        };
-        let kind = match Listed::of(first) {
-            None | Some(Listed::Gates) => Kind::Gate,
-            Some(Listed::Gatekeepers) => Kind::Gatekeeper,
-            Some(Listed::Sources) => Kind::Source,
-            Some(Listed::Approvals) => Kind::Approval,
-            Some(Listed::Policies) => Kind::Policy,
-        };
-        Wanted::Names(vec![(kind, "")])
-    }
-
-    /// The global options that were given, for whoever asks the API server.
-    fn globals(&self) -> Globals {
-        let all = |name: &str| -> Vec<String> {
-            let given = self
-                .given
-                .iter()
-                .filter(|(option, _)| option.get_long() == Some(name));
-            given.filter_map(|(_, value)| value.clone()).collect()
-        };
-        let last = |name: &str| all(name).pop();
-        Globals {
-            kubeconfig: last("kubeconfig").map(Into::into),
-            context: last("context"),
-            cluster: last("cluster"),
-            user: last("user"),
-            namespace: last("namespace"),
-            as_user: last("as"),
-            as_group: all("as-group"),
-            request_timeout: PATIENCE.to_owned(),
-            color: Color::Never,
+        match self.positional.first() {
+            Some(first) => {
+                let kind = Kind::of(first).unwrap_or(Kind::Gate);
+                Wanted::Names(vec![(Some(kind), "")])
+            }
+            None => {
+                let kinds = KINDS.map(|(word, meaning)| (word.to_owned(), meaning.to_owned()));
+                Wanted::Words(kinds.into())
+            }
         }
     }
 }
@@ -242,78 +200,75 @@ fn value_of(argument: &Arg) -> Wanted {
     let possible = argument.get_possible_values();
     if !possible.is_empty() {
         let shown = possible.iter().filter(|value| !value.is_hide_set());
-        let words = shown.map(|value| {
-            let meaning = value.get_help().map(ToString::to_string);
-            (value.get_name().to_owned(), meaning.unwrap_or_default())
-        });
+        let words = shown.map(|value| meaning(value.get_name(), value.get_help()));
         return Wanted::Words(words.collect());
     }
     let names = argument.get_value_names().unwrap_or_default();
-    if names
-        .iter()
-        .any(|name| NAMES_OF_FILES.contains(&name.as_str()))
-    {
+    if names.iter().any(|name| FILES.contains(&name.as_str())) {
         return Wanted::File;
     }
     match argument.get_long() {
-        Some("namespace") => Wanted::Names(vec![(Kind::Namespace, "")]),
-        Some("gate") => Wanted::Names(vec![(Kind::Gate, "")]),
-        Some("revision-of") => Wanted::Names(vec![(Kind::Source, "gatedsource/")]),
+        Some("namespace") => Wanted::Names(vec![NAMESPACES]),
+        Some("gate") => Wanted::Names(vec![GATES]),
+        Some("revision-of") => Wanted::Names(vec![SOURCES]),
         _ => Wanted::Nothing,
     }
 }
 
-fn command_words(command: &Command) -> (String, String) {
-    let about = command.get_about().map(ToString::to_string);
-    (command.get_name().to_owned(), about.unwrap_or_default())
+/// A word, with the first line of what it means.
+fn meaning(word: &str, help: Option<&StyledStr>) -> (String, String) {
+    let help = help.map(ToString::to_string).unwrap_or_default();
+    let first = help.lines().next().unwrap_or_default();
+    (word.to_owned(), first.to_owned())
 }
 
-fn option_words(option: &Arg) -> Option<(String, String)> {
-    let help = option.get_help().map(ToString::to_string);
-    let help = help.unwrap_or_default();
-    let first = help.lines().next().unwrap_or_default().to_owned();
-    Some((format!("--{}", option.get_long()?), first))
+/// The global options among words that need not be complete.
+fn globals(program: &Command, words: &[String]) -> Option<Globals> {
+    let words = [program.get_name()]
+        .into_iter()
+        .chain(words.iter().map(String::as_str));
+    let read = program
+        .clone()
+        .ignore_errors(true)
+        .try_get_matches_from(words);
+    let globals = Globals::from_arg_matches(&read.ok()?).ok()?;
+    Some(Globals {
+        request_timeout: PATIENCE.to_owned(),
+        ..globals
+    })
 }
 
 /// The names of what there is, as far as the API server says so in time.
-async fn names(globals: &Globals, kinds: &[(Kind, &'static str)]) -> Vec<(String, String)> {
-    let Ok(connection) = cluster::connect(globals, Use::Requests).await else {
+async fn names(program: &Command, before: &[String], kinds: &[Names]) -> Vec<(String, String)> {
+    let Some(globals) = globals(program, before) else {
+        return Vec::new();
+    };
+    let Ok(connection) = cluster::connect(&globals, Use::Requests).await else {
         return Vec::new();
     };
     let mut all = Vec::new();
     for (kind, prefix) in kinds {
-        let found = kind.names(&connection).await;
-        all.extend(
-            found
-                .into_iter()
-                .map(|name| (format!("{prefix}{name}"), String::new())),
-        );
+        let found = of_kind(*kind, &connection).await.into_iter();
+        all.extend(found.map(|name| (format!("{prefix}{name}"), String::new())));
     }
     all
 }
 
-impl Kind {
-    async fn names(self, connection: &Connection) -> Vec<String> {
-        let client = || connection.client.clone();
-        let here = &connection.namespace;
-        match self {
-            Kind::Gate => listed(&Api::<Gate>::namespaced(client(), here)).await,
-            Kind::Gatekeeper => listed(&Api::<Gatekeeper>::namespaced(client(), here)).await,
-            Kind::Source => listed(&Api::<GatedSource>::namespaced(client(), here)).await,
-            Kind::Approval => listed(&Api::<Approval>::namespaced(client(), here)).await,
-            Kind::Policy => listed(&Api::<GatePolicy>::all(client())).await,
-            Kind::Namespace => listed(&Api::<Namespace>::all(client())).await,
-        }
+async fn of_kind(kind: Option<Kind>, connection: &Connection) -> Vec<String> {
+    match kind {
+        Some(Kind::Gate) => listed::<Gate>(&connection.here()).await,
+        Some(Kind::Gatekeeper) => listed::<Gatekeeper>(&connection.here()).await,
+        Some(Kind::Source) => listed::<GatedSource>(&connection.here()).await,
+        Some(Kind::Approval) => listed::<Approval>(&connection.here()).await,
+        Some(Kind::Policy) => listed::<GatePolicy>(&connection.all()).await,
+        None => listed::<Namespace>(&connection.all()).await,
     }
 }
 
 async fn listed<K: Clone + DeserializeOwned + std::fmt::Debug>(api: &Api<K>) -> Vec<String> {
     let found = api.list_metadata(&ListParams::default()).await;
-    let found = found.map(|list| list.items).unwrap_or_default();
-    found
-        .into_iter()
-        .filter_map(|it| it.metadata.name)
-        .collect()
+    let found = found.map(|list| list.items).unwrap_or_default().into_iter();
+    found.filter_map(|it| it.metadata.name).collect()
 }
 
 #[cfg(test)]
@@ -323,22 +278,21 @@ mod tests {
     use super::*;
 
     fn wanted(words: &[&str]) -> Wanted {
-        let mut program = Arguments::command();
-        program.build();
+        let program = crate::command::program();
         let (last, before) = words.split_last().unwrap();
         let before: Vec<String> = before.iter().map(|word| (*word).to_owned()).collect();
         Place::after(&program, &before).wanted(last)
     }
 
     #[rstest]
-    #[case(&["why", ""], vec![(Kind::Gate, ""), (Kind::Source, "gatedsource/")])]
-    #[case(&["-n", "apps", "open", ""], vec![(Kind::Gate, "")])]
-    #[case(&["get", "gatekeepers", "-A", ""], vec![(Kind::Gatekeeper, "")])]
-    #[case(&["get", "-n", ""], vec![(Kind::Namespace, "")])]
-    #[case(&["check", "a", "--namespace=apps", ""], vec![(Kind::Gate, "")])]
+    #[case(&["why", ""], vec![GATES, SOURCES])]
+    #[case(&["-n", "apps", "open", ""], vec![GATES])]
+    #[case(&["get", "gatekeepers", "-A", ""], vec![(Some(Kind::Gatekeeper), "")])]
+    #[case(&["get", "-n", ""], vec![NAMESPACES])]
+    #[case(&["check", "a", "--namespace=apps", ""], vec![GATES])]
     fn names_are_those_of_the_kind_that_is_meant(
         #[case] words: &[&str],
-        #[case] expected: Vec<(Kind, &'static str)>,
+        #[case] expected: Vec<Names>,
     ) {
         assert_eq!(wanted(words), Wanted::Names(expected));
     }
@@ -353,11 +307,10 @@ mod tests {
 
     #[test]
     fn options_go_to_whoever_asks_the_api_server() {
-        let mut program = Arguments::command();
-        program.build();
+        let program = crate::command::program();
         let words = ["-n", "apps", "why", "--context=east", "--as", "alice"];
         let words = words.map(str::to_owned);
-        let globals = Place::after(&program, &words).globals();
+        let globals = globals(&program, &words).unwrap();
         assert_eq!(globals.namespace.as_deref(), Some("apps"));
         assert_eq!(globals.context.as_deref(), Some("east"));
         assert_eq!(globals.as_user.as_deref(), Some("alice"));

@@ -1,10 +1,10 @@
 //! `kubectl gate completion`: the shell fills in the arguments.
 
 use anyhow::Result;
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 
-use crate::arguments::{Arguments, Globals};
+use crate::arguments::Globals;
 use crate::outcome::Outcome;
 use crate::output;
 
@@ -24,31 +24,26 @@ pub(crate) struct Completion {
 }
 
 impl Completion {
-    pub(super) fn run(&self) -> Result<Outcome> {
-        output::text(script(self.shell))?;
+    /// The arguments of `program`.
+    pub(super) fn run(&self, program: &Command) -> Result<Outcome> {
+        output::text(script(self.shell, program))?;
         Ok(Outcome::Yes)
     }
 }
 
-fn script(shell: Shell) -> String {
-    let program = Arguments::command();
-    let shown = program
-        .get_subcommands()
-        .filter(|command| !command.is_hide_set())
-        .cloned();
+fn script(shell: Shell, program: &Command) -> String {
+    let shown = program.get_subcommands();
+    let shown = shown.filter(|command| !command.is_hide_set()).cloned();
     let mut program = Globals::augment_args(Command::new(NAME)).subcommands(shown);
     // The script for bash mixes up the functions of a program with a hyphen in its name: it is
     // made for one without, and registered for ours.
-    let name = if shell == Shell::Bash {
-        UNHYPHENED
-    } else {
-        NAME
+    let name = match shell {
+        Shell::Bash => UNHYPHENED,
+        _ => NAME,
     };
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut program, name, &mut script);
     let script = String::from_utf8_lossy(&script);
-    script.replace(
-        &format!(" default {UNHYPHENED}\n"),
-        &format!(" default {NAME}\n"),
-    )
+    let registered = |name| format!(" default {name}\n");
+    script.replace(&registered(UNHYPHENED), &registered(NAME))
 }

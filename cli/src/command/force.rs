@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::Api;
 use serde_json::{Value, json};
 use sluice_core::gate::{self, Identity, Terms, force};
 use sluice_core::text::words;
@@ -13,19 +13,15 @@ use sluice_core::verdict::status::REQUESTED_AT;
 use sluice_crds::gate::annotations;
 use sluice_crds::{Gate, Setting};
 
-use crate::arguments::Globals;
-use crate::cluster::{self, Use, explain};
-use crate::instant;
+use crate::arguments::{Globals, gate_name};
+use crate::cluster::{self, Use};
 use crate::outcome::Outcome;
-use crate::{clock, output};
+use crate::output::{say, warn};
+use crate::{clock, instant};
 
 mod confirm;
 
 use confirm::{Answer, Written};
-
-/// Who owns what we write. kustomize-controller takes away what belongs to a manager whose name
-/// starts with `kubectl`.
-pub(super) const FIELD_MANAGER: &str = "sluice-cli";
 
 #[derive(Debug, Args)]
 #[command(
@@ -65,7 +61,7 @@ enum End {
 
 impl Force {
     pub(super) async fn run(&self, globals: &Globals, state: Setting) -> Result<Outcome> {
-        let name = cluster::gate_name(&self.name)?;
+        let name = gate_name(&self.name)?;
         if self.reason.trim().is_empty() {
             bail!("--reason: it is empty; say why, such as a ticket's number");
         }
@@ -73,9 +69,8 @@ impl Force {
         let patience = instant::parse_timeout(&self.timeout).context("--timeout")?;
 
         let connection = cluster::connect(globals, Use::Requests).await?;
-        let api: Api<Gate> = Api::namespaced(connection.client.clone(), &connection.namespace);
-        let gate = api.get(&name).await;
-        let gate = gate.map_err(|error| explain(error, &format!("read the gate {name}")))?;
+        let api: Api<Gate> = connection.here();
+        let gate = cluster::read(&api, &name).await?;
         // By the clock that everybody else goes by.
         let now = connection.present().await.there;
         let written = Written {
@@ -92,28 +87,24 @@ impl Force {
         };
         let outcome = tell(&name, &written, &answer)?;
         if answer == Answer::None && patience.is_some() {
-            output::note(format_args!(
-                "warning: no controller has answered within {}, and none may be running; ask again with kubectl gate why {name}",
+            warn(format_args!(
+                "no controller has answered within {}, and none may be running; ask again with kubectl gate why {name}",
                 self.timeout
             ));
         }
         let before = force::read(&gate, Identity::Trusted, now);
         if let Some(before) = before.in_effect(now) {
-            output::line(format_args!("in place of: {before}"))?;
+            say!("in place of: {before}")?;
         }
         Ok(outcome)
     }
 
     fn end(&self) -> Result<End> {
-        if let Some(until) = &self.until {
-            return Ok(End::At(instant::parse(until, None).context("--until")?));
-        }
-        match &self.duration {
-            Some(length) => Ok(End::After(
-                instant::parse_duration(length).context("--for")?,
-            )),
-            None => Ok(End::Window),
-        }
+        Ok(match (&self.until, &self.duration) {
+            (Some(until), _) => End::At(instant::parse(until, None).context("--until")?),
+            (None, Some(length)) => End::After(instant::parse_duration(length).context("--for")?),
+            (None, None) => End::Window,
+        })
     }
 }
 
@@ -139,30 +130,19 @@ impl End {
 /// Tells what became of it.
 fn tell(name: &str, written: &Written, answer: &Answer) -> Result<Outcome> {
     let Written {
-        state,
-        until,
-        reason,
-        by,
-        asked: _,
+        state, reason, by, ..
     } = written;
-    let until = words::instant_utc(*until);
+    let until = words::instant_utc(written.until);
     let force = format!("forced {state} by {by} until {until}: {reason}");
     match answer {
-        Answer::Accepted => output::line(format_args!("{name} is {force}"))?,
-        Answer::Refused(why) => {
-            output::line(format_args!("{name}: written, but not accepted: {why}"))?;
-            return Ok(Outcome::No);
-        }
-        Answer::None => {
-            output::line(format_args!(
-                "{name}: written, not yet confirmed by the controller: {force}"
-            ))?;
-        }
+        Answer::Accepted => say!("{name} is {force}")?,
+        Answer::Refused(why) => say!("{name}: written, but not accepted: {why}")?,
+        Answer::None => say!("{name}: written, not yet confirmed by the controller: {force}")?,
     }
-    Ok(Outcome::Yes)
+    Ok(Outcome::yes_if(!matches!(answer, Answer::Refused(_))))
 }
 
-/// Writes the whole force anew: whatever was there before is gone.
+/// Writes the whole force: nothing is left of one before.
 async fn write(api: &Api<Gate>, name: &str, written: &Written) -> Result<()> {
     let mut annotations = json!(written.annotations());
     annotations[REQUESTED_AT] = json!(written.asked);
@@ -173,18 +153,12 @@ async fn write(api: &Api<Gate>, name: &str, written: &Written) -> Result<()> {
     ] {
         annotations[gone] = Value::Null;
     }
-    let parameters = PatchParams {
-        field_manager: Some(FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    let patch = Patch::Merge(json!({ "metadata": { "annotations": annotations } }));
-    let patched = api.patch(name, &parameters, &patch).await;
     let verb = match written.state {
         Setting::Open => "open",
         Setting::Closed => "close",
     };
-    patched.map_err(|error| explain(error, &format!("force the gate {name} {verb}")))?;
-    Ok(())
+    let what = format!("force the gate {name} {verb}");
+    cluster::annotate(api, name, &annotations, &what).await
 }
 
 /// The end in whole seconds, if the gate allows it.

@@ -4,29 +4,14 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
 use sluice_core::offline::simulate::Key;
-use sluice_crds::State;
 
-pub(super) use self::kinds::Listed;
-use self::kinds::split;
-use super::watched::Watched;
-use crate::arguments::Globals;
-use crate::clock;
-use crate::cluster::{self, Connection, Use};
-use crate::instant::Zone;
+use crate::arguments::{self, Globals, Kind};
+use crate::cluster::{self, Connection, Use, Watched};
 use crate::outcome::Outcome;
 use crate::output::{self, Data};
-
-mod kinds;
-mod list;
-mod rows;
-#[cfg(test)]
-mod tests;
-
-/// How soon an API server that did not answer is asked again.
-const TRY_AGAIN: SignedDuration = SignedDuration::from_secs(1);
+use crate::view::listing::{Listing, Wanted};
+use crate::view::rows::Row;
 
 /// List gates, gatekeepers, gated sources, approvals or gate policies: their state, why, and until
 /// when
@@ -73,35 +58,6 @@ enum Form {
     Name,
 }
 
-/// What is asked for.
-struct Wanted {
-    listed: Listed,
-    names: Vec<String>,
-    all_namespaces: bool,
-    selector: Option<String>,
-    trust_unverified: bool,
-}
-
-/// What there is.
-struct Listing {
-    /// Those between the name and the message.
-    titles: Vec<String>,
-    rows: Vec<Row>,
-    /// When to look again, if nothing changes before.
-    wake: Option<Timestamp>,
-}
-
-/// One object.
-struct Row {
-    key: Key,
-    /// One for each title, and the message.
-    cells: Vec<String>,
-    /// Of what can be open and closed: it colors the cell of the state.
-    state: Option<State>,
-    /// As kubectl prints it.
-    object: Value,
-}
-
 /// What changes with every look is no news.
 const AGES: [&str; 2] = ["AGE", "SINCE"];
 
@@ -116,20 +72,28 @@ impl Get {
         if self.watch {
             return self.follow(&connection, &wanted).await;
         }
-        let listing = wanted.list(&connection).await?;
-        if listing.rows.is_empty() && matches!(self.output, Form::Table | Form::Wide) {
-            let place = match self.all_namespaces || wanted.listed == Listed::Policies {
-                true => "the cluster".to_owned(),
-                false => format!("the namespace {}", connection.namespace),
-            };
-            output::note(format_args!("There are none in {place}."));
+        let listing = wanted.list(&connection, None).await?;
+        if listing.rows.is_empty() && self.is_table() {
+            match self.all_namespaces || wanted.kind == Kind::Policy {
+                true => output::note("There are none in the cluster."),
+                false => output::note(format_args!(
+                    "There are none in the namespace {}.",
+                    connection.namespace
+                )),
+            }
             return Ok(Outcome::Yes);
         }
-        self.print(&wanted, &listing)
+        match self.output {
+            Form::Table | Form::Wide => output::text(output::table(&self.table(&listing)))?,
+            Form::Json => output::data(Data::Json, &wanted.objects(&listing))?,
+            Form::Yaml => output::data(Data::Yaml, &wanted.objects(&listing))?,
+            Form::Name => self.print(&wanted, listing.rows.iter())?,
+        }
+        Ok(Outcome::Yes)
     }
 
     fn wanted(&self) -> Result<Wanted> {
-        let (listed, names) = split(&self.what)?;
+        let (kind, names) = arguments::listed(&self.what)?;
         if self.all_namespaces && !names.is_empty() {
             bail!("a name belongs to one namespace; leave out --all-namespaces, or the names");
         }
@@ -137,59 +101,100 @@ impl Get {
             bail!("--selector chooses by labels; leave it out, or the names");
         }
         Ok(Wanted {
-            listed,
+            kind,
             names,
-            all_namespaces: self.all_namespaces,
+            everywhere: self.all_namespaces,
             selector: self.selector.clone(),
             trust_unverified: self.trust_unverified_identity,
         })
     }
 
-    fn print(&self, wanted: &Wanted, listing: &Listing) -> Result<Outcome> {
-        match self.output {
-            Form::Table | Form::Wide => {
-                let (head, rows) = self.cells(wanted, listing);
-                let head: Vec<&str> = head.iter().map(String::as_str).collect();
-                output::text(output::table(&head, &rows))?;
-            }
-            Form::Name => {
-                for row in &listing.rows {
-                    output::line(wanted.listed.named(&row.key))?;
-                }
-            }
-            Form::Json => output::data(Data::Json, &objects(wanted, listing))?,
-            Form::Yaml => output::data(Data::Yaml, &objects(wanted, listing))?,
-        }
-        Ok(Outcome::Yes)
+    fn is_table(&self) -> bool {
+        matches!(self.output, Form::Table | Form::Wide)
     }
 
-    /// The titles that are shown, and the cells below them.
-    fn cells(&self, wanted: &Wanted, listing: &Listing) -> (Vec<String>, Vec<Vec<String>>) {
-        let namespaces = self.all_namespaces && wanted.listed != Listed::Policies;
-        let wide = self.output == Form::Wide;
-        table(listing, namespaces, wide)
+    /// Prints rows one by one: their objects, or their names.
+    fn print<'r>(&self, wanted: &Wanted, rows: impl Iterator<Item = &'r Row>) -> Result<()> {
+        for row in rows {
+            match self.output {
+                Form::Json => output::data(Data::Json, &row.object)?,
+                Form::Yaml => {
+                    output::text("---\n")?;
+                    output::data(Data::Yaml, &row.object)?;
+                }
+                Form::Table | Form::Wide | Form::Name => {
+                    output::line(wanted.kind.named(&row.key.name))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The head, and the cells of each row: the namespace is the first column, the message the last.
+    fn table(&self, listing: &Listing) -> Vec<Vec<String>> {
+        let namespaces = listing.rows.iter().any(|row| !row.key.namespace.is_empty());
+        let from = usize::from(!(self.all_namespaces && namespaces));
+        let titles = listing.titles.iter().map(|title| match *title {
+            "UNTIL" => format!("UNTIL ({})", listing.zone.name),
+            other => other.to_owned(),
+        });
+        let ends = ["NAMESPACE", "NAME"].map(str::to_owned);
+        let head = ends.into_iter().chain(titles).chain(["MESSAGE".to_owned()]);
+        let cells = |row: &Row| {
+            let Key { namespace, name } = row.key.clone();
+            let mut cells = vec![namespace, name];
+            let own = listing
+                .titles
+                .iter()
+                .chain(["MESSAGE"].iter())
+                .zip(&row.cells);
+            cells.extend(own.map(|(title, cell)| match row.state {
+                Some(state) if *title == "STATE" => output::state(state),
+                _ => cell.clone(),
+            }));
+            cells
+        };
+        let mut rows: Vec<Vec<String>> = vec![head.collect()];
+        rows.extend(listing.rows.iter().map(cells));
+        for row in &mut rows {
+            row.drain(..from);
+            if self.output != Form::Wide {
+                row.pop();
+            }
+        }
+        rows
     }
 
     /// Lists, and then what changes, until somebody interrupts it.
     async fn follow(&self, connection: &Connection, wanted: &Wanted) -> Result<Outcome> {
         let mut watched = Watched::default();
         let mut shown = Shown::default();
-        // Before anything is read, so that no change falls in between.
         wanted.watch(connection, &mut watched);
         loop {
-            let wake = match wanted.look(connection, &mut watched).await {
+            let wake = match wanted.list(connection, Some(&mut watched)).await {
                 Ok(listing) => {
                     shown.print(self, wanted, &listing)?;
                     listing.wake
                 }
-                // An API server that restarts is no reason to give up, unless it was never there.
-                Err(error) if shown.began && cluster::is_passing(&error) => {
-                    clock::now().saturating_add(TRY_AGAIN).ok()
-                }
-                Err(error) => return Err(error),
+                Err(error) => cluster::again(error, shown.began)?,
             };
             watched.settled(wake).await;
         }
+    }
+
+    /// What there is to print of a row, without what changes with every look.
+    fn steady(&self, listing: &Listing, row: &Row) -> String {
+        if !self.is_table() {
+            return match self.output {
+                Form::Name => String::new(),
+                _ => row.object.to_string(),
+            };
+        }
+        let titles = listing.titles.iter().chain(&["MESSAGE"]);
+        let shown = titles.zip(&row.cells).filter(|(title, _)| {
+            !AGES.contains(title) && (**title != "MESSAGE" || self.output == Form::Wide)
+        });
+        shown.map(|(_, cell)| format!("{cell}\n")).collect()
     }
 }
 
@@ -205,116 +210,39 @@ struct Shown {
 impl Shown {
     /// Prints what is not as it was.
     fn print(&mut self, get: &Get, wanted: &Wanted, listing: &Listing) -> Result<()> {
-        let now: BTreeMap<Key, String> = (listing.rows.iter())
-            .map(|row| (row.key.clone(), get.steady(listing, row)))
-            .collect();
-        let is_news = |row: &&Row| self.rows.get(&row.key) != now.get(&row.key);
-        let gone: Vec<Key> = (self.rows.keys())
-            .filter(|key| !now.contains_key(key))
-            .cloned()
-            .collect();
-        let news: Vec<&Row> = listing.rows.iter().filter(is_news).collect();
-        match get.output {
-            Form::Table | Form::Wide => self.table(get, wanted, listing, &news, &gone)?,
-            Form::Name => {
-                for row in &news {
-                    output::line(wanted.listed.named(&row.key))?;
-                }
-            }
-            Form::Json => {
-                for row in &news {
-                    output::data(Data::Json, &row.object)?;
-                }
-            }
-            Form::Yaml => {
-                for row in &news {
-                    output::text("---\n")?;
-                    output::data(Data::Yaml, &row.object)?;
-                }
-            }
+        let rows = listing.rows.iter();
+        let now = rows.map(|row| (row.key.clone(), get.steady(listing, row)));
+        let before = std::mem::replace(&mut self.rows, now.collect());
+        let is_news = |row: &&Row| before.get(&row.key) != self.rows.get(&row.key);
+        if get.is_table() {
+            let news: Vec<bool> = listing.rows.iter().map(|row| is_news(&row)).collect();
+            let gone = before.keys().filter(|key| !self.rows.contains_key(key));
+            let gone: Vec<Key> = gone.cloned().collect();
+            self.table(get, listing, &news, &gone)?;
+        } else {
+            get.print(wanted, listing.rows.iter().filter(is_news))?;
         }
         self.began = true;
-        self.rows = now;
         Ok(())
     }
 
-    fn table(
-        &mut self,
-        get: &Get,
-        wanted: &Wanted,
-        listing: &Listing,
-        news: &[&Row],
-        gone: &[Key],
-    ) -> Result<()> {
-        let (head, rows) = get.cells(wanted, listing);
-        if self.widths.is_empty() && !rows.is_empty() {
-            self.widths = output::widths(&head, &rows);
-            output::text(output::row(&head, &self.widths))?;
+    fn table(&mut self, get: &Get, listing: &Listing, news: &[bool], gone: &[Key]) -> Result<()> {
+        let table = get.table(listing);
+        if self.widths.is_empty() && !listing.rows.is_empty() {
+            self.widths = output::widths(&table);
+            output::text(output::row(&table[0], &self.widths))?;
         }
-        for (row, cells) in listing.rows.iter().zip(&rows) {
-            if news.iter().any(|known| known.key == row.key) {
-                output::text(output::row(cells, &self.widths))?;
-            }
+        for (cells, _) in table[1..].iter().zip(news).filter(|(_, is_news)| **is_news) {
+            output::text(output::row(cells, &self.widths))?;
         }
-        for key in gone {
-            let name = match get.all_namespaces {
-                true => vec![key.namespace.clone(), key.name.clone()],
-                false => vec![key.name.clone()],
-            };
-            let cells: Vec<String> = name.into_iter().chain(["deleted".to_owned()]).collect();
-            output::text(output::row(&cells, &self.widths))?;
+        for Key { namespace, name } in gone {
+            let cells = [namespace, name, "deleted"].map(|cell: &str| cell.to_owned());
+            let from = usize::from(!get.all_namespaces);
+            output::text(output::row(&cells[from..], &self.widths))?;
         }
         Ok(())
     }
 }
 
-impl Get {
-    /// What there is to print of a row, without what changes with every look.
-    fn steady(&self, listing: &Listing, row: &Row) -> String {
-        match self.output {
-            Form::Table | Form::Wide => {
-                let titles = listing.titles.iter().map(String::as_str).chain(["MESSAGE"]);
-                let shown = titles.zip(&row.cells).filter(|(title, _)| {
-                    !AGES.contains(title) && (*title != "MESSAGE" || self.output == Form::Wide)
-                });
-                shown.map(|(_, cell)| format!("{cell}\n")).collect()
-            }
-            Form::Json | Form::Yaml => row.object.to_string(),
-            Form::Name => String::new(),
-        }
-    }
-}
-
-/// The objects themselves, as kubectl prints them.
-fn objects(wanted: &Wanted, listing: &Listing) -> Value {
-    let items = || listing.rows.iter().map(|row| row.object.clone());
-    match (wanted.names.len(), listing.rows.as_slice()) {
-        (1, [only]) => only.object.clone(),
-        _ => json!({"apiVersion": "v1", "kind": "List", "items": items().collect::<Vec<_>>()}),
-    }
-}
-
-/// The head and the cells: the namespace is the first column, the message the last.
-fn table(listing: &Listing, namespaces: bool, wide: bool) -> (Vec<String>, Vec<Vec<String>>) {
-    let ends = ["NAMESPACE", "NAME"].map(str::to_owned).into_iter();
-    let head = ends.chain(listing.titles.iter().cloned());
-    let head: Vec<String> = head.chain(["MESSAGE".to_owned()]).collect();
-    let shown = usize::from(!namespaces)..head.len() - usize::from(!wide);
-    let state = listing.titles.iter().position(|title| title == "STATE");
-    let cells = |row: &Row| {
-        let mut own = row.cells.clone();
-        if let (Some(place), Some(state)) = (state, row.state) {
-            own[place] = output::state(state);
-        }
-        let Key { namespace, name } = row.key.clone();
-        let cells: Vec<String> = [namespace, name].into_iter().chain(own).collect();
-        cells[shown.clone()].to_vec()
-    };
-    let rows = listing.rows.iter().map(cells).collect();
-    (head[shown.clone()].to_vec(), rows)
-}
-
-/// The heading of the column that says until when.
-fn until(zone: &Zone) -> String {
-    format!("UNTIL ({})", zone.name)
-}
+#[cfg(test)]
+mod tests;

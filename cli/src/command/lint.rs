@@ -3,11 +3,11 @@
 use anyhow::Result;
 use clap::Args;
 
-use super::input::{Files, count};
-use crate::arguments::Globals;
+use crate::arguments::{Files, Globals};
+use crate::clock;
 use crate::files::{self, Input};
 use crate::outcome::Outcome;
-use crate::{clock, output};
+use crate::output::{self, count};
 
 mod forms;
 
@@ -38,11 +38,9 @@ pub(crate) struct Lint {
 impl Lint {
     pub(super) fn run(&self, globals: &Globals) -> Result<Outcome> {
         let sources = files::read(&self.files.paths)?;
-        let mut input = Input::new(&sources, super::namespace_of_files(globals));
+        let mut input = Input::new(&sources, globals.namespace_of_files());
         input.look_at_all(clock::now());
-        for note in input.notes() {
-            output::note(note);
-        }
+        input.notes().iter().for_each(output::note);
         let findings = input.findings();
         match self.output {
             Some(form) => output::text(form.text(&findings)?)?,
@@ -62,14 +60,9 @@ impl Lint {
         if input.calendars > 0 {
             read.push(count(input.calendars, "calendar"));
         }
-        output::note(format_args!(
-            "{}: {}, {}",
-            read.join(", "),
-            count(refused, "mistake"),
-            count(warned, "warning")
-        ));
-        Ok(Outcome::yes_if(
-            refused == 0 && (warned == 0 || !self.strict),
-        ))
+        let (mistakes, warnings) = (count(refused, "mistake"), count(warned, "warning"));
+        output::note(format_args!("{}: {mistakes}, {warnings}", read.join(", ")));
+        let is_fine = refused == 0 && (warned == 0 || !self.strict);
+        Ok(Outcome::yes_if(is_fine))
     }
 }

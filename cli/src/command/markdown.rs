@@ -4,9 +4,8 @@ use std::fmt::Write;
 
 use anyhow::Result;
 use clap::builder::StyledStr;
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, Command};
 
-use crate::arguments::Arguments;
 use crate::outcome::Outcome;
 use crate::output;
 
@@ -17,32 +16,25 @@ const HEAD: &str = "\
 
 ";
 
-pub(super) fn run() -> Result<Outcome> {
-    output::text(reference())?;
+pub(super) fn run(program: &Command) -> Result<Outcome> {
+    output::text(reference(program))?;
     Ok(Outcome::Yes)
 }
 
-fn reference() -> String {
-    let mut program = Arguments::command();
-    program.build();
+fn reference(program: &Command) -> String {
     let mut text = HEAD.to_owned();
     paragraph(&mut text, program.get_about());
     paragraph(&mut text, program.get_after_help());
-    let commands = || {
-        program
-            .get_subcommands()
-            .filter(|command| !command.is_hide_set())
-    };
-    for command in commands() {
+    let commands = program.get_subcommands();
+    let commands: Vec<_> = commands.filter(|it| !it.is_hide_set()).collect();
+    for command in &commands {
         let name = command.get_name();
-        let about = command
-            .get_about()
-            .map(ToString::to_string)
-            .unwrap_or_default();
+        let about = command.get_about().map(ToString::to_string);
+        let about = about.unwrap_or_default();
         // Writing to a String does not fail.
         let _ = writeln!(text, "- [`{name}`](#{name}): {about}");
     }
-    for command in commands() {
+    for command in commands {
         section(&mut text, command);
     }
     let _ = writeln!(text, "\n## Global options\n");
@@ -58,21 +50,14 @@ fn reference() -> String {
 fn section(text: &mut String, command: &Command) {
     let mut command = command.clone();
     let _ = writeln!(text, "\n## {}\n", command.get_name());
-    let about = command
-        .get_long_about()
-        .or_else(|| command.get_about())
-        .cloned();
-    paragraph(text, about.as_ref());
+    let about = command.get_long_about().or(command.get_about());
+    paragraph(text, about);
     let usage = command.render_usage().to_string();
-    let usage = usage
-        .trim_start_matches("Usage: ")
-        .lines()
-        .map(str::trim_start);
+    let usage = usage.trim_start_matches("Usage: ").lines();
+    let usage = usage.map(str::trim_start);
     let _ = writeln!(text, "```\n{}\n```\n", usage.collect::<Vec<_>>().join("\n"));
-    let own = command
-        .get_arguments()
-        .filter(|argument| is_told(argument) && !argument.is_global_set());
-    for argument in own {
+    let own = command.get_arguments();
+    for argument in own.filter(|it| is_told(it) && !it.is_global_set()) {
         option(text, argument);
     }
     if let Some(after) = command.get_after_help() {
@@ -104,28 +89,19 @@ fn option(text: &mut String, argument: &Arg) {
         None => values,
     };
     let help = argument.get_long_help().or_else(|| argument.get_help());
-    let help = help
-        .map(|help| escaped(&help.to_string()))
-        .unwrap_or_default();
-    let _ = write!(
-        text,
-        "- `{call}`: {}",
-        help.lines().collect::<Vec<_>>().join(" ").trim()
-    );
-    let possible: Vec<String> = argument
-        .get_possible_values()
-        .iter()
+    let help = help.map(|help| escaped(&help.to_string()));
+    let help = help.unwrap_or_default().replace('\n', " ");
+    let _ = write!(text, "- `{call}`: {}", help.trim());
+    let possible = argument.get_possible_values().into_iter();
+    let possible: Vec<String> = possible
         .filter(|value| takes_value && !value.is_hide_set())
         .map(|value| format!("`{}`", value.get_name()))
         .collect();
     if !possible.is_empty() {
         let _ = write!(text, " (one of {})", possible.join(", "));
     }
-    let defaults: Vec<_> = argument
-        .get_default_values()
-        .iter()
-        .map(|it| it.to_string_lossy())
-        .collect();
+    let defaults = argument.get_default_values().iter();
+    let defaults: Vec<_> = defaults.map(|it| it.to_string_lossy()).collect();
     if takes_value && !defaults.is_empty() {
         let _ = write!(text, " (default: `{}`)", defaults.join(", "));
     }
@@ -143,7 +119,7 @@ mod tests {
 
     #[test]
     fn every_command_is_told_with_its_options() {
-        let text = reference();
+        let text = reference(&crate::command::program());
         for told in [
             "## get\n",
             "## simulate\n",

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -13,13 +13,12 @@ use sluice_core::revision::Revision;
 use sluice_core::time::span::Span;
 use sluice_crds::{Setting, State};
 
-use super::about::About;
-use super::input::{self, Files};
-use crate::arguments::Globals;
-use crate::explain::{self, Decided, ignored};
+use crate::arguments::{About, Files, Globals, setting};
 use crate::instant::{self, Zone};
 use crate::outcome::Outcome;
-use crate::output::{self, Data};
+use crate::output::{self, Data, say};
+use crate::view::{Change, Decided, changes};
+use crate::{explain, files};
 
 /// Tell how a gate in files would stand at an instant, or how it changes over time, without a
 /// cluster
@@ -56,7 +55,7 @@ pub(crate) struct Simulate {
 
     /// Say only whether the gate is in this state, at that instant or all of that time, and in the
     /// exit code
-    #[arg(long, value_name = "STATE", value_parser = parse_setting)]
+    #[arg(long, value_name = "STATE", value_parser = setting)]
     expect: Option<Setting>,
 
     /// The first instant of a time whose changes are told
@@ -82,14 +81,6 @@ pub(crate) struct Simulate {
     output: Option<Data>,
 }
 
-fn parse_setting(text: &str) -> Result<Setting, &'static str> {
-    match text.to_ascii_lowercase().as_str() {
-        "open" => Ok(Setting::Open),
-        "closed" => Ok(Setting::Closed),
-        _ => Err("write open or closed"),
-    }
-}
-
 impl Simulate {
     pub(super) fn run(&self, globals: &Globals) -> Result<Outcome> {
         let zone = self.zone.as_deref().map(Zone::named).transpose()?;
@@ -100,11 +91,13 @@ impl Simulate {
         let Some(start) = at.or(from) else {
             bail!("say when: --at INSTANT, or --from INSTANT --to INSTANT")
         };
-        let mut world = input::read(&self.files.paths, globals, start)?;
+        let namespace = globals.namespace_of_files();
+        let mut world = files::world(&self.files.paths, namespace, start)?;
         if let Some(path) = &self.evidence {
-            input::give(&mut world, path, globals, start)?;
+            files::give(&mut world, path, namespace, start)?;
         }
-        let key = input::choose(&world, self.gate.as_deref(), globals)?;
+        let named = globals.namespace.as_deref();
+        let key = files::choose(&world, self.gate.as_deref(), named)?;
         let mut scene = self.scene(&world, &key, start)?;
         let shown = zone.unwrap_or_else(|| Zone::of(&scene));
         match to {
@@ -117,47 +110,39 @@ impl Simulate {
     }
 
     fn scene(&self, world: &World, key: &Key, from: Timestamp) -> Result<Scene> {
-        let identity = if self.unverified {
-            Identity::Unverified
-        } else {
-            Identity::Trusted
+        let identity = match self.unverified {
+            true => Identity::Unverified,
+            false => Identity::Trusted,
         };
-        match Scene::new(world, key, identity, from) {
-            Some(scene) => Ok(scene),
-            None => bail!("there is no gate {key}"),
-        }
+        let scene = Scene::new(world, key, identity, from);
+        scene.with_context(|| format!("there is no gate {key}"))
     }
 
     fn at(&self, scene: &mut Scene, at: Timestamp, zone: &Zone) -> Result<Outcome> {
         let decision = scene.decide(self.about.at(Now::given(at)));
-        let revision = self.about.revision();
-        let outcome = self.expect.map_or(Outcome::Yes, |expected| {
-            Outcome::yes_if(State::from(expected) == decision.state)
-        });
-        match (self.output, self.expect) {
-            (Some(form), _) => output::data(form, &Decided::about(&decision, revision))?,
-            (None, Some(expected)) if outcome == Outcome::No => {
-                let expected = State::from(expected);
-                output::line(format_args!(
-                    "expected {expected}, but {}",
-                    explain::line(&decision)
-                ))?;
-            }
-            (None, Some(_)) => output::line(explain::line(&decision))?,
+        let line = explain::line(&decision);
+        let expected = self.expect.map(State::from);
+        let is_so = expected.is_none_or(|expected| expected == decision.state);
+        let decided = Decided::new(scene, decision, self.about.revision.as_ref());
+        match (self.output, expected) {
+            (Some(form), _) => output::data(form, &decided.data())?,
+            (None, Some(expected)) if !is_so => say!("expected {expected}, but {line}")?,
+            (None, Some(_)) => output::line(line)?,
             (None, None) => {
-                output::line(format_args!("At {at}, {}:", zone.text(at)))?;
-                output::text(explain::tree(scene, &decision, revision, zone, &[]))?;
+                say!("At {at}, {}:", zone.text(at))?;
+                output::text(explain::tree(&decided, zone))?;
             }
         }
-        Ok(outcome)
+        Ok(Outcome::yes_if(is_so))
     }
 
     fn through(&self, scene: &mut Scene, key: &Key, span: Span, zone: &Zone) -> Result<Outcome> {
+        let complaints = scene.complaints(span.start);
         let course = Course {
             key,
-            revision: self.about.revision(),
-            stretches: scene.stretches_about(span, self.about.revision()),
-            ignored: ignored(&scene.complaints(span.start)),
+            revision: self.about.revision.as_ref(),
+            stretches: scene.stretches_about(span, self.about.revision.as_ref()),
+            ignored: complaints.iter().map(ToString::to_string).collect(),
         };
         let expected = self.expect.map(State::from);
         match (self.output, expected) {
@@ -241,33 +226,17 @@ fn table(stretches: &Stretches, zone: &Zone) -> String {
         // Tells apart the two readings of an hour that clocks show twice.
         zoned.strftime("%a %Y-%m-%d %H:%M:%S %:z").to_string()
     };
-    let names = stretches
-        .changes()
-        .map(|it| it.answer.state.to_string().len());
-    let width = names.max().unwrap_or_default();
+    let state = |stretch: &Stretch| stretch.answer.state.to_string();
+    let width = stretches.changes().map(|it| state(it).len()).max();
+    let width = width.unwrap_or_default();
     for change in stretches.changes() {
         let style = output::style(change.answer.state);
-        let state = format!(
-            "{style}{:<width$}{style:#}",
-            change.answer.state.to_string()
-        );
-        let (utc, local) = (change.span.start.to_string(), local(change.span.start));
-        text.push_str(&format!(
-            "{utc:<20}  {local}  {state}  {}\n",
-            change.causes.join("; ")
-        ));
+        let state = format!("{style}{:<width$}{style:#}", state(change));
+        let (at, causes) = (change.span.start, change.causes.join("; "));
+        let (utc, local) = (at.to_string(), local(at));
+        text += &format!("{utc:<20}  {local}  {state}  {causes}\n");
     }
     text
-}
-
-/// A change of state for programs.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Change<'a> {
-    at: String,
-    state: State,
-    reason: &'static str,
-    causes: &'a [String],
 }
 
 #[derive(Debug, Serialize)]
@@ -279,22 +248,4 @@ struct Told<'a> {
     changes: Vec<Change<'a>>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     ignored: &'a [String],
-}
-
-/// The changes of state, the first of them where the time starts.
-pub(super) fn changes(stretches: &Stretches) -> Vec<Change<'_>> {
-    let change =
-        |stretch: &sluice_core::offline::simulate::Stretch| (stretch.span.start, stretch.answer);
-    stretches
-        .changes()
-        .map(|stretch| {
-            let (at, answer) = change(stretch);
-            Change {
-                at: at.to_string(),
-                state: answer.state,
-                reason: answer.reason.as_str(),
-                causes: &stretch.causes,
-            }
-        })
-        .collect()
 }

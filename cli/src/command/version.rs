@@ -74,13 +74,11 @@ impl Version {
         });
         match (self.output, controllers) {
             (Some(form), controllers) => {
-                output::data(
-                    form,
-                    &Versions {
-                        client,
-                        controllers,
-                    },
-                )?;
+                let versions = Versions {
+                    client,
+                    controllers,
+                };
+                output::data(form, &versions)?;
             }
             (None, Some(controllers)) if controllers.is_empty() => {
                 output::note("no controller is installed in the cluster");

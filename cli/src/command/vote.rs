@@ -16,12 +16,12 @@ use sluice_crds::approval::{ApprovalSpec, LocalReference, Vote as Decision};
 use sluice_crds::gatekeeper::ApprovalRule;
 use sluice_crds::{Approval, Gate, Gatekeeper};
 
-use super::about;
-use super::source::{Waits, waits};
-use crate::arguments::Globals;
-use crate::cluster::{self, Connection, Scope, Use, User, explain};
+use crate::arguments::{self, Globals, gate_name, gatekeeper_name, source_name};
+use crate::cluster::{self, Cannot, Connection, Scope, Use, User};
+use crate::explain;
 use crate::outcome::Outcome;
-use crate::output;
+use crate::output::{self, say};
+use crate::view::{Waits, waits};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 the vote is cast; 2 it cannot be.")]
@@ -31,7 +31,7 @@ pub(crate) struct Vote {
     name: String,
 
     /// The revision, in full, as Flux writes it: main@sha1:… with the commit in full
-    #[arg(long, short = 'r', value_name = "REVISION", value_parser = about::parse, required_unless_present = "revision_of")]
+    #[arg(long, short = 'r', value_name = "REVISION", value_parser = arguments::revision, required_unless_present = "revision_of")]
     revision: Option<Revision>,
 
     /// The gated source that waits, as gatedsource/app: the revision is the one that it waits with
@@ -59,29 +59,23 @@ impl Vote {
         let revision = self.revision(&connection).await?;
         let user = connection.who().await?;
         let approval = self.approval(&asking, &revision, decision, &user)?;
-        let api: Api<Approval> = Api::namespaced(connection.client.clone(), &asking.key.namespace);
+        let api: Api<Approval> = connection.api(Some(&asking.key.namespace));
         let verb = match decision {
             Decision::Approve => "approve of",
             Decision::Reject => "reject",
         };
         let now = connection.present().await.there;
-        match self.already(&api, &approval, &asking.rule, now).await {
-            Some(known) => output::line(format_args!(
-                "{}: you have said so already (approval/{known})",
-                asking.key.name
-            ))?,
+        let name = &asking.key.name;
+        match already(&api, &approval, &asking.rule, now).await {
+            Some(known) => say!("{name}: you have said so already (approval/{known})")?,
             None => {
                 let created = api.create(&PostParams::default(), &approval).await;
-                let what = || format!("{verb} {revision} at {}", asking.key.name);
-                let created = created.map_err(|error| explain(error, &what()))?;
-                output::line(format_args!(
-                    "approval.sluice.dev/{} created",
-                    created.name_any()
-                ))?;
+                let created = created.cannot(format_args!("{verb} {revision} at {name}"))?;
+                say!("approval.sluice.dev/{} created", created.name_any())?;
             }
         }
         if self.revision.is_none() {
-            output::line(format_args!("it is about {revision}"))?;
+            say!("it is about {revision}")?;
         }
         tell(&connection, &asking, &revision).await
     }
@@ -91,11 +85,10 @@ impl Vote {
         let Some(named) = &self.revision_of else {
             return self.revision.clone().context("there is no revision");
         };
-        let name = cluster::source_name(named);
-        let name = name.with_context(|| {
-            format!("--revision-of: `{named}` names no gated source; write gatedsource/NAME")
-        })?;
-        let found = cluster::source(connection, &name).await?;
+        let Some(name) = source_name(named) else {
+            bail!("--revision-of: `{named}` names no gated source; write gatedsource/NAME")
+        };
+        let found = cluster::existing(connection, &name).await?;
         let waiting = match waits(&found) {
             Waits::For { asked, .. } => asked,
             Waits::Nothing => bail!("the gated source {name} waits with nothing; give --revision"),
@@ -117,23 +110,16 @@ impl Vote {
 
     /// The one gatekeeper whose votes these are.
     async fn asking(&self, connection: &Connection) -> Result<Asking> {
-        let named = ["gatekeeper/", "gatekeepers/", "gk/"];
-        let named = named.iter().find_map(|kind| self.name.strip_prefix(kind));
-        if let Some(name) = named {
-            let key = Key {
-                namespace: connection.namespace.clone(),
-                name: name.to_owned(),
-            };
+        if let Some(name) = gatekeeper_name(&self.name) {
+            let key = connection.key(name);
             let rule = rule(connection, &key).await?;
             let rule = rule.ok_or_else(|| {
                 anyhow!("the gatekeeper {name} asks for no approvals: it is of another kind")
             })?;
             return Ok(Asking { key, rule });
         }
-        let name = cluster::gate_name(&self.name)?;
-        let api: Api<Gate> = Api::namespaced(connection.client.clone(), &connection.namespace);
-        let gate = api.get(&name).await;
-        let gate = gate.map_err(|error| explain(error, &format!("read the gate {name}")))?;
+        let name = gate_name(&self.name)?;
+        let gate: Gate = cluster::read(&connection.here(), &name).await?;
         let mut asking = Vec::new();
         for reference in &gate.spec.gatekeepers {
             let key = Key::named_by(&gate, reference);
@@ -201,43 +187,37 @@ impl Vote {
             None => Ok(approval),
         }
     }
-
-    /// The name of a vote that says the same and has not spent half of its time. Whoever may not
-    /// see votes casts another.
-    async fn already(
-        &self,
-        api: &Api<Approval>,
-        approval: &Approval,
-        rule: &ApprovalRule,
-        now: Timestamp,
-    ) -> Option<String> {
-        let half = duration::parse(&rule.valid_for).ok()? / 2;
-        let spec = &approval.spec;
-        let says_the_same = |known: &&Approval| {
-            let created = known.metadata.creation_timestamp.as_ref();
-            let fresh = created.is_some_and(|at| now.duration_since(at.0) < half);
-            let lasting = fresh || spec.decision == Decision::Reject;
-            let about = Revision::parse(&known.spec.revision);
-            let same =
-                |about: &Revision| Revision::parse(&spec.revision).is_ok_and(|it| about.is(&it));
-            lasting
-                && known.metadata.deletion_timestamp.is_none()
-                && known.spec.gatekeeper_ref == spec.gatekeeper_ref
-                && (&known.spec.by, known.spec.decision) == (&spec.by, spec.decision)
-                && known.spec.groups == spec.groups
-                && about.is_ok_and(|about| same(&about))
-        };
-        let all = api.list(&ListParams::default()).await.ok()?;
-        all.items
-            .iter()
-            .find(says_the_same)
-            .map(ResourceExt::name_any)
-    }
 }
 
-/// What the votes come to.
+/// The name of a vote that says the same and has not spent half of its time. Somebody who may not see
+/// votes casts another.
+async fn already(
+    api: &Api<Approval>,
+    approval: &Approval,
+    rule: &ApprovalRule,
+    now: Timestamp,
+) -> Option<String> {
+    let half = duration::parse(&rule.valid_for).ok()? / 2;
+    let spec = &approval.spec;
+    let revision = Revision::parse(&spec.revision).ok()?;
+    let says_the_same = |known: &&Approval| {
+        let created = known.metadata.creation_timestamp.as_ref();
+        let fresh = created.is_some_and(|at| now.duration_since(at.0) < half);
+        (fresh || spec.decision == Decision::Reject)
+            && known.metadata.deletion_timestamp.is_none()
+            && known.spec.gatekeeper_ref == spec.gatekeeper_ref
+            && (&known.spec.by, known.spec.decision) == (&spec.by, spec.decision)
+            && known.spec.groups == spec.groups
+            && Revision::parse(&known.spec.revision).is_ok_and(|about| about.is(&revision))
+    };
+    let all = api.list(&ListParams::default()).await.ok()?;
+    let known = all.items.iter().find(says_the_same);
+    known.map(ResourceExt::name_any)
+}
+
+/// What the gates say with all votes.
 async fn tell(connection: &Connection, asking: &Asking, revision: &Revision) -> Result<Outcome> {
-    let gates = cluster::load(connection, &Scope::namespace(), false).await;
+    let gates = cluster::load(connection, &Scope::all(false), false).await;
     // Whoever may vote need not see gates.
     let Ok(seen) = gates else {
         return Ok(Outcome::Yes);
@@ -253,15 +233,13 @@ async fn tell(connection: &Connection, asking: &Asking, revision: &Revision) -> 
             continue;
         };
         let decision = seen.decide(&mut scene, question);
-        output::line(crate::explain::line(&decision))?;
+        output::line(explain::line(&decision))?;
     }
     Ok(Outcome::Yes)
 }
 
 /// How a gatekeeper asks for approvals. None: it does not, or is not there.
 async fn rule(connection: &Connection, key: &Key) -> Result<Option<ApprovalRule>> {
-    let api: Api<Gatekeeper> = Api::namespaced(connection.client.clone(), &key.namespace);
-    let found = api.get_opt(&key.name).await;
-    let found = found.map_err(|error| explain(error, &format!("read the gatekeeper {key}")))?;
+    let found: Option<Gatekeeper> = cluster::find(connection, key).await?;
     Ok(found.and_then(|keeper| Some(*keeper.spec.approval?)))
 }

@@ -4,19 +4,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use jiff::{SignedDuration, Timestamp};
-use sluice_core::offline::simulate::Key;
-use sluice_crds::{Require, Setting, State};
+use jiff::Timestamp;
+use sluice_crds::{Gate, Require, Setting, State};
 
-use super::about::{About, Asker, set};
-use super::watched::Watched;
-use crate::arguments::Globals;
-use crate::cluster::{self, Connection, Scope, Use};
+use crate::arguments::{About, Asker, Globals, gate_name, set, setting};
+use crate::cluster::{self, Connection, Scope, Use, Watched};
 use crate::outcome::Outcome;
-use crate::{clock, explain, instant, output};
-
-/// How soon an API server that did not answer is asked again.
-const TRY_AGAIN: SignedDuration = SignedDuration::from_secs(1);
+use crate::output::{self, say};
+use crate::{explain, instant};
 
 /// Wait until a gate is open, or closed
 ///
@@ -32,7 +27,7 @@ pub(crate) struct Wait {
     name: String,
 
     /// The state to wait for
-    #[arg(long = "for", value_name = "STATE", value_parser = parse_setting, default_value = "open")]
+    #[arg(long = "for", value_name = "STATE", value_parser = setting, default_value = "open")]
     wanted: Setting,
 
     #[command(flatten)]
@@ -50,28 +45,17 @@ pub(crate) struct Wait {
     trust_unverified_identity: bool,
 }
 
-fn parse_setting(text: &str) -> Result<Setting, &'static str> {
-    match text {
-        "open" => Ok(Setting::Open),
-        "closed" => Ok(Setting::Closed),
-        _ => Err("write open or closed"),
-    }
-}
-
 impl Wait {
     pub(super) async fn run(&self, globals: &Globals) -> Result<Outcome> {
-        let name = cluster::gate_name(&self.name)?;
+        let name = gate_name(&self.name)?;
         let timeout = instant::parse_duration(&self.timeout).context("--timeout")?;
         let timeout = Duration::try_from(timeout).context("--timeout")?;
         let connection = cluster::connect(globals, Use::Watches).await?;
         match tokio::time::timeout(timeout, self.until_wanted(&connection, &name)).await {
             Ok(reached) => reached,
             Err(_) => {
-                let wanted = State::from(self.wanted);
-                output::line(format_args!(
-                    "{name} has not become {wanted} within {}",
-                    self.timeout
-                ))?;
+                let (wanted, timeout) = (State::from(self.wanted), &self.timeout);
+                say!("{name} has not become {wanted} within {timeout}")?;
                 Ok(Outcome::No)
             }
         }
@@ -89,15 +73,10 @@ impl Wait {
                     return Ok(Outcome::Yes);
                 }
                 Ok(Look { line, wake, .. }) => (line, wake),
-                // An API server that restarts is no reason to give up, unless it was never there.
-                Err(error) if said.is_some() && cluster::is_passing(&error) => {
-                    let again = clock::now().saturating_add(TRY_AGAIN).ok();
-                    (error.to_string(), again)
-                }
-                Err(error) => return Err(error),
+                Err(error) => (error.to_string(), cluster::again(error, said.is_some())?),
             };
             if said.as_ref() != Some(&line) {
-                output::line(format_args!("waiting: {line}"))?;
+                say!("waiting: {line}")?;
                 said = Some(line);
             }
             watched.something(wake).await;
@@ -111,18 +90,16 @@ impl Wait {
         name: &str,
         watched: &mut Watched,
     ) -> Result<Look> {
-        let key = Key {
-            namespace: connection.namespace.clone(),
-            name: name.to_owned(),
-        };
+        let key = connection.key(name);
         let names = [name.to_owned()];
         let subject = self.asker.subject(&connection.namespace, &self.about);
-        let scope = self.asker.scope(&names, &subject);
+        let asker = (!self.asker.without_policies).then_some(&subject);
         // Before anything is read, so that no change falls in between.
-        watched.gate(connection, &key);
-        if let Scope::Asked(..) = scope {
+        watched.one::<Gate>(connection, &key);
+        if asker.is_some() {
             watched.policies(connection);
         }
+        let scope = Scope::Named(&names, asker);
         let seen = cluster::load(connection, &scope, self.trust_unverified_identity).await?;
         watched.everything(connection, &seen);
         let question = self.about.at(connection.present().await.now);
@@ -143,10 +120,9 @@ impl Wait {
                 }
                 false => explain::line(&gate),
             },
-            wake: gate
-                .wake
+            wake: [gate.wake, decision.next.map(|next| next.0)]
                 .into_iter()
-                .chain(decision.next.map(|next| next.0))
+                .flatten()
                 .min(),
         })
     }

@@ -2,21 +2,18 @@
 
 use anyhow::{Context, Result};
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sluice_core::Now;
-use sluice_core::delivery::gated_source;
 use sluice_core::offline::simulate::{Decision, Key};
-use sluice_crds::Subject;
 
-use super::about::{self, About, Asker};
-use crate::arguments::Globals;
+use crate::arguments::{About, Asker, Globals, consumer, gate_names, source_name};
 use crate::cluster::{self, Connection, Scope, Seen, Use};
 use crate::explain;
 use crate::instant::Zone;
 use crate::outcome::Outcome;
-use crate::output::{self, Data};
+use crate::output::{self, Data, warn};
+use crate::view::{Decided, Source, checked};
 
-mod data;
 mod of_source;
 
 /// Explain why a gate is open or closed: what each gatekeeper says and has measured, the gates
@@ -45,55 +42,36 @@ pub(crate) struct Why {
     output: Option<Data>,
 }
 
-/// What is told of one name.
-enum Told {
-    Text(String),
-    Data(Value),
-}
-
 impl Why {
     pub(super) async fn run(&self, globals: &Globals) -> Result<Outcome> {
         let (sources, others): (Vec<_>, Vec<_>) =
-            (self.names.iter()).partition(|name| cluster::source_name(name).is_some());
+            (self.names.iter()).partition(|name| source_name(name).is_some());
         let (consumers, gates): (Vec<_>, Vec<_>) =
-            (others.into_iter()).partition(|name| about::consumer(name).is_ok());
-        let gates = gates.iter().map(|name| cluster::gate_name(name));
-        let gates = gates.collect::<Result<Vec<_>>>()?;
+            (others.into_iter()).partition(|name| consumer(name).is_ok());
+        let gates = gate_names(gates)?;
         let connection = cluster::connect(globals, Use::Requests).await?;
         let mut all = Vec::new();
         if !gates.is_empty() {
-            let scope = Scope::Named(gates.clone());
-            let seen = self.load(&connection, &scope).await?;
-            let now = connection.present().await.now;
-            for name in gates {
-                let key = Key {
-                    namespace: connection.namespace.clone(),
-                    name,
-                };
-                tell(self.gate(&seen, &key, now)?, &mut all)?;
+            let scope = Scope::Named(&gates, None);
+            let (seen, now) = self.load(&connection, &scope).await?;
+            for name in &gates {
+                let key = connection.key(name);
+                self.gate(&seen, &key, now, &mut all)?;
             }
         }
-        for name in sources.iter().filter_map(|name| cluster::source_name(name)) {
-            let source = cluster::source(&connection, &name).await?;
-            let subject = gated_source::subject(&source, None);
-            let scope = Scope::Of(Box::new(source.clone()), Box::new(subject));
-            let seen = self.load(&connection, &scope).await?;
-            let around = of_source::around(&connection, &source).await;
-            let now = connection.present().await.now;
-            let told = match self.output {
-                None => Told::Text(of_source::told(&seen, &source, &around, now)),
-                Some(_) => Told::Data(data::of_source(&seen, &source, &around, now)?),
-            };
-            tell(told, &mut all)?;
+        for name in sources.iter().filter_map(|name| source_name(name)) {
+            let source = cluster::existing(&connection, &name).await?;
+            let (seen, now) = self.load(&connection, &Scope::Of(&source)).await?;
+            let around = cluster::around(&connection, &source).await;
+            let source = Source::new(&seen, &source, &around, now);
+            match self.output {
+                None => output::text(of_source::told(&source, &seen.zone(now.at)))?,
+                Some(_) => all.push(source.data()),
+            }
             seen.notes.iter().for_each(warn);
         }
         for name in consumers {
-            let subject = Asker::named(name)?.subject(&connection.namespace, &self.about);
-            let scope = Scope::Asked(Vec::new(), Box::new(subject.clone()));
-            let seen = self.load(&connection, &scope).await?;
-            let now = connection.present().await.now;
-            tell(self.consumer(&seen, subject, now)?, &mut all)?;
-            seen.notes.iter().for_each(warn);
+            self.consumer(&connection, name, &mut all).await?;
         }
         if let Some(form) = self.output {
             output::data(form, &all)?;
@@ -101,83 +79,56 @@ impl Why {
         Ok(Outcome::Yes)
     }
 
-    async fn load(&self, connection: &Connection, scope: &Scope) -> Result<Seen> {
-        cluster::load(connection, scope, self.trust_unverified_identity).await
+    async fn load(&self, connection: &Connection, scope: &Scope<'_>) -> Result<(Seen, Now)> {
+        let seen = cluster::load(connection, scope, self.trust_unverified_identity).await?;
+        Ok((seen, connection.present().await.now))
     }
 
-    fn gate(&self, seen: &Seen, key: &Key, now: Now) -> Result<Told> {
+    fn gate(&self, seen: &Seen, key: &Key, now: Now, all: &mut Vec<Value>) -> Result<()> {
         let scene = seen.scene(key, now.at);
         let mut scene = scene.context("a gate went away")?;
         let decision = seen.decide(&mut scene, self.about.at(now));
-        let revision = self.about.revision();
+        let mut decided = Decided::new(&scene, decision, self.about.revision.as_ref());
         // A status speaks of no revision in particular.
-        let lag = lag(seen, &decision).filter(|_| revision.is_none());
-        let notes: Vec<String> = lag.into_iter().collect();
-        Ok(match self.output {
-            None => {
-                let zone = Zone::of(&scene);
-                Told::Text(explain::tree(&scene, &decision, revision, &zone, &notes))
+        if self.about.revision.is_none() {
+            decided.notes.extend(lag(seen, &decided.decision));
+        }
+        match self.output {
+            None => output::text(explain::tree(&decided, &Zone::of(&scene))),
+            Some(_) => {
+                all.push(serde_json::to_value(decided.entry())?);
+                Ok(())
             }
-            Some(_) => Told::Data(data::of_gate(&decision, revision, &notes)?),
-        })
+        }
     }
 
-    /// The decision about a consumer, and each gate that was asked for it.
-    fn consumer(&self, seen: &Seen, subject: Subject, now: Now) -> Result<Told> {
+    /// The decision about somebody who asks, and each gate that was asked for it.
+    async fn consumer(
+        &self,
+        connection: &Connection,
+        name: &str,
+        all: &mut Vec<Value>,
+    ) -> Result<()> {
+        let subject = Asker::named(name)?.subject(&connection.namespace, &self.about);
+        let scope = Scope::Named(&[], Some(&subject));
+        let (seen, now) = self.load(connection, &scope).await?;
         let question = self.about.at(now);
-        let name = subject.name.as_deref().unwrap_or_default();
-        let name = format!("{} {}/{name}", subject.kind, subject.namespace);
         let decision = seen.ask(None, subject, question);
-        let revision = self.about.revision();
+        let gates = checked(&seen, &decision, question);
         if self.output.is_some() {
-            return Ok(Told::Data(data::of_consumer(
-                seen, &decision, revision, now,
-            )?));
+            let gates: Vec<_> = gates.iter().map(Decided::entry).collect();
+            all.push(json!({"kind": "Consumer", "decision": decision, "gates": gates}));
+        } else {
+            let subject = &decision.subject;
+            let name = subject.name.as_deref().unwrap_or_default();
+            let name = format!("{} {}/{name}", subject.kind, subject.namespace);
+            let zone = seen.zone(now.at);
+            let trees = gates.iter().map(|decided| explain::tree(decided, &zone));
+            output::text(explain::sum(&name, &decision) + &trees.collect::<String>())?;
         }
-        let zone = seen.zone(now.at);
-        let mut text = explain::sum(&name, &decision);
-        for (mut scene, _) in checked(seen, &decision, now) {
-            let told = seen.decide(&mut scene, question);
-            text += &explain::tree(&scene, &told, revision, &zone, &[]);
-        }
-        Ok(Told::Text(text))
+        seen.notes.iter().for_each(warn);
+        Ok(())
     }
-}
-
-/// Prints text at once, and collects what is printed together.
-fn tell(told: Told, all: &mut Vec<Value>) -> Result<()> {
-    match told {
-        Told::Text(text) => output::text(text)?,
-        Told::Data(value) => all.push(value),
-    }
-    Ok(())
-}
-
-/// The gates that were checked, each once, and as the decision names them. One that is not there is
-/// told of in its sentence.
-fn checked<'d>(
-    seen: &Seen,
-    decision: &'d sluice_crds::Decision,
-    now: Now,
-) -> Vec<(
-    sluice_core::offline::simulate::Scene,
-    &'d sluice_crds::CheckedGate,
-)> {
-    let mut found: Vec<(_, &sluice_crds::CheckedGate)> = Vec::new();
-    for checked in &decision.checked {
-        let Some((namespace, name)) = checked.gate.split_once('/') else {
-            continue;
-        };
-        let key = Key::from_reference(namespace, None, name);
-        let is_known = found.iter().any(|(_, known)| known.gate == checked.gate);
-        let scene = seen.scene(&key, now.at).filter(|_| !is_known);
-        found.extend(scene.map(|scene| (scene, checked)));
-    }
-    found
-}
-
-fn warn(note: &String) {
-    output::note(format_args!("warning: {note}"));
 }
 
 /// What to say where the status of the gate says something else.

@@ -16,6 +16,16 @@ pub(crate) struct Place {
     pub(crate) document: usize,
 }
 
+impl Place {
+    /// Another line of the same document.
+    pub(super) fn at(&self, line: usize) -> Self {
+        Self {
+            line,
+            ..self.clone()
+        }
+    }
+}
+
 /// One thing that is wrong, or looks wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde_json::Value;
 use sluice_core::Refusal;
 use sluice_core::offline::lint::{self, Object, Remark, Subject};
 use sluice_core::offline::simulate::{Key, Origin, World};
@@ -13,8 +12,8 @@ use sluice_crds::GROUP;
 
 use super::finding::{Finding, Place, in_one_line};
 use super::names::{called, is_kustomization, is_object, is_of_everybody, name_of};
+use super::source::{Content, Source};
 use super::yaml::{self, Node, What};
-use super::{Content, Source};
 
 /// What the files hold.
 #[derive(Debug, Default)]
@@ -86,13 +85,9 @@ impl Input {
             if missing.is_some_and(|missing| self.unreadable.contains(&missing)) {
                 continue;
             }
-            let line = node.at(&remark.what.field).line;
             self.findings.push(Finding {
                 refused: remark.refused,
-                place: Place {
-                    line,
-                    ..place.clone()
-                },
+                place: place.at(node.at(&remark.what.field).line),
                 object: Some(called(&remark.subject)),
                 what: remark.what,
             });
@@ -161,8 +156,8 @@ impl Input {
     }
 
     fn skip(&mut self, source: &Source, why: &str) {
-        self.notes
-            .push(format!("{} is skipped: {why}", source.origin));
+        let note = format!("{} is skipped: {why}", source.origin);
+        self.notes.push(note);
     }
 
     fn calendar(&mut self, text: &[u8], place: impl Fn(usize, usize) -> Place) {
@@ -178,14 +173,7 @@ impl Input {
         if let Some(items) = lint::items(&value) {
             for n in 0..items.len() {
                 let item = node.at(&format!("items[{n}]"));
-                self.document(
-                    &Place {
-                        line: item.line,
-                        ..place.clone()
-                    },
-                    item,
-                    asked_for,
-                );
+                self.document(&place.at(item.line), item, asked_for);
             }
             // An empty list is as good as an object: somebody meant it.
             self.objects += usize::from(items.is_empty());
@@ -194,12 +182,8 @@ impl Input {
         self.objects += 1;
         if !value.is_object() {
             let remedy = "write an object, with apiVersion, kind, metadata and spec";
-            self.refuse(
-                place.clone(),
-                None,
-                Refusal::new("", "it is no object", remedy),
-            );
-            return;
+            let what = Refusal::new("", "it is no object", remedy);
+            return self.refuse(place.clone(), None, what);
         }
         if is_kustomization(&value, &place.origin) {
             *self.skipped.entry("Kustomization".to_owned()).or_default() += 1;
@@ -213,13 +197,8 @@ impl Input {
         let before = self.findings.len();
         for mut what in read.mistakes {
             let written = node.at(&what.field);
-            what.problem
-                .push_str(&written.reading().unwrap_or_default());
-            let place = Place {
-                line: written.line,
-                ..place.clone()
-            };
-            self.refuse(place, name.clone(), what);
+            what.problem += &written.reading().unwrap_or_default();
+            self.refuse(place.at(written.line), name.clone(), what);
         }
         if let Some(object) = read.object {
             self.keep(place, node, object);
@@ -230,99 +209,68 @@ impl Input {
     }
 
     fn keep(&mut self, place: &Place, node: &Node, object: Object) {
-        let (subject, known) = match object {
+        let world = &mut self.world;
+        let key = |metadata: &mut ObjectMeta| {
+            // The API server makes up a name that is missing: two such objects are not the same one.
+            complete(metadata, &self.namespace, self.places.len() + 1)
+        };
+        let (subject, is_known) = match object {
             Object::Gate(mut gate) => {
-                let key = self.key(&mut gate.metadata);
-                let known = self.world.gates.insert(key.clone(), *gate).is_some();
-                (Subject::Gate(key), known)
+                let key = key(&mut gate.metadata);
+                let known = world.gates.insert(key.clone(), *gate);
+                (Subject::Gate(key), known.is_some())
             }
-            Object::Gatekeeper(mut gatekeeper) => {
-                let key = self.key(&mut gatekeeper.metadata);
-                let gatekeeper = Arc::new(*gatekeeper);
-                let known = self
-                    .world
-                    .gatekeepers
-                    .insert(key.clone(), gatekeeper)
-                    .is_some();
-                (Subject::Gatekeeper(key), known)
+            Object::Gatekeeper(mut keeper) => {
+                let key = key(&mut keeper.metadata);
+                let known = world.gatekeepers.insert(key.clone(), Arc::new(*keeper));
+                (Subject::Gatekeeper(key), known.is_some())
             }
             Object::Approval(mut approval) => {
-                let key = self.key(&mut approval.metadata);
-                let approvals = &mut self.world.approvals;
-                let known = approvals.insert(key.clone(), Arc::new(*approval)).is_some();
-                (Subject::Approval(key), known)
+                let key = key(&mut approval.metadata);
+                let known = world.approvals.insert(key.clone(), Arc::new(*approval));
+                (Subject::Approval(key), known.is_some())
             }
             Object::GatePolicy(mut policy) => {
-                let name = self.key(&mut policy.metadata).name;
-                let policies = &mut self.world.policies;
-                let policy = Ok(Arc::new(*policy));
-                let known = policies.insert(name.clone(), policy).is_some();
-                (Subject::GatePolicy(name), known)
+                let name = key(&mut policy.metadata).name;
+                let known = world.policies.insert(name.clone(), Ok(Arc::new(*policy)));
+                (Subject::GatePolicy(name), known.is_some())
             }
             Object::GatedSource(mut source) => {
-                let key = self.key(&mut source.metadata);
-                let sources = &mut self.world.sources;
-                let known = sources.insert(key.clone(), Arc::new(*source)).is_some();
-                (Subject::GatedSource(key), known)
+                let key = key(&mut source.metadata);
+                let known = world.sources.insert(key.clone(), Arc::new(*source));
+                (Subject::GatedSource(key), known.is_some())
             }
             Object::Namespace(mut namespace) => {
-                let name = self.key(&mut namespace.metadata).name;
+                let name = key(&mut namespace.metadata).name;
                 let labels = namespace.metadata.labels.unwrap_or_default();
-                let known = self.world.namespaces.insert(name.clone(), labels);
+                let known = world.namespaces.insert(name.clone(), labels);
                 (Subject::Namespace(name), known.is_some())
             }
             Object::ConfigMap(mut map) => {
-                let key = self.key(&mut map.metadata);
-                let known = self
-                    .world
-                    .config_maps
-                    .insert(key.clone(), Some(*map))
-                    .is_some();
-                (Subject::ConfigMap(key), known)
+                let key = key(&mut map.metadata);
+                let known = world.config_maps.insert(key.clone(), Some(*map));
+                (Subject::ConfigMap(key), known.is_some())
             }
             Object::Other => {
-                let kind = node
-                    .value()
-                    .get("kind")
-                    .and_then(Value::as_str)
-                    .map(str::to_owned);
-                *self.skipped.entry(kind.unwrap_or_default()).or_default() += 1;
+                let kind = node.text("kind").unwrap_or_default();
+                *self.skipped.entry(kind.to_owned()).or_default() += 1;
                 return;
             }
         };
-        if known {
+        if is_known {
             let what = Refusal::new(
                 "metadata.name",
                 "an object of that name is written before",
                 "remove one; the last one counts",
             );
-            let line = node.at(&what.field).line;
-            let place = Place {
-                line,
-                ..place.clone()
-            };
             self.findings.push(Finding {
                 refused: false,
-                place,
+                place: place.at(node.at(&what.field).line),
                 object: Some(called(&subject)),
                 what,
             });
         }
         self.places.insert(subject, (place.clone(), node.clone()));
-    }
-
-    /// The name of an object, which is put into the namespace that it belongs to.
-    fn key(&self, metadata: &mut ObjectMeta) -> Key {
-        metadata
-            .namespace
-            .get_or_insert_with(|| self.namespace.clone());
-        let mut key = Key::of(metadata);
-        if metadata.name.is_none() {
-            // The API server makes the name up: two such objects are not the same one.
-            key.name = format!("{}{}", key.name, self.places.len() + 1);
-            metadata.name = Some(key.name.clone());
-        }
-        key
     }
 
     fn refuse(&mut self, place: Place, object: Option<String>, what: Refusal) {
@@ -333,4 +281,17 @@ impl Input {
             what,
         });
     }
+}
+
+/// The name of an object, which is put into `namespace` and is called by `number`, as far as it does
+/// not say so itself.
+fn complete(metadata: &mut ObjectMeta, namespace: &str, number: usize) -> Key {
+    let namespace = || namespace.to_owned();
+    metadata.namespace.get_or_insert_with(namespace);
+    let mut key = Key::of(metadata);
+    if metadata.name.is_none() {
+        key.name = format!("{}{number}", key.name);
+        metadata.name = Some(key.name.clone());
+    }
+    key
 }

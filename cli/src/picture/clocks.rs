@@ -4,7 +4,7 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::{AmbiguousOffset, Offset};
 use jiff::{SignedDuration, Timestamp};
 
-use super::whole;
+use super::days::whole;
 use crate::instant::Zone;
 
 /// Behind a time of day that the clocks show for the second time.

@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 
-use super::{Kind, Picture, whole};
+use super::days::{Kind, Picture, whole};
 
 /// That no window is open is seen in the picture.
 const SEEN: [&str; 2] = ["outside every open window", "too late to start in"];

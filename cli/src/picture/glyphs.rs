@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 
-use super::{Cell, Kind};
+use super::days::{Cell, Kind};
 
 /// What cells are drawn as.
 pub(super) struct Glyphs {

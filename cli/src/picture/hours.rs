@@ -6,7 +6,7 @@ use sluice_core::time::span::{Span, union};
 use sluice_crds::State;
 
 use super::clocks::clock_text;
-use super::{Kind, Picture, whole};
+use super::days::{Kind, Picture, whole};
 use crate::instant::Zone;
 
 /// How many times of a day are written out.

@@ -5,9 +5,10 @@ use std::fmt::Write;
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use super::closing::Causes;
+use super::clocks;
+use super::closing::{Causes, closing};
+use super::days::{Kind, Picture, part_of, whole};
 use super::hours::days_text;
-use super::{Kind, Picture, clocks, part_of, whole};
 use crate::instant::Zone;
 use crate::output;
 
@@ -59,7 +60,7 @@ fn spoken(pictures: &[Picture]) -> String {
             days.push_str(&format!("{}, {when}.\n", picture.name));
         }
         for day in all {
-            let causes = super::closing::closing(picture, day);
+            let causes = closing(picture, day);
             let because = match causes.is_empty() {
                 true => String::new(),
                 false => format!(" ({})", causes.join("; ")),
@@ -92,13 +93,8 @@ fn draw(picture: &Picture, body: &mut String, top: usize) -> usize {
     let headline = format!("{}{headline}", picture.name);
     let mut y = paragraph(body, top + ROW / 2, BRIGHT, &headline) + 4;
     for hour in (0..=24).step_by(3) {
-        text(
-            body,
-            MARGIN + LABEL + hour * HOUR - 6,
-            y,
-            DIM,
-            &hour.to_string(),
-        );
+        let x = MARGIN + LABEL + hour * HOUR - 6;
+        text(body, x, y, DIM, &hour.to_string());
     }
     y += ROW / 3;
     // Causes are written below, where there is room for them.
@@ -128,11 +124,10 @@ fn row(picture: &Picture, day: Date, beside: &Causes<'_>, body: &mut String, y: 
     let note = format!("{} {causes}", picture.hours(day, room));
     let left = MARGIN + LABEL + HOUR * 24 + 12;
     text(body, left, y + 15, DIM, note.trim_end());
-    for (span, stretch) in picture.within(whole(day, &picture.zone)) {
-        let (from, to) = (
-            x(span.start, day, &picture.zone),
-            x(span.end, day, &picture.zone),
-        );
+    let whole = whole(day, &picture.zone);
+    let x = |at| x(at, day, &picture.zone);
+    for (span, stretch) in picture.within(whole) {
+        let (from, to) = (x(span.start), x(span.end));
         // Writing to a String does not fail.
         let _ = writeln!(
             body,
@@ -144,8 +139,8 @@ fn row(picture: &Picture, day: Date, beside: &Causes<'_>, body: &mut String, y: 
             escaped(&stretch.causes.join("; "))
         );
     }
-    if whole(day, &picture.zone).contains(picture.now) {
-        let x = x(picture.now, day, &picture.zone);
+    if whole.contains(picture.now) {
+        let x = x(picture.now);
         let _ = writeln!(
             body,
             "<line x1=\"{x:.1}\" y1=\"{y}\" x2=\"{x:.1}\" y2=\"{}\" stroke=\"{BRIGHT}\" stroke-width=\"2\"/>",
@@ -154,13 +149,8 @@ fn row(picture: &Picture, day: Date, beside: &Causes<'_>, body: &mut String, y: 
     }
     let mut next = y + ROW;
     for change in clocks::changes(day, &picture.zone) {
-        text(
-            body,
-            MARGIN + LABEL,
-            next + 12,
-            DIM,
-            &change.text(note.contains(clocks::SECOND_TIME)),
-        );
+        let words = change.text(note.contains(clocks::SECOND_TIME));
+        text(body, MARGIN + LABEL, next + 12, DIM, &words);
         next += ROW - 4;
     }
     next

@@ -7,8 +7,8 @@ use jiff::civil::Date;
 
 use super::clocks::{self, clock_text};
 use super::closing::Causes;
+use super::days::{Cell, Kind, Picture, part_of, whole};
 use super::glyphs::{ASCII, Glyphs, UNICODE};
-use super::{Cell, Kind, Picture, whole};
 use crate::output;
 
 /// What the terminal can show.
@@ -88,8 +88,14 @@ impl Drawing {
         let bold = Style::new().bold();
         let name = format!("{bold}{}{bold:#}", picture.name);
         let line = format!("{name}{}", picture.headline(output::state, false));
-        text.push_str(&output::wrapped(&line, self.look.width).join("\n"));
-        text.push('\n');
+        self.wrapped(&line, text);
+    }
+
+    /// Writes a line, broken where it is too long.
+    fn wrapped(&self, line: &str, text: &mut String) {
+        for line in output::wrapped(line, self.look.width) {
+            let _ = writeln!(text, "{line}");
+        }
     }
 
     /// The causes under a heading, each with its number if it has one.
@@ -103,10 +109,8 @@ impl Drawing {
         // A number is always explained.
         let (shown, hidden): (Vec<_>, Vec<_>) = (causes.iter().enumerate())
             .partition(|(n, cause)| *n < CAUSES || beside.number(cause).is_some());
-        for line in shown
-            .iter()
-            .flat_map(|(_, cause)| output::wrapped(&numbered(cause), room))
-        {
+        let shown = shown.iter();
+        for line in shown.flat_map(|(_, cause)| output::wrapped(&numbered(cause), room)) {
             let _ = writeln!(text, "{heading:<LABEL$}{line}");
             heading.clear();
         }
@@ -118,32 +122,21 @@ impl Drawing {
     /// The hours, each third one by its number.
     fn axis(&self) -> String {
         let step = usize::from(self.parts) / 8;
-        (0..=8)
-            .map(|third| format!("{:<step$}", third * 3))
-            .collect::<String>()
-            .trim_end()
-            .to_owned()
+        let thirds = (0..=8).map(|third| format!("{:<step$}", third * 3));
+        thirds.collect::<String>().trim_end().to_owned()
     }
 
     /// Where in the day the marked instant is.
     fn mark(&self, picture: &Picture, day: Date, text: &mut String) {
-        let spans =
-            (0..self.parts).map(|part| super::part_of(day, part, self.parts, &picture.zone));
-        let Some(column) = spans
-            .into_iter()
-            .position(|span| span.contains(picture.now))
-        else {
+        let part = |part| part_of(day, part, self.parts, &picture.zone);
+        let mut parts = (0..self.parts).map(part);
+        let Some(column) = parts.position(|span| span.contains(picture.now)) else {
             return;
         };
         let (now, at) = (self.glyphs.now, clock_text(picture.now, day, &picture.zone));
         let at = at.get(..5).unwrap_or(&at);
-        let bold = Style::new().bold();
-        let _ = writeln!(
-            text,
-            "{:width$}{bold}{now} {at}{bold:#}",
-            "",
-            width = LABEL + column
-        );
+        let (bold, blanks) = (Style::new().bold(), " ".repeat(LABEL + column));
+        let _ = writeln!(text, "{blanks}{bold}{now} {at}{bold:#}");
     }
 
     fn day(
@@ -201,19 +194,12 @@ impl Drawing {
             (Cell::Partly, "changes within"),
             (Cell::Skipped, "skipped by the clocks"),
         ];
-        let entries = kinds
-            .iter()
-            .chain(&others)
-            .filter(|(cell, _)| used.contains(cell))
-            .map(|(cell, meaning)| {
-                let (glyph, style) = self.glyphs.of(*cell);
-                format!("{style}{glyph}{style:#} {meaning}")
-            });
+        let drawn = (kinds.iter().chain(&others)).filter(|(cell, _)| used.contains(cell));
+        let entries = drawn.map(|(cell, meaning)| {
+            let (glyph, style) = self.glyphs.of(*cell);
+            format!("{style}{glyph}{style:#} {meaning}")
+        });
         let line = entries.collect::<Vec<_>>().join("   ");
-        let _ = writeln!(
-            text,
-            "{}",
-            output::wrapped(&line, self.look.width).join("\n")
-        );
+        self.wrapped(&line, text);
     }
 }

@@ -1,12 +1,18 @@
 use std::path::Path;
 
+use jiff::Timestamp;
+use jiff::civil::Date;
 use rstest::rstest;
 use sluice_core::gate::Identity;
 use sluice_core::offline::simulate::{Key, Scene};
+use sluice_core::time::span::Span;
+use sluice_crds::State;
 
 use super::clocks::clock_text;
+use super::days::*;
 use super::*;
 use crate::files::{Content, Input, Source};
+use crate::instant::Zone;
 
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()

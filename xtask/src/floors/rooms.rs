@@ -20,6 +20,8 @@ mod source;
 pub(crate) struct House {
     /// Where its sources are, below the folder of the workspace.
     pub(crate) folder: &'static str,
+    /// The module at its top: `lib` or `main`.
+    pub(crate) top: &'static str,
     /// Each room, and the rooms that it uses: all of them in rows before its own.
     pub(crate) rooms: &'static [(&'static str, &'static str)],
     /// A room, and the one module that it uses of a room in a row after its own.
@@ -28,9 +30,10 @@ pub(crate) struct House {
 
 /// The table, from the ground up. The first lines of each room's module say the same.
 #[rustfmt::skip] // A row is a line.
-pub(crate) const HOUSES: [House; 3] = [
+pub(crate) const HOUSES: [House; 4] = [
     House {
         folder: "core/src",
+        top: "lib",
         rooms: &[
             ("text",       ""),
             ("revision",   ""),
@@ -48,6 +51,7 @@ pub(crate) const HOUSES: [House; 3] = [
     },
     House {
         folder: "egress/src",
+        top: "lib",
         rooms: &[
             ("destination", ""),
             ("places",      ""),
@@ -66,6 +70,7 @@ pub(crate) const HOUSES: [House; 3] = [
     },
     House {
         folder: "gate-controller/src",
+        top: "lib",
         rooms: &[
             ("cluster",    ""),
             ("observe",    "cluster"),
@@ -75,6 +80,24 @@ pub(crate) const HOUSES: [House; 3] = [
             ("serve",      "cluster observe tell"),
             ("act",        "cluster observe lease tell artifacts"),
             ("controller", "cluster observe lease tell artifacts serve act"),
+        ],
+        exceptions: &[],
+    },
+    House {
+        folder: "cli/src",
+        top: "main",
+        rooms: &[
+            ("clock",     ""),
+            ("outcome",   ""),
+            ("output",    ""),
+            ("arguments", ""),
+            ("instant",   "clock"),
+            ("files",     "output"),
+            ("picture",   "output instant"),
+            ("cluster",   "clock arguments instant"),
+            ("view",      "arguments instant cluster"),
+            ("explain",   "output instant view"),
+            ("command",   "clock outcome output arguments instant files picture cluster view explain"),
         ],
         exceptions: &[],
     },
@@ -99,7 +122,7 @@ pub(super) fn broken(root: &Path) -> Result<Vec<String>> {
 
 impl House {
     /// The rooms that there are, and all that they use of each other: file by file, as the compiler
-    /// finds them from `lib.rs` on.
+    /// finds them from the top on.
     fn read(&self, root: &Path) -> Result<(Vec<String>, Vec<Use>)> {
         let read = |name: &str, module: &[String]| {
             let file = format!("{}/{name}.rs", self.folder);
@@ -107,7 +130,7 @@ impl House {
             let text = text.with_context(|| format!("cannot read the module {file}"))?;
             Source::read(&file, &text, module).with_context(|| format!("{file} is not Rust"))
         };
-        let top = read("lib", &[])?;
+        let top = read(self.top, &[])?;
         let (mut modules, mut uses) = (top.modules.clone(), top.uses);
         while let Some(module) = modules.pop() {
             let source = read(&module.join("/"), &module)?;
@@ -177,6 +200,7 @@ mod tests {
 
     const HOUSE: House = House {
         folder: "h/src",
+        top: "lib",
         rooms: &[("low", ""), ("middle", "low"), ("high", "low middle")],
         exceptions: &[("middle", "high::nested")],
     };

@@ -13,8 +13,7 @@ use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{SourceKind, SourceReference, Strategy, Target};
 use sluice_crds::{Duration, GateSet, GatedSource, GatedSourceSpec};
 
-use super::runs::baseline;
-use super::used::{How, Used};
+use super::used::{How, Used, baseline};
 use crate::cluster::{self, Consumer};
 
 /// What somebody wants.
@@ -94,12 +93,12 @@ pub(super) fn plan(wish: &Wish, around: &Around) -> Result<Attempt> {
     } = around;
     let who = consumer.called();
     let used = Used::by(consumer)?;
-    if used.namespace != consumer.namespace() {
+    let own = consumer.key().namespace;
+    if used.namespace != own {
         bail!(
             "{who} uses {} of another namespace, and a gated source gates sources of its own \
-             namespace alone; move the source to {}, or the {} to {}",
+             namespace alone; move the source to {own}, or the {} to {}",
             used.called(),
-            consumer.namespace(),
             consumer.kind.as_str(),
             used.namespace
         );
@@ -119,7 +118,7 @@ pub(super) fn plan(wish: &Wish, around: &Around) -> Result<Attempt> {
     let name = match (known, &wish.name) {
         (Some(known), _) => known.name_any(),
         (None, Some(name)) => name.clone(),
-        (None, None) => consumer.object.name_any(),
+        (None, None) => consumer.key().name,
     };
     let source_ref = SourceReference {
         kind,
@@ -143,9 +142,9 @@ pub(super) fn plan(wish: &Wish, around: &Around) -> Result<Attempt> {
         How::Chart(spec) => Some(own_chart(consumer, spec, &name)),
         How::Source | How::ChartRef | How::ChartIn => None,
     };
+    let users = consumers.iter().filter(|it| uses(it, consumer, &used));
     let (going, bypassing): (Vec<&Consumer>, Vec<&Consumer>) =
-        (consumers.iter().filter(|it| uses(it, consumer, &used)))
-            .partition(|it| is(it, consumer) || wish.all_consumers);
+        users.partition(|it| it.is(consumer) || wish.all_consumers);
     let switches = going.into_iter().map(|it| switch(it, &child));
     let switches = switches.collect::<Result<Vec<_>>>()?;
     let (baseline, notes) = baseline(consumer, &used, upstream, kind);
@@ -166,7 +165,7 @@ pub(super) fn plan(wish: &Wish, around: &Around) -> Result<Attempt> {
             suspend: false,
         },
     );
-    source.metadata.namespace = Some(consumer.namespace());
+    source.metadata.namespace = Some(own);
     if known.is_none() && sources.iter().any(|it| it.name_any() == name) {
         bail!(
             "there is a GatedSource {name} that gates something else, or with other gates; choose \
@@ -254,18 +253,12 @@ fn find<'a>(
     sources: &'a [GatedSource],
 ) -> Option<&'a GatedSource> {
     let upstream = match used.how {
-        How::Chart(_) => wish
-            .name
-            .clone()
-            .unwrap_or_else(|| consumer.object.name_any()),
+        How::Chart(_) => wish.name.clone().unwrap_or_else(|| consumer.key().name),
         How::Source | How::ChartRef | How::ChartIn => used.name.clone(),
     };
     sources.iter().find(|known| {
         let of = known.spec.source_ref.as_ref();
-        let named = wish
-            .name
-            .as_ref()
-            .is_none_or(|name| *name == known.name_any());
+        let named = wish.name.is_none() || wish.name == known.metadata.name;
         let aimed = wish.target.is_none() || wish.target == target_of(known);
         named
             && aimed
@@ -302,30 +295,19 @@ fn check(source: &GatedSource) -> Result<()> {
 
 /// Whether `other` uses what `consumer` uses. A chart of a Helm repository is the HelmRelease's own.
 fn uses(other: &Consumer, consumer: &Consumer, used: &Used) -> bool {
-    let same = || {
-        Used::by(other).is_ok_and(|it| {
-            (it.kind, it.name, it.namespace)
-                == (used.kind, used.name.clone(), used.namespace.clone())
-        })
-    };
+    let same = || Used::by(other).is_ok_and(|it| it.called() == used.called());
     match used.how {
-        How::Chart(_) => is(other, consumer),
-        How::Source | How::ChartRef | How::ChartIn => is(other, consumer) || same(),
+        How::Chart(_) => other.is(consumer),
+        How::Source | How::ChartRef | How::ChartIn => other.is(consumer) || same(),
     }
-}
-
-fn is(one: &Consumer, other: &Consumer) -> bool {
-    one.kind == other.kind
-        && one.namespace() == other.namespace()
-        && one.object.name_any() == other.object.name_any()
 }
 
 fn switch(consumer: &Consumer, (kind, name): &(FluxKind, String)) -> Result<Switch> {
     let used = Used::by(consumer)?;
-    let reference = match used.namespace == consumer.namespace() {
-        true => json!({"kind": kind.as_str(), "name": name}),
-        false => json!({"kind": kind.as_str(), "name": name, "namespace": used.namespace}),
-    };
+    let mut reference = json!({"kind": kind.as_str(), "name": name});
+    if used.namespace != consumer.key().namespace {
+        reference["namespace"] = used.namespace.into();
+    }
     let spec = match used.how {
         How::Source => json!({"sourceRef": reference}),
         How::ChartRef => json!({"chartRef": reference}),
@@ -377,7 +359,7 @@ fn own_chart(consumer: &Consumer, template: &Map<String, Value>, name: &str) -> 
     json!({
         "apiVersion": "source.toolkit.fluxcd.io/v1",
         "kind": "HelmChart",
-        "metadata": {"name": name, "namespace": consumer.namespace()},
+        "metadata": {"name": name, "namespace": consumer.key().namespace},
         "spec": spec,
     })
 }

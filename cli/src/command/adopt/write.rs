@@ -7,19 +7,18 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use kube::ResourceExt;
-use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::api::{Api, Patch};
 use serde_json::json;
-use sluice_core::revision::Revision;
+use sluice_core::revision::{Revision, short};
 use sluice_crds::GatedSource;
 use sluice_crds::flux::{FluxKind, FluxObject};
+use sluice_crds::gated_source::SourceKind;
 
-use super::super::force::FIELD_MANAGER;
 use super::plan::{Plan, Switch};
-use super::runs::{runs, tells};
-use crate::cluster::{self, Connection, Consumer, explain, explain_flux};
+use super::used::{runs, tells};
+use crate::cluster::{self, Cannot, CannotFlux, Connection, Consumer};
 use crate::outcome::Outcome;
-use crate::output;
-use sluice_core::revision::short;
+use crate::output::{self, say};
 
 /// How soon everything is looked at again. It is not watched: who may write it need not have the
 /// right to.
@@ -37,15 +36,14 @@ pub(super) async fn write(
     chart(connection, plan).await?;
     source(connection, plan).await?;
     let waited = tokio::time::timeout(patience, served(connection, plan)).await;
-    let name = plan.source.name_any();
     let serves = match waited {
-        Ok(Served::Revision(serves)) => serves,
-        Ok(Served::Never(why)) => {
-            output::line(format_args!("GatedSource {name} is stalled: {why}"))?;
+        Ok(Ok(serves)) => serves,
+        Ok(Err(why)) => {
+            say!("GatedSource {} is stalled: {why}", plan.source.name_any())?;
             return Ok(unmoved(plan));
         }
         Err(_) => {
-            output::line(format_args!("the child is not ready after {patience:?}"))?;
+            say!("the child is not ready after {patience:?}")?;
             return Ok(unmoved(plan));
         }
     };
@@ -67,20 +65,14 @@ pub(super) async fn write(
 /// Says why somebody stays: it would go back to an older revision.
 fn taken_back(plan: &Plan, consumer: &Consumer, runs: &str, serves: &str) -> Result<()> {
     let name = plan.source.name_any();
-    output::line(format_args!(
-        "{} runs {}, and the child serves {}: it would be taken back",
-        consumer.called(),
-        short(runs),
-        short(serves)
-    ))?;
+    let (who, runs) = (consumer.called(), short(runs));
+    let serves = short(serves);
+    say!("{who} runs {runs}, and the child serves {serves}: it would be taken back")?;
     let otherwise = match plan.exists {
         true => String::new(),
-        false => format!(", or delete GatedSource {name} with its child and adopt anew"),
+        false => format!(", or delete GatedSource {name} with its child and adopt again"),
     };
-    output::note(format_args!(
-        "let {} pass the gates first{otherwise}",
-        short(runs)
-    ));
+    output::note(format_args!("let {runs} pass the gates first{otherwise}"));
     Ok(())
 }
 
@@ -88,7 +80,7 @@ fn unmoved(plan: &Plan) -> Outcome {
     for switch in &plan.switches {
         let who = switch.consumer.called();
         output::note(format_args!(
-            "{who} is as it was; run this again once that is mended"
+            "{who} is as it was; run this again once that is fixed"
         ));
     }
     Outcome::No
@@ -98,39 +90,31 @@ async fn chart(connection: &Connection, plan: &Plan) -> Result<()> {
     let Some(chart) = &plan.chart else {
         return Ok(());
     };
-    let kind = FluxKind::Source(sluice_crds::gated_source::SourceKind::HelmChart);
-    let api = cluster::flux(&connection.client, kind, &connection.namespace);
+    let kind = FluxKind::Source(SourceKind::HelmChart);
+    let api = cluster::flux(connection, kind, &connection.namespace);
     let name = plan.source.name_any();
-    let parameters = PatchParams::apply(FIELD_MANAGER);
-    let applied = api.patch(&name, &parameters, &Patch::Apply(chart)).await;
-    applied.map_err(|error| explain_flux(error, &format!("write the HelmChart {name}")))?;
-    output::line(format_args!("HelmChart {name} is written"))
+    let applied = api
+        .patch(&name, &cluster::patch(), &Patch::Apply(chart))
+        .await;
+    applied.cannot_flux(format_args!("write the HelmChart {name}"))?;
+    say!("HelmChart {name} is written")
 }
 
 async fn source(connection: &Connection, plan: &Plan) -> Result<()> {
     let name = plan.source.name_any();
     if plan.exists {
-        return output::line(format_args!("GatedSource {name} is there already"));
+        return say!("GatedSource {name} is there already");
     }
-    let api: Api<GatedSource> = Api::namespaced(connection.client.clone(), &connection.namespace);
-    let own = PostParams {
-        field_manager: Some(FIELD_MANAGER.to_owned()),
-        ..PostParams::default()
-    };
-    let created = api.create(&own, &plan.source).await;
-    created.map_err(|error| explain(error, &format!("write the GatedSource {name}")))?;
-    output::line(format_args!("GatedSource {name} is written"))
+    let api: Api<GatedSource> = connection.here();
+    let created = api.create(&cluster::post(), &plan.source).await;
+    created.cannot(format_args!("write the GatedSource {name}"))?;
+    say!("GatedSource {name} is written")
 }
 
-/// What waiting for a child comes to.
-enum Served {
-    /// It serves this.
-    Revision(String),
-    /// Somebody has to mend something first.
-    Never(String),
-}
+/// The revision that the child serves; or why it never will unless somebody fixes something.
+type Served = Result<String, String>;
 
-/// Waits until the child serves something, telling what is awaited each time that it changes.
+/// Waits until the child serves something, and says what is awaited each time that it changes.
 #[allow(
     clippy::disallowed_methods,
     reason = "looks again every now and then: who writes sources need not have the right to watch"
@@ -158,7 +142,7 @@ enum Look {
 
 async fn look(connection: &Connection, plan: &Plan) -> Result<Look> {
     let name = plan.source.name_any();
-    let source = cluster::source(connection, &name).await?;
+    let source = cluster::existing::<GatedSource>(connection, &name).await?;
     let status = source.status.clone().unwrap_or_default();
     let condition = |kind: &str| status.conditions.iter().find(|it| it.type_ == kind);
     let stalled = condition("Stalled").filter(|it| it.status == "True");
@@ -167,14 +151,14 @@ async fn look(connection: &Connection, plan: &Plan) -> Result<Look> {
         return Ok(Look::Awaited(awaited));
     }
     if let Some(stalled) = stalled {
-        return Ok(Look::Served(Served::Never(stalled.message.clone())));
+        return Ok(Look::Served(Err(stalled.message.clone())));
     }
     let (kind, child) = &plan.child;
-    let found = cluster::flux_object(connection, *kind, &connection.namespace, child).await?;
+    let found = cluster::flux_object(connection, *kind, &connection.key(child)).await?;
     let serves = found.as_ref().filter(|it| is_ready(it));
     let serves = serves.and_then(|it| it.status.artifact.as_ref());
     match (&status.admitted, serves) {
-        (Some(_), Some(artifact)) => Ok(Look::Served(Served::Revision(artifact.revision.clone()))),
+        (Some(_), Some(artifact)) => Ok(Look::Served(Ok(artifact.revision.clone()))),
         _ => {
             let ready = condition("Ready").map(|it| it.message.as_str());
             let said = ready.unwrap_or("nothing is said of it yet");
@@ -190,19 +174,14 @@ fn is_ready(object: &FluxObject) -> bool {
     let status = &object.status;
     let of_now = status.observed_generation.is_none()
         || status.observed_generation == object.metadata.generation;
-    let ready = |it: &&_| is_true(it);
-    of_now && status.conditions.iter().any(|it| ready(&it))
-}
-
-fn is_true(condition: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition) -> bool {
-    condition.type_ == "Ready" && condition.status == "True"
+    let mut conditions = status.conditions.iter();
+    of_now && conditions.any(|it| it.type_ == "Ready" && it.status == "True")
 }
 
 /// A consumer as it is now.
 async fn now(connection: &Connection, consumer: &Consumer) -> Result<Consumer> {
-    let (kind, namespace) = (FluxKind::Consumer(consumer.kind), consumer.namespace());
-    let name = consumer.object.name_any();
-    let object = cluster::flux_object(connection, kind, &namespace, &name).await?;
+    let kind = FluxKind::Consumer(consumer.kind);
+    let object = cluster::flux_object(connection, kind, &consumer.key()).await?;
     let Some(object) = object else {
         bail!("{} went away", consumer.called());
     };
@@ -232,12 +211,8 @@ async fn moved(
     serves: &str,
 ) -> Result<bool> {
     let kind = FluxKind::Consumer(switch.consumer.kind);
-    let api = cluster::flux(&connection.client, kind, &switch.consumer.namespace());
-    let (name, who) = (switch.consumer.object.name_any(), switch.consumer.called());
-    let parameters = PatchParams {
-        field_manager: Some(FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
+    let (key, who) = (switch.consumer.key(), switch.consumer.called());
+    let api = cluster::flux(connection, kind, &key.namespace);
     let mut tries = 1;
     loop {
         let consumer = now(connection, &switch.consumer).await?;
@@ -247,17 +222,18 @@ async fn moved(
         }
         let mut patch = switch.patch.clone();
         patch["metadata"] = json!({"resourceVersion": consumer.object.resource_version()});
-        match api.patch(&name, &parameters, &Patch::Merge(&patch)).await {
-            Ok(_) => break,
-            Err(error) if tries < TRIES && is_conflict(&error) => tries += 1,
-            Err(error) => return Err(explain_flux(error, &format!("change {who}"))),
+        match api
+            .patch(&key.name, &cluster::patch(), &Patch::Merge(&patch))
+            .await
+        {
+            Err(error) if tries < TRIES && cluster::code(&error) == Some(409) => tries += 1,
+            patched => {
+                patched.cannot_flux(format_args!("change {who}"))?;
+                break;
+            }
         }
     }
     let (kind, child) = &plan.child;
-    output::line(format_args!("{who} uses {} {child} now", kind.as_str()))?;
+    say!("{who} uses {} {child} now", kind.as_str())?;
     Ok(true)
-}
-
-fn is_conflict(error: &kube::Error) -> bool {
-    cluster::status(error).is_some_and(|status| status.code == 409)
 }

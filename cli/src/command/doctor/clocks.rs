@@ -6,7 +6,8 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::ResourceExt;
 use sluice_core::time::clock::Trust;
 
-use super::{Finding, leader};
+use super::finding::Finding;
+use super::leader;
 use crate::cluster::{Connection, Controller};
 
 const PART: &str = "clock";
@@ -71,7 +72,7 @@ fn judged(whose: &str, difference: SignedDuration) -> Finding {
 mod tests {
     use serde_json::json;
 
-    use super::super::Health;
+    use super::super::finding::Health;
     use super::*;
 
     #[test]

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Error, Result, anyhow};
+use anyhow::anyhow;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::ResourceExt;
-use kube::api::{Api, ListParams};
+use kube::api::ListParams;
 use sluice_crds::GatedSource;
 use sluice_crds::flux::FluxKind;
 use sluice_crds::gated_source::{ConsumerKind, Strategy};
 
-use super::super::input::count;
-use super::Finding;
-use crate::cluster::{self, Connection, Scope, explain, status};
+use super::finding::Finding;
+use crate::cluster::{self, Connection};
+use crate::output::count;
 
 const PART: &str = "Flux";
 /// What Flux labels its own objects with.
@@ -22,7 +22,7 @@ pub(super) async fn examine(connection: &Connection) -> Vec<Finding> {
     let mut served = BTreeSet::new();
     let versions: BTreeSet<String> = FluxKind::ALL.iter().map(|kind| version(*kind)).collect();
     for version in versions {
-        match resources(connection, &version).await {
+        match cluster::resources(connection, &version).await {
             Ok(resources) => served.extend(resources),
             Err(error) => return vec![Finding::unknown(PART, &error)],
         }
@@ -33,7 +33,7 @@ pub(super) async fn examine(connection: &Connection) -> Vec<Finding> {
     let all = FluxKind::ALL.into_iter();
     let missing: Vec<FluxKind> = all.filter(|kind| !served.contains(kind.plural())).collect();
     // That they cannot be read is said of the kinds.
-    let sources = cluster::sources(connection, &Scope::everywhere()).await;
+    let sources = cluster::sources(connection, true, ListParams::default()).await;
     let mut findings = kinds(&missing, &sources.unwrap_or_default());
     findings.extend(controllers(connection).await);
     findings
@@ -43,18 +43,9 @@ fn version(kind: FluxKind) -> String {
     format!("{}/{}", kind.group(), kind.version())
 }
 
-/// What is served of a group. Nothing: it is not known.
-async fn resources(connection: &Connection, version: &str) -> Result<Vec<String>, Error> {
-    match connection.client.list_api_group_resources(version).await {
-        Ok(list) => Ok(list.resources.into_iter().map(|it| it.name).collect()),
-        Err(error) if status(&error).is_some_and(|status| status.code == 404) => Ok(Vec::new()),
-        Err(error) => Err(explain(error, &format!("look for {version}"))),
-    }
-}
-
 /// Gated sources need it.
 async fn without(connection: &Connection) -> Finding {
-    match cluster::sources(connection, &Scope::everywhere()).await {
+    match cluster::sources(connection, true, ListParams::default()).await {
         Ok(sources) if !sources.is_empty() => Finding::failed(
             PART,
             format!(
@@ -122,9 +113,8 @@ fn kinds(missing: &[FluxKind], sources: &[GatedSource]) -> Vec<Finding> {
 
 /// Whether its controllers run.
 async fn controllers(connection: &Connection) -> Vec<Finding> {
-    let api: Api<Deployment> = Api::all(connection.client.clone());
     let page = ListParams::default().labels(FLUX);
-    match cluster::list(&api, page, "list deployments").await {
+    match cluster::list(&connection.all(), page).await {
         Ok(found) => running(&found),
         Err(error) => vec![Finding::unknown(PART, &error)],
     }
@@ -152,11 +142,8 @@ fn running(found: &[Deployment]) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !silent.is_empty() {
         let found = format!("no pod is ready of {}", silent.join(", "));
-        findings.push(Finding::failed(
-            PART,
-            found,
-            "see flux check, and their logs",
-        ));
+        let remedy = "see flux check, and their logs";
+        findings.push(Finding::failed(PART, found, remedy));
     }
     if !running.is_empty() {
         findings.push(Finding::ok(PART, format!("{} run", running.join(", "))));
@@ -172,7 +159,7 @@ fn running(found: &[Deployment]) -> Vec<Finding> {
 mod tests {
     use serde_json::json;
 
-    use super::super::Health;
+    use super::super::finding::Health;
     use super::*;
 
     const HELM: FluxKind = FluxKind::Consumer(ConsumerKind::HelmRelease);

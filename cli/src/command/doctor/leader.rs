@@ -4,10 +4,10 @@ use anyhow::Result;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::ResourceExt;
-use kube::api::Api;
+use sluice_core::offline::simulate::Key;
 
-use super::Finding;
-use crate::cluster::{Connection, Controller, explain};
+use super::finding::Finding;
+use crate::cluster::{self, Connection, Controller};
 use crate::instant::age;
 
 const CONTROLLER: &str = "controller";
@@ -17,11 +17,8 @@ pub(super) async fn examine(connection: &Connection, controllers: &[Controller])
     if controllers.is_empty() {
         let remedy = "install the chart: helm install gate-controller charts/gate-controller \
                       --namespace sluice-system --create-namespace";
-        return vec![Finding::failed(
-            CONTROLLER,
-            "no controller is installed",
-            remedy,
-        )];
+        let found = "no controller is installed";
+        return vec![Finding::failed(CONTROLLER, found, remedy)];
     }
     let mut findings = Vec::new();
     for controller in controllers {
@@ -58,10 +55,11 @@ pub(super) async fn lease(
     if !controller.elects() {
         return Ok(None);
     }
-    let (namespace, name) = (&controller.namespace, controller.lease());
-    let api: Api<Lease> = Api::namespaced(connection.client.clone(), namespace);
-    let lease = api.get_opt(&name).await;
-    lease.map_err(|error| explain(error, &format!("read the lease {namespace}/{name}")))
+    let key = Key {
+        namespace: controller.namespace.clone(),
+        name: controller.lease(),
+    };
+    cluster::find(connection, &key).await
 }
 
 fn judged(controller: &Controller, lease: Option<&Lease>, now: Timestamp) -> Finding {
@@ -92,17 +90,12 @@ fn of_lease(controller: &Controller, lease: &Lease, now: Timestamp) -> Finding {
     };
     let length = SignedDuration::from_secs(spec.lease_duration_seconds.unwrap_or_default().into());
     let ago = age(renewed.0, now);
-    match now.duration_since(renewed.0) <= length {
-        true => Finding::ok(
-            LEADER,
-            format!("{holder} holds the Lease {name}, renewed {ago} ago"),
-        ),
-        false => Finding::failed(
-            LEADER,
-            format!("{holder} held the Lease {name}, and was last heard of {ago} ago"),
-            logs(controller),
-        ),
+    if now.duration_since(renewed.0) <= length {
+        let found = format!("{holder} holds the Lease {name}, renewed {ago} ago");
+        return Finding::ok(LEADER, found);
     }
+    let found = format!("{holder} held the Lease {name}, and was last heard of {ago} ago");
+    Finding::failed(LEADER, found, logs(controller))
 }
 
 fn logs(controller: &Controller) -> String {
@@ -114,7 +107,7 @@ fn logs(controller: &Controller) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Health;
+    use super::super::finding::Health;
     use super::*;
 
     const SELECTOR: &str = "--watch-label-selector=sharding.fluxcd.io/key=shard1";

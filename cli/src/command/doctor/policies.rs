@@ -1,40 +1,26 @@
 //! Whether the admission policies are in force that make sure who forces, who approves, and who writes
 //! what only the controller may.
 
-use anyhow::{Error, anyhow};
+use anyhow::{Result, anyhow};
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
 use kube::api::Api;
 use sluice_core::operation::policies::{self, Stands};
 
-use super::Finding;
-use crate::cluster::{Connection, Controller, explain};
+use super::finding::Finding;
+use crate::cluster::{Cannot, Connection, Controller};
 
 const PART: &str = "policies";
 /// The policies, each with what anybody could do without it.
+#[rustfmt::skip] // A row is a line.
 const POLICIES: [(&str, &str); 6] = [
     ("sluice-approvals", "anybody could approve in another name"),
-    (
-        "sluice-child-names",
-        "anybody could take the name that a gated source's child is to have",
-    ),
-    (
-        "sluice-children",
-        "anybody could change what gated sources have pinned",
-    ),
-    (
-        "sluice-gate-overrides",
-        "anybody could force gates in another name",
-    ),
-    (
-        "sluice-gated-sources",
-        "anybody who may edit a gated source could let something out by its baseline",
-    ),
-    (
-        "sluice-status-writers",
-        "anybody could write the statuses that decide",
-    ),
+    ("sluice-child-names", "anybody could take the name that a gated source's child is to have"),
+    ("sluice-children", "anybody could change what gated sources have pinned"),
+    ("sluice-gate-overrides", "anybody could force gates in another name"),
+    ("sluice-gated-sources", "anybody who may edit a gated source could let something out by its baseline"),
+    ("sluice-status-writers", "anybody could write the statuses that decide"),
 ];
 /// The version that is compared with: the controller compares with its own.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -56,12 +42,8 @@ pub(super) async fn examine(connection: &Connection, controllers: &[Controller])
         }
     }
     if findings.is_empty() {
-        let names = in_force.iter().map(|(name, _)| *name);
-        let names: Vec<&str> = names.collect();
-        findings.push(Finding::ok(
-            PART,
-            format!("{} are in force", names.join(", ")),
-        ));
+        let found = format!("{} are in force", POLICIES.map(|(name, _)| name).join(", "));
+        findings.push(Finding::ok(PART, found));
     }
     let strangers = controllers.iter();
     findings.extend(strangers.filter_map(|controller| unnamed(controller, &in_force)));
@@ -83,12 +65,12 @@ struct Found {
     controllers: Option<Vec<String>>,
 }
 
-async fn find(connection: &Connection, name: &str) -> Result<Found, Error> {
-    let policies: Api<ValidatingAdmissionPolicy> = Api::all(connection.client.clone());
-    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(connection.client.clone());
-    let cannot = |error| explain(error, &format!("read the policy {name}"));
-    let policy = policies.get_opt(name).await.map_err(cannot)?;
-    let binding = bindings.get_opt(name).await.map_err(cannot)?;
+async fn find(connection: &Connection, name: &str) -> Result<Found> {
+    let what = format!("read the policy {name}");
+    let policies: Api<ValidatingAdmissionPolicy> = connection.all();
+    let policy = policies.get_opt(name).await.cannot(&what)?;
+    let bindings: Api<ValidatingAdmissionPolicyBinding> = connection.all();
+    let binding = bindings.get_opt(name).await.cannot(&what)?;
     Ok(Found {
         stands: policies::stands(name, policy.as_ref(), binding.as_ref()),
         controllers: policy.as_ref().and_then(policies::controllers),
@@ -167,7 +149,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
 
-    use super::super::Health;
+    use super::super::finding::Health;
     use super::*;
 
     fn controller(user: &str, version: &str) -> Controller {

@@ -1,6 +1,6 @@
 //! Rights: yours to see what gates are decided from, and the controller's to do its work.
 
-use anyhow::Error;
+use anyhow::Result;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec, SubjectAccessReview,
     SubjectAccessReviewSpec,
@@ -8,8 +8,8 @@ use k8s_openapi::api::authorization::v1::{
 use kube::api::{Api, PostParams};
 use sluice_crds::GROUP;
 
-use super::Finding;
-use crate::cluster::{Connection, Controller, explain};
+use super::finding::Finding;
+use crate::cluster::{Cannot, Connection, Controller};
 
 const OWN: &str = "your rights";
 const CONTROLLERS: &str = "its rights";
@@ -17,7 +17,7 @@ const CONTROLLERS: &str = "its rights";
 /// Something that somebody may do or not: a verb, a group, a resource with its part.
 type Right = (&'static str, &'static str, &'static str);
 
-/// What whoever asks gates has to see.
+/// What somebody who asks gates has to see.
 const TO_SEE: [Right; 4] = [
     ("list", GROUP, "gates"),
     ("list", GROUP, "gatekeepers"),
@@ -57,35 +57,29 @@ fn attributes((verb, group, resource): Right, namespace: Option<&str>) -> Resour
     }
 }
 
-fn words((verb, _, resource): Right) -> String {
-    format!("{verb} {resource}")
-}
-
 /// Yours, in the connection's namespace.
 pub(super) async fn own(connection: &Connection) -> Vec<Finding> {
+    vec![match yours(connection).await {
+        Ok(finding) => finding,
+        Err(error) => Finding::unknown(OWN, &error),
+    }]
+}
+
+async fn yours(connection: &Connection) -> Result<Finding> {
     let here = &connection.namespace;
-    let mut missing = Vec::new();
-    for right in TO_SEE {
-        match may(connection, right).await {
-            Ok(true) => {}
-            Ok(false) => missing.push(words(right)),
-            Err(error) => return vec![Finding::unknown(OWN, &error)],
-        }
-    }
+    let missing = missing(&TO_SEE, async |right| may(connection, right).await).await?;
     if !missing.is_empty() {
         let found = format!("in {here} you may not {}", missing.join(", "));
         let remedy = format!(
             "ask for the ClusterRole sluice-view in {here}, which view, edit and admin hold"
         );
-        return vec![Finding::failed(OWN, found, remedy)];
+        return Ok(Finding::failed(OWN, found, remedy));
     }
-    let mut can = vec!["see all gates".to_owned()];
-    let mut cannot = Vec::new();
+    let (mut can, mut cannot) = (vec!["see all gates"], Vec::new());
     for (right, what) in MORE {
-        match may(connection, right).await {
-            Ok(true) => can.push(what.to_owned()),
-            Ok(false) => cannot.push(what),
-            Err(error) => return vec![Finding::unknown(OWN, &error)],
+        match may(connection, right).await? {
+            true => can.push(what),
+            false => cannot.push(what),
         }
     }
     let but = match cannot.is_empty() {
@@ -93,21 +87,34 @@ pub(super) async fn own(connection: &Connection) -> Vec<Finding> {
         false => format!(", and not {}", cannot.join(", ")),
     };
     let found = format!("in {here} you may {}{but}", can.join(", "));
-    vec![Finding::ok(OWN, found)]
+    Ok(Finding::ok(OWN, found))
 }
 
-async fn may(connection: &Connection, right: Right) -> Result<bool, Error> {
-    let api: Api<SelfSubjectAccessReview> = Api::all(connection.client.clone());
-    let spec = SelfSubjectAccessReviewSpec {
-        resource_attributes: Some(attributes(right, Some(&connection.namespace))),
-        ..SelfSubjectAccessReviewSpec::default()
-    };
+/// Those of `rights` that somebody does not have, in words.
+async fn missing(
+    rights: &[Right],
+    may: impl AsyncFn(Right) -> Result<bool>,
+) -> Result<Vec<String>> {
+    let mut missing = Vec::new();
+    for right @ (verb, _, resource) in rights.iter().copied() {
+        if !may(right).await? {
+            missing.push(format!("{verb} {resource}"));
+        }
+    }
+    Ok(missing)
+}
+
+async fn may(connection: &Connection, right: Right) -> Result<bool> {
     let review = SelfSubjectAccessReview {
-        spec,
+        spec: SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(attributes(right, Some(&connection.namespace))),
+            ..SelfSubjectAccessReviewSpec::default()
+        },
         ..SelfSubjectAccessReview::default()
     };
+    let api: Api<SelfSubjectAccessReview> = connection.all();
     let review = api.create(&PostParams::default(), &review).await;
-    let review = review.map_err(|error| explain(error, "ask what you may do"))?;
+    let review = review.cannot("ask what you may do")?;
     Ok(review.status.is_some_and(|status| status.allowed))
 }
 
@@ -119,14 +126,11 @@ pub(super) async fn of_controllers(
     let mut findings = Vec::new();
     for controller in controllers {
         let name = format!("{}/{}", controller.namespace, controller.name);
-        let mut missing = Vec::new();
-        for right in TO_WORK {
-            match may_work(connection, controller, right).await {
-                Ok(true) => {}
-                Ok(false) => missing.push(words(right)),
-                Err(error) => return vec![Finding::unknown(CONTROLLERS, &error)],
-            }
-        }
+        let may = async |right| may_work(connection, controller, right).await;
+        let missing = match missing(&TO_WORK, may).await {
+            Ok(missing) => missing,
+            Err(error) => return vec![Finding::unknown(CONTROLLERS, &error)],
+        };
         findings.push(match missing.is_empty() {
             true => Finding::ok(CONTROLLERS, format!("{name} may do its work")),
             false => Finding::failed(
@@ -142,28 +146,23 @@ pub(super) async fn of_controllers(
     findings
 }
 
-async fn may_work(
-    connection: &Connection,
-    controller: &Controller,
-    right: Right,
-) -> Result<bool, Error> {
-    let api: Api<SubjectAccessReview> = Api::all(connection.client.clone());
+async fn may_work(connection: &Connection, controller: &Controller, right: Right) -> Result<bool> {
     let groups = [
         "system:serviceaccounts".to_owned(),
         format!("system:serviceaccounts:{}", controller.namespace),
         "system:authenticated".to_owned(),
     ];
-    let spec = SubjectAccessReviewSpec {
-        user: Some(controller.user.clone()),
-        groups: Some(groups.into()),
-        resource_attributes: Some(attributes(right, controller.watches())),
-        ..SubjectAccessReviewSpec::default()
-    };
     let review = SubjectAccessReview {
-        spec,
+        spec: SubjectAccessReviewSpec {
+            user: Some(controller.user.clone()),
+            groups: Some(groups.into()),
+            resource_attributes: Some(attributes(right, controller.watches())),
+            ..SubjectAccessReviewSpec::default()
+        },
         ..SubjectAccessReview::default()
     };
+    let api: Api<SubjectAccessReview> = connection.all();
     let review = api.create(&PostParams::default(), &review).await;
-    let review = review.map_err(|error| explain(error, "ask what the controller may do"))?;
+    let review = review.cannot("ask what the controller may do")?;
     Ok(review.status.is_some_and(|status| status.allowed))
 }

@@ -69,8 +69,7 @@ pub(super) fn file() -> Result<Generated> {
     Ok(canvas.finish(PATH, top, STYLE, (title, &spoken)))
 }
 
-/// The rooms of the crate in `folder`, from the roof down. One without rooms has its modules' list as
-/// one row: itself.
+/// The rooms of the crate in `folder`, from the roof down. One without rooms is a row without a name.
 fn rooms(folder: &str) -> Result<Vec<Room>> {
     let sources = format!("{folder}/src");
     let purpose = |module: &str| -> Result<String> {
@@ -80,7 +79,7 @@ fn rooms(folder: &str) -> Result<Vec<Room>> {
         Ok(first_sentence(&text))
     };
     let Some(house) = HOUSES.iter().find(|house| house.folder == sources) else {
-        let purpose = purpose("lib").or_else(|_| purpose("main"))?;
+        let purpose = purpose("lib")?;
         let (name, uses) = ("", Vec::new());
         return Ok(vec![Room {
             name,

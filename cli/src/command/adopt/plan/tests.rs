@@ -3,7 +3,7 @@ use sluice_crds::gated_source::ConsumerKind;
 use sluice_crds::{GateReference, Require};
 
 use super::super::printed;
-use super::super::runs::runs;
+use super::super::used::runs;
 use super::*;
 
 const RUNS: &str = "main@sha1:1111111111111111111111111111111111111111";

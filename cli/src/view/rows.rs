@@ -4,24 +4,27 @@ use anyhow::Result;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
+use serde_json::Value;
 use sluice_core::gatekeeper::approval::Approvals;
 use sluice_core::offline::simulate::{Decision, Key};
-use sluice_core::{Now, revision};
+use sluice_core::revision;
 use sluice_crds::approval::Vote;
 use sluice_crds::gate_policy::{LabelOperator, LabelRequirement, NamespaceSelector};
 use sluice_crds::{Approval, Gate, GatePolicy, GatedSource, Gatekeeper, State};
 
-use super::{Row, until};
+use super::source::turn;
 use crate::cluster;
 use crate::instant::{Zone, age};
 
-/// The titles, of which one says until when.
-pub(super) fn titles(titles: &[&str], zone: &Zone) -> Vec<String> {
-    let title = |title: &&str| match *title {
-        "UNTIL" => until(zone),
-        other => other.to_owned(),
-    };
-    titles.iter().map(title).collect()
+/// One object.
+pub(crate) struct Row {
+    pub(crate) key: Key,
+    /// One for each title, and the message.
+    pub(crate) cells: Vec<String>,
+    /// Of what can be open and closed: it colors the cell of the state.
+    pub(crate) state: Option<State>,
+    /// As kubectl prints it.
+    pub(crate) object: Value,
 }
 
 /// How old an object is.
@@ -39,13 +42,7 @@ fn row(key: Key, cells: Vec<String>, state: Option<State>, object: &impl Seriali
     })
 }
 
-pub(super) fn gate(
-    key: &Key,
-    gate: &Gate,
-    decision: &Decision,
-    now: Now,
-    zone: &Zone,
-) -> Result<Row> {
+pub(super) fn gate(gate: &Gate, decision: &Decision, now: Timestamp, zone: &Zone) -> Result<Row> {
     let next = decision.upcoming.first().map(|change| change.at.0);
     let status = gate.status.as_ref();
     let since = status.filter(|status| status.state == Some(decision.state));
@@ -56,11 +53,11 @@ pub(super) fn gate(
         decision.reason.clone(),
         next.map(|at| zone.wall(at)).unwrap_or_default(),
         forced_by.unwrap_or_default(),
-        since.map(|at| age(at, now.at)).unwrap_or_default(),
-        age_of(&gate.metadata, now.at),
+        since.map(|at| age(at, now)).unwrap_or_default(),
+        age_of(&gate.metadata, now),
         decision.message.clone(),
     ];
-    row(key.clone(), cells, Some(decision.state), gate)
+    row(Key::of(&gate.metadata), cells, Some(decision.state), gate)
 }
 
 pub(super) fn gatekeeper(gatekeeper: &Gatekeeper, now: Timestamp, zone: &Zone) -> Result<Row> {
@@ -68,10 +65,8 @@ pub(super) fn gatekeeper(gatekeeper: &Gatekeeper, now: Timestamp, zone: &Zone) -
     let verdict = status.and_then(|status| status.verdict.as_ref());
     let upcoming = status.map_or(&[][..], |status| &status.upcoming);
     // A controller that does not run leaves changes behind that have come.
-    let next = upcoming
-        .iter()
-        .map(|change| change.at.0)
-        .find(|at| *at > now);
+    let mut upcoming = upcoming.iter().map(|change| change.at.0);
+    let next = upcoming.find(|at| *at > now);
     let state = verdict.map(|verdict| verdict.state);
     let kind = gatekeeper.spec.kind().map_or("", |kind| kind.as_str());
     let cells = vec![
@@ -89,18 +84,18 @@ pub(super) fn gatekeeper(gatekeeper: &Gatekeeper, now: Timestamp, zone: &Zone) -
 pub(super) fn source(source: &GatedSource, now: Timestamp, zone: &Zone) -> Result<Row> {
     let status = source.status.clone().unwrap_or_default();
     let condition = |name: &str| status.conditions.iter().find(|it| it.type_ == name);
-    let holds = |name: &str| condition(name).is_some_and(|it| it.status == "True");
+    let holds = |name: &str| condition(name).filter(|it| it.status == "True");
+    let (stalled, blocked) = (holds("Stalled"), holds("Blocked"));
     let (word, told) = match () {
         () if source.spec.suspend => ("Suspended", None),
-        () if holds("Stalled") => ("Stalled", condition("Stalled")),
-        () if holds("Blocked") => ("Blocked", condition("Blocked")),
+        () if stalled.is_some() => ("Stalled", stalled),
+        () if blocked.is_some() => ("Blocked", blocked),
         () if status.pending.is_some() => ("Pending", condition("Ready")),
         () if status.conditions.is_empty() => ("Unknown", None),
         () => ("Current", condition("Ready")),
     };
-    let held = cluster::last_decision(source).filter(|_| word == "Blocked");
-    let turn = status.pending.as_ref().and_then(|it| it.admit_at.as_ref());
-    let until = turn.or(held.and_then(|it| it.next.as_ref()));
+    let held = status.last_decision.as_ref().filter(|_| word == "Blocked");
+    let until = turn(&status).or(held.and_then(|it| it.next.as_ref()));
     let revision =
         |text: Option<&String>| text.map(|text| revision::short(text)).unwrap_or_default();
     let cells = vec![
@@ -156,14 +151,6 @@ pub(super) fn approval(
     row(Key::of(&approval.metadata), cells, None, approval)
 }
 
-/// The gates that a policy names.
-pub(super) fn gates_of(policy: &GatePolicy) -> Vec<Key> {
-    let refs = policy.spec.gates.refs.iter();
-    let key = |namespace: &str, name| Key::from_reference(namespace, None, name);
-    refs.filter_map(|it| Some(key(it.namespace.as_deref()?, &it.name)))
-        .collect()
-}
-
 pub(super) fn policy(
     policy: &GatePolicy,
     decision: &sluice_crds::Decision,
@@ -175,7 +162,10 @@ pub(super) fn policy(
         true => State::Open,
         false => State::Closed,
     };
-    let gates: Vec<String> = gates_of(policy).iter().map(Key::to_string).collect();
+    let gates: Vec<String> = cluster::gates_of(policy)
+        .iter()
+        .map(Key::to_string)
+        .collect();
     let all_or = |texts: Vec<String>| match texts.is_empty() {
         true => "all".to_owned(),
         false => texts.join(","),

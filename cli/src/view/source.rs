@@ -1,20 +1,28 @@
-//! What several commands say of a gated source: what waits, what its gates say of it, what is wrong.
+//! A gated source: what is out, what waits, what its gates say of it, what is wrong.
 
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use serde::Serialize;
+use serde_json::{Value, json};
 use sluice_core::Now;
-use sluice_core::delivery::gated_source::{asked_about, subject};
+use sluice_core::delivery::gated_source::{KIND, asked_about, subject};
+use sluice_core::offline::simulate::Key;
 use sluice_core::revision::Revision;
 use sluice_core::verdict::question::Question;
-use sluice_crds::gated_source::{Admitted, Candidate, Part};
-use sluice_crds::{Decision, GatedSource};
+use sluice_crds::gated_source::{Admitted, Candidate, Part, Pending};
+use sluice_crds::{Decision, GatedSource, GatedSourceStatus};
 
-use crate::cluster::Seen;
+use super::decided::{Decided, checked};
+use crate::cluster::{Around, Seen};
 
+/// The condition of one whose gates hold something back.
+const BLOCKED: &str = "Blocked";
 /// Conditions of which people want to know whatever else they look at.
-pub(super) const WARNINGS: [&str; 3] = ["Bypassed", "SelfGated", "Stalled"];
+const WARNINGS: [&str; 3] = ["Bypassed", "SelfGated", "Stalled"];
 
 /// What a gated source would let out next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Waits {
+pub(crate) enum Waits {
     /// It knows of nothing.
     Nothing,
     /// What `spec.revision` asks for, or else what its status says is pending.
@@ -28,8 +36,152 @@ pub(super) enum Waits {
     Settled(String),
 }
 
+/// Everything about a gated source.
+pub(crate) struct Source<'s> {
+    pub(crate) source: &'s GatedSource,
+    pub(crate) status: GatedSourceStatus,
+    pub(crate) waits: Waits,
+    /// What the gates say of what waits; of any revision, where nothing waits.
+    pub(crate) decision: Decision,
+    /// The gates that were asked for that.
+    pub(crate) gates: Vec<Decided>,
+    /// What may go out, the newest first.
+    pub(crate) candidates: Vec<Asked>,
+    /// The newest of them that its gates admit now, with the gates that were asked. None: there is
+    /// none; it is what waits; or `spec.revision` asks for one, so that no other goes out.
+    pub(crate) before: Option<(Asked, Vec<Decided>)>,
+    pub(crate) around: &'s [Around],
+}
+
+/// A revision, and what the gates say of it.
+#[derive(Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Asked {
+    pub(crate) revision: String,
+    pub(crate) since: Timestamp,
+    pub(crate) decision: Decision,
+}
+
+impl<'s> Source<'s> {
+    /// Asks its gates.
+    pub(crate) fn new(
+        seen: &Seen,
+        source: &'s GatedSource,
+        around: &'s [Around],
+        now: Now,
+    ) -> Self {
+        let status = source.status.clone().unwrap_or_default();
+        let waits = waits(source);
+        let decision = match &waits {
+            Waits::For { asked, .. } => decide(seen, source, asked, now),
+            Waits::Nothing | Waits::Settled(_) => ask(seen, source, None, now),
+        };
+        let candidate = |candidate: &Candidate| {
+            let asked = revisions(candidate, status.admitted.as_ref());
+            Asked {
+                revision: candidate.revision.clone(),
+                since: candidate.since.0,
+                decision: decide(seen, source, &asked, now),
+            }
+        };
+        let candidates: Vec<Asked> = status.candidates.iter().rev().map(candidate).collect();
+        let gates = |decision: &Decision| {
+            let revision = revision_of(source, decision);
+            checked(seen, decision, Question::new(now, revision.as_ref()))
+        };
+        let admitted = candidates.iter().find(|it| it.decision.allowed);
+        let before =
+            admitted.filter(|it| source.spec.revision.is_none() && !waits.is_for(&it.revision));
+        Self {
+            gates: gates(&decision),
+            before: before.map(|it| (it.clone(), gates(&it.decision))),
+            source,
+            status,
+            waits,
+            decision,
+            candidates,
+            around,
+        }
+    }
+
+    /// For programs.
+    pub(crate) fn data(&self) -> Value {
+        let key = Key::of(&self.source.metadata);
+        let waits = match &self.waits {
+            Waits::For { revision, .. } => {
+                json!({"revision": revision, "decision": self.decision})
+            }
+            Waits::Nothing | Waits::Settled(_) => Value::Null,
+        };
+        let gates: Vec<_> = self.gates.iter().map(Decided::entry).collect();
+        let mut data = json!({
+            "kind": KIND, "name": key.name, "namespace": key.namespace,
+            "admitted": self.status.admitted, "waits": waits, "candidates": self.candidates,
+            "gates": gates, "children": self.around.iter().map(child).collect::<Vec<_>>(),
+            "conditions": self.status.conditions,
+        });
+        let warnings = warnings(self.source);
+        if !warnings.is_empty() {
+            data["warnings"] = json!(warnings);
+        }
+        data
+    }
+}
+
+impl Waits {
+    fn is_for(&self, other: &str) -> bool {
+        matches!(self, Self::For { revision, .. } if revision == other)
+    }
+}
+
+/// An object of Flux, for programs: what it serves, and what is wrong with it.
+fn child(around: &Around) -> Value {
+    let (object, unreadable) = match &around.object {
+        Ok(object) => (object.as_ref(), None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    let artifact = object.and_then(|it| it.status.artifact.as_ref());
+    let problem = object.and_then(|it| unready(&it.status.conditions));
+    let mut data = json!({
+        "kind": around.kind.as_str(), "name": around.name, "exists": object.is_some(),
+    });
+    if let Some(artifact) = artifact {
+        data["serves"] = json!(artifact.revision);
+    }
+    if let Some(problem) = unreadable.or(problem.map(|it| it.message.clone())) {
+        data["problem"] = json!(problem);
+    }
+    data
+}
+
+/// The condition that says why an object is not Ready.
+pub(crate) fn unready(conditions: &[Condition]) -> Option<&Condition> {
+    let mut conditions = conditions.iter();
+    conditions.find(|it| it.type_ == "Ready" && it.status != "True")
+}
+
+/// The condition that is true of a gated source: something waits at its gates.
+pub(crate) fn blocked(status: &GatedSourceStatus) -> Option<&Condition> {
+    let mut conditions = status.conditions.iter();
+    conditions.find(|it| it.type_ == BLOCKED && it.status == "True")
+}
+
+/// What the controller said last of what waits, if its gates held that back.
+pub(crate) fn held_back(status: &GatedSourceStatus) -> Option<&Decision> {
+    status
+        .last_decision
+        .as_ref()
+        .filter(|decision| !decision.allowed)
+}
+
+/// When it is the turn of what waits, where that is spread in time.
+pub(crate) fn turn(status: &GatedSourceStatus) -> Option<&Time> {
+    let pending: Option<&Pending> = status.pending.as_ref();
+    pending.and_then(|pending| pending.admit_at.as_ref())
+}
+
 /// What a gated source would let out next, as its spec and its status have it.
-pub(super) fn waits(source: &GatedSource) -> Waits {
+pub(crate) fn waits(source: &GatedSource) -> Waits {
     let status = source.status.clone().unwrap_or_default();
     let admitted = status.admitted.as_ref();
     let candidate = |candidate: &Candidate| Waits::For {
@@ -45,8 +197,8 @@ pub(super) fn waits(source: &GatedSource) -> Waits {
             Some(known) => candidate(known),
             // No source has shown it, perhaps not its name either.
             None => {
-                let called = asked_about(source, wish).map(|revision| revision.to_string());
-                let called = called.unwrap_or_else(|| wish.clone());
+                let called = asked_about(source, wish);
+                let called = called.map_or_else(|| wish.clone(), |it| it.to_string());
                 Waits::For {
                     revision: called.clone(),
                     asked: vec![called],
@@ -77,11 +229,8 @@ fn fresh<'a>(candidate: &'a Candidate, admitted: Option<&Admitted>) -> Vec<&'a P
             (out.kind, &out.name, &out.revision) == (part.kind, &part.name, &part.revision)
         })
     };
-    let fresh: Vec<&Part> = candidate
-        .parts
-        .iter()
-        .filter(|part| !is_out(part))
-        .collect();
+    let fresh = candidate.parts.iter().filter(|part| !is_out(part));
+    let fresh: Vec<&Part> = fresh.collect();
     // The same revision of another content is news all the same.
     match fresh.is_empty() {
         true => candidate.parts.iter().collect(),
@@ -90,14 +239,14 @@ fn fresh<'a>(candidate: &'a Candidate, admitted: Option<&Admitted>) -> Vec<&'a P
 }
 
 /// The revisions that a candidate would bring, in full.
-pub(super) fn revisions(candidate: &Candidate, admitted: Option<&Admitted>) -> Vec<String> {
+fn revisions(candidate: &Candidate, admitted: Option<&Admitted>) -> Vec<String> {
     let fresh = fresh(candidate, admitted).into_iter();
     fresh.map(|part| part.revision.clone()).collect()
 }
 
 /// What the gates say now of what would go out together: of each revision in turn, until one is held
 /// back.
-pub(super) fn decide(seen: &Seen, source: &GatedSource, asked: &[String], now: Now) -> Decision {
+fn decide(seen: &Seen, source: &GatedSource, asked: &[String], now: Now) -> Decision {
     let mut next = None;
     let mut all = None;
     for text in asked {
@@ -115,19 +264,19 @@ pub(super) fn decide(seen: &Seen, source: &GatedSource, asked: &[String], now: N
 }
 
 /// What the gates say now of a revision, or of any.
-pub(super) fn ask(seen: &Seen, source: &GatedSource, text: Option<&str>, now: Now) -> Decision {
+fn ask(seen: &Seen, source: &GatedSource, text: Option<&str>, now: Now) -> Decision {
     let revision = text.and_then(|text| asked_about(source, text));
     let question = Question::new(now, revision.as_ref());
     seen.ask(Some(&source.spec.gates), subject(source, text), question)
 }
 
 /// The revision that the gates were asked about.
-pub(super) fn revision_of(source: &GatedSource, decision: &Decision) -> Option<Revision> {
+fn revision_of(source: &GatedSource, decision: &Decision) -> Option<Revision> {
     asked_about(source, decision.subject.revision.as_deref()?)
 }
 
 /// What is wrong with a gated source whatever its gates say, each in a line.
-pub(super) fn warnings(source: &GatedSource) -> Vec<String> {
+pub(crate) fn warnings(source: &GatedSource) -> Vec<String> {
     let conditions = source.status.iter().flat_map(|status| &status.conditions);
     let holds = conditions.filter(|it| it.status == "True" && WARNINGS.contains(&&*it.type_));
     holds

@@ -5,26 +5,24 @@ use clap::Args;
 use sluice_core::Now;
 use sluice_core::revision::{REMEDY, Revision};
 use sluice_core::verdict::question::Question;
-use sluice_crds::{GateReference, GateSet, Require, Subject};
-
-use crate::cluster::Scope;
+use sluice_crds::{GateReference, GateSet, Require, Setting, Subject};
 
 /// What somebody wants to do who does not say.
 const ACTION: &str = "check";
-/// The kind of whoever asks and does not say.
+/// The kind of somebody who asks and does not say it.
 const KIND: &str = "Check";
 
 #[derive(Debug, Args)]
-pub(super) struct About {
+pub(crate) struct About {
     /// The revision that is to go out, as Flux writes it: main@sha1:… with the commit in full.
     /// Without one, a gate that depends on the revision counts as closed
-    #[arg(long, short = 'r', value_name = "REVISION", value_parser = parse)]
-    revision: Option<Revision>,
+    #[arg(long, short = 'r', value_name = "REVISION", value_parser = revision)]
+    pub(crate) revision: Option<Revision>,
 }
 
 /// Who asks, as gate policies distinguish.
 #[derive(Debug, Args)]
-pub(super) struct Asker {
+pub(crate) struct Asker {
     /// The object that is to move, such as Deployment/api: gate policies may be about its kind
     #[arg(long, value_name = "KIND/NAME", value_parser = consumer)]
     consumer: Option<(String, String)>,
@@ -35,16 +33,16 @@ pub(super) struct Asker {
 
     /// Ask the gates alone: leave out those that gate policies add
     #[arg(long)]
-    without_policies: bool,
+    pub(crate) without_policies: bool,
 }
 
 /// Reads a revision.
-pub(super) fn parse(text: &str) -> Result<Revision, String> {
+pub(crate) fn revision(text: &str) -> Result<Revision, String> {
     Revision::parse(text).map_err(|mistake| format!("{mistake}; {REMEDY}"))
 }
 
 /// Reads `Kind/name`.
-pub(super) fn consumer(text: &str) -> Result<(String, String), String> {
+pub(crate) fn consumer(text: &str) -> Result<(String, String), String> {
     let is_kind = |kind: &str| {
         kind.starts_with(|c: char| c.is_ascii_uppercase())
             && kind.chars().all(|c| c.is_ascii_alphanumeric())
@@ -57,23 +55,47 @@ pub(super) fn consumer(text: &str) -> Result<(String, String), String> {
     }
 }
 
-impl About {
-    pub(super) fn revision(&self) -> Option<&Revision> {
-        self.revision.as_ref()
+/// Reads how the answers of several gates combine.
+pub(crate) fn require(text: &str) -> Result<Require, &'static str> {
+    match text {
+        "all" => Ok(Require::All),
+        "oneOf" => Ok(Require::OneOf),
+        _ => Err("write all or oneOf"),
     }
+}
 
+/// Reads a state.
+pub(crate) fn setting(text: &str) -> Result<Setting, &'static str> {
+    match text.to_ascii_lowercase().as_str() {
+        "open" => Ok(Setting::Open),
+        "closed" => Ok(Setting::Closed),
+        _ => Err("write open or closed"),
+    }
+}
+
+impl About {
     /// What is asked at an instant.
-    pub(super) fn at(&self, now: Now) -> Question<'_> {
-        Question::new(now, self.revision())
+    pub(crate) fn at(&self, now: Now) -> Question<'_> {
+        Question::new(now, self.revision.as_ref())
     }
 }
 
 impl Asker {
+    /// Somebody who is named as `Kind/name`.
+    pub(crate) fn named(text: &str) -> Result<Self> {
+        let consumer = consumer(text).map_err(|remedy| anyhow!("`{text}`: {remedy}"))?;
+        Ok(Self {
+            consumer: Some(consumer),
+            action: ACTION.to_owned(),
+            without_policies: false,
+        })
+    }
+
     /// Whether there is anything to ask.
     ///
     /// # Errors
     /// There is not.
-    pub(super) fn check(&self, names: &[String]) -> Result<()> {
+    pub(crate) fn check(&self, names: &[String]) -> Result<()> {
         match (names, &self.consumer) {
             ([], None) => bail!("say which gates to ask, or who asks with --consumer"),
             ([], Some(_)) if self.without_policies => {
@@ -83,16 +105,8 @@ impl Asker {
         }
     }
 
-    /// What has to be read for the gates of these names to be asked.
-    pub(super) fn scope(&self, names: &[String], subject: &Subject) -> Scope {
-        match self.without_policies {
-            true => Scope::Named(names.to_vec()),
-            false => Scope::Asked(names.to_vec(), Box::new(subject.clone())),
-        }
-    }
-
     /// Who wants to do what.
-    pub(super) fn subject(&self, namespace: &str, about: &About) -> Subject {
+    pub(crate) fn subject(&self, namespace: &str, about: &About) -> Subject {
         let (kind, name) = match &self.consumer {
             Some((kind, name)) => (kind.clone(), Some(name.clone())),
             None => (KIND.to_owned(), None),
@@ -102,23 +116,13 @@ impl Asker {
             name,
             namespace: namespace.to_owned(),
             action: self.action.clone(),
-            revision: about.revision().map(ToString::to_string),
+            revision: about.revision.as_ref().map(ToString::to_string),
         }
-    }
-
-    /// Somebody who is named as `Kind/name`.
-    pub(super) fn named(text: &str) -> Result<Self> {
-        let consumer = consumer(text).map_err(|remedy| anyhow!("`{text}`: {remedy}"))?;
-        Ok(Self {
-            consumer: Some(consumer),
-            action: ACTION.to_owned(),
-            without_policies: false,
-        })
     }
 }
 
 /// The set of these gates. None: there are none, and those of policies decide alone.
-pub(super) fn set(require: Require, names: &[String]) -> Option<GateSet> {
+pub(crate) fn set(require: Require, names: &[String]) -> Option<GateSet> {
     let reference = |name: &String| GateReference {
         name: name.clone(),
         namespace: None,

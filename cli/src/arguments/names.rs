@@ -1,0 +1,139 @@
+//! How objects are named on the command line: as kubectl names them.
+
+use anyhow::{Result, bail};
+
+/// What `get` lists, and other commands name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Gate,
+    Gatekeeper,
+    Source,
+    Approval,
+    Policy,
+}
+
+impl Kind {
+    /// The words for each. The first is the one that `get -o name` prints.
+    #[rustfmt::skip] // A row is a line.
+    const WORDS: [(Self, &[&str]); 5] = [
+        (Self::Gate, &["gate", "gates", "gt"]),
+        (Self::Gatekeeper, &["gatekeeper", "gatekeepers", "gk"]),
+        (Self::Source, &["gatedsource", "gatedsources", "gs", "source", "sources"]),
+        (Self::Approval, &["approval", "approvals", "apv"]),
+        (Self::Policy, &["gatepolicy", "gatepolicies", "gp", "policy", "policies"]),
+    ];
+
+    /// What a word stands for.
+    pub(crate) fn of(word: &str) -> Option<Self> {
+        let mut all = Self::WORDS.iter();
+        Some(all.find(|(_, words)| words.contains(&word))?.0)
+    }
+
+    /// An object as `get -o name` prints it.
+    pub(crate) fn named(self, name: &str) -> String {
+        let words = Self::WORDS.iter().filter(|(kind, _)| *kind == self);
+        let word: String = words.map(|(_, words)| words[0]).collect();
+        format!("{word}.sluice.dev/{name}")
+    }
+}
+
+/// The two parts of `kind/name`: the kind in lower case and without its group, with which
+/// `get -o name` prints it. None: the text is not of that form.
+pub(crate) fn split(text: &str) -> Option<(String, &str)> {
+    let (kind, name) = text.split_once('/')?;
+    let kind = kind.split('.').next()?.to_ascii_lowercase();
+    (!name.is_empty() && !name.contains('/')).then_some((kind, name))
+}
+
+/// The kind and the name in a text such as `gatekeeper/release`. None: it is not of that form, or
+/// the kind is not one of Sluice.
+fn kind_and_name(text: &str) -> Option<(Kind, &str)> {
+    let (kind, name) = split(text)?;
+    Some((Kind::of(&kind)?, name))
+}
+
+/// The name of a gate, also as `gate/NAME` or as `get -o name` prints it.
+pub(crate) fn gate_name(text: &str) -> Result<String> {
+    match kind_and_name(text) {
+        Some((Kind::Gate, name)) => Ok(name.to_owned()),
+        None if !text.is_empty() && !text.contains('/') => Ok(text.to_owned()),
+        _ => bail!("`{text}` names no gate; write its name, and its namespace as -n NAMESPACE"),
+    }
+}
+
+/// The names of several gates.
+pub(crate) fn gate_names<'t>(texts: impl IntoIterator<Item = &'t String>) -> Result<Vec<String>> {
+    texts.into_iter().map(|text| gate_name(text)).collect()
+}
+
+/// The name of a gated source, as `gatedsource/NAME` or as `get -o name` prints it. None: the text
+/// names something else.
+pub(crate) fn source_name(text: &str) -> Option<String> {
+    let (kind, name) = kind_and_name(text)?;
+    (kind == Kind::Source).then(|| name.to_owned())
+}
+
+/// The name of a gatekeeper, as `gatekeeper/NAME`. None: the text names something else.
+pub(crate) fn gatekeeper_name(text: &str) -> Option<&str> {
+    let (kind, name) = kind_and_name(text)?;
+    (kind == Kind::Gatekeeper).then_some(name)
+}
+
+/// What `get` is to list, and the names, behind their kind or each with it. No kind: gates.
+pub(crate) fn listed(what: &[String]) -> Result<(Kind, Vec<String>)> {
+    let kind = what.first().and_then(|word| Kind::of(word));
+    let names = if kind.is_some() { &what[1..] } else { what };
+    let sources: Option<Vec<String>> = names.iter().map(|name| source_name(name)).collect();
+    match (kind, sources) {
+        (None, Some(names)) if !names.is_empty() => Ok((Kind::Source, names)),
+        (None | Some(Kind::Gate), _) => Ok((Kind::Gate, gate_names(names)?)),
+        (Some(kind), _) => Ok((kind, names.to_vec())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_named_as_kubectl_names_them() {
+        for text in [
+            "production",
+            "gate/production",
+            "gate.sluice.dev/production",
+        ] {
+            assert_eq!(gate_name(text).unwrap(), "production");
+        }
+        for text in ["gatedsource/app", "gs/app", "GatedSource/app"] {
+            assert_eq!(source_name(text).unwrap(), "app");
+        }
+        for text in ["app", "gs/", "gate/app", "gs/apps/app"] {
+            assert_eq!(source_name(text), None, "{text}");
+        }
+        for text in ["", "gate/", "flux-system/production", "gatekeeper/a"] {
+            assert!(gate_name(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_may_come_with_their_kind() {
+        let listed = |what: &[&str]| {
+            let what: Vec<String> = what.iter().map(|word| (*word).to_owned()).collect();
+            listed(&what).unwrap()
+        };
+        assert_eq!(listed(&[]), (Kind::Gate, vec![]));
+        assert_eq!(listed(&["gk"]), (Kind::Gatekeeper, vec![]));
+        assert_eq!(
+            listed(&["gates", "a", "gate/b"]),
+            (Kind::Gate, vec!["a".to_owned(), "b".to_owned()])
+        );
+        assert_eq!(listed(&["sources"]), (Kind::Source, vec![]));
+        assert_eq!(listed(&["gs/a"]), (Kind::Source, vec!["a".to_owned()]));
+        assert_eq!(listed(&["policies"]), (Kind::Policy, vec![]));
+        assert_eq!(
+            listed(&["approvals", "a"]),
+            (Kind::Approval, vec!["a".to_owned()])
+        );
+        assert_eq!(listed(&["a"]), (Kind::Gate, vec!["a".to_owned()]));
+    }
+}
