@@ -20,12 +20,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::act::queue::Shared;
-use crate::act::reconcile::{Context, Written};
+use crate::act::reconcile::Context;
 use crate::act::shard::Shard;
 use crate::act::waker::Waker;
 use crate::act::worker::{self, Failures, Retry, Workers};
 use crate::artifacts::Store;
-use crate::cluster::key::Work;
 use crate::controller::settings::Settings;
 use crate::lease;
 use crate::observe::clock::{Clock, Jumps};
@@ -124,9 +123,8 @@ struct Parts {
     jumps: Arc<Jumps>,
     world: Arc<World>,
     counters: Arc<Counters>,
-    queue: Arc<Shared<Work>>,
+    queue: Arc<Shared>,
     failures: Arc<Failures>,
-    written: Arc<Written>,
     events: Events,
     audit: Audit,
     decisions: Arc<Decisions>,
@@ -200,7 +198,6 @@ pub async fn start(
         counters,
         queue: Arc::new(Shared::new(concurrent)),
         failures: Arc::default(),
-        written: Arc::default(),
         events,
         audit,
         decisions: Arc::new(decisions),
@@ -231,7 +228,7 @@ pub async fn start(
         storage.serve(store, &tasks, &shutdown);
         background.spawn(Arc::clone(store).run(leadership.clone()));
     }
-    let workers = Arc::new(workers(&parts));
+    let workers = Arc::new(workers(&parts, leadership.clone()));
     let working = tasks.spawn(async move {
         tokio::select! {
             () = shutdown.cancelled() => {}
@@ -301,7 +298,7 @@ fn audit(
     started.context("--audit-log: no thread can be had to write it")
 }
 
-fn workers(parts: &Parts) -> Workers {
+fn workers(parts: &Parts, leadership: lease::Leadership) -> Workers {
     let (parts, waker) = (parts.clone(), parts.waker());
     Workers {
         retry: Retry {
@@ -318,7 +315,7 @@ fn workers(parts: &Parts) -> Workers {
             artifacts: parts.artifacts,
             counters: parts.counters,
             shard: parts.shard,
-            written: parts.written,
+            leadership,
             decisions: parts.decisions,
             waker,
         },

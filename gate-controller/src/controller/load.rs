@@ -3,13 +3,12 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::act::queue::Shared;
-use crate::cluster::key::Work;
 use crate::lease::Leadership;
 
 /// What is due, as far as this replica is the one to look at it.
 #[derive(Clone)]
 pub(super) struct Load {
-    pub(super) queue: Arc<Shared<Work>>,
+    pub(super) queue: Arc<Shared>,
     /// Until when this replica may write; empty before it has asked to.
     pub(super) leadership: Arc<OnceLock<Leadership>>,
 }
@@ -42,8 +41,8 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::act::queue::Urgency;
-    use crate::cluster::key::ObjectKey;
+    use crate::cluster::key::{KeyRef, Work};
+    use crate::cluster::kind::{Kind, Urgency};
     use crate::lease::Held;
     use crate::observe::clock::{Jumps, SetClock};
 
@@ -57,8 +56,8 @@ mod tests {
         };
         load.leadership.get_or_init(|| leadership);
         for name in ["first", "second", "third"] {
-            let (namespace, name) = ("apps".into(), name.into());
-            let gate = Work::Gate(ObjectKey { namespace, name });
+            let namespace = "apps";
+            let gate = Work::own(Kind::Gate, KeyRef { namespace, name }.into());
             load.queue
                 .push(gate, Urgency::Gate, "2026-11-20T11:00:00Z".parse().unwrap());
         }

@@ -17,7 +17,6 @@ use sluice_crds::{GatedSource, Subject};
 use super::stored;
 use crate::act::reconcile::Context;
 use crate::cluster::key::{KeyRef, ObjectKey};
-use crate::observe::cache::Seen;
 use crate::observe::world::{Place, Sight, World};
 
 /// What a gated source is decided from.
@@ -73,14 +72,6 @@ fn found(sight: &Sight) -> Found<'_> {
         Sight::Missing => Found::Missing,
         Sight::NotInstalled => Found::NotInstalled,
         Sight::Unreadable(why) => Found::Unreadable(Arc::clone(why)),
-    }
-}
-
-/// The gated source. None: it is gone, or this version cannot read it; then nothing of it changes.
-pub(super) fn object(context: &Context, key: &ObjectKey) -> Option<Arc<GatedSource>> {
-    match context.world.gated_sources.get(key.borrowed())? {
-        Seen::Object(object) => Some(object),
-        Seen::Unreadable(_) => None,
     }
 }
 
