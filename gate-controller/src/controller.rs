@@ -6,7 +6,7 @@
 
 use std::env;
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -26,7 +26,7 @@ use crate::act::waker::Waker;
 use crate::act::worker::{self, Failures, Retry, Workers};
 use crate::artifacts::Store;
 use crate::controller::settings::Settings;
-use crate::lease;
+use crate::lease::Leadership;
 use crate::observe::clock::{Clock, Jumps};
 use crate::observe::identity;
 use crate::observe::world::{Standing, World};
@@ -134,15 +134,15 @@ struct Parts {
     /// None: artifacts are not stored here.
     artifacts: Option<Arc<Store>>,
     shard: Shard,
-    /// Until when this replica may write; empty before it has asked to.
-    leadership: Arc<OnceLock<lease::Leadership>>,
+    /// Until when this replica may write.
+    leadership: Leadership,
 }
 
 impl Parts {
     fn load(&self) -> Load {
         Load {
             queue: Arc::clone(&self.queue),
-            leadership: Arc::clone(&self.leadership),
+            leadership: self.leadership.clone(),
         }
     }
 
@@ -189,6 +189,7 @@ pub async fn start(
         .map(|storage| storage.store(&egress, &clock, &counters));
     let clients = Clients::new(client.clone(), egress);
     let concurrent = settings.concurrent.into();
+    let (until, leadership) = Leadership::new(Arc::clone(&jumps));
     let parts = Parts {
         world,
         settings: Arc::new(settings),
@@ -205,7 +206,7 @@ pub async fn start(
         clients,
         artifacts,
         shard,
-        leadership: Arc::default(),
+        leadership,
     };
     let (metrics, health) = serving::serve(&parts, &shutdown).await?;
     let mut background = JoinSet::new();
@@ -222,17 +223,16 @@ pub async fn start(
 
     let tasks = TaskTracker::new();
     let check = serving::serve_check(&parts, &tasks, &shutdown).await?;
-    let (leadership, work_ended) = leading::lead(&parts, &tasks, &mut background, &shutdown)?;
-    parts.leadership.get_or_init(|| leadership.clone());
+    let work_ended = leading::lead(&parts, until, &tasks, &mut background, &shutdown)?;
     if let (Some(storage), Some(store)) = (storage, &parts.artifacts) {
         storage.serve(store, &tasks, &shutdown);
-        background.spawn(Arc::clone(store).run(leadership.clone()));
+        background.spawn(Arc::clone(store).run(parts.leadership.clone()));
     }
-    let workers = Arc::new(workers(&parts, leadership.clone()));
+    let workers = Arc::new(workers(&parts));
     let working = tasks.spawn(async move {
         tokio::select! {
             () = shutdown.cancelled() => {}
-            () = known => worker::work(workers, leadership, shutdown.clone()).await,
+            () = known => worker::work(workers, shutdown.clone()).await,
         }
         work_ended.cancel();
     });
@@ -298,7 +298,7 @@ fn audit(
     started.context("--audit-log: no thread can be had to write it")
 }
 
-fn workers(parts: &Parts, leadership: lease::Leadership) -> Workers {
+fn workers(parts: &Parts) -> Workers {
     let (parts, waker) = (parts.clone(), parts.waker());
     Workers {
         retry: Retry {
@@ -315,7 +315,7 @@ fn workers(parts: &Parts, leadership: lease::Leadership) -> Workers {
             artifacts: parts.artifacts,
             counters: parts.counters,
             shard: parts.shard,
-            leadership,
+            leadership: parts.leadership,
             decisions: parts.decisions,
             waker,
         },

@@ -20,7 +20,6 @@ use crate::act::reconcile::{self, Context, Outcome};
 use crate::cluster::failure;
 use crate::cluster::key::Work;
 use crate::cluster::kind::{Kind, Urgency};
-use crate::lease::Leadership;
 use crate::tell::counters::KindLabels;
 
 mod bounded;
@@ -138,11 +137,8 @@ struct Looked {
 }
 
 /// Works until `shutdown`, while this replica leads.
-pub(crate) async fn work(
-    workers: Arc<Workers>,
-    mut leadership: Leadership,
-    shutdown: CancellationToken,
-) {
+pub(crate) async fn work(workers: Arc<Workers>, shutdown: CancellationToken) {
+    let mut leadership = workers.context.leadership.clone();
     let mut looks = JoinSet::new();
     loop {
         let next = async {
@@ -158,9 +154,8 @@ pub(crate) async fn work(
             }
             work = next => work,
         };
-        let (workers, lead) = (Arc::clone(&workers), leadership.clone());
-        let shutdown = shutdown.clone();
-        looks.spawn(async move { workers.work(&work, lead, &shutdown).await });
+        let (workers, shutdown) = (Arc::clone(&workers), shutdown.clone());
+        looks.spawn(async move { workers.work(&work, &shutdown).await });
     }
     while let Some(ended) = looks.join_next().await {
         pass_on_panic(ended);
@@ -179,9 +174,9 @@ fn pass_on_panic(ended: Result<(), JoinError>) {
 
 impl Workers {
     /// Looks at what was taken from the queue, while this replica leads.
-    async fn work(&self, work: &Work, mut lead: Leadership, shutdown: &CancellationToken) {
-        let asked = lead.clone();
-        let may = || asked.left().is_some();
+    async fn work(&self, work: &Work, shutdown: &CancellationToken) {
+        let leadership = &self.context.leadership;
+        let (mut lead, may) = (leadership.clone(), || leadership.left().is_some());
         match bounded(self.look(work), may, lead.lost(), shutdown, LAST_LOOK).await {
             Some(looked) => self.conclude(work, looked),
             None => self.again(work, self.context.clock.now()),

@@ -143,7 +143,8 @@ impl Work {
     pub fn all_beside(&self) -> Self {
         Self {
             cluster: self.cluster.clone(),
-            ..Self::all(self.kind, &self.key.namespace)
+            key: self.key.naming(None, ""),
+            ..*self
         }
     }
 }

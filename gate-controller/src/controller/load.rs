@@ -1,6 +1,6 @@
 //! How much there is to do for this replica.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::act::queue::Shared;
 use crate::lease::Leadership;
@@ -9,15 +9,14 @@ use crate::lease::Leadership;
 #[derive(Clone)]
 pub(super) struct Load {
     pub(super) queue: Arc<Shared>,
-    /// Until when this replica may write; empty before it has asked to.
-    pub(super) leadership: Arc<OnceLock<Leadership>>,
+    /// Until when this replica may write.
+    pub(super) leadership: Leadership,
 }
 
 impl Load {
     /// Whether this replica may write.
     pub(super) fn leads(&self) -> bool {
-        let leadership = self.leadership.get();
-        leadership.is_some_and(|leadership| leadership.left().is_some())
+        self.leadership.left().is_some()
     }
 
     /// How many objects are due to be looked at by this replica: none while it does not lead. What
@@ -52,9 +51,8 @@ mod tests {
         let (until, leadership) = Leadership::new(Arc::new(Jumps::new(clock.clone())));
         let load = Load {
             queue: Arc::new(Shared::new(8)),
-            leadership: Arc::default(),
+            leadership,
         };
-        load.leadership.get_or_init(|| leadership);
         for name in ["first", "second", "third"] {
             let namespace = "apps";
             let gate = Work::own(Kind::Gate, KeyRef { namespace, name }.into());

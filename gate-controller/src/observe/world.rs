@@ -32,11 +32,9 @@ mod ballots;
 mod flux;
 mod interests;
 mod policies;
-#[cfg(test)]
-pub(crate) mod probe;
 mod standing;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use ballots::Ballots;
 pub use flux::{Flux, Place, Sight};
@@ -56,7 +54,7 @@ pub struct World {
     pub gated_sources: Cache<GatedSource>,
     /// All objects of the kind that tests add.
     #[cfg(test)]
-    pub(crate) probes: Cache<probe::Probe>,
+    pub(crate) probes: Cache<tests::probe::Probe>,
     /// The objects of Flux that matter to them.
     pub flux: Flux,
     /// All namespaces, of which policies select some by their labels.

@@ -12,6 +12,8 @@ use super::*;
 use crate::act::reconcile::Reconciled;
 use crate::observe::clock::SetClock;
 
+pub(crate) mod probe;
+
 const GIT: FluxKind = FluxKind::Source(SourceKind::GitRepository);
 const BUCKET: FluxKind = FluxKind::Source(SourceKind::Bucket);
 const CHART: FluxKind = FluxKind::Source(SourceKind::HelmChart);

@@ -19,7 +19,7 @@ use crate::act::reconcile::Context;
 use crate::act::waker::Waker;
 use crate::cluster::failure;
 use crate::cluster::key::ObjectKey;
-use crate::lease;
+use crate::lease::{Held, Leadership};
 use crate::observe::clock::{Clock, Jumps, SetClock};
 use crate::observe::world::{Standing, World};
 use crate::tell::audit::Audit;
@@ -68,6 +68,8 @@ pub(in crate::act::reconcile) fn context(
 ) -> Context {
     let counters = Arc::<Counters>::default();
     let jumps = Arc::new(Jumps::new(Arc::clone(&clock)));
+    let (until, leadership) = Leadership::new(jumps);
+    until.send_replace(Some(Held::for_ever()));
     let world = Arc::new(world);
     let (events, _) = Events::new(Arc::clone(&counters), Arc::clone(&clock));
     let decisions = Decisions::new(
@@ -93,7 +95,7 @@ pub(in crate::act::reconcile) fn context(
         artifacts: None,
         counters,
         shard: Default::default(),
-        leadership: lease::without(true, jumps).0,
+        leadership,
         waker,
     }
 }

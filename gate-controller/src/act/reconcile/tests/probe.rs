@@ -12,16 +12,16 @@ use serde_json::{Value, json};
 use sluice_core::gate::set;
 use sluice_crds::{Gate, GatedSource, Subject};
 
-use super::gated_source::tests::{api, context, world};
-use super::write::Writer;
-use super::{Context, Outcome, Reconciled, consumer_interests, look, status};
+use crate::act::reconcile::gated_source::tests::{api, context, world};
+use crate::act::reconcile::write::Writer;
+use crate::act::reconcile::{Context, Outcome, Reconciled, consumer_interests, look, status};
 use crate::cluster::key::{Cluster, KeyRef, ObjectKey, Work};
 use crate::cluster::kind::Kind;
-use crate::lease;
+use crate::lease::Leadership;
 use crate::observe::cache::{Cache, Change, Seen};
 use crate::observe::clock::{Jumps, SetClock};
 use crate::observe::world::World;
-use crate::observe::world::probe::{Probe, ProbeStatus};
+use crate::observe::world::tests::probe::{Probe, ProbeStatus};
 use crate::tell::definitions::Defines;
 
 impl Defines for Probe {
@@ -162,7 +162,7 @@ async fn a_new_consumer_writes_as_the_others_do() {
     // One that has lost the lead writes nothing, whatever it was doing.
     hold::<Gate>(&context, &json!({ "default": "closed" }));
     let jumps = Arc::new(Jumps::new(Arc::clone(&context.clock)));
-    context.leadership = lease::without(false, jumps).0;
+    context.leadership = Leadership::new(jumps).1;
     assert!(look(&context, &probe()).await.is_err());
     assert_eq!((requests(), passes(&context).1), (1, true));
 }
