@@ -5,10 +5,12 @@
 //! |---|---|---|
 //! | [`connect`] | a kubeconfig, or the service account | a client, which limits what an answer may take |
 //! | [`failure`] | an error of the API server | what it means, and what to do about it |
-//! | [`key`] | an object | its name, and the work that there is to do on it |
+//! | [`key`] | an object | its name, and what stands for it in the queue |
+//! | [`kind`] | a kind | what the API calls it, and what looks at its objects are like |
 //!
 //! It uses no other room.
 
 pub mod connect;
 pub(crate) mod failure;
 pub mod key;
+pub mod kind;

@@ -6,7 +6,7 @@
 
 use std::env;
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -20,14 +20,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::act::queue::Shared;
-use crate::act::reconcile::{Context, Written};
+use crate::act::reconcile::Context;
 use crate::act::shard::Shard;
 use crate::act::waker::Waker;
 use crate::act::worker::{self, Failures, Retry, Workers};
 use crate::artifacts::Store;
-use crate::cluster::key::Work;
 use crate::controller::settings::Settings;
-use crate::lease;
+use crate::lease::Leadership;
 use crate::observe::clock::{Clock, Jumps};
 use crate::observe::identity;
 use crate::observe::world::{Standing, World};
@@ -124,9 +123,8 @@ struct Parts {
     jumps: Arc<Jumps>,
     world: Arc<World>,
     counters: Arc<Counters>,
-    queue: Arc<Shared<Work>>,
+    queue: Arc<Shared>,
     failures: Arc<Failures>,
-    written: Arc<Written>,
     events: Events,
     audit: Audit,
     decisions: Arc<Decisions>,
@@ -136,15 +134,15 @@ struct Parts {
     /// None: artifacts are not stored here.
     artifacts: Option<Arc<Store>>,
     shard: Shard,
-    /// Until when this replica may write; empty before it has asked to.
-    leadership: Arc<OnceLock<lease::Leadership>>,
+    /// Until when this replica may write.
+    leadership: Leadership,
 }
 
 impl Parts {
     fn load(&self) -> Load {
         Load {
             queue: Arc::clone(&self.queue),
-            leadership: Arc::clone(&self.leadership),
+            leadership: self.leadership.clone(),
         }
     }
 
@@ -191,6 +189,7 @@ pub async fn start(
         .map(|storage| storage.store(&egress, &clock, &counters));
     let clients = Clients::new(client.clone(), egress);
     let concurrent = settings.concurrent.into();
+    let (until, leadership) = Leadership::new(Arc::clone(&jumps));
     let parts = Parts {
         world,
         settings: Arc::new(settings),
@@ -200,7 +199,6 @@ pub async fn start(
         counters,
         queue: Arc::new(Shared::new(concurrent)),
         failures: Arc::default(),
-        written: Arc::default(),
         events,
         audit,
         decisions: Arc::new(decisions),
@@ -208,7 +206,7 @@ pub async fn start(
         clients,
         artifacts,
         shard,
-        leadership: Arc::default(),
+        leadership,
     };
     let (metrics, health) = serving::serve(&parts, &shutdown).await?;
     let mut background = JoinSet::new();
@@ -225,17 +223,16 @@ pub async fn start(
 
     let tasks = TaskTracker::new();
     let check = serving::serve_check(&parts, &tasks, &shutdown).await?;
-    let (leadership, work_ended) = leading::lead(&parts, &tasks, &mut background, &shutdown)?;
-    parts.leadership.get_or_init(|| leadership.clone());
+    let work_ended = leading::lead(&parts, until, &tasks, &mut background, &shutdown)?;
     if let (Some(storage), Some(store)) = (storage, &parts.artifacts) {
         storage.serve(store, &tasks, &shutdown);
-        background.spawn(Arc::clone(store).run(leadership.clone()));
+        background.spawn(Arc::clone(store).run(parts.leadership.clone()));
     }
     let workers = Arc::new(workers(&parts));
     let working = tasks.spawn(async move {
         tokio::select! {
             () = shutdown.cancelled() => {}
-            () = known => worker::work(workers, leadership, shutdown.clone()).await,
+            () = known => worker::work(workers, shutdown.clone()).await,
         }
         work_ended.cancel();
     });
@@ -318,7 +315,7 @@ fn workers(parts: &Parts) -> Workers {
             artifacts: parts.artifacts,
             counters: parts.counters,
             shard: parts.shard,
-            written: parts.written,
+            leadership: parts.leadership,
             decisions: parts.decisions,
             waker,
         },

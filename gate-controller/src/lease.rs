@@ -27,7 +27,7 @@ use crate::observe::clock::{Clock, Jumps};
 
 mod leadership;
 
-pub use leadership::{Held, Leadership, without};
+pub use leadership::{Held, Leadership};
 
 /// How often the log is told of a trouble that lasts.
 const TELL_AGAIN: Duration = Duration::from_secs(300);

@@ -7,57 +7,52 @@
 //! ([`places`]). Due instants are wall-clock instants, so that a clock that is set is obeyed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Notify;
 
+use crate::cluster::key::{Cluster, Work};
+use crate::cluster::kind::{Kind, Urgency};
 use crate::observe::clock::Clock;
 
 mod places;
-mod work;
-
-pub use places::OfKind;
-pub(crate) use work::urgency;
 
 use places::Places;
 
-/// How urgent a look is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Urgency {
-    /// A person waits for it.
-    Person,
-    /// Something goes out.
-    Delivery,
-    /// Somebody decides by it.
-    Gate,
-    /// It is a report.
-    Report,
-    /// Whatever it is: the last look has taken long, and failed.
-    Hung,
+/// How urgent a look is that nobody in particular asked for.
+pub(crate) fn urgency(kind: Kind) -> Urgency {
+    kind.look().map_or(Urgency::Report, |look| look.urgency)
 }
 
 /// By how much the clock must have gone back to have been set: less is noise.
 const SET_BACK: SignedDuration = SignedDuration::from_secs(1);
 
+/// Which places a look takes: what hangs for one object probably hangs for others of its kind on the same
+/// cluster.
+type Lane = (Cluster, Kind);
+
+fn lane(work: &Work) -> Lane {
+    (work.cluster.clone(), work.kind)
+}
+
 /// The queue itself, without a clock: a pure structure.
 #[derive(Debug)]
-pub struct Queue<W> {
+pub struct Queue {
     /// The latest instant at which anything was asked for.
     latest: Timestamp,
     /// What is not due yet, by instant.
-    waiting: BTreeSet<(Timestamp, W)>,
-    /// What is due, by urgency and kind, then by instant: where a kind has no place left, all of it is
-    /// left out in one step. Kinds of which nothing is due are not in it.
-    ready: BTreeMap<(Urgency, &'static str), BTreeSet<(Timestamp, W)>>,
+    waiting: BTreeSet<(Timestamp, Work)>,
+    /// What is due, by urgency, cluster and kind, then by instant: where these have no place left, all of
+    /// it is left out in one step. Those of which nothing is due are not in it.
+    ready: BTreeMap<(Urgency, Lane), BTreeSet<(Timestamp, Work)>>,
     /// Where each piece of work is in the two above.
-    place: HashMap<W, (Urgency, Timestamp)>,
+    place: HashMap<Work, (Urgency, Timestamp)>,
     /// What somebody is looking at: it is not handed out a second time meanwhile.
-    taken: Places<W>,
+    taken: Places,
 }
 
-impl<W: Clone + Ord + Hash + OfKind> Queue<W> {
+impl Queue {
     /// Nothing, of which so much may be looked at at once.
     pub fn new(limit: usize) -> Self {
         Self {
@@ -71,7 +66,7 @@ impl<W: Clone + Ord + Hash + OfKind> Queue<W> {
 
     /// Have `work` looked at, at `due` at the latest. What is queued already keeps the earlier
     /// instant and the greater urgency.
-    pub fn push(&mut self, work: W, urgency: Urgency, due: Timestamp) {
+    pub fn push(&mut self, work: Work, urgency: Urgency, due: Timestamp) {
         let (urgency, due) = match self.remove(&work) {
             Some((queued, at)) => (queued.min(urgency), at.min(due)),
             None => (urgency, due),
@@ -82,7 +77,7 @@ impl<W: Clone + Ord + Hash + OfKind> Queue<W> {
 
     /// The most urgent piece of work that is due, that nobody is looking at, and that there is a place
     /// for.
-    pub fn take(&mut self, now: Timestamp) -> Option<W> {
+    pub fn take(&mut self, now: Timestamp) -> Option<Work> {
         self.notice(now);
         while let Some((due, _)) = self.waiting.first()
             && *due <= now
@@ -92,7 +87,7 @@ impl<W: Clone + Ord + Hash + OfKind> Queue<W> {
                 .place
                 .get(&work)
                 .map_or(Urgency::Report, |place| place.0);
-            let ready = self.ready.entry((urgency, work.kind())).or_default();
+            let ready = self.ready.entry((urgency, lane(&work))).or_default();
             ready.insert((due, work));
         }
         let (urgency, work) = self.next()?;
@@ -101,15 +96,15 @@ impl<W: Clone + Ord + Hash + OfKind> Queue<W> {
         Some(work)
     }
 
-    /// What is to be taken next, however much is due: of each kind the first, after what is queued
+    /// What is to be taken next, however much is due: of each lane the first, after what is queued
     /// again while somebody is looking at it.
-    fn next(&self) -> Option<(Urgency, W)> {
-        let mut next: Option<(Urgency, &(Timestamp, W))> = None;
-        for ((urgency, kind), due) in &self.ready {
+    fn next(&self) -> Option<(Urgency, Work)> {
+        let mut next: Option<(Urgency, &(Timestamp, Work))> = None;
+        for ((urgency, lane), due) in &self.ready {
             if next.is_some_and(|(found, _)| found < *urgency) {
                 break;
             }
-            if !self.taken.admits(kind, *urgency) {
+            if !self.taken.admits(lane, *urgency) {
                 continue;
             }
             let mut due = due.iter();
@@ -124,18 +119,18 @@ impl<W: Clone + Ord + Hash + OfKind> Queue<W> {
     }
 
     /// The look at `work` has ended.
-    pub fn done(&mut self, work: &W) {
+    pub fn done(&mut self, work: &Work) {
         self.taken.leave(work);
     }
 
     /// The look at `work` takes longer than most do: others may begin meanwhile.
-    pub fn slow(&mut self, work: &W) {
+    pub fn slow(&mut self, work: &Work) {
         self.taken.slow(work);
     }
 
     /// `work` is gone: nobody is to look at it any more. Returns false where somebody does just
     /// now; then it is looked at once more after that, at `now`.
-    pub fn forget(&mut self, work: &W, now: Timestamp) -> bool {
+    pub fn forget(&mut self, work: &Work, now: Timestamp) -> bool {
         if self.taken.holds(work) {
             self.push(work.clone(), Urgency::Report, now);
             return false;
@@ -180,14 +175,14 @@ impl<W: Clone + Ord + Hash + OfKind> Queue<W> {
         self.latest = self.latest.max(now);
     }
 
-    fn remove(&mut self, work: &W) -> Option<(Urgency, Timestamp)> {
+    fn remove(&mut self, work: &Work) -> Option<(Urgency, Timestamp)> {
         let (urgency, due) = self.place.remove(work)?;
-        let (entry, kind) = ((due, work.clone()), work.kind());
+        let (entry, place) = ((due, work.clone()), (urgency, lane(work)));
         self.waiting.remove(&entry);
-        if let Some(ready) = self.ready.get_mut(&(urgency, kind)) {
+        if let Some(ready) = self.ready.get_mut(&place) {
             ready.remove(&entry);
             if ready.is_empty() {
-                self.ready.remove(&(urgency, kind));
+                self.ready.remove(&place);
             }
         }
         Some((urgency, due))
@@ -195,12 +190,12 @@ impl<W: Clone + Ord + Hash + OfKind> Queue<W> {
 }
 
 /// The queue, shared between those who find work and those who do it.
-pub struct Shared<W> {
-    queue: Mutex<Queue<W>>,
+pub struct Shared {
+    queue: Mutex<Queue>,
     changed: Notify,
 }
 
-impl<W: Clone + Ord + Hash + OfKind> Shared<W> {
+impl Shared {
     /// See [`Queue::new`].
     pub fn new(limit: usize) -> Self {
         Self {
@@ -210,26 +205,26 @@ impl<W: Clone + Ord + Hash + OfKind> Shared<W> {
     }
 
     /// See [`Queue::push`].
-    pub fn push(&self, work: W, urgency: Urgency, due: Timestamp) {
+    pub fn push(&self, work: Work, urgency: Urgency, due: Timestamp) {
         self.lock().push(work, urgency, due);
         self.changed.notify_one();
     }
 
     /// See [`Queue::forget`].
-    pub fn forget(&self, work: &W, now: Timestamp) -> bool {
+    pub fn forget(&self, work: &Work, now: Timestamp) -> bool {
         let forgotten = self.lock().forget(work, now);
         self.changed.notify_one();
         forgotten
     }
 
     /// See [`Queue::done`].
-    pub fn done(&self, work: &W) {
+    pub fn done(&self, work: &Work) {
         self.lock().done(work);
         self.changed.notify_one();
     }
 
     /// See [`Queue::slow`].
-    pub fn slow(&self, work: &W) {
+    pub fn slow(&self, work: &Work) {
         self.lock().slow(work);
         self.changed.notify_one();
     }
@@ -250,7 +245,7 @@ impl<W: Clone + Ord + Hash + OfKind> Shared<W> {
     }
 
     /// Waits for the next piece of work.
-    pub async fn next(&self, clock: &dyn Clock) -> W {
+    pub async fn next(&self, clock: &dyn Clock) -> Work {
         loop {
             let changed = self.changed.notified();
             let due = {
@@ -273,7 +268,7 @@ impl<W: Clone + Ord + Hash + OfKind> Shared<W> {
     }
 
     /// A panic while the queue was locked leaves it as it was between two of its operations.
-    fn lock(&self) -> MutexGuard<'_, Queue<W>> {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,25 +1,31 @@
 //! One look at one object: gather (I/O in), decide (pure, in `sluice-core`), apply (I/O out).
 //!
-//! A kind is a folder: `gather.rs` collects everything that the decision needs, `apply.rs` carries
-//! it out. Events only wake; a look takes nothing but the object's name.
+//! A kind is a file or a folder here, and says the rest of the controller by [`Reconciled`] what it needs
+//! to know. Its look collects what the decision needs, has it made, and carries it out: statuses and other
+//! objects are written in one way ([`write`]). Events only wake; a look takes nothing but the object's name.
 
-use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::fmt::Debug;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kube::Client;
+use kube::core::object::HasStatus;
+use kube::{Client, ResourceExt};
+use sluice_crds::{Gate, GatePolicy, GateReference, GatedSource, Gatekeeper};
 
+use crate::act::queue::urgency;
 use crate::act::shard::Shard;
 use crate::act::waker::Waker;
 use crate::artifacts::Store;
-use crate::cluster::key::Work;
+use crate::cluster::key::{Cluster, ObjectKey, Work};
+use crate::cluster::kind::{Kind, Urgency};
+use crate::lease::Leadership;
+use crate::observe::cache::{Cache, Change, Seen};
 use crate::observe::clock::Clock;
 use crate::observe::world::World;
 use crate::tell::audit::Audit;
-use crate::tell::counters::{Counters, KindLabels};
+use crate::tell::counters::Counters;
 use crate::tell::decisions::Decisions;
-use crate::tell::definitions::{Definitions, Telling};
+use crate::tell::definitions::{Defines, Definitions, Telling};
 use crate::tell::events::Events;
 
 pub mod gate;
@@ -28,6 +34,9 @@ pub mod gated_source;
 pub mod gatekeeper;
 mod patch;
 mod status;
+#[cfg(test)]
+mod tests;
+mod write;
 
 /// When is looked again at what waits for the watches to be heard of.
 const SOON: SignedDuration = SignedDuration::from_secs(5);
@@ -54,8 +63,8 @@ pub struct Context {
     pub counters: Arc<Counters>,
     /// The objects that this controller writes to.
     pub shard: Shard,
-    /// What was written and the caches may not have yet.
-    pub written: Arc<Written>,
+    /// Until when this replica may write.
+    pub leadership: Leadership,
     /// Whom to wake by what was written.
     pub(crate) waker: Waker,
 }
@@ -77,17 +86,9 @@ impl Context {
             audit: &self.audit,
         }
     }
-
-    /// Notes a write.
-    fn wrote(&self, kind: &'static str) {
-        self.counters
-            .writes
-            .get_or_create(&KindLabels { kind })
-            .inc();
-    }
 }
 
-/// What a look came to.
+/// How a look has ended.
 #[derive(Debug)]
 pub enum Outcome {
     /// Look again at an instant, or when something changes.
@@ -105,215 +106,101 @@ pub enum Outcome {
     NotOurs,
 }
 
+/// A kind of object that is looked at: all that the rest of the controller knows of it, besides its line
+/// in the table of [`Kind`]s.
+pub(crate) trait Reconciled: Defines + HasStatus + Clone + Debug + Send + Sync {
+    /// Its line in the table.
+    const KIND: Kind;
+
+    /// Who owns its status.
+    const MANAGER: &'static str;
+
+    /// Where its objects are kept.
+    fn cache(world: &World) -> &Cache<Self>;
+
+    /// Whether objects of this kind are looked at, and reported, by a controller that sees this much.
+    fn is_reported(_: &World) -> bool {
+        true
+    }
+
+    /// The names of all that it depends on, as its spec has them. `key` is its own.
+    fn interests(&self, key: &ObjectKey) -> Vec<Work>;
+
+    /// Whether a change may matter to those who are interested in the object.
+    fn may_matter(change: &Change<'_, Self>) -> bool;
+
+    /// How urgent a look is after a change.
+    fn urgency(_: &Change<'_, Self>) -> Urgency {
+        urgency(Self::KIND)
+    }
+
+    /// One look: gathers what the decision at `at` needs, decides, and carries it out.
+    ///
+    /// # Errors
+    /// The API server refused a write, or did not answer.
+    fn look(
+        context: &Context,
+        key: &ObjectKey,
+        object: Arc<Self>,
+        at: Timestamp,
+    ) -> impl Future<Output = Result<Outcome, kube::Error>> + Send;
+}
+
+/// What a consumer of gates depends on, whatever it is: the gates that it names, and all that may have it
+/// wait for others: every policy, and the labels of its namespace, which policies go by.
+pub(crate) fn consumer_interests(key: &ObjectKey, gates: &[GateReference]) -> Vec<Work> {
+    let named = gates
+        .iter()
+        .map(|it| key.naming(it.namespace.as_deref(), &it.name));
+    let named = named.map(|gate| Work::own(Kind::Gate, gate));
+    let namespace = ObjectKey {
+        namespace: "".into(),
+        name: Arc::clone(&key.namespace),
+    };
+    let policies = [
+        Work::own(Kind::Namespace, namespace),
+        Work::all(Kind::GatePolicy, ""),
+    ];
+    named.chain(policies).collect()
+}
+
 /// Looks at one object.
 ///
 /// # Errors
 /// The API server refused a write, or did not answer.
 pub async fn look(context: &Context, work: &Work) -> Result<Outcome, kube::Error> {
-    match work {
-        Work::Gate(key) => gate::look(context, key).await,
-        Work::Gatekeeper(key) => gatekeeper::look(context, key).await,
-        Work::GatePolicy(key) => gate_policy::look(context, key).await,
-        Work::GatedSource(key) => gated_source::look(context, key).await,
+    if work.cluster != Cluster::Own {
+        return Ok(Outcome::NotOurs);
+    }
+    match work.kind {
+        Kind::Gate => look_at::<Gate>(context, &work.key).await,
+        Kind::Gatekeeper => look_at::<Gatekeeper>(context, &work.key).await,
+        Kind::GatePolicy => look_at::<GatePolicy>(context, &work.key).await,
+        Kind::GatedSource => look_at::<GatedSource>(context, &work.key).await,
+        #[cfg(test)]
+        Kind::Probe => {
+            look_at::<crate::observe::world::tests::probe::Probe>(context, &work.key).await
+        }
+        Kind::Namespace | Kind::Flux(_) => Ok(Outcome::NotOurs),
     }
 }
 
-/// What was written and the caches do not have yet: until the watch has brought it back, the next
-/// look takes it from here. Without it a second look would write the same again, or complete the
-/// same force a second time.
-///
-/// Versions of one kind of object are numbers that grow, as Kubernetes has it (KEP 5504); where
-/// they are not, nothing is remembered, and the price is a second write.
-#[derive(Default)]
-pub struct Written(Mutex<HashMap<Work, Ahead>>);
-
-/// How an object is ahead of the caches.
-#[derive(Clone, Debug)]
-struct Ahead {
-    /// The version as of which the caches have it all.
-    version: u64,
-    status: Option<serde_json::Value>,
-    annotations: BTreeMap<String, String>,
-}
-
-impl Written {
-    fn status<S: serde::Serialize>(&self, work: &Work, version: Option<&str>, status: &S) {
-        let status = serde_json::to_value(status).ok();
-        self.note(work, version, |ahead| ahead.status = status);
+/// An object that this version cannot read counts as gone: nobody admits anything by it, and there is
+/// nothing to write.
+async fn look_at<K: Reconciled>(
+    context: &Context,
+    key: &ObjectKey,
+) -> Result<Outcome, kube::Error> {
+    let Some(Seen::Object(object)) = K::cache(&context.world).get(key.borrowed()) else {
+        return Ok(Outcome::Gone);
+    };
+    if !context.shard.holds(object.labels()) {
+        return Ok(Outcome::NotOurs);
     }
-
-    fn annotations(&self, work: &Work, version: Option<&str>, set: BTreeMap<String, String>) {
-        self.note(work, version, |ahead| ahead.annotations = set);
-    }
-
-    fn note(&self, work: &Work, version: Option<&str>, change: impl FnOnce(&mut Ahead)) {
-        let Some(version) = version.and_then(|version| version.parse().ok()) else {
-            return;
-        };
-        let mut all = self.lock();
-        let ahead = all.entry(work.clone()).or_insert(Ahead {
-            version,
-            status: None,
-            annotations: BTreeMap::new(),
-        });
-        ahead.version = version;
-        change(ahead);
-    }
-
-    /// The watch has brought `version` of the object. Returns whether it is of our own making, or
-    /// older than that: what we write goes onto the version that it was decided from, so that
-    /// there is no news in it, and nobody has to look again.
-    pub(crate) fn came_back(&self, work: &Work, version: Option<&str>) -> bool {
-        let Some(version) = version.and_then(|version| version.parse::<u64>().ok()) else {
-            return false;
-        };
-        let mut all = self.lock();
-        match all.get(work).map(|ahead| ahead.version.cmp(&version)) {
-            None => false,
-            Some(Ordering::Greater) => true,
-            Some(order) => {
-                all.remove(work);
-                order == Ordering::Equal
-            }
-        }
-    }
-
-    /// What `version` of the object lacks.
-    fn beyond(&self, work: &Work, version: Option<&str>) -> Option<Ahead> {
-        let version: u64 = version?.parse().ok()?;
-        let mut all = self.lock();
-        if all.get(work)?.version > version {
-            return all.get(work).cloned();
-        }
-        all.remove(work);
-        None
-    }
-
-    /// The object is gone.
-    pub(crate) fn forget(&self, work: &Work) {
-        self.lock().remove(work);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Work, Ahead>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Ahead {
-    fn status<S: serde::de::DeserializeOwned>(&self) -> Option<S> {
-        serde_json::from_value(self.status.clone()?).ok()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Mutex;
-
-    use http::Method;
-    use serde_json::{Value, json};
-
-    use super::*;
-    use crate::cluster::key::ObjectKey;
-    use crate::observe::cache::Seen;
-    use crate::observe::clock::{Jumps, SetClock};
-
-    fn object<K: serde::de::DeserializeOwned>(kind: &str, spec: &Value) -> Option<Seen<K>> {
-        let object = json!({
-            "apiVersion": "sluice.dev/v1alpha1", "kind": kind, "spec": spec,
-            "metadata": { "namespace": "apps", "name": "app", "resourceVersion": "5" },
-        });
-        Some(Seen::Object(Arc::new(
-            serde_json::from_value(object).unwrap(),
-        )))
-    }
-
-    /// Otherwise what is open would be held, and what is suspended by a held source be suspended.
-    #[tokio::test]
-    async fn nothing_is_written_in_a_silence_before_it_has_lasted() {
-        let at: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
-        let clock = Arc::new(SetClock::new(at));
-        let jumps = Arc::new(Jumps::new(clock.clone()));
-        let seen = Arc::<Mutex<Vec<Method>>>::default();
-        let client = gated_source::tests::api("5", &seen);
-        let world = gated_source::tests::world().with_jumps(jumps);
-        let context = gated_source::tests::context(client, world, clock.clone());
-        let key = ObjectKey {
-            namespace: "apps".into(),
-            name: "app".into(),
-        };
-        let world = &context.world;
-        let gates = json!({ "refs": [{ "name": "production" }] });
-        world.gates.hold(&key, object("Gate", &json!({})));
-        let keeper = object("Gatekeeper", &json!({ "gates": gates }));
-        world.gatekeepers.hold(&key, keeper);
-        let source = json!({ "kind": "GitRepository", "name": "upstream" });
-        let source = json!({ "sourceRef": source, "gates": gates });
-        world
-            .gated_sources
-            .hold(&key, object("GatedSource", &source));
-
-        let now = at + SignedDuration::from_secs(3600);
-        clock.step(now);
-        assert!(world.silence().is_some());
-        for work in [Work::Gate, Work::Gatekeeper, Work::GatedSource] {
-            let work = work(key.clone());
-            let outcome = look(&context, &work).await.unwrap();
-            let Outcome::Wake(Some(again)) = outcome else {
-                panic!("{work}: {outcome:?}");
-            };
-            assert_eq!(again, now + SOON, "{work}");
-        }
-        assert_eq!(*seen.lock().unwrap(), Vec::<Method>::new());
-        // It lasts: statuses tell of it.
-        world.tell_silence(true);
-        let _ = look(&context, &Work::Gatekeeper(key)).await;
-        assert!(!seen.lock().unwrap().is_empty());
-    }
-
-    #[test]
-    fn what_was_written_is_remembered_until_the_caches_have_it() {
-        let work = Work::Gate(ObjectKey {
-            namespace: "n".into(),
-            name: "a".into(),
-        });
-        let written = Written::default();
-        assert!(written.beyond(&work, Some("1")).is_none());
-        written.status(&work, Some("3"), &"status");
-        let set: BTreeMap<_, _> = [("a".to_owned(), "b".to_owned())].into();
-        written.annotations(&work, Some("12"), set.clone());
-        let ahead = written.beyond(&work, Some("3")).unwrap();
-        assert_eq!(
-            (ahead.status(), ahead.annotations),
-            (Some("status".to_owned()), set)
-        );
-        assert!(written.beyond(&work, Some("12")).is_none());
-        assert!(written.beyond(&work, Some("3")).is_none());
-        written.status(&work, Some("opaque"), &"status");
-        assert!(written.beyond(&work, Some("3")).is_none());
-    }
-
-    #[test]
-    fn what_comes_back_is_no_news() {
-        let work = Work::Gate(ObjectKey {
-            namespace: "n".into(),
-            name: "a".into(),
-        });
-        let written = Written::default();
-        let come_back = |version| written.came_back(&work, Some(version));
-        assert!(!come_back("1"));
-        for version in ["3", "12"] {
-            written.status(&work, Some(version), &"status");
-        }
-        // The first of the two is behind the second, which is still to come.
-        assert!(come_back("3"));
-        assert!(written.beyond(&work, Some("3")).is_some());
-        assert!(come_back("12"));
-        // It is forgotten, and whatever comes then is somebody else's.
-        assert!(!come_back("12"));
-        written.status(&work, Some("20"), &"status");
-        assert!(!come_back("21"));
-        assert!(written.beyond(&work, Some("3")).is_none());
-        written.status(&work, Some("30"), &"status");
-        assert!(!come_back("opaque"));
+    let at = context.clock.now();
+    let decides = K::KIND.look().is_some_and(|look| look.decides);
+    match context.waits(at).filter(|_| decides) {
+        Some(waits) => Ok(waits),
+        None => K::look(context, key, object, at).await,
     }
 }

@@ -15,11 +15,11 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::act::queue::{Shared, Urgency, urgency};
+use crate::act::queue::{Shared, urgency};
 use crate::act::reconcile::{self, Context, Outcome};
 use crate::cluster::failure;
 use crate::cluster::key::Work;
-use crate::lease::Leadership;
+use crate::cluster::kind::{Kind, Urgency};
 use crate::tell::counters::KindLabels;
 
 mod bounded;
@@ -68,12 +68,12 @@ impl Retry {
 /// What workers share.
 pub(crate) struct Workers {
     pub(crate) context: Context,
-    pub(crate) queue: Arc<Shared<Work>>,
+    pub(crate) queue: Arc<Shared>,
     pub(crate) retry: Retry,
     pub(crate) failures: Arc<Failures>,
 }
 
-/// How many looks at each object came to nothing, in a row.
+/// How many looks at each object have failed, in a row.
 #[derive(Default)]
 pub(crate) struct Failures(Mutex<HashMap<Work, u32>>);
 
@@ -86,7 +86,7 @@ impl Failures {
         *failures
     }
 
-    /// A look came to something, or the object is gone: another one of its name begins with none.
+    /// A look has succeeded, or the object is gone: another one of its name begins with none.
     pub(crate) fn forget(&self, work: &Work) {
         self.lock().remove(work);
     }
@@ -110,23 +110,20 @@ enum Refusal {
 }
 
 impl Refusal {
-    fn of(work: &Work, error: &kube::Error) -> Self {
-        match work {
+    fn of(kind: Kind, error: &kube::Error) -> Self {
+        // What is not there may be another object than the one that was looked at, or a kind that only
+        // some of the API servers know yet.
+        let writes_others = kind.look().is_some_and(|look| look.writes_others);
+        match failure::is_gone(error) {
             _ if failure::is_overtaken(error) => Self::Overtaken,
-            // A look at a gated source writes to others: what is not there may be a child or a source,
-            // or a kind that only some of the API servers know yet.
-            Work::GatedSource(_) if failure::is_gone(error) => Self::Overtaken,
-            Work::Gate(_) | Work::Gatekeeper(_) | Work::GatePolicy(_)
-                if failure::is_gone(error) =>
-            {
-                Self::Gone
-            }
-            _ => Self::Failed,
+            true if writes_others => Self::Overtaken,
+            true => Self::Gone,
+            false => Self::Failed,
         }
     }
 }
 
-/// Why a look came to nothing.
+/// Why a look has failed.
 enum Failure {
     Refused(kube::Error),
     Silent(Duration),
@@ -140,11 +137,8 @@ struct Looked {
 }
 
 /// Works until `shutdown`, while this replica leads.
-pub(crate) async fn work(
-    workers: Arc<Workers>,
-    mut leadership: Leadership,
-    shutdown: CancellationToken,
-) {
+pub(crate) async fn work(workers: Arc<Workers>, shutdown: CancellationToken) {
+    let mut leadership = workers.context.leadership.clone();
     let mut looks = JoinSet::new();
     loop {
         let next = async {
@@ -160,9 +154,8 @@ pub(crate) async fn work(
             }
             work = next => work,
         };
-        let (workers, lead) = (Arc::clone(&workers), leadership.clone());
-        let shutdown = shutdown.clone();
-        looks.spawn(async move { workers.work(&work, lead, &shutdown).await });
+        let (workers, shutdown) = (Arc::clone(&workers), shutdown.clone());
+        looks.spawn(async move { workers.work(&work, &shutdown).await });
     }
     while let Some(ended) = looks.join_next().await {
         pass_on_panic(ended);
@@ -181,9 +174,9 @@ fn pass_on_panic(ended: Result<(), JoinError>) {
 
 impl Workers {
     /// Looks at what was taken from the queue, while this replica leads.
-    async fn work(&self, work: &Work, mut lead: Leadership, shutdown: &CancellationToken) {
-        let asked = lead.clone();
-        let may = || asked.left().is_some();
+    async fn work(&self, work: &Work, shutdown: &CancellationToken) {
+        let leadership = &self.context.leadership;
+        let (mut lead, may) = (leadership.clone(), || leadership.left().is_some());
         match bounded(self.look(work), may, lead.lost(), shutdown, LAST_LOOK).await {
             Some(looked) => self.conclude(work, looked),
             None => self.again(work, self.context.clock.now()),
@@ -214,8 +207,8 @@ impl Workers {
 
     fn conclude(&self, work: &Work, Looked { outcome, took }: Looked) {
         match outcome {
-            Ok(outcome) => self.came_to(work, outcome, took),
-            Err(Failure::Refused(error)) => match Refusal::of(work, &error) {
+            Ok(outcome) => self.ended(work, outcome, took),
+            Err(Failure::Refused(error)) => match Refusal::of(work.kind, &error) {
                 Refusal::Gone => self.failures.forget(work),
                 Refusal::Overtaken => self.overtaken(work, &error),
                 Refusal::Failed => self.failed(work, &Failure::Refused(error), took),
@@ -233,10 +226,10 @@ impl Workers {
             ..OVERTAKEN => tracing::debug!(%work, %error, "overtaken"),
             _ => tracing::warn!(%work, %error, times, "overtaken again; next try in {delay:?}"),
         }
-        self.after(work, delay, urgency(work));
+        self.after(work, delay, urgency(work.kind));
     }
 
-    fn came_to(&self, work: &Work, outcome: Outcome, took: Duration) {
+    fn ended(&self, work: &Work, outcome: Outcome, took: Duration) {
         let reconciles = &self.context.counters.reconciles;
         let wake = match outcome {
             Outcome::Wake(at) => {
@@ -261,7 +254,7 @@ impl Workers {
 
     fn failed(&self, work: &Work, failure: &Failure, took: Duration) {
         let failures = self.failures.count(work);
-        let kind = work.kind();
+        let kind = work.kind.as_str();
         self.context
             .counters
             .failures
@@ -275,14 +268,14 @@ impl Workers {
         let delay = self.retry.delay(failures, passes);
         let why = match failure {
             Failure::Refused(error) => {
-                failure::of_request(error, "patch", plural(work), sluice_crds::GROUP)
+                failure::of_request(error, "patch", &work.kind.writes(), work.kind.group())
             }
             Failure::Silent(patience) => {
                 format!("the API server did not answer within {patience:?}")
             }
             Failure::Panicked => "a defect of the controller; please report it".to_owned(),
         };
-        let key = work.key();
+        let key = &work.key;
         tracing::error!(
             kind,
             namespace = %key.namespace,
@@ -291,7 +284,7 @@ impl Workers {
             "{why}; next try in {delay:?}"
         );
         let urgency = if took < SLOW {
-            urgency(work)
+            urgency(work.kind)
         } else {
             Urgency::Hung
         };
@@ -306,16 +299,7 @@ impl Workers {
     }
 
     fn again(&self, work: &Work, at: jiff::Timestamp) {
-        self.queue.push(work.clone(), urgency(work), at);
-    }
-}
-
-fn plural(work: &Work) -> &'static str {
-    match work {
-        Work::Gate(_) => "gates and gates/status",
-        Work::Gatekeeper(_) => "gatekeepers/status",
-        Work::GatePolicy(_) => "gatepolicies/status",
-        Work::GatedSource(_) => "gatedsources and gatedsources/status",
+        self.queue.push(work.clone(), urgency(work.kind), at);
     }
 }
 
@@ -325,7 +309,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::cluster::key::ObjectKey;
+    use crate::cluster::key::KeyRef;
 
     #[rstest]
     #[case(404, Refusal::Gone, Refusal::Overtaken)]
@@ -337,24 +321,17 @@ mod tests {
         #[case] of_gate: Refusal,
         #[case] of_gated_source: Refusal,
     ) {
-        let key = ObjectKey {
-            namespace: "apps".into(),
-            name: "app".into(),
-        };
         let error = kube::Error::Api(Status::failure("", "").with_code(code).boxed());
-        assert_eq!(Refusal::of(&Work::Gate(key.clone()), &error), of_gate);
-        let work = Work::GatedSource(key);
-        assert_eq!(Refusal::of(&work, &error), of_gated_source);
+        assert_eq!(Refusal::of(Kind::Gate, &error), of_gate);
+        assert_eq!(Refusal::of(Kind::GatedSource, &error), of_gated_source);
     }
 
     #[test]
     fn failures_are_counted_in_a_row_and_forgotten_with_the_object() {
         let failures = Failures::default();
         let of = |name: &str| {
-            Work::Gate(ObjectKey {
-                namespace: "apps".into(),
-                name: name.into(),
-            })
+            let namespace = "apps";
+            Work::own(Kind::Gate, KeyRef { namespace, name }.into())
         };
         assert_eq!([1, 2].map(|_| failures.count(&of("app"))), [1, 2]);
         failures.forget(&of("another"));

@@ -1,4 +1,4 @@
-//! Names of objects, and of the work there is to do on them.
+//! Names of objects, on our cluster and on others.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use hashbrown::Equivalent;
 use kube::Resource;
+
+use super::kind::Kind;
 
 /// The namespace and name of an object; of one that is in none, the namespace is empty. Many indexes
 /// hold the same one: a clone costs no text.
@@ -71,6 +73,17 @@ impl ObjectKey {
             name: &self.name,
         }
     }
+
+    /// What an object of this name means by another.
+    pub fn naming(&self, namespace: Option<&str>, name: &str) -> Self {
+        Self {
+            namespace: match namespace {
+                Some(namespace) => namespace.into(),
+                None => Arc::clone(&self.namespace),
+            },
+            name: name.into(),
+        }
+    }
 }
 
 impl fmt::Display for ObjectKey {
@@ -82,43 +95,66 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-/// One object to look at: what the queue holds.
+/// A cluster whose objects are known. All names of objects on it share its own name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cluster {
+    /// The one that this controller works for.
+    #[default]
+    Own,
+    /// Another one, by its name. Two pointers would make every [`Work`] larger.
+    Named(Arc<Box<str>>),
+}
+
+/// An object of some kind on some cluster: what the queue holds, and what others are interested in.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Work {
-    /// A gate.
-    Gate(ObjectKey),
-    /// A gatekeeper.
-    Gatekeeper(ObjectKey),
-    /// A gate policy.
-    GatePolicy(ObjectKey),
-    /// A gated source.
-    GatedSource(ObjectKey),
+pub struct Work {
+    /// Where it is.
+    pub cluster: Cluster,
+    /// What it is.
+    pub kind: Kind,
+    /// What it is called.
+    pub key: ObjectKey,
 }
 
 impl Work {
-    /// The kind of the object, as the API names it.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Work::Gate(_) => "Gate",
-            Work::Gatekeeper(_) => "Gatekeeper",
-            Work::GatePolicy(_) => "GatePolicy",
-            Work::GatedSource(_) => "GatedSource",
-        }
+    /// An object on our own cluster.
+    pub fn own(kind: Kind, key: ObjectKey) -> Self {
+        let cluster = Cluster::Own;
+        Self { cluster, kind, key }
     }
 
-    /// The name of the object.
-    pub fn key(&self) -> &ObjectKey {
-        match self {
-            Work::Gate(key)
-            | Work::Gatekeeper(key)
-            | Work::GatePolicy(key)
-            | Work::GatedSource(key) => key,
+    /// The path of the objects beside it at the API server.
+    pub fn path(&self) -> String {
+        self.kind.path(&self.key.namespace)
+    }
+
+    /// What stands for all objects of a kind in a namespace of our own cluster, and for all where the kind
+    /// is in none: no object has an empty name.
+    pub fn all(kind: Kind, namespace: &str) -> Self {
+        let key = KeyRef {
+            namespace,
+            name: "",
+        };
+        Self::own(kind, key.into())
+    }
+
+    /// What stands for it and all others of its kind beside it.
+    #[must_use]
+    pub fn all_beside(&self) -> Self {
+        Self {
+            cluster: self.cluster.clone(),
+            key: self.key.naming(None, ""),
+            ..*self
         }
     }
 }
 
 impl fmt::Display for Work {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.kind(), self.key())
+        write!(f, "{} {}", self.kind.as_str(), self.key)?;
+        match &self.cluster {
+            Cluster::Own => Ok(()),
+            Cluster::Named(name) => write!(f, " on {name}"),
+        }
     }
 }

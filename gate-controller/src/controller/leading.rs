@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::Timestamp;
 use sluice_core::operation::shard;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -12,26 +13,27 @@ use tokio_util::task::TaskTracker;
 use super::Parts;
 use super::background::outlive;
 use super::settings::Settings;
-use crate::lease::{self, Leadership, Terms};
+use crate::lease::{self, Held, Terms};
 
-/// Leads by a Lease, or alone. The token is to be cancelled when the last worker has stopped: only
+/// Leads by a Lease, or alone, and says `until` when. The token is to be cancelled when the last worker has stopped: only
 /// then is the Lease given back.
 pub(super) fn lead(
     parts: &Parts,
+    until: watch::Sender<Option<Held>>,
     tasks: &TaskTracker,
     background: &mut JoinSet<()>,
     shutdown: &CancellationToken,
-) -> anyhow::Result<(Leadership, CancellationToken)> {
+) -> anyhow::Result<CancellationToken> {
     let settings = &parts.settings;
     let work_ended = CancellationToken::new();
     if !settings.enable_leader_election || settings.standby {
         let shutdown = shutdown.clone();
-        let (leadership, leading) = lease::without(!settings.standby, Arc::clone(&parts.jumps));
+        until.send_replace((!settings.standby).then(Held::for_ever));
         tasks.spawn(async move {
             shutdown.cancelled().await;
-            drop(leading);
+            drop(until);
         });
-        return Ok((leadership, work_ended));
+        return Ok(work_ended);
     }
     let terms = terms(settings, parts.clock.now())?;
     let (client, clock, ended) = (
@@ -40,12 +42,11 @@ pub(super) fn lead(
         work_ended.clone(),
     );
     let jumps = Arc::clone(&parts.jumps);
-    let (until, leadership) = Leadership::new(Arc::clone(&jumps));
     let held = tasks.spawn(async move {
         lease::hold(client, terms, clock.as_ref(), &jumps, &until, &ended).await;
     });
     background.spawn(outlive(held));
-    Ok((leadership, work_ended))
+    Ok(work_ended)
 }
 
 /// The terms that the flags set.

@@ -1,24 +1,22 @@
 //! How much there is to do for this replica.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::act::queue::Shared;
-use crate::cluster::key::Work;
 use crate::lease::Leadership;
 
 /// What is due, as far as this replica is the one to look at it.
 #[derive(Clone)]
 pub(super) struct Load {
-    pub(super) queue: Arc<Shared<Work>>,
-    /// Until when this replica may write; empty before it has asked to.
-    pub(super) leadership: Arc<OnceLock<Leadership>>,
+    pub(super) queue: Arc<Shared>,
+    /// Until when this replica may write.
+    pub(super) leadership: Leadership,
 }
 
 impl Load {
     /// Whether this replica may write.
     pub(super) fn leads(&self) -> bool {
-        let leadership = self.leadership.get();
-        leadership.is_some_and(|leadership| leadership.left().is_some())
+        self.leadership.left().is_some()
     }
 
     /// How many objects are due to be looked at by this replica: none while it does not lead. What
@@ -42,8 +40,8 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::act::queue::Urgency;
-    use crate::cluster::key::ObjectKey;
+    use crate::cluster::key::{KeyRef, Work};
+    use crate::cluster::kind::{Kind, Urgency};
     use crate::lease::Held;
     use crate::observe::clock::{Jumps, SetClock};
 
@@ -53,12 +51,11 @@ mod tests {
         let (until, leadership) = Leadership::new(Arc::new(Jumps::new(clock.clone())));
         let load = Load {
             queue: Arc::new(Shared::new(8)),
-            leadership: Arc::default(),
+            leadership,
         };
-        load.leadership.get_or_init(|| leadership);
         for name in ["first", "second", "third"] {
-            let (namespace, name) = ("apps".into(), name.into());
-            let gate = Work::Gate(ObjectKey { namespace, name });
+            let namespace = "apps";
+            let gate = Work::own(Kind::Gate, KeyRef { namespace, name }.into());
             load.queue
                 .push(gate, Urgency::Gate, "2026-11-20T11:00:00Z".parse().unwrap());
         }

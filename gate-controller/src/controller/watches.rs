@@ -6,13 +6,16 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::Config;
 use kube::{Api, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
 use sluice_crds::flux::FluxKind;
 use sluice_crds::{Approval, Gate, GatePolicy, Gatekeeper};
 use sluice_gatekeepers::watching::Guard;
 use tokio::task::JoinSet;
 
 use super::Parts;
+use crate::act::reconcile::Reconciled;
 use crate::cluster::key::Work;
+use crate::cluster::kind::Kind;
 use crate::observe::cache::{Change, Seen};
 use crate::observe::evidence::Tracker;
 use crate::tell::definitions::{Defines, Telling};
@@ -46,39 +49,58 @@ async fn follow_jumps(parts: Parts) {
     }
 }
 
-async fn follow_gates(parts: Parts) {
+/// Follows a kind of ours whose objects are looked at: what each is interested in, what it is, and who has
+/// to look again. `told` is told of each change before anybody is woken by it.
+async fn follow_kind<K>(parts: &Parts, api: Api<Guard<K>>, told: impl Fn(&Change<'_, K>))
+where
+    K: Reconciled + Resource<DynamicType = ()> + DeserializeOwned + 'static,
+{
     let waker = parts.waker();
-    let told = |change: Change<'_, Gate>| {
-        let gate = change.now.and_then(Seen::object).map(AsRef::as_ref);
-        parts.world.note_gate(change.key, gate);
-        let is_there = |seen: Option<&Seen<Gate>>| seen.map(|seen| seen.object().is_some());
-        if parts.reports_policies() && is_there(change.before) != is_there(change.now) {
-            waker.policies_of(change.key);
+    let told = |change: Change<'_, K>| {
+        let work = Work::own(K::KIND, change.key.clone());
+        if change.is_respecified() {
+            let object = change.now.and_then(Seen::object);
+            let interests = object.map(|object| object.interests(change.key));
+            parts.world.note(&work, interests.unwrap_or_default());
         }
-        let work = Work::Gate(change.key.clone());
+        told(&change);
+        if !K::is_reported(&parts.world) {
+            if K::may_matter(&change) {
+                waker.concerned(&work);
+            }
+            return;
+        }
         parts.define(&work, &change);
         match change.now {
-            Some(now) if parts.is_ours(&work, now) => waker.accepted(&change),
-            Some(_) => waker.gate(&change),
+            Some(_) if change.is_known() => {}
+            Some(_) => waker.changed(&change),
             None => {
-                waker.dependents(change.key);
+                waker.concerned(&work);
                 parts.gone(&work);
             }
         }
     };
-    let gates = parts.api();
-    parts
-        .world
-        .gates
-        .follow(gates, Config::default(), told)
-        .await;
+    let cache = K::cache(&parts.world);
+    cache.follow(api, Config::default(), told).await;
+}
+
+async fn follow_gates(parts: Parts) {
+    let waker = parts.waker();
+    let told = |change: &Change<'_, Gate>| {
+        let is_there = |seen: Option<&Seen<Gate>>| seen.map(|seen| seen.object().is_some());
+        if GatePolicy::is_reported(&parts.world) && is_there(change.before) != is_there(change.now)
+        {
+            waker.policies_of(&Work::own(Kind::Gate, change.key.clone()));
+        }
+    };
+    follow_kind(&parts, parts.api(), told).await;
 }
 
 async fn follow_approvals(parts: Parts) {
     let waker = parts.waker();
     let told = |change: Change<'_, Approval>| {
         for gatekeeper in parts.world.note_approval(&change) {
-            waker.gatekeeper(&gatekeeper, true);
+            waker.news(Work::own(Kind::Gatekeeper, gatekeeper));
         }
     };
     let approvals = parts.api();
@@ -88,44 +110,14 @@ async fn follow_approvals(parts: Parts) {
 
 async fn follow_policies(parts: Parts) {
     let (world, waker) = (&parts.world, parts.waker());
-    let told = |change: Change<'_, GatePolicy>| {
-        let policy = change.now.and_then(Seen::object);
-        world.note_policy(change.key, policy.map(AsRef::as_ref));
-        if is_another_policy(&change) {
-            waker.gated_sources();
-        }
-        if !parts.reports_policies() {
-            return;
-        }
-        let work = Work::GatePolicy(change.key.clone());
-        parts.define(&work, &change);
-        match change.now {
-            Some(now) if parts.is_ours(&work, now) => {}
-            Some(_) => waker.policy(change.key),
-            None => parts.gone(&work),
-        }
-    };
     let policies = Api::all(parts.client.clone());
-    let config = Config::default();
-    let following = world.policies.follow(policies, config, told);
+    let following = follow_kind::<GatePolicy>(&parts, policies, |_| {});
     // Nothing was decided before, and where there is none, no policy wakes anybody.
     let listed = async {
         world.policies.synced().await;
-        waker.gated_sources();
+        waker.consumers();
     };
     tokio::join!(following, listed);
-}
-
-/// Whether a policy may hold back others than before, or ask for other gates.
-fn is_another_policy(change: &Change<'_, GatePolicy>) -> bool {
-    let asks = |seen: &Seen<GatePolicy>| {
-        let metadata = &seen.object()?.metadata;
-        Some((metadata.uid.clone(), metadata.generation))
-    };
-    match (change.before.and_then(asks), change.now.and_then(asks)) {
-        (Some(before), Some(now)) => before != now,
-        (None, _) | (_, None) => true,
-    }
 }
 
 /// Of namespaces nothing is kept but their metadata. Only what goes out by itself is woken: for
@@ -133,62 +125,29 @@ fn is_another_policy(change: &Change<'_, GatePolicy>) -> bool {
 async fn follow_namespaces(parts: Parts) {
     let (world, waker) = (&parts.world, parts.waker());
     let told = |change: Change<'_, PartialObjectMeta<Namespace>>| {
-        let labels = |seen: Option<&Seen<PartialObjectMeta<Namespace>>>| {
-            Some(seen?.object()?.labels().clone())
-        };
-        if labels(change.before) != labels(change.now) {
-            waker.namespace(&change.key.name);
+        if change.differs(|namespace| namespace.labels().clone()) {
+            waker.concerned(&Work::own(Kind::Namespace, change.key.clone()));
         }
     };
     let namespaces = Api::all(parts.client.clone());
     let following = world.namespaces.follow(namespaces, Config::default(), told);
     let listed = async {
         world.namespaces.synced().await;
-        waker.gated_sources();
+        waker.consumers();
     };
     tokio::join!(following, listed);
 }
 
 async fn follow_gatekeepers(parts: Parts, tracker: Tracker) {
-    let (world, waker) = (&parts.world, parts.waker());
-    let told = |change: Change<'_, Gatekeeper>| {
+    let told = |change: &Change<'_, Gatekeeper>| {
         let object = change.now.and_then(Seen::object);
-        world.note_gatekeeper(change.key, object);
+        parts.world.note_gatekeeper(change.key, object);
         match object {
             Some(object) => tracker.track(object),
             None => tracker.forget(change.key),
         }
-        let work = Work::Gatekeeper(change.key.clone());
-        parts.define(&work, &change);
-        let respecified = is_respecified(&change);
-        // Of a list, the write may be known before what it was decided from has been told.
-        if change.now.is_some_and(|now| parts.is_ours(&work, now)) && !respecified {
-            return;
-        }
-        waker.gatekeeper(change.key, respecified);
-        if change.now.is_none() {
-            parts.gone(&work);
-        }
     };
-    let gatekeepers = parts.api();
-    let config = Config::default();
-    world.gatekeepers.follow(gatekeepers, config, told).await;
-}
-
-/// Whether a gatekeeper may say anything else, or somebody else may bring it, as its labels say: another
-/// spec, another object of the same name, or another report of a third party.
-fn is_respecified(change: &Change<'_, Gatekeeper>) -> bool {
-    let asks = |seen: &Seen<Gatekeeper>| {
-        let object = seen.object()?;
-        let metadata = &object.metadata;
-        let report = object.status.as_ref().and_then(|it| it.report.clone());
-        let labels = metadata.labels.clone();
-        Some((metadata.uid.clone(), metadata.generation, labels, report))
-    };
-    match (change.before.and_then(asks), change.now.and_then(asks)) {
-        (Some(before), Some(now)) => before != now,
-        (None, _) | (_, None) => true,
-    }
+    follow_kind(&parts, parts.api(), told).await;
 }
 
 fn tracker(parts: &Parts) -> Tracker {
@@ -197,18 +156,11 @@ fn tracker(parts: &Parts) -> Tracker {
         parts.clients.clone(),
         Arc::clone(&parts.clock),
         Arc::clone(&parts.world.evidence),
-        move |key| waker.gatekeeper(key, true),
+        move |key| waker.news(Work::own(Kind::Gatekeeper, key.clone())),
     )
 }
 
 impl Parts {
-    /// Whether the statuses of policies are ours to write. Who sees the gates of one namespace cannot
-    /// say whether those of a policy are there, and several such controllers would each write
-    /// another status.
-    fn reports_policies(&self) -> bool {
-        self.settings.watch_all_namespaces
-    }
-
     fn api<K>(&self) -> Api<Guard<K>>
     where
         K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
@@ -218,14 +170,6 @@ impl Parts {
         } else {
             Api::namespaced(self.client.clone(), &self.settings.runtime_namespace)
         }
-    }
-
-    /// Whether what has come is nothing but what this controller wrote.
-    fn is_ours<K: Resource>(&self, work: &Work, now: &Seen<K>) -> bool {
-        let version = now
-            .object()
-            .and_then(|object| object.meta().resource_version.as_deref());
-        self.written.came_back(work, version)
     }
 
     /// Notes what an object is and was. That it is gone is told at once, by the replica that would
@@ -250,7 +194,6 @@ impl Parts {
     fn gone(&self, work: &Work) {
         if self.queue.forget(work, self.clock.now()) {
             self.counters.reconciles.forget(work);
-            self.written.forget(work);
             self.failures.forget(work);
         }
     }

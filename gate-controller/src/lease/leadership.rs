@@ -23,6 +23,11 @@ impl Held {
     pub fn until(until: Instant) -> Self {
         Self { until, jumps: None }
     }
+
+    /// Without a Lease, which would end.
+    pub fn for_ever() -> Self {
+        Self::until(Instant::now() + Duration::from_secs(100 * 365 * 86_400))
+    }
 }
 
 /// Until when this replica may write. Workers ask before each step of a look, and so before each
@@ -82,14 +87,6 @@ impl Leadership {
             .await;
         }
     }
-}
-
-/// A leadership without a Lease: for ever, or never, while what is returned beside it is kept.
-pub fn without(leads: bool, jumps: Arc<Jumps>) -> (Leadership, watch::Sender<Option<Held>>) {
-    let (until, leadership) = Leadership::new(jumps);
-    let for_ever = Instant::now() + Duration::from_secs(100 * 365 * 86_400);
-    until.send_replace(leads.then(|| Held::until(for_ever)));
-    (leadership, until)
 }
 
 #[cfg(test)]

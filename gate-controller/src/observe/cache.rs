@@ -63,6 +63,25 @@ pub struct Change<'a, K> {
     pub now: Option<&'a Seen<K>>,
 }
 
+impl<K: Resource> Change<'_, K> {
+    /// Whether this is another object, or has another spec.
+    pub fn is_respecified(&self) -> bool {
+        self.differs(|object| (object.meta().uid.clone(), object.meta().generation))
+    }
+
+    /// Whether the watch has brought what the cache had already, as what this controller wrote.
+    pub fn is_known(&self) -> bool {
+        !self.differs(|object| object.meta().resource_version.clone())
+    }
+
+    /// Whether one of the two cannot be read, or is not there, or this part of both is not the same.
+    pub fn differs<T: PartialEq>(&self, part: impl Fn(&K) -> T) -> bool {
+        let part = |seen: Option<&Seen<K>>| Some(part(seen?.object()?));
+        let (before, now) = (part(self.before), part(self.now));
+        before.is_none() || before != now
+    }
+}
+
 /// All objects of one kind.
 #[derive(Debug)]
 pub struct Cache<K> {
@@ -230,9 +249,20 @@ impl<K: Resource> Cache<K> {
     /// Versions of one kind are numbers that grow, as Kubernetes has it (KEP 5504); where they are
     /// not, the watch alone is believed, and the price is a second write.
     pub fn put(&self, object: Arc<K>) -> Option<Option<Seen<K>>> {
+        self.put_into(&mut self.write(), object)
+    }
+
+    /// The same for an object that was there when it was written to: if it is gone by now, it stays so.
+    pub fn renew(&self, object: Arc<K>) -> Option<Seen<K>> {
+        let mut all = self.write();
+        all.by_key
+            .contains_key(&KeyRef::of(object.as_ref()))
+            .then(|| self.put_into(&mut all, object))??
+    }
+
+    fn put_into(&self, all: &mut Objects<K>, object: Arc<K>) -> Option<Option<Seen<K>>> {
         let key = ObjectKey::of(object.as_ref());
         let of = version_of(object.as_ref())?;
-        let mut all = self.write();
         let known = all.by_key.get(&key).and_then(version);
         if of <= all.latest || known.is_some_and(|known| of <= known) {
             return None;

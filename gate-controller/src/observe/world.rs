@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use hashbrown::HashMap;
 use jiff::Timestamp;
@@ -20,7 +20,8 @@ use sluice_core::time::clock::Trust;
 use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::{Approval, Gate, GatePolicy, GateReference, GatedSource, Gatekeeper};
 
-use crate::cluster::key::{KeyRef, ObjectKey, Work};
+use crate::cluster::key::{Cluster, KeyRef, ObjectKey, Work};
+use crate::cluster::kind;
 use crate::observe::cache::{Cache, Change, Seen};
 use crate::observe::clock::Jumps;
 use crate::observe::evidence::EvidenceStore;
@@ -28,17 +29,15 @@ use crate::observe::identity::Policies;
 
 mod ballots;
 mod flux;
-mod gated_sources;
+mod interests;
 mod policies;
 mod standing;
 #[cfg(test)]
-mod tests;
-mod users;
+pub(crate) mod tests;
 
 use ballots::Ballots;
 pub use flux::{Flux, Place};
-use gated_sources::Interest;
-use users::Users;
+use interests::Interests;
 
 /// The caches and what is derived from them.
 pub struct World {
@@ -52,6 +51,9 @@ pub struct World {
     pub policies: Cache<GatePolicy>,
     /// All gated sources.
     pub gated_sources: Cache<GatedSource>,
+    /// All objects of the kind that tests add.
+    #[cfg(test)]
+    pub(crate) probes: Cache<tests::probe::Probe>,
     /// The objects of Flux that matter to them.
     pub flux: Flux,
     /// All namespaces, of which policies select some by their labels.
@@ -62,14 +64,7 @@ pub struct World {
     pub evidence: Arc<EvidenceStore>,
     ballots: Ballots,
     keepers: RwLock<HashMap<ObjectKey, Arc<Keeper>>>,
-    /// Which gates name which gatekeepers.
-    users: Mutex<Users>,
-    /// Which gatekeepers name which gates.
-    nesting: Mutex<Users>,
-    /// Which policies name which gates.
-    policing: Mutex<Users>,
-    /// What matters to which gated sources.
-    interests: Mutex<Users<ObjectKey, Interest>>,
+    interests: Arc<Interests>,
     standing: RwLock<Standing>,
     /// What the clock does that tells the instants of decisions. None: it is set by hand.
     jumps: Option<Arc<Jumps>>,
@@ -98,22 +93,22 @@ pub struct Standing {
 impl World {
     /// An empty world.
     pub fn new(standing: Standing, cross_namespace: bool) -> Self {
+        let interests = Arc::<Interests>::default();
         Self {
             gates: Cache::default(),
             gatekeepers: Cache::default(),
             approvals: Cache::default(),
             policies: Cache::default(),
             gated_sources: Cache::default(),
-            flux: Flux::default(),
+            #[cfg(test)]
+            probes: Cache::default(),
+            flux: Flux::on(Cluster::Own, Arc::clone(&interests)),
             namespaces: Cache::default(),
             verifiers: Policies::default(),
             evidence: Arc::default(),
             ballots: Ballots::default(),
             keepers: RwLock::default(),
-            users: Mutex::default(),
-            nesting: Mutex::default(),
-            policing: Mutex::default(),
-            interests: Mutex::default(),
+            interests,
             standing: RwLock::new(standing),
             jumps: None,
             compared: AtomicU64::new(0),
@@ -171,41 +166,31 @@ impl World {
         concerned
     }
 
-    /// Notes a gatekeeper as it is, and which gates it names; none when it is gone.
-    pub fn note_gatekeeper(&self, key: &ObjectKey, object: Option<&Arc<Gatekeeper>>) {
-        match object {
-            Some(object) => self.keep_newest(key, object),
-            None => drop(write(&self.keepers).remove(key)),
+    /// Notes what an object of that name is interested in; nothing when it is gone.
+    pub fn note(&self, who: &Work, what: Vec<Work>) {
+        if what
+            .iter()
+            .any(|what| matches!(what.kind, kind::Kind::Flux(_)))
+        {
+            self.flux.want();
         }
-        let gates = object.and_then(|object| object.spec.gates.as_ref());
-        let references = gates.map_or(&[][..], |gates| &gates.refs);
-        let named = references
-            .iter()
-            .map(|reference| named(key, reference.namespace.as_deref(), &reference.name));
-        lock(&self.nesting).set(key, named.collect());
+        self.interests.set(who, || what);
     }
 
-    /// Notes which gatekeepers a gate names; none when it is gone.
-    pub fn note_gate(&self, key: &ObjectKey, gate: Option<&Gate>) {
-        let references = gate.map_or(&[][..], |gate| &gate.spec.gatekeepers);
-        let named = references
-            .iter()
-            .map(|reference| named(key, reference.namespace.as_deref(), &reference.name));
-        lock(&self.users).set(key, named.collect());
+    /// Those who have that very name in their spec.
+    pub fn interested(&self, what: &Work) -> Vec<Work> {
+        self.interests.of(what)
     }
 
-    /// Notes which gates a policy names; none when it is gone.
-    pub fn note_policy(&self, key: &ObjectKey, policy: Option<&GatePolicy>) {
-        let references = policy.map_or(&[][..], |policy| &policy.spec.gates.refs);
-        let named = references
-            .iter()
-            .map(|reference| named(key, reference.namespace.as_deref(), &reference.name));
-        lock(&self.policing).set(key, named.collect());
+    /// Those who decide something by an object of that name, near and far, whether or not it is there.
+    pub fn concerned(&self, what: &Work) -> BTreeSet<Work> {
+        self.interests.concerned(what)
     }
 
-    /// The policies that name a gate.
-    pub fn policies_of(&self, gate: &ObjectKey) -> Vec<ObjectKey> {
-        lock(&self.policing).of(gate)
+    /// Whether all namespaces are watched. Who sees the gates of one namespace cannot say whether those of a
+    /// policy are there, and several such controllers would each write another status.
+    pub fn sees_all_namespaces(&self) -> bool {
+        self.only.is_none()
     }
 
     /// What a policy means by a gate that it names: policies name gates in any namespace.
@@ -214,49 +199,19 @@ impl World {
         self.find(&self.gates, namespace, Some(namespace), &reference.name)
     }
 
-    /// Has what is kept ready for a gatekeeper refer to its newest object. Else the one before would
-    /// take memory until somebody asks, which may be never again.
-    fn keep_newest(&self, key: &ObjectKey, object: &Arc<Gatekeeper>) {
+    /// Has what is kept ready for a gatekeeper refer to its newest object; nothing is kept when it is
+    /// gone. Else the object before would take memory until somebody asks, which may be never again.
+    pub fn note_gatekeeper(&self, key: &ObjectKey, object: Option<&Arc<Gatekeeper>>) {
         let mut keepers = write(&self.keepers);
+        let Some(object) = object else {
+            keepers.remove(key);
+            return;
+        };
         if let Some(keeper) = keepers.get_mut(key)
             && asks_the_same(keeper.object(), object)
         {
             *keeper = Arc::new(keeper.with_object(Arc::clone(object)));
         }
-    }
-
-    /// The gates that name a gatekeeper.
-    pub fn gates_of(&self, gatekeeper: &ObjectKey) -> Vec<ObjectKey> {
-        lock(&self.users).of(gatekeeper)
-    }
-
-    /// The gatekeepers, gates and gated sources that depend on a gate, near and far.
-    pub fn dependents(&self, gate: &ObjectKey) -> BTreeSet<Work> {
-        let (gatekeepers, gates) = self.nested_over(gate);
-        let held = self.held_by(gates.iter().chain([gate]));
-        let gates = gates.into_iter().map(Work::Gate);
-        let gatekeepers = gatekeepers.into_iter().map(Work::Gatekeeper);
-        held.into_iter().chain(gates).chain(gatekeepers).collect()
-    }
-
-    /// The gatekeepers and gates that a gate is nested in, near and far.
-    fn nested_over(&self, gate: &ObjectKey) -> (BTreeSet<ObjectKey>, BTreeSet<ObjectKey>) {
-        let (users, nesting) = (lock(&self.users), lock(&self.nesting));
-        let (mut gatekeepers, mut gates) = (BTreeSet::new(), BTreeSet::new());
-        let mut left = vec![gate.clone()];
-        while let Some(gate) = left.pop() {
-            for gatekeeper in nesting.of(&gate) {
-                if !gatekeepers.insert(gatekeeper.clone()) {
-                    continue;
-                }
-                for gate in users.of(&gatekeeper) {
-                    if gates.insert(gate.clone()) {
-                        left.push(gate);
-                    }
-                }
-            }
-        }
-        (gatekeepers, gates)
     }
 
     /// What an object in the namespace `from` means by the name of another.
@@ -322,17 +277,6 @@ impl Known for World {
     }
 }
 
-/// What an object of that name means by another.
-fn named(by: &ObjectKey, namespace: Option<&str>, name: &str) -> ObjectKey {
-    ObjectKey {
-        namespace: match namespace {
-            Some(namespace) => namespace.into(),
-            None => Arc::clone(&by.namespace),
-        },
-        name: name.into(),
-    }
-}
-
 /// Whether a keeper still is what its object and evidence come to.
 fn is_current(keeper: &Keeper, object: &Gatekeeper, evidence: &Evidence, at: Timestamp) -> bool {
     asks_the_same(keeper.object(), object) && keeper.evidence() == evidence && keeper.reaches(at)
@@ -352,8 +296,4 @@ fn read<T>(shared: &RwLock<T>) -> RwLockReadGuard<'_, T> {
 
 fn write<T>(shared: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     shared.write().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

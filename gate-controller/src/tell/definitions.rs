@@ -41,45 +41,22 @@ pub trait Defines: Resource<DynamicType = ()> {
     fn observed(&self) -> Option<i64>;
 }
 
-impl Defines for sluice_crds::Gate {
-    fn spec(&self) -> &impl Serialize {
-        &self.spec
-    }
+/// All of ours have both at the same places.
+macro_rules! defines {
+    ($($kind:ident)*) => {$(
+        impl Defines for sluice_crds::$kind {
+            fn spec(&self) -> &impl Serialize {
+                &self.spec
+            }
 
-    fn observed(&self) -> Option<i64> {
-        self.status.as_ref()?.observed_generation
-    }
+            fn observed(&self) -> Option<i64> {
+                self.status.as_ref()?.observed_generation
+            }
+        }
+    )*};
 }
 
-impl Defines for sluice_crds::Gatekeeper {
-    fn spec(&self) -> &impl Serialize {
-        &self.spec
-    }
-
-    fn observed(&self) -> Option<i64> {
-        self.status.as_ref()?.observed_generation
-    }
-}
-
-impl Defines for sluice_crds::GatePolicy {
-    fn spec(&self) -> &impl Serialize {
-        &self.spec
-    }
-
-    fn observed(&self) -> Option<i64> {
-        self.status.as_ref()?.observed_generation
-    }
-}
-
-impl Defines for sluice_crds::GatedSource {
-    fn spec(&self) -> &impl Serialize {
-        &self.spec
-    }
-
-    fn observed(&self) -> Option<i64> {
-        self.status.as_ref()?.observed_generation
-    }
-}
+defines!(Gate Gatekeeper GatePolicy GatedSource);
 
 /// Whether the status does not speak of the spec yet.
 pub fn is_untold<K: Defines>(object: &K) -> bool {
@@ -228,12 +205,12 @@ fn event(about: About, by: &str, message: &str) -> Told {
 
 /// One line. That all is new after the installation is no news for people.
 fn log(work: &Work, defined: &Defined, by: &str, message: &str) {
-    let key = work.key();
+    let key = &work.key;
     macro_rules! line {
         ($level:ident) => {
             tracing::$level!(
                 target: "definition",
-                kind = work.kind(),
+                kind = work.kind.as_str(),
                 namespace = %key.namespace,
                 name = %key.name,
                 change = ?defined.change,
@@ -250,9 +227,9 @@ fn log(work: &Work, defined: &Defined, by: &str, message: &str) {
 }
 
 fn named(work: &Work) -> Object {
-    let key = work.key();
+    let key = &work.key;
     Object {
-        kind: work.kind().to_owned(),
+        kind: work.kind.as_str().to_owned(),
         namespace: (!key.namespace.is_empty()).then(|| key.namespace.to_string()),
         name: key.name.to_string(),
     }

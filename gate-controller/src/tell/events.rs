@@ -26,7 +26,6 @@ use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::Resource;
 use sluice_core::verdict::condition::cut;
-use sluice_crds::Gate;
 
 use crate::cluster::key::Work;
 use crate::observe::clock::Clock;
@@ -123,7 +122,7 @@ impl About {
     /// The namespace of its events, which is its own, and its name.
     fn name(&self) -> (&str, &str) {
         let (namespace, name) = match &self.what {
-            What::Work(work) => (&*work.key().namespace, &*work.key().name),
+            What::Work(work) => (&*work.key.namespace, &*work.key.name),
             What::Object(object) => (
                 object.namespace.as_deref().unwrap_or_default(),
                 object.name.as_deref().unwrap_or_default(),
@@ -140,10 +139,10 @@ impl About {
             What::Work(work) => work,
             What::Object(object) => return (**object).clone(),
         };
-        let key = work.key();
+        let key = &work.key;
         ObjectReference {
-            api_version: Some(Gate::api_version(&()).into_owned()),
-            kind: Some(work.kind().to_owned()),
+            api_version: Some(work.kind.api_version()),
+            kind: Some(work.kind.as_str().to_owned()),
             namespace: Some(key.namespace.to_string()).filter(|namespace| !namespace.is_empty()),
             name: Some(key.name.to_string()),
             uid: self.uid.as_deref().map(str::to_owned),

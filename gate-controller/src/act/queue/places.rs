@@ -7,38 +7,37 @@
 //! | bound | of |
 //! |---|---|
 //! | the limit | looks that are under way since less than a moment; people have a quarter more |
-//! | the limit | looks at one kind, however long they take; people have a quarter more |
-//! | half of the limit | looks at one kind that have hung before |
+//! | an eighth less, and half of it | the same, of reports, and of looks that have hung before |
+//! | the limit | looks at one kind on one cluster, however long they take; people have a quarter more |
+//! | half of the limit | the same, of looks that have hung before |
+//! | half of the limit | looks at one other cluster than our own; people have a quarter more |
 //!
 //! So a kind that hangs takes its own places and no others, and what hangs each time leaves half of
-//! those to what does not.
+//! those to what does not. A cluster that is dead takes its own places, and reports leave some to what
+//! is more urgent.
 
 use std::collections::HashMap;
-use std::hash::Hash;
 
-use super::Urgency;
-
-/// A piece of work of some kind.
-pub trait OfKind {
-    /// The kind. What hangs for one piece of work probably hangs for others of its kind.
-    fn kind(&self) -> &'static str;
-}
+use super::{Lane, lane};
+use crate::cluster::key::{Cluster, Work};
+use crate::cluster::kind::Urgency;
 
 /// What is under way.
 #[derive(Debug)]
-pub(super) struct Places<W> {
+pub(super) struct Places {
     limit: usize,
-    taken: HashMap<W, Taken>,
+    taken: HashMap<Work, Taken>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Taken {
+    lane: Lane,
     urgency: Urgency,
     /// Whether it is under way for longer than most are.
     slow: bool,
 }
 
-impl<W: OfKind + Hash + Eq> Places<W> {
+impl Places {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit: limit.max(1),
@@ -46,36 +45,56 @@ impl<W: OfKind + Hash + Eq> Places<W> {
         }
     }
 
-    /// Whether there is a place for work of that kind.
-    pub(super) fn admits(&self, kind: &str, urgency: Urgency) -> bool {
-        let limit = match urgency {
-            Urgency::Person => self.with_kept(),
-            Urgency::Delivery | Urgency::Gate | Urgency::Report | Urgency::Hung => self.limit,
+    /// Whether there is a place for work of that cluster and kind.
+    pub(super) fn admits(&self, lane: &Lane, urgency: Urgency) -> bool {
+        let (limit, half) = (self.limit, self.limit.div_ceil(2));
+        let kept = match urgency {
+            Urgency::Person => limit.div_ceil(4),
+            Urgency::Delivery | Urgency::Gate | Urgency::Report | Urgency::Hung => 0,
         };
-        let of_kind = || self.taken.iter().filter(|(work, _)| work.kind() == kind);
-        let hung = || of_kind().filter(|(_, taken)| taken.urgency == Urgency::Hung);
-        self.quick() < limit
-            && of_kind().count() < limit
-            && (urgency != Urgency::Hung || hung().count() < self.limit.div_ceil(2))
+        let of_class = match urgency {
+            Urgency::Person | Urgency::Delivery | Urgency::Gate => limit + kept,
+            Urgency::Report => limit - limit / 8,
+            Urgency::Hung => half,
+        };
+        let alike = || self.count(|it| it.urgency == urgency && !it.slow);
+        let here = || self.count(|it| it.lane == *lane);
+        let hung = || self.count(|it| it.lane == *lane && it.urgency == Urgency::Hung);
+        let on_cluster = || self.count(|it| it.lane.0 == lane.0);
+        self.quick() < limit + kept
+            && alike() < of_class
+            && here() < limit + kept
+            && (urgency != Urgency::Hung || hung() < half)
+            && (lane.0 == Cluster::Own || on_cluster() < half + kept)
     }
 
-    pub(super) fn take(&mut self, work: W, urgency: Urgency) {
-        let slow = false;
-        self.taken.insert(work, Taken { urgency, slow });
+    fn count(&self, is_counted: impl Fn(&Taken) -> bool) -> usize {
+        self.taken.values().filter(|it| is_counted(it)).count()
+    }
+
+    pub(super) fn take(&mut self, work: Work, urgency: Urgency) {
+        let taken = Taken {
+            lane: lane(&work),
+            urgency,
+            slow: false,
+        };
+        self.taken.insert(work, taken);
     }
 
     /// It takes longer than most do.
-    pub(super) fn slow(&mut self, work: &W) {
+    pub(super) fn slow(&mut self, work: &Work) {
         if let Some(taken) = self.taken.get_mut(work) {
             taken.slow = true;
         }
     }
 
-    pub(super) fn leave(&mut self, work: &W) {
+    pub(super) fn leave(&mut self, work: &Work) {
         self.taken.remove(work);
     }
 
-    pub(super) fn holds(&self, work: &W) -> bool {
+    pub(super) fn holds(&self, work: &Work) -> bool {
+        #[cfg(test)]
+        super::tests::look_up();
         self.taken.contains_key(work)
     }
 
@@ -85,41 +104,43 @@ impl<W: OfKind + Hash + Eq> Places<W> {
 
     /// How many are not slow.
     pub(super) fn quick(&self) -> usize {
-        self.taken.values().filter(|taken| !taken.slow).count()
-    }
-
-    /// The limit, with what is kept for people.
-    fn with_kept(&self) -> usize {
-        self.limit.saturating_add(self.limit.div_ceil(4))
+        self.count(|it| !it.slow)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::Arc;
 
-    /// A source or a gate, and which.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    enum Some {
-        Source(usize),
-        Gate(usize),
+    use super::super::tests::work;
+    use super::*;
+    use crate::cluster::kind::Kind;
+
+    fn source(number: usize) -> Work {
+        work(Kind::GatedSource, number)
     }
 
-    impl OfKind for Some {
-        fn kind(&self) -> &'static str {
-            match self {
-                Some::Source(_) => "Source",
-                Some::Gate(_) => "Gate",
-            }
+    fn gate(number: usize) -> Work {
+        work(Kind::Gate, number)
+    }
+
+    fn gatekeeper(number: usize) -> Work {
+        work(Kind::Gatekeeper, number)
+    }
+
+    fn on(cluster: &str, number: usize) -> Work {
+        Work {
+            cluster: Cluster::Named(Arc::new(cluster.into())),
+            ..source(number)
         }
     }
 
     /// Takes as many as there are places for, and says how many that are.
-    fn fill(places: &mut Places<Some>, work: impl Fn(usize) -> Some, urgency: Urgency) -> usize {
+    fn fill(places: &mut Places, work: impl Fn(usize) -> Work, urgency: Urgency) -> usize {
         let more = (0..).map(work).filter(|work| !places.holds(work));
         let mut count = 0;
         for work in more.take(100).collect::<Vec<_>>() {
-            if !places.admits(work.kind(), urgency) {
+            if !places.admits(&lane(&work), urgency) {
                 break;
             }
             places.take(work, urgency);
@@ -128,8 +149,8 @@ mod tests {
         count
     }
 
-    fn hang(places: &mut Places<Some>) {
-        let all: Vec<_> = places.taken.keys().copied().collect();
+    fn hang(places: &mut Places) {
+        let all: Vec<_> = places.taken.keys().cloned().collect();
         for work in all {
             places.slow(&work);
         }
@@ -138,41 +159,83 @@ mod tests {
     #[test]
     fn people_have_places_of_their_own() {
         let mut places = Places::new(8);
-        assert_eq!(fill(&mut places, Some::Gate, Urgency::Gate), 8);
-        assert_eq!(fill(&mut places, Some::Source, Urgency::Delivery), 0);
-        assert_eq!(fill(&mut places, Some::Source, Urgency::Person), 2);
+        assert_eq!(fill(&mut places, gate, Urgency::Gate), 8);
+        assert_eq!(fill(&mut places, source, Urgency::Delivery), 0);
+        assert_eq!(fill(&mut places, source, Urgency::Person), 2);
     }
 
     #[test]
     fn a_kind_that_hangs_takes_no_more_than_its_own_places() {
         let mut places = Places::new(8);
-        assert_eq!(fill(&mut places, Some::Source, Urgency::Delivery), 8);
+        assert_eq!(fill(&mut places, source, Urgency::Delivery), 8);
         hang(&mut places);
-        assert_eq!(fill(&mut places, Some::Source, Urgency::Delivery), 0);
+        assert_eq!(fill(&mut places, source, Urgency::Delivery), 0);
         // Not even where people ask.
-        assert_eq!(fill(&mut places, Some::Source, Urgency::Person), 2);
+        assert_eq!(fill(&mut places, source, Urgency::Person), 2);
         hang(&mut places);
-        assert_eq!(fill(&mut places, Some::Gate, Urgency::Gate), 8);
-        assert_eq!(fill(&mut places, Some::Gate, Urgency::Person), 2);
+        assert_eq!(fill(&mut places, gate, Urgency::Gate), 8);
+        assert_eq!(fill(&mut places, gate, Urgency::Person), 2);
     }
 
     #[test]
     fn what_has_hung_before_leaves_half_of_its_places_to_the_rest() {
         let mut places = Places::new(8);
-        assert_eq!(fill(&mut places, Some::Source, Urgency::Hung), 4);
+        assert_eq!(fill(&mut places, source, Urgency::Hung), 4);
         hang(&mut places);
-        assert_eq!(fill(&mut places, Some::Source, Urgency::Hung), 0);
-        assert_eq!(fill(&mut places, Some::Source, Urgency::Delivery), 4);
+        assert_eq!(fill(&mut places, source, Urgency::Hung), 0);
+        assert_eq!(fill(&mut places, source, Urgency::Delivery), 4);
         // What hangs of one kind says nothing of another.
-        assert_eq!(fill(&mut places, Some::Gate, Urgency::Hung), 4);
+        assert_eq!(fill(&mut places, gate, Urgency::Hung), 4);
+    }
+
+    #[test]
+    fn reports_leave_a_place_to_what_is_more_urgent() {
+        let mut places = Places::new(8);
+        assert_eq!(fill(&mut places, gatekeeper, Urgency::Report), 7);
+        assert_eq!(fill(&mut places, gate, Urgency::Gate), 1);
+        // What hangs may be waited for, and others begin meanwhile.
+        hang(&mut places);
+        assert_eq!(fill(&mut places, gatekeeper, Urgency::Report), 1);
+        // Where there is only one place, everybody has it.
+        let mut places = Places::new(1);
+        assert_eq!(fill(&mut places, gatekeeper, Urgency::Report), 1);
+    }
+
+    #[test]
+    fn what_has_hung_before_leaves_half_of_all_places_to_the_rest() {
+        let mut places = Places::new(8);
+        assert_eq!(fill(&mut places, source, Urgency::Hung), 4);
+        assert_eq!(fill(&mut places, gate, Urgency::Hung), 0);
+        assert_eq!(fill(&mut places, gate, Urgency::Gate), 4);
+    }
+
+    #[test]
+    fn a_cluster_that_is_dead_takes_no_more_than_its_own_places() {
+        let mut places = Places::new(8);
+        let (dead, alive) = (|number| on("dead", number), |number| on("alive", number));
+        assert_eq!(fill(&mut places, dead, Urgency::Delivery), 4);
+        // Before anybody knows that it is dead, the other half of the places is left.
+        assert_eq!(fill(&mut places, alive, Urgency::Delivery), 4);
+        hang(&mut places);
+        assert_eq!(fill(&mut places, dead, Urgency::Delivery), 0);
+        assert_eq!(fill(&mut places, dead, Urgency::Person), 2);
+        for number in 0..4 {
+            places.leave(&alive(number));
+        }
+        assert_eq!(fill(&mut places, alive, Urgency::Delivery), 4);
+        hang(&mut places);
+        // The same kind on our own cluster has all of its places.
+        assert_eq!(fill(&mut places, source, Urgency::Delivery), 8);
+        hang(&mut places);
+        assert_eq!(fill(&mut places, gate, Urgency::Gate), 8);
     }
 
     #[test]
     fn a_place_that_is_left_is_free() {
         let mut places = Places::new(1);
-        assert_eq!(fill(&mut places, Some::Gate, Urgency::Gate), 1);
-        places.leave(&Some::Gate(0));
+        assert_eq!(fill(&mut places, gate, Urgency::Gate), 1);
+        places.leave(&gate(0));
         assert!(places.is_empty());
-        assert!(places.admits("Gate", Urgency::Gate));
+        assert!(places.admits(&lane(&gate(0)), Urgency::Gate));
     }
 }

@@ -1,40 +1,80 @@
 //! A look at a gate.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
-use kube::ResourceExt;
-use sluice_core::gate::{self, Report};
+use sluice_core::gate::{self, Report, force};
 use sluice_crds::{GROUP, Gate, State};
 
-use super::{Context, Outcome};
+use super::{Context, Outcome, Reconciled, urgency};
 use crate::cluster::failure;
 use crate::cluster::key::{ObjectKey, Work};
+use crate::cluster::kind::{Kind, Urgency};
+use crate::observe::cache::{Cache, Change, Seen};
+use crate::observe::world::World;
 
 mod apply;
-mod gather;
 mod record;
 
-/// Looks at a gate: decides it, and writes what has changed.
-pub(super) async fn look(context: &Context, key: &ObjectKey) -> Result<Outcome, kube::Error> {
-    let Some(gate) = gather::gather(context, key) else {
-        return Ok(gone(context, key));
-    };
-    if !context.shard.holds(gate.labels()) {
-        return Ok(Outcome::NotOurs);
+impl Reconciled for Gate {
+    const KIND: Kind = Kind::Gate;
+    const MANAGER: &'static str = "gate-controller-gates";
+
+    fn cache(world: &World) -> &Cache<Self> {
+        &world.gates
     }
-    let at = context.clock.now();
-    if let Some(waits) = context.waits(at) {
-        return Ok(waits);
+
+    fn interests(&self, key: &ObjectKey) -> Vec<Work> {
+        let named = self.spec.gatekeepers.iter();
+        let named = named.map(|it| key.naming(it.namespace.as_deref(), &it.name));
+        named.map(|key| Work::own(Kind::Gatekeeper, key)).collect()
     }
-    let mut report = decide(context, &gate, at);
-    match report.completion.take() {
-        None => {
-            let wake = report.wake;
-            apply::apply(context, key, &gate, report, at).await?;
-            Ok(Outcome::Wake(wake))
+
+    /// Whatever happened but a change of nothing else than its status: gates are decided in place.
+    fn may_matter(change: &Change<'_, Self>) -> bool {
+        let asks = |gate: &Gate| {
+            let metadata = &gate.metadata;
+            // Whoever brings it writes its name into the labels, and a gated source says so.
+            (metadata.annotations.clone(), metadata.labels.clone())
+        };
+        change.is_respecified() || change.differs(asks)
+    }
+
+    /// A person waits where somebody has changed what the gate asks for, in its spec or by annotations. A
+    /// gate that comes is one of many at the start, and waits its turn unless it is forced.
+    fn urgency(change: &Change<'_, Self>) -> Urgency {
+        let Some(now) = change.now.and_then(Seen::object) else {
+            return urgency(Self::KIND);
+        };
+        let is_touched = match change.before.and_then(Seen::object) {
+            None => force::is_asked_for(now),
+            Some(before) => {
+                let (before, now) = (&before.metadata, &now.metadata);
+                before.generation != now.generation || before.annotations != now.annotations
+            }
+        };
+        match is_touched {
+            true => Urgency::Person,
+            false => urgency(Self::KIND),
         }
-        Some(completion) => accept(context, key, gate, report, completion, at).await,
+    }
+
+    async fn look(
+        context: &Context,
+        key: &ObjectKey,
+        gate: Arc<Self>,
+        at: Timestamp,
+    ) -> Result<Outcome, kube::Error> {
+        let mut report = decide(context, &gate, at);
+        match report.completion.take() {
+            None => {
+                let wake = report.wake;
+                apply::apply(context, key, &gate, report, at).await?;
+                Ok(Outcome::Wake(wake))
+            }
+            Some(completion) => accept(context, key, gate, report, completion, at).await,
+        }
     }
 }
 
@@ -45,9 +85,10 @@ fn decide(context: &Context, gate: &Gate, at: Timestamp) -> Report {
         .with_view(gate, at, |view| gate::report(view, now))
 }
 
-fn gone(context: &Context, key: &ObjectKey) -> Outcome {
-    context.written.forget(&Work::Gate(key.clone()));
-    Outcome::Gone
+/// The gate as it is by now. None: it is gone, or this version cannot read it.
+fn newest(context: &Context, key: &ObjectKey) -> Option<Arc<Gate>> {
+    let seen = context.world.gates.get(key.borrowed())?;
+    seen.object().cloned()
 }
 
 /// Completes the force on a gate, and says so in its status. One that opens the gate counts only
@@ -56,16 +97,16 @@ fn gone(context: &Context, key: &ObjectKey) -> Outcome {
 async fn accept(
     context: &Context,
     key: &ObjectKey,
-    mut gate: Gate,
+    mut gate: Arc<Gate>,
     report: Report,
     mut completion: BTreeMap<String, String>,
     at: Timestamp,
 ) -> Result<Outcome, kube::Error> {
     if report.answer.state == State::Closed && Before::of(&gate).differs(&report) {
         apply::apply(context, key, &gate, report, at).await?;
-        gate = match gather::gather(context, key) {
+        gate = match newest(context, key) {
             Some(written) => written,
-            None => return Ok(gone(context, key)),
+            None => return Ok(Outcome::Gone),
         };
         // Perhaps somebody has changed or ended the force meanwhile: it must not come back.
         let mut report = decide(context, &gate, at);
@@ -76,13 +117,13 @@ async fn accept(
         };
         completion = still;
     }
-    let refused = match apply::complete(context, key, &gate, completion).await {
+    let refused = match apply::complete(context, &gate, completion).await {
         Ok(()) => None,
         Err(error) if is_refusal(&error) => Some(Box::new(error)),
         Err(error) => return Err(error),
     };
-    let Some(gate) = gather::gather(context, key) else {
-        return Ok(gone(context, key));
+    let Some(gate) = newest(context, key) else {
+        return Ok(Outcome::Gone);
     };
     let report = match &refused {
         None => decide(context, &gate, at),

@@ -2,35 +2,61 @@
 
 use std::sync::Arc;
 
-use kube::ResourceExt;
+use jiff::Timestamp;
 use sluice_core::delivery::gated_source;
+use sluice_crds::GatedSource;
 
-use super::{Context, Outcome};
+use super::{Context, Outcome, Reconciled};
 use crate::cluster::key::{ObjectKey, Work};
+use crate::cluster::kind::Kind;
+use crate::observe::cache::{Cache, Change};
+use crate::observe::world::World;
 
 mod apply;
 mod flux;
 mod gather;
+mod interests;
 mod news;
 mod stored;
 #[cfg(test)]
 pub(super) mod tests;
 
+impl Reconciled for GatedSource {
+    const KIND: Kind = Kind::GatedSource;
+    const MANAGER: &'static str = "gate-controller-gatedsources";
+
+    fn cache(world: &World) -> &Cache<Self> {
+        &world.gated_sources
+    }
+
+    fn interests(&self, key: &ObjectKey) -> Vec<Work> {
+        interests::of(self, key)
+    }
+
+    /// Nobody decides anything by a gated source.
+    fn may_matter(_: &Change<'_, Self>) -> bool {
+        false
+    }
+
+    async fn look(
+        context: &Context,
+        key: &ObjectKey,
+        object: Arc<Self>,
+        _: Timestamp,
+    ) -> Result<Outcome, kube::Error> {
+        look(context, key, object).await
+    }
+}
+
 /// Looks at a gated source: what its gates admit goes out, and what is out is kept as it is.
 ///
 /// What was decided is recorded first, then written into the status, and then done. If that is stopped in
 /// between, it is done later, by the status alone.
-pub(super) async fn look(context: &Context, key: &ObjectKey) -> Result<Outcome, kube::Error> {
-    let Some(object) = gather::object(context, key) else {
-        context.written.forget(&Work::GatedSource(key.clone()));
-        return Ok(Outcome::Gone);
-    };
-    if !context.shard.holds(object.labels()) {
-        return Ok(Outcome::NotOurs);
-    }
-    if let Some(waits) = context.waits(context.clock.now()) {
-        return Ok(waits);
-    }
+async fn look(
+    context: &Context,
+    key: &ObjectKey,
+    object: Arc<GatedSource>,
+) -> Result<Outcome, kube::Error> {
     // Whatever is not known yet wakes it as soon as it is.
     if !context.world.is_ready() || !gather::is_known(context, &object) {
         return Ok(Outcome::Wake(None));

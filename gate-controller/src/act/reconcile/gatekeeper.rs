@@ -1,29 +1,93 @@
-//! A look at a gatekeeper.
+//! A look at a gatekeeper: judges it, and writes what has changed.
 
-use kube::ResourceExt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
 use sluice_core::gatekeeper;
+use sluice_core::verdict::condition::STALLED;
+use sluice_crds::{Gatekeeper, GatekeeperStatus};
 
-use super::{Context, Outcome};
+use super::{Context, Outcome, Reconciled, status};
 use crate::cluster::key::{ObjectKey, Work};
+use crate::cluster::kind::Kind;
+use crate::observe::cache::{Cache, Change};
+use crate::observe::world::World;
+use crate::tell::events::{About, Told};
 
-mod apply;
-mod gather;
+impl Reconciled for Gatekeeper {
+    const KIND: Kind = Kind::Gatekeeper;
+    const MANAGER: &'static str = "gate-controller-gatekeepers";
 
-/// Looks at a gatekeeper: judges it, and writes what has changed.
-pub(super) async fn look(context: &Context, key: &ObjectKey) -> Result<Outcome, kube::Error> {
-    let at = context.clock.now();
-    let Some(keeper) = gather::gather(context, key, at) else {
-        context.written.forget(&Work::Gatekeeper(key.clone()));
-        return Ok(Outcome::Gone);
+    fn cache(world: &World) -> &Cache<Self> {
+        &world.gatekeepers
+    }
+
+    fn interests(&self, key: &ObjectKey) -> Vec<Work> {
+        let named = self.spec.gates.iter().flat_map(|gates| &gates.refs);
+        let named = named.map(|it| key.naming(it.namespace.as_deref(), &it.name));
+        named.map(|key| Work::own(Kind::Gate, key)).collect()
+    }
+
+    /// It may say anything else, or somebody else may bring it, as its labels say: another spec, another
+    /// object of the same name, or another report of a third party.
+    fn may_matter(change: &Change<'_, Self>) -> bool {
+        let asks = |it: &Gatekeeper| {
+            let report = it.status.as_ref().and_then(|it| it.report.clone());
+            (it.metadata.labels.clone(), report)
+        };
+        change.is_respecified() || change.differs(asks)
+    }
+
+    async fn look(
+        context: &Context,
+        key: &ObjectKey,
+        object: Arc<Self>,
+        at: Timestamp,
+    ) -> Result<Outcome, kube::Error> {
+        let keeper = context.world.keeper(&object, at);
+        let report = gatekeeper::report(&keeper, context.world.now(at));
+        let gatekeeper::Report {
+            status,
+            changed,
+            wake,
+        } = report;
+        if changed {
+            status::write(context, object.as_ref(), status.clone()).await?;
+            tell(context, key, &object, &status);
+        }
+        Ok(Outcome::Wake(wake))
+    }
+}
+
+/// A gatekeeper's changes are its gates' news; only that it stalls is its own.
+fn tell(context: &Context, key: &ObjectKey, object: &Gatekeeper, status: &GatekeeperStatus) {
+    let Some(verdict) = &status.verdict else {
+        return;
     };
-    if !context.shard.holds(keeper.object().labels()) {
-        return Ok(Outcome::NotOurs);
+    tracing::debug!(
+        target: "decision",
+        kind = "Gatekeeper",
+        namespace = %key.namespace,
+        name = %key.name,
+        state = %verdict.state,
+        reason = %verdict.reason,
+        "{}",
+        verdict.message
+    );
+    let stalled = |status: &GatekeeperStatus| {
+        status
+            .conditions
+            .iter()
+            .any(|condition| condition.type_ == STALLED)
+    };
+    if stalled(status) && !object.status.as_ref().is_some_and(stalled) {
+        context.events.tell(Told {
+            about: About::new(Work::own(Kind::Gatekeeper, key.clone()), object),
+            warning: true,
+            reason: verdict.reason.clone().into(),
+            action: "Judge",
+            note: verdict.message.as_str().into(),
+            more: None,
+        });
     }
-    if let Some(waits) = context.waits(at) {
-        return Ok(waits);
-    }
-    let report = gatekeeper::report(&keeper, context.world.now(at));
-    let wake = report.wake;
-    apply::apply(context, key, &keeper, report).await?;
-    Ok(Outcome::Wake(wake))
 }

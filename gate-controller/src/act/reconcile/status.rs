@@ -1,103 +1,77 @@
-//! Writing a status: one server-side apply, by a field manager of the kind's own.
+//! Writing the status of an object of ours: one server-side apply, by a field manager of the kind's own.
 
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
-use kube::{Api, Client, Resource};
+use std::sync::Arc;
+
+use kube::core::DynamicObject;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::cluster::key::ObjectKey;
-
-/// What became of a status.
-pub(super) struct Wrote {
-    /// How many requests it took.
-    pub(super) requests: u32,
-    /// The version of the object that has it.
-    pub(super) version: Option<String>,
-}
-
-/// Makes `status` the status of the object, whatever others have written there. `version` is what
-/// it was decided from: onto any other the API server refuses it.
-pub(super) async fn write<K, S>(
-    client: &Client,
-    key: &ObjectKey,
-    version: Option<&str>,
-    manager: &str,
-    status: &S,
-) -> Result<Wrote, kube::Error>
-where
-    K: Resource<DynamicType = ()>,
-    S: Serialize,
-{
-    // What comes back is compared field by field, so that it needs no types.
-    let kind = ApiResource::erase::<K>(&());
-    let api: Api<DynamicObject> = match &*key.namespace {
-        "" => Api::all_with(client.clone(), &kind),
-        namespace => Api::namespaced_with(client.clone(), namespace, &kind),
-    };
-    let wanted = serde_json::to_value(status).map_err(kube::Error::SerdeError)?;
-    let patch = json!({
-        "apiVersion": K::api_version(&()),
-        "kind": K::kind(&()),
-        "metadata": { "name": &*key.name, "resourceVersion": version },
-        "status": wanted,
-    });
-    let force = PatchParams::apply(manager).force();
-    let written = api
-        .patch_status(&key.name, &force, &Patch::Apply(&patch))
-        .await?;
-    // An apply leaves what others own. Only the controller writes here: take it away.
-    match foreign(&wanted, written.data.get("status").unwrap_or(&Value::Null)) {
-        None => Ok(Wrote {
-            requests: 1,
-            version: written.metadata.resource_version,
-        }),
-        Some(mend) => {
-            let version = &written.metadata.resource_version;
-            let mend = json!({ "metadata": { "resourceVersion": version }, "status": mend });
-            let params = PatchParams {
-                field_manager: Some(manager.to_owned()),
-                ..PatchParams::default()
-            };
-            let mended = api
-                .patch_status(&key.name, &params, &Patch::Merge(&mend))
-                .await?;
-            Ok(Wrote {
-                requests: 2,
-                version: mended.metadata.resource_version,
-            })
-        }
-    }
-}
+use super::write::Part;
+use super::{Context, Reconciled};
 
 /// The part of a status that a third party writes, and an admission policy guards.
 const REPORT: &str = "report";
+
+/// Makes `status` the status of the object, whatever others have written there, but for the report of a
+/// third party. `object` is what it was decided from: onto any other version the API server refuses it.
+/// Tells what there is to tell of its definition. Returns the object as it is then.
+pub(super) async fn write<K>(
+    context: &Context,
+    object: &K,
+    status: K::Status,
+) -> Result<Arc<K>, kube::Error>
+where
+    K: Reconciled,
+    K::Status: Serialize,
+{
+    let mut wanted = serde_json::to_value(&status).map_err(kube::Error::SerdeError)?;
+    if let Value::Object(wanted) = &mut wanted {
+        wanted.remove(REPORT);
+    }
+    let writer = context.writer(object, K::MANAGER);
+    // What comes back is compared field by field, so that it needs no types.
+    let fields = json!({ "status": wanted });
+    let mut answer: DynamicObject = writer.apply(Part::Status, object.meta(), fields).await?;
+    // An apply leaves what others own. Only the controller writes here: take it away.
+    let is = answer.data.get("status").unwrap_or(&Value::Null);
+    if let Some(rest) = foreign(&wanted, is) {
+        let patch = json!({ "status": rest });
+        answer = writer.merge(Part::Status, &answer.metadata, patch).await?;
+    }
+    let mut written = object.clone();
+    *written.status_mut() = Some(status);
+    written.meta_mut().resource_version = answer.metadata.resource_version;
+    let written = context.take_in(written);
+    context.telling().tell(&writer.work, object);
+    Ok(written)
+}
 
 /// The merge patch that takes away what `is` has beyond `wanted`. None: nothing.
 fn foreign(wanted: &Value, is: &Value) -> Option<Value> {
     let (Value::Object(wanted), Value::Object(is)) = (wanted, is) else {
         return None;
     };
-    let mut mend = Map::new();
+    let mut rest = Map::new();
     for (name, value) in is {
         if name == REPORT {
             continue;
         }
         match (wanted.get(name), value) {
             (None, _) => {
-                mend.insert(name.clone(), Value::Null);
+                rest.insert(name.clone(), Value::Null);
             }
             (Some(Value::Object(_)), Value::Object(_)) => {
                 if let Some(inner) = foreign(&wanted[name], value) {
-                    mend.insert(name.clone(), inner);
+                    rest.insert(name.clone(), inner);
                 }
             }
             (Some(wanted), value) if wanted != value => {
-                mend.insert(name.clone(), wanted.clone());
+                rest.insert(name.clone(), wanted.clone());
             }
             (Some(_), _) => {}
         }
     }
-    (!mend.is_empty()).then_some(Value::Object(mend))
+    (!rest.is_empty()).then_some(Value::Object(rest))
 }
 
 #[cfg(test)]
@@ -115,7 +89,7 @@ mod tests {
             "report": "theirs",
             "more": "mine",
         });
-        let mend = json!({ "override": { "more": null }, "conditions": [1], "more": null });
-        assert_eq!(foreign(&wanted, &is), Some(mend));
+        let rest = json!({ "override": { "more": null }, "conditions": [1], "more": null });
+        assert_eq!(foreign(&wanted, &is), Some(rest));
     }
 }

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
+use kube::Api;
 use kube::runtime::watcher::Config;
-use kube::{Api, Resource};
 use sluice_crds::GatedSource;
 use sluice_crds::flux::{FluxKind, FluxObject};
 
-use super::Parts;
+use super::{Parts, follow_kind};
 use crate::artifacts::{News, Store};
 use crate::cluster::key::Work;
-use crate::observe::cache::{Change, Seen};
+use crate::observe::cache::Change;
 use crate::observe::world::{Flux, World};
 
 /// Follows gated sources, and what is stored for them.
 pub(super) async fn follow(parts: Parts) {
-    let (world, waker) = (&parts.world, parts.waker());
+    let world = &parts.world;
     if let Some(store) = &parts.artifacts {
         let (waker, this) = (parts.waker(), Arc::downgrade(store));
         store.follow(move |news| {
@@ -30,26 +30,13 @@ pub(super) async fn follow(parts: Parts) {
             waker.artifacts(news);
         });
     }
-    let told = |change: Change<'_, GatedSource>| {
-        let object = change.now.and_then(Seen::object);
-        world.note_gated_source(change.key, object.map(AsRef::as_ref));
-        let work = Work::GatedSource(change.key.clone());
-        parts.define(&work, &change);
-        match change.now {
-            None => {
-                parts.gone(&work);
-                parts.tidy();
-            }
-            Some(_) if is_known(&change) => {}
-            Some(_) if is_changed(&change) => {
-                // A child may have another name now.
-                parts.tidy();
-                waker.gated_source(change.key);
-            }
-            Some(_) => waker.gated_source(change.key),
+    let told = |change: &Change<'_, GatedSource>| {
+        // A child may have another name now, or none.
+        if change.before.is_some() && change.is_respecified() {
+            parts.tidy();
         }
     };
-    let following = (world.gated_sources).follow(parts.api(), Config::default(), told);
+    let following = follow_kind(&parts, parts.api(), told);
     let steps = async {
         let mut steps = world.gated_sources.progressing();
         // That there are none is told by no object.
@@ -58,20 +45,6 @@ pub(super) async fn follow(parts: Parts) {
         }
     };
     tokio::join!(following, steps);
-}
-
-/// Whether the watch has brought what the cache had already: what this controller wrote.
-fn is_known<K: Resource>(change: &Change<'_, K>) -> bool {
-    let version = |seen: Option<&Seen<K>>| seen?.object()?.meta().resource_version.clone();
-    let before = version(change.before);
-    before.is_some() && before == version(change.now)
-}
-
-/// Whether somebody has changed its spec.
-fn is_changed<K: Resource>(change: &Change<'_, K>) -> bool {
-    let generation = |seen: Option<&Seen<K>>| seen?.object()?.meta().generation;
-    let before = generation(change.before);
-    before.is_some() && before != generation(change.now)
 }
 
 /// Follows a kind of Flux once somebody wants to know. As soon as the API server has said what there
@@ -97,7 +70,7 @@ pub(super) async fn follow_flux(parts: Parts, kind: FluxKind) {
         let mut steps = cache.progressing();
         while steps.changed().await.is_ok() {
             parts.tidy();
-            waker.gated_sources();
+            waker.consumers();
         }
     };
     tokio::join!(following, steps);
@@ -120,7 +93,11 @@ fn tidy(world: &World, store: &Store) {
     }
     for key in store.keys() {
         let is_there = served.get(key.borrowed()).is_some();
-        if !is_there && world.gated_sources_of(&(kind, key.clone())).is_empty() {
+        if !is_there
+            && world
+                .concerned(&Work::own(kind.into(), key.clone()))
+                .is_empty()
+        {
             store.forget(&key);
         }
     }

@@ -92,6 +92,36 @@ fn what_is_gone_by_the_time_of_the_answer_does_not_come_back() {
 }
 
 #[test]
+fn what_is_gone_is_not_there_again_by_what_was_written_onto_it() {
+    let mut scene = Scene::default();
+    scene.list(&[3]);
+    let renew = |scene: &Scene, version| scene.cache.renew(Arc::new(map(version)));
+    assert_eq!(renew(&scene, 7).as_ref().and_then(version), Some(3));
+    assert!(renew(&scene, 6).is_none());
+    assert_eq!(scene.holds(), Some(7));
+    // A list says that it is gone, not in which version: the answer to a write may be later.
+    scene.list(&[]);
+    assert!(renew(&scene, 9).is_none());
+    assert_eq!(scene.holds(), None);
+}
+
+#[test]
+fn what_comes_back_is_no_news() {
+    let key = ObjectKey::of(&map(1));
+    let seen = |version| Seen::Object(Arc::new(map(version)));
+    let is_known = |before: Option<&Seen<_>>, now: Option<&Seen<_>>| {
+        let key = &key;
+        Change { key, before, now }.is_known()
+    };
+    let (own, later) = (seen(3), seen(4));
+    assert!(is_known(Some(&own), Some(&own)));
+    assert!(!is_known(Some(&own), Some(&later)));
+    assert!(!is_known(None, Some(&own)) && !is_known(Some(&own), None));
+    let unreadable = Seen::Unreadable("unknown field".into());
+    assert!(!is_known(Some(&unreadable), Some(&unreadable)));
+}
+
+#[test]
 fn a_list_is_believed_whatever_was_known() {
     let mut scene = Scene::default();
     scene.list(&[30]);

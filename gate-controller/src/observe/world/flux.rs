@@ -3,7 +3,8 @@
 //! Flux is another project: any of its kinds may be missing, and nobody waits for those. Nothing of
 //! it is watched before there is a GatedSource.
 
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use kube::ResourceExt;
 use serde_json::{Map, json};
@@ -14,10 +15,10 @@ use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{ConsumerKind, SourceKind, marks};
 use tokio::sync::watch;
 
-use super::lock;
-use super::users::Users;
+use super::interests::Interests;
 use crate::cluster::failure;
-use crate::cluster::key::{KeyRef, ObjectKey};
+use crate::cluster::key::{Cluster, KeyRef, ObjectKey, Work};
+use crate::cluster::kind::Kind;
 use crate::observe::cache::{Cache, Change, Following, LAST_APPLIED, Presence, Progress, Seen};
 
 /// The newest releases of a HelmRelease: which one runs is among them.
@@ -29,8 +30,9 @@ const REPOSITORY: FluxKind = FluxKind::Source(SourceKind::HelmRepository);
 /// An object of Flux: its kind, and its name.
 pub type Place = (FluxKind, ObjectKey);
 
-/// All of them, by kind.
+/// All of them on one cluster, by kind.
 pub struct Flux {
+    cluster: Cluster,
     git_repositories: Cache<FluxObject>,
     oci_repositories: Cache<FluxObject>,
     helm_charts: Cache<FluxObject>,
@@ -41,23 +43,14 @@ pub struct Flux {
     helm_releases: Cache<FluxObject>,
     /// Whether anybody wants to know.
     wanted: watch::Sender<bool>,
-    links: Mutex<Links>,
+    interests: Arc<Interests>,
 }
 
-/// What objects of Flux say of others.
-#[derive(Default)]
-struct Links {
-    /// Which consumers use which sources.
-    consumers: Users<Place, Place>,
-    /// Which objects are marked as the child of which GatedSource.
-    children: Users<Place, ObjectKey>,
-    /// Which objects are marked as suspended by which GatedSource.
-    suspended: Users<Place, ObjectKey>,
-}
-
-impl Default for Flux {
-    fn default() -> Self {
+impl Flux {
+    /// Those on a cluster: nothing is known of them yet.
+    pub(super) fn on(cluster: Cluster, interests: Arc<Interests>) -> Self {
         Self {
+            cluster,
             git_repositories: Cache::default(),
             oci_repositories: Cache::default(),
             helm_charts: Cache::default(),
@@ -67,12 +60,10 @@ impl Default for Flux {
             kustomizations: Cache::default(),
             helm_releases: Cache::default(),
             wanted: watch::Sender::new(false),
-            links: Mutex::default(),
+            interests,
         }
     }
-}
 
-impl Flux {
     /// The objects of a kind.
     pub fn of(&self, kind: FluxKind) -> &Cache<FluxObject> {
         match kind {
@@ -150,17 +141,41 @@ impl Flux {
 
     /// Whoever uses a source; of a HelmRepository its HelmCharts, too.
     pub fn consumers_of(&self, source: &Place) -> Vec<Place> {
-        lock(&self.links).consumers.of(source)
+        self.interested(source.0.into(), &source.1)
     }
 
     /// What is marked as a child of a GatedSource.
     pub fn children_of(&self, gated_source: &ObjectKey) -> Vec<Place> {
-        lock(&self.links).children.of(gated_source)
+        let is_child = |object: &FluxObject| parent(object).as_ref() == Some(gated_source);
+        self.marked(gated_source, is_child)
     }
 
     /// What is marked as suspended by a GatedSource.
     pub fn suspended_by(&self, gated_source: &ObjectKey) -> Vec<Place> {
-        lock(&self.links).suspended.of(gated_source)
+        self.marked(gated_source, |object| {
+            suspending(object).contains(gated_source)
+        })
+    }
+
+    fn marked(&self, gated_source: &ObjectKey, how: impl Fn(&FluxObject) -> bool) -> Vec<Place> {
+        let mut marked = self.interested(Kind::GatedSource, gated_source);
+        marked.retain(|place| self.object(place).is_some_and(|object| how(&object)));
+        marked
+    }
+
+    /// The objects of Flux that name an object in their spec or by a mark.
+    fn interested(&self, kind: Kind, key: &ObjectKey) -> Vec<Place> {
+        let who = self.interests.of(&self.work(kind, key)).into_iter();
+        let places = who.filter_map(|who| match who.kind {
+            Kind::Flux(kind) => Some((kind, who.key)),
+            _ => None,
+        });
+        places.collect()
+    }
+
+    fn work(&self, kind: Kind, key: &ObjectKey) -> Work {
+        let (cluster, key) = (self.cluster.clone(), key.clone());
+        Work { cluster, kind, key }
     }
 
     /// Notes what an object says of others. Returns whom it may concern; none where nothing has
@@ -168,40 +183,46 @@ impl Flux {
     ///
     /// The watch and those who write tell of changes at the same time, so that an earlier one may come
     /// later. What is noted is therefore what the cache holds by now, which never goes back.
-    pub(super) fn note(&self, kind: FluxKind, change: &Change<'_, FluxObject>) -> Concerned {
-        let place = (kind, change.key.clone());
-        let mut concerned = Concerned::default();
+    pub(crate) fn note(&self, kind: FluxKind, change: &Change<'_, FluxObject>) -> BTreeSet<Work> {
         if is_same(kind, change) {
-            return concerned;
+            return BTreeSet::new();
         }
+        let (mut owners, mut places) = (Vec::new(), vec![(kind, change.key.clone())]);
         for object in [change.before, change.now].into_iter().flatten() {
             if let Some(object) = object.object() {
-                concerned.owners.extend(owners(object));
+                owners.extend(owners_of(object));
                 if matches!(kind, FluxKind::Consumer(_)) {
-                    concerned.places.extend(used(kind, object));
+                    places.extend(used(kind, object));
                 }
             }
         }
-        let mut links = lock(&self.links);
-        let now = self.of(kind).get(change.key.borrowed());
-        let now = now.as_ref().and_then(Seen::object).map(Arc::as_ref);
         // A HelmRelease that takes a chart out of a repository itself concerns whoever gates it.
-        let repositories = concerned
-            .places
-            .iter()
-            .filter(|(kind, _)| *kind == REPOSITORY);
-        let charts = repositories.flat_map(|place| links.consumers.of(place));
+        let repositories = places.iter().filter(|(kind, _)| *kind == REPOSITORY);
+        let charts = repositories.flat_map(|place| self.consumers_of(place));
         let charts = charts.filter(|(kind, _)| matches!(kind, FluxKind::Source(_)));
         let charts: Vec<Place> = charts.collect();
-        concerned.places.extend(charts);
-        let used = now.map(|object| used(kind, object)).unwrap_or_default();
-        links.consumers.set(&place, used);
-        let parent = now.and_then(parent);
-        links.children.set(&place, Vec::from_iter(parent));
-        let holders = now.map(suspending);
-        links.suspended.set(&place, holders.unwrap_or_default());
-        concerned.places.push(place);
-        concerned
+        places.extend(charts);
+        self.interests.set(&self.work(kind.into(), change.key), || {
+            let now = self.of(kind).get(change.key.borrowed());
+            let now = now.as_ref().and_then(Seen::object);
+            now.map_or_else(Vec::new, |now| self.named(kind, now))
+        });
+        let owners = owners.iter().map(|key| self.work(Kind::GatedSource, key));
+        let owners = owners.filter(|owner| self.interests.has(owner));
+        let concerned = |place: &Place| {
+            let what = self.work(place.0.into(), &place.1);
+            self.interests.concerned(&what)
+        };
+        owners.chain(places.iter().flat_map(concerned)).collect()
+    }
+
+    /// All that an object names: what it uses, and whose mark it bears.
+    fn named(&self, kind: FluxKind, object: &FluxObject) -> Vec<Work> {
+        let used = used(kind, object).into_iter();
+        let used = used.map(|(kind, key)| self.work(kind.into(), &key));
+        let owners = owners_of(object).into_iter();
+        let owners = owners.map(|key| self.work(Kind::GatedSource, &key));
+        used.chain(owners).collect()
     }
 }
 
@@ -213,17 +234,8 @@ pub(crate) struct Put {
     pub(crate) now: Seen<FluxObject>,
 }
 
-/// Whom a change may concern.
-#[derive(Default)]
-pub(super) struct Concerned {
-    /// GatedSources by their names.
-    pub(super) owners: Vec<ObjectKey>,
-    /// GatedSources to whom these matter.
-    pub(super) places: Vec<Place>,
-}
-
 /// The GatedSources that have marked an object.
-fn owners(object: &FluxObject) -> Vec<ObjectKey> {
+fn owners_of(object: &FluxObject) -> Vec<ObjectKey> {
     let mut owners = suspending(object);
     owners.extend(parent(object));
     owners

@@ -9,7 +9,10 @@ use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{ConsumerKind, SourceKind};
 
 use super::*;
+use crate::act::reconcile::Reconciled;
 use crate::observe::clock::SetClock;
+
+pub(crate) mod probe;
 
 const GIT: FluxKind = FluxKind::Source(SourceKind::GitRepository);
 const BUCKET: FluxKind = FluxKind::Source(SourceKind::Bucket);
@@ -147,6 +150,11 @@ fn key(namespace: &str, name: &str) -> ObjectKey {
     }
 }
 
+/// Notes what an object of ours is interested in.
+fn note<K: Reconciled>(world: &World, key: &ObjectKey, object: &K) {
+    world.note(&Work::own(K::KIND, key.clone()), object.interests(key));
+}
+
 /// Has a gated source be there.
 fn gated(world: &World, name: &str, spec: &Value) -> ObjectKey {
     let object = json!({
@@ -156,7 +164,7 @@ fn gated(world: &World, name: &str, spec: &Value) -> ObjectKey {
     });
     let object: GatedSource = serde_json::from_value(object).unwrap();
     let key = ObjectKey::of(&object);
-    world.note_gated_source(&key, Some(&object));
+    note(world, &key, &object);
     world.gated_sources.put(Arc::new(object)).unwrap();
     key
 }
@@ -195,8 +203,8 @@ fn concerned(
         before,
         now,
     };
-    let found = world.note_flux(kind, &change).into_iter();
-    found.map(|key| key.name.to_string()).collect()
+    let found = world.flux.note(kind, &change).into_iter();
+    found.map(|work| work.key.name.to_string()).collect()
 }
 
 fn comes(world: &World, kind: FluxKind, object: &Seen<FluxObject>) -> Vec<String> {
@@ -277,7 +285,7 @@ fn an_index_does_not_go_back_with_news_that_come_late() {
         before: None,
         now: Some(&late),
     };
-    world.note_flux(GIT, &change);
+    world.flux.note(GIT, &change);
     assert_eq!(world.flux.children_of(&app), [place]);
 }
 
@@ -365,6 +373,37 @@ fn whoever_takes_a_gated_chart_out_of_its_repository_matters() {
     );
 }
 
+/// An object of the same kind and name on another cluster is another one.
+#[test]
+fn other_clusters_have_caches_beside_our_own() {
+    let world = world();
+    let cluster = Cluster::Named(Arc::new("prod-eu".into()));
+    let there = Flux::on(cluster.clone(), Arc::clone(&world.interests));
+    let app = key("apps", "app");
+    let here = Work::own(kind::Kind::Flux(KUSTOMIZATION), app.clone());
+    let far = Work {
+        cluster,
+        ..here.clone()
+    };
+    let probe = |name: &str| Work::own(kind::Kind::Probe, key("fleet", name));
+    world.note(&probe("local"), vec![here.clone()]);
+    world.note(&probe("remote"), vec![far]);
+    world.note(&probe("any"), vec![Work::all(here.kind, "apps")]);
+
+    let object = flux("app", &json!({ "spec": { "suspend": true } }));
+    let comes = |flux: &Flux| {
+        flux.of(KUSTOMIZATION).hold(&app, Some(object.clone()));
+        let change = Change {
+            key: &app,
+            before: None,
+            now: Some(&object),
+        };
+        flux.note(KUSTOMIZATION, &change)
+    };
+    assert_eq!(comes(&world.flux), [probe("local"), probe("any")].into());
+    assert_eq!(comes(&there), [probe("remote")].into());
+}
+
 #[test]
 fn what_runs_already_and_what_is_selected_matters() {
     let world = world();
@@ -380,8 +419,11 @@ fn what_runs_already_and_what_is_selected_matters() {
     let freeze = json!({ "selector": labels, "strategy": "suspend", "gates": gates });
     gated(&world, "freeze", &freeze);
     assert_eq!(comes(&world, BUCKET, &flux("any", &json!({}))), ["freeze"]);
-    assert_eq!(world.gated_sources_in("apps").len(), 2);
-    assert_eq!(world.gated_sources_in("live").len(), 0);
+    let concerned = |namespace: &str| {
+        let namespace = Work::own(kind::Kind::Namespace, self::key("", namespace));
+        world.concerned(&namespace).len()
+    };
+    assert_eq!((concerned("apps"), concerned("live")), (2, 0));
 }
 
 #[test]
@@ -396,12 +438,10 @@ fn a_gate_concerns_those_behind_it_near_and_far_and_by_policies_all() {
         &json!({ "sourceRef": source, "gates": gates }),
     );
     let held = |gate: &ObjectKey| -> BTreeSet<ObjectKey> {
-        let works = world.dependents(gate).into_iter();
-        let held = works.filter_map(|work| match work {
-            Work::GatedSource(key) => Some(key),
-            Work::Gate(_) | Work::Gatekeeper(_) | Work::GatePolicy(_) => None,
-        });
-        held.collect()
+        let gate = Work::own(kind::Kind::Gate, gate.clone());
+        let works = world.concerned(&gate).into_iter();
+        let held = works.filter(|work| work.kind == kind::Kind::GatedSource);
+        held.map(|work| work.key).collect()
     };
     let production = key("flux-system", "production");
     assert_eq!(held(&production), [app.clone()].into());
@@ -413,14 +453,14 @@ fn a_gate_concerns_those_behind_it_near_and_far_and_by_policies_all() {
         "spec": { "gatekeepers": [{ "name": "both" }] },
     });
     let gate: Gate = serde_json::from_value(gate).unwrap();
-    world.note_gate(&production, Some(&gate));
+    note(&world, &production, &gate);
     let nested = json!({
         "apiVersion": "sluice.dev/v1alpha1", "kind": "Gatekeeper",
         "metadata": { "namespace": "flux-system", "name": "both" },
         "spec": { "gates": { "refs": [{ "name": "inner" }] } },
     });
     let nested: Gatekeeper = serde_json::from_value(nested).unwrap();
-    world.note_gatekeeper(&key("flux-system", "both"), Some(&Arc::new(nested)));
+    note(&world, &key("flux-system", "both"), &nested);
     let inner = key("flux-system", "inner");
     assert_eq!(held(&inner), [app.clone()].into());
     let policy = json!({
@@ -429,7 +469,7 @@ fn a_gate_concerns_those_behind_it_near_and_far_and_by_policies_all() {
         "spec": { "gates": { "refs": [{ "name": "inner", "namespace": "flux-system" }] } },
     });
     let policy: GatePolicy = serde_json::from_value(policy).unwrap();
-    world.note_policy(&key("", "freeze"), Some(&policy));
+    note(&world, &key("", "freeze"), &policy);
     assert_eq!(held(&inner), [app, other].into());
 }
 
@@ -438,7 +478,10 @@ async fn flux_is_of_no_interest_before_there_is_a_gated_source() {
     use futures::FutureExt;
     let world = world();
     assert!(world.flux.is_wanted().now_or_never().is_none());
-    world.note_gated_source(&key("apps", "app"), None);
+    world.note(
+        &Work::own(kind::Kind::GatedSource, key("apps", "app")),
+        Vec::new(),
+    );
     assert!(world.flux.is_wanted().now_or_never().is_none());
     pinned(&world, "app", "app-upstream");
     world.flux.is_wanted().await;

@@ -72,9 +72,9 @@ impl Collector for Durations {
             for (bucket, is) in buckets.iter_mut().zip(bounds.clone().zip(counts)) {
                 *bucket = is;
             }
-            let key = work.key();
+            let key = &work.key;
             let labels = [
-                ("kind", work.kind()),
+                ("kind", work.kind.as_str()),
                 ("name", &*key.name),
                 ("namespace", &*key.namespace),
             ];
@@ -92,15 +92,14 @@ mod tests {
     use prometheus_client::registry::Registry;
 
     use super::*;
-    use crate::cluster::key::ObjectKey;
+    use crate::cluster::key::KeyRef;
+    use crate::cluster::kind::Kind;
 
     #[test]
     fn looks_are_counted_by_object_until_it_is_gone() {
         let work = |name: &str| {
-            Work::Gate(ObjectKey {
-                namespace: "n".into(),
-                name: name.into(),
-            })
+            let namespace = "n";
+            Work::own(Kind::Gate, KeyRef { namespace, name }.into())
         };
         let durations = Durations::default();
         let mut registry = Registry::default();

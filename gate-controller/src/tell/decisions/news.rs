@@ -5,7 +5,8 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use sluice_crds::decision::told;
 use sluice_crds::{Decision, Subject};
 
-use crate::cluster::key::{KeyRef, ObjectKey, Work};
+use crate::cluster::key::{KeyRef, Work};
+use crate::cluster::kind::Kind;
 use crate::observe::cache::Seen;
 use crate::observe::world::World;
 use crate::tell::events::{About, Events, More, Told};
@@ -61,7 +62,7 @@ pub(super) fn events(
         let key = KeyRef { namespace, name };
         match world.gates.get(key)? {
             Seen::Object(gate) => {
-                let work = Work::Gate(ObjectKey::from(key));
+                let work = Work::own(Kind::Gate, key.into());
                 Some(About::new(work, gate.as_ref()))
             }
             Seen::Unreadable(_) => None,

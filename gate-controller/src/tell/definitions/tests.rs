@@ -5,6 +5,7 @@ use sluice_crds::GatePolicy;
 
 use super::*;
 use crate::cluster::key::ObjectKey;
+use crate::cluster::kind::Kind;
 use crate::observe::clock::{Clock, SetClock};
 use crate::tell::counters::Counters;
 
@@ -48,7 +49,7 @@ async fn a_change_is_told_once_with_what_was_there_before() {
         namespace: "".into(),
         name: "freeze".into(),
     };
-    let work = Work::GatePolicy(key.clone());
+    let work = Work::own(Kind::GatePolicy, key.clone());
     let (first, second, third) = (
         policy(1, 1, &["freeze"], "flux"),
         policy(2, 1, &["freeze", "audit"], "alice"),

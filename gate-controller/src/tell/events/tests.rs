@@ -1,8 +1,9 @@
-use sluice_crds::GateSpec;
+use sluice_crds::{Gate, GateSpec};
 
 use super::waiting::{BYTES, WAITING};
 use super::*;
-use crate::cluster::key::{KeyRef, ObjectKey};
+use crate::cluster::key::KeyRef;
+use crate::cluster::kind::Kind;
 use crate::observe::clock::SetClock;
 
 fn events() -> (Events, Sending, Arc<Counters>) {
@@ -21,7 +22,7 @@ fn told(annotations: BTreeMap<String, String>, note: &str) -> Told {
         name: "production",
     };
     Told {
-        about: About::new(Work::Gate(ObjectKey::from(key)), &gate),
+        about: About::new(Work::own(Kind::Gate, key.into()), &gate),
         warning: false,
         reason: "Opened".into(),
         action: "Decide",

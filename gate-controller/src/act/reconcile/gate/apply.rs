@@ -3,21 +3,20 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use kube::api::{Patch, PatchParams};
-use kube::{Api, Resource};
+use kube::ResourceExt;
+use kube::core::PartialObjectMeta;
 use serde_json::json;
 use sluice_core::gate::force::owner;
 use sluice_core::gate::{Answer, Report};
 use sluice_crds::{Gate, State};
 
 use super::{Before, record};
+use crate::act::reconcile::write::Part;
 use crate::act::reconcile::{Context, status};
 use crate::cluster::key::{ObjectKey, Work};
+use crate::cluster::kind::Kind;
 use crate::tell::counters::{KindLabels, TransitionLabels};
 use crate::tell::events::{About, Told};
-
-/// Who owns the status.
-const STATUS_MANAGER: &str = "gate-controller-gates";
 
 /// Writes the status onto this version of the gate, and tells the news.
 pub(super) async fn apply(
@@ -38,13 +37,7 @@ pub(super) async fn apply(
         wake: _,
     } = report;
     if changed {
-        let (client, version) = (&context.client, gate.metadata.resource_version.as_deref());
-        let wrote = status::write::<Gate, _>(client, key, version, STATUS_MANAGER, &status).await?;
-        (0..wrote.requests).for_each(|_| context.wrote("Gate"));
-        let work = Work::Gate(key.clone());
-        let version = wrote.version.as_deref();
-        context.written.status(&work, version, &status);
-        context.telling().tell(&work, gate);
+        status::write(context, gate, status.clone()).await?;
         record::forces(&context.audit, key, gate, &status, &complaints);
     }
     if news {
@@ -58,34 +51,23 @@ pub(super) async fn apply(
 }
 
 /// Completes the annotations of a force, and owns them. Onto this version of the gate alone: a force
-/// that somebody has ended meanwhile must not come back. And without the uid, an apply would make a gate
-/// again that is gone.
+/// that somebody has ended meanwhile must not come back.
 pub(super) async fn complete(
     context: &Context,
-    key: &ObjectKey,
     gate: &Gate,
     annotations: BTreeMap<String, String>,
 ) -> Result<(), kube::Error> {
-    let gates: Api<Gate> = Api::namespaced(context.client.clone(), &key.namespace);
-    let patch = json!({
-        "apiVersion": Gate::api_version(&()),
-        "kind": Gate::kind(&()),
-        "metadata": {
-            "name": &*key.name,
-            "uid": gate.metadata.uid,
-            "resourceVersion": gate.metadata.resource_version,
-            "annotations": annotations,
-        },
-    });
-    let force = PatchParams::apply(owner::MANAGER).force();
-    let completed = gates
-        .patch_metadata(&key.name, &force, &Patch::Apply(&patch))
-        .await?;
-    context.wrote("Gate");
-    let (work, version) = (Work::Gate(key.clone()), completed.metadata.resource_version);
-    context
-        .written
-        .annotations(&work, version.as_deref(), annotations);
+    let writer = context.writer(gate, owner::MANAGER);
+    let fields = json!({ "metadata": { "annotations": annotations } });
+    let answer: PartialObjectMeta<Gate> =
+        writer.apply(Part::Metadata, &gate.metadata, fields).await?;
+    let mut completed = gate.clone();
+    completed.metadata.resource_version = answer.metadata.resource_version;
+    // We own what we have written.
+    let own = owner::entry(&annotations);
+    completed.managed_fields_mut().push(own);
+    completed.annotations_mut().extend(annotations);
+    context.take_in(completed);
     Ok(())
 }
 
@@ -115,7 +97,7 @@ fn tell(
         "{message}"
     );
     context.events.tell(Told {
-        about: About::new(Work::Gate(key.clone()), gate),
+        about: About::new(Work::own(Kind::Gate, key.clone()), gate),
         warning: false,
         reason: match answer.state {
             State::Open => "Opened".into(),

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use kube::Api;
-use kube::api::{Patch, PatchParams};
-use kube::core::Status;
+use kube::core::{PartialObjectMeta, Status};
 use serde_json::json;
 use sluice_core::delivery::act::Refused;
 use sluice_core::delivery::gated_source::{self, Act, Report};
@@ -13,12 +12,10 @@ use sluice_crds::{GatedSource, GatedSourceStatus};
 
 use super::flux::Writer;
 use super::{news, stored};
-use crate::act::reconcile::{Context, Outcome, status};
+use crate::act::reconcile::write::Part;
+use crate::act::reconcile::{Context, Outcome, Reconciled, status};
 use crate::cluster::failure;
-use crate::cluster::key::{ObjectKey, Work};
-
-/// Who owns the status and the finalizer.
-const STATUS_MANAGER: &str = "gate-controller-gatedsources";
+use crate::cluster::key::ObjectKey;
 
 /// Writes the status onto this version of the gated source; only if the API server takes it, does
 /// what follows. What it refuses of that holds nothing else back, and the status says so.
@@ -126,7 +123,7 @@ async fn carry_out(
         } => writer.suspend(kind, &holders, &before).await,
         Act::Delete { kind, before } => writer.delete(kind, &before).await,
         Act::Finalize(hold) => {
-            *present = finalize(context, key, present, hold).await?;
+            *present = finalize(context, present, hold).await?;
             Ok(())
         }
         Act::Fetch { child, url, digest } => {
@@ -147,17 +144,7 @@ async fn write(
     object: &GatedSource,
     status: GatedSourceStatus,
 ) -> Result<Arc<GatedSource>, kube::Error> {
-    let (client, version) = (&context.client, object.metadata.resource_version.as_deref());
-    let wrote =
-        status::write::<GatedSource, _>(client, key, version, STATUS_MANAGER, &status).await?;
-    (0..wrote.requests).for_each(|_| context.wrote("GatedSource"));
-    let mut written = object.clone();
-    written.status = Some(status);
-    written.metadata.resource_version = wrote.version;
-    let written = Arc::new(written);
-    context.world.gated_sources.put(Arc::clone(&written));
-    let work = Work::GatedSource(key.clone());
-    context.telling().tell(&work, object);
+    let written = status::write(context, object, status).await?;
     news::tell(context, key, object, &written);
     Ok(written)
 }
@@ -165,7 +152,6 @@ async fn write(
 /// Puts the finalizer onto the gated source, or takes it away. Returns the gated source as it is then.
 async fn finalize(
     context: &Context,
-    key: &ObjectKey,
     object: &GatedSource,
     hold: bool,
 ) -> Result<Arc<GatedSource>, kube::Error> {
@@ -174,26 +160,17 @@ async fn finalize(
     if hold {
         finalizers.push(marks::FINALIZER.to_owned());
     }
-    let patch = json!({ "metadata": {
-        "resourceVersion": object.metadata.resource_version,
-        "finalizers": finalizers,
-    }});
-    let params = PatchParams {
-        field_manager: Some(STATUS_MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    let api: Api<GatedSource> = Api::namespaced(context.client.clone(), &key.namespace);
-    let written = api
-        .patch_metadata(&key.name, &params, &Patch::Merge(&patch))
+    let patch = json!({ "metadata": { "finalizers": finalizers } });
+    let writer = context.writer(object, GatedSource::MANAGER);
+    let written: PartialObjectMeta<GatedSource> = writer
+        .merge(Part::Metadata, &object.metadata, patch)
         .await?;
-    context.wrote("GatedSource");
     let mut present = object.clone();
     present.metadata.finalizers = written.metadata.finalizers;
     present.metadata.resource_version = written.metadata.resource_version;
-    let present = Arc::new(present);
     // One that is going is gone with its last finalizer.
-    if object.metadata.deletion_timestamp.is_none() {
-        context.world.gated_sources.put(Arc::clone(&present));
-    }
-    Ok(present)
+    Ok(match object.metadata.deletion_timestamp {
+        None => context.take_in(present),
+        Some(_) => Arc::new(present),
+    })
 }

@@ -6,9 +6,7 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::core::Request;
-use kube::{Api, Resource, ResourceExt};
+use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 use sluice_core::delivery::gated_source::Child;
 use sluice_core::verdict::condition::READY;
@@ -17,8 +15,8 @@ use sluice_crds::gated_source::{SourceKind, marks};
 
 use super::super::patch;
 use crate::act::reconcile::Context;
-use crate::cluster::failure;
-use crate::cluster::key::ObjectKey;
+use crate::act::reconcile::write::{self, Part};
+use crate::cluster::key::{ObjectKey, Work};
 use crate::observe::cache::Change;
 
 /// Who owns what is written onto Flux's objects.
@@ -45,13 +43,8 @@ impl Writer<'_> {
             let labels: BTreeMap<String, String> = (labels.into_iter())
                 .filter_map(|(name, value)| Some((name, value?)))
                 .collect();
-            let metadata = json!({
-                "name": name,
-                "namespace": &*self.key.namespace,
-                "annotations": annotations,
-                "labels": labels,
-            });
-            return self.create(kind, metadata, spec).await;
+            let metadata = json!({ "annotations": annotations, "labels": labels });
+            return self.create(kind, &name, metadata, spec).await;
         };
         let (mut all, mut labelled) = (before.annotations().clone(), before.labels().clone());
         all.extend(annotations);
@@ -77,24 +70,12 @@ impl Writer<'_> {
     async fn create(
         &self,
         kind: FluxKind,
+        name: &str,
         metadata: Value,
         spec: Map<String, Value>,
     ) -> Result<(), kube::Error> {
-        let object = json!({
-            "apiVersion": FluxObject::api_version(&kind),
-            "kind": kind.as_str(),
-            "metadata": metadata,
-            "spec": spec,
-        });
-        let params = PostParams {
-            field_manager: Some(MANAGER.to_owned()),
-            ..PostParams::default()
-        };
-        let url = FluxObject::url_path(&kind, Some(&self.key.namespace));
-        let body = serde_json::to_vec(&object).map_err(kube::Error::SerdeError)?;
-        let request = Request::new(url).create(&params, body);
-        let request = request.map_err(kube::Error::BuildRequest)?;
-        let created = self.context.client.request::<FluxObject>(request).await?;
+        let object = json!({ "metadata": metadata, "spec": spec });
+        let created = self.of(kind, name).create(object).await?;
         self.wrote(kind, created);
         Ok(())
     }
@@ -139,7 +120,6 @@ impl Writer<'_> {
         let is = fields(before.status.artifact.as_ref())?;
         let artifact_patch = patch::between(&is, &fields(Some(artifact))?);
         let patch = json!({
-            "metadata": { "resourceVersion": before.metadata.resource_version },
             "status": {
                 "artifact": artifact_patch.unwrap_or_else(|| json!({})),
                 "conditions": [{
@@ -152,10 +132,8 @@ impl Writer<'_> {
                 }],
             },
         });
-        let written = self
-            .objects(kind)
-            .patch_status(&before.name_any(), &params(), &Patch::Merge(&patch))
-            .await?;
+        let writer = self.of(kind, &before.name_any());
+        let written = writer.merge(Part::Status, &before.metadata, patch).await?;
         self.wrote(kind, written);
         Ok(())
     }
@@ -169,45 +147,35 @@ impl Writer<'_> {
         if before.metadata.deletion_timestamp.is_some() {
             return Ok(());
         }
-        let params = DeleteParams {
-            preconditions: Some(Preconditions {
-                uid: before.metadata.uid.clone(),
-                resource_version: before.metadata.resource_version.clone(),
-            }),
-            ..DeleteParams::default()
-        };
-        match self.objects(kind).delete(&before.name_any(), &params).await {
-            // The watch brings what becomes of it.
-            Ok(_) => self.context.wrote(kind.as_str()),
-            Err(error) if failure::is_gone(&error) => {}
-            Err(error) => return Err(error),
-        }
-        Ok(())
+        self.of(kind, &before.name_any())
+            .delete(&before.metadata)
+            .await
     }
 
     async fn patch(
         &self,
         kind: FluxKind,
         before: &FluxObject,
-        mut patch: Value,
+        patch: Value,
     ) -> Result<(), kube::Error> {
-        patch["metadata"]["resourceVersion"] = json!(before.metadata.resource_version);
-        let patched = self
-            .objects(kind)
-            .patch(&before.name_any(), &params(), &Patch::Merge(&patch))
-            .await?;
+        let writer = self.of(kind, &before.name_any());
+        let patched = writer.merge(Part::Whole, &before.metadata, patch).await?;
         self.wrote(kind, patched);
         Ok(())
     }
 
-    fn objects(&self, kind: FluxKind) -> Api<FluxObject> {
-        Api::namespaced_with(self.context.client.clone(), &self.key.namespace, &kind)
+    /// Writes an object of Flux beside the gated source.
+    fn of(&self, kind: FluxKind, name: &str) -> write::Writer<'_> {
+        write::Writer {
+            context: self.context,
+            work: Work::own(kind.into(), self.key.naming(None, name)),
+            manager: MANAGER,
+        }
     }
 
     /// Takes in what was written, and wakes everything that it concerns, also the gated source that it
     /// was written for: its status has to say what is so now.
     fn wrote(&self, kind: FluxKind, object: FluxObject) {
-        self.context.wrote(kind.as_str());
         let key = ObjectKey::of(&object);
         if let Some(put) = self.context.world.flux.put(kind, object) {
             let change = Change {
@@ -225,11 +193,4 @@ fn document(metadata: Value, spec: Map<String, Value>) -> Map<String, Value> {
         ("metadata".to_owned(), metadata),
         ("spec".to_owned(), Value::Object(spec)),
     ])
-}
-
-fn params() -> PatchParams {
-    PatchParams {
-        field_manager: Some(MANAGER.to_owned()),
-        ..PatchParams::default()
-    }
 }

@@ -16,16 +16,7 @@ use sluice_crds::gated_source::{ConsumerKind, SourceKind, SourceSelector, Strate
 use super::stored;
 use crate::act::reconcile::Context;
 use crate::cluster::key::{KeyRef, ObjectKey};
-use crate::observe::cache::Seen;
 use crate::observe::world::{Place, World};
-
-/// The gated source. None: it is gone, or this version cannot read it; then nothing of it changes.
-pub(super) fn object(context: &Context, key: &ObjectKey) -> Option<Arc<GatedSource>> {
-    match context.world.gated_sources.get(key.borrowed())? {
-        Seen::Object(object) => Some(object),
-        Seen::Unreadable(_) => None,
-    }
-}
 
 /// Whether it is known what there is of the kinds that matter to it, and what is stored of it.
 pub(super) fn is_known(context: &Context, object: &GatedSource) -> bool {

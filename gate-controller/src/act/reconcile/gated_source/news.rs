@@ -11,6 +11,7 @@ use sluice_crds::{GatedSource, GatedSourceStatus};
 
 use crate::act::reconcile::Context;
 use crate::cluster::key::{ObjectKey, Work};
+use crate::cluster::kind::Kind;
 use crate::tell::events::{About, More, Told, notifications};
 
 /// The reason of `Ready` while children fetch what has gone out.
@@ -45,7 +46,7 @@ pub(super) fn tell(context: &Context, key: &ObjectKey, before: &GatedSource, now
             item.message
         );
         context.events.tell(Told {
-            about: About::new(Work::GatedSource(key.clone()), now),
+            about: About::new(Work::own(Kind::GatedSource, key.clone()), now),
             warning: item.warning,
             reason: item.reason.into(),
             action: "Admit",

@@ -19,7 +19,8 @@ use crate::act::reconcile::Context;
 use crate::act::waker::Waker;
 use crate::cluster::failure;
 use crate::cluster::key::ObjectKey;
-use crate::observe::clock::{Clock, SetClock};
+use crate::lease::{Held, Leadership};
+use crate::observe::clock::{Clock, Jumps, SetClock};
 use crate::observe::world::{Standing, World};
 use crate::tell::audit::Audit;
 use crate::tell::counters::Counters;
@@ -66,6 +67,9 @@ pub(in crate::act::reconcile) fn context(
     clock: Arc<dyn Clock>,
 ) -> Context {
     let counters = Arc::<Counters>::default();
+    let jumps = Arc::new(Jumps::new(Arc::clone(&clock)));
+    let (until, leadership) = Leadership::new(jumps);
+    until.send_replace(Some(Held::for_ever()));
     let world = Arc::new(world);
     let (events, _) = Events::new(Arc::clone(&counters), Arc::clone(&clock));
     let decisions = Decisions::new(
@@ -91,7 +95,7 @@ pub(in crate::act::reconcile) fn context(
         artifacts: None,
         counters,
         shard: Default::default(),
-        written: Arc::default(),
+        leadership,
         waker,
     }
 }

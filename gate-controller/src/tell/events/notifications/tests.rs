@@ -17,7 +17,8 @@ use tokio::task::JoinSet;
 use super::super::waiting::WAITING;
 use super::super::{About, Events, More, Told, Waiting};
 use super::*;
-use crate::cluster::key::{KeyRef, ObjectKey, Work};
+use crate::cluster::key::{KeyRef, Work};
+use crate::cluster::kind::Kind;
 use crate::observe::clock::SetClock;
 use crate::tell::counters::NotificationLabels;
 
@@ -136,7 +137,7 @@ fn gate(annotations: &[(&str, &str)]) -> About {
         namespace: "team",
         name: "production",
     };
-    About::new(Work::Gate(ObjectKey::from(key)), &gate)
+    About::new(Work::own(Kind::Gate, key.into()), &gate)
 }
 
 fn of(about: About, note: &str) -> Event {

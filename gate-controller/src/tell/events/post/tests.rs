@@ -13,6 +13,7 @@ use tower::service_fn;
 use super::super::{About, Events, Told};
 use super::*;
 use crate::cluster::key::{KeyRef, ObjectKey, Work};
+use crate::cluster::kind::Kind;
 use crate::observe::clock::SetClock;
 
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -115,7 +116,7 @@ impl Scene {
         });
         let gate = Gate::new("production", GateSpec::default());
         self.events.tell(Told {
-            about: About::new(Work::Gate(key), &gate),
+            about: About::new(Work::own(Kind::Gate, key), &gate),
             warning: false,
             reason: "Opened".into(),
             action: "Decide",
