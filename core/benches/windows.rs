@@ -17,7 +17,8 @@ use chrono::{DateTime, Utc};
 use criterion::{Criterion, criterion_group, criterion_main};
 use jiff::{SignedDuration, Timestamp};
 use sluice_core::Now;
-use sluice_core::gate::{Identity, Sight, View, answer, report};
+use sluice_core::gate::nested::Named;
+use sluice_core::gate::{Identity, View, answer, report};
 use sluice_core::gatekeeper::schedule::{Reading, Schedule};
 use sluice_core::gatekeeper::{Evidence, Keeper};
 use sluice_core::time::calendar::Calendar;
@@ -204,7 +205,7 @@ fn decide(criterion: &mut Criterion) {
     let gate = Gate::new("production", serde_saphyr::from_str(spec).unwrap());
     let mut found = keepers.iter();
     let view = View::new(&gate, Identity::Verified, |_| {
-        Sight::Seen(found.next().unwrap())
+        Named::Here(found.next().unwrap())
     });
     let now = Now::given(from() + SignedDuration::from_secs(1));
     let mut group = criterion.benchmark_group("decide");

@@ -20,6 +20,7 @@ use crate::time::clock::Now;
 use crate::time::duration;
 use crate::verdict::question::Question;
 use crate::verdict::{Opinion, Reason};
+use nested::Named;
 
 pub(crate) mod fold;
 pub mod force;
@@ -45,36 +46,13 @@ const SHORTEST_WINDOW: jiff::SignedDuration = jiff::SignedDuration::from_mins(1)
 /// The most gatekeepers of one gate.
 const MOST_GATEKEEPERS: usize = 32;
 
-/// A gatekeeper that a gate names, as far as it can be seen.
-#[derive(Clone, Copy, Debug)]
-pub enum Sight<'a> {
-    /// There is none of that name.
-    Missing,
-    /// It lives in another namespace, and such references are off.
-    Forbidden,
-    /// There is one, but the API server holds something that this version cannot read.
-    Unreadable(&'a str),
-    /// Here it is.
-    Seen(&'a Keeper),
-}
-
-impl Sight<'_> {
-    /// How much there is to ask for one answer.
-    fn weight(&self) -> usize {
-        match self {
-            Sight::Seen(keeper) => keeper.weight(),
-            Sight::Missing | Sight::Forbidden | Sight::Unreadable(_) => 1,
-        }
-    }
-}
-
 /// A gate and everything that it names.
 #[derive(Clone, Debug)]
 pub struct View<'a> {
     /// The gate.
     pub gate: &'a Gate,
     /// Its gatekeepers, in the order of its spec.
-    pub keepers: Vec<Sight<'a>>,
+    pub keepers: Vec<Named<&'a Keeper>>,
     /// Whether the author of an annotation is known to be who it says.
     pub identity: Identity,
     /// The way by which the gate comes to depend on itself, if it does.
@@ -91,7 +69,7 @@ impl<'a> View<'a> {
     pub fn new(
         gate: &'a Gate,
         identity: Identity,
-        seek: impl FnMut(&GatekeeperReference) -> Sight<'a>,
+        seek: impl FnMut(&GatekeeperReference) -> Named<&'a Keeper>,
     ) -> Self {
         Self {
             gate,
@@ -202,10 +180,10 @@ fn answer_of(
 /// What each gatekeeper answers.
 fn opinions(view: &View<'_>, question: Question<'_>) -> impl Iterator<Item = Opinion> {
     view.keepers.iter().map(move |sight| match sight {
-        Sight::Missing => Opinion::closed(Reason::Missing),
-        Sight::Forbidden => Opinion::closed(Reason::CrossNamespaceRef),
-        Sight::Unreadable(_) => Opinion::closed(Reason::InvalidSpec),
-        Sight::Seen(keeper) => keeper.opinion(question),
+        Named::Missing => Opinion::closed(Reason::Missing),
+        Named::Forbidden => Opinion::closed(Reason::CrossNamespaceRef),
+        Named::Unreadable(_) => Opinion::closed(Reason::InvalidSpec),
+        Named::Here(keeper) => keeper.opinion(question),
     })
 }
 
@@ -220,8 +198,8 @@ pub(crate) fn until(view: &View<'_>, forces: &Forces, question: Question<'_>) ->
 /// is measured or reported is renewed before it runs out. None: not by time, as far as is known.
 pub(crate) fn next_change(view: &View<'_>, question: Question<'_>) -> Option<Timestamp> {
     let keepers = view.keepers.iter().filter_map(|sight| match sight {
-        Sight::Seen(keeper) => keeper.next_change(question),
-        Sight::Missing | Sight::Forbidden | Sight::Unreadable(_) => None,
+        Named::Here(keeper) => keeper.next_change(question),
+        Named::Missing | Named::Forbidden | Named::Unreadable(_) => None,
     });
     let forces = view.forces(question.now);
     earliest(keepers.chain(forces.ends()), question)
@@ -232,8 +210,8 @@ pub(crate) fn next_change(view: &View<'_>, question: Question<'_>) -> Option<Tim
 pub(crate) fn steady_words(view: &View<'_>, question: Question<'_>) -> Option<Vec<String>> {
     let keepers = || {
         view.keepers.iter().filter_map(|sight| match sight {
-            Sight::Seen(keeper) => Some(*keeper),
-            Sight::Missing | Sight::Forbidden | Sight::Unreadable(_) => None,
+            Named::Here(keeper) => Some(*keeper),
+            Named::Missing | Named::Forbidden | Named::Unreadable(_) => None,
         })
     };
     let is_steady = |keeper: &Keeper| !keeper.has_volatile_message() && !keeper.is_measured();

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use allocation_counter::measure;
 use jiff::{SignedDuration, Timestamp};
 use sluice_core::Now;
-use sluice_core::gate::{Identity, Sight, View, answer};
+use sluice_core::gate::nested::Named;
+use sluice_core::gate::{Identity, View, answer};
 use sluice_core::gatekeeper::schedule::{Reading, Schedule};
 use sluice_core::gatekeeper::{Evidence, Keeper};
 use sluice_core::time::calendar::Calendar;
@@ -114,7 +115,7 @@ fn a_gate_is_decided_without_allocating() {
     let gate = Gate::new("production", serde_saphyr::from_str(spec).unwrap());
     let mut found = keepers.iter();
     let view = View::new(&gate, Identity::Verified, |_| {
-        Sight::Seen(found.next().unwrap())
+        Named::Here(found.next().unwrap())
     });
     let used = measure(|| {
         answer(&view, Now::given(from()));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use sluice_crds::{Gate, GateReference};
 
-use super::{Identity, Sight, View};
+use super::{Identity, View};
 use crate::gatekeeper::Keeper;
 
 mod behind;
@@ -21,9 +21,6 @@ pub use inside::{Inside, Said};
 /// The most gates that one gate may depend on, counted along every way.
 const MOST_GATES: usize = 128;
 
-/// What is said of a gate that may not be named.
-pub const FORBIDDEN: &str = "it is in another namespace, which --no-cross-namespace-refs or \
-     --watch-all-namespaces=false forbids";
 /// What a name stands for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Named<T> {
@@ -133,15 +130,10 @@ pub fn complete(sources: &impl Sources, keeper: &Keeper, at: Timestamp) -> Keepe
 impl Gathered {
     /// `gate`, which it was gathered for, with all this.
     pub fn view<'a>(&'a self, gate: &'a Gate) -> View<'a> {
-        let sight = |named: &'a Named<Listed>| match named {
-            Named::Missing => Sight::Missing,
-            Named::Forbidden => Sight::Forbidden,
-            Named::Unreadable(why) => Sight::Unreadable(why),
-            Named::Here(listed) => Sight::Seen(&listed.keeper),
-        };
+        let keepers = self.listed.iter().map(Named::as_ref);
         View {
             gate,
-            keepers: self.listed.iter().map(sight).collect(),
+            keepers: keepers.map(|it| it.map(|listed| &*listed.keeper)).collect(),
             identity: self.identity,
             cycle: self.cycle.as_deref(),
             unwatched: self.unwatched.as_deref(),

@@ -3,8 +3,9 @@
 use jiff::Timestamp;
 use sluice_crds::{Require, State};
 
-use super::{Forces, Sight, View, answer_with, fold, opinions};
-use crate::gatekeeper::{Ahead, MOST_LOOKS};
+use super::nested::Named;
+use super::{Forces, View, answer_with, fold, opinions};
+use crate::gatekeeper::{Ahead, Keeper, MOST_LOOKS};
 use crate::verdict::question::Question;
 use crate::verdict::status::{HORIZON, UPCOMING};
 use crate::verdict::{Opinion, Reason};
@@ -34,7 +35,11 @@ pub(super) fn look_ahead(view: &View<'_>, forces: &Forces, question: Question<'_
     let mut course = Course::new(view, forces, question);
     let mut outlook = Outlook::default();
     let (mut at, mut state) = (now, None);
-    let weight: usize = view.keepers.iter().map(Sight::weight).sum();
+    let of = |named: &Named<&Keeper>| match named {
+        Named::Here(keeper) => keeper.weight(),
+        Named::Missing | Named::Forbidden | Named::Unreadable(_) => 1,
+    };
+    let weight: usize = view.keepers.iter().map(of).sum();
     for _ in 0..MOST_LOOKS / weight.max(1) {
         let Some((then, next)) = course.at(at) else {
             break;
@@ -68,9 +73,9 @@ struct Course<'a> {
 
 impl<'a> Course<'a> {
     fn new(view: &View<'a>, forces: &'a Forces, question: Question<'a>) -> Self {
-        let ahead = |sight: &Sight<'a>| match sight {
-            Sight::Seen(keeper) => Some(keeper.ahead(question)),
-            Sight::Missing | Sight::Forbidden | Sight::Unreadable(_) => None,
+        let ahead = |sight: &Named<&'a Keeper>| match sight {
+            Named::Here(keeper) => Some(keeper.ahead(question)),
+            Named::Missing | Named::Forbidden | Named::Unreadable(_) => None,
         };
         Self {
             said: opinions(view, question).collect(),

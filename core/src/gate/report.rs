@@ -7,7 +7,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sluice_crds::gate::{GatekeeperVerdict, Override};
 use sluice_crds::{GateStatus, State, Transition};
 
-use super::{Answer, Force, Forces, Sight, View, answer_with, force, outlook, until, words};
+use super::nested::Named;
+use super::{Answer, Force, Forces, View, answer_with, force, outlook, until, words};
 use crate::text::refusal::Refusal;
 use crate::time::clock::Now;
 use crate::time::stamp::{time, whole_second};
@@ -191,8 +192,8 @@ fn without_words(status: &mut GateStatus) {
 /// that keep it.
 fn has_volatile_message(view: &View<'_>) -> bool {
     view.keepers.iter().any(|sight| match sight {
-        Sight::Seen(keeper) => keeper.has_volatile_message(),
-        Sight::Missing | Sight::Forbidden | Sight::Unreadable(_) => false,
+        Named::Here(keeper) => keeper.has_volatile_message(),
+        Named::Missing | Named::Forbidden | Named::Unreadable(_) => false,
     })
 }
 
@@ -200,7 +201,7 @@ fn has_volatile_message(view: &View<'_>) -> bool {
 fn uses_status_fallback(view: &View<'_>, now: Now) -> bool {
     view.keepers
         .iter()
-        .any(|sight| matches!(sight, Sight::Seen(keeper) if keeper.uses_status_fallback(now)))
+        .any(|sight| matches!(sight, Named::Here(keeper) if keeper.uses_status_fallback(now)))
 }
 
 /// Whether a status that was written with evidence at hand says what one without it would.

@@ -8,7 +8,7 @@
 use jiff::Timestamp;
 use sluice_crds::{CheckedGate, Decision, Require, State, Subject};
 
-use crate::gate::nested::{FORBIDDEN, Named};
+use crate::gate::nested::Named;
 use crate::gate::{self, View};
 use crate::time::stamp::time;
 use crate::verdict::question::Question;
@@ -190,7 +190,7 @@ fn checked(set: &Set<'_>, outcome: &Outcome, question: Question<'_>) -> Vec<Chec
         reason: opinion.reason.as_str().to_owned(),
         message: match gate {
             Named::Missing => "there is no such gate".to_owned(),
-            Named::Forbidden => FORBIDDEN.to_owned(),
+            Named::Forbidden => gate::words::FORBIDDEN.to_owned(),
             Named::Unreadable(why) => format!("it cannot be read: {why}"),
             Named::Here(view) => gate::explain(view, question).2,
         },

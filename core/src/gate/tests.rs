@@ -93,14 +93,14 @@ impl Scene {
     fn view(&self) -> View<'_> {
         View::new(&self.gate, self.identity, |reference| {
             if reference.namespace.is_some() {
-                return Sight::Forbidden;
+                return Named::Forbidden;
             }
             let named =
                 |keeper: &&Keeper| keeper.object().metadata.name.as_ref() == Some(&reference.name);
             self.keepers
                 .iter()
                 .find(named)
-                .map_or(Sight::Missing, Sight::Seen)
+                .map_or(Named::Missing, Named::Here)
         })
     }
 

@@ -5,11 +5,17 @@ use std::fmt::Write;
 use sluice_crds::gate::annotations::FORCE_SEEN;
 use sluice_crds::{Require, Setting, State};
 
-use super::{Answer, Force, Forces, Sight, View, nested, opinions};
+use super::nested::Named;
+use super::{Answer, Force, Forces, View, opinions};
+use crate::gatekeeper::Keeper;
 use crate::text::words::clean;
 use crate::time::clock::{Now, Trust};
 use crate::verdict::question::Question;
 use crate::verdict::{Opinion, Reason, Verdict};
+
+/// Why a gate or gatekeeper counts for nothing that may not be named.
+pub(super) const FORBIDDEN: &str = "it is in another namespace, which --no-cross-namespace-refs or \
+     --watch-all-namespaces=false forbids";
 
 /// How many gatekeepers a message names before it only counts them.
 const NAMED: usize = 3;
@@ -31,20 +37,20 @@ pub(super) fn name(view: &View<'_>, place: usize) -> String {
 
 /// What each gatekeeper answers, in words.
 pub(super) fn verdicts(view: &View<'_>, question: Question<'_>) -> Vec<Verdict> {
-    let verdict = |sight: &Sight<'_>| match sight {
-        Sight::Missing => Verdict::new(
+    let verdict = |sight: &Named<&Keeper>| match sight {
+        Named::Missing => Verdict::new(
             Opinion::closed(Reason::Missing),
             "there is no such gatekeeper".to_owned(),
         ),
-        Sight::Forbidden => Verdict::new(
+        Named::Forbidden => Verdict::new(
             Opinion::closed(Reason::CrossNamespaceRef),
-            nested::FORBIDDEN.to_owned(),
+            FORBIDDEN.to_owned(),
         ),
-        Sight::Unreadable(why) => Verdict::new(
+        Named::Unreadable(why) => Verdict::new(
             Opinion::closed(Reason::InvalidSpec),
             format!("it cannot be read: {why}"),
         ),
-        Sight::Seen(keeper) => keeper.verdict(question),
+        Named::Here(keeper) => keeper.verdict(question),
     };
     view.keepers.iter().map(verdict).collect()
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use bolero::TypeGenerator;
 use jiff::{SignedDuration, Timestamp};
-use sluice_core::gate::{self, Identity, Report, Sight, View};
+use sluice_core::gate::nested::Named;
+use sluice_core::gate::{self, Identity, Report, View};
 use sluice_core::{Now, Reason};
 use sluice_crds::gate::annotations::FORCE_SEEN;
 use sluice_crds::{Gate, GateSpec, Setting, State};
@@ -103,7 +104,7 @@ impl Scene {
     }
 
     fn look<'a>(&self, gate: &'a Gate) -> View<'a> {
-        View::new(gate, self.identity(), |_| Sight::Missing)
+        View::new(gate, self.identity(), |_| Named::Missing)
     }
 }
 

@@ -8,12 +8,17 @@ use anyhow::Result;
 
 use super::Generated;
 
+mod decision;
 mod gated_source;
 mod house;
 
 /// All of them.
 pub(super) fn files() -> Result<Vec<Generated>> {
-    Ok(vec![gated_source::file(), house::file()?])
+    Ok(vec![
+        gated_source::file(),
+        house::file()?,
+        decision::file()?,
+    ])
 }
 
 /// A picture that grows downwards while it is drawn.

@@ -127,7 +127,7 @@ fn a_gatekeeper_that_cannot_be_asked_closes_the_gate_and_is_named(
 #[test]
 fn one_that_cannot_be_read_closes_the_gate_and_says_why() {
     let gate = gate("{gatekeepers: [{name: newer}]}", &[]);
-    let sight = |_: &GatekeeperReference| Sight::Unreadable("unknown field metric");
+    let sight = |_: &GatekeeperReference| Named::Unreadable("unknown field metric".into());
     let view = View::new(&gate, Identity::Trusted, sight);
     let status = report(&view, now(FRIDAY_10)).status;
     assert_eq!(status.state, Some(State::Closed));
