@@ -158,7 +158,7 @@ impl Sink for Newest {
                     self.listed = Some(texts(map)?);
                 }
             }
-            Step::Listed => return Ok(Some(self.listed.take())),
+            Step::Listed(_) => return Ok(Some(self.listed.take())),
             Step::Apply(map) => return Ok(Some(Some(texts(map)?))),
             Step::Delete(_) => return Ok(Some(None)),
             Step::Opened | Step::Alive | Step::Ended | Step::Failed(_) | Step::Silent => {}

@@ -54,8 +54,8 @@ pub enum Step<K> {
     Begun,
     /// Some of it.
     Page(Vec<K>),
-    /// That was all of it.
-    Listed,
+    /// That was all of it, as of this version. None: the version is no number.
+    Listed(Option<u64>),
     /// Something has come or changed.
     Apply(K),
     /// Something is gone.
@@ -111,8 +111,10 @@ enum State<K> {
 enum Proof {
     /// It has only begun.
     None,
-    /// Something has come on it, or it has lasted.
-    Lives,
+    /// It has lasted, and nothing has come on it.
+    Lasts,
+    /// Something has come on it.
+    Speaks,
 }
 
 impl<K> Watching<K>
@@ -208,7 +210,7 @@ where
             }
             // Those of one list alone: what never ends must not count for ever.
             Step::Page(_) if self.lists == 1 => self.pulse.heard(Instant::now()),
-            Step::Listed => self.is_complete = true,
+            Step::Listed(_) => self.is_complete = true,
             Step::Alive | Step::Apply(_) | Step::Delete(_) => {
                 self.delays.reset();
                 self.pulse.heard(Instant::now());
@@ -243,8 +245,9 @@ where
             }
             State::Paging(token) => self.page(token).await,
             State::Paged(version) => {
+                let step = Step::Listed(version.parse().ok());
                 self.state = State::Listed(version);
-                Ok(Step::Listed)
+                Ok(step)
             }
             State::Listed(version) => self.open(version).await,
             State::Open(version, events, proof) => self.watch(version, events, proof).await,
@@ -310,18 +313,20 @@ where
     ) -> Result<Step<K>, Error> {
         let patience = match proof {
             Proof::None => LASTS,
-            Proof::Lives => PATIENCE,
+            Proof::Lasts | Proof::Speaks => PATIENCE,
         };
         let event = match (timeout(patience, events.next()).await, proof) {
             (Ok(Some(Ok(event))), _) => event,
             (Err(_), Proof::None) => {
-                self.state = State::Open(version, events, Proof::Lives);
+                self.state = State::Open(version, events, Proof::Lasts);
                 return Ok(Step::Alive);
             }
-            (Err(_) | Ok(None), Proof::Lives) => {
+            (Err(_) | Ok(None), Proof::Speaks) => {
                 self.state = State::Listed(version);
                 return Ok(Step::Ended);
             }
+            // Not even a bookmark: perhaps a server or a proxy holds back what happens. A list shows it.
+            (Err(_) | Ok(None), Proof::Lasts) => return Ok(Step::Ended),
             (Ok(Some(Err(error))), _) => {
                 self.state = State::Listed(version);
                 return Err(Error::WatchFailed(error));
@@ -345,7 +350,7 @@ where
                 return Err(Error::WatchError(status));
             }
         };
-        self.state = State::Open(version, events, Proof::Lives);
+        self.state = State::Open(version, events, Proof::Speaks);
         Ok(step)
     }
 }

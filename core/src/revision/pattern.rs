@@ -146,11 +146,14 @@ impl Pattern {
         })
     }
 
-    /// Whether a digest stands in the entry behind a name, and is that of the revision. None: none does.
+    /// Whether a digest stands in the entry behind a name, and is that of the revision. None: none does, or
+    /// it is of another algorithm, and nobody can compare them.
     fn carries(&self, revision: &Revision) -> Option<bool> {
         let entry = self.text.contains('@').then(|| Revision::parse(&self.text));
         let entry = entry?.ok()?;
-        Some(entry.digest()? == revision.digest()?)
+        let algorithm = |digest: &str| digest.split(':').next().map(str::to_owned);
+        let (one, other) = (entry.digest()?, revision.digest()?);
+        (algorithm(one) == algorithm(other)).then(|| one == other)
     }
 
     /// Whether the name of a revision whose name nobody knows may be one that the entry is about.
@@ -231,7 +234,10 @@ fn rule(text: &str) -> Result<Rule, String> {
             .map(Rule::Versions)
             .map_err(|error| format!("`{text}` is no range of versions: {error}")),
         (None, _) if !text.contains(['*', '?', '[', ']', '{', '}', '\\']) => {
-            Ok(Rule::Literal(loose::version(text).map(Box::new)))
+            let revision = Revision::parse(text).ok();
+            let name = revision.as_ref().and_then(Revision::name);
+            let version = loose::version(name.unwrap_or(text));
+            Ok(Rule::Literal(version.map(Box::new)))
         }
         (None, _) => GlobBuilder::new(text)
             .backslash_escape(true)

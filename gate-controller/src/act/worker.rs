@@ -100,24 +100,18 @@ impl Failures {
 /// What follows when the API server refuses a request of a look.
 #[derive(Debug, PartialEq, Eq)]
 enum Refusal {
-    /// What was looked at is gone, and there is nothing left to do.
-    Gone,
     /// The look was made of what is not so any more. The next one is made of what the watch brings,
-    /// and is tried by itself in case it brings nothing.
+    /// and is tried by itself in case it brings nothing: what is not there may be another object than
+    /// the one that was looked at, or of a kind that only some of the API servers know yet.
     Overtaken,
     /// It has failed.
     Failed,
 }
 
 impl Refusal {
-    fn of(kind: Kind, error: &kube::Error) -> Self {
-        // What is not there may be another object than the one that was looked at, or a kind that only
-        // some of the API servers know yet.
-        let writes_others = kind.look().is_some_and(|look| look.writes_others);
-        match failure::is_gone(error) {
-            _ if failure::is_overtaken(error) => Self::Overtaken,
-            true if writes_others => Self::Overtaken,
-            true => Self::Gone,
+    fn of(error: &kube::Error) -> Self {
+        match failure::is_overtaken(error) || failure::is_gone(error) {
+            true => Self::Overtaken,
             false => Self::Failed,
         }
     }
@@ -208,8 +202,7 @@ impl Workers {
     fn conclude(&self, work: &Work, Looked { outcome, took }: Looked) {
         match outcome {
             Ok(outcome) => self.ended(work, outcome, took),
-            Err(Failure::Refused(error)) => match Refusal::of(work.kind, &error) {
-                Refusal::Gone => self.failures.forget(work),
+            Err(Failure::Refused(error)) => match Refusal::of(&error) {
                 Refusal::Overtaken => self.overtaken(work, &error),
                 Refusal::Failed => self.failed(work, &Failure::Refused(error), took),
             },
@@ -312,18 +305,16 @@ mod tests {
     use crate::cluster::key::KeyRef;
 
     #[rstest]
-    #[case(404, Refusal::Gone, Refusal::Overtaken)]
-    #[case(409, Refusal::Overtaken, Refusal::Overtaken)]
-    #[case(403, Refusal::Failed, Refusal::Failed)]
-    #[case(503, Refusal::Failed, Refusal::Failed)]
-    fn what_is_not_there_may_be_another_object_than_a_gated_source(
+    #[case(404, Refusal::Overtaken)]
+    #[case(409, Refusal::Overtaken)]
+    #[case(403, Refusal::Failed)]
+    #[case(503, Refusal::Failed)]
+    fn what_is_not_there_is_looked_at_again_until_the_watch_says_that_it_is_gone(
         #[case] code: u16,
-        #[case] of_gate: Refusal,
-        #[case] of_gated_source: Refusal,
+        #[case] refusal: Refusal,
     ) {
         let error = kube::Error::Api(Status::failure("", "").with_code(code).boxed());
-        assert_eq!(Refusal::of(Kind::Gate, &error), of_gate);
-        assert_eq!(Refusal::of(Kind::GatedSource, &error), of_gated_source);
+        assert_eq!(Refusal::of(&error), refusal);
     }
 
     #[test]

@@ -53,8 +53,6 @@ pub struct Look {
     pub urgency: Urgency,
     /// Whether a look writes to the object itself, besides its status.
     pub writes_itself: bool,
-    /// Whether a look writes to other objects than the one that is looked at.
-    pub writes_others: bool,
     /// Whether a look decides something: by the clock, and by how far clock, watches and authors can be
     /// relied on. When that changes, all objects of the kind are looked at again.
     pub decides: bool,
@@ -78,7 +76,6 @@ struct Row {
 const LOOK: Look = Look {
     urgency: Urgency::Report,
     writes_itself: false,
-    writes_others: false,
     decides: true,
     is_decided_by: false,
 };
@@ -95,7 +92,7 @@ impl Kind {
             Kind::Gate => ours("Gate", "gates", Look { urgency: gate, writes_itself: true, is_decided_by: true, ..LOOK }),
             Kind::Gatekeeper => ours("Gatekeeper", "gatekeepers", Look { is_decided_by: true, ..LOOK }),
             Kind::GatePolicy => ours("GatePolicy", "gatepolicies", Look { is_decided_by: true, decides: false, ..LOOK }),
-            Kind::GatedSource => ours("GatedSource", "gatedsources", Look { urgency: delivery, writes_itself: true, writes_others: true, ..LOOK }),
+            Kind::GatedSource => ours("GatedSource", "gatedsources", Look { urgency: delivery, writes_itself: true, ..LOOK }),
             #[cfg(test)]
             Kind::Probe => ours("Probe", "probes", Look { urgency: delivery, ..LOOK }),
             Kind::Namespace => others("Namespace", "namespaces", "", "v1"),

@@ -252,12 +252,14 @@ impl<K: Resource> Cache<K> {
         self.put_into(&mut self.write(), object)
     }
 
-    /// The same for an object that was there when it was written to: if it is gone by now, it stays so.
+    /// The same for an object that was there when it was written to. If it is gone by now, it stays so; if
+    /// it cannot be read by now, nobody knows which version that is.
     pub fn renew(&self, object: Arc<K>) -> Option<Seen<K>> {
         let mut all = self.write();
-        all.by_key
-            .contains_key(&KeyRef::of(object.as_ref()))
-            .then(|| self.put_into(&mut all, object))??
+        match all.by_key.get(&KeyRef::of(object.as_ref())) {
+            Some(Seen::Object(_)) => self.put_into(&mut all, object)?,
+            Some(Seen::Unreadable(_)) | None => None,
+        }
     }
 
     fn put_into(&self, all: &mut Objects<K>, object: Arc<K>) -> Option<Option<Seen<K>>> {
@@ -280,14 +282,19 @@ impl<K: Resource> Cache<K> {
         all.written.clear();
     }
 
-    /// Takes in a whole list, and returns what was there before.
+    /// Takes in a whole list, which has all that there is as `of` a version, and returns what was there before.
     ///
     /// It is believed whatever was known: after a restored backup versions have gone back. But an object
     /// that was written while it was under way stays as it was written, if the list has an earlier version
     /// of it: then the list was made before the write, and the watch brings whatever came after. What the
     /// list lacks is gone, or comes with the watch.
-    fn listed(&self, mut fresh: HashMap<ObjectKey, Seen<K>>) -> HashMap<ObjectKey, Seen<K>> {
-        let latest = fresh.values().filter_map(version).max().unwrap_or(0);
+    fn listed(
+        &self,
+        mut fresh: HashMap<ObjectKey, Seen<K>>,
+        of: Option<u64>,
+    ) -> HashMap<ObjectKey, Seen<K>> {
+        let newest = || fresh.values().filter_map(version).max();
+        let latest = of.or_else(newest).unwrap_or(0);
         let mut all = self.write();
         for (key, own) in std::mem::take(&mut all.written) {
             if let Some(listed) = fresh.get_mut(&key)

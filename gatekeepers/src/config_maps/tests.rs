@@ -196,10 +196,11 @@ async fn a_map_of_which_nothing_is_heard_counts_no_more_until_it_is_listed_again
     let key = key("apps", "holidays");
     maps.get(&key).await.unwrap();
     assert_eq!(changed(&mut changes).await, key);
-    // That nothing changes is not silence.
+    // That nothing changes is not silence. There are no bookmarks either, so that a list follows each
+    // watch.
     after(1000).await;
     assert!(maps.get(&key).await.is_ok());
-    assert_eq!(api.lists(), 1);
+    assert!((5..10).contains(&api.lists()), "{}", api.lists());
 
     api.silence("apps");
     after(400).await;

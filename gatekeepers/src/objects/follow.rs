@@ -90,7 +90,7 @@ impl Sink for Follower {
 
     fn take(&mut self, step: Step<Guard<DynamicObject>>) -> Result<Option<Held>, Setback> {
         match step {
-            Step::Listed => {
+            Step::Listed(_) => {
                 let listed = std::mem::take(&mut self.listed);
                 lock(&self.store).replace(listed)?;
             }

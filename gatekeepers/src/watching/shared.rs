@@ -55,7 +55,7 @@ pub(crate) enum Sight<T> {
 
 impl<T: PartialEq> Sight<T> {
     fn is_answer(&self) -> bool {
-        !matches!(self, Sight::Nothing(_) | Sight::Silent(_))
+        !matches!(self, Sight::Nothing(_))
     }
 
     /// Takes in the news; returns whether those who listen are to look.

@@ -21,7 +21,7 @@ async fn steps(watching: &mut Watching<ConfigMap>, count: usize) -> Vec<String> 
         steps.push(match next.await.unwrap() {
             Step::Begun => "begun".to_owned(),
             Step::Page(objects) => format!("page of {}", objects.len()),
-            Step::Listed => "listed".to_owned(),
+            Step::Listed(_) => "listed".to_owned(),
             Step::Apply(object) => format!("apply {}", object.metadata.name.unwrap()),
             Step::Delete(object) => format!("delete {}", object.metadata.name.unwrap()),
             Step::Opened => "opened".to_owned(),

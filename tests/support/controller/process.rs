@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
@@ -142,13 +142,32 @@ impl Process {
         self.gone().await
     }
 
-    /// Stops it where it stands, as a machine that sleeps does.
+    /// Stops it where it stands, as a machine that sleeps does, and waits until all its threads stand
+    /// still.
     ///
     /// # Errors
     ///
     /// If it is gone.
     pub fn pause(&self) -> Result<()> {
-        self.signal("STOP")
+        self.signal("STOP")?;
+        let stat = format!("/proc/{}/stat", self.pid);
+        let end = Instant::now() + DEADLINE;
+        loop {
+            // The state stands behind the name, which is in brackets.
+            // Systems without this file are not waited for.
+            let Ok(text) = fs::read_to_string(&stat) else {
+                return Ok(());
+            };
+            if text
+                .rsplit(") ")
+                .next()
+                .is_some_and(|rest| rest.starts_with('T'))
+            {
+                return Ok(());
+            }
+            ensure!(Instant::now() < end, "process {} does not pause", self.pid);
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Lets it go on after a pause.

@@ -172,7 +172,7 @@ fn pending(
         (Step::Refused(_), _) => return before.cloned(),
         // What was asked for goes on waiting, although the gates are not asked about it.
         (Step::Paused, _) if asked_for.is_some() && before.is_some() => return before.cloned(),
-        (_, Outcome::Unobtainable(_)) => asked_for.or(lost).map(named),
+        (_, Outcome::Unobtainable(_)) if asked_for.is_some() => asked_for.map(named),
         (_, Outcome::BaselineHeldBack(runs)) => Some(named(&runs.revision)),
         _ if lost.is_some() => lost.map(named),
         _ => candidate.map(|it| (it.revision.as_str(), it.since.clone(), turn)),

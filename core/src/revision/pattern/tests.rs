@@ -71,9 +71,10 @@ fn filled(text: &str) -> String {
 #[case::version_cut_short("2.1", "v2.1.0@sha256:{digest}", true)]
 #[case::another_version("2.1", "2.1.1@sha256:{digest}", false)]
 #[case::glob("2.1.*", "2.1@sha256:{digest}", true)]
+#[case::version_with_a_digest_of_another_kind("v2.1.0@sha1:{commit}", "2.1@sha256:{digest}", true)]
 #[case::version_with_another_digest(
     "v2.1.0@4f2a9c1e0b7d8a6f5e4d3c2b1a09f8e7d6c5b4a4",
-    "v2.1.0@x@sha1:{commit}",
+    "v2.1.0@sha1:{commit}",
     false
 )]
 #[case::no_version(">=2.0.0", "main@sha1:{commit}", false)]
@@ -126,7 +127,7 @@ fn prereleases(
 #[case::another_digest("sha256:4f2a9c1e0b7d", "sha256:{digest}", false, false)]
 #[case::a_name_with_the_digest("v1@sha1:{commit}", "main@sha1:{commit}", true, true)]
 #[case::a_glob_with_the_digest("v*@sha1:{commit}", "sha1:{commit}", true, true)]
-#[case::a_name_with_another("v1@sha256:{digest}", "sha1:{commit}", false, false)]
+#[case::a_name_with_another("v1@sha256:{digest}", "sha1:{commit}", false, true)]
 #[case::everything("*", "sha1:{commit}", true, true)]
 #[case::version("1.4.9", "v1.4.9@sha1:{commit}", false, true)]
 #[case::range(">=1.4.0", "v1.4.9@sha1:{commit}", false, true)]

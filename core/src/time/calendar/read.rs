@@ -285,12 +285,12 @@ fn property(line: usize, content: &str) -> Result<Option<Property>, CalendarErro
             "write it in several lines of the same name, or shorter",
         ));
     }
-    Ok(parse(line, name, &content[end..]))
+    parse(line, name, &content[end..])
 }
 
 /// The property of which `rest` follows the name: `;PARAMETER=VALUE:VALUE` (RFC 5545, section 3.1).
 /// None: it says nothing.
-fn parse(line: usize, name: &'static str, rest: &str) -> Option<Property> {
+fn parse(line: usize, name: &'static str, rest: &str) -> Result<Option<Property>, CalendarError> {
     // Between quotes, a colon or a semicolon is a part of a parameter.
     let outside = |wanted| {
         let mut quoted = false;
@@ -299,30 +299,44 @@ fn parse(line: usize, name: &'static str, rest: &str) -> Option<Property> {
             c == wanted && !quoted
         }
     };
-    let colon = rest.find(outside(':')).unwrap_or(rest.len());
+    let colon = match rest.find(outside(':')) {
+        Some(colon) => colon,
+        // Nobody can tell where the parameters end.
+        None if rest.matches('"').count() % 2 == 1 => {
+            return Err(wrong(
+                line,
+                format!("{name} has a quote that is never closed"),
+                "write NAME;PARAMETER=\"VALUE\":VALUE",
+            ));
+        }
+        None => rest.len(),
+    };
     let (parameters, value) = rest.split_at(colon);
     // A line that ends before its colon is cut short, and says nothing for sure.
     if value.trim_end() == ":" && MAY_BE_EMPTY.contains(&name) {
-        return None;
+        return Ok(None);
     }
     let value = value.strip_prefix(':').unwrap_or_default().trim();
     let parameter = |wanted: &str| {
         let mut pairs = (parameters.split(outside(';'))).filter_map(|pair| pair.split_once('='));
         let (_, value) = pairs.find(|(name, _)| name.trim().eq_ignore_ascii_case(wanted))?;
-        let value = value.trim().trim_matches('"').trim();
-        Some(value.to_owned()).filter(|value| !value.is_empty())
+        // Nothing at all is no parameter; what is only blank names nothing that there is.
+        let value = Some(value).filter(|value| !value.is_empty())?;
+        Some(value.trim().trim_matches('"').trim().to_owned())
     };
-    Some(Property {
+    Ok(Some(Property {
         line,
         name,
         value: match name {
-            "UID" | "SUMMARY" | "STATUS" | "TZID" | "X-LIC-LOCATION" => unescaped(value),
+            "UID" | "SUMMARY" | "STATUS" | "TZID" | "X-LIC-LOCATION" => {
+                unescaped(value).trim().to_owned()
+            }
             _ => value.to_owned(),
         },
         zone: parameter("TZID"),
         kind: parameter("VALUE").map(|kind| kind.to_ascii_uppercase()),
         ranges: parameter("RANGE").is_some(),
-    })
+    }))
 }
 
 /// What a text stands for: RFC 5545, section 3.3.11. Some programs escape colons, too.

@@ -7,7 +7,7 @@
 //! | bound | of |
 //! |---|---|
 //! | the limit | looks that are under way since less than a moment; people have a quarter more |
-//! | an eighth less, and half of it | the same, of reports, and of looks that have hung before |
+//! | an eighth less (one at least, where there are two), and half of it | the same, of reports, and of looks that have hung before |
 //! | the limit | looks at one kind on one cluster, however long they take; people have a quarter more |
 //! | half of the limit | the same, of looks that have hung before |
 //! | half of the limit | looks at one other cluster than our own; people have a quarter more |
@@ -54,7 +54,8 @@ impl Places {
         };
         let of_class = match urgency {
             Urgency::Person | Urgency::Delivery | Urgency::Gate => limit + kept,
-            Urgency::Report => limit - limit / 8,
+            Urgency::Report if limit > 1 => limit - (limit / 8).max(1),
+            Urgency::Report => limit,
             Urgency::Hung => half,
         };
         let alike = || self.count(|it| it.urgency == urgency && !it.slow);

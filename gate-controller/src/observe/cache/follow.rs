@@ -107,7 +107,11 @@ where
                 }
                 // That it begins, or ends to watch, says nothing yet.
                 Step::Begun | Step::Opened | Step::Ended | Step::Silent => {}
-                Step::Page(_) | Step::Listed | Step::Apply(_) | Step::Delete(_) | Step::Alive => {
+                Step::Page(_)
+                | Step::Listed(_)
+                | Step::Apply(_)
+                | Step::Delete(_)
+                | Step::Alive => {
                     telling.goes_on(following);
                 }
             }
@@ -150,9 +154,9 @@ where
             Step::Page(objects) => {
                 listed.extend(objects.into_iter().map(|object| seen(following, object)));
             }
-            Step::Listed => {
+            Step::Listed(version) => {
                 let fresh: HashMap<_, _> = std::mem::take(listed).into_iter().collect();
-                let mut before = self.listed(fresh);
+                let mut before = self.listed(fresh, version);
                 for (key, now) in &self.all() {
                     let before = before.remove(key);
                     changed(Change {

@@ -49,7 +49,7 @@ impl Scene {
         for version in versions {
             self.watch(Step::Page(vec![brought(*version)]));
         }
-        self.watch(Step::Listed)
+        self.watch(Step::Listed(None))
     }
 
     /// Whether it was taken in.
@@ -99,10 +99,28 @@ fn what_is_gone_is_not_there_again_by_what_was_written_onto_it() {
     assert_eq!(renew(&scene, 7).as_ref().and_then(version), Some(3));
     assert!(renew(&scene, 6).is_none());
     assert_eq!(scene.holds(), Some(7));
+    // What cannot be read may be later than what was written.
+    scene.cache.hold(
+        &ObjectKey::of(&map(1)),
+        Some(Seen::Unreadable("unknown field".into())),
+    );
+    assert!(renew(&scene, 9).is_none());
     // A list says that it is gone, not in which version: the answer to a write may be later.
     scene.list(&[]);
     assert!(renew(&scene, 9).is_none());
     assert_eq!(scene.holds(), None);
+}
+
+/// The list is later than the write: what it lacks was deleted after that.
+#[test]
+fn what_is_gone_from_a_later_list_does_not_come_back_by_an_earlier_write() {
+    let mut scene = Scene::default();
+    scene.list(&[3]);
+    scene.watch(Step::Begun);
+    scene.watch(Step::Listed(Some(10)));
+    assert!(!scene.put(7));
+    assert_eq!(scene.holds(), None);
+    assert!(scene.put(11));
 }
 
 #[test]
@@ -142,7 +160,7 @@ fn what_is_written_while_a_list_is_under_way_is_not_lost_by_it() {
     assert!(scene.put(7));
     // Made between the two writes.
     scene.watch(Step::Page(vec![brought(5)]));
-    assert_eq!(scene.watch(Step::Listed), [(Some(7), Some(7))]);
+    assert_eq!(scene.watch(Step::Listed(None)), [(Some(7), Some(7))]);
     assert_eq!(scene.holds(), Some(7));
     // The watch goes on from there, and brings the same and what came after.
     assert_eq!(scene.watch(Step::Apply(brought(6))), []);
@@ -152,7 +170,7 @@ fn what_is_written_while_a_list_is_under_way_is_not_lost_by_it() {
     // Nobody can say whether what a list lacks came or went after it. If it came, the watch brings it.
     scene.watch(Step::Begun);
     assert!(scene.put(9));
-    assert_eq!(scene.watch(Step::Listed), [(Some(9), None)]);
+    assert_eq!(scene.watch(Step::Listed(None)), [(Some(9), None)]);
     assert_eq!(scene.holds(), None);
 }
 

@@ -116,8 +116,11 @@ async fn what_nothing_is_heard_of_is_not_relied_on() {
     let spec = spec(&[all()]);
     let first = stage.look(&spec, &Seen::default(), 0).await;
     stage.changed(1).await;
-    // That nothing changes is not silence.
+    // That nothing changes is not silence. There are no bookmarks either, so that a list follows each
+    // watch: something on the way may hold back what happens.
     after(1000).await;
+    let lists = stage.api.lists();
+    assert!((5..10).contains(&lists), "{lists}");
     assert_eq!(
         counts(&stage.look(&spec, &first, 30).await),
         (1, 1, Some(0))
@@ -140,7 +143,7 @@ async fn what_nothing_is_heard_of_is_not_relied_on() {
         counts(&stage.look(&spec, &stale, 55).await),
         (1, 1, Some(0))
     );
-    assert_eq!(stage.api.lists(), 2);
+    assert_eq!(stage.api.lists(), lists + 1);
 }
 
 /// Otherwise each outage would close what objects open, a second time.

@@ -48,6 +48,30 @@ fn a_text_that_is_no_calendar(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(message(text), expected);
 }
 
+/// Nobody can tell where its parameters end, so that nothing is read in it.
+#[rstest]
+#[case::status("STATUS;X-NOTE=5\" pipe:CANCELLED", "STATUS")]
+#[case::open("STATUS;X=\"foo:CANCELLED", "STATUS")]
+#[case::uid("UID;X=\"a:b", "UID")]
+#[case::dates("EXDATE;X=\"a:20260101T090000", "EXDATE")]
+fn a_quote_that_is_never_closed(#[case] wrong: &str, #[case] name: &str) {
+    let text = event(&format!("{TIME}DURATION:PT1H\n{wrong}"));
+    let said = format!("{name} has a quote that is never closed; write NAME;PARAMETER=");
+    assert!(message(&text).contains(&said), "{}", message(&text));
+}
+
+/// Not taken for the time zone that counts where none is named.
+#[rstest]
+#[case("\"\"")]
+#[case("\" \"")]
+#[case(" ")]
+fn a_time_zone_without_a_name(#[case] zone: &str) {
+    let text = event(&format!(
+        "DTSTART;TZID={zone}:20260101T090000\nDURATION:PT1H"
+    ));
+    assert!(read(&text, "Europe/London").is_err());
+}
+
 #[rstest]
 #[case::no_start("", "DTSTART: is missing; write a date such as")]
 #[case::no_time(
