@@ -45,7 +45,9 @@ where
         Some(stem) => format!("{stem}ies"),
         None => format!("{one}s"),
     };
-    pages(api, page).await.cannot(format_args!("list {many}"))
+    let of = api.namespace().map(|namespace| format!(" of {namespace}"));
+    let of = of.unwrap_or_default();
+    pages(api, page).await.cannot(format_args!("list {many}{of}"))
 }
 
 /// The same, with the API server's own words for what went wrong.

@@ -149,6 +149,21 @@ fn what_asks_for_a_signature_is_believed_with_one(#[case] verified: Option<(&str
     assert_eq!(play.admitted(), Some(revision('a').as_str()));
 }
 
+/// The gates admit it, and it waits all the same: that has to be said.
+#[test]
+fn what_the_gates_admit_and_nothing_can_be_pinned_to_waits() {
+    let mut play = Play::new(&json!({}));
+    play.open();
+    let mut source = git("upstream", &upstream_spec(), "main");
+    source.metadata.uid = play.upstream.take().unwrap().metadata.uid;
+    play.upstream = Some(source);
+    play.settle();
+    assert_eq!(play.admitted(), None);
+    assert_eq!(play.pending(), Some("main"));
+    assert_eq!(play.says("Blocked").unwrap(), "True RevisionNotHeld");
+    assert!(play.message("Blocked").contains("cannot be pinned"));
+}
+
 #[test]
 fn a_baseline_that_nothing_can_be_pinned_to() {
     let from = json!({ "from": { "kind": "Kustomization", "name": "app" } });
