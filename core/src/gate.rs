@@ -36,7 +36,7 @@ mod words;
 pub use force::{Force, Forces, Identity};
 pub use outlook::upcoming;
 pub use report::{Report, Told, report, report_uncompleted, told};
-pub use words::about_forces;
+pub use words::{FORBIDDEN, about_forces};
 
 /// The least that the longest force may last.
 const SHORTEST_OVERRIDE: jiff::SignedDuration = jiff::SignedDuration::from_hours(1);

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use sluice_core::Reason;
-use sluice_core::gate::nested::FORBIDDEN;
+use sluice_core::gate::FORBIDDEN;
 use sluice_core::offline::simulate::{Decision, Key, World};
 use sluice_crds::gate::GatekeeperVerdict;
 use sluice_crds::gatekeeper::VerdictStatus;

@@ -47,7 +47,9 @@ where
     };
     let of = api.namespace().map(|namespace| format!(" of {namespace}"));
     let of = of.unwrap_or_default();
-    pages(api, page).await.cannot(format_args!("list {many}{of}"))
+    pages(api, page)
+        .await
+        .cannot(format_args!("list {many}{of}"))
 }
 
 /// The same, with the API server's own words for what went wrong.

@@ -190,7 +190,7 @@ fn checked(set: &Set<'_>, outcome: &Outcome, question: Question<'_>) -> Vec<Chec
         reason: opinion.reason.as_str().to_owned(),
         message: match gate {
             Named::Missing => "there is no such gate".to_owned(),
-            Named::Forbidden => gate::words::FORBIDDEN.to_owned(),
+            Named::Forbidden => gate::FORBIDDEN.to_owned(),
             Named::Unreadable(why) => format!("it cannot be read: {why}"),
             Named::Here(view) => gate::explain(view, question).2,
         },

@@ -14,7 +14,7 @@ use crate::verdict::question::Question;
 use crate::verdict::{Opinion, Reason, Verdict};
 
 /// Why a gate or gatekeeper counts for nothing that may not be named.
-pub(super) const FORBIDDEN: &str = "it is in another namespace, which --no-cross-namespace-refs or \
+pub const FORBIDDEN: &str = "it is in another namespace, which --no-cross-namespace-refs or \
      --watch-all-namespaces=false forbids";
 
 /// How many gatekeepers a message names before it only counts them.

@@ -185,7 +185,7 @@ impl Nested {
                 gate::explain(&gathered.view(gate), question).2
             }
             Found::Gate(Named::Missing) => "there is no such gate".to_owned(),
-            Found::Gate(Named::Forbidden) => words::FORBIDDEN.to_owned(),
+            Found::Gate(Named::Forbidden) => gate::FORBIDDEN.to_owned(),
             Found::Gate(Named::Unreadable(why)) => format!("it cannot be read: {why}"),
             Found::Cycle(by) => format!("it depends on itself: {by}"),
             Found::TooMany => format!("more than {MOST_GATES} gates hang together here"),
