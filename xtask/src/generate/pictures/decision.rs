@@ -35,7 +35,7 @@ struct Step {
     /// A function of that file.
     function: &'static str,
     does: &'static str,
-    /// A type that is handed to the next step. It is named in this step's file. None at the end.
+    /// A type that is handed to the next step. It is named in this step's file. None: only the news.
     hands_on: Option<&'static str>,
 }
 
@@ -51,7 +51,7 @@ const STEPS: [Step; 14] = [
         file: "gate-controller/src/act/reconcile/gate.rs",
         function: "look",
         does: "the gate, from the caches, with its gatekeepers",
-        hands_on: Some("Report"),
+        hands_on: Some("Timestamp"),
     },
     Step {
         file: "core/src/time/timeline.rs",
@@ -75,7 +75,7 @@ const STEPS: [Step; 14] = [
         file: "gate-controller/src/act/reconcile/status.rs",
         function: "write",
         does: "the status, onto the version it was decided from",
-        hands_on: Some("Context"),
+        hands_on: None,
     },
     Step {
         file: "gate-controller/src/act/waker.rs",
@@ -132,9 +132,9 @@ pub(super) fn file() -> Result<Generated> {
     let mut canvas = Canvas::new(WIDTH);
     let mut top = MARGIN;
     let mut spoken = Vec::new();
-    for step in &STEPS {
+    for (place, step) in STEPS.iter().enumerate() {
         step.check()?;
-        top = step.draw(&mut canvas, top);
+        top = step.draw(&mut canvas, top, place + 1 == STEPS.len());
         spoken.push(format!("{} ({}): {}.", step.file, step.function, step.does));
     }
     let title = "The way of one decision, from a window's start to a pinned child";
@@ -164,7 +164,7 @@ impl Step {
     }
 
     /// Draws the step, and says where the next one begins.
-    fn draw(&self, canvas: &mut Canvas, top: u32) -> u32 {
+    fn draw(&self, canvas: &mut Canvas, top: u32, is_last: bool) -> u32 {
         let (width, height) = BOX;
         let class = if self.file.starts_with("core/") {
             "pure"
@@ -177,13 +177,18 @@ impl Step {
         canvas.text("code name", (MARGIN + 12, top + 37), &function);
         canvas.text("", (BESIDE, top + 27), self.does);
         let end = top + height;
-        if let Some(hands_on) = self.hands_on {
-            let (x, to) = (MARGIN + width / 2, end + GAP);
-            canvas.add(format_args!(
-                "<line x1=\"{x}\" y1=\"{end}\" x2=\"{x}\" y2=\"{to}\"/>"
-            ));
-            canvas.text("code", (x + 12, end + 17), hands_on);
+        if is_last {
+            return end;
         }
+        let (x, to) = (MARGIN + width / 2, end + GAP);
+        canvas.add(format_args!(
+            "<line x1=\"{x}\" y1=\"{end}\" x2=\"{x}\" y2=\"{to}\"/>"
+        ));
+        canvas.text(
+            "code",
+            (x + 12, end + 17),
+            self.hands_on.unwrap_or_default(),
+        );
         end + GAP
     }
 }

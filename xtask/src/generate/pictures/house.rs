@@ -23,7 +23,7 @@ const ROW: u32 = 24;
 const NAMES: u32 = 196;
 const PURPOSES: u32 = 304;
 /// How many characters of a purpose fit.
-const LONGEST: usize = 92;
+const LONGEST: usize = 86;
 
 const STYLE: &str = "\
 .floor { fill: #f9fafb; stroke: #d1d5db }
