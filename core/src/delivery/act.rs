@@ -1,8 +1,9 @@
 //! What a look leads to: the status first, then everything that follows from it.
 //!
-//! The status is itself the act. It is written onto the version that it was decided from; only if the
-//! API server accepts it is anything else done, and all of that can be done twice. Whoever is stopped
-//! between the two finds the accepted status, does what is missing, and does not ask the gates again.
+//! The status is itself the act. It is written onto the version of the object that it was decided from.
+//! Only if the API server accepts it is anything else done, and all of that can be done twice. A
+//! controller that is stopped between the two finds the accepted status, does what is missing, and does
+//! not ask the gates again.
 //!
 //! What the API server refuses is retried. Until it is done, the status says how the last try ended,
 //! and not what is about to be: so a try that is refused like the one before writes nothing.

@@ -68,10 +68,10 @@ struct Inner {
     names: BTreeSet<String>,
 }
 
-/// Why an expression came to nothing. No message holds any of the values.
+/// Why an expression gave no result. No message contains any of the values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExpressionError {
-    /// It comes to something else than true or false.
+    /// The result is not true or false.
     #[error("it comes to a value of type {0}, not to true or false")]
     NotABool(String),
     /// A key is not there. With its name, where the expression has it.
@@ -147,7 +147,7 @@ impl Expression {
     /// Takes part of a second at most, and does not yield meanwhile.
     ///
     /// # Errors
-    /// It does not come to true or false.
+    /// The result is not true or false.
     pub fn evaluate(&self, inputs: &[(&str, Json)]) -> Result<bool, ExpressionError> {
         let mut size = Size::default();
         for (_, json) in inputs {

@@ -32,7 +32,7 @@ pub struct Cadence {
     pub timeout: SignedDuration,
 }
 
-/// Why an attempt came to nothing.
+/// Why an attempt failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// Nobody answers: `onError` decides once the last answer has run out.
@@ -40,8 +40,8 @@ pub enum Trouble {
     /// Nobody was asked, for want of a turn: closed once the last answer has run out. Who delays
     /// others must not open their gates by it.
     Unasked(String),
-    /// Somebody answers, and it makes no sense: closed once the last answer has run out, until
-    /// somebody mends it.
+    /// Somebody answers, and the answer makes no sense: closed once the last good answer has expired,
+    /// until somebody fixes it.
     Broken(String),
 }
 
@@ -136,7 +136,7 @@ impl<A> Polled<A> {
 }
 
 impl<A> Standing<'_, A> {
-    /// What it comes to where there is no answer that counts.
+    /// The opinion where no answer counts.
     pub(crate) fn opinion(&self, on_error: Setting) -> Opinion {
         match self {
             Standing::Good(_) | Standing::Nothing => Opinion::closed(Reason::NotObserved),

@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sluice_crds::flux::{FluxObject, Release};
 use sluice_crds::gated_source::{ConsumerKind, SourceKind};
 
-/// What a name stands for.
+/// The result of looking up a name.
 #[derive(Clone, Debug)]
 pub enum Found {
     /// Here it is.

@@ -61,7 +61,7 @@ pub(super) fn look_ahead(view: &View<'_>, forces: &Forces, question: Question<'_
 
 /// A gate that is asked about one instant after the other.
 struct Course<'a> {
-    /// The gate by itself, with its forces: what holds whatever its gatekeepers say.
+    /// The gate by itself, with its forces: what holds independently of its gatekeepers.
     alone: View<'a>,
     forces: &'a Forces,
     question: Question<'a>,
@@ -109,9 +109,9 @@ impl<'a> Course<'a> {
         Some((state, next))
     }
 
-    /// When what they say may come to anything else.
+    /// When the state that they result in together may change.
     fn may_change(&self, require: Require) -> Option<Timestamp> {
-        // One of these is enough for its state, whatever the others say.
+        // One gatekeeper with this state is enough to decide, independently of the others.
         let enough = match require {
             Require::All => State::Closed,
             Require::OneOf => State::Open,

@@ -79,7 +79,7 @@ pub fn concerns(
     }
 }
 
-/// What a selector comes to.
+/// The selector that a spec describes.
 fn selector(spec: &NamespaceSelector) -> Result<Selector, Refusals> {
     const FIELD: &str = "spec.namespaceSelector";
     let NamespaceSelector {

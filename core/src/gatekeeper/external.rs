@@ -87,8 +87,8 @@ impl Judge for Reported {
     }
 }
 
-/// What the report comes to. Only a report of one of the writers counts, about this generation of
-/// the spec, until it expires, and only where somebody verifies who writes it.
+/// The opinion that the report gives. A report counts only if it is from one of the writers, about this
+/// generation of the spec, not expired, and if it is verified who writes it.
 fn opinion(
     spec: &External,
     report: Option<&ExternalReport>,

@@ -20,7 +20,7 @@ pub(super) const MEASURES_NOTHING: &str = "it measures nothing: what it is judge
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Given {
-    /// `metric`: the value of the query, a number; `NaN` stands for no data.
+    /// `metric`: the value of the query, a number; `NaN` means no data.
     value: Option<Value>,
     /// `http`: the status of the answer.
     status: Option<u16>,

@@ -1,7 +1,7 @@
 //! `metric`: a value that Prometheus measures, within a range.
 //!
-//! What comes in: a spec, and what the query came to each time that it was asked ([`Answer`]).
-//! What goes out: an [`Observed`] that holds all that matters of the past, and what it comes to at
+//! What comes in: a spec, and the result of the query each time that it was asked ([`Answer`]). What goes
+//! out: an [`Observed`] that holds all that matters of the past, and the opinion that follows from it at
 //! an instant.
 
 use jiff::{SignedDuration, Timestamp};
@@ -29,7 +29,7 @@ const LONGEST_QUERY: usize = 4096;
 /// The most bytes of a value.
 const LONGEST_VALUE: usize = 64;
 
-/// The rule that a spec comes to.
+/// The rule that a spec describes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
     /// How often the query is asked.
@@ -40,7 +40,7 @@ pub struct Rule {
     on_no_data: Setting,
 }
 
-/// What a query came to.
+/// The result of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// A value.
@@ -61,7 +61,7 @@ pub struct Sample {
 /// A sample is never `NaN`, so each is equal to itself.
 impl Eq for Sample {}
 
-/// What is known of the query by what it came to so far: the evidence of the rule.
+/// What is known of the query from its results so far: the evidence of the rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observed {
     /// The last answer, and what is wrong since.
@@ -160,8 +160,8 @@ fn read_for(
 }
 
 impl Answer {
-    /// The answer that a number stands for, as Prometheus writes it (`0.982`, `1e+09`, `+Inf`,
-    /// `NaN`). None: it is no number.
+    /// The answer for a number as Prometheus writes it (`0.982`, `1e+09`, `+Inf`, `NaN`). None: it is no
+    /// number.
     pub fn of(text: &str) -> Option<Self> {
         if text.len() > LONGEST_VALUE {
             return None;
@@ -325,7 +325,7 @@ fn opinion(rule: &Rule, observed: Option<&Observed>, on_error: Setting, now: Now
     }
 }
 
-/// What an answer that the rule admits comes to: whether it does so for long enough.
+/// The opinion for an answer that the rule admits: whether it has done so for long enough.
 fn admitted(
     rule: &Rule,
     observed: &Observed,

@@ -1,7 +1,7 @@
 //! `objects`: the state of other objects.
 //!
-//! What comes in: a spec, and its objects as they are seen, one event after another ([`Course`]).
-//! What goes out: what was seen of all of them ([`Sighting`]), and what that comes to at an
+//! What comes in: a spec, and its objects as they are seen, one event after another ([`Course`]). What
+//! goes out: what was seen of all of them ([`Sighting`]), and the opinion that follows from it at an
 //! instant.
 
 use std::fmt;
@@ -28,7 +28,7 @@ mod tests;
 pub use course::{Course, resume};
 pub use judge::Judged;
 
-/// The rule that a spec comes to.
+/// The rule that a spec describes.
 #[derive(Clone, Debug)]
 pub struct Rule {
     service_account: String,

@@ -126,7 +126,7 @@ fn differs(keeper: &Keeper, before: &GatekeeperStatus, after: &GatekeeperStatus)
     comparable(before) != comparable(after) || !after.upcoming.starts_with(&before.upcoming)
 }
 
-/// Whether a status that was written with evidence at hand says what one without it would.
+/// Whether a status that was written with evidence says the same as one without evidence would.
 fn is_as_good(before: &GatekeeperStatus, after: &GatekeeperStatus) -> bool {
     let state = |status: &GatekeeperStatus| Some(status.verdict.as_ref()?.state);
     state(before) == state(after)

@@ -1,5 +1,5 @@
-//! What stands in for evidence that nobody has looked at yet, after a restart or in a tool: the
-//! verdict that the status reports, for as long as it holds.
+//! The fallback for evidence that has not been read yet, after a restart or in a tool: the verdict that
+//! the status reports, for as long as it holds.
 
 use sluice_crds::gatekeeper::VerdictStatus;
 

@@ -49,7 +49,7 @@ pub struct Schedule {
     zone_name: String,
     open: Vec<Entry>,
     closed: Vec<Entry>,
-    /// What it comes to where a calendar that cannot be had could decide, and no window does.
+    /// The state where a calendar that cannot be read could decide, and no window does.
     undecided: State,
 }
 
@@ -84,7 +84,7 @@ pub enum Reading {
     },
     /// It cannot be had, and why: what the other windows do not decide, `onError` does.
     Unavailable(String),
-    /// It was had and makes no sense: closed until somebody mends it.
+    /// It was read and makes no sense: closed until somebody fixes it.
     Broken(CalendarError),
 }
 
@@ -169,8 +169,8 @@ impl Schedule {
         read::schedule(spec, path)
     }
 
-    /// The same for an `onError`: what it comes to where a calendar that cannot be had could decide
-    /// and no window does. Without this, it is closed.
+    /// The same for an `onError`: the state where a calendar that cannot be read could decide and no
+    /// window does. Without this, it is closed.
     #[must_use]
     pub fn on_error(self, state: State) -> Self {
         Self {
@@ -210,7 +210,7 @@ impl Schedule {
         self.ahead(readings, from, UPCOMING)
     }
 
-    /// What holds at `at`, and when that changes: for whoever asks once.
+    /// What holds at `at`, and when that changes: for a single question.
     ///
     /// # Errors
     /// A calendar that is missing among the readings, makes no sense, or holds too much on that
@@ -273,7 +273,7 @@ impl Schedule {
         Ok(Timeline::new(walk, extent))
     }
 
-    /// What keeps its states from being known: first what somebody has to mend.
+    /// Why its states are not known: first what somebody has to fix.
     fn fault(&self, readings: &[Reading]) -> Option<Fault> {
         let windows = self.open.iter().chain(&self.closed);
         let faults = windows.filter_map(|entry| {

@@ -1,5 +1,4 @@
-//! What gates come to when nothing but time passes: for whoever holds the objects and no
-//! controller.
+//! What gates say when nothing but time passes: for tools that have the objects and no controller.
 //!
 //! What comes in: a [`World`] of Gates, Gatekeepers and ConfigMaps, from files or from a cluster,
 //! and instants. What goes out: the [`Decision`] of a gate at an instant, and the [`Stretches`]

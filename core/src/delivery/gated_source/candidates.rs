@@ -1,9 +1,9 @@
 //! Step 2: what could go out: what the sources have shown since the last admission, the newest last.
 //!
-//! A commit or a digest says all of a change. A chart has a version, which its publisher may use again
-//! for another content. Flux does not notice that, and fetches whatever is there when it fetches again.
-//! So where Flux hands on a chart as it was published, the digest of the file counts, too; a chart that
-//! Flux puts together itself has another digest each time.
+//! A commit or a digest identifies a change completely. A chart has a version, which its publisher may
+//! use again for different content. Flux does not notice that: each time it fetches, it fetches the
+//! current content. So where Flux hands on a chart as it was published, the digest of the file counts,
+//! too. A chart that Flux packages itself has a different digest each time.
 
 use jiff::Timestamp;
 use sluice_crds::GatedSource;
@@ -190,7 +190,7 @@ fn is_other_file_than(part: &Part, out: &AdmittedPart) -> bool {
     is_other_file(part.kind, &out.spec, is, was)
 }
 
-/// The candidates that are left once this has gone out: whatever was shown before it is dropped.
+/// The candidates that are left once this has gone out: all that were shown before it are dropped.
 pub(super) fn release(candidates: &mut Vec<Candidate>, admitted: &Admitted) {
     let out = |candidate: &Candidate| is_admitted(&candidate.parts, admitted);
     if let Some(place) = candidates.iter().position(out) {

@@ -157,7 +157,7 @@ fn request(
     doubt: Option<&Doubt>,
 ) -> Option<String> {
     let request = requested_at(&owner.metadata);
-    // What was fetched since may be lost again before anybody has had it: hence both instants.
+    // What was fetched since then may be lost again before any consumer had it: hence both instants.
     let missing = (source.missed_at.zip(child.status.artifact.as_ref()))
         .map(|(since, artifact)| format!("{MISSING}{since}-{}", artifact.last_update_time.0));
     if let Some(own) = missing.or_else(|| doubt.map(|doubt| doubt.request.clone())) {

@@ -188,7 +188,7 @@ fn times(seen: &Seen, gates: &Gates) -> Result<Times, Step> {
         return Err(Step::Paused);
     }
     match seen.strategy() {
-        // No revision is known: the gates are asked about whatever comes next.
+        // No revision is known: the gates are asked about the next one, which may be any.
         Strategy::Suspend => {
             let decision = Box::new(gates.decide(None, None));
             Err(Step::Suspend(decision, gates.until()))

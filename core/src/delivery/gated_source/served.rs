@@ -159,8 +159,8 @@ pub(super) fn keep(
     shown
 }
 
-/// The digests of what is out of a source and of what could go out. Whatever else is lost: what its child
-/// still points at is being used.
+/// The digests of what is out of a source and of what could go out. Even if everything else is lost, what
+/// its child still points at is in use.
 fn digests(source: &Observed, admission: &Admission<'_>) -> BTreeSet<String> {
     let candidates = admission.candidates.iter();
     let parts = candidates.flat_map(|candidate| &candidate.parts);

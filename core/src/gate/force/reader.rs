@@ -37,7 +37,7 @@ pub(super) struct Reader<'a> {
     now: Now,
 }
 
-/// What the forces that are not noted yet came to.
+/// The result of reading the forces that are not noted yet.
 #[derive(Default)]
 struct Fresh {
     /// Those that are in order.

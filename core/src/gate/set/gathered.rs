@@ -120,7 +120,7 @@ impl GatheredSet {
         }
     }
 
-    /// A policy stands for its gates, which nobody can tell.
+    /// The policy itself is shown in place of its gates, which are not known.
     fn closed(name: String, doubt: Option<String>, why: Arc<str>) -> Self {
         Self {
             require: Require::All,

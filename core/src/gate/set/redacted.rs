@@ -31,7 +31,7 @@ fn unseen(gate: &str) -> String {
              \"{namespace}\"",
             sluice_crds::GROUP
         ),
-        // What stands for a policy that cannot be read.
+        // Shown for a policy that cannot be read.
         None => "you may not see why".to_owned(),
     }
 }

@@ -18,7 +18,7 @@ const ALGORITHMS: [(&str, usize); 4] = [
     ("sha512", 128),
 ];
 
-/// The most approvals of one gatekeeper. They are small, and whoever may approve may write them.
+/// The most approvals of one gatekeeper. They are small, and everybody who may approve may write them.
 pub const MOST_VOTES: usize = 10_000;
 
 /// The approvals for one gatekeeper, each read once.
@@ -92,9 +92,9 @@ impl Ballot {
         all.map(|cast| (&cast.approval, cast.revision.as_ref()))
     }
 
-    /// Those that are about `revision`. What is named too vaguely is nothing that anybody approves
-    /// of; but a rejection of it counts: of a name without its digest for whatever bears that name,
-    /// of a commit for what is tagged with it, and of what nobody can read for everything.
+    /// Those that are about `revision`. An approval that names a revision too vaguely approves nothing.
+    /// But such a rejection counts: a name without its digest rejects everything with that name, a commit
+    /// rejects what is tagged with it, and text that cannot be read rejects everything.
     pub(super) fn about(&self, revision: &Revision) -> impl Iterator<Item = &Arc<Approval>> {
         let by_digest = revision.digest().and_then(|it| self.by_digest.get(it));
         // Hardly ever is there any, and a name takes longer to read than a digest to find.

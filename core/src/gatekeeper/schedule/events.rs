@@ -108,7 +108,7 @@ impl<'a> Events<'a> {
         let new = found.into_iter().filter(|found| found.span.start >= told);
         self.ready.extend(new);
         self.looked = piece.end;
-        // Those that overlap the next piece and started before it are told by then.
+        // Events that overlap the next piece and started before it have been returned already.
         self.told = piece.end;
     }
 

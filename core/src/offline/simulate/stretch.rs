@@ -60,7 +60,7 @@ impl Stretches {
 }
 
 impl Scene {
-    /// How the gate stands from `span.start` until `span.end`, whatever the revision.
+    /// The states of the gate from `span.start` until `span.end`, for every revision.
     pub fn stretches(&mut self, span: Span) -> Stretches {
         self.stretches_about(span, None)
     }
