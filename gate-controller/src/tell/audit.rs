@@ -1,8 +1,8 @@
 //! The audit log: what was decided, what changed, who overrode it, as lines of JSON.
 //!
-//! What comes in: events. What goes out: lines, into a file or onto standard output, by one thread
-//! of its own ([`writer`]). Nobody waits for a slow disk but whoever asks to ([`Audit::record`]):
-//! what does not fit is counted, and a line says how much is missing.
+//! What comes in: events. What goes out: lines, into a file or onto standard output, by a separate thread
+//! ([`writer`]). Nobody waits for a slow disk except those who ask for that ([`Audit::record`]): what
+//! does not fit is counted, and a line says how much is missing.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -65,9 +65,9 @@ struct Kept {
 
 /// Something to be written.
 enum Entry {
-    /// A record, and whoever waits for it.
+    /// A record, and the channel on which somebody waits for it.
     Record(Box<Record>, Option<oneshot::Sender<()>>),
-    /// All that was told before this is to be seen to.
+    /// Everything that was recorded before this has to be handled first.
     End(oneshot::Sender<()>),
 }
 
@@ -89,7 +89,7 @@ struct Trouble {
     lost_for: String,
     /// Why, as the log has it last. None: that they are, or nothing.
     logged: Option<String>,
-    /// When the log was told last that they are not.
+    /// When it was last logged that they are lost.
     logged_at: Option<Timestamp>,
 }
 
@@ -174,8 +174,8 @@ impl Audit {
         self.0.as_ref()?.state.why()
     }
 
-    /// Waits, for a moment at most, until all that was told so far is written, or lost. Says whether
-    /// it is.
+    /// Waits, for a moment at most, until everything that was recorded so far is written or lost. Says
+    /// whether it is.
     pub async fn finish(&self) -> bool {
         let Some(kept) = &self.0 else {
             return true;

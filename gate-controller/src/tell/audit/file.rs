@@ -1,5 +1,5 @@
-//! The file that lines are appended to: opened again where it was moved away or removed, and whole
-//! lines in it, whatever a write came to.
+//! The file that lines are appended to. It is opened again if it was moved away or removed, and has only
+//! whole lines, even if a write fails.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

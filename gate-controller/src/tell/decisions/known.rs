@@ -21,8 +21,8 @@ const BYTES: usize = 16 << 20;
 
 /// All that was answered.
 pub(super) struct Known {
-    /// By a hash of the question that nobody outside can guess. Should two have the same, an
-    /// answer is told once more than it had to be.
+    /// By a hash of the question that nobody outside can guess. If two have the same hash, an answer is
+    /// reported once more than necessary.
     questions: HashMap<u64, Question>,
     hasher: RandomState,
     /// How many answers there were.
@@ -223,7 +223,7 @@ impl Known {
         .collect()
     }
 
-    /// Forgets what nobody asks any more. Returns what was counted and is to be told.
+    /// Forgets what is not asked any more. Returns what was counted and has to be reported.
     pub(super) fn sweep(&mut self, now: Timestamp) -> Vec<Decided> {
         let mut counted = Vec::new();
         self.retain(|question| {
@@ -236,15 +236,15 @@ impl Known {
         counted
     }
 
-    /// All that was counted and is to be told, whenever that is due.
+    /// Everything that was counted and has to be reported, even if it is not due yet.
     pub(super) fn drain(&mut self) -> Vec<Decided> {
         let all = self.questions.values_mut();
         all.filter_map(|it| it.counted(it.asked.0)).collect()
     }
 
-    /// Makes room at the expense of those who take more than their share of it: of what each of them
-    /// asked that quarter goes that was not asked for longest, so that it is seldom done. Returns
-    /// what was counted of it, and is to be told.
+    /// Makes room by forgetting the questions of those who use more than their share: of each of them the
+    /// quarter that was not asked for longest, so that this is seldom needed. Returns what was counted of
+    /// them and has to be reported.
     fn make_room(&mut self) -> Vec<Decided> {
         let mut askers: HashMap<u64, (usize, Vec<u64>)> = HashMap::new();
         for question in self.questions.values() {

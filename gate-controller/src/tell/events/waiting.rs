@@ -1,5 +1,5 @@
-//! The events that wait for one of those who are told: so many, so many bytes, and no more. Beyond that
-//! they are dropped, and counted: the log has them all.
+//! The events that wait for one receiver, with a limit on their number and on their bytes. Events beyond
+//! that are dropped, and counted: the log has them all.
 
 use std::ops::Deref;
 use std::sync::Arc;

@@ -29,7 +29,7 @@ pub(super) struct Question {
     pub(super) line: Timestamp,
     /// How many equal answers were not told there since.
     pub(super) repeated: u64,
-    /// What is told there.
+    /// What to report there.
     pub(super) decided: Option<Decided>,
     /// How many bytes it takes, about.
     pub(super) bytes: usize,
@@ -50,13 +50,13 @@ impl Question {
         std::mem::take(&mut self.repeated)
     }
 
-    /// The same answer, which is told by itself. Returns how many were not told before it.
+    /// The same answer, which is reported by itself. Returns how many were not reported before it.
     pub(super) fn by_itself(&mut self, now: Timestamp) -> u64 {
         self.line = now;
         std::mem::take(&mut self.repeated)
     }
 
-    /// The same answer. Returns how many were not told before it, where it is to be told.
+    /// The same answer. Returns how many were not reported before it, if it is to be reported.
     pub(super) fn again(&mut self, now: Timestamp, keep: bool) -> Option<u64> {
         if keep && has_passed(self.line, FOLD, now) {
             return Some(self.by_itself(now));
