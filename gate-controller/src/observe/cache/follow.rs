@@ -28,7 +28,7 @@ pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-config
 /// Whether a kind has to be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// Without it something is wrong, which is told again and again.
+    /// Without it something is wrong, which is reported again and again.
     Required,
     /// It is another project's, and may be missing, for now or for good: told once.
     Optional,

@@ -8,7 +8,7 @@ use super::World;
 use crate::cluster::key::KeyRef;
 use crate::observe::cache::Seen;
 
-/// What stands for the policies that may have come while changes were not seen.
+/// The name shown for policies that may have been created while changes were not seen.
 const UNSEEN: &str = "not seen";
 
 impl Sources for World {

@@ -1,4 +1,4 @@
-//! What the audit log is told of a gate: its changes of state, and its forces.
+//! What the audit log records of a gate: its changes of state, and its forces.
 
 use sluice_core::Refusal;
 use sluice_core::gate::Answer;

@@ -88,7 +88,7 @@ fn sources(world: &World, key: &ObjectKey, object: &GatedSource) -> Vec<Source> 
     named.chain(selected).collect()
 }
 
-/// What stands for the sources of a kind that cannot be listed, so that the status says so.
+/// What is shown instead of the sources of a kind that cannot be listed, so that the status reports it.
 fn unlisted(world: &World, key: &ObjectKey, selector: &SourceSelector) -> Option<Source> {
     let namespace = &*key.namespace;
     let nobody = KeyRef {

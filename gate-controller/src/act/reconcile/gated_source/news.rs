@@ -176,7 +176,7 @@ mod tests {
         serde_json::from_value(status).unwrap()
     }
 
-    /// The reasons of what is told, and what is bad in capitals.
+    /// The reasons that are reported, with warnings in capitals.
     fn told(before: &GatedSourceStatus, now: &GatedSourceStatus) -> Vec<String> {
         let told = |item: Item| match item.warning {
             true => item.reason.to_uppercase(),

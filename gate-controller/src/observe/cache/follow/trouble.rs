@@ -1,4 +1,4 @@
-//! How a watch fails, and what the log is told of it.
+//! How a watch fails, and what is logged of it.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::{Following, Presence};
 use crate::cluster::failure;
 
-/// How often the log is told of a trouble that lasts.
+/// How often a problem that lasts is logged.
 const TELL_AGAIN: Duration = Duration::from_secs(300);
 
 /// How a watch has failed.
@@ -43,7 +43,7 @@ impl Failed {
     }
 }
 
-/// What the log was told of the trouble of a watch.
+/// What was logged of the problem of a watch.
 #[derive(Default)]
 pub(super) struct Telling {
     trouble: Option<(Failed, Instant)>,
