@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`server`], [`tls`] | connections, and what they may take |
 //! | [`asking`] | who asks, what they may, how often: with [`auth`] and [`limit`] |
-//! | [`check`], [`flagger`] | the two forms of the question, which both come to a `question` |
+//! | [`check`], [`flagger`] | the two forms of the question, which both become a `question` |
 //! | [`decider`] | the answer, from the caches |
 //! | [`openapi`], [`problem`] | how it is described, and how it is refused |
 

@@ -78,7 +78,7 @@ impl Gates {
             .decide(self.subject_of(name), self.question(revision))
     }
 
-    /// Who asks about a revision, as a decision says it.
+    /// Who asks about a revision, as it is written in a decision.
     pub fn subject_of(&self, name: Option<&str>) -> Subject {
         Subject {
             revision: name.map(str::to_owned),

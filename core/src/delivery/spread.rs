@@ -14,7 +14,7 @@ use crate::time::stamp::whole_second;
 pub struct Spread<'a> {
     /// The time over which the changes of all consumers are spread. Zero: they are not.
     pub over: SignedDuration,
-    /// What tells the consumer from others, such as its UID.
+    /// What distinguishes the consumer from others, such as its UID.
     pub uid: &'a str,
     /// The turn that it has been given already.
     pub turn: Option<Timestamp>,

@@ -35,10 +35,10 @@ pub struct Cadence {
 /// Why an attempt failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// Nobody answers: `onError` decides once the last answer has run out.
+    /// No answer: `onError` decides once the last answer has expired.
     Unavailable(String),
-    /// Nobody was asked, for want of a turn: closed once the last answer has run out. Who delays
-    /// others must not open their gates by it.
+    /// It was not asked, because it got no turn: closed once the last answer has expired. A user who
+    /// delays others must not open their gates that way.
     Unasked(String),
     /// Somebody answers, and the answer makes no sense: closed once the last good answer has expired,
     /// until somebody fixes it.
@@ -81,9 +81,9 @@ pub(crate) enum Standing<'a, A> {
     Good(&'a Had<A>),
     /// None any more, and why.
     Trouble(&'a Trouble),
-    /// None any more, since then; nobody has asked again.
+    /// It has had no answer that counts since then; it was not asked again.
     Expired(Timestamp),
-    /// Nobody has asked.
+    /// It was not asked yet.
     Nothing,
 }
 

@@ -133,7 +133,7 @@ impl Forces {
         self.forces.iter().filter(waits)
     }
 
-    /// When any of them starts or ends, as far as that is known.
+    /// When any of them starts or ends, if that is known.
     pub(super) fn ends(&self) -> impl Iterator<Item = Timestamp> {
         let ends = self.forces.iter().flat_map(|f| [f.since, f.until]);
         let known = ends.filter(|end| *end < Timestamp::MAX);

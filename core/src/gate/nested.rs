@@ -156,8 +156,8 @@ impl Gathered {
         }
     }
 
-    /// The gatekeepers, in the order of the gate's spec. None: there is none of that name, or nobody
-    /// can read it.
+    /// The gatekeepers, in the order of the gate's spec. None: there is none of that name, or it cannot
+    /// be read.
     pub fn keepers(&self) -> impl Iterator<Item = Option<&Keeper>> {
         let listed = self.listed.iter().map(Named::here);
         listed.map(|listed| listed.map(|listed| listed.keeper.as_ref()))

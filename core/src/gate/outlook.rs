@@ -13,7 +13,7 @@ use crate::verdict::{Opinion, Reason};
 /// What time will do to a gate.
 #[derive(Default)]
 pub(super) struct Outlook {
-    /// Its next changes of state, as [`upcoming`] tells them.
+    /// Its next changes of state, as [`upcoming`] lists them.
     pub changes: Vec<(Timestamp, State)>,
     /// Where none is in view: before this instant there is none, and it lies behind the horizon.
     pub behind: Option<Timestamp>,
@@ -89,9 +89,9 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// The state at `at`, which is no earlier than at the last call, and the earliest instant after
-    /// it at which the gate could change: a force starts or ends, or what holds the gate in its
-    /// state has changed. None: nobody knows.
+    /// The state at `at`, which is no earlier than at the last call, and the earliest instant after it at
+    /// which the gate could change: a force starts or ends, or what holds the gate in its state has
+    /// changed. None: not known.
     fn at(&mut self, at: Timestamp) -> Option<(State, Option<Timestamp>)> {
         let forced = self.forces.ends().filter(|end| *end > at).min();
         let alone = answer_with(&self.alone, self.forces, self.question.moved_to(at));

@@ -24,7 +24,7 @@ struct Observed {
     report: Option<ExternalReport>,
     /// The present one of the spec.
     generation: Option<i64>,
-    /// Whether somebody verifies who reports.
+    /// Whether it is verified who reports.
     verified: bool,
 }
 
@@ -170,7 +170,7 @@ fn explain(spec: &External, report: Option<&ExternalReport>, opinion: &Opinion) 
             let why = report.reason.as_ref();
             let why = why.map(|reason| format!(" ({})", words::clean(reason, LONGEST_REASON)));
             let why = why.unwrap_or_default();
-            // Without its end: another report that says the same is no news.
+            // Without its end: another report that says the same is not reported as a change.
             format!("reported {}{only} by {}{why}", report.state, report.by)
         }
     }

@@ -1,4 +1,5 @@
-//! What gatekeepers see that measure something, where nobody looks: somebody says what it would be.
+//! What gatekeepers that measure something see where nothing is measured: somebody states what it would
+//! be.
 //!
 //! What comes in: [`Given`], as it is written in a file. What goes out: [`Evidence`], in which the
 //! gatekeeper has seen just that, from the first instant of a simulation to the last.
@@ -30,7 +31,7 @@ pub struct Given {
     objects: Option<Vec<Value>>,
     /// `external`: what is reported.
     report: Option<Report>,
-    /// `metric`, `http`, `objects`: why nobody answers; `onError` decides.
+    /// `metric`, `http`, `objects`: why there is no answer; `onError` decides.
     unavailable: Option<String>,
     /// `metric`, `http`: what is wrong with the answer.
     broken: Option<String>,

@@ -54,7 +54,7 @@ pub struct Answer {
 /// How a body was judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// Nobody looked: there is no expression, or the status was not expected.
+    /// Not judged: there is no expression, or the status was not expected.
     Unread,
     /// The expression is true.
     Satisfies,
@@ -154,8 +154,7 @@ impl Rule {
         Answer { status, body }
     }
 
-    /// What a status that was written about the very same spec tells, as far as it still counts at
-    /// `now`.
+    /// What a status that was written about exactly this spec says, as far as it still counts at `now`.
     pub fn restored(&self, status: &HttpStatus, now: Timestamp) -> Option<Observed> {
         let code = u16::try_from(status.status?).ok()?;
         let at = status.observed_at.as_ref()?.0;
@@ -201,7 +200,7 @@ pub fn status(observed: &Observed) -> HttpStatus {
     }
 }
 
-/// What the rule says at `now`. None: nobody has asked yet.
+/// What the rule says at `now`. None: it was not asked yet.
 fn opinion(rule: &Rule, observed: Option<&Observed>, on_error: Setting, now: Now) -> Opinion {
     let Some(observed) = observed else {
         return Opinion::closed(Reason::NotObserved);

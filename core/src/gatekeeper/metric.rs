@@ -68,7 +68,7 @@ pub struct Observed {
     pub polled: Polled<Answer>,
     /// Since when every answer was one that the rule admits.
     pub within_since: Option<Timestamp>,
-    /// When the last of those answers was asked for: nobody knows anything later.
+    /// When the last of those answers was asked for: nothing later is known.
     pub within_until: Option<Timestamp>,
 }
 
@@ -255,8 +255,8 @@ impl Observed {
         }
     }
 
-    /// What a status that was written about the very same spec tells, as far as it still counts at
-    /// `now`: after a restart the row goes on.
+    /// What a status that was written about exactly this spec says, as far as it still counts at `now`:
+    /// after a restart the row of answers goes on.
     pub fn restored(status: &MetricStatus, rule: &Rule, now: Timestamp) -> Option<Self> {
         let answer = Answer::of(status.value.as_deref()?)?;
         let at = status.observed_at.as_ref()?.0;
@@ -303,7 +303,7 @@ impl Observed {
     }
 }
 
-/// What the rule says at `now`. None: nobody has asked yet.
+/// What the rule says at `now`. None: it was not asked yet.
 fn opinion(rule: &Rule, observed: Option<&Observed>, on_error: Setting, now: Now) -> Opinion {
     let Some(observed) = observed else {
         return Opinion::closed(Reason::NotObserved);
@@ -345,7 +345,7 @@ fn admitted(
             next: Some(enough),
             ..closed
         },
-        // The time has passed, but nobody knows yet what the value was at its end.
+        // The time has passed, but it is not known yet what the value was at its end.
         _ if enough > answered && !rule.for_.is_zero() => closed,
         // The row would be long enough only by a clock that cannot be relied on.
         Trust::Lost(_) if !rule.for_.is_zero() => Opinion {

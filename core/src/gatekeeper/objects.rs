@@ -146,7 +146,7 @@ impl Observed {
         Some(ObjectsStatus {
             seen: count(sighting.seen),
             satisfied: count(sighting.satisfied),
-            // Statuses have whole seconds: not to tell of more time than there was.
+            // Statuses have whole seconds: do not report more time than there was.
             satisfied_since: sighting
                 .satisfied_since
                 .map(|since| time(next_second(since))),
@@ -155,7 +155,7 @@ impl Observed {
     }
 }
 
-/// What the rule says at `now`. None: nobody has looked yet.
+/// What the rule says at `now`. None: nothing was observed yet.
 fn opinion(rule: &Rule, observed: Option<&Observed>, on_error: Setting, now: Now) -> Opinion {
     let sighting = match observed {
         None => return Opinion::closed(Reason::NotObserved),

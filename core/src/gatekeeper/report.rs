@@ -30,7 +30,7 @@ pub fn report(keeper: &Keeper, now: Now) -> Report {
     let opinion = keeper.opinion(now);
     let wake = status::wake(opinion.until, opinion.next, now.at);
     if keeper.status_fallback(&opinion, now.into()).is_some() {
-        // Nobody has looked yet: what the status says is all that is known.
+        // Nothing was observed yet: only what the status says is known.
         return Report {
             status: before,
             changed: false,

@@ -136,7 +136,7 @@ impl Revisions {
         }
         let allows = |entry: &Pattern| entry.matches(revision);
         match find(&self.allow, &self.allow_from, allowed, allows) {
-            // Perhaps it is denied, where nobody can tell.
+            // It may be denied, but that is not known.
             Found::Entry(_) if not_denied.reason == Reason::EvidenceUnavailable => not_denied,
             Found::Entry(_) => Opinion::of(State::Open, Reason::RevisionAllowed),
             Found::Unread(reading) => unread(reading),

@@ -82,7 +82,7 @@ pub enum Reading {
         /// Why it has not been read again since. None: it was, whenever it was due.
         overdue: Option<Overdue>,
     },
-    /// It cannot be had, and why: what the other windows do not decide, `onError` does.
+    /// It cannot be read, and why: what the other windows do not decide, `onError` does.
     Unavailable(String),
     /// It was read and makes no sense: closed until somebody fixes it.
     Broken(CalendarError),
@@ -111,7 +111,7 @@ impl fmt::Display for Overdue {
 /// Why a schedule's states cannot be known: one of its calendars.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Fault {
-    /// Nobody has tried to read it yet.
+    /// The calendar was not read yet.
     #[error("the calendar of window '{window}' has not been read yet")]
     Unread {
         /// The label of its window.
@@ -144,7 +144,7 @@ impl Fault {
     }
 }
 
-/// A calendar that cannot be had.
+/// A calendar that cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Missing<'a> {
     /// The label of its window.
@@ -294,7 +294,7 @@ impl Schedule {
         faults.min_by_key(|fault| matches!(fault, Fault::Unread { .. }))
     }
 
-    /// The first of its calendars that cannot be had.
+    /// The first of its calendars that cannot be read.
     pub(crate) fn missing<'a>(&'a self, readings: &'a [Reading]) -> Option<Missing<'a>> {
         missing(&self.open, readings).or_else(|| missing(&self.closed, readings))
     }

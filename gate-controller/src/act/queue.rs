@@ -20,7 +20,7 @@ mod places;
 
 use places::Places;
 
-/// How urgent a look is that was not asked for by anybody in particular.
+/// How urgent a look is that nobody has asked for.
 pub(crate) fn urgency(kind: Kind) -> Urgency {
     kind.look().map_or(Urgency::Report, |look| look.urgency)
 }

@@ -49,7 +49,7 @@ pub enum Urgency {
 /// How objects of a kind are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// How urgent a look is that was not asked for by anybody in particular.
+    /// How urgent a look is that nobody has asked for.
     pub urgency: Urgency,
     /// Whether a look writes to the object itself, besides its status.
     pub writes_itself: bool,

@@ -88,8 +88,9 @@ pub(super) fn runs_already(
 
 /// What is decided about what runs already.
 ///
-/// Of a consumer that `from` names, Flux says what it has applied. Of a revision that is written out
-/// nobody knows whether anything runs it: so a user who may write it still cannot get past a GatePolicy.
+/// For a consumer that `from` names, Flux says what it has applied. For a revision that is written in the
+/// spec, it is not known whether anything runs it: so a user who may write it still cannot get past a
+/// GatePolicy.
 pub(super) fn decide(
     seen: &Seen,
     gates: &Gates,
@@ -148,7 +149,7 @@ fn unasked(seen: &Seen, gates: &Gates, revision: &str) -> Decision {
     }
 }
 
-/// Whether the spec has the revision itself, and names nobody who runs it.
+/// Whether the spec has the revision itself, and names no consumer that runs it.
 fn is_written_out(source: &Observed) -> bool {
     let baseline = source.wanted.baseline.as_ref();
     baseline.is_some_and(|baseline| baseline.revision.is_some())
@@ -206,8 +207,8 @@ fn applied<'c>(
     Ok(runs(source.wanted.kind, *kind, consumer))
 }
 
-/// Whether somebody applies what a source brings, by itself or by its child. Of a HelmChart, also by a
-/// chart of the same repository: Flux makes a HelmChart of its own for such a HelmRelease.
+/// Whether a consumer applies what a source brings, directly or by its child. For a HelmChart, also by a
+/// chart of the same repository: Flux makes a separate HelmChart for such a HelmRelease.
 fn is_user(seen: &Seen, source: &Observed, kind: ConsumerKind, consumer: &FluxObject) -> bool {
     let (own, wanted) = (seen.namespace(), &source.wanted);
     let repository = source.upstream.object();

@@ -45,10 +45,11 @@ impl Candidates {
     }
 }
 
-/// Candidates that were fetched as the sources are no longer written are dropped, also those that
-/// another `ref` or `version` selected. So is everything that was shown after what is shown now for a
-/// second time, and everything with a later version: the sources have gone back. So is a chart whose
-/// version was published again: nobody can fetch the former one any more.
+/// These candidates are dropped: those that were fetched under a spec that the sources no longer have,
+/// also those that another `ref` or `version` selected; everything that was shown after the revision that
+/// is now shown for a second time, and everything with a later version, because the sources have gone
+/// back; and a chart whose version was published again, because the former one cannot be fetched any
+/// more.
 fn renew(
     seen: &Seen,
     before: &[Candidate],
@@ -111,8 +112,8 @@ fn name_republished(
     former
 }
 
-/// Names a chart by its version and its digest, so that nobody takes it for the one that had the version
-/// before: an approval of that one is no approval of this one.
+/// Names a chart by its version and its digest, so that it is not mistaken for the one that had the
+/// version before: an approval of that one is no approval of this one.
 fn name_with_digest(part: &mut Part) {
     let Some(digest) = &part.digest else {
         return;
@@ -123,8 +124,8 @@ fn name_with_digest(part: &mut Part) {
     }
 }
 
-/// Whether any part has a later version than what its source shows now. Of commits, and of names that
-/// are no versions, nobody can tell.
+/// Whether any part has a later version than what its source shows now. For commits, and for names that
+/// are no versions, that cannot be known.
 fn is_later(parts: &[Part], shown: &[Part]) -> bool {
     parts.iter().zip(shown).any(|(part, shown)| {
         let known = Revision::parse(&part.revision).ok();
@@ -240,8 +241,7 @@ fn names<'a>(revisions: impl Iterator<Item = &'a String>) -> String {
     revisions.join(", ")
 }
 
-/// What the gates are asked about. A commit or digest alone that is no candidate has a name that
-/// nobody knows.
+/// What the gates are asked about. If a commit or digest alone is no candidate, its name is not known.
 pub(super) fn asked(text: &str, candidates: &[Candidate]) -> Option<Revision> {
     let revision = Revision::parse(text).ok()?;
     Some(match revision.name() {

@@ -37,7 +37,7 @@ pub(super) enum State {
     Fetching(String),
     /// It cannot: why, in a word and a sentence.
     Fails(String, String),
-    /// The object of its name is somebody else's.
+    /// The object of its name belongs to somebody else.
     Taken(String),
 }
 
@@ -45,7 +45,7 @@ pub(super) enum State {
 pub(super) struct Look {
     pub(super) state: State,
     pub(super) acts: Vec<Act>,
-    /// Why what was admitted cannot be had again.
+    /// Why what was admitted cannot be fetched again.
     pub(super) lost: Option<String>,
 }
 
@@ -68,7 +68,7 @@ pub(super) fn pinned(
     called: &str,
 ) -> Look {
     let upstream = source.upstream.object();
-    // Without the source nobody knows how it is reached: the child stays as it is.
+    // Without the source it is not known how it is reached: the child stays as it is.
     let wanted = upstream.map(|upstream| {
         let interval = interval(&seen.object, admitted);
         content::of_child(&admitted.spec, &upstream.spec, interval)
@@ -111,7 +111,7 @@ pub(super) fn pinned(
 }
 
 /// What is wrong with what a child serves at the version that was admitted. None: it is the admitted
-/// file, or nobody knows.
+/// file, or that is not known.
 fn other_file(artifact: &Artifact, admitted: &AdmittedPart, called: &str) -> Option<String> {
     let (is, was) = (artifact.digest.as_deref(), admitted.digest.as_deref());
     is_other_file(admitted.kind, &admitted.spec, is, was).then(|| {
@@ -147,9 +147,10 @@ fn failure(child: &FluxObject) -> Option<&Condition> {
     (current && ready.status == "False").then_some(ready)
 }
 
-/// The request that a child is to have: that of people, handed on. Where somebody could not have its
-/// artifact, the request says since when, and when the artifact was fetched, so that the child is asked
-/// once for each of them. Where it shows what was not admitted, the request says which artifact that is.
+/// The request that a child has to have: the one that people have made, passed on. Where a consumer could
+/// not get its artifact, the request says since when, and when the artifact was fetched, so that the
+/// child is asked once for each of them. Where the child shows what was not admitted, the request says
+/// which artifact that is.
 fn request(
     owner: &GatedSource,
     source: &Observed,
@@ -187,7 +188,7 @@ pub(super) fn write(
     let name = owner.metadata.name.clone().unwrap_or_default();
     let mut annotations = BTreeMap::from([(marks::CHILD_OF.to_owned(), name)]);
     annotations.extend(request.map(|request| (REQUESTED_AT.to_owned(), request)));
-    // The controller that fetches the source fetches its child. Without the source nobody knows which.
+    // The controller that fetches the source fetches its child. Without the source it is not known which.
     let shard = |upstream: &FluxObject| upstream.metadata.labels.as_ref()?.get(SHARD).cloned();
     let upstream = source.upstream.object();
     let labels = upstream.map(|upstream| (SHARD.to_owned(), shard(upstream)));

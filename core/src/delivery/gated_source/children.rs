@@ -26,7 +26,7 @@ pub(super) enum Objects {
 pub(super) struct Children {
     /// Those of which something can be said.
     pub(super) states: Vec<State>,
-    /// Why what was admitted cannot be had again.
+    /// Why what was admitted cannot be fetched again.
     pub(super) lost: Option<String>,
     /// Why what was admitted has never been fetched, where a child has tried and could not.
     unfetched: Option<String>,
@@ -74,13 +74,13 @@ impl Objects {
         }
     }
 
-    /// Whether the name of a child is somebody else's.
+    /// Whether an object of somebody else has the name of a child.
     pub(super) fn are_taken(&self) -> bool {
         let is_taken = |it: &State| matches!(it, State::Taken(_));
         matches!(self, Self::Children(children) if children.states.iter().any(is_taken))
     }
 
-    /// Whether a fetch is to be retried.
+    /// Whether a fetch has to be retried.
     pub(super) fn retries(&self) -> bool {
         matches!(self, Self::Children(children) if children.unstored.is_some())
     }
@@ -98,7 +98,7 @@ impl Children {
             }
             match out {
                 Some(out) => children.take(look(seen, source, out), acts),
-                // Nothing has gone out yet, and the name is somebody else's already.
+                // Nothing has gone out yet, and an object of somebody else has the name already.
                 None if matches!(source.child, Child::Taken) => {
                     children.states.push(taken(source));
                 }

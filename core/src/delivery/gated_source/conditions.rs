@@ -18,7 +18,7 @@ use crate::verdict::condition::{READY, RECONCILING, STALLED, Wanted, listed};
 
 /// Something waits for the gates, or for its turn.
 pub const BLOCKED: &str = "Blocked";
-/// What was admitted can be had again.
+/// What was admitted can be fetched again.
 pub const RECOVERABLE: &str = "Recoverable";
 /// Somebody applies a source past its gates.
 pub const BYPASSED: &str = "Bypassed";
@@ -37,7 +37,7 @@ pub(super) struct Findings<'a> {
     /// The decision that the status keeps, if the recorded one holds something back. What was only
     /// measured again is no reason to write.
     pub(super) refusal: Option<&'a Decision>,
-    /// Why what `spec.revision` asks for, and the gates have admitted, cannot be had.
+    /// Why what `spec.revision` asks for, and the gates have admitted, cannot be fetched.
     pub(super) lost: Option<&'a str>,
     /// What is said of a write that was refused, while there is one to retry.
     pub(super) write_refused: Option<Vec<Wanted>>,

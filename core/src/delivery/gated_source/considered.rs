@@ -37,7 +37,7 @@ pub(super) enum Step {
     Paused,
     /// There is nothing to ask for.
     Nothing,
-    /// `spec.revision` asks for what cannot be had: why.
+    /// What `spec.revision` asks for cannot be fetched: why.
     Unobtainable(String),
     /// The spec says that this runs already.
     Baseline(Box<Baseline>),
@@ -70,11 +70,11 @@ pub(super) enum Outcome<'c> {
     HeldBack(&'c Candidate),
     /// The gates of policies hold back what the spec says that it runs already.
     BaselineHeldBack(&'c Admitted),
-    /// It cannot be had: why.
+    /// It cannot be fetched: why.
     Unobtainable(&'c str),
 }
 
-/// What is to be asked of the gates, and what they say.
+/// What has to be asked of the gates, and what they say.
 pub fn consider(given: Given) -> Considered {
     let Given {
         object,
@@ -109,7 +109,7 @@ pub fn consider(given: Given) -> Considered {
 }
 
 impl Considered {
-    /// What is to be recorded before anything is done. [`report`](super::report) takes it as it was
+    /// What has to be recorded before anything is done. [`report`](super::report) takes it as it was
     /// recorded.
     pub fn decision(&self) -> Option<&Decision> {
         match &self.step {
@@ -224,7 +224,7 @@ fn ask_for_what_is_new(
     let before = seen.object.status.clone().unwrap_or_default();
     let admitted = before.admitted.or_else(|| adopted(seen));
     let mut candidates = Candidates::renew(seen, &before.candidates, admitted);
-    // Nothing goes out where nobody would serve it.
+    // Nothing goes out if no child could serve it.
     if seen.are_taken() {
         return (candidates, Step::Nothing);
     }

@@ -18,7 +18,7 @@ use crate::verdict::condition::listed;
 
 /// Children and suspended sources that the spec no longer names.
 pub(super) struct Former {
-    /// Children are deleted, if the spec says that children are to be deleted at all.
+    /// The children to delete, if the spec says that children are deleted at all.
     pub(super) children: Vec<Act>,
     /// Sources are resumed.
     pub(super) sources: Vec<Act>,
@@ -31,8 +31,8 @@ pub(super) struct Former {
 }
 
 impl Former {
-    /// `children` and `sources` are what an index takes for them. An object that has lost the mark, or
-    /// has that of somebody else, is not ours.
+    /// `children` and `sources` are those that an index reports. An object that has lost the mark, or
+    /// that has the mark of somebody else, is not ours.
     pub(super) fn new(
         owner: &GatedSource,
         children: &[(FluxKind, Arc<FluxObject>)],

@@ -142,7 +142,7 @@ fn last_decision<'d>(
 }
 
 /// What waits, as the status shows it: what is asked for, or the newest. `lost`: what is asked for is
-/// out, and cannot be had.
+/// out, and cannot be fetched.
 fn pending(
     object: &GatedSource,
     step: &Step,

@@ -126,9 +126,9 @@ fn made_by(owner: &GatedSource) -> Map<String, Value> {
     Map::from_iter([("sourceRef".to_owned(), own)])
 }
 
-/// Has the store fetch what a source shows now, if that is out or could go out, and keep nothing else.
-/// Returns how that is stored. Copies under the name of a child that is somebody else's, or that nobody
-/// can read, are left alone.
+/// Lets the store fetch what a source shows now, if that is out or could go out, and keep nothing else.
+/// Returns how that is stored. Copies under the name of a child are left alone if the object of that name
+/// belongs to somebody else or cannot be read.
 pub(super) fn keep(
     seen: &Seen,
     source: &Observed,

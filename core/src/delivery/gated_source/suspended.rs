@@ -58,7 +58,7 @@ impl Sources {
         let is_marked = is_ours || !others.is_empty();
         let holders = match resume {
             true => is_ours.then(|| others.clone()),
-            // What somebody has suspended who is no GatedSource stays as it is.
+            // If something other than a GatedSource has suspended it, it stays as it is.
             false => (!is_suspended || (is_marked && !is_ours)).then(|| {
                 let own = owner.metadata.name.clone();
                 others.iter().cloned().chain(own).collect()

@@ -196,7 +196,7 @@ impl Reader<'_> {
     }
 
     fn know(&self, name: &str) -> Result<(), String> {
-        // Such as `@result`: of the macros themselves, and nobody can write it.
+        // Such as `@result`: these belong to the macros themselves, and users cannot write them.
         let known = name.starts_with('@')
             || self.bound.iter().any(|bound| bound == name)
             || self.variables.contains(&name)

@@ -25,8 +25,8 @@ fn present(annotations: &BTreeMap<String, String>) -> impl Iterator<Item = (&str
     all.filter_map(|name| Some((name, annotations.get(name)?)))
 }
 
-/// The annotations that the controller has to own and does not. None: it owns all of them, or
-/// nobody knows who does, as with a gate that is read from a file.
+/// The annotations that the controller has to own and does not. None: it owns all of them, or the owners
+/// are not known, as with a gate that is read from a file.
 pub(super) fn lost(
     gate: &Gate,
     annotations: &BTreeMap<String, String>,

@@ -61,7 +61,7 @@ fn attempt(given: Given) -> Result<Result<Answer, Trouble>, String> {
 struct Measured {
     rule: Rule,
     on_error: Setting,
-    /// None: nobody has asked.
+    /// None: it was not asked.
     observed: Option<Arc<Observed>>,
 }
 

@@ -27,7 +27,7 @@ pub struct Stretch {
     pub answer: Answer,
     /// What makes it so, each a short sentence: `office-hours: outside every open window`.
     pub causes: Vec<String>,
-    /// Whether it counts as closed only because nobody here can tell.
+    /// Whether it counts as closed only because the state is not known here.
     pub unknown: bool,
 }
 

@@ -29,7 +29,7 @@ struct Standing<'a> {
 }
 
 impl Stretches {
-    /// Closed throughout: for a gate that nobody can ask.
+    /// Closed all the time: for a gate that cannot be asked.
     pub fn closed(span: Span, reason: Reason, cause: &str) -> Self {
         let answer = Answer {
             state: State::Closed,
