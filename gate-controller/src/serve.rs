@@ -74,8 +74,8 @@ pub fn health(ready: impl Fn() -> Result<(), String> + Clone + Send + Sync + 'st
         .route("/readyz", get(readiness))
 }
 
-/// Starts to serve metrics or health at `address`, until `shutdown`. Says where it listens: port 0 is any that is
-/// free.
+/// Starts to serve metrics or health at `address`, until `shutdown`. Says where it listens: port 0 is any
+/// port that is free.
 ///
 /// # Errors
 /// The address cannot be listened at.

@@ -159,8 +159,8 @@ impl Queue {
         !self.taken.is_empty()
     }
 
-    /// Once the clock was set back, everything that waits for an instant is due: it was told to wait at
-    /// an instant that, by the new time, is in the future.
+    /// Once the clock was set back, everything that waits for an instant is due: that instant was chosen
+    /// at a time that, by the new clock, is in the future.
     fn notice(&mut self, now: Timestamp) {
         if self.latest.duration_since(now) > SET_BACK {
             for (_, work) in std::mem::take(&mut self.waiting) {

@@ -77,7 +77,7 @@ impl Store {
         tokio::join!(self.verify(files, &term), self.sweep());
     }
 
-    /// Looks what is there. Nothing is put there meanwhile.
+    /// Looks what is there. Nothing is put there during that time.
     async fn open(&self, term: &Term<'_>) -> Result<Vec<Unverified>, Unusable> {
         let disk = Arc::clone(&self.disk).lock_owned().await;
         let folder = self.folder.clone();

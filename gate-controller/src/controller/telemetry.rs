@@ -31,7 +31,7 @@ pub fn start(settings: &Settings) {
         .with_target("kube_runtime::watcher", libraries.min(LevelFilter::ERROR))
         // It writes the whole text of an answer that it cannot read.
         .with_target("kube_client::client", libraries.min(LevelFilter::ERROR))
-        // It tells of each request that fails, which the caller tells with what to do.
+        // It logs each request that fails. The caller logs that too, and says what to do.
         .with_target("kube_client::client::builder", requests)
         .with_target("gate_controller", level)
         .with_target("sluice_egress", level)

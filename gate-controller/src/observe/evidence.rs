@@ -122,7 +122,7 @@ impl Tracker {
         }
     }
 
-    /// It is gone, or nothing is to be observed for it any more.
+    /// It is gone, or there is nothing to observe for it any more.
     pub fn forget(&self, key: &ObjectKey) {
         if self.observers().remove(key).is_some() {
             self.0.shared.store.remove(key);

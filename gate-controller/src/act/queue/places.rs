@@ -193,7 +193,7 @@ mod tests {
         let mut places = Places::new(8);
         assert_eq!(fill(&mut places, gatekeeper, Urgency::Report), 7);
         assert_eq!(fill(&mut places, gate, Urgency::Gate), 1);
-        // What hangs may be waited for, and others begin meanwhile.
+        // What hangs may be waited for, and others begin in that time.
         hang(&mut places);
         assert_eq!(fill(&mut places, gatekeeper, Urgency::Report), 1);
         // Where there is only one place, everybody has it.

@@ -30,7 +30,7 @@ pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-config
 pub enum Presence {
     /// Without it something is wrong, which is reported again and again.
     Required,
-    /// It is another project's, and may be missing, for now or for good: told once.
+    /// It belongs to another project, and may be missing, for now or for good: reported once.
     Optional,
 }
 
@@ -207,8 +207,8 @@ fn kept(entries: Vec<ManagedFieldsEntry>) -> Vec<ManagedFieldsEntry> {
     kept
 }
 
-/// Of those who manage fields of an object the ones that manage its spec, without the fields: that
-/// is all that is ever told of them.
+/// Of the managers of an object's fields, those that manage its spec, without the fields: nothing else is
+/// ever reported of them.
 fn managers_of_spec(entries: Vec<ManagedFieldsEntry>) -> Vec<ManagedFieldsEntry> {
     let owns_spec = |entry: &ManagedFieldsEntry| {
         let fields = entry.fields_v1.as_ref();

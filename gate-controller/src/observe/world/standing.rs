@@ -125,8 +125,9 @@ impl World {
     }
 
     /// Why changes are not seen any more, if too little is heard of a watch: then every gate is closed,
-    /// for somebody may have closed it meanwhile. Where forces count by admission policies that are not
-    /// seen any more, one that opens may be forged, and without one that closes a gate would open.
+    /// because somebody may have closed it since then. If forces count because of admission policies that
+    /// are not seen any more, a force that opens may be forged, and without a force that closes a gate
+    /// would open.
     pub fn silence(&self) -> Option<String> {
         let now = Instant::now();
         let mut pulses = self.pulses().into_iter();

@@ -15,7 +15,7 @@ pub(crate) const OF_FETCHES: [&str; 6] = [
 pub enum Notified {
     /// It was taken.
     Sent,
-    /// It had been told lately, says notification-controller.
+    /// notification-controller says that it had received it shortly before.
     Duplicate,
     /// It was refused, could not be sent, or was one too many.
     Dropped,

@@ -15,8 +15,8 @@ const FEW: Rate = Rate {
     at_once: 40,
     each: SignedDuration::from_secs(5),
 };
-/// How many of those who ask are known. With more, those are forgotten who have spent nothing of
-/// late; should there be none, all are.
+/// How many callers are remembered. If there are more, those who have spent nothing recently are
+/// forgotten; if there are none of those, all are.
 const CALLERS: usize = 1_024;
 
 /// So many at once, and then one in each of these times.

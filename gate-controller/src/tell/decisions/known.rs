@@ -1,4 +1,4 @@
-//! What was answered of late: as much of it as tells news from what is known, and no more.
+//! Recent answers: as much of them as is needed to recognize a new answer, and no more.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
@@ -46,7 +46,7 @@ pub(super) struct News {
     pub(super) dropped: u64,
     /// What was counted of other answers, which are forgotten by now: the audit log is to tell it.
     pub(super) counted: Vec<Decided>,
-    /// Whether the audit log is to tell it, and how many equal ones it was not told before.
+    /// Whether the audit log has to report it, and how many equal answers it did not report before.
     pub(super) line: Option<u64>,
 }
 

@@ -177,8 +177,8 @@ fn api_of(kind: &str) -> Option<String> {
     known.or_else(|| further().map(|(_, api)| api.to_owned()))
 }
 
-/// What notification-controller shows besides the message, and what it tells events apart by. It
-/// keeps keys that begin with the group of the object, or with [`METADATA`], and drops all others.
+/// What notification-controller shows besides the message, and by what it distinguishes events. It keeps
+/// keys that begin with the group of the object, or with [`METADATA`], and drops all others.
 ///
 /// It also treats events with the same message and revision within five minutes as duplicates, unless a
 /// token differs. A gate that closes again for the same reason is news. A decision that is reported on

@@ -63,7 +63,7 @@ enum Untaken {
 }
 
 impl Sender {
-    /// Sends what comes. `busy`: whether something more urgent is to be written.
+    /// Sends each event that comes. `busy`: whether something more urgent has to be written.
     pub async fn send(&self, mut sending: Sending, busy: impl Fn() -> bool) {
         while let Some(waiting) = sending.recv().await {
             while busy() && waiting.since.elapsed() < self.patience.give_way {

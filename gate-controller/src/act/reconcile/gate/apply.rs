@@ -50,8 +50,8 @@ pub(super) async fn apply(
     Ok(())
 }
 
-/// Completes the annotations of a force, and owns them. Onto this version of the gate alone: a force
-/// that somebody has ended meanwhile must not come back.
+/// Completes the annotations of a force, and owns them. Only onto this version of the gate: a force that
+/// somebody has ended since then must not come back.
 pub(super) async fn complete(
     context: &Context,
     gate: &Gate,

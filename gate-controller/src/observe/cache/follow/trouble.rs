@@ -59,7 +59,7 @@ impl Telling {
         error: &watcher::Error,
     ) {
         let now = Instant::now();
-        // That it is busy again is no news where it did not answer at all before.
+        // That it is busy again is not logged if it did not answer at all before.
         let is_same =
             |before| before == failed || (before, failed) == (Failed::Otherwise, Failed::Busy);
         let same = self.trouble.filter(|(before, _)| is_same(*before));
