@@ -30,8 +30,8 @@ pub(super) struct Candidates {
 }
 
 impl Candidates {
-    /// The candidates after a look, by what all sources show together. If some of them are not believed,
-    /// nothing new is seen.
+    /// The candidates after a look, from what all sources show together. If some of the sources are not
+    /// believed, nothing new is seen.
     pub(super) fn renew(seen: &Seen, before: &[Candidate], admitted: Option<Admitted>) -> Self {
         let (shown, trouble) = match seen.shown() {
             Ok(parts) => (Some(parts), None),
@@ -136,8 +136,8 @@ fn is_later(parts: &[Part], shown: &[Part]) -> bool {
     })
 }
 
-/// Whether a candidate is of the sources as they are written now. Of a source that is not there nothing
-/// else is known.
+/// Whether a candidate was fetched under the present spec of the sources. For a source that is not there,
+/// that is assumed.
 fn is_current(candidate: &Candidate, sources: &[Observed]) -> bool {
     let parts = &candidate.parts;
     parts.len() == sources.len()
@@ -162,7 +162,7 @@ fn are_same(one: &[Part], other: &[Part], sources: &[Observed]) -> bool {
     one.len() == other.len() && one.iter().zip(other).zip(sources).all(is_same)
 }
 
-/// Whether a chart has been published again under the same version.
+/// Whether a chart was published again under the same version.
 fn is_republished(one: &Part, other: &Part, source: &Observed) -> bool {
     (one.kind, &one.name) == (other.kind, &other.name)
         && is_same_pin(one.kind, &one.revision, &other.revision)
@@ -235,7 +235,7 @@ pub(super) fn admitted(at: Timestamp, origin: Origin, parts: Vec<AdmittedPart>) 
     }
 }
 
-/// The revisions of all, as people read them.
+/// The revisions of all parts, as people read them.
 fn names<'a>(revisions: impl Iterator<Item = &'a String>) -> String {
     let revisions: Vec<&str> = revisions.map(String::as_str).collect();
     revisions.join(", ")
@@ -256,8 +256,8 @@ fn is_shown(text: &str, candidates: &[Candidate]) -> bool {
     parts.any(|part| part.revision == text)
 }
 
-/// The revision that a GatedSource asks its gates about, for those who ask them in its place: what its
-/// status or its `spec.revision` has. None: it cannot be read.
+/// The revision that a GatedSource asks its gates about, for tools that ask them in its place: the one in
+/// its status or its `spec.revision`. None: it cannot be read.
 pub fn asked_about(object: &GatedSource, text: &str) -> Option<Revision> {
     let revision = Revision::parse(text).ok()?;
     let status = object.status.as_ref();

@@ -22,26 +22,26 @@ use crate::verdict::status::{REQUESTED_AT, requested_at};
 /// The label by which Flux's controllers share their work.
 const SHARD: &str = "sharding.fluxcd.io/key";
 
-/// What a request begins with that is made because an artifact was lost.
+/// The beginning of a request that is made because an artifact was lost.
 const MISSING: &str = "missing-";
 
 /// The reason of a child that serves what was never admitted.
 const REPUBLISHED: &str = "Republished";
 
-/// How a child is.
+/// The state of a child.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// It serves what was admitted.
     Serves,
-    /// It is about to: what it still does.
+    /// It will serve that soon: what it still does.
     Fetching(String),
-    /// It cannot: why, in a word and a sentence.
+    /// It cannot serve that: why, in a word and a sentence.
     Fails(String, String),
     /// The object of its name belongs to somebody else.
     Taken(String),
 }
 
-/// How a child is, and what has to be done about it.
+/// The state of a child, and what has to be done about it.
 pub(super) struct Look {
     pub(super) state: State,
     pub(super) acts: Vec<Act>,
@@ -59,7 +59,7 @@ impl From<State> for Look {
     }
 }
 
-/// Looks at a child of the strategy `pin`. `present`: None, it has still to be made.
+/// Looks at a child of the strategy `pin`. `present`: None if it still has to be made.
 pub(super) fn pinned(
     seen: &Seen,
     source: &Observed,
@@ -75,7 +75,7 @@ pub(super) fn pinned(
     });
     let is_right = |spec: &_| present.is_some_and(|child| child.spec == *spec);
     let is_pinned = wanted.as_ref().is_none_or(is_right);
-    // What was said of another spec says nothing of this one.
+    // What was said about another spec says nothing about this one.
     let current = present.filter(|_| is_pinned);
     let served = current.and_then(|child| {
         let artifact = child.status.artifact.as_ref()?;
@@ -126,8 +126,8 @@ fn other_file(artifact: &Artifact, admitted: &AdmittedPart, called: &str) -> Opt
     })
 }
 
-/// The interval of a child. A chart that was published again and admitted has a part of a minute more,
-/// by its digest: Flux fetches a version that it has only if the spec is another one.
+/// The interval of a child. If its chart was published again and admitted, a part of a minute is added,
+/// which depends on the digest: Flux fetches a version that it has already only if the spec has changed.
 fn interval(owner: &GatedSource, admitted: &AdmittedPart) -> String {
     let interval = spec::interval(&owner.spec);
     let revision = Revision::parse(&admitted.revision).ok();
@@ -140,7 +140,7 @@ fn interval(owner: &GatedSource, admitted: &AdmittedPart) -> String {
     format!("{interval}{}ms", u32::from(more) + 1)
 }
 
-/// Why a child could not be fetched, if that is so of its present spec.
+/// Why a child could not be fetched, if that is true of its present spec.
 fn failure(child: &FluxObject) -> Option<&Condition> {
     let ready = condition(child, "Ready")?;
     let current = ready.observed_generation == child.metadata.generation;
@@ -167,7 +167,7 @@ fn request(
             None => own,
         });
     }
-    // A request that was handed on together with such a one is not handed on again when that is over.
+    // A request that was combined with such a request is not passed on again when that is over.
     let is_handed_on = |request: &String| {
         let annotations = child.metadata.annotations.as_ref();
         let asked = annotations.and_then(|all| all.get(REQUESTED_AT));
@@ -177,7 +177,7 @@ fn request(
     request.filter(|request| !is_handed_on(request))
 }
 
-/// The write that makes the child what it has to be. None: it is that already.
+/// The write that makes the child what it has to be. None: nothing has to be written.
 pub(super) fn write(
     owner: &GatedSource,
     source: &Observed,

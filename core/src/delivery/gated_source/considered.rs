@@ -16,7 +16,7 @@ use crate::delivery::choice::{Change, Choice, Gates};
 use crate::delivery::spread::Spread;
 use crate::text::refusal::Refusals;
 
-/// What the gates are asked in a look, and what they say. [`report`](super::report) goes on from here.
+/// What the gates are asked in a look, and what they say. [`report`](super::report) continues from here.
 pub struct Considered {
     pub(super) seen: Seen,
     pub(super) gates: Gates,
@@ -158,7 +158,7 @@ impl Step {
         }
     }
 
-    /// Until when nothing else may be admitted while nothing is seen to change.
+    /// Until when nothing else may be admitted if no change is seen.
     pub(super) fn next(&self) -> Option<Timestamp> {
         match self {
             Self::Ask(proposal) => proposal.choice.next,
@@ -178,7 +178,7 @@ impl Step {
     }
 }
 
-/// How what is new is asked for. As an error: what there is to do where nothing new is looked for.
+/// How new revisions are asked for. As an error: what to do if nothing new is looked for.
 fn times(seen: &Seen, gates: &Gates) -> Result<Times, Step> {
     if is_deleting(&seen.object) {
         return Err(Step::Deleting);
@@ -197,8 +197,8 @@ fn times(seen: &Seen, gates: &Gates) -> Result<Times, Step> {
     }
 }
 
-/// Nothing is asked. While `spec.suspend` holds, the candidates are kept up to date all the same, so that
-/// it can be seen what waits.
+/// Nothing is asked. While `spec.suspend` holds, the candidates are still kept up to date, so that people
+/// see what waits.
 fn stand_still(seen: &Seen, step: &Step) -> Candidates {
     let before = seen.object.status.clone().unwrap_or_default();
     let all = match (step, seen.strategy()) {

@@ -1,5 +1,5 @@
-//! Step 1: who applies what a source brings. Some do so past the gates, and some gates arrive by the way
-//! that they close.
+//! Step 1: who applies what a source brings. Some consumers bypass the gates, and some gates arrive by
+//! the path that they close.
 
 use serde_json::Value;
 use sluice_crds::GatedSource;
@@ -11,8 +11,8 @@ use super::{Consumer, KIND};
 use crate::flux::users::{Carried, Used, by_labels, chart_of, consumer_called, uses};
 use crate::gate::set::Gathered;
 
-/// What Flux has brought of a GatedSource and of everything that decides about it: also the gates of
-/// policies, and gates behind gates.
+/// What Flux has brought of a GatedSource and of everything that decides about it, including the gates of
+/// policies and gates behind gates.
 pub fn carried(object: &GatedSource, gates: &Gathered) -> Vec<Carried> {
     let own = [(KIND, &object.metadata)];
     let all = own.into_iter().chain(gates.objects());
@@ -31,8 +31,8 @@ pub(super) struct Users {
     pub(super) bypassing: Vec<String>,
     /// Those that use an object that has the name of a child, but belongs to somebody else.
     pub(super) misled: Vec<String>,
-    /// What arrives by way of a child (or of a source that is suspended) and decides about it: a change
-    /// of it cannot arrive while it holds back.
+    /// Objects that arrive by way of a child (or of a source that is suspended) and decide about it: a
+    /// change of them cannot arrive while it holds back.
     pub(super) self_gated: Vec<String>,
 }
 

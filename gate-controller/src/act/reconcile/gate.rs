@@ -172,7 +172,7 @@ impl<'a> Before<'a> {
         }
     }
 
-    /// Whether the report says anything else than the status did.
+    /// Whether the report says anything different from the status.
     fn differs(&self, report: &Report) -> bool {
         self.state != Some(report.answer.state) || self.reason != report.status.reason.as_deref()
     }

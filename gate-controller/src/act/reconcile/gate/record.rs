@@ -36,7 +36,7 @@ pub(super) fn transition(
     });
 }
 
-/// What has become of its forces between the status before and the one after.
+/// What happened to its forces between the status before and the one after.
 pub(super) fn forces(
     audit: &Audit,
     key: &ObjectKey,

@@ -1,4 +1,4 @@
-//! What a gated source depends on: the names of it all, whether or not it is there.
+//! What a gated source depends on: the names of everything, whether or not it is there.
 
 use sluice_core::delivery::gated_source::wanted;
 use sluice_crds::GatedSource;
