@@ -22,7 +22,7 @@ impl Sources for World {
                 (key.name.to_string(), policy)
             })
             .collect();
-        // One that nobody here has seen may name any gate for anyone.
+        // A policy that was not seen here may name any gate for anyone.
         policies.extend(
             self.silence()
                 .map(|why| (UNSEEN.to_owned(), Err(why.into()))),

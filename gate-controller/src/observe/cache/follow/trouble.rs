@@ -19,7 +19,7 @@ pub(in crate::observe::cache) enum Failed {
     NotInstalled,
     /// The API server has refused it.
     Refused,
-    /// It begins again with a list.
+    /// It starts again with a list.
     Expired,
     /// The API server asks to try again later.
     Busy,
@@ -50,8 +50,8 @@ pub(super) struct Telling {
 }
 
 impl Telling {
-    /// Tells that a watch has failed: at once where that is news, and now and then while it lasts,
-    /// where the kind has to be there.
+    /// Logs that a watch has failed: at once if that is new, and, if the kind has to be there, again now
+    /// and then while it lasts.
     pub(super) fn fails<K: Resource>(
         &mut self,
         following: &Following<K>,
@@ -72,7 +72,7 @@ impl Telling {
         }
     }
 
-    /// Tells that it goes on, if it did not.
+    /// Logs that the watch works again, if it had failed.
     pub(super) fn goes_on<K: Resource>(&mut self, following: &Following<K>) {
         if self.trouble.take().is_some() {
             tracing::info!(kind = %K::kind(&following.kind), "watching again");
@@ -86,7 +86,7 @@ pub(super) fn why<K: Resource>(following: &Following<K>, error: &watcher::Error)
     failure::of_watch(error, &K::plural(kind), &K::group(kind))
 }
 
-/// Tells that a watch has failed, or that it fails for long.
+/// Logs that a watch has failed, or that it has been failing for long.
 fn tell<K: Resource>(
     following: &Following<K>,
     failed: Failed,
