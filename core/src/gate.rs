@@ -1,9 +1,10 @@
 //! Gates: may a change go out now, and why?
 //!
-//! What comes in: the Gate, the gatekeepers it names, an instant. What goes out: an [`Answer`] for
-//! whoever must decide at once, and a [`Report`] for the status. Both come from the same fold, in
-//! this order: whether changes are seen at all, a force in effect, a suspension, a cycle, the default
-//! of a gate without gatekeepers, the verdicts of its gatekeepers.
+//! What comes in: the Gate, the gatekeepers that it names, and an instant. What goes out: an [`Answer`]
+//! for those who decide at once, and a [`Report`] for the status. Both are made in the same way. The
+//! first of these that applies decides: changes are not seen at all, a force is in effect, the gate is
+//! suspended, it depends on itself, it has no gatekeepers (then its default), and last the verdicts of
+//! its gatekeepers.
 //!
 //! [`set`] combines the gates that a change has to pass; [`policy`] says whom a policy concerns.
 //!
@@ -38,9 +39,9 @@ pub use outlook::upcoming;
 pub use report::{Report, Told, report, report_uncompleted, told};
 pub use words::{FORBIDDEN, about_forces};
 
-/// The least that the longest force may last.
+/// The shortest limit that a spec may set for forces.
 const SHORTEST_OVERRIDE: jiff::SignedDuration = jiff::SignedDuration::from_hours(1);
-/// The least that a force lasts which has no end of its own.
+/// The shortest time that a spec may set for forces that name no end.
 const SHORTEST_WINDOW: jiff::SignedDuration = jiff::SignedDuration::from_mins(1);
 
 /// The most gatekeepers of one gate.
@@ -55,12 +56,12 @@ pub struct View<'a> {
     pub keepers: Vec<Named<&'a Keeper>>,
     /// Whether the author of an annotation is known to be who it says.
     pub identity: Identity,
-    /// The way by which the gate comes to depend on itself, if it does.
+    /// The path by which the gate depends on itself, if it does.
     pub cycle: Option<&'a str>,
-    /// Why changes of what is seen here are not seen any more, if so: somebody may have closed the
-    /// gate meanwhile.
+    /// Why changes of the objects here are not seen any more, if that is so: somebody may have closed the
+    /// gate since then.
     pub unwatched: Option<&'a str>,
-    /// What the spec of the gate comes to, which is read once.
+    /// The terms that the spec of the gate sets. They are read once.
     terms: Result<Terms, Refusals>,
 }
 
@@ -109,7 +110,7 @@ pub fn answer<'q>(view: &View<'_>, question: impl Into<Question<'q>>) -> Answer 
     answer_with(view, &forces, question)
 }
 
-/// The same with its words (who decided, what was seen), and until when time cannot change it.
+/// The same with its words (who decided, what was seen), and until when time does not change it.
 pub fn explain<'q>(
     view: &View<'_>,
     question: impl Into<Question<'q>>,
@@ -122,8 +123,8 @@ pub fn explain<'q>(
     (answer, until(view, &forces, question), message)
 }
 
-/// What the gate says to another that is nested in it. Each gatekeeper is asked once: asked twice
-/// on every floor, gates that hang together in a chain would take longer with each by double.
+/// What the gate says to another gate that nests it. Each gatekeeper is asked once: if each level asked
+/// twice, the time would double with every level of a chain of gates.
 pub(crate) fn opinion(view: &View<'_>, question: Question<'_>) -> Opinion {
     let forces = view.forces(question.now);
     let mut first: Option<Timestamp> = None;
@@ -144,7 +145,7 @@ fn answer_with(view: &View<'_>, forces: &Forces, question: Question<'_>) -> Answ
     answer_of(view, forces, question, opinions(view, question))
 }
 
-/// The same of what its gatekeepers say, if that matters.
+/// The same from the verdicts of its gatekeepers, if those matter.
 fn answer_of(
     view: &View<'_>,
     forces: &Forces,
@@ -187,15 +188,15 @@ fn opinions(view: &View<'_>, question: Question<'_>) -> impl Iterator<Item = Opi
     })
 }
 
-/// The earliest instant after `now` at which anything that a gate's report says may change by
-/// time. None: nothing does.
+/// The earliest instant after `now` at which time may change anything in the gate's report. None: time
+/// changes nothing.
 pub(crate) fn until(view: &View<'_>, forces: &Forces, question: Question<'_>) -> Option<Timestamp> {
     let verdicts = opinions(view, question).filter_map(|opinion| opinion.until);
     earliest(verdicts.chain(forces.ends()), question)
 }
 
-/// The earliest instant after `now` at which time changes what the gate says, where everything that
-/// is measured or reported is renewed before it runs out. None: not by time, as far as is known.
+/// The earliest instant after `now` at which time changes what the gate says, if everything that is
+/// measured or reported is renewed before it expires. None: time does not change it, as far as is known.
 pub(crate) fn next_change(view: &View<'_>, question: Question<'_>) -> Option<Timestamp> {
     let keepers = view.keepers.iter().filter_map(|sight| match sight {
         Named::Here(keeper) => keeper.next_change(question),
@@ -205,8 +206,8 @@ pub(crate) fn next_change(view: &View<'_>, question: Question<'_>) -> Option<Tim
     earliest(keepers.chain(forces.ends()), question)
 }
 
-/// What those of its gatekeepers say whose words do not change with each measurement. None: those of
-/// none do, so that all that the gate says can be compared.
+/// What those gatekeepers say whose words do not change with each measurement. None: the words of none
+/// change, so that everything that the gate says can be compared.
 pub(crate) fn steady_words(view: &View<'_>, question: Question<'_>) -> Option<Vec<String>> {
     let keepers = || {
         view.keepers.iter().filter_map(|sight| match sight {
@@ -271,7 +272,7 @@ fn check_lengths(
     max_override: jiff::SignedDuration,
     mistakes: &mut Vec<Refusal>,
 ) {
-    // Else the author of the spec could make it impossible to close the gate.
+    // Otherwise the author of the spec could make it impossible to close the gate.
     if max_override < SHORTEST_OVERRIDE {
         mistakes.push(Refusal::new(
             "spec.maxOverride",
@@ -343,7 +344,7 @@ fn check_gatekeepers(gate: &Gate, mistakes: &mut Vec<Refusal>) {
 /// The lengths of time that a gate's spec sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// How long a force lasts that has no end of its own.
+    /// How long a force lasts that names no end.
     pub window: jiff::SignedDuration,
     /// The longest a force may last.
     pub max_override: jiff::SignedDuration,

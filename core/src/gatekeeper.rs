@@ -49,7 +49,7 @@ pub(crate) use given::{Course, Report as GivenReport};
 pub use kind::Known;
 pub use report::{Report, report};
 
-/// The kind of a spec.
+/// The kind that a spec has.
 ///
 /// # Errors
 /// The spec is of no kind, or of several.
@@ -79,7 +79,7 @@ pub fn check(spec: &GatekeeperSpec) -> Result<(), Refusals> {
     kind(spec)?.check()
 }
 
-/// What a gatekeeper is judged from: what was observed for it, and what is known besides.
+/// What a gatekeeper is judged from: what was observed for it, and what else is known.
 pub fn evidence(object: &Gatekeeper, observed: Evidence, known: &dyn Known) -> Evidence {
     match kind(&object.spec) {
         Ok(kind) => kind.complete(object, observed, known),
@@ -104,14 +104,14 @@ impl PartialEq for Keeper {
 }
 
 impl Keeper {
-    /// Makes a gatekeeper ready to be asked about `from` and the time after it. It answers for
-    /// any instant; those that it was not made ready for cost more.
+    /// Makes a gatekeeper ready to be asked about `from` and the time after it. It answers for any
+    /// instant, but instants that it was not made ready for cost more.
     pub fn new(object: Arc<Gatekeeper>, evidence: Evidence, from: Timestamp) -> Self {
         Self::ready(object, evidence, Period::From(from))
     }
 
-    /// The same for every instant of `span`, which holds as many changes as it may: for those who
-    /// look at all of them.
+    /// The same for every instant of `span`, with as many changes as it may hold: for code that looks at
+    /// all of them.
     pub fn through(object: Arc<Gatekeeper>, evidence: Evidence, span: Span) -> Self {
         Self::ready(object, evidence, Period::Within(span))
     }
@@ -168,7 +168,7 @@ impl Keeper {
         self.judge.as_deref().ok()
     }
 
-    /// What its answers come from. None: its spec is refused.
+    /// What its answers are based on. None: its spec is refused.
     fn basis(&self) -> Option<Basis> {
         self.judge().map(Judge::basis)
     }
@@ -189,14 +189,14 @@ impl Keeper {
         };
         let basis = judge.basis();
         let opinion = match judge.is_unread(question) {
-            // What is measured is renewed before it runs out; what a clock decides is not.
+            // Measurements are renewed before they expire; what a clock decides is not.
             true if basis == Basis::Clock => self.as_reported(question.now),
             true => self.as_reported(question.evidence_at()),
             false => judge.opinion(question),
         };
         match basis {
             Basis::Clock | Basis::Reports => by_time(opinion, question.now),
-            // Nobody knows what will be measured.
+            // What will be measured is not known.
             Basis::Measurements if question.is_ahead() => Opinion {
                 until: None,
                 next: None,
@@ -206,8 +206,8 @@ impl Keeper {
         }
     }
 
-    /// What it says at `now`. It holds until time changes it. That evidence has to be renewed before
-    /// that is another matter: [`Keeper::good_until`].
+    /// What it says at `now`. It holds until time changes it. That evidence has to be renewed before then
+    /// is a different matter: see [`Keeper::good_until`].
     pub fn verdict<'q>(&self, question: impl Into<Question<'q>>) -> Verdict {
         let question = question.into();
         let opinion = self.opinion(question);
@@ -219,10 +219,9 @@ impl Keeper {
         Verdict::new(Opinion { until, ..opinion }, message)
     }
 
-    /// When time changes what it says, where everything that is measured or reported is renewed
-    /// before it runs out. None: not by time, as far as is known. Gates behind it are asked for
-    /// this alone: asked twice on every floor, those that hang together in a chain would take
-    /// longer with each by double.
+    /// When time changes what it says, if everything that is measured or reported is renewed before it
+    /// expires. None: time does not change it, as far as is known. Gates behind it are asked for this
+    /// alone: if each level asked twice, the time would double with every level of a chain of gates.
     pub(crate) fn next_change(&self, question: Question<'_>) -> Option<Timestamp> {
         let basis = self.basis();
         if basis == Some(Basis::Gates) {
@@ -231,15 +230,16 @@ impl Keeper {
         }
         let opinion = self.opinion(question);
         match self.status_fallback(&opinion, question) {
-            // Until when what was measured counts is no instant at which it changes.
+            // The expiry of a measurement is not an instant at which it changes.
             Some(_) if basis == Some(Basis::Measurements) => None,
             Some(reported) => reported.valid_until.as_ref().map(|until| until.0),
             None => self.next_change_after(&opinion, question),
         }
     }
 
-    /// When time changes its state, where everything that is measured or reported is renewed before
-    /// it runs out. None: not by time, as far as is known; or the gates behind it say so themselves.
+    /// When time changes its state, if everything that is measured or reported is renewed before it
+    /// expires. None: time does not change it, as far as is known; or the gates behind it say so
+    /// themselves.
     pub(crate) fn next_state_change(&self, question: Question<'_>) -> Option<Timestamp> {
         let opinion = self.opinion(question);
         let is_own = self.basis() != Some(Basis::Gates);
@@ -258,28 +258,29 @@ impl Keeper {
         }
     }
 
-    /// Whether it is judged from what somebody has to look at again and again.
+    /// Whether it is judged from evidence that has to be observed again and again.
     pub(crate) fn is_measured(&self) -> bool {
         self.basis() == Some(Basis::Measurements)
     }
 
-    /// Whether its words may differ after each look although they mean the same: that is no news.
+    /// Whether its words may differ after each look although they mean the same: such a change is not
+    /// reported.
     pub(crate) fn has_volatile_message(&self) -> bool {
         self.judge().is_some_and(Judge::has_volatile_message)
     }
 
-    /// Until when what was read may be relied on; of gates behind it what has not run out at `now`.
+    /// Until when what was read may be relied on; of gates behind it, only what has not expired at `now`.
     pub(crate) fn good_after(&self, now: Timestamp) -> Option<Timestamp> {
         self.judge()?.good_after(now)
     }
 
-    /// Until when everything that was read may be relied on. None: until it is seen to change.
+    /// Until when everything that was read may be relied on. None: until a change is seen.
     pub fn good_until(&self) -> Option<Timestamp> {
         self.judge()?.good_until()
     }
 }
 
-/// Nothing is open by time alone while the clock cannot be relied on.
+/// Time alone opens nothing while the clock cannot be relied on.
 fn by_time(opinion: Opinion, now: Now) -> Opinion {
     if matches!(now.trust, Trust::Lost(_)) && opinion.state == State::Open {
         return Opinion {

@@ -297,7 +297,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is read is written so that it reads the same again.
+        /// Everything that can be read is written so that it reads the same again.
         #[test]
         fn what_was_read_reads_the_same_again(text in "\\PC{0,80}") {
             if let Ok(revision) = Revision::parse(&text) {

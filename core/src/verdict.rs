@@ -118,7 +118,7 @@ reasons! {
     InRange = ("InRange", Ready, Other),
     /// The value is outside the range.
     OutOfRange = ("OutOfRange", Ready, Other),
-    /// The query comes to no value.
+    /// The query returns no value.
     NoData = ("NoData", Ready, Other),
     /// The address answers as expected.
     AsExpected = ("AsExpected", Ready, Other),

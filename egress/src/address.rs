@@ -7,12 +7,13 @@ use ipnet::IpNet;
 
 use crate::destination::Destination;
 
-/// What is opened, and what is refused besides the fixed [`Class`]es.
+/// What is allowed, and what is refused besides the fixed [`Class`]es.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    /// Ranges that are open whatever they hold: the flag `--egress-allow`.
+    /// Ranges that are allowed even where they contain refused addresses: the flag `--egress-allow`.
     pub allow: Vec<IpNet>,
-    /// All that may be asked: the flag `--egress-only`. Empty: whatever is not refused.
+    /// The only destinations that may be asked: the flag `--egress-only`. Empty: everything that is not
+    /// refused.
     pub only: Vec<Destination>,
     /// The hosts of the API server, as names or addresses, without ports.
     pub api_server: Vec<String>,
@@ -20,24 +21,24 @@ pub struct Rules {
 
 /// The kinds of addresses that are refused.
 ///
-/// Private addresses are not among them: calendars, metrics and forges within the cluster or the
-/// company are there to be read, and [`Rules::only`] is for those who want to name them. Neither are
-/// those for documentation, which lead nowhere.
+/// Private addresses are not among them: calendars, metrics and Git servers within the cluster or the
+/// company are there to be read, and [`Rules::only`] is for operators who want to list them. Neither are
+/// the ranges for documentation, which lead nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// This very machine (RFC 1122, RFC 4291).
     Loopback,
     /// `0.0.0.0/8` and `::`, which many systems take for this very machine (RFC 1122).
     Unspecified,
-    /// The neighborhood of this machine, and with it most clouds' metadata (RFC 3927, RFC 4291).
+    /// The link-local network of this machine, and with it most clouds' metadata (RFC 3927, RFC 4291).
     LinkLocal,
     /// Clouds' metadata elsewhere.
     Metadata,
     /// `64:ff9b:1::/48`: an IPv4 address in a place that only this network knows (RFC 8215).
     Translated,
-    /// Many at once (RFC 5771, RFC 4291).
+    /// Multicast (RFC 5771, RFC 4291).
     Multicast,
-    /// All at once (RFC 919).
+    /// Broadcast (RFC 919).
     Broadcast,
     /// The API server of this cluster.
     ApiServer,
@@ -119,9 +120,8 @@ fn class_v6(address: Ipv6Addr) -> Option<Class> {
     }
 }
 
-/// The address, and the IPv4 address that it leads to if it is one in IPv6's clothes: mapped or
-/// compatible (RFC 4291), translated (RFC 2765), through NAT64 (RFC 6052), 6to4 (RFC 3056) or ISATAP
-/// (RFC 5214).
+/// The address, and the IPv4 address that it leads to if it is an IPv6 form of one: mapped or compatible
+/// (RFC 4291), translated (RFC 2765), through NAT64 (RFC 6052), 6to4 (RFC 3056) or ISATAP (RFC 5214).
 fn forms(address: IpAddr) -> Vec<IpAddr> {
     let inner = match address {
         IpAddr::V4(_) => None,

@@ -1,8 +1,8 @@
 //! A body that is too long to be held: it is read piece by piece, under the same rules for
 //! addresses as everything else.
 //!
-//! What comes in: an address and [`Bounds`]. What goes out: a [`Download`], to be read to its end.
-//! It takes no turn among the short requests: how many there are at once is up to who asks.
+//! What comes in: an address and [`Bounds`]. What goes out: a [`Download`], to be read to its end. It
+//! takes no turn among the short requests: the caller limits how many there are at once.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::outcome::{self, EgressError};
 use crate::request::{Request, Schemes};
 use crate::way_out::{Egress, within};
 
-/// What a download may take.
+/// The limits of a download.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// The length of the body, in bytes.
     pub length: usize,
-    /// How long nothing may come: from the look-up of the name to the head of the reply, and from
-    /// one piece of the body to the next.
+    /// How long nothing may arrive: from the look-up of the name to the head of the reply, and from one
+    /// piece of the body to the next.
     pub pause: Duration,
 }
 
@@ -31,7 +31,7 @@ pub struct Download {
 }
 
 impl Egress {
-    /// Begins a GET of `url`, over https or http, by nobody in particular.
+    /// Begins a GET of `url`, over https or http, without credentials.
     ///
     /// # Errors
     /// Anything but a reply with status 200, in time and not announced to be too long, from an
@@ -69,7 +69,7 @@ impl Download {
     /// The next piece. None: that was the whole body.
     ///
     /// # Errors
-    /// It broke off, nothing came for too long, or it is too long.
+    /// It broke off, nothing arrived for too long, or it is too long.
     pub async fn chunk(&mut self) -> Result<Option<impl AsRef<[u8]> + Send + use<>>, EgressError> {
         let reading = async {
             let read = self.response.chunk().await;

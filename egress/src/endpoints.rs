@@ -1,8 +1,8 @@
 //! Where the API server itself listens: behind the address of its Service there are others, which
 //! lead to it as well.
 //!
-//! What comes in: the EndpointSlice that the API server keeps of itself. What goes out: its
-//! addresses, read again after a minute.
+//! What comes in: the EndpointSlice that the API server keeps of itself. What goes out: its addresses,
+//! read again after a minute.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -24,13 +24,13 @@ const RETRY: Duration = Duration::from_secs(5);
 /// How long to wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The addresses of the API server, as it tells them.
+/// The addresses of the API server, as it reports them.
 pub struct Endpoints {
     client: Client,
     known: Mutex<Known>,
 }
 
-/// What was told, and until when that need not be asked for again. None: nothing, so far.
+/// What was read, and until when it need not be asked for again. None: nothing so far.
 #[derive(Default)]
 struct Known {
     addresses: Option<Vec<IpAddr>>,
@@ -42,13 +42,13 @@ struct Known {
 /// What the API server says.
 enum Answer {
     Addresses(Vec<IpAddr>),
-    /// Nobody may know.
+    /// The controller has no right to read it.
     Refused,
     Nothing,
 }
 
 impl Endpoints {
-    /// Nothing was asked yet.
+    /// Nothing has been asked for yet.
     pub fn new(client: Client) -> Self {
         Self {
             client,
@@ -56,16 +56,17 @@ impl Endpoints {
         }
     }
 
-    /// The addresses. None, where nobody may read them: then those count that are known otherwise.
+    /// The addresses. None if they may not be read: then the addresses that are known otherwise count.
     ///
     /// # Errors
-    /// The API server has never told them.
+    /// The API server has never reported them.
     pub(crate) async fn addresses(&self) -> Result<Vec<IpAddr>, EgressError> {
-        // Held while it is asked: who comes meanwhile has the same answer.
+        // Held while the API server is asked: callers that come in that time get the same answer.
         let mut known = self.known.lock().await;
         if known.until.is_none_or(|until| until <= Instant::now()) {
             if known.addresses.is_some() {
-                // Who asks may be given up meanwhile: what was told counts, and the next one asks again.
+                // The caller may give up while it waits: then what was read counts, and the next caller
+                // asks again.
                 known.until = Some(Instant::now() + RETRY);
             }
             let answer = self.ask().await;
@@ -207,7 +208,7 @@ mod tests {
         assert_eq!(endpoints.addresses().await, unknown);
         tokio::time::advance(RETRY).await;
         assert_eq!(endpoints.addresses().await, told(&["10.0.0.5"]));
-        // What was told counts until it is told again.
+        // What was read counts until it is read again.
         tokio::time::advance(KEPT).await;
         assert_eq!(endpoints.addresses().await, told(&["10.0.0.5"]));
     }

@@ -1,21 +1,22 @@
 //! The one way out of the cluster, to addresses that users write into objects.
 //!
 //! What comes in: a [`Request`]. What goes out: the status, the headers and the body of the reply, or an
-//! [`EgressError`] that names the outcome and shows nothing of the reply. What only reads may reach the
-//! server twice ([`Egress::ask`], [`Egress::get`]); what changes something is sent [`Once`]
-//! ([`Egress::send`]); what is too long for memory is a [`Download`]. No other crate of ours is used.
+//! [`EgressError`] that names the outcome and shows nothing of the reply. A request that only reads may
+//! reach the server twice ([`Egress::ask`], [`Egress::get`]); a request that changes something is sent
+//! [`Once`] ([`Egress::send`]); a body that is too long for memory is a [`Download`]. No other crate of
+//! ours is used.
 //!
-//! Addresses are https. Whoever is allowed to may ask over http, but never with a secret.
+//! Addresses are https. A caller may be allowed to ask over http, but never with a secret.
 //!
-//! Anybody who may write a Gatekeeper may name an address, and the controller connects to it from where
-//! it stands: to private addresses too, because Prometheus is at one. So they learn of any server in
-//! its reach whether it answers, with which status, and what an expression says of the body. What is
-//! never connected to is in the [`address`] rules, checked on the addresses that are connected to,
-//! after the name was resolved; an operator who wants to name all that may be asked does so there
-//! ([`Rules::only`]), or by a NetworkPolicy. Redirects are not followed, and no proxy is
-//! taken from the environment: it would resolve names itself, behind the back of the rules.
-//! The authorities are Mozilla's, compiled in: an image without a single file works, and all
-//! replicas trust the same ones.
+//! Everybody who may write a Gatekeeper may name an address, and the controller connects to it from its
+//! own network: also to private addresses, because Prometheus is at one. So these users learn of every
+//! server that the controller can reach whether it answers, with which status, and what an expression
+//! says of the body. The [`address`] rules say what is never connected to. They are checked on the
+//! addresses that are connected to, after the name was resolved. An operator who wants to list everything
+//! that may be asked does so there ([`Rules::only`]), or by a NetworkPolicy. Redirects are not followed,
+//! and no proxy is taken from the environment: it would resolve names itself, and bypass the rules. The
+//! authorities are Mozilla's, compiled in: an image without a single file works, and all replicas trust
+//! the same ones.
 
 pub mod address;
 mod destination;

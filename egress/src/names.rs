@@ -16,7 +16,7 @@ pub trait Names: Send + Sync + 'static {
     /// The addresses of `host`.
     ///
     /// # Errors
-    /// It has none, or nobody answers.
+    /// It has none, or the look-up gets no answer.
     fn lookup<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
@@ -33,13 +33,13 @@ impl Names for SystemNames {
     }
 }
 
-/// Lets through only addresses that the rules allow. The connection is made to what it lets
-/// through, so that a name that resolves otherwise a moment later gains nothing.
+/// Lets through only addresses that the rules allow. The connection is made to exactly these addresses,
+/// so that a name that resolves differently a moment later gains nothing.
 #[derive(Clone)]
 pub(crate) struct Guard {
     rules: Arc<Rules>,
     names: Arc<dyn Names>,
-    /// None: the rules say all that is known of the API server.
+    /// None: everything that is known of the API server is in the rules.
     endpoints: Option<Arc<Endpoints>>,
 }
 
@@ -96,8 +96,8 @@ impl Guard {
         }
     }
 
-    /// The addresses of the API server, looked up each time where it is known by name. If they
-    /// cannot be told, nothing can be told apart from them.
+    /// The addresses of the API server, looked up each time if it is known by name. If they are not
+    /// known, no address can be distinguished from them.
     async fn api_server(&self) -> Result<Vec<IpAddr>, EgressError> {
         let mut addresses = match &self.endpoints {
             Some(endpoints) => endpoints.addresses().await?,

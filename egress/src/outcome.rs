@@ -27,21 +27,22 @@ pub enum EgressError {
     /// A header that the caller has given.
     #[error("the header `{0}` cannot be sent")]
     Header(String),
-    /// The name or the address leads where nobody is to be led.
+    /// The name or the address leads to a destination that the rules refuse.
     #[error("refused: it is {0}; the controller's flag --egress-allow opens it")]
     Refused(Class),
-    /// The operator does not list it.
+    /// The operator's list does not contain it.
     #[error("refused: the controller's flag --egress-only does not list it")]
     NotListed,
     /// The name has no address.
     #[error("its name cannot be resolved")]
     Unresolved,
-    /// The API server's name has no address, so that it cannot be told from others.
+    /// The API server's name has no address, so that no address can be distinguished from it.
     #[error(
         "refused: the API server's own name cannot be resolved, so that it cannot be ruled out"
     )]
     ApiServerUnresolved,
-    /// The API server has not told yet where it listens, so that it cannot be told from others.
+    /// The API server has not reported yet where it listens, so that no address can be distinguished from
+    /// it.
     #[error(
         "refused: the API server does not answer where it listens, so that it cannot be ruled out"
     )]
@@ -52,23 +53,23 @@ pub enum EgressError {
     /// It could not be connected to for another reason.
     #[error("it cannot be connected to")]
     NoConnection,
-    /// The certificate has run out, or is not valid yet.
+    /// The certificate has expired, or is not valid yet.
     #[error("its certificate has expired or is not valid yet")]
     CertificateExpired,
-    /// The certificate is somebody else's.
+    /// The certificate is for another name.
     #[error("its certificate is for another name")]
     CertificateForAnother,
-    /// Nobody vouches for the certificate.
+    /// The certificate is from an authority that is not trusted.
     #[error(
         "its certificate is not trusted; name a Secret with the authority's certificate in certSecretRef"
     )]
     CertificateNotTrusted,
-    /// None of the authorities that were named vouches for the certificate.
+    /// The certificate is from none of the authorities that were named.
     #[error(
         "its certificate is signed neither by one in `ca.crt` of the Secret in certSecretRef nor by a public authority; put the certificate of the authority that signed it there"
     )]
     CertificateNotSigned,
-    /// The certificate is an authority's, with which no server may show itself.
+    /// The certificate is an authority's own, which a server may not use.
     #[error(
         "it shows the certificate of an authority (CA:TRUE) as its own, which is not accepted even if certSecretRef names it; give the server a certificate that the authority has signed, or a self-signed one with basicConstraints CA:FALSE"
     )]
@@ -88,7 +89,7 @@ pub enum EgressError {
     /// The reply is longer than so many bytes.
     #[error("the reply is longer than {}", size(*.0))]
     TooLong(usize),
-    /// The reply ended before its end, or is no HTTP.
+    /// The reply was cut off, or is not HTTP.
     #[error("the reply broke off or is not HTTP")]
     Broken,
     /// The authorities are no certificates.
@@ -163,8 +164,8 @@ pub fn shown(url: &str) -> String {
     }
 }
 
-/// What `error` evaluates to. That it took too long is not told here: the one limit of time is kept
-/// around the whole request.
+/// The outcome that `error` means. That it took too long is not covered here: the one limit of time is
+/// kept around the whole request.
 pub fn of(error: &reqwest::Error) -> EgressError {
     if let Some(own) = find::<EgressError>(error) {
         return own.clone();
@@ -198,8 +199,8 @@ fn of_tls(error: &rustls::Error) -> EgressError {
     }
 }
 
-/// Whether the certificate is refused because it is an authority's. The error is of a crate below
-/// the TLS library, which hands it on as it is.
+/// Whether the certificate is refused because it is an authority's. The error is of a crate below the TLS
+/// library, which passes it on unchanged.
 fn is_authority(error: &OtherError) -> bool {
     error.0.to_string().contains("CaUsedAsEndEntity")
 }

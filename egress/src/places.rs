@@ -21,8 +21,8 @@ pub(crate) struct Shares {
     known: Mutex<HashMap<String, Weak<Semaphore>>>,
 }
 
-/// A place that is held. A part is `None` only where a semaphore was closed, which none ever is:
-/// there would be no limit to keep.
+/// A place that is held. A part is `None` only if a semaphore was closed, which never happens: there
+/// would be no limit to keep.
 #[derive(Debug)]
 pub struct Place {
     _share: Option<OwnedSemaphorePermit>,
@@ -38,8 +38,8 @@ impl Places {
         }
     }
 
-    /// Waits for a place: in the share of the namespace first, so that the many who wait there
-    /// hold nothing that others wait for.
+    /// Waits for a place: in the share of the namespace first, so that the many who wait there hold
+    /// nothing that others wait for.
     pub async fn take(&self, namespace: &str) -> Place {
         let share = self.shares.of(namespace).acquire_owned().await.ok();
         let one_of_all = Arc::clone(&self.all).acquire_owned().await.ok();
@@ -49,7 +49,7 @@ impl Places {
         }
     }
 
-    /// A place, if there is one and nobody waits for it.
+    /// A place, if one is free and nobody waits for it.
     pub(crate) fn take_at_once(&self, namespace: &str) -> Option<Place> {
         let share = self.shares.of(namespace).try_acquire_owned().ok()?;
         let one_of_all = Arc::clone(&self.all).try_acquire_owned().ok()?;

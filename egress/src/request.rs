@@ -30,9 +30,9 @@ pub struct Request<'a, A = Repeatable<'a>> {
     pub ask: A,
     /// The address.
     pub url: &'a str,
-    /// The namespace of the one who wants to know: each has a share of what there may be at once.
+    /// The namespace that the request is made for: each has a share of the requests at once.
     pub namespace: &'a str,
-    /// What the address may be.
+    /// Which schemes the address may have.
     pub schemes: Schemes,
     /// Names and values, added to the query of the address.
     pub query: &'a [(&'a str, &'a str)],
@@ -43,31 +43,32 @@ pub struct Request<'a, A = Repeatable<'a>> {
     pub authorities: Option<&'a [u8]>,
     /// Who asks. Sent over https only.
     pub credentials: Option<&'a Credentials>,
-    /// The longest that it may take, if that is less than everybody's limit.
+    /// The longest that it may take, if that is less than the general limit.
     pub time: Option<Duration>,
-    /// Whether the body of the reply waits to be read, since few such are read at once. It takes a turn
-    /// of its own kind then: it keeps none from those who are read at once.
+    /// Whether the body of the reply waits to be read, because only a few of them are read at once. Then
+    /// it takes a turn of its own kind, so that it takes none from requests whose replies are read at
+    /// once.
     pub body_waits: bool,
 }
 
-/// What changes nothing, and so may be asked again: where many are slow, a request is given up after
-/// a moment and begins again later.
+/// What changes nothing, and so may be sent again: if many are slow, a request is given up after a moment
+/// and starts again later.
 #[derive(Clone, Copy)]
 pub enum Repeatable<'a> {
     /// A GET.
     Get,
-    /// A POST that only asks, such as for the branches of a Git repository.
+    /// A POST that only reads, such as for the branches of a Git repository.
     Query(Content<'a>),
 }
 
 /// What changes something on the server, and is never sent a second time.
 #[derive(Clone, Copy)]
 pub struct Once<'a> {
-    /// What is done.
+    /// The method.
     pub method: Method,
     /// The body, if there is one.
     pub content: Option<Content<'a>>,
-    /// Nothing is sent after this instant, and no reply is waited for: not for a turn either.
+    /// Nothing is sent after this instant, and neither a reply nor a turn is waited for.
     pub until: Instant,
 }
 
@@ -90,20 +91,20 @@ pub struct Content<'a> {
     pub body: &'a [u8],
 }
 
-/// What became of a request that is sent once.
+/// The outcome of a request that is sent once.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Sent {
-    /// The server has answered, with whichever status: also with a redirect, which is not followed.
+    /// The server has answered, with any status: also with a redirect, which is not followed.
     Replied(Reply),
     /// The server has seen nothing of it. It may be sent again.
     NotSent(EgressError),
-    /// The server may have done it, or may still do it, or not. Look at what it has before anything is
-    /// sent again.
+    /// It is not known whether the server has done it, or will still do it. Look at what it has before
+    /// sending anything again.
     Unknown(EgressError),
 }
 
-/// Over what is asked.
+/// The schemes that are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schemes {
     /// https.
@@ -122,8 +123,8 @@ pub struct Reply {
     pub body: Body,
 }
 
-/// The body of a reply. It keeps the turn of its request: while bodies wait to be read, no more are
-/// asked for than there is room for.
+/// The body of a reply. It keeps the turn of its request: while bodies wait to be read, no more requests
+/// are made than there is room for.
 #[derive(Default)]
 pub struct Body {
     bytes: Vec<u8>,
@@ -141,7 +142,7 @@ enum Secret {
 }
 
 impl<'a> Request<'a> {
-    /// A GET of `url` over https, by nobody in particular.
+    /// A GET of `url` over https, without credentials.
     pub fn to(url: &'a str) -> Self {
         Request::asking(Repeatable::Get, url)
     }
@@ -160,7 +161,7 @@ impl<'a> Request<'a> {
 }
 
 impl<'a> Request<'a, Once<'a>> {
-    /// A change at `url` over https, by nobody in particular.
+    /// A change at `url` over https, without credentials.
     pub fn once(once: Once<'a>, url: &'a str) -> Self {
         Request::asking(once, url)
     }
@@ -269,7 +270,7 @@ impl Reply {
 }
 
 impl Credentials {
-    /// A bearer token (RFC 6750). None: it holds what no header may hold.
+    /// A bearer token (RFC 6750). None: it contains characters that no header may contain.
     pub fn bearer(token: &str) -> Option<Self> {
         let visible = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
         let mut value = HeaderValue::from_str(&format!("Bearer {token}")).ok()?;
@@ -277,7 +278,7 @@ impl Credentials {
         visible.then_some(Self(Secret::Bearer(value)))
     }
 
-    /// A name and a password (RFC 7617). None: the name holds a colon.
+    /// A name and a password (RFC 7617). None: the name contains a colon.
     pub fn basic(username: &str, password: &str) -> Option<Self> {
         let secret = Secret::Basic {
             username: username.to_owned(),

@@ -1,7 +1,7 @@
 //! Secrets that evidence needs: read by name when they are needed, never listed, never kept.
 //!
-//! Whoever may write a gatekeeper names the Secret and the address. So a Secret with credentials says
-//! itself to which hosts it may be sent, in the annotation [`HOSTS`], and is sent to no other.
+//! A user who may write a gatekeeper names both the Secret and the address. So a Secret with credentials
+//! itself names the hosts that it may be sent to, in the annotation [`HOSTS`], and is sent to no other.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ const PASSWORD: &str = "password";
 /// How long to wait for the API server.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// The certificates of the authorities in the Secret `name`, in PEM, unread.
+/// The certificates of the authorities in the Secret `name`, in PEM, not parsed.
 ///
 /// # Errors
 /// In words that fit a status, with the verb and resource where rights are missing.
@@ -42,7 +42,7 @@ pub async fn authorities(client: &Client, namespace: &str, name: &str) -> Result
         .ok_or_else(|| format!("the Secret {namespace}/{name} has no key `{AUTHORITIES}`"))
 }
 
-/// Who asks `url`: the token in the Secret `name`, or the name and password.
+/// The credentials for `url`: the token in the Secret `name`, or the name and password.
 ///
 /// # Errors
 /// In words that fit a status and hold nothing of the Secret.
@@ -59,7 +59,7 @@ pub async fn credentials(
     let text = |key: &str| match data.get(key) {
         None => Ok(None),
         Some(ByteString(bytes)) => match std::str::from_utf8(bytes) {
-            // A line break at the end is what an editor or `echo` left.
+            // A line break at the end was added by an editor or by `echo`.
             Ok(text) => Ok(Some(text.trim_end_matches(['\r', '\n']))),
             Err(_) => Err(wrong(&format!("has a `{key}` that is not UTF-8"))),
         },
@@ -145,8 +145,8 @@ async fn read(client: &Client, namespace: &str, name: &str) -> Result<Secret, St
     }
 }
 
-/// Whether an object may have this name (a DNS subdomain, RFC 1123). What may not cannot exist,
-/// and is not to get into a path or a selector.
+/// Whether an object may have this name (a DNS subdomain, RFC 1123). An object with another name cannot
+/// exist, and such a name must not get into a path or a selector.
 pub fn is_object_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
     let at_an_end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();

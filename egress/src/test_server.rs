@@ -23,7 +23,7 @@ pub(crate) enum Reply {
     Raw(Vec<u8>),
     /// Writes this, and never closes.
     Stall(Vec<u8>),
-    /// Writes a head without a length, then bytes for as long as anybody takes them.
+    /// Writes a head without a length, then bytes for as long as the other side takes them.
     Endless,
     /// Closes without a word, and so that what was not read yet resets the connection.
     Reset,

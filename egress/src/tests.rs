@@ -282,7 +282,7 @@ async fn certificates_are_judged() {
     );
 }
 
-/// `openssl req -x509` makes the certificate of an authority unless it is told otherwise.
+/// `openssl req -x509` makes the certificate of an authority unless it has other options.
 #[tokio::test]
 async fn a_certificate_that_signs_itself_is_told_from_one_that_nobody_has_signed() {
     let egress = to_loopback(Limits::default());

@@ -19,7 +19,7 @@ pub fn config(pem: Option<&[u8]>) -> Result<ClientConfig, EgressError> {
     if let Some(pem) = pem {
         add(&mut roots, pem)?;
     }
-    // Named, not the process's default: nobody else decides about this.
+    // Named here, instead of the process's default: nothing else decides about this.
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

@@ -2,22 +2,23 @@
 //! nobody else.
 //!
 //! What comes in: requests, each with its host and the namespace that it is made for. What goes out:
-//! what came of them, and the turn, which is kept for as long as the reply is: there are never more
-//! bodies in memory than turns.
+//! their results, and the turn, which is kept as long as the reply: there are never more bodies in memory
+//! than turns.
 //!
-//! There are two lanes, each with a bound for all, one for each namespace, and one for each host that
-//! a namespace asks. A request begins in
-//! the quick one, and leaves it after [`QUICK`] at the latest: for the slow lane, if that has room,
-//! else it is given up and begins again once that has. Who was slow the last time begins in the
-//! slow lane. So nobody holds a quick turn for longer than [`QUICK`], and nobody who is known to be
-//! slow holds one at all: who answers in time waits for others who do, and for no one else.
+//! There are two lanes, each with a limit for all, one for each namespace, and one for each host that a
+//! namespace asks. A request begins in the quick lane, and leaves it after [`QUICK`] at the latest: for
+//! the slow lane if that has room; otherwise it is given up, and begins again once the slow lane has
+//! room. A request to an address that was slow the last time begins in the slow lane. So no request holds
+//! a quick turn for longer than [`QUICK`], and requests to addresses that are known to be slow hold none:
+//! quick requests wait only for other quick requests.
 //!
-//! What is sent once cannot be given up to begin again. It has a lane to itself, and keeps its turn there
-//! until it ends: no request that reads waits for one that changes something, nor the other way round.
+//! A request that is sent once cannot be given up to begin again. Such requests have a separate lane, and
+//! keep their turn there until they end: no request that reads waits for one that changes something, and
+//! none that changes something waits for one that reads.
 //!
-//! That is true of requests. A reply keeps the turn until it is read, so that those whose bodies wait
-//! for others to be read have turns of their own: other [`Turns`], with fewer places. They wait for
-//! each other, and a reply that is read at once waits for none of them.
+//! That is true of requests. A reply keeps the turn until it is read, so that requests whose bodies wait
+//! to be read have separate turns: other [`Turns`], with fewer places. They wait for each other, and a
+//! reply that is read at once waits for none of them.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -31,24 +32,25 @@ use tokio::time::timeout;
 
 use crate::places::{Place, Places, Shares};
 
-/// Who answers within this is quick.
+/// A request that is answered within this is quick.
 const QUICK: Duration = Duration::from_secs(1);
-/// How many of the slow are known. With more all are forgotten, and have to show it again.
+/// How many slow addresses are remembered. If there are more, all are forgotten, until they are slow
+/// again.
 const MOST_KNOWN: usize = 16_384;
 
-/// What one request may take, and how many there may be whose replies are read at once. Those whose
-/// bodies wait to be read are a third as many more.
+/// The limits of one request, and how many requests there may be whose replies are read at once. Those
+/// whose bodies wait to be read are a third as many in addition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// From the first look-up of the name to the last byte of the body.
     pub time: Duration,
     /// The length of the body, in bytes.
     pub body: usize,
-    /// Requests at once that have not shown to be slow.
+    /// Requests at once that were not slow before.
     pub in_flight: usize,
     /// Slow requests at once.
     pub slow: usize,
-    /// Of each of both, requests at once for one namespace.
+    /// In each of these lanes, requests at once for one namespace.
     pub per_namespace: usize,
     /// Of those, requests at once to one host.
     pub per_host: usize,
@@ -125,7 +127,7 @@ impl Turns {
         }
     }
 
-    /// Makes a request to `url` for a namespace when it is its turn. It may be begun twice.
+    /// Makes a request to `url` for a namespace when it is its turn. It may be started twice.
     pub(crate) async fn take<T, Asking>(
         &self,
         namespace: &str,
@@ -153,7 +155,7 @@ impl Turns {
         (outcome, turn)
     }
 
-    /// In the quick lane first. None: it has to begin anew in the slow one, which is full.
+    /// In the quick lane first. None: it has to start again in the slow lane, which is full.
     async fn quickly<T, Asking>(
         &self,
         who: u64,
@@ -195,8 +197,8 @@ impl Lane {
         }
     }
 
-    /// Waits for a turn: first among those of the namespace who ask the same host, so that the many
-    /// who wait for one host take no turn from the others.
+    /// Waits for a turn: first among the requests of the namespace to the same host, so that the many
+    /// that wait for one host take no turn from the others.
     pub(crate) async fn turn(&self, pair: &Pair<'_>) -> Turn {
         let host = self.hosts.of(&pair.both).acquire_owned().await.ok();
         Turn {
@@ -205,7 +207,7 @@ impl Lane {
         }
     }
 
-    /// A turn, if there is one and nobody waits for it.
+    /// A turn, if one is free and nobody waits for it.
     fn turn_at_once(&self, pair: &Pair<'_>) -> Option<Turn> {
         let host = self.hosts.of(&pair.both).try_acquire_owned().ok()?;
         Some(Turn {
@@ -215,14 +217,14 @@ impl Lane {
     }
 }
 
-/// Who is asked for the very same.
+/// A hash of the whole address.
 fn hash(url: &Url) -> u64 {
     let mut hasher = DefaultHasher::new();
     url.as_str().hash(&mut hasher);
     hasher.finish()
 }
 
-/// Who is asked. Two ports of one machine are two servers.
+/// The host and port. Two ports of one machine are two servers.
 fn host(url: &Url) -> String {
     let port = url.port_or_known_default().unwrap_or_default();
     format!("{}:{port}", url.host_str().unwrap_or_default())

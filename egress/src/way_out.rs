@@ -24,7 +24,7 @@ pub struct Egress(Arc<Inner>);
 struct Inner {
     guard: Guard,
     limits: Limits,
-    /// For whoever names no authorities of their own.
+    /// For requests that name no authorities of their own.
     client: reqwest::Client,
     /// For http, where that is allowed.
     plain: reqwest::Client,
@@ -45,7 +45,7 @@ impl Egress {
         Self::with(rules, Limits::default(), Arc::new(SystemNames))
     }
 
-    /// The same in a cluster, whose API server tells where it listens.
+    /// The same in a cluster, whose API server reports where it listens.
     ///
     /// # Errors
     /// As [`Egress::new`].
@@ -89,11 +89,11 @@ impl Egress {
         }
     }
 
-    /// The reply to a request, whatever its status. The body is read of replies with a status that
-    /// `wants_body`; else it is empty.
+    /// The reply to a request, with any status. The body is read only if `wants_body` is true for the
+    /// status; otherwise it is empty.
     ///
-    /// The wait for a turn, where too many others ask at once, does not count against the limit
-    /// of time. Where many are slow, it may be asked twice.
+    /// The wait for a turn, if too many others ask at once, does not count against the limit of time. If
+    /// many are slow, the request may be sent twice.
     ///
     /// # Errors
     /// Anything but a reply in time and not too long, from an address that the rules allow.
@@ -117,10 +117,11 @@ impl Egress {
         request.reply(fetched, turn)
     }
 
-    /// Sends a request whose first byte reaches one connection at most: where that breaks, nobody knows
-    /// what the server has done, and that is said. The body of the reply is read as by [`Egress::ask`].
+    /// Sends a request whose first byte reaches at most one connection. If that connection breaks, it is
+    /// not known what the server has done, and the result says so. The body of the reply is read as by
+    /// [`Egress::ask`].
     ///
-    /// Who gives this up before it ends has to take the outcome for [`Sent::Unknown`].
+    /// A caller that stops waiting before it ends has to treat the outcome as [`Sent::Unknown`].
     pub async fn send(
         &self,
         request: &Request<'_, Once<'_>>,
@@ -175,7 +176,7 @@ impl Egress {
         request.time.map_or(time, |own| own.min(time))
     }
 
-    /// Who asks for `url`, and trusts these authorities besides the public ones.
+    /// The client for `url` that trusts these authorities besides the public ones.
     pub(crate) fn client(
         &self,
         url: &Url,
@@ -252,7 +253,7 @@ impl<A> Request<'_, A> {
     }
 }
 
-/// What comes of `asking`, if that is within `time`.
+/// The result of `asking`, if it ends within `time`.
 pub(crate) async fn within<T>(
     time: Duration,
     asking: impl Future<Output = Result<T, EgressError>>,
@@ -261,7 +262,7 @@ pub(crate) async fn within<T>(
     asked.unwrap_or(Err(EgressError::TimedOut(time)))
 }
 
-/// Room for `more` bytes in a body of `most` at the end: by doubling it, and never beyond that.
+/// Makes room for `more` bytes in a body of at most `most`: by doubling it, and never beyond that.
 fn make_room(body: &mut Vec<u8>, more: usize, most: usize) {
     let wanted = body.len() + more;
     if body.capacity() < wanted {
@@ -279,8 +280,9 @@ fn client(
     client.map_err(|_| EgressError::Setup)
 }
 
-/// A client that keeps no connection: whoever reads once a minute or less has no use for it, and a
-/// request that is written to a kept one, which the server closes meanwhile, may have to be sent again.
+/// A client that keeps no connection. Callers that read once a minute or less have no use for one; and if
+/// a request is written to a kept connection that the server closes at that moment, it may have to be
+/// sent again.
 fn builder(
     guard: &Guard,
     authorities: Option<&[u8]>,

@@ -1,7 +1,7 @@
 //! What the controller does about what it has observed: statuses, annotations and the children of gated
 //! sources are written here, and nowhere else.
 //!
-//! What comes in: changes, and instants that have come. What goes out: writes to the API server.
+//! What comes in: changes, and instants that have become due. What goes out: writes to the API server.
 //!
 //! ```text
 //!  change ──▶ waker ──▶ queue ──▶ worker ──▶ reconcile: gather, decide, apply ──▶ API server

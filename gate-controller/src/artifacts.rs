@@ -1,9 +1,9 @@
 //! The artifact store: copies of other sources' artifacts, verified, kept and served.
 //!
 //! What comes in: whose artifact, its digest, and the address where it is now. What goes out: its
-//! [`State`], asked without I/O, and the file itself to whoever knows its address. Who wants an
-//! artifact, and for how long, is decided elsewhere: nothing here knows the objects that it is for.
-//! It may use [`lease`](crate::lease), the counters in [`tell`](crate::tell), the clock in
+//! [`State`], which is read without I/O, and the file itself, to everybody who knows its address. Who
+//! wants an artifact, and for how long, is decided elsewhere: nothing here knows the objects that it is
+//! for. It may use [`lease`](crate::lease), the counters in [`tell`](crate::tell), the clock in
 //! [`observe`](crate::observe), and [`cluster`](crate::cluster).
 //!
 //! ```text
@@ -11,8 +11,8 @@
 //!            egress, limits                    on the disk      by key and digest        in memory
 //! ```
 //!
-//! It works only while this replica leads: then [`Store::run`] verifies what the folder holds, file by
-//! file, and all that it serves is from what it has verified or written itself since.
+//! It works only while this replica leads: then [`Store::run`] verifies the files in the folder, one by
+//! one, and serves only what it has verified or written itself since then.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -48,14 +48,14 @@ use index::Index;
 use place::Folder;
 use turns::Turns;
 
-/// What a fetch may take, and how many there may be.
+/// Limits of a fetch, and of their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The length of an artifact, in bytes.
     pub length: usize,
-    /// How long nothing may come.
+    /// How long a fetch may receive nothing.
     pub pause: Duration,
-    /// How long the whole may take. Waiting for a turn is not counted.
+    /// How long a whole fetch may take. Waiting for a turn is not counted.
     pub time: Duration,
     /// Fetches at once.
     pub at_once: usize,
@@ -78,7 +78,7 @@ impl Default for Limits {
     }
 }
 
-/// How an artifact stands.
+/// The state of an artifact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     /// This replica does not lead, or the folder cannot be used: whether the artifact is there is not
@@ -88,9 +88,9 @@ pub enum State {
     Verifying,
     /// Nobody has fetched it.
     Absent,
-    /// It is being fetched, perhaps after a fetch that came to nothing.
+    /// It is being fetched, perhaps after a fetch that failed.
     Fetching(Option<Failure>),
-    /// The last fetch came to nothing. Another begins when it is asked for.
+    /// The last fetch failed. Another begins when it is asked for.
     Failed(Failure),
     /// It is there, its digest verified.
     Stored(Stored),
@@ -120,10 +120,10 @@ pub struct Stored {
     pub at: Timestamp,
 }
 
-/// What somebody is told who follows the store.
+/// News for the follower of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News<'a> {
-    /// What is in the folder is known by name, or it is known that the folder cannot be used.
+    /// The names of the files in the folder are known, or it is known that the folder cannot be used.
     Changed,
     /// All of it has been verified.
     Ready,
@@ -131,10 +131,10 @@ pub enum News<'a> {
     Of(&'a ObjectKey),
 }
 
-/// Whoever has it changes what is in the folder.
+/// Held by code that changes what is in the folder.
 type Disk = tokio::sync::Mutex<()>;
 
-/// What is called with news.
+/// Called with each news.
 type Told = dyn Fn(News<'_>) + Send + Sync;
 
 /// Artifacts, on a disk.
@@ -148,21 +148,21 @@ pub struct Store {
     counters: Arc<Counters>,
     turns: Turns,
     standing: Mutex<Standing>,
-    /// Taken to put files into their places or to remove them: so that what is removed is never what
-    /// has just been put there.
+    /// Held while files are put into their places or removed, so that a file that was just put there is
+    /// never removed.
     disk: Arc<Disk>,
-    /// Told when a file is not needed any more.
+    /// Notified when a file is not needed any more.
     left: Notify,
     told: OnceLock<Box<Told>>,
 }
 
-/// Whether it is known what is there.
+/// Whether it is known which files are there.
 enum Standing {
-    /// Not yet, or not here.
+    /// Not yet, or not on this replica.
     Closed {
         why: String,
     },
-    /// Not before somebody has mended something.
+    /// Not before somebody has fixed something.
     Unusable {
         why: String,
     },
@@ -174,7 +174,7 @@ struct Open {
     index: Index,
     /// Since when.
     since: Timestamp,
-    /// Ends what is under way.
+    /// Cancels what is under way.
     term: CancellationToken,
     leadership: Leadership,
 }
@@ -207,13 +207,13 @@ impl Store {
         })
     }
 
-    /// Has `told` called with what happens. One alone can follow: the first who asks to.
+    /// Calls `told` with each news. Only one can follow: the first that asks.
     pub fn follow(&self, told: impl Fn(News<'_>) + Send + Sync + 'static) {
-        // Who comes second is a defect that the first test shows: it is told nothing.
+        // A second follower is a defect that the first test shows: it is never called.
         let _ = self.told.set(Box::new(told));
     }
 
-    /// How an artifact stands. No I/O.
+    /// The state of an artifact. No I/O.
     pub fn state(&self, key: &ObjectKey, digest: &Digest) -> State {
         self.when_open(|open| open.index.state(key, digest))
             .unwrap_or(State::NotReady)
@@ -231,9 +231,9 @@ impl Store {
         }
     }
 
-    /// Begins to fetch an artifact from `url`, unless it is there or being fetched, and does not wait
-    /// for it. Says how it stands then. Whoever [follows](Store::follow) is told when it has ended;
-    /// how long to wait after a failure is for them to say.
+    /// Begins to fetch an artifact from `url`, unless it is there or being fetched, and does not wait for
+    /// it. Returns its state at that moment. The [follower](Store::follow) is called when the fetch has
+    /// ended, and decides how long to wait after a failure.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -258,8 +258,8 @@ impl Store {
         state
     }
 
-    /// Keeps of `key` these artifacts alone. Others are not fetched any further, and go a minute
-    /// after they were last needed or served.
+    /// Keeps of `key` only these artifacts. Fetches of others are cancelled, and other files are removed
+    /// a minute after they were last needed or served.
     pub fn retain(&self, key: &ObjectKey, keep: &[Digest]) {
         let now = self.clock.now();
         if self.when_open(|open| open.index.retain(key, keep, now)) == Some(true) {
@@ -272,7 +272,7 @@ impl Store {
         self.retain(key, &[]);
     }
 
-    /// For whom there is anything: so that what belongs to nobody any more can be forgotten.
+    /// The objects that have any artifact, so that artifacts of objects that are gone can be forgotten.
     pub fn keys(&self) -> Vec<ObjectKey> {
         self.when_open(|open| open.index.keys()).unwrap_or_default()
     }
@@ -282,10 +282,10 @@ impl Store {
         format!("http://{}/{}", self.advertised, stored.path)
     }
 
-    /// Whether it is known what is there.
+    /// Whether it is known which files are there.
     ///
     /// # Errors
-    /// Why it is not.
+    /// Why that is not known.
     pub fn ready(&self) -> Result<(), String> {
         match &*self.standing() {
             Standing::Open(open) if open.leadership.left().is_some() => Ok(()),
@@ -294,7 +294,7 @@ impl Store {
         }
     }
 
-    /// Why nothing can be stored before somebody has mended it, if that is so.
+    /// Why nothing can be stored until somebody has fixed it, if that is so.
     pub fn unusable(&self) -> Option<String> {
         match &*self.standing() {
             Standing::Unusable { why } => Some(why.clone()),
@@ -308,7 +308,7 @@ impl Store {
         self.when_open(since).flatten()
     }
 
-    /// The server, for whoever knows an address.
+    /// The server, for everybody who knows an address.
     pub fn router(self: &Arc<Self>) -> Router {
         server::router(Arc::clone(self))
     }

@@ -5,8 +5,8 @@
 //! |---|---|---|
 //! | [`connect`] | a kubeconfig, or the service account | a client, which limits what an answer may take |
 //! | [`failure`] | an error of the API server | what it means, and what to do about it |
-//! | [`key`] | an object | its name, and what stands for it in the queue |
-//! | [`kind`] | a kind | what the API calls it, and what looks at its objects are like |
+//! | [`key`] | an object | its name, and its key in the queue |
+//! | [`kind`] | a kind | what the API calls it, and how its objects are looked at |
 //!
 //! It uses no other room.
 

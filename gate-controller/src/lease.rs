@@ -1,15 +1,15 @@
 //! Leadership by a Lease: one replica writes, the others watch and are ready.
 //!
-//! What comes in: the terms. What goes out: a [`Leadership`], which whoever writes asks before each write.
-//! It may use the clock in [`observe`](crate::observe), and [`cluster`](crate::cluster).
+//! What comes in: the terms. What goes out: a [`Leadership`], which has to be asked before each write. It
+//! may use the clock in [`observe`](crate::observe), and [`cluster`](crate::cluster).
 //!
 //! The Lease is taken and renewed by compare-and-swap on its resourceVersion. Whether another
 //! leader has fallen silent is judged by the local monotonic clock, from when its last change was
 //! *observed*, as client-go does: clocks of replicas need not agree. A leader that cannot renew
 //! stops writing at the renew deadline, before anyone else may start.
 //!
-//! The monotonic clock stands still while a machine sleeps. So a leader whose wall clock has jumped
-//! renews before it writes again: somebody else may have led meanwhile.
+//! The monotonic clock stops while a machine sleeps. So a leader whose wall clock has jumped renews
+//! before it writes again: another replica may have led since then.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ mod leadership;
 
 pub use leadership::{Held, Leadership};
 
-/// How often the log is told of a trouble that lasts.
+/// How often a problem that lasts is logged.
 const TELL_AGAIN: Duration = Duration::from_secs(300);
 
 /// How a Lease is held.
@@ -73,8 +73,8 @@ struct Observed {
     at: Instant,
 }
 
-/// Holds or waits for the Lease until `shutdown`, then gives it back. `until` is told until when
-/// it is held.
+/// Holds or waits for the Lease until `shutdown`, then gives it back. Sends to `until` until when it is
+/// held.
 pub async fn hold(
     client: Client,
     terms: Terms,
@@ -126,12 +126,11 @@ struct Holder {
     observed: Option<Observed>,
     /// When it was renewed last, and how often the clock had jumped before that.
     renewed: Option<(Instant, u64)>,
-    /// What the log was told last of why it cannot be, and when.
+    /// The last problem with renewing that was logged, and when.
     trouble: Option<(String, Instant)>,
 }
 
-/// Whether the log is to be told why the Lease cannot be renewed: what it was not told a short while
-/// ago.
+/// Whether to log why the Lease cannot be renewed: not if the same was logged a short while ago.
 fn is_news(told: Option<&(String, Instant)>, why: &str, now: Instant) -> bool {
     told.is_none_or(|(before, at)| {
         before != why || now.saturating_duration_since(*at) >= TELL_AGAIN
@@ -139,7 +138,7 @@ fn is_news(told: Option<&(String, Instant)>, why: &str, now: Instant) -> bool {
 }
 
 impl Holder {
-    /// Until when this replica leads: so long after it last renewed.
+    /// Until when this replica leads: for a fixed time after it last renewed.
     fn held(&self) -> Option<Held> {
         let (renewed, jumps) = self.renewed?;
         Some(Held {

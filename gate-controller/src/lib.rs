@@ -9,10 +9,10 @@
 //!              cluster                 the API server, and names
 //! ```
 //!
-//! A room uses only rooms below it: what is beside it, it does not know. Watches fill the caches
-//! ([`observe`]); whatever changes, or comes due by the clock, goes into the queue; workers take an
-//! object at a time, gather, decide and apply ([`act`]). [`controller`] puts it together; `main.rs` is
-//! flags and signals.
+//! A room uses only rooms below it, and does not know the rooms beside it. Watches fill the caches
+//! ([`observe`]). Everything that changes, or becomes due by the clock, goes into the queue. Workers take
+//! one object at a time, gather, decide and apply ([`act`]). [`controller`] puts everything together;
+//! `main.rs` has the flags and signals.
 
 pub mod act;
 pub mod artifacts;

@@ -11,8 +11,8 @@
 //! | [`identity`] | whether the admission policies are there that verify who forces a gate |
 //! | [`world`] | all of it together |
 //!
-//! It may use [`cluster`](crate::cluster). It writes nothing, and knows neither who asks nor what is
-//! done about it.
+//! It may use [`cluster`](crate::cluster). It writes nothing, and does not know who asks, or what is done
+//! with the answers.
 
 pub mod cache;
 pub mod clock;

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`server`], [`tls`] | connections, and what they may take |
 //! | [`asking`] | who asks, what they may, how often: with [`auth`] and [`limit`] |
-//! | [`check`], [`flagger`] | the two forms of the question, which both come to a `question` |
+//! | [`check`], [`flagger`] | the two forms of the question, which both become a `question` |
 //! | [`decider`] | the answer, from the caches |
 //! | [`openapi`], [`problem`] | how it is described, and how it is refused |
 
@@ -74,8 +74,8 @@ pub fn health(ready: impl Fn() -> Result<(), String> + Clone + Send + Sync + 'st
         .route("/readyz", get(readiness))
 }
 
-/// Starts to serve metrics or health at `address`, until `shutdown`. Says where it listens: port 0 is any that is
-/// free.
+/// Starts to serve metrics or health at `address`, until `shutdown`. Says where it listens: port 0 is any
+/// port that is free.
 ///
 /// # Errors
 /// The address cannot be listened at.

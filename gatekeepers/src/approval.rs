@@ -1,5 +1,5 @@
-//! Evidence for `approval`: the authors of revisions, in a ConfigMap. The votes are added by those
-//! who watch them.
+//! Evidence for `approval`: the authors of revisions, in a ConfigMap. The votes are added by the code
+//! that watches them.
 
 use futures::FutureExt;
 use futures::future::BoxFuture;

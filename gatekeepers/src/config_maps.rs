@@ -1,7 +1,7 @@
 //! ConfigMaps that evidence is read from, each watched by name.
 //!
-//! What comes in: the keys that somebody asks for. What goes out: the maps as the API server last
-//! told them, and the keys of those that changed. How long a watch lasts, and its word counts, is in
+//! What comes in: the keys that somebody asks for. What goes out: the maps as the API server last sent
+//! them, and the keys of those that changed. How long a watch lasts, and how long its data count, is in
 //! [`shared`](crate::watching::shared): what nobody names is never read, and a cluster full of ConfigMaps
 //! costs nothing.
 
@@ -41,20 +41,20 @@ impl fmt::Display for ConfigMapKey {
 /// Why a ConfigMap could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// The controller has not the rights.
+    /// The controller does not have the rights.
     #[error("may not watch configmaps in namespace {namespace}: grant get, list, watch")]
     Forbidden {
         /// Where.
         namespace: String,
     },
-    /// The API server has not told it in time.
+    /// The API server has not sent it in time.
     #[error("the API server has not told ConfigMap {key} within {}s{}", deadline.as_secs(), after(trouble))]
     Unanswered {
         /// Which one.
         key: ConfigMapKey,
         /// How long it was waited for.
         deadline: Duration,
-        /// What went wrong meanwhile.
+        /// What went wrong during the wait.
         trouble: Option<String>,
     },
 }
@@ -122,8 +122,8 @@ impl ConfigMaps {
         }
     }
 
-    /// The keys of maps that change from now on, their coming and going included. A map's first
-    /// sight is a change too.
+    /// The keys of maps that change from now on, including those that are created or deleted. The first
+    /// sight of a map is a change, too.
     pub fn changes(&self) -> broadcast::Receiver<ConfigMapKey> {
         self.0.watches.changes()
     }
@@ -138,10 +138,10 @@ impl ConfigMaps {
     }
 }
 
-/// What was told of one map last.
+/// What was last sent of one map.
 #[derive(Default)]
 struct Newest {
-    /// What the list has that is under way.
+    /// What the list that is under way has so far.
     listed: Map,
 }
 
@@ -167,7 +167,7 @@ impl Sink for Newest {
     }
 }
 
-/// Without what nobody reads.
+/// Without the fields that are not read here.
 fn texts(map: Guard<ConfigMap>) -> Result<Arc<ConfigMap>, Setback> {
     let map = map.0?;
     Ok(Arc::new(ConfigMap {

@@ -17,7 +17,7 @@ use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 use tokio::sync::{broadcast, watch};
 
-// By its path from here, whoever includes this file.
+// By its path from here, for every crate that includes this file.
 #[path = "fake_api/objects.rs"]
 mod objects;
 
@@ -207,7 +207,7 @@ async fn config_maps(
         pair.strip_prefix("fieldSelector=metadata.name%3D")
             .or_else(|| pair.strip_prefix("fieldSelector=metadata.name="))
     });
-    // Whatever else is asked for was not meant.
+    // Any other request was not meant.
     let Some(name) = selected else {
         return answer(StatusCode::BAD_REQUEST, &json!({}));
     };

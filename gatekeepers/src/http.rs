@@ -1,9 +1,9 @@
 //! Evidence for `http`: what an address answers.
 //!
-//! What comes in: the spec, what was seen before, an instant. What goes out: what is [`Seen`] now,
-//! as `sluice_core::gatekeeper::http` judges it. The address is asked at its interval
-//! ([`crate::polling`]); its body is judged beside the threads that serve everybody else, few at
-//! once, and then dropped.
+//! What comes in: the spec, what was seen before, and an instant. What goes out: what is [`Seen`] now, as
+//! `sluice_core::gatekeeper::http` judges it. The address is asked at its interval ([`crate::polling`]).
+//! Its body is judged outside the threads that serve everything else, a few bodies at once, and then
+//! dropped.
 
 use std::sync::{Arc, LazyLock};
 
@@ -62,9 +62,9 @@ impl Observe for api::Http {
     }
 }
 
-/// What is seen of the address of `spec` at `now`. What is not due yet is taken from `last`.
-/// `status` is what was written about this very spec: after a restart it tells what was seen before
-/// it. None: the spec is refused.
+/// What is seen of the address of `spec` at `now`. What is not due yet is taken from `last`. `status` is
+/// what was written about exactly this spec: after a restart it says what was seen before. None: the spec
+/// is refused.
 async fn observe(
     object: &Gatekeeper,
     spec: &api::Http,

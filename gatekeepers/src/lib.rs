@@ -1,10 +1,10 @@
 //! Evidence: what gatekeepers are judged from, besides their spec and the clock.
 //!
-//! What comes in: a Gatekeeper, clients that only read, what was observed before, an instant.
-//! What goes out: an [`Observation`], whose evidence `sluice_core::gatekeeper` judges. One file a
-//! kind of gatekeeper, behind one trait; nothing is decided here, and nothing is written.
+//! What comes in: a Gatekeeper, clients that only read, what was observed before, and an instant. What
+//! goes out: an [`Observation`], whose evidence `sluice_core::gatekeeper` judges. There is one file for
+//! each kind of gatekeeper, behind one trait; nothing is decided here, and nothing is written.
 //!
-//! What leaves the cluster leaves it through [`sluice_egress`], and nowhere else.
+//! Everything that leaves the cluster leaves it through [`sluice_egress`], and nowhere else.
 
 use jiff::Timestamp;
 use sluice_crds::gatekeeper::{Kind, NotOneKind};
@@ -35,7 +35,7 @@ pub use observation::Observation;
 use observation::{Look, Observe, namespace};
 pub use source::{ObjectsKey, Source};
 
-/// What evidence is gathered with. Cheap to clone: clones share their watches and limits.
+/// What is needed to gather evidence. Cheap to clone: clones share their watches and limits.
 #[derive(Clone)]
 pub struct Clients {
     /// The ConfigMaps of the cluster.
@@ -79,14 +79,14 @@ pub fn needs_evidence(spec: &GatekeeperSpec) -> bool {
     !spec.suspend && kind(spec).is_some_and(Observe::needs_evidence)
 }
 
-/// What a gatekeeper is judged from inside the cluster: a change of it is a reason to observe again.
+/// What a gatekeeper is judged from inside the cluster: when it changes, observe again.
 pub fn sources(object: &Gatekeeper) -> Vec<Source> {
     let namespace = namespace(object);
     kind(&object.spec).map_or_else(Vec::new, |kind| kind.sources(&namespace))
 }
 
-/// Gathers the evidence of `object` at `now`. What is not due yet is taken from `last`; what
-/// reads as it did before is not read twice.
+/// Gathers the evidence of `object` at `now`. What is not due yet is taken from `last`; what has not
+/// changed is not parsed again.
 pub async fn observe(
     object: &Gatekeeper,
     clients: &Clients,

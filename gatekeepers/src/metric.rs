@@ -1,11 +1,11 @@
-//! Evidence for `metric`: what its query comes to.
+//! Evidence for `metric`: the result of its query.
 //!
-//! What comes in: the spec, what was seen before, an instant. What goes out: what is [`Seen`] now,
-//! as `sluice_core::gatekeeper::metric` judges it. The query is asked at its interval
-//! ([`crate::polling`]), of Prometheus' HTTP API, whose answers [`answer`] reads.
+//! What comes in: the spec, what was seen before, and an instant. What goes out: what is [`Seen`] now, as
+//! `sluice_core::gatekeeper::metric` judges it. The query is sent at its interval ([`crate::polling`]) to
+//! Prometheus' HTTP API, whose answers [`answer`] reads.
 //!
-//! Not by a client library for Prometheus: those bring an HTTP client of their own, which would
-//! reach what the rules of [`sluice_egress`] refuse.
+//! It does not use a client library for Prometheus: those bring their own HTTP client, which would reach
+//! what the rules of [`sluice_egress`] refuse.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ mod answer;
 #[cfg(test)]
 mod tests;
 
-/// How often an attempt is repeated where that may help.
+/// How many times an attempt is repeated where that may help.
 const RETRIES: usize = 2;
 
 /// What was seen of a query.
@@ -63,9 +63,9 @@ impl Observe for api::Metric {
     }
 }
 
-/// What is seen of the query of `spec` at `now`. What is not due yet is taken from `last`.
-/// `status` is what was written about this very spec: after a restart it tells what was seen before
-/// it. None: the spec is refused.
+/// What is seen of the query of `spec` at `now`. What is not due yet is taken from `last`. `status` is
+/// what was written about exactly this spec: after a restart it says what was seen before. None: the spec
+/// is refused.
 async fn observe(
     object: &Gatekeeper,
     spec: &api::Metric,

@@ -1,10 +1,10 @@
 //! Evidence for `objects`: the state of other objects, seen with the rights of a service account.
 //!
-//! What comes in: the spec, and what was seen of each of its parts before. What goes out: what is
-//! seen of all of them now, as `sluice_core::gatekeeper::objects` judges it. A [`Look`] finds the kind
-//! ([`kinds`]), asks for the account's right ([`rights`]), and reads what has happened since the
-//! last one ([`watches`]): every change, so that a moment in which something was not ready is not
-//! missed between two looks.
+//! What comes in: the spec, and what was seen of each of its parts before. What goes out: what is seen of
+//! all of them now, as `sluice_core::gatekeeper::objects` judges it. A [`Look`] finds the kind
+//! ([`kinds`]), asks for the account's right ([`rights`]), and reads what has happened since the last
+//! look ([`watches`]): every change, so that a moment in which something was not ready between two looks
+//! is not missed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ pub use watches::ObjectWatches;
 const DEADLINE: Duration = Duration::from_secs(10);
 /// How soon to look again though nothing has changed.
 const LOOK: SignedDuration = SignedDuration::from_secs(60);
-/// For how long others may rely on what was seen. It is renewed when half of that is spent.
+/// For how long others may rely on what was seen. It is renewed when half of that time is over.
 const GOOD_FOR: SignedDuration = SignedDuration::from_mins(30);
 /// The most objects that one part may be about.
 pub const MOST_OBJECTS: usize = 1000;
@@ -50,10 +50,10 @@ pub const MOST_OBJECTS: usize = 1000;
 struct Seen {
     rule: Option<(api::Objects, Arc<Rule>)>,
     parts: Vec<Followed>,
-    /// What to judge from. None: nobody has looked, or there is nothing to look at.
+    /// The evidence. None: nothing was observed yet, or there is nothing to observe.
     observed: Option<Observed>,
     again: Option<Timestamp>,
-    /// Until when it is left alone: looking took too much.
+    /// Until when it is not looked at: looking took too long.
     put_off_until: Option<Timestamp>,
     asks_again: bool,
 }
@@ -70,7 +70,7 @@ struct Followed {
 }
 
 impl Seen {
-    /// Whether a look at `spec` is put off, whatever has changed.
+    /// Whether a look at `spec` is delayed, even if something has changed.
     fn is_put_off(&self, spec: &api::Objects, now: Timestamp) -> bool {
         let same = self.rule.as_ref().is_some_and(|(before, _)| before == spec);
         same && !self.asks_again && self.put_off_until.is_some_and(|until| now < until)
@@ -78,7 +78,7 @@ impl Seen {
 }
 
 impl observation::Seen for Seen {
-    /// The next look asks for everything again, whatever was answered before.
+    /// The next look asks for everything again, also for what was answered before.
     fn make_due(&mut self) {
         self.asks_again = true;
     }
@@ -134,8 +134,8 @@ fn key(part: &ObjectRule, namespace: Option<&str>) -> ObjectsKey {
     }
 }
 
-/// What `spec` is to be judged from, if all of that was seen already, for this spec or for an
-/// earlier one, with the rights of the same account. A spec that is refused needs nothing.
+/// The evidence for `spec`, if all of it was seen already, for this spec or for an earlier one, with the
+/// rights of the same account. A spec that is refused needs nothing.
 fn known(spec: &api::Objects, last: &Seen) -> Option<Option<Observed>> {
     let Ok(rule) = Rule::read(spec, "spec.objects") else {
         return Some(None);
@@ -161,9 +161,9 @@ fn find<'a>(last: &'a [Followed], part: &Part) -> Option<&'a Followed> {
     last.iter().find(|followed| followed.spec == *part.spec())
 }
 
-/// The objects as they are seen at `now`. `said` is what a status says of this very spec, if that
-/// still holds: a controller that has just started goes on from there. A spec that is refused has
-/// no objects.
+/// The objects as they are seen at `now`. `said` is what a status says of exactly this spec, if that
+/// still holds: a controller that has just started continues from there. A spec that is refused has no
+/// objects.
 async fn observe(
     object: &Gatekeeper,
     spec: &api::Objects,
@@ -216,7 +216,7 @@ fn read(spec: &api::Objects, last: &Seen) -> Option<Arc<Rule>> {
     }
 }
 
-/// What came of looking at each part.
+/// The results of looking at each part.
 fn gathered(
     rule: &Rule,
     looked: Vec<Result<Followed, (Option<Followed>, Obstacle)>>,
@@ -236,7 +236,8 @@ fn gathered(
             Err((before, found)) => {
                 again = again.min(found.again);
                 put_off_until = put_off_until.max(found.costly.then_some(found.again));
-                // What was seen of it outlives what stands in the way: it was watched meanwhile.
+                // What was seen of it is kept although something is in the way: it was watched all the
+                // time.
                 parts.extend(before);
                 obstacle = obstacle.or(Some(found));
             }
@@ -262,8 +263,8 @@ fn sighting(rule: &Rule, parts: &[Followed], last: &Seen, now: Timestamp) -> Sig
     Sighting::of(&parts, good_until(last, now))
 }
 
-/// Until when others may rely on what is seen now: what they were told before, for as long as half
-/// of it is left, so that seeing the same again is no news.
+/// Until when others may rely on what is seen now: the instant that they were given before, as long as
+/// half of the time is left, so that seeing the same again is not reported as a change.
 fn good_until(last: &Seen, now: Timestamp) -> Timestamp {
     let before = last.observed.as_ref().and_then(Observed::good_until);
     let left = |end: &Timestamp| end.duration_since(now);

@@ -1,8 +1,8 @@
-//! When what is asked at intervals is asked again, and what such kinds need for it.
+//! When to ask again what is asked at intervals, and what such kinds need for it.
 //!
-//! What comes in: the interval, who asks, and what came of it. What goes out: what was [`Seen`],
-//! and when to ask again, by the [`Beat`] of who asks, a pure rule over instants; the [`Keys`] that
-//! an address asks for; and attempts that [`persist`] where that may help.
+//! What comes in: the interval, who asks, and the result. What goes out: what was [`Seen`], and when to
+//! ask again, by the [`Beat`] of the one who asks, a pure rule over instants; the [`Keys`] that an
+//! address asks for; and attempts that [`persist`] where that may help.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -32,9 +32,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub(crate) struct Seen<S, R, O> {
     spec: S,
-    /// What the spec comes to.
+    /// The rule that the spec describes.
     pub(crate) rule: Arc<R>,
-    /// What to judge from.
+    /// The evidence.
     pub(crate) observed: O,
     due: Due,
     /// In a row.
@@ -42,7 +42,7 @@ pub(crate) struct Seen<S, R, O> {
 }
 
 impl<S: Clone + PartialEq, R, O> Seen<S, R, O> {
-    /// After an attempt at `now`, by the beat of who asks. `last` was about the same spec.
+    /// After an attempt at `now`, by the beat of the one who asks. `last` was about the same spec.
     pub(crate) fn next(
         last: Option<&Self>,
         (spec, rule): (&S, Arc<R>),
@@ -64,7 +64,7 @@ impl<S: Clone + PartialEq, R, O> Seen<S, R, O> {
         }
     }
 
-    /// Whether it is about this very spec.
+    /// Whether it is about exactly this spec.
     pub(crate) fn is_about(&self, spec: &S) -> bool {
         self.spec == *spec
     }
@@ -89,7 +89,7 @@ impl<S: Clone + PartialEq, R, O> Seen<S, R, O> {
         Some(Evidence::of(seen.observed.clone()))
     }
 
-    /// All that there is to say of it. Nothing where the spec is refused.
+    /// The whole observation. Nothing if the spec is refused.
     pub(crate) fn observation(seen: Option<Self>) -> Observation
     where
         Self: observation::Seen,
@@ -108,7 +108,7 @@ where
     R: Clone + Send + Sync + 'static,
     O: Clone + Send + Sync + 'static,
 {
-    /// The next look asks, whatever the interval says.
+    /// The next look asks, independent of the interval.
     fn make_due(&mut self) {
         self.due = Due::AtOnce;
     }
@@ -132,7 +132,8 @@ impl Due {
         }
     }
 
-    /// Whether to ask at `now`. What is due later than it can be is due: the clock was set back.
+    /// Whether to ask at `now`. If the due instant is farther away than it can be, it is due: the clock
+    /// was set back.
     fn is_due(self, now: Timestamp, beat: &Beat) -> bool {
         match self {
             Due::AtOnce => true,
@@ -141,8 +142,8 @@ impl Due {
     }
 }
 
-/// The instants at which a gatekeeper asks: an interval apart, and in another part of the interval
-/// for each, so that the many who begin together do not ask together.
+/// The instants at which a gatekeeper asks: an interval apart, and at a different offset in the interval
+/// for each gatekeeper, so that many that begin together do not ask together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Beat {
     interval: SignedDuration,
@@ -195,16 +196,16 @@ fn later(now: Timestamp, by: SignedDuration) -> Timestamp {
     now.saturating_add(by).unwrap_or(Timestamp::MAX)
 }
 
-/// An attempt that came to nothing.
+/// An attempt that failed.
 #[derive(Clone, Debug)]
 pub(crate) struct Miss {
     pub(crate) trouble: Trouble,
-    /// Whether the same a moment later may have another outcome.
+    /// Whether the same attempt a moment later may have another outcome.
     pub(crate) may_pass: bool,
 }
 
 impl Miss {
-    /// Nobody answers as they should; it may be otherwise in a moment.
+    /// There is no proper answer; there may be one in a moment.
     pub(crate) fn passing(why: String) -> Self {
         Self {
             trouble: Trouble::Unavailable(why),
@@ -212,7 +213,7 @@ impl Miss {
         }
     }
 
-    /// The same, but it will not be otherwise in a moment.
+    /// The same, but a moment later it will not be different.
     pub(crate) fn lasting(why: String) -> Self {
         Self {
             trouble: Trouble::Unavailable(why),
@@ -220,7 +221,7 @@ impl Miss {
         }
     }
 
-    /// What is answered makes no sense.
+    /// The answer makes no sense.
     pub(crate) fn broken(why: String) -> Self {
         Self {
             trouble: Trouble::Broken(why),
@@ -228,7 +229,7 @@ impl Miss {
         }
     }
 
-    /// Of what came of asking `url`, whose host alone is told.
+    /// From the error of asking `url`, of which only the host is shown.
     pub(crate) fn of(url: &str, error: &EgressError) -> Self {
         let why = format!("{}: {error}", shown(url));
         match error.may_pass() {
@@ -238,7 +239,7 @@ impl Miss {
     }
 }
 
-/// Tries once, and `retries` times more where that may help: all of it within one interval.
+/// Tries once, and `retries` more times where that may help: all of it within one interval.
 pub(crate) async fn persist<A, Trying>(
     cadence: Cadence,
     retries: usize,

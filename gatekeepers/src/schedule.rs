@@ -37,7 +37,7 @@ struct Seen {
     zone: String,
     /// What to judge from.
     reading: Reading,
-    /// The last calendar that was had: while it is kept, its text is not parsed again.
+    /// The last calendar that was read: while it is kept, its text is not parsed again.
     kept: Option<Arc<calendar::Calendar>>,
     /// Of an address: when it is read again.
     rereads: Option<Rereads>,
@@ -51,7 +51,7 @@ impl Seen {
             .map(|rereads| rereads.again(&self.reading))
     }
 
-    /// An address is read at the next look, whatever its interval says.
+    /// An address is read at the next look, independent of its interval.
     fn make_due(&mut self) {
         if let Some(rereads) = &mut self.rereads {
             rereads.make_due();

@@ -1,4 +1,4 @@
-//! What gatekeepers are judged from inside the cluster: a change of it is a reason to look again.
+//! What gatekeepers are judged from inside the cluster: when it changes, look again.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::watching::shared::Signals;
 use crate::{Clients, ConfigMapKey};
 
-/// Something that is watched for as long as somebody uses it.
+/// Something that is watched as long as somebody uses it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Source {
     /// One ConfigMap.
@@ -64,9 +64,9 @@ impl From<ObjectsKey> for Source {
 }
 
 impl Clients {
-    /// Ends the watches that nobody has used for [`KEPT`](crate::watching::shared::KEPT). `in_use` is
-    /// what somebody uses at `now`. Returns when the next watch ends if it stays unused: the time
-    /// to call again.
+    /// Ends the watches that have not been used for [`KEPT`](crate::watching::shared::KEPT). `in_use` is
+    /// what is used at `now`. Returns when the next watch ends if it stays unused: the time to call
+    /// again.
     pub fn keep(&self, in_use: &HashSet<Source>, now: Timestamp) -> Option<Timestamp> {
         let (mut maps, mut objects) = (HashSet::new(), HashSet::new());
         for source in in_use {
@@ -82,17 +82,17 @@ impl Clients {
         next.into_iter().flatten().min()
     }
 
-    /// Has everything that is watched listed again, since nothing that was told before is to be relied
-    /// on: the machine slept. What was told counts for a moment, until the lists come.
+    /// Lists everything that is watched again, because nothing that was read before can be relied on: the
+    /// machine slept. What was read counts for a moment longer, until the lists arrive.
     pub fn list_again(&self) {
         self.each_signals()
             .into_iter()
             .for_each(Signals::list_again);
     }
 
-    /// The API server is away, for everybody and not only for these watches. What was told counts until
-    /// a moment after this was said last: those who decide take nothing from it meanwhile, and evidence
-    /// that comes and goes with each outage would be told twice.
+    /// The API server is away, for everything and not only for these watches. What was read counts until
+    /// a moment after the last such call: decisions do not use it during that time anyway, and evidence
+    /// that disappeared and came back with each outage would be reported twice.
     pub fn away(&self) {
         self.each_signals().into_iter().for_each(Signals::away);
     }

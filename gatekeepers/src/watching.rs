@@ -1,14 +1,14 @@
 //! Lists, then watches: what the API server holds of one kind, step by step.
 //!
 //! What comes in: an [`Api`] and a [`Pulse`]. What goes out: each [`Step`], for ever, with a pause after
-//! each that failed; the pulse tells everybody when the watch was heard of last. Everything is listed
-//! again when the clock has jumped, and when nothing was heard for too long. Three read with it: the
-//! caches of the controller, [`ConfigMaps`](crate::ConfigMaps) and [`ObjectWatches`](crate::ObjectWatches).
+//! each that failed; the pulse says when the watch was last heard of. Everything is listed again when the
+//! clock has jumped, and when nothing was heard for too long. It has three readers: the caches of the
+//! controller, [`ConfigMaps`](crate::ConfigMaps) and [`ObjectWatches`](crate::ObjectWatches).
 //!
-//! As kube's watcher, with two differences. It tells of each sign of life, bookmarks and watches that
-//! last among them, so that a watch on which nothing happens is told from one that nobody answers.
-//! And it lists again whenever the API server has forgotten the version from which to go on, also
-//! where that is said before the watch begins.
+//! It works as kube's watcher, with two differences. It reports each sign of life, including bookmarks
+//! and watches that last, so that a watch on which nothing happens can be distinguished from one that
+//! nobody answers. And it lists again each time that the API server has forgotten the version from which
+//! to continue, also if the API server says so before the watch begins.
 
 use std::fmt::Debug;
 use std::future::pending;
@@ -37,15 +37,15 @@ mod tests;
 pub use guard::{Guard, Unreadable};
 pub use pulse::{Jumps, Pulse, SILENCE};
 
-/// How long the API server may keep a watch open, in seconds. That it begins again is a sign of life,
-/// also where no bookmarks are sent.
+/// How long the API server may keep a watch open, in seconds. A new start is a sign of life, also where
+/// no bookmarks are sent.
 const LONGEST: u32 = 120;
-/// How long a watch waits at most between two tries, of what was listed before.
+/// How long a watch of what was listed before waits at most between two tries.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// How long a watch has to last before that is a sign of life. That it begins is none: a proxy may
+/// How long a watch has to last before that is a sign of life. Its start alone is not a sign: a proxy may
 /// accept every watch, and end it at once.
 const LASTS: Duration = Duration::from_secs(5);
-/// How long a watch is waited for on which nothing comes, not even its end.
+/// How long to wait for a watch on which nothing comes, not even its end.
 const PATIENCE: Duration = Duration::from_secs(150);
 
 /// What came next.
@@ -56,20 +56,19 @@ pub enum Step<K> {
     Page(Vec<K>),
     /// That was all of it, as of this version. None: the version is no number.
     Listed(Option<u64>),
-    /// Something has come or changed.
+    /// An object was created or changed.
     Apply(K),
-    /// Something is gone.
+    /// An object was deleted.
     Delete(K),
     /// A watch has begun, which says nothing yet.
     Opened,
-    /// Nothing has happened, but it would be told.
+    /// Nothing has happened, but a change would be reported.
     Alive,
-    /// The watch has ended, and is to be begun again.
+    /// The watch has ended, and has to be started again.
     Ended,
-    /// The API server has refused a list or a watch, or cannot be reached. That is tried again, after a
-    /// pause.
+    /// The API server has refused a list or a watch, or cannot be reached. It is retried after a pause.
     Failed(Error),
-    /// Nothing was heard for too long: what was read counts no more. Everything is listed again.
+    /// Nothing was heard for too long: what was read does not count any more. Everything is listed again.
     Silent,
 }
 
@@ -82,13 +81,13 @@ pub struct Watching<K> {
     delays: DefaultBackoff,
     /// The pause before the next try.
     pause: Duration,
-    /// How often the clock had jumped when the last list was begun.
+    /// How many times the clock had jumped when the last list was begun.
     jumps: u64,
-    /// How many lists were begun since one was complete.
+    /// How many lists were begun since the last complete one.
     lists: u32,
-    /// A list is complete, and whoever reads has not taken it in yet.
+    /// A list is complete, and the reader has not taken it in yet.
     is_complete: bool,
-    /// That nothing is heard was told.
+    /// It was reported that nothing is heard.
     is_silent: bool,
 }
 
@@ -121,7 +120,7 @@ impl<K> Watching<K>
 where
     K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
 {
-    /// Nothing is asked for yet. When it was heard of is told by `pulse`.
+    /// Nothing has been asked for yet. `pulse` says when it was last heard of.
     pub fn new(api: Api<K>, config: Config, pulse: Arc<Pulse>) -> Self {
         Self {
             api,
@@ -142,31 +141,31 @@ where
         self.config.page_size = Some(objects);
     }
 
-    /// Has everything listed again: at once, or when the pause after a failure is over.
+    /// Lists everything again: at once, or when the pause after a failure is over.
     pub fn list_again(&mut self) {
         self.state = State::Unlisted;
         self.is_complete = false;
     }
 
-    /// Has everything listed again after a pause. None: as long as after a failure.
+    /// Lists everything again after a pause. None: as long as after a failure.
     pub fn list_later(&mut self, pause: Option<Duration>) {
         self.list_again();
         self.pause = pause.unwrap_or_else(|| self.delay());
     }
 
-    /// After a failure: waits for no longer than [`LONGEST_PAUSE`], so that soon after the API server is
-    /// back everything is seen again.
+    /// After a failure: waits for no longer than [`LONGEST_PAUSE`], so that everything is seen again soon
+    /// after the API server is back.
     pub fn hurry(&mut self) {
         self.pause = self.pause.min(LONGEST_PAUSE);
     }
 
-    /// After [`Step::Silent`]: what was read counts until then all the same.
+    /// After [`Step::Silent`]: what was read still counts until then.
     pub fn excuse(&mut self, until: Instant) {
         self.pulse.excuse(until);
         self.is_silent = false;
     }
 
-    /// The next step. Where it is given up, everything is listed again.
+    /// The next step. If the caller gives up waiting, everything is listed again.
     pub async fn next(&mut self) -> Step<K> {
         if mem::take(&mut self.is_complete) {
             // Only now: what was listed has been taken in.
@@ -208,7 +207,8 @@ where
                 self.jumps = self.pulse.jumps();
                 self.lists = self.lists.saturating_add(1);
             }
-            // Those of one list alone: what never ends must not count for ever.
+            // Only the pages of the first list since one was complete: lists that never complete must not
+            // count for ever.
             Step::Page(_) if self.lists == 1 => self.pulse.heard(Instant::now()),
             Step::Listed(_) => self.is_complete = true,
             Step::Alive | Step::Apply(_) | Step::Delete(_) => {
@@ -265,7 +265,7 @@ where
         let list = match self.api.list(&params).await {
             Ok(list) => list,
             Err(error) => {
-                // A busy API server is asked for this page again, and not for all before it.
+                // If the API server is busy, only this page is asked for again, and not all before it.
                 if passes(&error) && params.continue_token.is_some() {
                     self.state = State::Paging(params.continue_token);
                 }
@@ -355,8 +355,8 @@ where
     }
 }
 
-/// Whether the failure passes by itself: the API server is away, or has too much to do. A refusal
-/// stays one until somebody changes something.
+/// Whether the failure ends by itself: the API server is away, or has too much to do. A refusal lasts
+/// until somebody changes something.
 pub fn passes(error: &kube::Error) -> bool {
     match error {
         kube::Error::Api(status) => matches!(status.code, 429 | 500..),

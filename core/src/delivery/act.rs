@@ -1,11 +1,12 @@
 //! What a look leads to: the status first, then everything that follows from it.
 //!
-//! The status is itself the act. It is written onto the version that it was decided from; only if the
-//! API server accepts it is anything else done, and all of that can be done twice. Whoever is stopped
-//! between the two finds the accepted status, does what is missing, and does not ask the gates again.
+//! The status is itself the act. It is written onto the version of the object that it was decided from.
+//! Only if the API server accepts it is anything else done, and all of that can be done twice. A
+//! controller that is stopped between the two finds the accepted status, does what is missing, and does
+//! not ask the gates again.
 //!
-//! What the API server refuses is retried. Until it is done, the status says how the last try ended,
-//! and not what is about to be: so a try that is refused like the one before writes nothing.
+//! What the API server refuses is retried. Until it is done, the status says how the last try ended, and
+//! not what will be tried next: so a try that is refused like the one before writes nothing.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -44,7 +45,7 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// What a status has to say of it.
+    /// What a status has to say about it.
     pub fn conditions(&self) -> Vec<Wanted> {
         let message = format!(
             "the API server refuses a write of {}, which is tried again: {}",
@@ -58,7 +59,7 @@ impl Refused {
 }
 
 /// What a status said of the last refusal, as long as there is something left to write. None: it said
-/// nothing of one, or everything is written.
+/// nothing of a refusal, or everything is written.
 pub fn still_refused(before: &[Condition], is_left: bool) -> Option<Vec<Wanted>> {
     let find = |type_: &str| {
         let mut before = before.iter();
@@ -74,7 +75,8 @@ fn said(message: &str, is_stalled: bool) -> Vec<Wanted> {
     [say(READY, false)].into_iter().chain(stalled).collect()
 }
 
-/// The conditions of a status that says `wanted` of how its object is, and everything else as before.
+/// The conditions of a status that says `wanted` about the state of its object, and keeps everything else
+/// as before.
 pub fn replace_ready(
     wanted: Vec<Wanted>,
     before: &[Condition],

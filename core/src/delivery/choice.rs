@@ -1,7 +1,7 @@
 //! Which change goes out: the newest that the gates admit.
 //!
 //! What comes in: the gates that a consumer has to pass, and the changes that it could make. What goes
-//! out: one of them with the decision about it, and until when that stays so.
+//! out: one of these changes with the decision about it, and until when that holds.
 
 use jiff::Timestamp;
 use sluice_crds::{Decision, Subject};
@@ -50,14 +50,14 @@ pub struct Choice<T> {
     pub change: Change<T>,
     /// What the gates say of it.
     pub decision: Decision,
-    /// Until when no other change may be admitted while nothing is seen to change.
+    /// Until when no other change may be admitted if no change is seen.
     pub next: Option<Timestamp>,
     /// The newer changes, which the gates hold back.
     pub held_back: Vec<Change<T>>,
 }
 
 impl Gates {
-    /// The same questions to other gates.
+    /// The same questions for other gates.
     #[must_use]
     pub fn with(&self, gathered: Gathered) -> Self {
         Self {
@@ -71,14 +71,14 @@ impl Gates {
         Question::new(self.now, revision)
     }
 
-    /// What the gates say of a revision, or of everything that comes next. `name` is how the decision
+    /// What the gates say of a revision, or of every revision that comes next. `name` is how the decision
     /// names it.
     pub fn decide(&self, name: Option<&str>, revision: Option<&Revision>) -> Decision {
         self.gathered
             .decide(self.subject_of(name), self.question(revision))
     }
 
-    /// Who asks about a revision, as a decision says it.
+    /// Who asks about a revision, as it is written in a decision.
     pub fn subject_of(&self, name: Option<&str>) -> Subject {
         Subject {
             revision: name.map(str::to_owned),
@@ -86,7 +86,7 @@ impl Gates {
         }
     }
 
-    /// Until when the answer about everything that comes next holds while nothing is seen to change.
+    /// Until when the answer about every revision that comes next holds, if no change is seen.
     pub fn until(&self) -> Option<Timestamp> {
         self.gathered.rule(self.question(None)).until
     }
@@ -99,8 +99,8 @@ impl Gates {
         (rulings.iter().all(|ruling| ruling.allowed), until)
     }
 
-    /// What the gates say of a change: of several parts, what they say of the first that they hold
-    /// back. An answer about all of them can change as soon as the answer about one can.
+    /// What the gates say of a change. If it has several parts: what they say of the first part that they
+    /// hold back. An answer about all parts can change as soon as the answer about one can.
     pub fn decide_change<T>(&self, change: &Change<T>) -> Decision {
         let mut next: Option<Timestamp> = None;
         for part in &change.parts {
@@ -141,7 +141,7 @@ impl Gates {
         })
     }
 
-    /// Until when the gates let every part pass that they let pass now, at most until `end`.
+    /// Until when the gates admit every part that they admit now, at most until `end`.
     pub fn open_until(&self, parts: &[Asked], end: Timestamp) -> Timestamp {
         let closes = parts.iter().filter_map(|part| {
             let question = self.question(part.revision.as_ref());

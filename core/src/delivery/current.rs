@@ -1,17 +1,17 @@
 //! Whether the decision that a status has is still current.
 //!
-//! A consumer decides again at each look. Its status keeps the decision that it has for as long as the
-//! new one tells a reader nothing else: what was only measured again is no reason to write.
+//! A consumer decides again at each look. Its status keeps the old decision as long as the new one says
+//! nothing new to a reader: that something was measured again is no reason to write.
 
 use sluice_crds::Decision;
 
 use crate::gate::set::Gathered;
 use crate::verdict::question::Question;
 
-/// The decision that a status keeps: `before`, which it has, unless `now` tells a reader something else.
+/// The decision that a status keeps: `before`, which it has, unless `now` says something new to a reader.
 ///
-/// `gates` have made `now` as the answer to `question`. `is_requested`: somebody asks for a look, and is
-/// shown everything as it is now.
+/// `gates` have made `now` as the answer to `question`. `is_requested`: somebody has asked for a look,
+/// and is shown everything as it is now.
 pub fn kept<'d>(
     gates: &Gathered,
     question: Question<'_>,

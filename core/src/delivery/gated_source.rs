@@ -2,11 +2,11 @@
 //!
 //! What comes in ([`Given`]): the GatedSource, its sources and children as they are, its gates with
 //! everything that they depend on, everybody who applies what the sources bring, and the instant. What
-//! goes out, in two steps: [`consider`] says what the gates are asked and what they say, so that it can be
-//! recorded; [`report`] says what the status has to be, what has to be done to other objects, and when to
-//! look again.
+//! goes out, in two steps: [`consider`] says what the gates are asked and what they answer, so that it
+//! can be recorded; [`report`] says what the status has to be, what has to be done to other objects, and
+//! when to look again.
 //!
-//! Each step takes what the one before has made:
+//! Each step takes what the step before has made:
 //!
 //! | step | | makes |
 //! |---|---|---|
@@ -57,19 +57,19 @@ pub use spec::{Times, Wanted, check, wanted};
 pub use suspended::holders;
 pub use users::carried;
 
-/// The kind, as subjects and marks have it.
+/// The kind, as it is written in subjects and marks.
 pub const KIND: &str = "GatedSource";
 
 /// What a GatedSource wants to do, as decisions call it.
 const ACTION: &str = "admit";
 
-/// How many names a message has.
+/// How many names a message lists at most.
 const NAMED: usize = 5;
 
-/// What a look leads to.
+/// The result of a look.
 pub type Report = act::Report<GatedSourceStatus, Act>;
 
-/// Who asks, and for which revision: what its gates are gathered for, and what decisions are about.
+/// Who asks, and for which revision. Its gates are gathered for this, and decisions are about this.
 pub fn subject(object: &GatedSource, revision: Option<&str>) -> Subject {
     let metadata = &object.metadata;
     Subject {
@@ -81,15 +81,15 @@ pub fn subject(object: &GatedSource, revision: Option<&str>) -> Subject {
     }
 }
 
-/// Whether what its gates were asked last is still current: something waits for them, as the status
-/// says. A GatedSource asks as long as something is new. Once its source has gone back to what is out, it
-/// does not ask any more. Suspended sources always wait for the gates.
+/// Whether the last question to its gates is still current: the status says that something waits for
+/// them. A GatedSource asks as long as something is new. Once its source has gone back to what is out, it
+/// stops asking. Suspended sources always wait for the gates.
 pub fn may_wait(object: &GatedSource) -> bool {
     let status = object.status.as_ref();
     object.spec.strategy == Strategy::Suspend || status.is_some_and(|it| it.pending.is_some())
 }
 
-/// A source, and the child that is made of it.
+/// A source, and the child that is made from it.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// What the spec says of it.
@@ -105,9 +105,9 @@ pub struct Source {
 pub enum Holding {
     /// There is no store.
     Off,
-    /// Nothing, and it is not being fetched.
+    /// It is not there, and is not being fetched.
     Absent,
-    /// A file of its name, which has still to be verified after a start.
+    /// There is a file with its name, which still has to be verified after a start.
     Verifying,
     /// It is being fetched.
     Fetching,
@@ -130,7 +130,7 @@ pub struct Stored {
 
 /// Where artifacts are stored.
 pub trait Store: Send + Sync {
-    /// What it has of a child of that name in that namespace, by the digest of the file.
+    /// What it has for the child with that name in that namespace, by the digest of the file.
     fn holding(&self, namespace: &str, child: &str, digest: &str) -> Holding;
 }
 
@@ -141,17 +141,17 @@ pub type Consumer = (ConsumerKind, Arc<FluxObject>);
 pub struct Given {
     /// The GatedSource.
     pub object: Arc<GatedSource>,
-    /// Its sources in the order of [`wanted`]; with a selector those that it selects, by name.
+    /// Its sources in the order of [`wanted`]; with a selector, those that it selects, by name.
     pub sources: Vec<Source>,
-    /// Objects that bear this GatedSource's mark and are the child of no source of it.
+    /// Objects that have this GatedSource's mark and are not the child of any of its sources.
     pub strays: Vec<(FluxKind, Arc<FluxObject>)>,
-    /// Sources that bear this GatedSource's mark of a suspension and that it does not hold: it no
-    /// longer names or selects them.
+    /// Sources that have this GatedSource's mark of a suspension, and that it does not hold, because it
+    /// no longer names or selects them.
     pub dropped: Vec<(SourceKind, Arc<FluxObject>)>,
-    /// Everybody who uses a source or a child, or is named by a baseline, or has brought what is
+    /// Everybody who uses a source or a child, who is named by a baseline, or who has brought what is
     /// [`Carried`].
     pub consumers: Vec<Consumer>,
-    /// The gates, gatekeepers and the GatedSource itself, as far as Flux brought them.
+    /// The gates, gatekeepers and the GatedSource itself, where Flux brought them.
     pub carried: Vec<Carried>,
     /// The gates that it has to pass.
     pub gates: Gathered,
@@ -177,7 +177,7 @@ pub enum Act {
     Fetch {
         /// The child that it is for.
         child: String,
-        /// Where it can be had.
+        /// Where it can be downloaded.
         url: String,
         /// The digest that it has to have.
         digest: String,
@@ -189,7 +189,7 @@ pub enum Act {
         /// Their digests.
         digests: Vec<String>,
     },
-    /// Have these GatedSources suspend a source, and no others. Without any, resume it.
+    /// Let these GatedSources suspend a source, and no others. If there are none, resume it.
     Suspend {
         /// Its kind.
         kind: SourceKind,
@@ -205,7 +205,7 @@ pub enum Act {
         /// The object as it is: this one, and no other of its name.
         before: Arc<FluxObject>,
     },
-    /// Put the finalizer onto the GatedSource, or take it away.
+    /// Add the finalizer to the GatedSource, or remove it.
     Finalize(bool),
 }
 
@@ -216,11 +216,11 @@ pub struct Child {
     pub kind: FluxKind,
     /// Its name.
     pub name: String,
-    /// Its spec, whole: everything else is removed.
+    /// Its whole spec: every other field is removed.
     pub spec: Map<String, Value>,
-    /// Annotations that it has to have besides others.
+    /// Annotations that it has to have besides its others.
     pub annotations: BTreeMap<String, String>,
-    /// Labels that it has to have besides others, or must not have.
+    /// Labels that it has to have, or must not have, besides its others.
     pub labels: BTreeMap<String, Option<String>>,
     /// The object as it is. None: it has to be created.
     pub before: Option<Arc<FluxObject>>,

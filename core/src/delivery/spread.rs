@@ -1,7 +1,8 @@
 //! When a change goes out: at once, or in its turn.
 //!
 //! Changes that were held back together would all go out at the instant at which a window opens. With a
-//! spread, each consumer waits for a part of the time: always the same part, and another than others.
+//! spread, each consumer waits for a part of the time: always the same part, and a different part for
+//! each consumer.
 
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha256};
@@ -14,7 +15,7 @@ use crate::time::stamp::whole_second;
 pub struct Spread<'a> {
     /// The time over which the changes of all consumers are spread. Zero: they are not.
     pub over: SignedDuration,
-    /// What tells the consumer from others, such as its UID.
+    /// What distinguishes the consumer from others, such as its UID.
     pub uid: &'a str,
     /// The turn that it has been given already.
     pub turn: Option<Timestamp>,
@@ -22,7 +23,7 @@ pub struct Spread<'a> {
 
 impl Spread<'_> {
     /// When a change goes out that the gates admit now. None: now. A change that the gates have never
-    /// held back has no turn to wait for, such as one that was made while they were open.
+    /// held back, such as one that was made while they were open, does not wait for a turn.
     pub fn turn<T>(
         &self,
         gates: &Gates,

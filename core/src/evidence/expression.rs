@@ -1,8 +1,8 @@
 //! Conditions in CEL, over JSON that others wrote.
 //!
-//! What comes in: a text of at most 1 KiB from a spec, and later values to judge. What goes out:
-//! true or false, or an [`ExpressionError`] in words that tell nothing of the values. The same
-//! values give the same answer.
+//! What comes in: a text of at most 1 KiB from a spec, and later values to judge. What goes out: true or
+//! false, or an [`ExpressionError`] whose words contain none of the values. The same values give the same
+//! answer.
 //!
 //! The language is CEL as the `cel` crate has it, with the macros `has`, `all`, `exists`,
 //! `exists_one`, `map` and `filter`, and without timestamps, durations, regular expressions and
@@ -68,10 +68,10 @@ struct Inner {
     names: BTreeSet<String>,
 }
 
-/// Why an expression came to nothing. No message holds any of the values.
+/// Why an expression gave no result. No message contains any of the values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExpressionError {
-    /// It comes to something else than true or false.
+    /// The result is not true or false.
     #[error("it comes to a value of type {0}, not to true or false")]
     NotABool(String),
     /// A key is not there. With its name, where the expression has it.
@@ -144,10 +144,10 @@ impl Expression {
 
     /// What it says of `inputs`: a value for each of its variables, by name.
     ///
-    /// Takes part of a second at most, and does not yield meanwhile.
+    /// Takes part of a second at most, and does not yield during that time.
     ///
     /// # Errors
-    /// It does not come to true or false.
+    /// The result is not true or false.
     pub fn evaluate(&self, inputs: &[(&str, Json)]) -> Result<bool, ExpressionError> {
         let mut size = Size::default();
         for (_, json) in inputs {
@@ -238,9 +238,8 @@ impl Eq for Expression {}
 /// 70 KiB for each level of a tree; only what is used is ever taken from the system.
 const STACK: usize = 16 << 20;
 
-/// Does `work` on a thread of its own, and waits for it. None: it panicked, or there is no thread
-/// to be had. The crate asserts what it believes of a text, and recurses into it; nobody's text
-/// may end the process.
+/// Does `work` on a separate thread, and waits for it. None: it panicked, or no thread could be started.
+/// The crate asserts what it assumes of a text, and recurses into it; no text may end the process.
 fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
     let builder = thread::Builder::new()
         .name("expression".to_owned())

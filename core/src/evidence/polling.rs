@@ -32,16 +32,16 @@ pub struct Cadence {
     pub timeout: SignedDuration,
 }
 
-/// Why an attempt came to nothing.
+/// Why an attempt failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// Nobody answers: `onError` decides once the last answer has run out.
+    /// No answer: `onError` decides once the last answer has expired.
     Unavailable(String),
-    /// Nobody was asked, for want of a turn: closed once the last answer has run out. Who delays
-    /// others must not open their gates by it.
+    /// It was not asked, because it got no turn: closed once the last answer has expired. A user who
+    /// delays others must not open their gates that way.
     Unasked(String),
-    /// Somebody answers, and it makes no sense: closed once the last answer has run out, until
-    /// somebody mends it.
+    /// Somebody answers, and the answer makes no sense: closed once the last good answer has expired,
+    /// until somebody fixes it.
     Broken(String),
 }
 
@@ -81,9 +81,9 @@ pub(crate) enum Standing<'a, A> {
     Good(&'a Had<A>),
     /// None any more, and why.
     Trouble(&'a Trouble),
-    /// None any more, since then; nobody has asked again.
+    /// It has had no answer that counts since then; it was not asked again.
     Expired(Timestamp),
-    /// Nobody has asked.
+    /// It was not asked yet.
     Nothing,
 }
 
@@ -136,7 +136,7 @@ impl<A> Polled<A> {
 }
 
 impl<A> Standing<'_, A> {
-    /// What it comes to where there is no answer that counts.
+    /// The opinion where no answer counts.
     pub(crate) fn opinion(&self, on_error: Setting) -> Opinion {
         match self {
             Standing::Good(_) | Standing::Nothing => Opinion::closed(Reason::NotObserved),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 pub enum Reading<T> {
     /// Here is what it says.
     Read(Arc<T>),
-    /// It cannot be had, and why.
+    /// It cannot be read, and why.
     Unavailable(String),
     /// It was had and makes no sense, and why.
     Broken(String),

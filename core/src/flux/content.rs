@@ -1,7 +1,7 @@
 //! A source's spec, taken apart: what is fetched (content), and how it is reached (access).
 //!
-//! Content is frozen with the admission; access follows the source at once, so that credentials that
-//! are rotated while a gate is closed do not cut off what runs. Whatever this version does not know
+//! Content is frozen with the admission; access follows the source at once, so that credentials that are
+//! rotated while a gate is closed do not cut off what runs. Every field that this version does not know
 //! counts as content: it might change what is deployed.
 
 use serde_json::{Map, Value, json};
@@ -52,8 +52,8 @@ pub(crate) fn is_literal(kind: SourceKind, spec: &Map<String, Value>) -> bool {
         && values.is_none_or(Vec::is_empty)
 }
 
-/// A fingerprint of what is fetched, whatever revision of it: sixteen hexadecimal digits of a sha256
-/// over the fields in alphabetical order.
+/// A fingerprint of what is fetched, the same for every revision of it: sixteen hexadecimal digits of a
+/// sha256 over the fields in alphabetical order.
 pub(crate) fn fingerprint(kind: SourceKind, spec: &Map<String, Value>) -> String {
     let fields = content(spec).filter(|(name, _)| Some(name.as_str()) != selects(kind));
     let mut fields: Vec<_> = fields.map(|(name, value)| (name, sorted(value))).collect();

@@ -9,7 +9,7 @@ use sluice_crds::gated_source::SourceKind;
 use super::content::{branch, is_literal};
 use crate::revision::Revision;
 
-/// Whether two texts name the same change. Those that nobody can read do not.
+/// Whether two texts name the same change. Texts that cannot be read do not.
 fn is_same_revision(one: &str, other: &str) -> bool {
     match (Revision::parse(one), Revision::parse(other)) {
         (Ok(one), Ok(other)) => one.is(&other),
@@ -33,8 +33,8 @@ pub(crate) fn version(revision: &str) -> &str {
     revision.split_once('@').map_or(revision, |(name, _)| name)
 }
 
-/// Whether two files are two contents, of a source that is written like this. Of one whose digest
-/// nobody knows nothing is said.
+/// Whether two files are two contents, of a source that is written like this. If the digest of one is not
+/// known: no.
 pub(crate) fn is_other_file(
     kind: SourceKind,
     spec: &Map<String, Value>,

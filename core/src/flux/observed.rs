@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sluice_crds::flux::{FluxObject, Release};
 use sluice_crds::gated_source::{ConsumerKind, SourceKind};
 
-/// What a name stands for.
+/// The result of looking up a name.
 #[derive(Clone, Debug)]
 pub enum Found {
     /// Here it is.
@@ -70,8 +70,8 @@ pub(crate) fn condition<'a>(object: &'a FluxObject, name: &str) -> Option<&'a Co
     conditions.find(|condition| condition.type_ == name)
 }
 
-/// The revision of a source that somebody runs: of a HelmRelease the newest that was deployed, by the
-/// digest of the artifact where the chart is one of a registry.
+/// The revision of a source that a consumer runs: for a HelmRelease the newest that was deployed, by the
+/// digest of the artifact if the chart is from a registry.
 pub(crate) fn runs(of: SourceKind, kind: ConsumerKind, consumer: &FluxObject) -> Option<&str> {
     match kind {
         ConsumerKind::Kustomization => consumer.status.last_applied_revision.as_deref(),

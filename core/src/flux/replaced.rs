@@ -17,7 +17,7 @@ pub(crate) const OTHER: &str = "other-";
 /// The reason of an object that shows what was not admitted.
 pub(crate) const ARTIFACT_REPLACED: &str = "ArtifactReplaced";
 
-/// Why an object is to be asked what it serves.
+/// Why an object has to be asked what it serves.
 pub(crate) struct Doubt {
     /// In a sentence.
     pub(crate) message: String,

@@ -19,8 +19,8 @@ pub(crate) struct Trouble {
     pub(crate) reason: &'static str,
     /// In a sentence.
     pub(crate) message: String,
-    /// Whether the controller of the source is working on it, as it does after each change. Then it is
-    /// no news for anybody who has something that is out.
+    /// Whether the controller of the source is working on it, as it does after each change. Where
+    /// something is out already, this is not reported.
     pub(crate) passes: bool,
 }
 

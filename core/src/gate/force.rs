@@ -5,9 +5,9 @@
 //! which `spec.window` counts. A malformed value is reported and changes nothing. Closed beats
 //! open.
 //!
-//! A force is accepted when the controller has noted it, in `sluice.dev/force-seen`: from then on
-//! it has a beginning and an end. One that opens counts from then on and not before; one that
-//! closes counts at once.
+//! A force is accepted when the controller has noted it in `sluice.dev/force-seen`: from then on it has a
+//! beginning and an end. A force that opens the gate counts only once it is accepted; a force that closes
+//! it counts at once.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,14 +27,14 @@ mod reader;
 use note::PARTS;
 use reader::Reader;
 
-/// Whether the author of an annotation is known to be who it says.
+/// Whether the author of an annotation is known to be who the annotation says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identity {
-    /// Admission policies make sure of it.
+    /// Admission policies verify it.
     Verified,
-    /// Nobody makes sure, and the operator says that this is all right.
+    /// Nothing verifies it, and the operator accepts that.
     Trusted,
-    /// Nobody makes sure: forces do not count.
+    /// Nothing verifies it: forces do not count.
     Unverified,
 }
 
@@ -47,22 +47,21 @@ pub struct Force {
     pub by: String,
     /// Why, fit to be shown.
     pub reason: String,
-    /// Since when. As long as it is not accepted, what it was judged at.
+    /// Since when. While it is not accepted: the instant of the question.
     pub since: Timestamp,
-    /// Until when, itself outside. [`Timestamp::MAX`]: it names no end, and gets one when it is
-    /// accepted.
+    /// Until when, exclusive. [`Timestamp::MAX`]: it names no end, and gets one when it is accepted.
     pub until: Timestamp,
     /// Whether the controller has noted it.
     pub accepted: bool,
 }
 
 impl Force {
-    /// Fail closed: what closes a gate waits for nobody.
+    /// Fail closed: a force that closes a gate counts before it is accepted.
     fn counts(&self) -> bool {
         self.accepted || self.state == Setting::Closed
     }
 
-    /// Whether it names no end and has not got one yet.
+    /// Whether it names no end and has not been given one yet.
     fn is_endless(&self) -> bool {
         self.until == Timestamp::MAX
     }
@@ -90,19 +89,19 @@ impl fmt::Display for Force {
     }
 }
 
-/// What a gate's annotations come to.
+/// The forces that a gate's annotations ask for, and what is wrong with them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forces {
     /// What the gate's spec says of how long a force may last, or why it is refused.
     pub(super) terms: Result<Terms, Refusals>,
     /// The forces that count at some time, and those that will when they are accepted.
     forces: Vec<Force>,
-    /// When what is refused would become right, as long as it is not noted that it was wrong.
+    /// When an annotation that is refused becomes valid, while nothing notes that it was invalid.
     ripening: Vec<Timestamp>,
     /// What is wrong with the annotations.
     pub complaints: Vec<Refusal>,
-    /// The annotations as the controller should complete and co-own them. None: they are complete
-    /// and it owns them, or its clock is not to be relied on.
+    /// The annotations as the controller should complete and co-own them. None: they are complete and it
+    /// owns them, or its clock cannot be relied on.
     pub completion: Option<BTreeMap<String, String>>,
 }
 
@@ -123,18 +122,18 @@ impl Forces {
         first(self.forces.iter().filter(|force| force.counts()), at)
     }
 
-    /// The one that were in effect at `at`, were all of them accepted.
+    /// The force that would be in effect at `at` if all of them were accepted.
     pub fn asked_for(&self, at: Timestamp) -> Option<&Force> {
         first(self.forces.iter(), at)
     }
 
-    /// Those that wait to be accepted, and whose end has not passed at `at`.
+    /// Those that wait to be accepted, and whose end is after `at`.
     pub(super) fn waiting(&self, at: Timestamp) -> impl Iterator<Item = &Force> {
         let waits = move |force: &&Force| !force.accepted && at < force.until;
         self.forces.iter().filter(waits)
     }
 
-    /// When anything of them starts or ends, as far as that is known.
+    /// When any of them starts or ends, if that is known.
     pub(super) fn ends(&self) -> impl Iterator<Item = Timestamp> {
         let ends = self.forces.iter().flat_map(|f| [f.since, f.until]);
         let known = ends.filter(|end| *end < Timestamp::MAX);
@@ -148,7 +147,7 @@ fn first<'a>(forces: impl Iterator<Item = &'a Force>, at: Timestamp) -> Option<&
         .max_by_key(|force| (force.state == Setting::Closed, force.until))
 }
 
-/// Whether anybody forces the gate, or means to.
+/// Whether anybody has an annotation on the gate that forces it, valid or not.
 pub fn is_asked_for(gate: &Gate) -> bool {
     let annotations = gate.metadata.annotations.as_ref();
     annotations.is_some_and(|all| PARTS.iter().any(|part| all.contains_key(*part)))
@@ -159,7 +158,7 @@ pub fn read(gate: &Gate, identity: Identity, at: Timestamp) -> Forces {
     judge(gate, &super::check(gate), identity, Now::given(at))
 }
 
-/// Reads a gate's annotations at `now`, under the terms that its spec comes to.
+/// Reads a gate's annotations at `now`, under the terms that its spec sets.
 pub(super) fn judge(
     gate: &Gate,
     terms: &Result<Terms, Refusals>,
@@ -203,7 +202,7 @@ fn field(annotation: &str) -> String {
     format!("metadata.annotations[{annotation}]")
 }
 
-/// What is wrong with a force whose author nobody verified.
+/// What is wrong with a force whose author is not verified.
 pub fn unverified() -> Refusal {
     Refusal::new(
         "metadata.annotations",

@@ -1,8 +1,8 @@
 //! Gates that keep gates: `(a and b) or c`.
 //!
-//! What comes in: a gate, and [`Sources`] of whatever it names. What goes out: the gate with
-//! everything that it depends on, gatekeepers, their gates, and theirs in turn. A gate that comes
-//! to depend on itself is closed, and so is every other on that way; each says by which way.
+//! What comes in: a gate, and [`Sources`] of everything that it names. What goes out: the gate with
+//! everything that it depends on: gatekeepers, their gates, the gatekeepers of these, and so on. A gate
+//! that depends on itself is closed, and so is every other gate on that path; each says what the path is.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub use inside::{Inside, Said};
 /// The most gates that one gate may depend on, counted along every way.
 const MOST_GATES: usize = 128;
 
-/// What a name stands for.
+/// The result of looking up a name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Named<T> {
     /// There is none of that name.
@@ -156,8 +156,8 @@ impl Gathered {
         }
     }
 
-    /// The gatekeepers, in the order of the gate's spec. None: there is none of that name, or nobody
-    /// can read it.
+    /// The gatekeepers, in the order of the gate's spec. None: there is none of that name, or it cannot
+    /// be read.
     pub fn keepers(&self) -> impl Iterator<Item = Option<&Keeper>> {
         let listed = self.listed.iter().map(Named::here);
         listed.map(|listed| listed.map(|listed| listed.keeper.as_ref()))

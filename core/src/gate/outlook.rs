@@ -13,7 +13,7 @@ use crate::verdict::{Opinion, Reason};
 /// What time will do to a gate.
 #[derive(Default)]
 pub(super) struct Outlook {
-    /// Its next changes of state, as [`upcoming`] tells them.
+    /// Its next changes of state, as [`upcoming`] lists them.
     pub changes: Vec<(Timestamp, State)>,
     /// Where none is in view: before this instant there is none, and it lies behind the horizon.
     pub behind: Option<Timestamp>,
@@ -61,7 +61,7 @@ pub(super) fn look_ahead(view: &View<'_>, forces: &Forces, question: Question<'_
 
 /// A gate that is asked about one instant after the other.
 struct Course<'a> {
-    /// The gate by itself, with its forces: what holds whatever its gatekeepers say.
+    /// The gate by itself, with its forces: what holds independently of its gatekeepers.
     alone: View<'a>,
     forces: &'a Forces,
     question: Question<'a>,
@@ -89,9 +89,9 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// The state at `at`, which is no earlier than at the last call, and the earliest instant after
-    /// it at which the gate could change: a force starts or ends, or what holds the gate in its
-    /// state has changed. None: nobody knows.
+    /// The state at `at`, which is no earlier than at the last call, and the earliest instant after it at
+    /// which the gate could change: a force starts or ends, or what holds the gate in its state has
+    /// changed. None: not known.
     fn at(&mut self, at: Timestamp) -> Option<(State, Option<Timestamp>)> {
         let forced = self.forces.ends().filter(|end| *end > at).min();
         let alone = answer_with(&self.alone, self.forces, self.question.moved_to(at));
@@ -109,9 +109,9 @@ impl<'a> Course<'a> {
         Some((state, next))
     }
 
-    /// When what they say may come to anything else.
+    /// When the state that they result in together may change.
     fn may_change(&self, require: Require) -> Option<Timestamp> {
-        // One of these is enough for its state, whatever the others say.
+        // One gatekeeper with this state is enough to decide, independently of the others.
         let enough = match require {
             Require::All => State::Closed,
             Require::OneOf => State::Open,

@@ -42,13 +42,13 @@ pub enum Concern {
     No,
     /// Its gates have to be passed.
     Yes,
-    /// Nobody can tell, for this reason. Fail closed: its gates have to be passed all the same. If
-    /// they are open it makes no difference.
+    /// It is not known, for this reason. Fail closed: its gates have to be passed all the same. If they
+    /// are open it makes no difference.
     Unknown(String),
 }
 
-/// Whether a policy concerns what `subject` wants to do. `labels` are those of its namespace. None:
-/// nobody knows them. They are asked for only where they matter.
+/// Whether a policy concerns what `subject` wants to do. `labels` are those of its namespace. None: they
+/// are not known. They are asked for only where they matter.
 pub fn concerns(
     spec: &GatePolicySpec,
     subject: &Subject,
@@ -79,7 +79,7 @@ pub fn concerns(
     }
 }
 
-/// What a selector comes to.
+/// The selector that a spec describes.
 fn selector(spec: &NamespaceSelector) -> Result<Selector, Refusals> {
     const FIELD: &str = "spec.namespaceSelector";
     let NamespaceSelector {

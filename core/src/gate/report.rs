@@ -16,17 +16,17 @@ use crate::verdict::condition::{self, OPENED, READY, STALLED, Wanted};
 use crate::verdict::question::Question;
 use crate::verdict::{Reason, Verdict, status, transition};
 
-/// What a gate's objects should say.
+/// What a gate's status should say, and what follows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     /// The answer that it reports.
     pub answer: Answer,
     /// The status.
     pub status: GateStatus,
-    /// Whether it differs from what the object says in anything that is worth a write.
+    /// Whether it differs from the status of the object in anything that is worth a write.
     pub changed: bool,
-    /// Force annotations to complete and co-own: the status speaks of the gate that has them.
-    /// None: there is nothing to complete.
+    /// Force annotations to complete and co-own: the status describes the gate that has them. None: there
+    /// is nothing to complete.
     pub completion: Option<BTreeMap<String, String>>,
     /// What is wrong with the annotations that force the gate: those forces do not count.
     pub complaints: Vec<Refusal>,
@@ -59,7 +59,7 @@ pub fn report_uncompleted(view: &View<'_>, now: Now, obstacle: &str) -> Report {
     compose(view, &forces, Some(obstacle), now)
 }
 
-/// What there is to tell of a gate: its status about any revision, a person who asks about one.
+/// What can be said of a gate: for its status about any revision, or for a person who asks about one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Told {
     /// The answer.
@@ -72,19 +72,19 @@ pub struct Told {
     pub r#override: Option<Override>,
     /// The next real changes that are known ahead: at most 8, within 90 days.
     pub upcoming: Vec<Transition>,
-    /// When anything of this may change by time. None: nothing does.
+    /// When time may change anything of this. None: time changes nothing.
     pub wake: Option<Timestamp>,
 }
 
-/// What there is to tell of a gate to whoever asks `question`.
+/// What can be said of a gate in answer to `question`.
 pub fn told<'q>(view: &View<'_>, question: impl Into<Question<'q>>) -> Told {
     let question = question.into();
     let forces = view.forces(question.now);
     tell(view, &forces, None, question).0
 }
 
-/// The same of a gate with these forces, of which those that wait to be accepted do so because of
-/// `obstacle`; and the verdicts as they were made.
+/// The same of a gate with these forces and with the verdicts as they were made. Forces that wait to be
+/// accepted do so because of `obstacle`.
 fn tell(
     view: &View<'_>,
     forces: &Forces,
@@ -157,11 +157,11 @@ fn settle(
     condition::settle(wanted, before, generation, whole_second(now.at))
 }
 
-/// Whether a status says anything else. What comes into view at the far end of the outlook as time
-/// passes is nothing else: it is told when there is something to write.
+/// Whether a status says anything else. That changes farther ahead come into view as time passes does not
+/// count: they are written with the next write.
 ///
-/// Where gatekeepers are judged from what is measured, that the words of it change is nothing else
-/// either, unless they say what is in the way.
+/// Where gatekeepers are judged from measurements, a change of their words does not count either, unless
+/// the words say what is in the way.
 fn differs(before: &GateStatus, after: &GateStatus, is_volatile: bool) -> bool {
     let comparable = |status: &GateStatus| {
         let mut status = status.clone();
@@ -174,7 +174,7 @@ fn differs(before: &GateStatus, after: &GateStatus, is_volatile: bool) -> bool {
     comparable(before) != comparable(after) || !after.upcoming.starts_with(&before.upcoming)
 }
 
-/// Leaves of the words only those about forces and about trouble, which do not change with each look.
+/// Keeps only the words about forces and about trouble, which do not change with each look.
 fn without_words(status: &mut GateStatus) {
     let message = status.message.take();
     let about_forces = message.as_deref().and_then(words::about_forces);
@@ -188,8 +188,7 @@ fn without_words(status: &mut GateStatus) {
     }
 }
 
-/// Whether the words of any of the gatekeepers may change with each look, its own or those of gates
-/// that keep it.
+/// Whether the words of any of the gatekeepers, or of the gates behind it, may change with each look.
 fn has_volatile_message(view: &View<'_>) -> bool {
     view.keepers.iter().any(|sight| match sight {
         Named::Here(keeper) => keeper.has_volatile_message(),
@@ -204,7 +203,7 @@ fn uses_status_fallback(view: &View<'_>, now: Now) -> bool {
         .any(|sight| matches!(sight, Named::Here(keeper) if keeper.uses_status_fallback(now)))
 }
 
-/// Whether a status that was written with evidence at hand says what one without it would.
+/// Whether a status that was written with evidence says the same as one without evidence would.
 fn is_as_good(before: &GateStatus, after: &GateStatus) -> bool {
     before.state == after.state
         && before.observed_generation == after.observed_generation
@@ -212,8 +211,8 @@ fn is_as_good(before: &GateStatus, after: &GateStatus) -> bool {
         && before.last_handled_reconcile_at == after.last_handled_reconcile_at
 }
 
-/// Since when the gate has been in `state`: as it was told ahead where it was, for a controller
-/// that was down meanwhile.
+/// Since when the gate has been in `state`. Where the status announced the change ahead, that instant,
+/// because the controller may have been down then.
 fn since(before: &GateStatus, state: State, now: Now) -> Timestamp {
     match (&before.since, before.state) {
         (Some(since), Some(same)) if same == state => since.0,
@@ -236,8 +235,8 @@ fn named(view: &View<'_>, verdicts: &[Verdict]) -> Vec<GatekeeperVerdict> {
     verdicts.iter().enumerate().map(named).collect()
 }
 
-/// A force as the status has it: once it is accepted, for before that it has no beginning, and
-/// perhaps no end.
+/// A force as the status has it, once it is accepted: before that it has no beginning, and perhaps no
+/// end.
 fn effective(force: &Force) -> Option<Override> {
     force.accepted.then(|| Override {
         state: force.state,

@@ -40,23 +40,23 @@ pub struct Set<'a> {
 pub struct Policy<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Why nobody can tell whether it concerns the subject. It counts as if it did.
+    /// Why it is not known whether it concerns the subject. It counts as if it did.
     pub doubt: Option<&'a str>,
 }
 
-/// What several sets come to, without words: cheap to make.
+/// What several sets answer, without words: cheap to make.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ruling {
     /// Whether the change may pass.
     pub allowed: bool,
-    /// Until when this holds while nothing is seen to change: time changes the answer then, or what
-    /// it rests on runs out unless it is renewed. None: for ever.
+    /// Until when this holds if no change is seen: at that instant time changes the answer, or its
+    /// evidence expires unless it is renewed. None: for ever.
     pub until: Option<Timestamp>,
-    /// What each set comes to, in their order.
+    /// What each set answers, in their order.
     outcomes: Vec<Outcome>,
 }
 
-/// What a set comes to.
+/// What a set answers.
 #[derive(Clone, Debug, PartialEq)]
 struct Outcome {
     allowed: bool,
@@ -103,8 +103,8 @@ pub fn decide<'q>(
     }
 }
 
-/// How gates stand together that somebody asks: Open lets pass. Decisions and calendars both come
-/// from this one fold.
+/// How the gates that somebody asks combine: Open lets pass. Decisions and calendars both use this one
+/// fold.
 pub(crate) fn fold(require: Require, said: impl Iterator<Item = Opinion>) -> State {
     gate::fold::fold(require, said).state
 }
@@ -123,8 +123,8 @@ impl Outcome {
         }
     }
 
-    /// The places of the gates that made it so: one that lets pass is enough of which one is, and
-    /// one that holds back where all have to let pass.
+    /// The places of the gates that decided: all that answer as the whole set does. Where one gate is
+    /// enough and the change may pass, only the first.
     fn decided_by(&self, require: Require) -> impl Iterator<Item = usize> {
         let most = match (require, self.allowed) {
             (Require::OneOf, true) => 1,
@@ -136,8 +136,8 @@ impl Outcome {
     }
 }
 
-/// The earliest instant at which time changes what a gate says. That what was measured runs out
-/// unless it is measured anew is no such instant: it moves with every look.
+/// The earliest instant at which time changes what a gate says. The expiry of a measurement does not
+/// count: it moves with every look.
 fn next_change(sets: &[Set<'_>], question: Question<'_>) -> Option<Timestamp> {
     let gates = sets.iter().flat_map(|set| &set.gates);
     let changes = gates.filter_map(|(_, gate)| match gate {
@@ -147,12 +147,12 @@ fn next_change(sets: &[Set<'_>], question: Question<'_>) -> Option<Timestamp> {
     changes.min()
 }
 
-/// The most instants ahead that are looked at to find when gates close.
+/// How many instants ahead are checked, at most, to find when gates close.
 const MOST_LOOKS: usize = 256;
 
 /// The first instant before `end` at which time closes what lets the change pass now. Instants at which
-/// only the cause changes, such as one window that follows another, are left out; evidence is taken to
-/// be renewed before it runs out. None: it stays open until `end`.
+/// only the cause changes, such as one window that follows another, are left out; evidence is assumed to
+/// be renewed before it expires. None: it stays open until `end`.
 pub fn closes<'q>(
     sets: &[Set<'_>],
     question: impl Into<Question<'q>>,
@@ -166,7 +166,7 @@ pub fn closes<'q>(
             return Some(next);
         }
     }
-    // It is open until here. Farther ahead nobody has looked.
+    // It is open until here. Later instants were not checked.
     Some(question.now.at)
 }
 

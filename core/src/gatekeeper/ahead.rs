@@ -68,9 +68,9 @@ impl Keeper {
 }
 
 impl Ahead<'_> {
-    /// What it says at `at`, which is no earlier than at the last call. `next` is when it says
-    /// anything else that may matter to a gate, though perhaps not another state; `until` is left
-    /// out. None: nobody knows.
+    /// What it says at `at`, which is no earlier than at the last call. `next` is when it says something
+    /// different that may matter to a gate, though perhaps not another state; `until` is left out. None:
+    /// not known.
     pub fn at(&mut self, at: Timestamp) -> Option<Opinion> {
         let question = self.question.moved_to(at);
         let opinion = match &mut self.walk {

@@ -25,7 +25,7 @@ pub use votes::Votes;
 /// The longest an approval counts: a year and a day.
 const LONGEST: SignedDuration = SignedDuration::from_hours(8784);
 
-/// The rule that a spec comes to.
+/// The rule that a spec describes.
 #[derive(Clone, Debug)]
 pub struct Approvals {
     required: usize,
@@ -237,7 +237,7 @@ impl Approvals {
         })
     }
 
-    /// What the votes come to.
+    /// The opinion that follows from the votes.
     pub(crate) fn opinion(
         &self,
         votes: &Votes,

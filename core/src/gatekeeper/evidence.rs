@@ -8,10 +8,10 @@ use jiff::Timestamp;
 
 use super::metric;
 
-/// What was observed for one gatekeeper. Whoever carries it does not look into it: only the kind
-/// that observed it knows its type. To every other kind it is as if nobody had looked.
+/// What was observed for one gatekeeper. Code that carries it does not look into it: only the kind that
+/// observed it knows its type. Every other kind treats it as if nothing had been observed.
 ///
-/// Cheap to clone. The default is nothing: there is nothing to look at, or nobody has looked yet.
+/// Cheap to clone. The default is nothing: there is nothing to observe, or nothing was observed yet.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence(Option<Arc<dyn Observed>>);
 

@@ -24,7 +24,7 @@ struct Observed {
     report: Option<ExternalReport>,
     /// The present one of the spec.
     generation: Option<i64>,
-    /// Whether somebody verifies who reports.
+    /// Whether it is verified who reports.
     verified: bool,
 }
 
@@ -87,8 +87,8 @@ impl Judge for Reported {
     }
 }
 
-/// What the report comes to. Only a report of one of the writers counts, about this generation of
-/// the spec, until it expires, and only where somebody verifies who writes it.
+/// The opinion that the report gives. A report counts only if it is from one of the writers, about this
+/// generation of the spec, not expired, and if it is verified who writes it.
 fn opinion(
     spec: &External,
     report: Option<&ExternalReport>,
@@ -170,7 +170,7 @@ fn explain(spec: &External, report: Option<&ExternalReport>, opinion: &Opinion) 
             let why = report.reason.as_ref();
             let why = why.map(|reason| format!(" ({})", words::clean(reason, LONGEST_REASON)));
             let why = why.unwrap_or_default();
-            // Without its end: another report that says the same is no news.
+            // Without its end: another report that says the same is not reported as a change.
             format!("reported {}{only} by {}{why}", report.state, report.by)
         }
     }

@@ -1,7 +1,7 @@
 //! `gates`: other gates, each by itself or all of them.
 //!
-//! What comes in: the spec. What goes out: what is wrong with it, and the rule while nobody has asked
-//! those gates. The room `gate` finds them (its module `nested`), and has the rule with their answers.
+//! What comes in: the spec. What goes out: what is wrong with it, and the rule as long as those gates
+//! were not asked. The room `gate` finds them (its module `nested`), and has the rule with their answers.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ pub(crate) fn check(set: &GateSet, field: &str) -> Result<(), Refusals> {
     Refusals::unless_empty(mistakes, ())
 }
 
-/// Gates that nobody has asked.
+/// Gates that were not asked.
 #[derive(Debug)]
 struct Unasked;
 

@@ -1,4 +1,5 @@
-//! What gatekeepers see that measure something, where nobody looks: somebody says what it would be.
+//! What gatekeepers that measure something see where nothing is measured: somebody states what it would
+//! be.
 //!
 //! What comes in: [`Given`], as it is written in a file. What goes out: [`Evidence`], in which the
 //! gatekeeper has seen just that, from the first instant of a simulation to the last.
@@ -20,7 +21,7 @@ pub(super) const MEASURES_NOTHING: &str = "it measures nothing: what it is judge
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Given {
-    /// `metric`: the value of the query, a number; `NaN` stands for no data.
+    /// `metric`: the value of the query, a number; `NaN` means no data.
     value: Option<Value>,
     /// `http`: the status of the answer.
     status: Option<u16>,
@@ -30,7 +31,7 @@ pub struct Given {
     objects: Option<Vec<Value>>,
     /// `external`: what is reported.
     report: Option<Report>,
-    /// `metric`, `http`, `objects`: why nobody answers; `onError` decides.
+    /// `metric`, `http`, `objects`: why there is no answer; `onError` decides.
     unavailable: Option<String>,
     /// `metric`, `http`: what is wrong with the answer.
     broken: Option<String>,

@@ -1,8 +1,8 @@
 //! `http`: an address that answers as expected.
 //!
-//! What comes in: a spec, and each answer ([`Rule::answer`] looks at it). What goes out: an
-//! [`Observed`], and what it comes to at an instant. Of what was answered nothing gets any further
-//! than the status, and whether the body was as expected: an answer may be somebody's secret.
+//! What comes in: a spec, and each answer ([`Rule::answer`] looks at it). What goes out: an [`Observed`],
+//! and the opinion that follows from it at an instant. Of an answer only the status code and whether the
+//! body was as expected are kept: it may be somebody's secret.
 
 use jiff::Timestamp;
 use serde_json::json;
@@ -30,7 +30,7 @@ const MOST_RETRIES: i32 = 5;
 /// The most statuses that may be expected.
 const MOST_STATUSES: usize = 16;
 
-/// The rule that a spec comes to.
+/// The rule that a spec describes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// How often the address is asked.
@@ -47,14 +47,14 @@ pub struct Rule {
 pub struct Answer {
     /// The status.
     pub status: u16,
-    /// What the body came to.
+    /// How the body was judged.
     pub body: Body,
 }
 
-/// What a body came to.
+/// How a body was judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// Nobody looked: there is no expression, or the status was not expected.
+    /// Not judged: there is no expression, or the status was not expected.
     Unread,
     /// The expression is true.
     Satisfies,
@@ -62,7 +62,7 @@ pub enum Body {
     Fails,
     /// There is an expression, and this is no JSON.
     NotJson,
-    /// The expression comes to nothing.
+    /// The expression gave no result.
     Unjudged(ExpressionError),
 }
 
@@ -145,7 +145,7 @@ impl Rule {
         self.expression.is_some() && self.statuses.contains(&status)
     }
 
-    /// What an answer comes to. With an expression this takes part of a second at worst.
+    /// How an answer is judged. With an expression this takes part of a second at worst.
     pub fn answer(&self, status: u16, body: &[u8]) -> Answer {
         let body = match &self.expression {
             Some(expression) if self.wants_body(status) => judge(expression, status, body),
@@ -154,8 +154,7 @@ impl Rule {
         Answer { status, body }
     }
 
-    /// What a status that was written about the very same spec tells, as far as it still counts at
-    /// `now`.
+    /// What a status that was written about exactly this spec says, as far as it still counts at `now`.
     pub fn restored(&self, status: &HttpStatus, now: Timestamp) -> Option<Observed> {
         let code = u16::try_from(status.status?).ok()?;
         let at = status.observed_at.as_ref()?.0;
@@ -201,7 +200,7 @@ pub fn status(observed: &Observed) -> HttpStatus {
     }
 }
 
-/// What the rule says at `now`. None: nobody has asked yet.
+/// What the rule says at `now`. None: it was not asked yet.
 fn opinion(rule: &Rule, observed: Option<&Observed>, on_error: Setting, now: Now) -> Opinion {
     let Some(observed) = observed else {
         return Opinion::closed(Reason::NotObserved);

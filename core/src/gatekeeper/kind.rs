@@ -1,8 +1,8 @@
-//! What a kind of gatekeeper is: the part of a spec that describes its rule ([`KindSpec`]), and
-//! that rule together with its evidence, ready to be asked ([`Judge`]).
+//! What a kind of gatekeeper is: the part of a spec that describes its rule ([`KindSpec`]), and that rule
+//! together with its evidence, ready to be asked ([`Judge`]).
 //!
-//! Each kind implements both in its own room. Everything else asks through these traits, so that a
-//! new kind is one line in [`super::kind`].
+//! Each kind implements both in its own module. All other code asks through these traits, so that a new
+//! kind is one line in [`super::kind`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -47,18 +47,18 @@ pub(crate) trait KindSpec {
         Vec::new()
     }
 
-    /// What can be observed without a controller, from these texts. Nothing where some of them were
-    /// not looked at, and for what is measured.
+    /// What can be observed without a controller, from these texts. Nothing where some of them were not
+    /// looked at, and nothing for measurements.
     fn read(&self, _texts: &dyn Texts) -> Evidence {
         Evidence::default()
     }
 
-    /// What it is judged from: what was observed for `object`, and what is known besides.
+    /// What it is judged from: what was observed for `object`, and what else is known.
     fn complete(&self, _object: &Gatekeeper, observed: Evidence, _known: &dyn Known) -> Evidence {
         observed
     }
 
-    /// What it sees in a simulation in which somebody says what that is.
+    /// What it sees in a simulation, as somebody states it.
     ///
     /// # Errors
     /// It sees something else, or nothing.
@@ -77,7 +77,8 @@ pub(crate) struct Setup<'a> {
     pub period: Period,
 }
 
-/// The instants that a gatekeeper is made ready for. It answers for any other, at a higher cost.
+/// The instants that a gatekeeper is made ready for. It answers for every other instant too, at a higher
+/// cost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Period {
     /// This one, and some time after it.
@@ -92,7 +93,7 @@ pub(crate) struct Text<'a> {
     pub reference: &'a ConfigMapKeyReference,
     /// The field of the spec that it belongs to.
     pub field: &'static str,
-    /// What follows where it cannot be had, such as `onError decides`.
+    /// What happens where it cannot be read, such as `onError decides`.
     pub without: &'static str,
     /// What is wrong with such a text, with the remedy behind the last `; `.
     pub check: Check<'a>,
@@ -103,37 +104,37 @@ pub(crate) type Check<'a> = Box<dyn Fn(&[u8]) -> Result<(), String> + 'a>;
 
 /// Texts that gatekeepers in one namespace are judged from.
 pub(crate) trait Texts {
-    /// A text in a ConfigMap. Err: what stands in the way. None: nobody has looked here, only the
-    /// controller.
+    /// A text in a ConfigMap. Err: why it cannot be read. None: nothing was read here, because only the
+    /// controller reads it.
     fn text(&self, reference: &ConfigMapKeyReference) -> Option<Result<&[u8], String>>;
     /// Why nothing is read from addresses. None: only the controller reads them.
     fn without_addresses(&self) -> Option<String>;
 }
 
-/// What those who ask know besides what was observed for a gatekeeper.
+/// What is known besides what was observed for a gatekeeper.
 pub trait Known {
-    /// Whether somebody verifies who votes and who reports.
+    /// Whether it is verified who votes and who reports.
     fn is_verified(&self, gatekeeper: &Gatekeeper) -> bool;
     /// The Approvals that name a gatekeeper.
     fn ballot(&self, gatekeeper: &Gatekeeper) -> Arc<Ballot>;
-    /// What is wrong with an Approval that may be for a gatekeeper, and that nobody can read.
+    /// What is wrong with an Approval that may be for a gatekeeper, and that cannot be read.
     fn unreadable(&self, gatekeeper: &Gatekeeper) -> Option<Arc<str>>;
 }
 
-/// What answers come from.
+/// What answers are based on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Basis {
-    /// The clock, and what people write. Nothing is open by it while the clock cannot be relied on.
+    /// The clock, and what people write. It opens nothing while the clock cannot be relied on.
     Clock,
-    /// Texts alone.
+    /// Texts only.
     Texts,
-    /// What somebody has to look at again and again. It is renewed before it runs out, and nobody
-    /// can say what it will be.
+    /// Evidence that has to be observed again and again. It is renewed before it expires, and its next
+    /// value is not known.
     Measurements,
-    /// What somebody reports until an instant. Reports are renewed before they run out, and like
-    /// with [`Basis::Clock`] nothing is open by them while the clock cannot be relied on.
+    /// What somebody reports until an instant. Reports are renewed before they expire. As with
+    /// [`Basis::Clock`], they open nothing while the clock cannot be relied on.
     Reports,
-    /// Other gates, each of which takes care of all this itself.
+    /// Other gates. Each of them handles all of this itself.
     Gates,
 }
 
@@ -150,22 +151,24 @@ pub(crate) trait Judge: fmt::Debug + Send + Sync {
     /// Why it says so, in a sentence. That the clock cannot be relied on is explained elsewhere.
     fn explain(&self, opinion: &Opinion, question: Question<'_>) -> String;
 
-    /// The same without instants and values, which would make each day's or look's words different.
+    /// The same without instants and values, which would make the words different each day or at each
+    /// look.
     fn cause(&self, opinion: &Opinion, question: Question<'_>) -> String {
         self.explain(opinion, question)
     }
 
-    /// What its answers come from.
+    /// What its answers are based on.
     fn basis(&self) -> Basis;
 
-    /// Whether there is evidence that nobody has looked at yet, and the verdict in a status could
-    /// stand in for it: one that is about no revision in particular does so for no particular one.
+    /// Whether there is evidence that has not been read yet, so that the verdict in the status may be
+    /// used instead. A verdict about no particular revision may be used only for such questions.
     fn is_unread(&self, question: Question<'_>) -> bool;
 
-    /// Until when everything that was observed may be relied on. None: until it is seen to change.
+    /// Until when everything that was observed may be relied on. None: until a change is seen.
     fn good_until(&self) -> Option<Timestamp>;
 
-    /// Whether its words may differ after each look although they mean the same: that is no news.
+    /// Whether its words may differ after each look although they mean the same: such a change is not
+    /// reported.
     fn has_volatile_message(&self) -> bool {
         false
     }
@@ -188,18 +191,18 @@ pub(crate) trait Judge: fmt::Debug + Send + Sync {
         true
     }
 
-    /// What it says at one instant after another, in ascending order, where that is cheaper than to
-    /// ask for each opinion. None: it is not.
+    /// What it says at one instant after another, in ascending order, where that is cheaper than to ask
+    /// for each opinion. None: it is not cheaper.
     fn walk(&self) -> Option<Walk<'_>> {
         None
     }
 
-    /// How much else there is to ask for one answer: what is behind the gates that it names.
+    /// How many other gatekeepers one answer has to ask: those behind the gates that it names.
     fn weight_behind(&self) -> usize {
         0
     }
 
-    /// Until when that may be relied on which has not run out at `now`.
+    /// Until when the evidence that has not expired at `now` may be relied on.
     fn good_after(&self, _now: Timestamp) -> Option<Timestamp> {
         self.good_until()
     }
@@ -209,13 +212,13 @@ pub(crate) trait Judge: fmt::Debug + Send + Sync {
         false
     }
 
-    /// When time changes what the gates say that it names.
+    /// When time changes what the gates that it names say.
     fn next_change_behind(&self, _question: Question<'_>) -> Option<Timestamp> {
         None
     }
 }
 
-/// The lists that `references` name, read. None: some of them were not looked at.
+/// The lists that `references` name, read. None: some of them were not read.
 pub(super) fn lists<'a, T>(
     texts: &dyn Texts,
     references: impl Iterator<Item = &'a ConfigMapKeyReference>,
@@ -230,7 +233,7 @@ pub(super) fn lists<'a, T>(
     references.map(read).collect()
 }
 
-/// A list with an entry a line, as a spec names it.
+/// A list with one entry per line, as a spec names it.
 pub(super) fn list<'a, T: 'a>(
     reference: &'a ConfigMapKeyReference,
     (field, without): (&'static str, &'static str),

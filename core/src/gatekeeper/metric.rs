@@ -1,7 +1,7 @@
 //! `metric`: a value that Prometheus measures, within a range.
 //!
-//! What comes in: a spec, and what the query came to each time that it was asked ([`Answer`]).
-//! What goes out: an [`Observed`] that holds all that matters of the past, and what it comes to at
+//! What comes in: a spec, and the result of the query each time that it was asked ([`Answer`]). What goes
+//! out: an [`Observed`] that holds all that matters of the past, and the opinion that follows from it at
 //! an instant.
 
 use jiff::{SignedDuration, Timestamp};
@@ -29,7 +29,7 @@ const LONGEST_QUERY: usize = 4096;
 /// The most bytes of a value.
 const LONGEST_VALUE: usize = 64;
 
-/// The rule that a spec comes to.
+/// The rule that a spec describes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
     /// How often the query is asked.
@@ -40,7 +40,7 @@ pub struct Rule {
     on_no_data: Setting,
 }
 
-/// What a query came to.
+/// The result of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// A value.
@@ -61,14 +61,14 @@ pub struct Sample {
 /// A sample is never `NaN`, so each is equal to itself.
 impl Eq for Sample {}
 
-/// What is known of the query by what it came to so far: the evidence of the rule.
+/// What is known of the query from its results so far: the evidence of the rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observed {
     /// The last answer, and what is wrong since.
     pub polled: Polled<Answer>,
     /// Since when every answer was one that the rule admits.
     pub within_since: Option<Timestamp>,
-    /// When the last of those answers was asked for: nobody knows anything later.
+    /// When the last of those answers was asked for: nothing later is known.
     pub within_until: Option<Timestamp>,
 }
 
@@ -160,8 +160,8 @@ fn read_for(
 }
 
 impl Answer {
-    /// The answer that a number stands for, as Prometheus writes it (`0.982`, `1e+09`, `+Inf`,
-    /// `NaN`). None: it is no number.
+    /// The answer for a number as Prometheus writes it (`0.982`, `1e+09`, `+Inf`, `NaN`). None: it is no
+    /// number.
     pub fn of(text: &str) -> Option<Self> {
         if text.len() > LONGEST_VALUE {
             return None;
@@ -255,8 +255,8 @@ impl Observed {
         }
     }
 
-    /// What a status that was written about the very same spec tells, as far as it still counts at
-    /// `now`: after a restart the row goes on.
+    /// What a status that was written about exactly this spec says, as far as it still counts at `now`:
+    /// after a restart the row of answers goes on.
     pub fn restored(status: &MetricStatus, rule: &Rule, now: Timestamp) -> Option<Self> {
         let answer = Answer::of(status.value.as_deref()?)?;
         let at = status.observed_at.as_ref()?.0;
@@ -303,7 +303,7 @@ impl Observed {
     }
 }
 
-/// What the rule says at `now`. None: nobody has asked yet.
+/// What the rule says at `now`. None: it was not asked yet.
 fn opinion(rule: &Rule, observed: Option<&Observed>, on_error: Setting, now: Now) -> Opinion {
     let Some(observed) = observed else {
         return Opinion::closed(Reason::NotObserved);
@@ -325,7 +325,7 @@ fn opinion(rule: &Rule, observed: Option<&Observed>, on_error: Setting, now: Now
     }
 }
 
-/// What an answer that the rule admits comes to: whether it does so for long enough.
+/// The opinion for an answer that the rule admits: whether it has done so for long enough.
 fn admitted(
     rule: &Rule,
     observed: &Observed,
@@ -345,7 +345,7 @@ fn admitted(
             next: Some(enough),
             ..closed
         },
-        // The time has passed, but nobody knows yet what the value was at its end.
+        // The time has passed, but it is not known yet what the value was at its end.
         _ if enough > answered && !rule.for_.is_zero() => closed,
         // The row would be long enough only by a clock that cannot be relied on.
         Trust::Lost(_) if !rule.for_.is_zero() => Opinion {

@@ -1,7 +1,7 @@
 //! `objects`: the state of other objects.
 //!
-//! What comes in: a spec, and its objects as they are seen, one event after another ([`Course`]).
-//! What goes out: what was seen of all of them ([`Sighting`]), and what that comes to at an
+//! What comes in: a spec, and its objects as they are seen, one event after another ([`Course`]). What
+//! goes out: what was seen of all of them ([`Sighting`]), and the opinion that follows from it at an
 //! instant.
 
 use std::fmt;
@@ -28,7 +28,7 @@ mod tests;
 pub use course::{Course, resume};
 pub use judge::Judged;
 
-/// The rule that a spec comes to.
+/// The rule that a spec describes.
 #[derive(Clone, Debug)]
 pub struct Rule {
     service_account: String,
@@ -146,7 +146,7 @@ impl Observed {
         Some(ObjectsStatus {
             seen: count(sighting.seen),
             satisfied: count(sighting.satisfied),
-            // Statuses have whole seconds: not to tell of more time than there was.
+            // Statuses have whole seconds: do not report more time than there was.
             satisfied_since: sighting
                 .satisfied_since
                 .map(|since| time(next_second(since))),
@@ -155,7 +155,7 @@ impl Observed {
     }
 }
 
-/// What the rule says at `now`. None: nobody has looked yet.
+/// What the rule says at `now`. None: nothing was observed yet.
 fn opinion(rule: &Rule, observed: Option<&Observed>, on_error: Setting, now: Now) -> Opinion {
     let sighting = match observed {
         None => return Opinion::closed(Reason::NotObserved),

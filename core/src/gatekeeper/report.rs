@@ -30,7 +30,7 @@ pub fn report(keeper: &Keeper, now: Now) -> Report {
     let opinion = keeper.opinion(now);
     let wake = status::wake(opinion.until, opinion.next, now.at);
     if keeper.status_fallback(&opinion, now.into()).is_some() {
-        // Nobody has looked yet: what the status says is all that is known.
+        // Nothing was observed yet: only what the status says is known.
         return Report {
             status: before,
             changed: false,
@@ -126,7 +126,7 @@ fn differs(keeper: &Keeper, before: &GatekeeperStatus, after: &GatekeeperStatus)
     comparable(before) != comparable(after) || !after.upcoming.starts_with(&before.upcoming)
 }
 
-/// Whether a status that was written with evidence at hand says what one without it would.
+/// Whether a status that was written with evidence says the same as one without evidence would.
 fn is_as_good(before: &GatekeeperStatus, after: &GatekeeperStatus) -> bool {
     let state = |status: &GatekeeperStatus| Some(status.verdict.as_ref()?.state);
     state(before) == state(after)

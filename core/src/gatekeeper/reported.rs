@@ -1,5 +1,5 @@
-//! What stands in for evidence that nobody has looked at yet, after a restart or in a tool: the
-//! verdict that the status reports, for as long as it holds.
+//! The fallback for evidence that has not been read yet, after a restart or in a tool: the verdict that
+//! the status reports, for as long as it holds.
 
 use sluice_crds::gatekeeper::VerdictStatus;
 
@@ -9,7 +9,7 @@ use crate::verdict::question::Question;
 use crate::verdict::{Opinion, Reason};
 
 impl Keeper {
-    /// What its status reports, where nobody has looked yet.
+    /// What its status reports, if nothing was observed yet.
     pub(super) fn as_reported(&self, now: Now) -> Opinion {
         let opinion = match self.reported(now) {
             Some(reported) => Opinion {
@@ -24,8 +24,8 @@ impl Keeper {
         by_time(opinion, now)
     }
 
-    /// The verdict that its status reports, if it is about this very spec and still holds: what
-    /// is known of evidence where nobody has looked, after a restart or in a tool.
+    /// The verdict that its status reports, if it is about exactly this spec and still holds: used if
+    /// nothing was observed yet, after a restart or in a tool.
     fn reported(&self, now: Now) -> Option<&VerdictStatus> {
         let status = self.object.status.as_ref()?;
         let verdict = status.verdict.as_ref()?;
@@ -37,7 +37,7 @@ impl Keeper {
         .then_some(verdict)
     }
 
-    /// The reported verdict, where `opinion` is only what that says because nobody has looked.
+    /// The reported verdict, if `opinion` is only that verdict because nothing was observed yet.
     pub(super) fn status_fallback(
         &self,
         opinion: &Opinion,
@@ -49,8 +49,8 @@ impl Keeper {
         (opinion.reason == reported_reason(reported)).then_some(reported)
     }
 
-    /// Whether what it says at `now` is only what its status reports, or depends on what others'
-    /// report, behind the gates that it names: nobody has looked since.
+    /// Whether what it says at `now` is only what its status reports, or depends on what the statuses
+    /// behind the gates that it names report: nothing was observed since.
     pub(crate) fn uses_status_fallback(&self, now: Now) -> bool {
         self.judge().is_some_and(|judge| {
             let alone = || {
@@ -62,8 +62,8 @@ impl Keeper {
     }
 }
 
-/// The reason of an opinion that is only a report. That evidence cannot be had stays what it is:
-/// it opens no gate by itself of which one gatekeeper would be enough.
+/// The reason of an opinion that is only a report. That evidence is unavailable stays the reason: it
+/// alone does not open a gate for which one gatekeeper would be enough.
 fn reported_reason(reported: &VerdictStatus) -> Reason {
     match reported.reason == Reason::EvidenceUnavailable.as_str() {
         true => Reason::EvidenceUnavailable,

@@ -16,7 +16,7 @@ mod tests;
 /// The most entries of a list in a ConfigMap.
 const MOST_ENTRIES: usize = 10_000;
 
-/// The rule that a spec comes to.
+/// The rule that a spec describes.
 #[derive(Clone, Debug)]
 pub struct Revisions {
     allow: Vec<Pattern>,
@@ -136,7 +136,7 @@ impl Revisions {
         }
         let allows = |entry: &Pattern| entry.matches(revision);
         match find(&self.allow, &self.allow_from, allowed, allows) {
-            // Perhaps it is denied, where nobody can tell.
+            // It may be denied, but that is not known.
             Found::Entry(_) if not_denied.reason == Reason::EvidenceUnavailable => not_denied,
             Found::Entry(_) => Opinion::of(State::Open, Reason::RevisionAllowed),
             Found::Unread(reading) => unread(reading),
@@ -144,8 +144,8 @@ impl Revisions {
         }
     }
 
-    /// What it says where nobody asks about one revision. A list that cannot be had is told, though
-    /// what is known may still let some revisions pass.
+    /// What it says to a question about no particular revision. It reports a list that cannot be read,
+    /// though the lists that are known may still let some revisions pass.
     fn of_any(&self, lists: &[Reading], on_error: Setting) -> Opinion {
         let read = |reading: Option<&Reading>| matches!(reading, Some(Reading::Read(_)));
         let (mut unread, mut blind) = (None, false);

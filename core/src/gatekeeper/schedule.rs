@@ -49,7 +49,7 @@ pub struct Schedule {
     zone_name: String,
     open: Vec<Entry>,
     closed: Vec<Entry>,
-    /// What it comes to where a calendar that cannot be had could decide, and no window does.
+    /// The state where a calendar that cannot be read could decide, and no window does.
     undecided: State,
 }
 
@@ -82,9 +82,9 @@ pub enum Reading {
         /// Why it has not been read again since. None: it was, whenever it was due.
         overdue: Option<Overdue>,
     },
-    /// It cannot be had, and why: what the other windows do not decide, `onError` does.
+    /// It cannot be read, and why: what the other windows do not decide, `onError` does.
     Unavailable(String),
-    /// It was had and makes no sense: closed until somebody mends it.
+    /// It was read and makes no sense: closed until somebody fixes it.
     Broken(CalendarError),
 }
 
@@ -111,7 +111,7 @@ impl fmt::Display for Overdue {
 /// Why a schedule's states cannot be known: one of its calendars.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Fault {
-    /// Nobody has tried to read it yet.
+    /// The calendar was not read yet.
     #[error("the calendar of window '{window}' has not been read yet")]
     Unread {
         /// The label of its window.
@@ -144,7 +144,7 @@ impl Fault {
     }
 }
 
-/// A calendar that cannot be had.
+/// A calendar that cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Missing<'a> {
     /// The label of its window.
@@ -169,8 +169,8 @@ impl Schedule {
         read::schedule(spec, path)
     }
 
-    /// The same for an `onError`: what it comes to where a calendar that cannot be had could decide
-    /// and no window does. Without this, it is closed.
+    /// The same for an `onError`: the state where a calendar that cannot be read could decide and no
+    /// window does. Without this, it is closed.
     #[must_use]
     pub fn on_error(self, state: State) -> Self {
         Self {
@@ -210,7 +210,7 @@ impl Schedule {
         self.ahead(readings, from, UPCOMING)
     }
 
-    /// What holds at `at`, and when that changes: for whoever asks once.
+    /// What holds at `at`, and when that changes: for a single question.
     ///
     /// # Errors
     /// A calendar that is missing among the readings, makes no sense, or holds too much on that
@@ -273,7 +273,7 @@ impl Schedule {
         Ok(Timeline::new(walk, extent))
     }
 
-    /// What keeps its states from being known: first what somebody has to mend.
+    /// Why its states are not known: first what somebody has to fix.
     fn fault(&self, readings: &[Reading]) -> Option<Fault> {
         let windows = self.open.iter().chain(&self.closed);
         let faults = windows.filter_map(|entry| {
@@ -294,7 +294,7 @@ impl Schedule {
         faults.min_by_key(|fault| matches!(fault, Fault::Unread { .. }))
     }
 
-    /// The first of its calendars that cannot be had.
+    /// The first of its calendars that cannot be read.
     pub(crate) fn missing<'a>(&'a self, readings: &'a [Reading]) -> Option<Missing<'a>> {
         missing(&self.open, readings).or_else(|| missing(&self.closed, readings))
     }

@@ -61,7 +61,7 @@ fn christmas(good_until: Option<&str>) -> Reading {
     }
 }
 
-/// The same gatekeeper with `status` written, prepared anew at `from`.
+/// The same gatekeeper with `status` written, prepared again at `from`.
 fn written(keeper: &Keeper, status: GatekeeperStatus, from: Timestamp) -> Keeper {
     let mut object = Gatekeeper::clone(keeper.object());
     object.status = Some(status);

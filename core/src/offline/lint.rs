@@ -208,8 +208,8 @@ fn mistakes_in<T>(checked: Result<T, Refusals>) -> Vec<Refusal> {
     checked.err().map(Refusals::into_vec).unwrap_or_default()
 }
 
-/// Reads an object of one kind: first by its schema, and then, as far as that can be read, by what
-/// `check` knows of its meaning.
+/// Reads an object of one kind: first by its schema, and then, if that can be read, by what `check` knows
+/// of its meaning.
 fn object<T: DeserializeOwned>(
     known: &Known,
     value: &Value,

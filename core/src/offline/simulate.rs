@@ -1,5 +1,4 @@
-//! What gates come to when nothing but time passes: for whoever holds the objects and no
-//! controller.
+//! What gates say when nothing but time passes: for tools that have the objects and no controller.
 //!
 //! What comes in: a [`World`] of Gates, Gatekeepers and ConfigMaps, from files or from a cluster,
 //! and instants. What goes out: the [`Decision`] of a gate at an instant, and the [`Stretches`]
@@ -84,7 +83,7 @@ impl fmt::Display for Key {
 /// among them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
-    /// Files: there is nothing else. A calendar at an address cannot be had.
+    /// Files: there is nothing else. A calendar at an address cannot be read.
     #[default]
     Files,
     /// A cluster: what is not here was seen by the controller, whose report counts while it holds.
@@ -98,7 +97,7 @@ pub struct World {
     pub gates: BTreeMap<Key, Gate>,
     /// The gatekeepers.
     pub gatekeepers: BTreeMap<Key, Arc<Gatekeeper>>,
-    /// Gates that nobody asks about but those above: they are nested in them.
+    /// Gates that are asked about only by those above: they are nested in them.
     pub nested: BTreeMap<Key, Gate>,
     /// Whether the author of an annotation is known, where that differs from gate to gate.
     pub identities: BTreeMap<Key, Identity>,

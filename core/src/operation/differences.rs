@@ -85,9 +85,9 @@ fn named(list: &[Value]) -> Option<BTreeMap<String, &Value>> {
     Some(all)
 }
 
-/// In a line: `spec.require: "all" → "oneOf"; spec.gatekeepers[fridays]: removed`. More people read
-/// it than may read the specs: of a long value only the beginning is told, and of an address not
-/// what follows its path, nor who it is asked as.
+/// In one line: `spec.require: "all" → "oneOf"; spec.gatekeepers[fridays]: removed`. More people read it
+/// than may read the specs: of a long value only the beginning is shown; of an address neither what
+/// follows its path nor the user that it is asked as.
 pub fn in_words(differences: &[Difference]) -> String {
     let word = |difference: &Difference| {
         let Difference {

@@ -182,7 +182,7 @@ fn normal(spec: &ValidatingAdmissionPolicySpec) -> Value {
     serde_json::to_value(spec).unwrap_or_default()
 }
 
-/// The spec of a binding. What is refused may be told as well.
+/// The spec of a binding. What is refused may be reported as well.
 fn normal_binding(spec: &ValidatingAdmissionPolicyBindingSpec) -> Value {
     let mut spec = spec.clone();
     if spec.validation_actions.iter().any(|action| action == DENY) {

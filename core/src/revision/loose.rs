@@ -12,10 +12,10 @@ use semver::{BuildMetadata, Prerelease, Version};
 /// `git` shows of one.
 pub const FEWEST_DIGITS: usize = 7;
 
-/// The version that a name is, read as Flux and container registries read it: missing parts are
-/// zero (`2.1` is `2.1.0`), a leading `v` and leading zeros do not matter, and `_` stands for the
-/// `+` that a tag cannot hold. Whatever else comes after the numbers makes it a prerelease, and
-/// numbers after the third are left out.
+/// The version that a name means, read as Flux and container registries read it: missing parts are zero
+/// (`2.1` is `2.1.0`), a leading `v` and leading zeros do not matter, and `_` means the `+` that a tag
+/// cannot hold. Anything else after the numbers makes it a prerelease, and numbers after the third are
+/// left out.
 pub(super) fn version(name: &str) -> Option<Version> {
     let name = name.strip_prefix(['v', 'V']).unwrap_or(name);
     let end = name.find(|c: char| !c.is_ascii_digit() && c != '.');
@@ -48,7 +48,7 @@ fn prerelease(rest: &str) -> Prerelease {
     let text = rest.split(['+', '_']).next().unwrap_or_default();
     match text.strip_prefix('-').unwrap_or(text) {
         "" => Prerelease::EMPTY,
-        // The lowest of all stands for one that no version may have, such as `01`.
+        // Where the text is no valid prerelease, such as `01`, use the lowest of all.
         text => Prerelease::new(text)
             .or_else(|_| Prerelease::new("0"))
             .unwrap_or(Prerelease::EMPTY),

@@ -83,7 +83,7 @@ impl Pattern {
                         && may_be_a_name(algorithm.as_deref(), digits, revision)
             }
             Rule::Versions(_) | Rule::Glob | Rule::Literal(_) if revision.has_unknown_name() => {
-                // Whatever it is called.
+                // A pattern of stars alone matches every name.
                 let is_any = self.text.bytes().all(|byte| byte == b'*');
                 is_any || self.carries(revision) == Some(true)
             }
@@ -119,8 +119,8 @@ impl Pattern {
         self.matches(revision)
             || match revision.has_unknown_name() {
                 true => self.may_be_its_name(revision),
-                // An entry with the digest of another change is not about this one, whatever its
-                // name may mean.
+                // An entry with the digest of another change is not about this one, even if its name may
+                // mean it.
                 false => self.carries(revision) != Some(false) && may_mean(),
             }
     }

@@ -28,7 +28,7 @@ pub fn clean(text: &str, max: usize) -> String {
     let plain: String = text
         .chars()
         .filter(|&c| !turns(c))
-        // Longer than `max`, so that what is cut can be told from what fits.
+        // Longer than `max`, so that a text that is cut differs from one that fits.
         .take(4 * max)
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect();

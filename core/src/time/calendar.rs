@@ -8,7 +8,7 @@
 //! newest (SEQUENCE). Everything else is not looked at:
 //! - TRANSP, because the feeds of public holidays mark their all-day events as transparent, and
 //!   a user who names such a feed here means that its events count;
-//! - VTIMEZONE, where its name or its place says which zone it stands for: zone data come with the
+//! - VTIMEZONE, where its name or its place says which zone it means: zone data come with the
 //!   binary, so that all replicas agree;
 //! - VTODO, VJOURNAL, VFREEBUSY and VALARM, which are no events.
 //!

@@ -12,9 +12,9 @@ pub const REMEDY: &str =
 /// The most digits of a number of days: as many as an API server can count with (292 years).
 const MOST_DIGITS_OF_DAYS: usize = 5;
 
-/// The length that `text` stands for: a whole number of days, if it begins with one, and numbers
-/// with units, added up, as Go's `time.ParseDuration` has it without signs and without the units
-/// below a millisecond.
+/// The length that `text` means: a whole number of days, if it begins with one, and numbers with units,
+/// added up, as Go's `time.ParseDuration` reads them, without signs and without the units below a
+/// millisecond.
 ///
 /// # Errors
 /// What is wrong with the text, without the remedy: see [`REMEDY`].

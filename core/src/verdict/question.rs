@@ -10,7 +10,7 @@ use crate::time::clock::Now;
 pub struct Question<'a> {
     /// The instant.
     pub now: Now,
-    /// The change. None: any; whoever answers differently for each says so.
+    /// The change. None: any change; a gatekeeper whose answer depends on the change says so.
     pub revision: Option<&'a Revision>,
     /// Since when it is asked, where `now` lies ahead of that: evidence that was good then is taken
     /// to be renewed before it runs out. None: it is asked at `now`.

@@ -227,7 +227,7 @@ async fn slow_servers_see_it_once_however_many_are_slow() {
     let url = server.address("http", HOST, "/");
     let asked = http_too(&url);
     let release = async {
-        // Longer than anybody keeps a quick turn.
+        // Longer than any request keeps a quick turn.
         pass(Duration::from_millis(1500)).await;
         for _ in 0..1000 {
             released.notify_waiters();

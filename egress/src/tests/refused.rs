@@ -4,8 +4,8 @@ use rstest::rstest;
 
 use super::*;
 
-/// Each class by the addresses in the table of [`address`]; here: that both ways to an address go
-/// through that table, whatever the address is written as.
+/// Each class by the addresses in the table of [`address`]. Here: both ways to an address use that table,
+/// in whatever form the address is written.
 #[rstest]
 #[case("127.0.0.1", Class::Loopback)]
 #[case("127.1", Class::Loopback)]

@@ -1,4 +1,4 @@
-//! Many who ask at once, by a clock that stands still while anybody has something to do.
+//! Many requests at once, by a clock that stands still while any task has something to do.
 
 use std::cell::{Cell, RefCell};
 
@@ -159,7 +159,7 @@ async fn each_lane_keeps_its_bounds() {
     assert_eq!(begun.elapsed(), Duration::from_millis(400));
 }
 
-/// It is given up after a second, and begins anew when it is its turn: with all its time.
+/// It is given up after a second, and starts again when it is its turn: with its whole time.
 #[tokio::test(start_paused = true)]
 async fn who_finds_the_slow_lane_full_begins_anew() {
     let limits = Limits { slow: 1, ..LIMITS };

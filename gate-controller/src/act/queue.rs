@@ -1,10 +1,10 @@
 //! What to look at, when, and in which order.
 //!
-//! Events only wake: whatever happened, the queue holds that an object is to be looked at, once.
-//! Of what is due, the more urgent comes first, then what was due first: people before what goes
-//! out, that before gates, gates before gatekeepers, because the API server takes fewer writes a
-//! second than a herd of gates that change together asks for. How many may be under way is bounded
-//! ([`places`]). Due instants are wall-clock instants, so that a clock that is set is obeyed.
+//! Events only wake: after each event, whatever it is, the queue holds the object once, to be looked at.
+//! Of the work that is due, the more urgent comes first, and then what was due first: people before what
+//! goes out, that before gates, gates before gatekeepers, because the API server takes fewer writes a
+//! second than many gates that change together need. How many looks may be under way is limited
+//! ([`places`]). Due instants are wall-clock instants, so that they follow a clock that is set.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,16 +20,16 @@ mod places;
 
 use places::Places;
 
-/// How urgent a look is that nobody in particular asked for.
+/// How urgent a look is that nobody has asked for.
 pub(crate) fn urgency(kind: Kind) -> Urgency {
     kind.look().map_or(Urgency::Report, |look| look.urgency)
 }
 
-/// By how much the clock must have gone back to have been set: less is noise.
+/// The clock counts as set back if it went back by at least this much: less is noise.
 const SET_BACK: SignedDuration = SignedDuration::from_secs(1);
 
-/// Which places a look takes: what hangs for one object probably hangs for others of its kind on the same
-/// cluster.
+/// Which places a look takes: if one object hangs, others of its kind on the same cluster probably hang,
+/// too.
 type Lane = (Cluster, Kind);
 
 fn lane(work: &Work) -> Lane {
@@ -43,17 +43,17 @@ pub struct Queue {
     latest: Timestamp,
     /// What is not due yet, by instant.
     waiting: BTreeSet<(Timestamp, Work)>,
-    /// What is due, by urgency, cluster and kind, then by instant: where these have no place left, all of
-    /// it is left out in one step. Those of which nothing is due are not in it.
+    /// What is due, by urgency, cluster and kind, then by instant: if there is no place left for a
+    /// cluster and kind, all of its work is left out in one step. Those with nothing due are not in it.
     ready: BTreeMap<(Urgency, Lane), BTreeSet<(Timestamp, Work)>>,
     /// Where each piece of work is in the two above.
     place: HashMap<Work, (Urgency, Timestamp)>,
-    /// What somebody is looking at: it is not handed out a second time meanwhile.
+    /// What is being looked at: it is not handed out a second time until that ends.
     taken: Places,
 }
 
 impl Queue {
-    /// Nothing, of which so much may be looked at at once.
+    /// An empty queue, with this limit for looks at once.
     pub fn new(limit: usize) -> Self {
         Self {
             latest: Timestamp::MIN,
@@ -64,8 +64,8 @@ impl Queue {
         }
     }
 
-    /// Have `work` looked at, at `due` at the latest. What is queued already keeps the earlier
-    /// instant and the greater urgency.
+    /// Has `work` looked at, at `due` at the latest. If it is queued already, the earlier instant and the
+    /// greater urgency are kept.
     pub fn push(&mut self, work: Work, urgency: Urgency, due: Timestamp) {
         let (urgency, due) = match self.remove(&work) {
             Some((queued, at)) => (queued.min(urgency), at.min(due)),
@@ -75,8 +75,7 @@ impl Queue {
         self.waiting.insert((due, work));
     }
 
-    /// The most urgent piece of work that is due, that nobody is looking at, and that there is a place
-    /// for.
+    /// The most urgent piece of work that is due, is not being looked at, and has a free place.
     pub fn take(&mut self, now: Timestamp) -> Option<Work> {
         self.notice(now);
         while let Some((due, _)) = self.waiting.first()
@@ -96,8 +95,8 @@ impl Queue {
         Some(work)
     }
 
-    /// What is to be taken next, however much is due: of each lane the first, after what is queued
-    /// again while somebody is looking at it.
+    /// What is to be taken next, independent of how much is due: the first of each lane, after skipping
+    /// work that is queued again while it is being looked at.
     fn next(&self) -> Option<(Urgency, Work)> {
         let mut next: Option<(Urgency, &(Timestamp, Work))> = None;
         for ((urgency, lane), due) in &self.ready {
@@ -123,13 +122,13 @@ impl Queue {
         self.taken.leave(work);
     }
 
-    /// The look at `work` takes longer than most do: others may begin meanwhile.
+    /// The look at `work` takes longer than most looks: others may begin.
     pub fn slow(&mut self, work: &Work) {
         self.taken.slow(work);
     }
 
-    /// `work` is gone: nobody is to look at it any more. Returns false where somebody does just
-    /// now; then it is looked at once more after that, at `now`.
+    /// `work` is gone and need not be looked at any more. Returns false if it is being looked at now;
+    /// then it is looked at once more after that, at `now`.
     pub fn forget(&mut self, work: &Work, now: Timestamp) -> bool {
         if self.taken.holds(work) {
             self.push(work.clone(), Urgency::Report, now);
@@ -139,7 +138,7 @@ impl Queue {
         true
     }
 
-    /// When the next piece of work is due that is not due yet.
+    /// When the next piece of work becomes due.
     pub fn next_due(&self) -> Option<Timestamp> {
         self.waiting.first().map(|(due, _)| *due)
     }
@@ -149,19 +148,19 @@ impl Queue {
         self.ready.values().map(BTreeSet::len).sum()
     }
 
-    /// Whether more is due than is looked at just now. What waits for something that hangs does not
+    /// Whether more is due than is being looked at now. Work that waits for something that hangs does not
     /// count.
     pub fn busy(&self) -> bool {
         !self.ready.is_empty() && self.taken.quick() > 0
     }
 
-    /// Whether somebody is looking at something.
+    /// Whether anything is being looked at.
     pub fn looking(&self) -> bool {
         !self.taken.is_empty()
     }
 
-    /// Once the clock was set back, what waits for an instant is due: what it was made to wait for
-    /// was decided at an instant that has not come yet.
+    /// Once the clock was set back, everything that waits for an instant is due: that instant was chosen
+    /// at a time that, by the new clock, is in the future.
     fn notice(&mut self, now: Timestamp) {
         if self.latest.duration_since(now) > SET_BACK {
             for (_, work) in std::mem::take(&mut self.waiting) {
@@ -267,7 +266,7 @@ impl Shared {
         }
     }
 
-    /// A panic while the queue was locked leaves it as it was between two of its operations.
+    /// A panic while the queue was locked leaves it in the state between two of its operations.
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,8 +1,9 @@
 //! One look at one object: gather (I/O in), decide (pure, in `sluice-core`), apply (I/O out).
 //!
-//! A kind is a file or a folder here, and says the rest of the controller by [`Reconciled`] what it needs
-//! to know. Its look collects what the decision needs, has it made, and carries it out: statuses and other
-//! objects are written in one way ([`write`]). Events only wake; a look takes nothing but the object's name.
+//! Each kind is a file or a folder here, and states by [`Reconciled`] what the rest of the controller
+//! needs to know of it. Its look collects what the decision needs, lets it be made, and carries it out:
+//! statuses and other objects are written in one way ([`write`]). Events only wake; a look is given
+//! nothing but the object's name.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -38,7 +39,7 @@ mod status;
 mod tests;
 mod write;
 
-/// When is looked again at what waits for the watches to be heard of.
+/// When to look again at objects that wait because too little is heard of the watches.
 const SOON: SignedDuration = SignedDuration::from_secs(5);
 
 /// What every look needs.
@@ -49,13 +50,13 @@ pub struct Context {
     pub world: Arc<World>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Where events are put.
+    /// Where events are sent.
     pub events: Events,
-    /// Where it is recorded.
+    /// The audit log.
     pub audit: Audit,
-    /// Where it is told what was decided about what goes out.
+    /// Reports decisions about what goes out.
     pub decisions: Arc<Decisions>,
-    /// What is not told yet of what objects are.
+    /// Definitions of objects that are not reported yet.
     pub definitions: Arc<Definitions>,
     /// Where artifacts are stored. None: not here, since there is no `--storage-path`.
     pub artifacts: Option<Arc<Store>>,
@@ -65,20 +66,21 @@ pub struct Context {
     pub shard: Shard,
     /// Until when this replica may write.
     pub leadership: Leadership,
-    /// Whom to wake by what was written.
+    /// Wakes those whom a write concerns.
     pub(crate) waker: Waker,
 }
 
 impl Context {
-    /// The outcome of a look while too little is heard of a watch, and statuses do not tell of that yet.
-    /// Those who ask are told at once. But what is decided now is written only if the silence lasts:
-    /// otherwise it would all be taken back after it, and what has gone out be held for a moment.
+    /// The outcome of a look while too little is heard of a watch, and statuses do not say that yet.
+    /// Questions are answered with it at once. But what is decided now is written only if the silence
+    /// lasts: otherwise all of it would be reverted afterwards, and what has gone out would be held for a
+    /// moment.
     fn waits(&self, at: Timestamp) -> Option<Outcome> {
         let waits = self.world.silence().is_some() && !self.world.tells_silence();
         waits.then(|| Outcome::Wake(at.checked_add(SOON).ok()))
     }
 
-    /// Where it is told what objects are.
+    /// Reports definitions of objects.
     fn telling(&self) -> Telling<'_> {
         Telling {
             definitions: &self.definitions,
@@ -93,7 +95,7 @@ impl Context {
 pub enum Outcome {
     /// Look again at an instant, or when something changes.
     Wake(Option<Timestamp>),
-    /// The same, but something was refused, and the status says so: it is to be tried again.
+    /// The same, but something was refused, and the status says so: it has to be retried.
     Unfinished {
         /// What was refused.
         error: Box<kube::Error>,
@@ -102,7 +104,7 @@ pub enum Outcome {
     },
     /// The object is gone.
     Gone,
-    /// It is another shard's.
+    /// It belongs to another shard.
     NotOurs,
 }
 
@@ -118,12 +120,13 @@ pub(crate) trait Reconciled: Defines + HasStatus + Clone + Debug + Send + Sync {
     /// Where its objects are kept.
     fn cache(world: &World) -> &Cache<Self>;
 
-    /// Whether objects of this kind are looked at, and reported, by a controller that sees this much.
+    /// Whether a controller that watches these namespaces looks at objects of this kind, and reports on
+    /// them.
     fn is_reported(_: &World) -> bool {
         true
     }
 
-    /// The names of all that it depends on, as its spec has them. `key` is its own.
+    /// The names of everything that it depends on, as its spec has them. `key` is its own name.
     fn interests(&self, key: &ObjectKey) -> Vec<Work>;
 
     /// Whether a change may matter to those who are interested in the object.
@@ -146,8 +149,8 @@ pub(crate) trait Reconciled: Defines + HasStatus + Clone + Debug + Send + Sync {
     ) -> impl Future<Output = Result<Outcome, kube::Error>> + Send;
 }
 
-/// What a consumer of gates depends on, whatever it is: the gates that it names, and all that may have it
-/// wait for others: every policy, and the labels of its namespace, which policies go by.
+/// What a consumer of gates of any kind depends on: the gates that it names, and everything that may make
+/// it wait for others: every policy, and the labels of its namespace, by which policies select.
 pub(crate) fn consumer_interests(key: &ObjectKey, gates: &[GateReference]) -> Vec<Work> {
     let named = gates
         .iter()
@@ -185,8 +188,8 @@ pub async fn look(context: &Context, work: &Work) -> Result<Outcome, kube::Error
     }
 }
 
-/// An object that this version cannot read counts as gone: nobody admits anything by it, and there is
-/// nothing to write.
+/// An object that this version cannot read counts as gone: it admits nothing, and there is nothing to
+/// write.
 async fn look_at<K: Reconciled>(
     context: &Context,
     key: &ObjectKey,

@@ -1,4 +1,4 @@
-//! Who is to be looked at again when something has changed.
+//! Which objects are to be looked at again when something has changed.
 //!
 //! What comes in: what has changed. What goes out: pieces of work, into the queue.
 
@@ -25,27 +25,27 @@ pub(crate) struct Waker {
 }
 
 impl Waker {
-    /// An object that is to be looked at, if anybody looks at its kind.
+    /// An object that is to be looked at, if its kind is looked at by itself.
     pub(crate) fn wake(&self, work: Work) {
         if let Some(look) = work.kind.look() {
             self.queue.push(work, look.urgency, self.clock.now());
         }
     }
 
-    /// Those who decide something by an object, near and far.
+    /// All objects whose decisions depend on an object, directly or indirectly.
     pub(crate) fn concerned(&self, what: &Work) {
         for work in self.world.concerned(what) {
             self.wake(work);
         }
     }
 
-    /// An object that counts for something else than before, and those who decide something by it.
+    /// An object whose meaning for decisions has changed, and all objects whose decisions depend on it.
     pub(crate) fn news(&self, what: Work) {
         self.concerned(&what);
         self.wake(what);
     }
 
-    /// An object that has changed, and those to whom that may matter.
+    /// An object that has changed, and the objects to which that may matter.
     pub(crate) fn changed<K: Reconciled>(&self, change: &Change<'_, K>) {
         let work = Work::own(K::KIND, change.key.clone());
         if K::may_matter(change) {
@@ -54,14 +54,14 @@ impl Waker {
         self.queue.push(work, K::urgency(change), self.clock.now());
     }
 
-    /// A gate has come, gone, or can be read or not as before: the policies that name it.
+    /// A gate was created or deleted, or can or cannot be read any more: the policies that name it.
     pub(crate) fn policies_of(&self, gate: &Work) {
         let mut policies = self.world.interested(gate);
         policies.retain(|work| work.kind == Kind::GatePolicy);
         policies.into_iter().for_each(|policy| self.wake(policy));
     }
 
-    /// Whatever waits for gates: any policy may have it wait for others.
+    /// Everything that waits for gates: any policy may make it wait for others.
     pub(crate) fn consumers(&self) {
         self.concerned(&Work::all(Kind::GatePolicy, ""));
     }
@@ -77,7 +77,7 @@ impl Waker {
     pub(crate) fn artifacts(&self, news: artifacts::News<'_>) {
         match news {
             artifacts::News::Changed => self.consumers(),
-            // Each of them was told by itself.
+            // Each of them was reported by itself.
             artifacts::News::Ready => {}
             artifacts::News::Of(child) => {
                 let kind = Kind::Flux(FluxKind::ExternalArtifact);

@@ -1,7 +1,7 @@
 //! Workers: they take what is due, look at it, and say when to look again.
 //!
-//! Each look is a task of its own. How many there are at once, and of what kind, is for the queue to
-//! say; a look that takes longer than most is told there, so that others may begin.
+//! Each look is a task of its own. The queue decides how many there are at once, and of what kind. It is
+//! informed of a look that takes longer than most, so that others may begin.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -29,19 +29,19 @@ use bounded::bounded;
 /// How long one look may take: longer than any request should.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long a look may go on after a shutdown: with the time to give the Lease back and to write what
-/// the audit log lacks, less than the 30 seconds that Kubernetes gives a pod to end.
+/// How long a look may go on after a shutdown: together with the time to give the Lease back and to
+/// finish the audit log, less than the 30 seconds that Kubernetes gives a pod to end.
 const LAST_LOOK: Duration = Duration::from_secs(10);
 
-/// What takes longer than this waits for something that is slow, or does not answer.
+/// A look that takes longer than this waits for something that is slow, or does not answer.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// The longest delay after failures that pass by themselves: what fell due while the API server
-/// was away is written soon after it is back.
+/// The longest delay after failures that end by themselves: what became due while the API server was away
+/// is written soon after it is back.
 const LONGEST_FOR_PASSING: Duration = Duration::from_secs(10);
 
-/// How often a look may be overtaken in a row before that is told as trouble: somebody else writes
-/// all the time, or the watch is late.
+/// How many times in a row a look may be overtaken before that is reported as a problem: somebody else
+/// writes all the time, or the watch is late.
 const OVERTAKEN: u32 = 5;
 
 /// How long to wait after failures.
@@ -86,7 +86,7 @@ impl Failures {
         *failures
     }
 
-    /// A look has succeeded, or the object is gone: another one of its name begins with none.
+    /// A look has succeeded, or the object is gone: the count for its name starts again.
     pub(crate) fn forget(&self, work: &Work) {
         self.lock().remove(work);
     }
@@ -100,8 +100,8 @@ impl Failures {
 /// What follows when the API server refuses a request of a look.
 #[derive(Debug, PartialEq, Eq)]
 enum Refusal {
-    /// The look was made of what is not so any more. The next one is made of what the watch brings,
-    /// and is tried by itself in case it brings nothing: what is not there may be another object than
+    /// The look used an object that has changed since then. The next look uses what the watch brings, and
+    /// is retried by itself in case the watch brings nothing: what is not there may be another object than
     /// the one that was looked at, or of a kind that only some of the API servers know yet.
     Overtaken,
     /// It has failed.
@@ -156,8 +156,8 @@ pub(crate) async fn work(workers: Arc<Workers>, shutdown: CancellationToken) {
     }
 }
 
-/// Those who wait for the workers are told. Other looks would go on, but perhaps with what the panic has
-/// left half done.
+/// Reports a panic to those who wait for the workers. Other looks could go on, but perhaps with data that
+/// the panic has left half changed.
 fn pass_on_panic(ended: Result<(), JoinError>) {
     if let Err(error) = ended
         && let Ok(panic) = error.try_into_panic()
@@ -210,8 +210,8 @@ impl Workers {
         }
     }
 
-    /// Looks again, each time later: a watch that is late for thousands must not have all of them
-    /// write as fast as they can.
+    /// Looks again, each time later: a watch that is late for thousands of objects must not make all of
+    /// them write as fast as they can.
     fn overtaken(&self, work: &Work, error: &kube::Error) {
         let times = self.failures.count(work);
         let delay = self.retry.delay(times, true);

@@ -14,8 +14,8 @@ pub struct Digest {
     checksum: Box<str>,
 }
 
-/// What source-controller can be told to write, and is no pain to check: its fourth, blake3, would
-/// bring a library of its own.
+/// The algorithms that source-controller can be configured to use and that are easy to check: its fourth,
+/// blake3, would need another library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Algorithm {
     Sha256,
@@ -58,7 +58,7 @@ impl Algorithm {
 }
 
 impl Digest {
-    /// The name of the algorithm, then what it comes to.
+    /// The name of the algorithm, then the checksum.
     pub(super) fn parts(&self) -> (&'static str, &str) {
         (self.algorithm.name(), &self.checksum)
     }

@@ -1,4 +1,4 @@
-//! One fetch: downloaded, verified, put into its place, told.
+//! One fetch: downloaded, verified, put into its place, reported.
 
 use std::io::{self, ErrorKind};
 use std::panic::AssertUnwindSafe;
@@ -24,11 +24,11 @@ pub(super) struct Wanted {
     pub(super) key: ObjectKey,
     pub(super) digest: Digest,
     pub(super) url: String,
-    /// Cancelled when nobody wants it any more.
+    /// Cancelled when it is not wanted any more.
     pub(super) token: CancellationToken,
 }
 
-/// Why a fetch came to nothing.
+/// Why a fetch failed.
 #[derive(Debug, thiserror::Error)]
 enum FetchError {
     #[error("the artifact cannot be had from {}: {error}", shown(.url))]
@@ -91,7 +91,7 @@ fn remedy(error: &io::Error) -> &'static str {
 }
 
 impl Store {
-    /// Fetches, notes what it came to, and tells.
+    /// Fetches, notes the result, and reports it.
     pub(super) async fn bring(self: Arc<Self>, wanted: Wanted) {
         let downloading = AssertUnwindSafe(self.download_in_turn(&wanted)).catch_unwind();
         let downloading = async { downloading.await.unwrap_or(Err(FetchError::Defect)) };
@@ -115,11 +115,11 @@ impl Store {
         match self.settle(&wanted, fetched) {
             Some(true) => {}
             Some(false) => {
-                // Given up a moment ago. Whoever wants it again waits for the disk.
+                // Cancelled a moment ago. A new fetch of it waits for the disk.
                 let _ = fs::remove_file(&place).await;
                 return;
             }
-            // Whoever leads next finds it.
+            // The next leader finds it.
             None => return,
         }
         drop(disk);
@@ -127,8 +127,7 @@ impl Store {
         self.tell(News::Of(&wanted.key));
     }
 
-    /// Notes what it came to. False: nobody wants it any more. None: this replica does not lead any
-    /// more.
+    /// Notes the result. False: it is not wanted any more. None: this replica does not lead any more.
     fn settle(
         &self,
         wanted: &Wanted,

@@ -1,7 +1,7 @@
-//! What the store holds, in memory: asked without I/O, changed at an instant that comes in.
+//! What the store holds, in memory: read without I/O, changed at an instant that is given.
 //!
-//! A file that nobody needs any more stays for [`GRACE`], counted from when it was last needed or
-//! served: whoever has just read its address still gets it.
+//! A file that is not needed any more stays for [`GRACE`], counted from when it was last needed or
+//! served: a client that has just read its address still gets it.
 
 use std::collections::BTreeMap;
 
@@ -75,7 +75,7 @@ impl Kept {
     }
 }
 
-/// What fetching has come to.
+/// The result of fetching.
 pub(super) type Fetched = Result<(u64, Timestamp), (String, Timestamp)>;
 
 impl Index {
@@ -85,7 +85,7 @@ impl Index {
         entries.insert(digest, Entry::Unverified(Found { size, left: None }));
     }
 
-    /// What such a file has turned out to be. Says whether it may go some day.
+    /// Notes the result of verifying such a file. Says whether it may be removed some day.
     pub(super) fn verified(&mut self, key: &ObjectKey, digest: &Digest, is: Verified) -> bool {
         let Some(entries) = self.0.get_mut(key) else {
             return false;
@@ -154,7 +154,7 @@ impl Index {
         true
     }
 
-    /// Notes what fetching has come to, if anybody still wants it.
+    /// Notes the result of fetching, if it is still wanted.
     pub(super) fn settle(&mut self, key: &ObjectKey, digest: &Digest, fetched: Fetched) {
         let entry = self.0.get_mut(key).and_then(|it| it.get_mut(digest));
         let Some(entry @ Entry::Fetching(..)) = entry else {
@@ -182,9 +182,9 @@ impl Index {
         };
     }
 
-    /// What of `key` is not in `keep` is not needed any more: what is being fetched is given up,
-    /// what failed is forgotten, what is stored may go after [`GRACE`]. Says whether there is
-    /// anything that may and might not before.
+    /// What `key` has besides `keep` is not needed any more: what is being fetched is cancelled, what
+    /// failed is forgotten, what is stored may be removed after [`GRACE`]. Says whether something may be
+    /// removed now that might not before.
     pub(super) fn retain(&mut self, key: &ObjectKey, keep: &[Digest], now: Timestamp) -> bool {
         let mut any = false;
         let Some(entries) = self.0.get_mut(key) else {
@@ -215,7 +215,7 @@ impl Index {
         any
     }
 
-    /// Takes out what may go at `now`.
+    /// Takes out what may be removed at `now`.
     pub(super) fn take_due(&mut self, now: Timestamp) -> Vec<(ObjectKey, Digest)> {
         let mut due = Vec::new();
         self.0.retain(|key, entries| {
@@ -232,7 +232,7 @@ impl Index {
         due
     }
 
-    /// When the next file may go.
+    /// When the next file may be removed.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
         self.stored().filter_map(Kept::due).min()
     }

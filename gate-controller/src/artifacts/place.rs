@@ -1,9 +1,9 @@
 //! Where an artifact is: one rule for the folder on the disk and the path of the address, both
 //! ways.
 //!
-//! `gatedsource/<namespace>/<name>/<algorithm>-<checksum>.tar.gz`: the name says what is in it, so
-//! that it can be verified with nothing else at hand, and never names anything else. Nothing but
-//! such a path leads anywhere, so that none leads out.
+//! `gatedsource/<namespace>/<name>/<algorithm>-<checksum>.tar.gz`: the name says what is in the file, so
+//! that the file can be verified by its name alone, and the name never means other content. Only such
+//! paths lead to a file, so that no path leads out of the folder.
 
 use std::path::{Path, PathBuf};
 
@@ -143,8 +143,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is understood is what is written, so that no two paths lead to one file, and none
-        /// out of the folder.
+        /// A path that is understood is written back the same, so that no two paths lead to one file, and
+        /// none out of the folder.
         #[test]
         fn what_is_understood_is_written_so(path in "(gatedsource/)?[a-c./-]{0,6}/[a-c./-]{0,6}/sha256-[0-9a-f./]{64}(.tar.gz)?") {
             if let Some((key, digest)) = parse(&path) {

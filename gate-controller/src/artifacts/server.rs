@@ -1,9 +1,9 @@
 //! Serves what is stored: `GET` and `HEAD` of an artifact's path, and `/readyz`.
 //!
-//! A path is looked up in the index, and nothing that is not in there is ever opened: no folder is
-//! listed, and nothing is written. While this replica does not lead, or has not verified its store,
-//! all it says is 503, which Flux's controllers ask again after. Each connection ends with its
-//! answer, so that the next goes to whoever leads then, and has its time to itself.
+//! A path is looked up in the index, and only files in the index are ever opened: no folder is listed,
+//! and nothing is written. While this replica does not lead, or has not verified its store, it answers
+//! 503, after which Flux's controllers ask again. Each connection ends with its answer, so that the next
+//! one goes to the replica that leads then, and has its own time limit.
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! While this replica leads: the folder is verified, and what is not needed any more is removed.
 //!
-//! Each time anew: on a volume that several replicas see, another may have led meanwhile.
+//! This is done each time that this replica starts to lead: on a volume that several replicas see,
+//! another one may have led since the last time.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -76,7 +77,7 @@ impl Store {
         tokio::join!(self.verify(files, &term), self.sweep());
     }
 
-    /// Looks what is there. Nothing is put there meanwhile.
+    /// Looks what is there. Nothing is put there during that time.
     async fn open(&self, term: &Term<'_>) -> Result<Vec<Unverified>, Unusable> {
         let disk = Arc::clone(&self.disk).lock_owned().await;
         let folder = self.folder.clone();

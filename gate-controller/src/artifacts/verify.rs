@@ -1,8 +1,8 @@
 //! The folder at the beginning: what is in it, then each file compared with the digest in its name.
 //!
-//! It blocks, and reads everything once. What is not what its name says is removed, and so is
-//! whatever was not whole when the last process ended. What the store has not written is left
-//! alone: it is never served, since nothing but what is found here is.
+//! It blocks, and reads everything once. A file whose content does not match its name is removed, and so
+//! is every file that was not complete when the last process ended. Files that the store has not written
+//! are left alone: they are never served, because only what is found here is served.
 
 use std::fs::{self, File, FileType};
 use std::io::{self, ErrorKind, Read};
@@ -41,7 +41,7 @@ pub(super) enum Unusable {
 /// What is in the folder, by name. Whether it is what its name says is not known yet.
 #[derive(Debug, Default)]
 pub(super) struct Listed {
-    /// The store's own, the shortest first: so that one long file holds up no others.
+    /// The store's own files, the shortest first: so that one long file does not delay the others.
     pub(super) files: Vec<Unverified>,
     /// Files and folders that are not the store's.
     pub(super) foreign: usize,
@@ -60,9 +60,9 @@ pub(super) struct Unverified {
 /// What a file turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verified {
-    /// What its name says: how long it is, and when it was written.
+    /// It matches its name: how long it is, and when it was written.
     Whole(u64, Timestamp),
-    /// Something else. It was removed.
+    /// It does not match its name. It was removed.
     Broken,
     /// It cannot be read.
     Unreadable,
@@ -99,7 +99,7 @@ pub(super) fn open(folder: &Folder) -> Result<Listed, Unusable> {
     Ok(listed)
 }
 
-/// Removes what was not whole, and shows by the way that the folder can be written to.
+/// Removes what was not complete, and shows at the same time that the folder can be written to.
 fn clear(incoming: &Path) -> io::Result<()> {
     match fs::remove_dir_all(incoming) {
         Ok(()) => {}
@@ -109,12 +109,12 @@ fn clear(incoming: &Path) -> io::Result<()> {
     fs::create_dir_all(incoming)
 }
 
-/// Verifies a file, until `end`: then nothing is known of it. One that is not what its name says is
-/// removed; nobody else puts anything there before that is told.
+/// Verifies a file, until `end`: then nothing is known of it. A file that does not match its name is
+/// removed; nobody else puts a file there before that is reported.
 pub(super) fn verify(file: &Unverified, end: &CancellationToken, disk: &Disk) -> Option<Verified> {
     let path = file.path.display();
     let read = read(&file.path, &file.digest, end);
-    // Whoever leads next has begun anew: nothing is removed any more.
+    // Another leader may have started already: then nothing is removed any more.
     let _disk = disk.blocking_lock();
     if end.is_cancelled() {
         return None;
@@ -133,7 +133,7 @@ pub(super) fn verify(file: &Unverified, end: &CancellationToken, disk: &Disk) ->
     })
 }
 
-/// What the content of a file comes to, how long it is, and when it was written.
+/// The digest of a file's content, how long it is, and when it was written.
 fn read(
     path: &Path,
     expected: &Digest,

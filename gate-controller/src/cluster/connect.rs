@@ -1,8 +1,8 @@
 //! The connection to the API server, and what it may take.
 //!
-//! Nothing here sends a request a second time. Anybody who asks knows how long the answer is worth
-//! waiting for and what else could be done meanwhile, and retries by itself: workers by the queue,
-//! watches with their own delay, the holder of the Lease at its next try.
+//! Nothing here sends a request a second time. The caller knows how long the answer is worth waiting for
+//! and what else could be done in that time, and retries by itself: workers by the queue, watches with
+//! their own delay, the holder of the Lease at its next try.
 
 use std::time::Duration;
 
@@ -22,9 +22,8 @@ mod tests;
 
 use pages::{BUDGET, Pages};
 
-/// How long the API server may say nothing on a connection. Watches bring a bookmark every minute;
-/// without an end to the silence, a list or a watch that is never answered would be waited for for
-/// ever.
+/// How long the API server may say nothing on a connection. Watches bring a bookmark every minute.
+/// Without this limit, a list or a watch that is never answered would be waited for forever.
 const SILENCE: Duration = Duration::from_secs(150);
 
 /// The API server of this cluster, or of `KUBECONFIG`.
@@ -38,7 +37,7 @@ pub async fn connect() -> anyhow::Result<Client> {
     Ok(client(config)?)
 }
 
-/// A client that waits for so long, sends each request once, and reads lists piece by piece.
+/// A client that waits for this long, sends each request once, and reads lists page by page.
 ///
 /// # Errors
 /// Certificates or credentials of the configuration cannot be used.

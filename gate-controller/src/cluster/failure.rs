@@ -64,7 +64,7 @@ fn not_installed(plural: &str, group: &str) -> String {
     )
 }
 
-/// Whether the API server has refused a watch: it will again, until somebody changes something.
+/// Whether the API server has refused a watch: it will refuse again, until somebody changes something.
 pub fn is_refused(error: &watcher::Error) -> bool {
     matches!(
         error,
@@ -82,9 +82,9 @@ pub fn is_not_installed(error: &watcher::Error) -> bool {
     )
 }
 
-/// Whether a watch only has to begin anew with a list: the API server no longer knows the version
-/// that it was to go on from. That is part of how watches work, after a compaction or when a kind
-/// has just been installed.
+/// Whether a watch only has to start again with a list: the API server no longer knows the version from
+/// which it was to continue. That is part of how watches work, after a compaction or when a kind has just
+/// been installed.
 pub fn is_expired(error: &watcher::Error) -> bool {
     matches!(
         error,
@@ -111,15 +111,15 @@ pub fn is_gone(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
-/// Whether the object that was written to is another one by now: a later version, another of the
-/// same name, or none. The watch brings the news.
+/// Whether the object that was written to has been replaced: by a later version, by another object of the
+/// same name, or by none. The watch brings the new state.
 pub fn is_overtaken(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 409)
 }
 
-/// Whether the API server has answered, and refuses: until somebody changes something it will again.
-/// If it did not answer, nobody knows what has become of the request; and if the object is gone or
-/// another by now, that is no refusal.
+/// Whether the API server has answered, and refuses: until somebody changes something, it will refuse
+/// again. If it did not answer, it is not known what happened to the request; and if the object is gone
+/// or was replaced, that is no refusal.
 pub fn is_refusal(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(_))
         && !passes(error)

@@ -19,7 +19,7 @@ pub struct ObjectKey {
     pub name: Arc<str>,
 }
 
-/// The same, borrowed: what a map is asked with.
+/// The same, borrowed: for look-ups in a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyRef<'a> {
     /// The namespace.
@@ -66,7 +66,7 @@ impl ObjectKey {
         KeyRef::of(object).into()
     }
 
-    /// What a map is asked with.
+    /// The form for look-ups in a map.
     pub fn borrowed(&self) -> KeyRef<'_> {
         KeyRef {
             namespace: &self.namespace,
@@ -74,7 +74,7 @@ impl ObjectKey {
         }
     }
 
-    /// What an object of this name means by another.
+    /// The key of an object that an object with this key refers to.
     pub fn naming(&self, namespace: Option<&str>, name: &str) -> Self {
         Self {
             namespace: match namespace {
@@ -128,8 +128,8 @@ impl Work {
         self.kind.path(&self.key.namespace)
     }
 
-    /// What stands for all objects of a kind in a namespace of our own cluster, and for all where the kind
-    /// is in none: no object has an empty name.
+    /// Represents all objects of a kind in a namespace of our own cluster, or all objects if the kind has
+    /// no namespaces: no object has an empty name.
     pub fn all(kind: Kind, namespace: &str) -> Self {
         let key = KeyRef {
             namespace,
@@ -138,7 +138,7 @@ impl Work {
         Self::own(kind, key.into())
     }
 
-    /// What stands for it and all others of its kind beside it.
+    /// Represents it and all others of its kind in its namespace.
     #[must_use]
     pub fn all_beside(&self) -> Self {
         Self {

@@ -1,6 +1,6 @@
 //! The kinds of objects that the controller names, in one table.
 //!
-//! Whoever adds a kind adds a line here, and the compiler names the rest.
+//! To add a kind, add a line here: the compiler names the rest.
 
 use sluice_crds::GROUP;
 use sluice_crds::flux::FluxKind;
@@ -38,7 +38,7 @@ pub enum Urgency {
     Person,
     /// Something goes out.
     Delivery,
-    /// Somebody decides by it.
+    /// Decisions depend on it.
     Gate,
     /// It is a report.
     Report,
@@ -46,10 +46,10 @@ pub enum Urgency {
     Hung,
 }
 
-/// What looks at the objects of a kind are like.
+/// How objects of a kind are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// How urgent a look is that nobody in particular asked for.
+    /// How urgent a look is that nobody has asked for.
     pub urgency: Urgency,
     /// Whether a look writes to the object itself, besides its status.
     pub writes_itself: bool,
@@ -132,8 +132,8 @@ impl Kind {
         }
     }
 
-    /// What looks at its objects are like. None: nobody looks at one by itself; when it changes, those
-    /// are looked at that are interested in it.
+    /// How its objects are looked at. None: they are not looked at by themselves; when one changes, the
+    /// objects that are interested in it are looked at.
     pub fn look(self) -> Option<Look> {
         self.row().look
     }

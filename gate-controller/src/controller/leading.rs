@@ -15,8 +15,8 @@ use super::background::outlive;
 use super::settings::Settings;
 use crate::lease::{self, Held, Terms};
 
-/// Leads by a Lease, or alone, and says `until` when. The token is to be cancelled when the last worker has stopped: only
-/// then is the Lease given back.
+/// Leads by a Lease, or alone, and sends to `until` until when. Cancel the token when the last worker has
+/// stopped: only then is the Lease given back.
 pub(super) fn lead(
     parts: &Parts,
     until: watch::Sender<Option<Held>>,

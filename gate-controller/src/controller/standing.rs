@@ -11,14 +11,15 @@ use super::Parts;
 use crate::observe::clock::skew;
 use crate::observe::identity::InForce;
 
-/// For how long decisions wait until everything has been read and asked once: a little longer than
-/// one request may take, so that what does not answer is known not to. Of lists that have not come by
-/// then nothing passes; of the rest, what was reported before counts for as long as it is valid.
+/// For how long decisions wait until everything has been read and asked once: a little longer than one
+/// request may take, so that what does not answer by then is known not to answer. Where a list has not
+/// arrived by then, nothing passes; for the rest, what was reported before counts for as long as it is
+/// valid.
 const FIRST_LOOKS: Duration = Duration::from_secs(15);
 
-/// Finds out and goes on to. What it returns completes once decisions can be made: everything is
-/// listed, everything that gatekeepers are judged from has been looked at once, the policies have been
-/// looked for, the clocks compared.
+/// Finds this out, and keeps it up to date. What it returns completes once decisions can be made:
+/// everything is listed, everything that gatekeepers are judged from has been looked at once, the
+/// policies have been looked for, the clocks compared.
 pub(super) fn follow(
     parts: &Parts,
     background: &mut JoinSet<()>,
@@ -52,7 +53,7 @@ pub(super) fn follow(
 async fn follow_policies(parts: Parts, known: watch::Sender<bool>) {
     let (world, waker) = (&parts.world, parts.waker());
     let policies = &world.verifiers;
-    // As it was told last. None: it is not known yet.
+    // As it was last reported. None: it is not known yet.
     let told: Mutex<Option<InForce>> = Mutex::new(None);
     let tell = |in_force: InForce| {
         let identity = in_force.identity;
@@ -102,8 +103,8 @@ fn in_words(identity: Identity) -> &'static str {
     }
 }
 
-/// Says which policies check something else than they should, and whether children of GatedSources are
-/// kept from everybody else, where that is news.
+/// Reports which policies check something different from what they should, and whether children of
+/// GatedSources are protected from other writers, if that is new.
 fn tell_of_policies(before: Option<&InForce>, now: &InForce) {
     if before.map_or(&[][..], |before| &before.drifted) != now.drifted && !now.drifted.is_empty() {
         tracing::warn!(
@@ -141,7 +142,7 @@ async fn compare_clocks(parts: Parts, known: watch::Sender<bool>) {
             tracing::info!(?trust, "the clock was compared with the API server's");
             waker.everything();
         }
-        // Before that nobody can say how far it is off.
+        // Before that it is not known how far it is off.
         known.send_if_modified(|known| !std::mem::replace(known, *known || compared.is_some()));
         let is_known = *known.borrow() && world.is_compared();
         tokio::select! {
@@ -151,13 +152,13 @@ async fn compare_clocks(parts: Parts, known: watch::Sender<bool>) {
     }
 }
 
-/// How often it is looked whether the watches are alive.
+/// How often to check whether the watches are alive.
 const LOOK: Duration = Duration::from_secs(1);
-/// For how long this replica has to lead, and so to hear of the API server, before statuses tell that
-/// a watch is not alive. Otherwise all of them would be written twice after an outage.
+/// For how long this replica has to lead, and so hear from the API server, before statuses report that a
+/// watch is not alive. Otherwise all of them would be written twice after an outage.
 const SETTLE: u32 = 15;
 
-/// Looks whether the watches are alive, and has everything decided again when that changes.
+/// Checks whether the watches are alive, and has everything decided again when that changes.
 async fn follow_silence(parts: Parts) {
     let (world, waker, load) = (&parts.world, parts.waker(), parts.load());
     let mut telling = Telling::default();
@@ -207,7 +208,7 @@ enum News {
     None,
     /// Changes are not seen any more.
     Silent,
-    /// That has lasted, and statuses tell of it.
+    /// That has lasted, and statuses report it.
     Lasting,
     /// They are seen again.
     Heard,

@@ -27,11 +27,11 @@ pub fn start(settings: &Settings) {
     };
     let filter = tracing_subscriber::filter::Targets::new()
         .with_default(libraries)
-        // It complains of each try; what it says is told by whoever watches, with what to do.
+        // It logs each failed try. Our own watch reports that too, and says what to do.
         .with_target("kube_runtime::watcher", libraries.min(LevelFilter::ERROR))
         // It writes the whole text of an answer that it cannot read.
         .with_target("kube_client::client", libraries.min(LevelFilter::ERROR))
-        // It tells of each request that fails, which the caller tells with what to do.
+        // It logs each request that fails. The caller logs that too, and says what to do.
         .with_target("kube_client::client::builder", requests)
         .with_target("gate_controller", level)
         .with_target("sluice_egress", level)

@@ -22,8 +22,8 @@ use crate::tell::definitions::{Defines, Telling};
 
 mod gated_sources;
 
-/// Follows gates, gatekeepers, approvals, policies with the namespaces that they select, gated
-/// sources with the objects of Flux that matter to them, and whatever else is evidence.
+/// Follows gates, gatekeepers, approvals, policies with the namespaces that they select, gated sources
+/// with the objects of Flux that matter to them, and all other evidence.
 pub(super) fn follow(parts: &Parts, background: &mut JoinSet<()>) {
     background.spawn(follow_gates(parts.clone()));
     background.spawn(follow_approvals(parts.clone()));
@@ -49,8 +49,8 @@ async fn follow_jumps(parts: Parts) {
     }
 }
 
-/// Follows a kind of ours whose objects are looked at: what each is interested in, what it is, and who has
-/// to look again. `told` is told of each change before anybody is woken by it.
+/// Follows a kind of ours whose objects are looked at: what each is interested in, what it is, and who
+/// has to look again. `told` is called with each change before anything is woken by it.
 async fn follow_kind<K>(parts: &Parts, api: Api<Guard<K>>, told: impl Fn(&Change<'_, K>))
 where
     K: Reconciled + Resource<DynamicType = ()> + DeserializeOwned + 'static,
@@ -112,7 +112,7 @@ async fn follow_policies(parts: Parts) {
     let (world, waker) = (&parts.world, parts.waker());
     let policies = Api::all(parts.client.clone());
     let following = follow_kind::<GatePolicy>(&parts, policies, |_| {});
-    // Nothing was decided before, and where there is none, no policy wakes anybody.
+    // Nothing was decided before; and where there is no policy, none wakes anything.
     let listed = async {
         world.policies.synced().await;
         waker.consumers();
@@ -120,8 +120,8 @@ async fn follow_policies(parts: Parts) {
     tokio::join!(following, listed);
 }
 
-/// Of namespaces nothing is kept but their metadata. Only what goes out by itself is woken: for
-/// everybody else their labels are asked for when something is decided.
+/// Of namespaces only the metadata is kept. Only what goes out by itself is woken: for all others the
+/// labels are read when something is decided.
 async fn follow_namespaces(parts: Parts) {
     let (world, waker) = (&parts.world, parts.waker());
     let told = |change: Change<'_, PartialObjectMeta<Namespace>>| {
@@ -172,8 +172,8 @@ impl Parts {
         }
     }
 
-    /// Notes what an object is and was. That it is gone is told at once, by the replica that would
-    /// write it: nobody looks at it any more.
+    /// Notes what an object is and was. A deletion is reported at once, by the replica that would write
+    /// the object: nobody looks at it any more.
     fn define<K: Defines>(&self, work: &Work, change: &Change<'_, K>) {
         self.definitions.note(work, change);
         if let (None, Some(before)) = (change.now, change.before.and_then(Seen::object))
@@ -189,8 +189,8 @@ impl Parts {
         }
     }
 
-    /// Forgets an object that is gone: at once, because a replica that does not lead never looks.
-    /// Where somebody looks at it now, another look after that finds it gone.
+    /// Forgets an object that is gone: at once, because a replica that does not lead never looks. If it
+    /// is being looked at now, another look after that finds it gone.
     fn gone(&self, work: &Work) {
         if self.queue.forget(work, self.clock.now()) {
             self.counters.reconciles.forget(work);

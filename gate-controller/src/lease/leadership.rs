@@ -30,9 +30,9 @@ impl Held {
     }
 }
 
-/// Until when this replica may write. Workers ask before each step of a look, and so before each
-/// write, so that a leader that cannot renew stops at its deadline, and one that slept at once, whatever
-/// it was doing.
+/// Until when this replica may write. Workers ask before each step of a look, and so before each write.
+/// So a leader that cannot renew stops at its deadline, and one that slept stops at once, even in the
+/// middle of a look.
 #[derive(Clone)]
 pub struct Leadership {
     held: watch::Receiver<Option<Held>>,

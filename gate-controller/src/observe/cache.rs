@@ -1,9 +1,9 @@
 //! What the API server holds of one kind, kept up to date by a watch.
 //!
-//! kube's own shared stores can wedge and do not tell which objects a re-list no longer has; and
-//! one object that this version cannot read would hide all the others. So: a list and a watch, and a
-//! map. Into it also goes, at once, what this controller has written ([`Cache::put`]), so that a
-//! second look does not write the same again.
+//! kube's own shared stores can get stuck, and do not say which objects a new list no longer has; and one
+//! object that this version cannot read would hide all the others. So this is a list, a watch and a map.
+//! What this controller has written also goes into the map at once ([`Cache::put`]), so that a second
+//! look does not write the same again.
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -69,12 +69,13 @@ impl<K: Resource> Change<'_, K> {
         self.differs(|object| (object.meta().uid.clone(), object.meta().generation))
     }
 
-    /// Whether the watch has brought what the cache had already, as what this controller wrote.
+    /// Whether the watch has brought what the cache had already, for example from this controller's own
+    /// write.
     pub fn is_known(&self) -> bool {
         !self.differs(|object| object.meta().resource_version.clone())
     }
 
-    /// Whether one of the two cannot be read, or is not there, or this part of both is not the same.
+    /// Whether this part of the two differs, or one of them cannot be read or is not there.
     pub fn differs<T: PartialEq>(&self, part: impl Fn(&K) -> T) -> bool {
         let part = |seen: Option<&Seen<K>>| Some(part(seen?.object()?));
         let (before, now) = (part(self.before), part(self.now));
@@ -93,22 +94,22 @@ pub struct Cache<K> {
 #[derive(Debug)]
 struct Objects<K> {
     by_key: HashMap<ObjectKey, Seen<K>>,
-    /// The latest version that the watch has brought: up to there all is known, deletions too.
+    /// The latest version that the watch has brought: everything up to it is known, deletions too.
     latest: u64,
     /// Whether a list is under way.
     is_listing: bool,
-    /// What was written since it began: the list may have been made before that.
+    /// What was written since the list began: the list may have been made before that.
     written: HashMap<ObjectKey, Arc<K>>,
 }
 
-/// How far the listing has come.
+/// How far listing has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// The API server has not answered.
     Unanswered,
     /// There is no such kind on it.
     NotInstalled,
-    /// It has answered with another refusal: mostly for want of a right.
+    /// It has answered with another refusal: mostly because a right is missing.
     Refused,
     /// Everything has been listed once.
     Synced,
@@ -179,7 +180,7 @@ impl<K> Cache<K> {
         *self.progress.borrow()
     }
 
-    /// Tells of each step of it.
+    /// Notifies of each step of it.
     pub fn progressing(&self) -> watch::Receiver<Progress> {
         self.progress.subscribe()
     }
@@ -221,8 +222,8 @@ impl<K> Cache<K> {
 }
 
 impl<K: Resource> Cache<K> {
-    /// Takes in what the watch has brought, and returns what was there before. None: what is there is
-    /// newer already.
+    /// Takes in what the watch has brought, and returns what was there before. None: the cache has a
+    /// newer version already.
     fn brought(
         &self,
         key: &ObjectKey,
@@ -243,8 +244,8 @@ impl<K: Resource> Cache<K> {
         })
     }
 
-    /// Takes in an object as the API server has answered a write of it, ahead of the watch, unless
-    /// that is as far already. Returns what was there before; None where it was not taken in.
+    /// Takes in an object as the API server has answered a write of it, ahead of the watch, unless the
+    /// watch has got as far already. Returns what was there before; None if it was not taken in.
     ///
     /// Versions of one kind are numbers that grow, as Kubernetes has it (KEP 5504); where they are
     /// not, the watch alone is believed, and the price is a second write.
@@ -252,8 +253,8 @@ impl<K: Resource> Cache<K> {
         self.put_into(&mut self.write(), object)
     }
 
-    /// The same for an object that was there when it was written to. If it is gone by now, it stays so; if
-    /// it cannot be read by now, nobody knows which version that is.
+    /// The same for an object that was there when it was written to. If it is gone now, it stays gone. If it
+    /// cannot be read now, nobody knows which version that is.
     pub fn renew(&self, object: Arc<K>) -> Option<Seen<K>> {
         let mut all = self.write();
         match all.by_key.get(&KeyRef::of(object.as_ref())) {
@@ -275,19 +276,19 @@ impl<K: Resource> Cache<K> {
         Some(all.by_key.insert(key, Seen::Object(object)))
     }
 
-    /// A list begins, which has everything that was written until now.
+    /// A list begins, which includes everything that was written until now.
     fn begin_list(&self) {
         let mut all = self.write();
         all.is_listing = true;
         all.written.clear();
     }
 
-    /// Takes in a whole list, which has all that there is as `of` a version, and returns what was there before.
+    /// Takes in a whole list, as `of` a version, and returns what was there before.
     ///
-    /// It is believed whatever was known: after a restored backup versions have gone back. But an object
-    /// that was written while it was under way stays as it was written, if the list has an earlier version
-    /// of it: then the list was made before the write, and the watch brings whatever came after. What the
-    /// list lacks is gone, or comes with the watch.
+    /// The list replaces what was known before: after a backup was restored, versions have gone back. But
+    /// an object that was written while the list was under way is kept as it was written, if the list has
+    /// an earlier version of it: then the list was made before the write, and the watch brings everything
+    /// that came after. What the list lacks is gone, or comes with the watch.
     fn listed(
         &self,
         mut fresh: HashMap<ObjectKey, Seen<K>>,

@@ -98,7 +98,7 @@ impl SetClock {
         Self(watch::Sender::new(Shown { now: at, awake }))
     }
 
-    /// Has time pass until `at`, or turns it back, and wakes anybody who waits.
+    /// Lets time pass until `at`, or sets it back, and wakes everybody who waits.
     pub fn set(&self, at: Timestamp) {
         self.0.send_modify(|shown| {
             let passed = at.duration_since(shown.now);

@@ -1,10 +1,9 @@
 //! Evidence: what gatekeepers are judged from besides spec and clock, gathered in the background.
 //!
-//! What comes in: gatekeepers as they are seen, and their going. What goes out: an
-//! [`EvidenceStore`] that decisions read without waiting, and a call for each gatekeeper whose
-//! evidence has changed. Each gatekeeper that needs evidence has a task of its own, so that a slow
-//! address delays nobody else; how many requests there are at once is limited below, in
-//! `sluice_egress`.
+//! What comes in: gatekeepers as they are seen, and their deletion. What goes out: an [`EvidenceStore`]
+//! that decisions read without waiting, and a call for each gatekeeper whose evidence has changed. Each
+//! gatekeeper that needs evidence has a separate task, so that a slow address delays no other; the number
+//! of requests at once is limited below, in `sluice_egress`.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +29,7 @@ pub use store::EvidenceStore;
 use observer::Observer;
 use users::Users;
 
-/// Has evidence gathered for every gatekeeper that needs it. With its last clone, that ends.
+/// Gathers evidence for every gatekeeper that needs it. That ends with its last clone.
 #[derive(Clone)]
 pub struct Tracker(Arc<Inner>);
 
@@ -104,9 +103,8 @@ impl Tracker {
         }))
     }
 
-    /// Observe for this object from now on, if it needs evidence. A look is taken when its spec
-    /// or its `reconcile.fluxcd.io/requestedAt` is another one than before; else this does
-    /// nothing.
+    /// Observes for this object from now on, if it needs evidence. A look is taken when its spec or its
+    /// `reconcile.fluxcd.io/requestedAt` has changed; otherwise this does nothing.
     pub fn track(&self, object: &Arc<Gatekeeper>) {
         let key = ObjectKey::of(object.as_ref());
         if !needs_evidence(&object.spec) {
@@ -122,7 +120,7 @@ impl Tracker {
         }
     }
 
-    /// It is gone, or nothing is to be observed for it any more.
+    /// It is gone, or there is nothing to observe for it any more.
     pub fn forget(&self, key: &ObjectKey) {
         if self.observers().remove(key).is_some() {
             self.0.shared.store.remove(key);
@@ -152,7 +150,7 @@ impl Tracker {
 }
 
 impl Tracked {
-    /// Whether it is this very object that is observed, and somebody still does.
+    /// Whether exactly this object is observed, and its observer still works.
     fn observes(&self, object: &Gatekeeper) -> bool {
         self.uid == object.metadata.uid && !self.task.0.is_finished()
     }
@@ -161,7 +159,7 @@ impl Tracked {
         self.objects.send_if_modified(|known| {
             let same = known.metadata.generation == object.metadata.generation
                 && requested_at(known) == requested_at(object);
-            // The newest in any case: the one before takes as much memory.
+            // Keep the newest in any case: the one before takes as much memory.
             *known = Arc::clone(object);
             !same
         });

@@ -1,9 +1,9 @@
 //! Whether somebody makes sure that a force is by whom it says, and that children of GatedSources are
 //! written by the controller alone.
 //!
-//! The chart installs ValidatingAdmissionPolicies that do. Where they are missing, or check something
-//! else than those that this version ships, forces do not count, unless the operator says that this is
-//! all right; children are written back after somebody has changed them.
+//! The chart installs ValidatingAdmissionPolicies that verify this. If they are missing, or check
+//! something different from those that this version ships, forces do not count, unless the operator
+//! accepts that; children are written back after somebody has changed them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,10 +33,10 @@ pub struct Policies {
     children: [Installed; CHILDREN.len()],
 }
 
-/// What the policies come to.
+/// What the policies ensure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InForce {
-    /// Who forces, approves and reports.
+    /// Whether it is verified who forces, approves and reports.
     pub identity: Identity,
     /// The policies among [`CHILDREN`] that are not.
     pub without: Vec<&'static str>,
@@ -69,9 +69,9 @@ impl Policies {
         }
     }
 
-    /// Why it is not seen any more who makes sure of identities, if too little is heard of a watch:
-    /// the policies may be gone meanwhile. Where none was there when they were listed, nothing depends
-    /// on it.
+    /// Why it is not known any more whether identities are verified, if too little is heard of a watch:
+    /// the policies may have been deleted since then. If there were none when they were listed, nothing
+    /// depends on it.
     pub fn silence(&self, now: Instant) -> Option<String> {
         let mut pulses = self.identity.iter().flat_map(Installed::pulses);
         pulses.find_map(|(plural, pulse)| {
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(policies.in_force(false), expected(&[]));
     }
 
-    /// A policy of the right name that checks nothing makes sure of nothing, and that is told.
+    /// A policy of the right name that checks nothing verifies nothing, and that is reported.
     #[rstest]
     #[case::of_an_identity("sluice-approvals", Identity::Unverified, &[])]
     #[case::of_children("sluice-children", Identity::Verified, &["sluice-children"])]
@@ -259,7 +259,7 @@ mod tests {
             drifted: vec![format!("{name} (spec.validations is another)")],
         };
         assert_eq!(policies.in_force(false), expected);
-        // It is told to an operator who trusts everybody, too.
+        // It is reported to an operator who trusts everybody, too.
         assert_eq!(policies.in_force(true).drifted, expected.drifted);
     }
 

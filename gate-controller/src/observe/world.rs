@@ -1,8 +1,8 @@
 //! Everything that decisions are made from, in memory: the objects, the evidence, how far the
 //! clock and the authors of annotations can be relied on.
 //!
-//! Reading it takes no request, so that a decision is right at its instant, however long the
-//! writing of statuses takes.
+//! Reading it takes no request, so that a decision is right at its instant, even if the writing of
+//! statuses takes long.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -66,15 +66,15 @@ pub struct World {
     keepers: RwLock<HashMap<ObjectKey, Arc<Keeper>>>,
     interests: Arc<Interests>,
     standing: RwLock<Standing>,
-    /// What the clock does that tells the instants of decisions. None: it is set by hand.
+    /// Watches the clock from which the instants of decisions come. None: it is set by hand.
     jumps: Option<Arc<Jumps>>,
-    /// How often the clock had jumped when it was compared last.
+    /// How many times the clock had jumped when it was last compared.
     compared: AtomicU64,
-    /// Whether the standing has been found out.
+    /// Whether it has been found out how far the clock and the authors can be relied on.
     known: AtomicBool,
-    /// Whether statuses tell of watches that are not heard of.
+    /// Whether statuses report watches that are silent.
     tells_silence: AtomicBool,
-    /// Whether forces count whatever makes sure of identities.
+    /// Whether forces count even if nothing verifies identities.
     trusts_all: bool,
     cross_namespace: bool,
     /// The only namespace that is watched. None: all are.
@@ -146,9 +146,9 @@ impl World {
         let known = read(&self.keepers).get(&key).cloned();
         let keeper = match known.filter(|keeper| is_current(keeper, object, &evidence, at)) {
             Some(keeper) if Arc::ptr_eq(keeper.object(), object) => return keeper,
-            // Only metadata or status have changed: what its spec comes to has not.
+            // Only metadata or status have changed: what was made from its spec is still right.
             Some(keeper) => Arc::new(keeper.with_object(Arc::clone(object))),
-            // Outside the lock: a calendar may take a while, and others have to be decided.
+            // Outside the lock: a calendar may take a while, and other decisions must go on.
             None => Arc::new(Keeper::new(Arc::clone(object), evidence, at)),
         };
         write(&self.keepers).insert(key.into(), Arc::clone(&keeper));
@@ -159,7 +159,7 @@ impl World {
     pub fn note_approval(&self, change: &Change<'_, Approval>) -> BTreeSet<ObjectKey> {
         let mut concerned = self.ballots.note(change);
         if self.ballots.note_readable(change) {
-            // Nobody knows for which.
+            // It is not known for which.
             let all = self.gatekeepers.keys().into_iter();
             concerned.extend(all.filter(|key| key.namespace == change.key.namespace));
         }
@@ -177,18 +177,20 @@ impl World {
         self.interests.set(who, || what);
     }
 
-    /// Those who have that very name in their spec.
+    /// The objects that have exactly this name in their spec.
     pub fn interested(&self, what: &Work) -> Vec<Work> {
         self.interests.of(what)
     }
 
-    /// Those who decide something by an object of that name, near and far, whether or not it is there.
+    /// The objects whose decisions depend on an object of that name, directly or indirectly, whether or
+    /// not it is there.
     pub fn concerned(&self, what: &Work) -> BTreeSet<Work> {
         self.interests.concerned(what)
     }
 
-    /// Whether all namespaces are watched. Who sees the gates of one namespace cannot say whether those of a
-    /// policy are there, and several such controllers would each write another status.
+    /// Whether all namespaces are watched. A controller that sees the gates of one namespace cannot know
+    /// whether the other gates of a policy are there, and several such controllers would each write a
+    /// different status.
     pub fn sees_all_namespaces(&self) -> bool {
         self.only.is_none()
     }
@@ -199,8 +201,9 @@ impl World {
         self.find(&self.gates, namespace, Some(namespace), &reference.name)
     }
 
-    /// Has what is kept ready for a gatekeeper refer to its newest object; nothing is kept when it is
-    /// gone. Else the object before would take memory until somebody asks, which may be never again.
+    /// Lets what is kept ready for a gatekeeper refer to its newest object; if the gatekeeper is gone,
+    /// nothing is kept. Otherwise the old object would take memory until the next question, which may
+    /// never come.
     pub fn note_gatekeeper(&self, key: &ObjectKey, object: Option<&Arc<Gatekeeper>>) {
         let mut keepers = write(&self.keepers);
         let Some(object) = object else {
@@ -277,7 +280,7 @@ impl Known for World {
     }
 }
 
-/// Whether a keeper still is what its object and evidence come to.
+/// Whether a keeper still matches its object and evidence.
 fn is_current(keeper: &Keeper, object: &Gatekeeper, evidence: &Evidence, at: Timestamp) -> bool {
     asks_the_same(keeper.object(), object) && keeper.evidence() == evidence && keeper.reaches(at)
 }

@@ -29,14 +29,14 @@ use super::question::Question;
 /// The most bytes of a body.
 const BODY: usize = 64 * 1024;
 
-/// How often the API server is asked for one address whose a token is. A refusal costs as little as
-/// any: it is the API server that is spared. Neither is zero, or this would not compile.
+/// How often the API server is asked for one address whose a token is. A refusal here is as cheap as any
+/// answer: the limit spares the API server. Neither value is zero, or this would not compile.
 const STRANGERS: Rate = Rate {
     rate: NonZeroU32::new(20).unwrap(),
     burst: NonZeroU32::new(100).unwrap(),
 };
 
-/// Whoever decides.
+/// Makes the decisions.
 pub trait Decide: Send + Sync + 'static {
     /// Whether `subject` may go out with `revision`, now. The gates of `set` have their
     /// namespaces. None: it names no gates, and those of policies decide alone.
@@ -51,7 +51,7 @@ pub trait Decide: Send + Sync + 'static {
     fn synced(&self) -> bool;
 }
 
-/// What those who ask are served by.
+/// What is needed to answer.
 pub struct Asking {
     decide: Arc<dyn Decide>,
     decisions: Arc<Decisions>,
@@ -133,9 +133,9 @@ impl Asking {
         waiting.map_err(|after| too_many("you ask about too many gates a second", after))
     }
 
-    /// Whether somebody may check every gate that they name, and ask about the namespace of the
-    /// change: where they name no gate of it, they have to have the right to check all of its gates,
-    /// for the answer tells what is asked of that namespace.
+    /// Whether the caller may check every gate that it names, and ask about the namespace of the change:
+    /// if it names no gate of that namespace, it needs the right to check all gates there, because the
+    /// answer shows what that namespace is asked for.
     pub(super) async fn may_check(
         &self,
         caller: &Caller,
@@ -160,7 +160,7 @@ impl Asking {
         join_all(asked).await.into_iter().collect()
     }
 
-    /// The answer, which is told besides: as far as anybody who asks may see it.
+    /// The answer, as far as the caller may see it. It is reported, too.
     pub(super) async fn decide(&self, question: &Question, caller: Option<&Caller>) -> Answer {
         let Question {
             set,
@@ -173,14 +173,14 @@ impl Asking {
         let Answer { decision, reason } = self.decisions.tell(decision, asker).await;
         let decision = match caller {
             Some(caller) => self.redact(decision, caller).await,
-            // They are told no message at all.
+            // A caller without a name gets no message at all.
             None => decision,
         };
         Answer { decision, reason }
     }
 
-    /// Without the messages of those gates that policies have added and the caller may not check.
-    /// Where the API server does not say, they may not.
+    /// Without the messages of those gates that policies have added and that the caller may not check. If
+    /// the API server does not say, the caller may not.
     async fn redact(&self, decision: Decision, caller: &Caller) -> Decision {
         let added = decision.checked.iter().filter(|gate| gate.policy.is_some());
         let asked = added.map(async |gate| {
@@ -196,7 +196,7 @@ impl Asking {
 }
 
 impl Remote {
-    /// From where a request comes. All that come from nobody knows where come from one place.
+    /// Where a request comes from. All whose origin is not known count as one.
     pub(super) fn of(parts: &Parts) -> Self {
         let remote = parts.extensions.get().copied();
         remote.unwrap_or(Self(Ipv4Addr::UNSPECIFIED.into()))

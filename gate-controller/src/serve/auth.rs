@@ -29,7 +29,7 @@ use tokio::time::timeout;
 
 use crate::cluster::failure;
 
-/// The verb that whoever asks needs on each gate that they name.
+/// The verb that a caller needs on each gate that it names.
 pub const VERB: &str = "check";
 /// The resource that it is on.
 pub const RESOURCE: &str = "gates";
@@ -96,7 +96,7 @@ impl Caller {
 pub(super) enum Unasked {
     /// It does not answer.
     Unanswered(&'static str),
-    /// Whoever wants to know has to wait so long first.
+    /// The caller has to wait this long before it may ask.
     Limited(Duration),
 }
 

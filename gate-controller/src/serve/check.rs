@@ -25,7 +25,7 @@ pub use super::asking::{Asking, Decide};
 
 /// What somebody wants to do who asks over HTTP and does not say.
 const ACTION: &str = "check";
-/// The kind of whoever asks over HTTP.
+/// The kind of a caller over HTTP.
 const KIND: &str = "Check";
 /// The most characters of a parser's complaint, which repeats what it read.
 const COMPLAINT: usize = 300;

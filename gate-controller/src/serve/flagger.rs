@@ -29,7 +29,7 @@ use crate::tell::decisions::Answer;
 
 /// What Flagger wants to do where the webhook does not say.
 const ACTION: &str = "advance";
-/// The kind of whoever asks.
+/// The kind of the caller.
 const KIND: &str = "Canary";
 /// The most characters of what others wrote that a message repeats.
 const QUOTED: usize = 80;
@@ -131,7 +131,7 @@ fn in_the_url(refused: Refused) -> Refused {
     }
 }
 
-/// What Flagger is told of a decision: without a token, no more than one word of each cause.
+/// The answer to Flagger: without a token, no more than one word for each cause.
 fn told(answer: Answer, known: bool) -> FlaggerAnswer {
     let Answer { decision, reason } = answer;
     let decided = |gate: &&CheckedGate| decision.decided_by.contains(&gate.gate);

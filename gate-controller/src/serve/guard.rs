@@ -15,8 +15,8 @@ use super::problem::Refused;
 /// How long a request may take, its body and the questions to the API server included.
 pub(super) const TIME: Duration = Duration::from_secs(10);
 
-/// Answers a request within its time. A panic is an answer, too, and ends nothing else: the hook
-/// that is installed has told where it was.
+/// Answers a request within its time. A panic is an answer, too, and ends nothing else: the panic hook
+/// has logged where it was.
 pub(super) async fn guard(time: Duration, request: Request, next: Next) -> Response {
     let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
     match timeout(time, answer).await {

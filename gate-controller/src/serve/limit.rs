@@ -2,9 +2,9 @@
 //!
 //! What comes in: who asks, and how much. What goes out: whether they may, or when.
 //!
-//! Whoever asks has a slot, chosen by a hash that nobody outside can foretell. There are so many
-//! slots and no more, whoever turns up. Two who share one share its rate: that becomes likely only
-//! among hundreds who ask without a pause.
+//! Each caller has a slot, chosen by a hash that nobody outside can predict. The number of slots is
+//! fixed, however many callers there are. Two callers with the same slot share its rate: that becomes
+//! likely only among hundreds who ask without a pause.
 
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::marker::PhantomData;

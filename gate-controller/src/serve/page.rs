@@ -30,7 +30,7 @@ pub(super) fn body(
             parts,
             runtime,
         };
-        // Where this fails, the end is not sent: the reader is told by that.
+        // If this fails, the end is not sent: the reader notices that.
         let _ = write(&mut writer)
             .and_then(|()| writer.flush())
             .and_then(|()| writer.send(Part::End));

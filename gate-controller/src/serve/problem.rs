@@ -86,7 +86,7 @@ impl Refused {
         self.again.is_some()
     }
 
-    /// What the asker is told in the body.
+    /// What the body of the answer says.
     pub(super) fn problem(&self) -> &Problem {
         &self.problem
     }

@@ -1,4 +1,4 @@
-//! What is asked, once it has been read: the same whoever asks in whatever form.
+//! What is asked, once it has been read: the same for every caller and every form.
 
 use sluice_core::revision::{self, Revision};
 use sluice_core::text::refusal::Refusal;

@@ -1,5 +1,5 @@
-//! The server for whoever asks, of all that is served: whatever they send or do not send, it takes so
-//! much and no more.
+//! The server for everything that is served. It has limits for everything that clients send or fail to
+//! send.
 //!
 //! What comes in: connections. What goes out: the answers of a router.
 //!
@@ -56,7 +56,8 @@ const HEADER_BYTES: usize = 32 * 1024;
 const AGE: Duration = Duration::from_secs(300);
 /// How long a request may go on when its connection is to end.
 const GRACE: Duration = Duration::from_secs(10);
-/// How long nobody is taken after that has failed: mostly for want of file descriptors.
+/// How long no connection is accepted after accepting one has failed: mostly because there are no file
+/// descriptors left.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// What everybody may take, at most.
@@ -117,8 +118,8 @@ pub async fn serve(
     Ok(bound)
 }
 
-/// The same without TLS, for anybody who has to know the address before there is a router, or has other
-/// bounds.
+/// The same without TLS, for callers that have to know the address before there is a router, or that have
+/// other limits.
 pub fn serve_at(
     listener: TcpListener,
     router: Router,

@@ -134,7 +134,7 @@ impl Api {
     }
 }
 
-/// Decides as it is told.
+/// Decides as the test says.
 #[derive(Default)]
 struct Decider {
     closed: AtomicBool,
@@ -269,7 +269,7 @@ struct Stage {
     _sending: Arc<Sending>,
 }
 
-/// Where answers are told. Nobody sends the events.
+/// Reports answers. The events are not sent.
 fn decisions(audit: Audit) -> (Arc<Decisions>, Sending) {
     let standing = Standing {
         trust: Trust::Good,

@@ -1,8 +1,8 @@
 //! The audit log: what was decided, what changed, who overrode it, as lines of JSON.
 //!
-//! What comes in: events. What goes out: lines, into a file or onto standard output, by one thread
-//! of its own ([`writer`]). Nobody waits for a slow disk but whoever asks to ([`Audit::record`]):
-//! what does not fit is counted, and a line says how much is missing.
+//! What comes in: events. What goes out: lines, into a file or onto standard output, by a separate thread
+//! ([`writer`]). Nobody waits for a slow disk except those who ask for that ([`Audit::record`]): what
+//! does not fit is counted, and a line says how much is missing.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -65,9 +65,9 @@ struct Kept {
 
 /// Something to be written.
 enum Entry {
-    /// A record, and whoever waits for it.
+    /// A record, and the channel on which somebody waits for it.
     Record(Box<Record>, Option<oneshot::Sender<()>>),
-    /// All that was told before this is to be seen to.
+    /// Everything that was recorded before this has to be handled first.
     End(oneshot::Sender<()>),
 }
 
@@ -83,13 +83,13 @@ struct State {
 struct Trouble {
     /// Why records are not written. None: they are.
     why: Option<String>,
-    /// How many records were lost, and are not told yet.
+    /// How many records were lost, and are not reported yet.
     lost: u64,
     /// Why they were.
     lost_for: String,
     /// Why, as the log has it last. None: that they are, or nothing.
     logged: Option<String>,
-    /// When the log was told last that they are not.
+    /// When it was last logged that they are lost.
     logged_at: Option<Timestamp>,
 }
 
@@ -98,7 +98,7 @@ impl Audit {
     /// that cannot be recorded are closed is for the operator to say.
     ///
     /// # Errors
-    /// No thread can be had.
+    /// No thread could be started.
     pub fn start(
         destination: Destination,
         required: bool,
@@ -126,7 +126,7 @@ impl Audit {
         self.0.is_some()
     }
 
-    /// Whether a decision that cannot be recorded is to be closed.
+    /// Whether a decision that cannot be recorded has to be closed.
     pub fn is_required(&self) -> bool {
         self.0.as_ref().is_some_and(|kept| kept.required)
     }
@@ -163,7 +163,7 @@ impl Audit {
         }
     }
 
-    /// Why decisions are closed for want of a log. None: they are not.
+    /// Why decisions are closed because there is no log. None: they are not.
     pub fn obstacle(&self) -> Option<String> {
         let kept = self.0.as_ref().filter(|kept| kept.required)?;
         kept.state.why()
@@ -174,8 +174,8 @@ impl Audit {
         self.0.as_ref()?.state.why()
     }
 
-    /// Waits, for a moment at most, until all that was told so far is written, or lost. Says whether
-    /// it is.
+    /// Waits, for a moment at most, until everything that was recorded so far is written or lost. Says
+    /// whether it is.
     pub async fn finish(&self) -> bool {
         let Some(kept) = &self.0 else {
             return true;
@@ -237,13 +237,13 @@ impl State {
         }
     }
 
-    /// How many are lost and not told yet, and why.
+    /// How many are lost and not reported yet, and why.
     fn lost(&self) -> Option<(u64, String)> {
         let trouble = self.lock();
         (trouble.lost > 0).then(|| (trouble.lost, trouble.lost_for.clone()))
     }
 
-    /// So many of them have been told.
+    /// So many of them have been reported.
     fn told(&self, lost: u64) {
         let mut trouble = self.lock();
         trouble.lost = trouble.lost.saturating_sub(lost);
@@ -256,7 +256,7 @@ impl State {
 }
 
 impl Trouble {
-    /// Records are not written. Returns whether that is to be logged.
+    /// Records are not written. Returns whether to log that.
     fn begins(&mut self, why: &str, now: Timestamp) -> bool {
         if self.why.as_deref() != Some(why) {
             self.why = Some(why.to_owned());
@@ -272,7 +272,7 @@ impl Trouble {
         true
     }
 
-    /// They are again. Returns whether that is to be logged.
+    /// Records are written again. Returns whether to log that.
     fn ends(&mut self) -> bool {
         self.why = None;
         self.logged.take().is_some()

@@ -31,7 +31,7 @@ pub struct Counters {
     pub transition_delay: Family<KindLabels, Histogram>,
     /// Events that were not sent.
     pub events_dropped: Counter,
-    /// What became of events that were to be told to notification-controller.
+    /// The outcomes of events for notification-controller.
     pub notifications: Family<NotificationLabels, Counter>,
     /// Answers to those who asked.
     pub decisions: Family<DecisionLabels, Counter>,
@@ -60,14 +60,14 @@ pub struct DecisionLabels {
     pub outcome: &'static str,
 }
 
-/// What a fetch has come to.
+/// The outcome of a fetch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ArtifactLabels {
     /// One of a list.
     pub outcome: &'static str,
 }
 
-/// What became of an event that was to be told to notification-controller.
+/// The outcome of an event for notification-controller.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct NotificationLabels {
     /// A word of [`Notified`].

@@ -1,21 +1,21 @@
-//! Decisions are told: in the log, by events, as metrics, in the audit log.
+//! Reports decisions: in the log, by events, as metrics, in the audit log.
 //!
-//! What comes in: each answer to somebody who asked. What goes out: the same answer, or no, where it
-//! had to be recorded and was not; and, where it is another one than before, the news of it. Equal
-//! answers to the same question are counted, so that whoever asks ten thousand times a second fills
-//! neither the log nor the disk.
+//! What comes in: each answer to a question. What goes out: the same answer, or no, if it had to be
+//! recorded and could not be; and, if it differs from the answer before, a report of it. Equal answers to
+//! the same question are counted, so that a client that asks ten thousand times a second fills neither
+//! the log nor the disk.
 //!
 //! | | another answer | the same again |
 //! |---|---|---|
 //! | log | a line | a line at the level debug |
 //! | events | one on each gate that decided | for those who wait: each [`TELL_AGAIN`] |
-//! | audit log | a line | counted, and told each [`FOLD`]; where it is required, each yes is a line |
+//! | audit log | a line | counted, and reported each [`FOLD`]; where it is required, each yes is a line |
 //!
-//! An answer by which something is done, such as a revision that goes out, always has a line of its own
-//! in the audit log: it is an act, and not one more look ([`Decisions::act`]).
+//! An answer that something is done by, such as a revision that goes out, always has a line of its own in
+//! the audit log: it is an act, and not just another look ([`Decisions::act`]).
 //!
-//! Whoever looks again at what it was told, without doing anything by it, has not asked: of that only
-//! news is told ([`Decisions::look`]).
+//! A look that only reads the answer again, and does nothing by it, is not a question: it is reported
+//! only if the answer is new ([`Decisions::look`]).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -40,19 +40,18 @@ mod news;
 use known::Known;
 pub use known::Waiting;
 
-/// How often it is told again that something waits, while it goes on asking.
+/// How often it is reported again that something waits, while it goes on asking.
 pub const TELL_AGAIN: SignedDuration = SignedDuration::from_mins(30);
-/// How often equal answers are told in the audit log.
+/// How often equal answers are reported in the audit log.
 pub const FOLD: SignedDuration = SignedDuration::from_mins(5);
-/// After how long a question is forgotten that nobody asks any more.
+/// After how long a question that is not asked any more is forgotten.
 pub const FORGET: SignedDuration = SignedDuration::from_hours(1);
-/// How often it is looked for what is to be forgotten.
+/// How often to check for questions to forget.
 const SWEEP: SignedDuration = SignedDuration::from_mins(1);
-/// How many counted answers are told in the audit log at once: more than others have to find room
-/// there, too.
+/// How many counted answers are written to the audit log at once, at most: others need room there, too.
 const TOGETHER: usize = 1_024;
 
-/// The word for what could not be recorded, and so is not allowed.
+/// The word for an answer that could not be recorded, and so is not allowed.
 pub const UNRECORDED: &str = "AuditUnavailable";
 
 /// An answer as it is given.
@@ -60,7 +59,7 @@ pub const UNRECORDED: &str = "AuditUnavailable";
 pub struct Answer {
     /// The decision.
     pub decision: Decision,
-    /// Why it is no, in one word, where that is for no gate's sake.
+    /// Why it is no, in one word, where no gate is the cause.
     pub reason: Option<&'static str>,
 }
 
@@ -71,7 +70,7 @@ pub enum Asker<'a> {
     Controller,
     /// Somebody of this name, who may check gates in the namespace of the subject.
     Caller(&'a str),
-    /// Nobody knows who: of what they ask for there are neither events nor gauges.
+    /// The caller is not known: what it asks for gets neither events nor gauges.
     Stranger,
 }
 
@@ -84,8 +83,8 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// Whether others are to be told what `subject` waits for because this one says so. For gated
-    /// sources the controller speaks, and nobody else.
+    /// Whether to report to others what `subject` waits for because this asker says so. For gated sources
+    /// only the controller may say it.
     fn speaks_for(self, subject: &Subject) -> bool {
         match self {
             Asker::Controller => true,
@@ -95,20 +94,20 @@ impl<'a> Asker<'a> {
     }
 }
 
-/// Which answers the audit log tells.
+/// Which answers the audit log reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lines {
     /// None: it is not kept, or has the line already.
     None,
-    /// Those that are other ones than before.
+    /// Those that differ from the answer before.
     News,
     /// Those, and the equal ones, counted.
     All,
-    /// Every one by itself: something is done by it.
+    /// Every answer, each by itself: something is done by it.
     Each,
 }
 
-/// All that was answered of late.
+/// All recent answers.
 pub struct Decisions {
     known: Mutex<Known>,
     world: Arc<World>,
@@ -119,7 +118,7 @@ pub struct Decisions {
 }
 
 impl Decisions {
-    /// Nothing was answered yet. The world is that in which the gates are that events are about.
+    /// No answers yet. `world` has the gates that events are about.
     pub fn new(
         world: Arc<World>,
         clock: Arc<dyn Clock>,
@@ -138,13 +137,13 @@ impl Decisions {
         }
     }
 
-    /// Tells a decision that somebody is to be given, and returns what they are given.
+    /// Reports a decision that is to be given as an answer, and returns what to answer.
     pub async fn tell(&self, decision: Decision, asker: Asker<'_>) -> Answer {
         self.give(decision, asker, Lines::All).await
     }
 
-    /// The same for a decision by which this controller does something now. However often the same was
-    /// answered before, the audit log tells each time that it is done.
+    /// The same for a decision by which this controller does something now. Even if the same was answered
+    /// before, the audit log has a line each time that it is done.
     pub async fn act(&self, decision: Decision) -> Answer {
         self.give(decision, Asker::Controller, Lines::Each).await
     }
@@ -168,9 +167,9 @@ impl Decisions {
         answer
     }
 
-    /// Tells what somebody finds who looks again, and does nothing by it now: it was told before, or
-    /// it is no, or it comes into effect later. Nothing waits until it is recorded, and only news of
-    /// it is counted.
+    /// Reports the result of another look that does nothing by it now: it was reported before, or it is
+    /// no, or it takes effect later. Nothing waits until it is recorded, and it is counted only if it is
+    /// new.
     pub fn look(&self, decision: &Decision) {
         let lines = match self.audit.is_kept() {
             true => Lines::News,
@@ -186,7 +185,7 @@ impl Decisions {
         self.counters.decisions.get_or_create(&labels).inc();
     }
 
-    /// Notes an answer, and tells what it is worth. Returns whether it is another one than before.
+    /// Notes an answer, and reports it as far as needed. Returns whether it differs from the one before.
     fn note(&self, decision: &Decision, asker: Asker<'_>, lines: Lines) -> bool {
         let news = self.lock().note(decision, asker, lines);
         let asked_by = asker.name();
@@ -228,14 +227,14 @@ impl Decisions {
         }
     }
 
-    /// Everything that has a name and asked of late, and whether it waits.
+    /// Everything that has a name and asked recently, and whether it waits.
     pub fn waiting(&self) -> Vec<Waiting> {
         let mut all = self.lock().waiting(self.clock.now());
         all.retain_mut(|asked| asked.kind != gated_source::KIND || self.is_current(asked));
         all
     }
 
-    /// Takes in whether a gated source still waits for its gates. Returns false if it is gone.
+    /// Notes whether a gated source still waits for its gates. Returns false if it is gone.
     fn is_current(&self, asked: &mut Waiting) -> bool {
         let key = KeyRef {
             namespace: &asked.namespace,
@@ -248,7 +247,8 @@ impl Decisions {
         seen.is_some()
     }
 
-    /// Forgets what nobody asks any more, and tells what was counted, now and then. It never ends.
+    /// Now and then forgets questions that are not asked any more, and reports what was counted. It never
+    /// ends.
     pub async fn sweep(&self) {
         loop {
             let now = self.clock.now();
@@ -259,13 +259,13 @@ impl Decisions {
         }
     }
 
-    /// Tells what was counted and not told yet: before the audit log ends.
+    /// Reports what was counted and not reported yet: before the audit log ends.
     pub async fn finish(&self) {
         let counted = self.lock().drain();
         self.tell_counted(counted).await;
     }
 
-    /// Tells what was counted, no faster than it is written: what cannot be written is lost.
+    /// Reports what was counted, no faster than it is written: what cannot be written is lost.
     async fn tell_counted(&self, counted: Vec<Decided>) {
         let mut is_written = true;
         for (n, decided) in counted.into_iter().enumerate() {

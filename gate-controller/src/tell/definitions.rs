@@ -1,9 +1,9 @@
 //! Changes of what gates, gatekeepers, policies and gated sources are: that is what auditors ask.
 //!
-//! What comes in: what the watches bring, and what the statuses say was seen. What goes out, once,
-//! from the replica that leads: a line in the log, an event, a record. Told is what the status does
-//! not speak of yet, when it does: so it is not told again after a restart. What stood in the spec
-//! before is known to whoever has seen it change.
+//! What comes in: what the watches bring, and what the statuses say was seen. What goes out, once, from
+//! the replica that leads: a line in the log, an event, a record. A spec is reported when the status
+//! first has its generation, so that it is not reported again after a restart. Only a replica that has
+//! seen the spec change knows what was in it before.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ use crate::observe::cache::{Change, Seen};
 use crate::tell::audit::Audit;
 use crate::tell::events::{About, Events, Told};
 
-/// The specs that changed and were not told yet, as they were.
+/// The specs before their changes, where these were not reported yet.
 #[derive(Default)]
 pub struct Definitions(Mutex<HashMap<Work, Former>>);
 
@@ -37,11 +37,11 @@ pub trait Defines: Resource<DynamicType = ()> {
     /// Its spec.
     fn spec(&self) -> &impl Serialize;
 
-    /// The generation that its status speaks of.
+    /// The generation that its status has observed.
     fn observed(&self) -> Option<i64>;
 }
 
-/// All of ours have both at the same places.
+/// All our kinds have both at the same places.
 macro_rules! defines {
     ($($kind:ident)*) => {$(
         impl Defines for sluice_crds::$kind {
@@ -58,14 +58,14 @@ macro_rules! defines {
 
 defines!(Gate Gatekeeper GatePolicy GatedSource);
 
-/// Whether the status does not speak of the spec yet.
+/// Whether the status does not report this generation of the spec yet.
 pub fn is_untold<K: Defines>(object: &K) -> bool {
     object.meta().generation.is_some() && object.observed() != object.meta().generation
 }
 
 impl Definitions {
-    /// Notes what the watch has brought: the last spec that was told is remembered until its
-    /// successor is, too. A replica that does not lead keeps one of each object that changed.
+    /// Notes what the watch has brought: the last spec that was reported is remembered until the next one
+    /// is reported, too. A replica that does not lead keeps one spec of each object that changed.
     pub(crate) fn note<K: Defines>(&self, work: &Work, change: &Change<'_, K>) {
         let Some(now) = change.now else {
             self.lock().remove(work);
@@ -91,7 +91,7 @@ impl Definitions {
         }
     }
 
-    /// What the spec was before this generation, if that is known. It is told once.
+    /// What the spec was before this generation, if that is known. It is returned once.
     fn take(&self, work: &Work, generation: Option<i64>) -> Option<Former> {
         let mut all = self.lock();
         let is_before = all.get(work)?.generation < generation?;
@@ -109,7 +109,7 @@ fn is_another(was: &ObjectMeta, is: &ObjectMeta) -> bool {
     was.uid == is.uid && was.generation != is.generation
 }
 
-/// Where definitions are told.
+/// Reports definitions.
 pub struct Telling<'a> {
     /// What is remembered of them.
     pub definitions: &'a Definitions,
@@ -120,8 +120,8 @@ pub struct Telling<'a> {
 }
 
 impl Telling<'_> {
-    /// Tells what there is to tell of an object whose status has just been written. `object` is as
-    /// it was before.
+    /// Reports the definition of an object whose status has just been written, if it is new. `object` is
+    /// as it was before.
     pub fn tell<K: Defines>(&self, work: &Work, object: &K) {
         if !is_untold(object) {
             return;
@@ -155,7 +155,7 @@ impl Telling<'_> {
         self.audit.tell(|| Event::Definition(Box::new(defined)));
     }
 
-    /// Tells that an object is gone.
+    /// Reports that an object is gone.
     pub fn gone<K: Defines>(&self, work: &Work, object: &K) {
         let defined = Defined {
             object: named(work),
@@ -203,7 +203,7 @@ fn event(about: About, by: &str, message: &str) -> Told {
     }
 }
 
-/// One line. That all is new after the installation is no news for people.
+/// One line. After the installation all objects are new: people need not read that.
 fn log(work: &Work, defined: &Defined, by: &str, message: &str) {
     let key = &work.key;
     macro_rules! line {
@@ -235,12 +235,12 @@ fn named(work: &Work) -> Object {
     }
 }
 
-/// A spec as JSON: it came as such.
+/// A spec as JSON: it was read from JSON.
 fn json(spec: &impl Serialize) -> Value {
     serde_json::to_value(spec).unwrap_or_default()
 }
 
-/// All who manage a part of the spec: the cache has left no fields of those.
+/// All who manage a part of the spec: the cache does not keep which fields each of them manages.
 fn managers(metadata: &ObjectMeta) -> Vec<Manager> {
     let manager = |entry: &ManagedFieldsEntry| {
         if entry.fields_v1.is_some() {
@@ -255,8 +255,8 @@ fn managers(metadata: &ObjectMeta) -> Vec<Manager> {
     all.filter_map(manager).collect()
 }
 
-/// Who changed it, of those: whoever has done something since the spec before; where that is not
-/// known, whoever did last. Times are in seconds, so that there may be several.
+/// Which of those managers changed it: all that have written since the spec before; if that is not known,
+/// those that wrote last. Times are in seconds, so that there may be several.
 fn changed_by(metadata: &ObjectMeta, former: Option<&Former>) -> Vec<Manager> {
     let mut all = managers(metadata);
     if let Some(former) = former

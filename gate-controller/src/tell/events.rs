@@ -1,8 +1,8 @@
-//! Events on transitions, for `kubectl describe` and anybody who watches.
+//! Events on transitions, for `kubectl describe` and everybody who watches.
 //!
-//! Each transition is an event of its own: what is told of one (by whom, until when) is not what is
-//! told of the next, so that none may stand for others. Where there is a notification-controller, it
-//! is told each of them, too. The two have a queue each, so that neither waits for the other.
+//! Each transition is an event of its own: what is said of one (by whom, until when) is not true of the
+//! next, so that several are never combined into one. A notification-controller, where there is one,
+//! receives each of them, too. Each of the two has its own queue, so that neither waits for the other.
 //!
 //! ```text
 //!  Events::tell ──▶ queue ──▶ post::send ──────────▶ API server
@@ -47,11 +47,11 @@ const LONGEST_METADATA: usize = 4096;
 /// Who sends them.
 const CONTROLLER: &str = "gate-controller";
 
-/// An event to send. A herd of them waits at once, so that it is small.
+/// An event to send. Very many may wait at once, so that it is small.
 pub struct Told {
     /// The object it is about.
     pub about: About,
-    /// Whether it is bad news.
+    /// Whether it is a warning.
     pub warning: bool,
     /// One word.
     pub reason: Cow<'static, str>,
@@ -63,7 +63,7 @@ pub struct Told {
     pub more: Option<Box<More>>,
 }
 
-/// What an event carries besides.
+/// What else an event carries.
 #[derive(Default)]
 pub struct More {
     /// Another object that it is about.
@@ -78,7 +78,7 @@ pub struct More {
 pub struct About {
     what: What,
     uid: Option<Box<str>>,
-    /// What its owner wants to be told with each event about it.
+    /// The annotations that its owner wants in each event about it.
     metadata: BTreeMap<String, String>,
 }
 
@@ -153,11 +153,11 @@ impl About {
 
 /// An event that waits to be sent.
 pub struct Waiting {
-    /// When it was told.
+    /// When it was reported.
     pub at: Timestamp,
-    /// The same by the clock that nobody sets.
+    /// The same by the clock that nobody can set.
     since: Instant,
-    /// What it tells.
+    /// What it reports.
     pub told: Told,
 }
 
@@ -183,15 +183,15 @@ impl Events {
         (events, sending)
     }
 
-    /// Has all events told from now on to a notification-controller as well, which takes them from
-    /// what is returned.
+    /// Sends all events from now on to a notification-controller as well, which takes them from what is
+    /// returned.
     pub fn notify(&mut self) -> Sending {
         let (to_notify, sending) = waiting::lane();
         self.to_notify = Some(to_notify);
         sending
     }
 
-    /// Have an event sent, when there is time.
+    /// Sends an event when there is time.
     pub fn tell(&self, told: Told) {
         let waiting = Arc::new(Waiting {
             at: self.clock.now(),
@@ -242,7 +242,7 @@ impl Waiting {
         annotations.extend(about.metadata.clone());
         Event {
             metadata: ObjectMeta {
-                // A name has 63 bytes at most: admission sees to it.
+                // A name has 63 bytes at most: admission makes sure of that.
                 generate_name: Some(format!("{name}-")),
                 namespace: Some(namespace.to_owned()),
                 labels: (!labels.is_empty()).then_some(labels),

@@ -12,7 +12,7 @@ impl ConfigMaps {
     /// What stands under `key` of a map, as text or as binary data.
     ///
     /// # Errors
-    /// Why it cannot be had, in a sentence.
+    /// Why it cannot be read, in a sentence.
     pub async fn text(&self, name: &ConfigMapKey, key: &str) -> Result<Vec<u8>, String> {
         let map = match self.get(name).await {
             Err(error) => return Err(error.to_string()),

@@ -1,5 +1,5 @@
-//! Objects of any kind that the API server in memory is told about: discovery, lists in pages,
-//! watches with bookmarks, service accounts, and reviews of their rights.
+//! Objects of any kind that are given to the API server in memory: discovery, lists in pages, watches
+//! with bookmarks, service accounts, and reviews of their rights.
 
 use std::collections::{BTreeMap, HashSet};
 use std::convert::Infallible;
@@ -79,7 +79,7 @@ impl FakeApi {
         });
     }
 
-    /// A kind is gone, with its objects and whoever watches them.
+    /// A kind is gone, with its objects and their watches.
     pub(crate) fn drop_kind(&self, kind: &str) {
         self.0.objects.change(|known| {
             let gone = known.kinds.iter().position(|known| known.kind == kind);
@@ -136,7 +136,7 @@ impl FakeApi {
         });
     }
 
-    /// Sends a sign of life to whoever watches a kind in a namespace.
+    /// Sends a sign of life to the watches of a kind in a namespace.
     pub(crate) fn bookmark(&self, (api_version, plural): (&str, &str), namespace: Option<&str>) {
         let version = self.next_version();
         self.0.objects.change(|known| {
@@ -200,7 +200,7 @@ impl FakeApi {
     }
 }
 
-/// Answers whatever the rest of the API server does not.
+/// Answers every request that the rest of the API server does not.
 pub(super) async fn serve(State(api): State<FakeApi>, request: Request) -> Response<Body> {
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let path: Vec<_> = uri.path().trim_matches('/').split('/').collect();

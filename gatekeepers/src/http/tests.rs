@@ -107,7 +107,7 @@ async fn what_an_address_answers_is_judged(
     );
 }
 
-/// Whatever it says.
+/// For every body.
 #[tokio::test]
 async fn without_an_expression_no_body_is_read() {
     let server = TestServer::without_tls(Reply::Endless).await;

@@ -1,7 +1,7 @@
 //! The answers of Prometheus' query API (`/api/v1/query`), and of all who speak like it.
 //!
-//! Of what they say nothing is repeated but the number, and the few words for errors that the API
-//! has: an address may be anybody's, and its replies somebody's secret.
+//! Only the number, and the few words that the API has for errors, are repeated from these answers: an
+//! address may belong to anybody, and its replies may be somebody's secret.
 
 use sluice_core::gatekeeper::metric::Answer;
 use sluice_egress::{Reply, shown};
@@ -14,12 +14,12 @@ mod envelope;
 #[cfg(test)]
 mod tests;
 
-/// The statuses with which the API answers, and not something before it.
+/// The statuses with which the API itself answers, and not a proxy before it.
 pub(super) fn has_body(status: u16) -> bool {
     matches!(status, 200 | 400 | 422 | 503)
 }
 
-/// What a reply to a query comes to. `as_somebody`: credentials were sent.
+/// What a reply to a query means. `as_somebody`: credentials were sent.
 pub(super) fn read(reply: &Reply, url: &str, as_somebody: bool) -> Result<Answer, Miss> {
     let at = |what: String| format!("{}: {what}", shown(url));
     let status = reply.status;

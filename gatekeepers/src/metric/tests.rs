@@ -69,7 +69,7 @@ async fn look(spec: &api::Metric, clients: &Clients, last: Option<&Seen>, now: i
     seen.unwrap()
 }
 
-/// What one look at a server with this reply comes to, in short.
+/// The result of one look at a server with this reply, in short.
 async fn comes_to(reply: Reply) -> String {
     let server = TestServer::without_tls(reply).await;
     let spec = spec(

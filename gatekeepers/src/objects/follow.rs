@@ -9,18 +9,17 @@ use super::store::{Cursor, Held as Bytes, Limits, News, Room, Store, Stored, Too
 use crate::watching::shared::{Setback, Sink};
 use crate::watching::{Guard, Step};
 
-/// How many objects are listed first, before it is known how large they are, and how many at most.
+/// How many objects are listed first, before their size is known, and how many at most.
 const FIRST_PAGE: u32 = 10;
 const LONGEST_PAGE: usize = 500;
-/// How many bytes of them are listed at once, about: a page takes many times as much while it is
-/// read.
+/// About how many bytes of them are listed at once: a page takes many times as much while it is read.
 const PAGE_BYTES: usize = 1 << 20;
 
 /// What is held of a kind.
 #[derive(Clone)]
 pub(crate) struct Held {
     store: Arc<Mutex<Store>>,
-    /// How many changes there were when it was told.
+    /// How many changes there were when it was reported.
     changes: u64,
 }
 
@@ -42,7 +41,7 @@ pub(super) struct Follower {
     resource: ApiResource,
     limits: Limits,
     store: Arc<Mutex<Store>>,
-    /// What the list has that is under way, and how many bytes of text.
+    /// What the list that is under way has, and how many bytes of text.
     listed: Vec<Stored>,
     bytes: usize,
 }
@@ -59,7 +58,7 @@ impl Follower {
         }
     }
 
-    /// Without one of the objects nobody can say whether all are as they should be.
+    /// If one of the objects is missing, it is not known whether all are as they should be.
     fn stored(&self, object: Guard<DynamicObject>) -> Result<Stored, Setback> {
         Ok(Stored::new(object.0?, &self.resource))
     }

@@ -1,5 +1,5 @@
-//! Kinds, as the API server knows them: a group and version with a kind, to the resource that its
-//! objects are asked for by. A kind that is not there may come: it is looked for again.
+//! Kinds, as the API server knows them: for a group, version and kind, the resource by which its objects
+//! are asked for. A kind that is not there may be installed later: it is looked for again.
 
 use jiff::{SignedDuration, Timestamp};
 use kube::api::ApiResource;
@@ -25,13 +25,13 @@ pub(super) struct Kind {
     pub(super) namespaced: bool,
 }
 
-/// Something that stands in the way, and when to try again.
+/// What stands in the way, and when to try again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Obstacle {
     pub(super) why: String,
     pub(super) again: Timestamp,
-    /// Whether finding it takes so much that nothing is tried before, whatever changes: others wait
-    /// for the same turns.
+    /// Whether finding it is so expensive that nothing is tried before that instant, even after a change:
+    /// others wait for the same turns.
     pub(super) costly: bool,
 }
 
@@ -73,7 +73,7 @@ impl Kinds {
         }
     }
 
-    /// The kind of `key`, whatever its namespace. `anew`: ask, though it may not be time yet.
+    /// The kind of `key`, for any namespace. `anew`: ask even if it is not due yet.
     pub(super) async fn find(
         &self,
         key: &ObjectsKey,
@@ -107,7 +107,7 @@ impl Kinds {
     /// It is gone: its objects could not be asked for any more.
     pub(super) async fn vanished(&self, key: &ObjectsKey, now: Timestamp) -> Obstacle {
         let mut found = self.answer(key).await;
-        // Others may have noticed before.
+        // Others may have noticed this before.
         if found.as_ref().is_none_or(|found| found.kind.is_ok()) {
             note(&mut found, Err(missing(key)), now);
         }
@@ -136,7 +136,7 @@ impl Kinds {
         let (resource, capabilities) = match asked {
             Ok(Ok(found)) => found,
             Ok(Err(Error::Discovery(DiscoveryError::MissingKind(_)))) => return Err(missing(key)),
-            // By its code: of a group that it has not, the API server says so in plain text.
+            // By its code: for a group that it does not have, the API server says so in plain text.
             Ok(Err(Error::Api(status))) if status.code == 404 => return Err(missing(key)),
             Ok(Err(_)) | Err(_) => {
                 let version = &key.api_version;
@@ -169,8 +169,8 @@ fn missing(key: &ObjectsKey) -> String {
     format!("the API server has no kind {kind} in {api_version}")
 }
 
-/// Secrets are refused here too, by what the API server says they are: whoever asks under another
-/// name gets none either.
+/// Secrets are refused here, too, by the resource that the API server names: a user who asks under
+/// another name does not get them either.
 fn watchable(resource: ApiResource, capabilities: &ApiCapabilities) -> Result<Kind, String> {
     let is_secrets = resource.kind == "Secret" || resource.plural == "secrets";
     if resource.group.is_empty() && is_secrets {

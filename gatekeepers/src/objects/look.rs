@@ -1,5 +1,5 @@
-//! A look at one part: its kind, the right to read it, what has happened to its objects, and what
-//! that makes of them.
+//! A look at one part: its kind, the right to read it, what has happened to its objects, and what follows
+//! from that.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -96,8 +96,7 @@ impl Look<'_> {
         }
     }
 
-    /// Goes on with the news, beside the threads that serve everybody else: expressions take their
-    /// time.
+    /// Processes the news outside the threads that serve everything else: expressions take some time.
     async fn advance(
         &self,
         number: usize,
@@ -178,7 +177,7 @@ fn advanced(
     let began = Instant::now();
     let (mut course, changes) = match (before, news) {
         (Some(course), News::Changes(changes)) => (course, changes),
-        // Who has not begun is told everything.
+        // A part that has not begun gets all objects.
         (_, News::All(objects)) => (Arc::new(Course::begin(namespace)), objects),
         (None, News::Changes(_)) => return Err(TooMany::Stopped),
     };

@@ -1,5 +1,5 @@
-//! Whether a service account may read objects: whoever writes a Gatekeeper learns nothing by it
-//! that this account may not know.
+//! Whether a service account may read objects: a user who writes a Gatekeeper learns nothing by it that
+//! this account may not know.
 //!
 //! The API server is asked with a SubjectAccessReview for the account and the groups that it is
 //! in, and again every minute: rights come from several kinds of objects and from authorizers
@@ -19,8 +19,8 @@ use super::DEADLINE;
 use super::answers::Answers;
 use super::kinds::{Kind, Obstacle};
 
-/// How soon to ask again where the answer was yes: the longest that a gatekeeper goes on seeing
-/// what its account may not see any more.
+/// How soon to ask again if the answer was yes: the longest time for which a gatekeeper still sees what
+/// its account may not see any more.
 const RECHECK: SignedDuration = SignedDuration::from_mins(1);
 /// For how long a yes counts while the API server cannot be asked.
 const GOOD_FOR: SignedDuration = SignedDuration::from_mins(10);
@@ -57,7 +57,7 @@ pub(super) struct Rights {
 struct Answer {
     /// Why not, if it may not.
     allowed: Result<(), String>,
-    /// When this was told.
+    /// When this was answered.
     told: Timestamp,
     /// When to ask again.
     again: Timestamp,
@@ -163,7 +163,7 @@ impl Rights {
         }
     }
 
-    /// When to ask again, if it may be read. `anew`: ask, though it may not be time yet.
+    /// When to ask again, if it may be read. `anew`: ask even if it is not due yet.
     pub(super) async fn may_read(
         &self,
         question: &Question,
@@ -174,7 +174,7 @@ impl Rights {
         let mut answer = self.answers.to(question, is_old).await;
         let due = match &*answer {
             None => true,
-            // Told later than now: the clock was set back.
+            // Answered later than now: the clock was set back.
             Some(answer) => anew || answer.again <= now || now < answer.told,
         };
         if due {
@@ -246,7 +246,7 @@ impl Rights {
     }
 }
 
-/// What to go by, from what was asked and from the answer before.
+/// The answer to use, from the new answer and the one before.
 fn answered(asked: Result<(), Refusal>, before: Option<Answer>, now: Timestamp) -> Answer {
     let after = |wait| now.saturating_add(wait).unwrap_or(Timestamp::MAX);
     match asked {

@@ -1,11 +1,10 @@
-//! The objects of one watch, and what has become of them lately.
+//! The objects of one watch, and what happened to them recently.
 //!
-//! What comes in: lists, and changes one by one. What goes out: to each reader, who remembers how
-//! far it has read, every change since; or everything, to one who has fallen behind. An object
-//! that was unready for a moment is seen so by everybody, however seldom they look.
+//! What comes in: lists, and changes one by one. What goes out: to each reader, which remembers how far
+//! it has read, every change since then; or everything, if it has fallen behind. So every reader sees an
+//! object that was unready for a moment, even if it looks seldom.
 //!
-//! Objects are kept as text: it takes a fraction of the room of values, and its size is what the
-//! limits count.
+//! Objects are kept as text: it takes a fraction of the memory of values, and the limits count its size.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -85,7 +84,7 @@ pub(super) struct Held {
     pub(super) all: usize,
 }
 
-/// Where the text of a store is counted besides. Clones count together.
+/// Where the text of a store is counted, too. Clones count together.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Room {
     namespace: Arc<AtomicUsize>,
@@ -127,7 +126,7 @@ impl Room {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TooMuch(pub(super) String);
 
-/// An object as it was told, without what nobody reads.
+/// An object as it was sent, without the fields that are not read here.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stored {
     pub(super) name: String,
@@ -142,7 +141,7 @@ pub(super) struct Change {
     pub(super) name: String,
     /// What it has become. None: it is gone.
     pub(super) now: Option<Arc<Stored>>,
-    /// There may have been others before it that nobody has seen.
+    /// There may have been other changes before it that were not seen.
     pub(super) unseen: bool,
 }
 
@@ -236,8 +235,7 @@ impl Store {
         }
     }
 
-    /// All objects as they are. What changed in between, nobody has seen. Says whether anything
-    /// has.
+    /// All objects as they are. Changes in between were not seen. Returns whether anything has changed.
     pub(super) fn replace(&mut self, listed: Vec<Stored>) -> Result<bool, TooMuch> {
         let before = self.next;
         let mut gone = self.objects.clone();
@@ -258,7 +256,7 @@ impl Store {
         self.next
     }
 
-    /// Forgets everything, for want of room.
+    /// Forgets everything, because there is no room.
     pub(super) fn clear(&mut self) {
         self.objects.clear();
         self.room.count(0, self.bytes);

@@ -32,7 +32,7 @@ fn minutely() -> Beat {
 #[case(60, 0, 120)]
 #[case(70, 0, 120)]
 #[case(113, 0, 120)]
-// A beat that is too near is passed over.
+// A beat that is too near is skipped.
 #[case(115, 0, 180)]
 // For a minute or less a failure changes nothing.
 #[case(0, 1, 60)]

@@ -1,8 +1,8 @@
 //! Objects as the API server has them, which may be more than this version can read.
 //!
-//! As kube's `DeserializeGuard`, but from the text itself. That one makes a tree of each object
-//! first and clones every part of it: of ten thousand objects, that took most of the time of a list
-//! and left the memory between them in pieces.
+//! As kube's `DeserializeGuard`, but from the text itself. kube's guard first makes a tree of each object
+//! and clones every part of it: with ten thousand objects, that took most of the time of a list and
+//! fragmented the memory.
 
 use std::borrow::Cow;
 
@@ -25,12 +25,12 @@ pub struct Unreadable {
     pub metadata: ObjectMeta,
 }
 
-/// By which `serde_json` knows a text within a text: where it reads a value that may be anything, it
-/// would read the text of this field in its place.
+/// The name by which `serde_json` knows a text within a text: where it reads a value that may be
+/// anything, it would read the text of this field instead.
 const RAW: &str = "$serde_json::private::RawValue";
 
-/// What is read of every object, whatever else is in it: times that only Go can read, or fields that
-/// are nested deeper than anybody reads them.
+/// What is read of every object, even if it also has times that only Go can read, or fields that are
+/// nested too deeply to be read.
 #[derive(Deserialize)]
 struct Named {
     metadata: Names,

@@ -1,4 +1,4 @@
-//! An API server that answers as it is told to. Other crates' tests use this file too.
+//! An API server that gives the answers of a test. Other crates' tests use this file too.
 #![allow(dead_code, reason = "not every crate's tests use all of it")]
 
 use std::collections::VecDeque;

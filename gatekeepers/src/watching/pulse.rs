@@ -1,8 +1,8 @@
 //! Whether a watch is alive: whether what changes on the API server is still seen here.
 //!
-//! What comes in: each sign of life of a watch, and that it fails. What goes out: since when nothing
-//! was heard. What was read may be decided from for a while after that, and not for ever: a person
-//! may have closed a gate meanwhile.
+//! What comes in: each sign of life of a watch, and each failure. What goes out: since when nothing was
+//! heard. What was read may be used for decisions for a while after that, and not for ever: a person may
+//! have closed a gate since then.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -16,8 +16,8 @@ use tokio::time::Instant;
 /// half, and a watch is begun again after two.
 pub const SILENCE: Duration = Duration::from_secs(180);
 
-/// Counts the jumps of the clock: somebody set it, or the machine slept, which has heard nothing
-/// meanwhile and does not know for how long.
+/// Counts the jumps of the clock: somebody set it, or the machine slept, which heard nothing in that time
+/// and does not know how long it was.
 pub trait Jumps: fmt::Debug + Send + Sync {
     /// How many there were, up to this very moment.
     fn count(&self) -> u64;
@@ -102,8 +102,9 @@ impl Pulse {
         };
     }
 
-    /// The watch was heard of. After too long a silence that is not enough: what has changed meanwhile
-    /// is still to come, and nobody knows when all of it is here. Then only a list helps.
+    /// The watch was heard of. After a silence that was too long, that is not enough: what has changed
+    /// during it is still to come, and it is not known when all of it has arrived. Then only a list
+    /// helps.
     pub(super) fn heard(&self, now: Instant) {
         let jumps = self.jumps();
         let mut beat = self.lock();
@@ -186,7 +187,7 @@ mod tests {
         let why = pulse.silence(after(281));
         assert_eq!(why.as_deref(), Some("cannot watch gates: refused"));
         assert_eq!(pulse.age(after(281)), Some(Duration::from_secs(181)));
-        // It is watched again; what happened meanwhile comes after that.
+        // It is watched again; what happened in between comes after that.
         pulse.heard(after(282));
         let why = pulse.silence(after(282));
         assert_eq!(why.as_deref(), Some("the API server says nothing"));

@@ -1,9 +1,9 @@
-//! Watches that start on first use, are shared by all who use them, and end a while after the last of
-//! them has gone.
+//! Watches that start on first use, are shared by all their users, and end a while after the last user
+//! has gone.
 //!
-//! What comes in: keys that somebody looks at, and for each how it is watched and what its [`Sink`]
-//! makes of it. What goes out: a [`Sight`] of each, and the keys of those that changed. Where nothing was
-//! heard for five minutes, what was told counts no more.
+//! What comes in: keys that somebody looks at, and for each key how it is watched and what its [`Sink`]
+//! makes of it. What goes out: a [`Sight`] of each, and the keys of those that changed. If nothing was
+//! heard for five minutes, what was read does not count any more.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
@@ -24,32 +24,33 @@ use super::{Guard, Jumps, Pulse, Step, Unreadable, Watching, refusal};
 
 /// How long a watch outlives its last user, so that an edited spec does not cost a new one.
 pub const KEPT: SignedDuration = SignedDuration::from_secs(60);
-/// How long nothing may be heard before what was told counts no more: as long as of what gates are
-/// decided from, and the two minutes that the last sign of life may be older. So where the API server
-/// is away for everybody, that is known first.
+/// How long nothing may be heard before what was read does not count any more: the same as for what gates
+/// are decided from, plus the two minutes that the last sign of life may be older. So if the API server
+/// is away for everything, that is known first.
 pub(crate) const SILENCE: Duration = Duration::from_secs(300);
-/// For how long what was told counts while it is listed again, although it is not relied on any more:
-/// evidence that goes and comes within that time is not worth telling.
+/// For how long what was read counts while it is listed again, although it is not relied on any more:
+/// evidence that disappears and comes back within that time is not worth reporting.
 const GRACE: Duration = Duration::from_secs(15);
 /// How soon to try again where there is too much to hold.
 const TOO_MUCH: Duration = Duration::from_secs(300);
-/// How many changes may wait for those who listen; one that falls behind is told so, and looks at all.
+/// How many changes may wait for those who listen; a listener that falls behind is informed, and looks at
+/// everything.
 const BACKLOG: usize = 1024;
 
 /// What is known of what is watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Sight<T> {
-    /// The API server has not told yet; what went wrong last.
+    /// The API server has not answered yet; what went wrong last.
     Nothing(Option<String>),
     /// Nothing was heard for too long; what went wrong last.
     Silent(Option<String>),
-    /// The API server will not tell: the verb that is not allowed.
+    /// The API server refuses: the verb that is not allowed.
     Refused(&'static str),
-    /// It knows the kind no more.
+    /// It does not know the kind any more.
     Vanished,
-    /// It tells more than may be held.
+    /// It sends more than may be held.
     TooMuch(String),
-    /// This is what it told.
+    /// This is what it sent.
     Told(T),
 }
 
@@ -58,9 +59,9 @@ impl<T: PartialEq> Sight<T> {
         !matches!(self, Sight::Nothing(_))
     }
 
-    /// Takes in the news; returns whether those who listen are to look.
+    /// Takes in the news; returns whether those who listen have to look.
     fn take_in(&mut self, news: Self) -> bool {
-        // What was told stays true until the API server says otherwise, or too little is heard of it.
+        // What was read stays true until the API server says otherwise, or too little is heard of it.
         let says_nothing = matches!(news, Sight::Nothing(_));
         let adds_nothing = says_nothing && !matches!(self, Sight::Nothing(_));
         if adds_nothing || *self == news {
@@ -73,7 +74,7 @@ impl<T: PartialEq> Sight<T> {
 
 /// Why a list or a watch cannot go on from where it was.
 pub(crate) enum Setback {
-    /// Nothing can be made of what came.
+    /// What came cannot be read.
     Lost(String),
     /// There is more than may be held.
     TooMuch(String),
@@ -85,11 +86,11 @@ impl From<Unreadable> for Setback {
     }
 }
 
-/// What takes in what the API server tells.
+/// Takes in what the API server sends.
 pub(crate) trait Sink: Send + 'static {
     /// What is watched.
     type Object: Clone + Debug + DeserializeOwned + Resource + Send + 'static;
-    /// What is known of it. It changes if, and only if, somebody is to look again.
+    /// What is known of it. It changes if, and only if, somebody has to look again.
     type Told: Clone + PartialEq + Send + Sync;
     /// Whether there is another way to find the kind once it is gone.
     const VANISHES: bool;
@@ -99,14 +100,14 @@ pub(crate) trait Sink: Send + 'static {
         None
     }
 
-    /// Takes in a step, without what nobody reads. Some: what is known now.
+    /// Takes in a step, without the fields that are not read. Some: what is known now.
     fn take(&mut self, step: Step<Guard<Self::Object>>) -> Result<Option<Self::Told>, Setback>;
 
-    /// Forgets what it holds, after it was told that this is too much.
+    /// Forgets what it holds, after it was reported that this is too much.
     fn clear(&mut self) {}
 }
 
-/// What all watches are told at once.
+/// What is announced to all watches at once.
 #[derive(Debug, Default)]
 pub(crate) struct Signals {
     jumps: watch::Sender<u64>,
@@ -150,7 +151,7 @@ pub(crate) struct Shared<Key, T> {
 struct Watch<T> {
     sight: watch::Receiver<Sight<T>>,
     task: AbortHandle,
-    /// Since when nobody is known to use it.
+    /// Since when it has no known users.
     unused_since: Option<Timestamp>,
 }
 
@@ -193,8 +194,8 @@ where
         self.lock().len()
     }
 
-    /// Ends the watches that nobody has used for [`KEPT`]. `in_use` is what somebody uses at
-    /// `now`. Returns when the next watch ends if it stays unused: the time to call again.
+    /// Ends the watches that have not been used for [`KEPT`]. `in_use` is what is used at `now`. Returns
+    /// when the next watch ends if it stays unused: the time to call again.
     pub(crate) fn keep(&self, in_use: &HashSet<Key>, now: Timestamp) -> Option<Timestamp> {
         let mut next = None;
         self.lock().retain(|key, watch| {
@@ -227,7 +228,7 @@ where
     {
         let mut sight = self.watch(key, how);
         let told = sight.wait_for(Sight::is_answer);
-        // Elapsed, or the watch has ended: the last sight tells.
+        // The time is over, or the watch has ended: the last sight says what is known.
         let _ = timeout(self.deadline, told).await.is_ok();
         sight.borrow().clone()
     }
@@ -272,7 +273,7 @@ where
     }
 }
 
-/// Keeps a sight at what the API server tells.
+/// Keeps a sight up to date with what the API server sends.
 struct Follower<Key, S: Sink> {
     watching: Watching<Guard<S::Object>>,
     pulse: Arc<Pulse>,
@@ -308,7 +309,7 @@ impl<Key: Clone, S: Sink> Follower<Key, S> {
                 let _ = self.changes.send(self.key.clone());
             }
             if too_much {
-                // After it was told: nobody is to take it for a place with nothing in it.
+                // Only after that was reported: otherwise it would look as if there were no objects.
                 self.sink.clear();
             }
             if vanished {
@@ -331,7 +332,7 @@ impl<Key: Clone, S: Sink> Follower<Key, S> {
         };
         let why = match refusal(error) {
             Some(status) if status.is_forbidden() => {
-                // Once it is allowed again, that has to be told.
+                // Once it is allowed again, that has to be reported.
                 self.watching.list_again();
                 return Sight::Refused(verb);
             }
@@ -356,7 +357,8 @@ impl<Key: Clone, S: Sink> Follower<Key, S> {
         }
     }
 
-    /// Too little was heard: what was told counts no more, unless the API server is away for everybody.
+    /// Too little was heard: what was read does not count any more, unless the API server is away for
+    /// everything.
     fn silent(&mut self) -> Option<Sight<S::Told>> {
         let away = self.away.borrow().map(|away| away + GRACE);
         if let Some(until) = away.filter(|until| *until > Instant::now()) {

@@ -56,8 +56,9 @@ impl<'a> Admission<'a> {
     }
 }
 
-/// Records the digest of what was admitted without knowing it, such as a version that `spec.revision`
-/// asked for, as soon as its child has it; and the digest of the same content that source-controller has
+/// Records the digest of what was admitted without a known digest, such as a version that `spec.revision`
+/// asked for, as soon as its child has it. Also records the digest of the same content that
+/// source-controller has packed differently since then, and has confirmed.
 /// packed differently since, and has answered for.
 fn record_child_digests(sources: &[Observed], admitted: &mut Admitted) {
     for part in &mut admitted.parts {

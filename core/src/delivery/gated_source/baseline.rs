@@ -23,7 +23,8 @@ use crate::time::stamp::time;
 /// The reason of a baseline that says what somebody else runs.
 pub(super) const BASELINE_MISMATCH: &str = "BaselineMismatch";
 
-/// What the children were admitted with, where no status says it: the GatedSource has been created again.
+/// What the children were admitted with, if no status says it because the GatedSource has been created
+/// again.
 pub(super) fn adopted(seen: &Seen) -> Option<Admitted> {
     let parts = seen.sources.iter().map(|source| adopt(seen, source));
     let parts: Vec<AdmittedPart> = parts.collect::<Option<_>>()?;
@@ -62,11 +63,11 @@ pub(super) struct Baseline {
     pub(super) admitted: Admitted,
     /// Whether it goes out.
     pub(super) decision: Decision,
-    /// Until when that holds while nothing is seen to change.
+    /// Until when that holds if no change is seen.
     pub(super) next: Option<Timestamp>,
 }
 
-/// What runs already: of every source, or of none. None: nothing, and the gates decide.
+/// What runs already: for every source, or for none. None: nothing runs, and the gates decide.
 pub(super) fn runs_already(
     seen: &Seen,
     consumers: &[Consumer],
@@ -88,8 +89,9 @@ pub(super) fn runs_already(
 
 /// What is decided about what runs already.
 ///
-/// Of a consumer that `from` names, Flux says what it has applied. Of a revision that is written out
-/// nobody knows whether anything runs it: so a user who may write it still cannot get past a GatePolicy.
+/// For a consumer that `from` names, Flux says what it has applied. For a revision that is written in the
+/// spec, it is not known whether anything runs it: so a user who may write it still cannot get past a
+/// GatePolicy.
 pub(super) fn decide(
     seen: &Seen,
     gates: &Gates,
@@ -122,7 +124,7 @@ fn ask_policies(policies: &Gates, name: &str, parts: Vec<Asked>) -> (Decision, O
         name: name.to_owned(),
         parts,
     });
-    // It is about the baseline as a whole, of whichever part the answer is.
+    // It is about the baseline as a whole, whichever part the answer is about.
     decision.subject = policies.subject_of(Some(name));
     decision.message = format!(
         "spec.baseline.revision is asked of the gates of GatePolicies, and of no others: {}",
@@ -131,7 +133,7 @@ fn ask_policies(policies: &Gates, name: &str, parts: Vec<Asked>) -> (Decision, O
     (decision, next)
 }
 
-/// What is said of a baseline that no gate is asked about.
+/// The decision for a baseline that no gate is asked about.
 fn unasked(seen: &Seen, gates: &Gates, revision: &str) -> Decision {
     Decision {
         allowed: true,
@@ -148,7 +150,7 @@ fn unasked(seen: &Seen, gates: &Gates, revision: &str) -> Decision {
     }
 }
 
-/// Whether the spec has the revision itself, and names nobody who runs it.
+/// Whether the spec has the revision itself, and names no consumer that runs it.
 fn is_written_out(source: &Observed) -> bool {
     let baseline = source.wanted.baseline.as_ref();
     baseline.is_some_and(|baseline| baseline.revision.is_some())
@@ -206,8 +208,8 @@ fn applied<'c>(
     Ok(runs(source.wanted.kind, *kind, consumer))
 }
 
-/// Whether somebody applies what a source brings, by itself or by its child. Of a HelmChart, also by a
-/// chart of the same repository: Flux makes a HelmChart of its own for such a HelmRelease.
+/// Whether a consumer applies what a source brings, directly or by its child. For a HelmChart, also by a
+/// chart of the same repository: Flux makes a separate HelmChart for such a HelmRelease.
 fn is_user(seen: &Seen, source: &Observed, kind: ConsumerKind, consumer: &FluxObject) -> bool {
     let (own, wanted) = (seen.namespace(), &source.wanted);
     let repository = source.upstream.object();
@@ -255,7 +257,7 @@ fn part(
     })
 }
 
-/// A revision that is written out, with the name that its source has shown it by.
+/// A revision that is written in the spec, with the name by which its source has shown it.
 fn as_its_source_names_it(
     source: &Observed,
     object: &FluxObject,

@@ -1,9 +1,9 @@
 //! Step 2: what could go out: what the sources have shown since the last admission, the newest last.
 //!
-//! A commit or a digest says all of a change. A chart has a version, which its publisher may use again
-//! for another content. Flux does not notice that, and fetches whatever is there when it fetches again.
-//! So where Flux hands on a chart as it was published, the digest of the file counts, too; a chart that
-//! Flux puts together itself has another digest each time.
+//! A commit or a digest identifies a change completely. A chart has a version, which its publisher may
+//! use again for different content. Flux does not notice that: each time it fetches, it fetches the
+//! current content. So where Flux hands on a chart as it was published, the digest of the file counts,
+//! too. A chart that Flux packages itself has a different digest each time.
 
 use jiff::Timestamp;
 use sluice_crds::GatedSource;
@@ -30,8 +30,8 @@ pub(super) struct Candidates {
 }
 
 impl Candidates {
-    /// The candidates after a look, by what all sources show together. If some of them are not believed,
-    /// nothing new is seen.
+    /// The candidates after a look, from what all sources show together. If some of the sources are not
+    /// believed, nothing new is seen.
     pub(super) fn renew(seen: &Seen, before: &[Candidate], admitted: Option<Admitted>) -> Self {
         let (shown, trouble) = match seen.shown() {
             Ok(parts) => (Some(parts), None),
@@ -45,10 +45,11 @@ impl Candidates {
     }
 }
 
-/// Candidates that were fetched as the sources are no longer written are dropped, also those that
-/// another `ref` or `version` selected. So is everything that was shown after what is shown now for a
-/// second time, and everything with a later version: the sources have gone back. So is a chart whose
-/// version was published again: nobody can fetch the former one any more.
+/// These candidates are dropped: those that were fetched under a spec that the sources no longer have,
+/// also those that another `ref` or `version` selected; everything that was shown after the revision that
+/// is now shown for a second time, and everything with a later version, because the sources have gone
+/// back; and a chart whose version was published again, because the former one cannot be fetched any
+/// more.
 fn renew(
     seen: &Seen,
     before: &[Candidate],
@@ -111,8 +112,8 @@ fn name_republished(
     former
 }
 
-/// Names a chart by its version and its digest, so that nobody takes it for the one that had the version
-/// before: an approval of that one is no approval of this one.
+/// Names a chart by its version and its digest, so that it is not mistaken for the one that had the
+/// version before: an approval of that one is no approval of this one.
 fn name_with_digest(part: &mut Part) {
     let Some(digest) = &part.digest else {
         return;
@@ -123,8 +124,8 @@ fn name_with_digest(part: &mut Part) {
     }
 }
 
-/// Whether any part has a later version than what its source shows now. Of commits, and of names that
-/// are no versions, nobody can tell.
+/// Whether any part has a later version than what its source shows now. For commits, and for names that
+/// are no versions, that cannot be known.
 fn is_later(parts: &[Part], shown: &[Part]) -> bool {
     parts.iter().zip(shown).any(|(part, shown)| {
         let known = Revision::parse(&part.revision).ok();
@@ -135,8 +136,8 @@ fn is_later(parts: &[Part], shown: &[Part]) -> bool {
     })
 }
 
-/// Whether a candidate is of the sources as they are written now. Of a source that is not there nothing
-/// else is known.
+/// Whether a candidate was fetched under the present spec of the sources. For a source that is not there,
+/// that is assumed.
 fn is_current(candidate: &Candidate, sources: &[Observed]) -> bool {
     let parts = &candidate.parts;
     parts.len() == sources.len()
@@ -161,7 +162,7 @@ fn are_same(one: &[Part], other: &[Part], sources: &[Observed]) -> bool {
     one.len() == other.len() && one.iter().zip(other).zip(sources).all(is_same)
 }
 
-/// Whether a chart has been published again under the same version.
+/// Whether a chart was published again under the same version.
 fn is_republished(one: &Part, other: &Part, source: &Observed) -> bool {
     (one.kind, &one.name) == (other.kind, &other.name)
         && is_same_pin(one.kind, &one.revision, &other.revision)
@@ -190,7 +191,7 @@ fn is_other_file_than(part: &Part, out: &AdmittedPart) -> bool {
     is_other_file(part.kind, &out.spec, is, was)
 }
 
-/// The candidates that are left once this has gone out: whatever was shown before it is dropped.
+/// The candidates that are left once this has gone out: all that were shown before it are dropped.
 pub(super) fn release(candidates: &mut Vec<Candidate>, admitted: &Admitted) {
     let out = |candidate: &Candidate| is_admitted(&candidate.parts, admitted);
     if let Some(place) = candidates.iter().position(out) {
@@ -234,14 +235,13 @@ pub(super) fn admitted(at: Timestamp, origin: Origin, parts: Vec<AdmittedPart>) 
     }
 }
 
-/// The revisions of all, as people read them.
+/// The revisions of all parts, as people read them.
 fn names<'a>(revisions: impl Iterator<Item = &'a String>) -> String {
     let revisions: Vec<&str> = revisions.map(String::as_str).collect();
     revisions.join(", ")
 }
 
-/// What the gates are asked about. A commit or digest alone that is no candidate has a name that
-/// nobody knows.
+/// What the gates are asked about. If a commit or digest alone is no candidate, its name is not known.
 pub(super) fn asked(text: &str, candidates: &[Candidate]) -> Option<Revision> {
     let revision = Revision::parse(text).ok()?;
     Some(match revision.name() {
@@ -256,8 +256,8 @@ fn is_shown(text: &str, candidates: &[Candidate]) -> bool {
     parts.any(|part| part.revision == text)
 }
 
-/// The revision that a GatedSource asks its gates about, for those who ask them in its place: what its
-/// status or its `spec.revision` has. None: it cannot be read.
+/// The revision that a GatedSource asks its gates about, for tools that ask them in its place: the one in
+/// its status or its `spec.revision`. None: it cannot be read.
 pub fn asked_about(object: &GatedSource, text: &str) -> Option<Revision> {
     let revision = Revision::parse(text).ok()?;
     let status = object.status.as_ref();

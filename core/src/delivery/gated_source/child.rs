@@ -22,30 +22,30 @@ use crate::verdict::status::{REQUESTED_AT, requested_at};
 /// The label by which Flux's controllers share their work.
 const SHARD: &str = "sharding.fluxcd.io/key";
 
-/// What a request begins with that is made because an artifact was lost.
+/// The beginning of a request that is made because an artifact was lost.
 const MISSING: &str = "missing-";
 
 /// The reason of a child that serves what was never admitted.
 const REPUBLISHED: &str = "Republished";
 
-/// How a child is.
+/// The state of a child.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// It serves what was admitted.
     Serves,
-    /// It is about to: what it still does.
+    /// It will serve that soon: what it still does.
     Fetching(String),
-    /// It cannot: why, in a word and a sentence.
+    /// It cannot serve that: why, in a word and a sentence.
     Fails(String, String),
-    /// The object of its name is somebody else's.
+    /// The object of its name belongs to somebody else.
     Taken(String),
 }
 
-/// How a child is, and what has to be done about it.
+/// The state of a child, and what has to be done about it.
 pub(super) struct Look {
     pub(super) state: State,
     pub(super) acts: Vec<Act>,
-    /// Why what was admitted cannot be had again.
+    /// Why what was admitted cannot be fetched again.
     pub(super) lost: Option<String>,
 }
 
@@ -59,7 +59,7 @@ impl From<State> for Look {
     }
 }
 
-/// Looks at a child of the strategy `pin`. `present`: None, it has still to be made.
+/// Looks at a child of the strategy `pin`. `present`: None if it still has to be made.
 pub(super) fn pinned(
     seen: &Seen,
     source: &Observed,
@@ -68,14 +68,14 @@ pub(super) fn pinned(
     called: &str,
 ) -> Look {
     let upstream = source.upstream.object();
-    // Without the source nobody knows how it is reached: the child stays as it is.
+    // Without the source it is not known how it is reached: the child stays as it is.
     let wanted = upstream.map(|upstream| {
         let interval = interval(&seen.object, admitted);
         content::of_child(&admitted.spec, &upstream.spec, interval)
     });
     let is_right = |spec: &_| present.is_some_and(|child| child.spec == *spec);
     let is_pinned = wanted.as_ref().is_none_or(is_right);
-    // What was said of another spec says nothing of this one.
+    // What was said about another spec says nothing about this one.
     let current = present.filter(|_| is_pinned);
     let served = current.and_then(|child| {
         let artifact = child.status.artifact.as_ref()?;
@@ -111,7 +111,7 @@ pub(super) fn pinned(
 }
 
 /// What is wrong with what a child serves at the version that was admitted. None: it is the admitted
-/// file, or nobody knows.
+/// file, or that is not known.
 fn other_file(artifact: &Artifact, admitted: &AdmittedPart, called: &str) -> Option<String> {
     let (is, was) = (artifact.digest.as_deref(), admitted.digest.as_deref());
     is_other_file(admitted.kind, &admitted.spec, is, was).then(|| {
@@ -126,8 +126,8 @@ fn other_file(artifact: &Artifact, admitted: &AdmittedPart, called: &str) -> Opt
     })
 }
 
-/// The interval of a child. A chart that was published again and admitted has a part of a minute more,
-/// by its digest: Flux fetches a version that it has only if the spec is another one.
+/// The interval of a child. If its chart was published again and admitted, a part of a minute is added,
+/// which depends on the digest: Flux fetches a version that it has already only if the spec has changed.
 fn interval(owner: &GatedSource, admitted: &AdmittedPart) -> String {
     let interval = spec::interval(&owner.spec);
     let revision = Revision::parse(&admitted.revision).ok();
@@ -140,16 +140,17 @@ fn interval(owner: &GatedSource, admitted: &AdmittedPart) -> String {
     format!("{interval}{}ms", u32::from(more) + 1)
 }
 
-/// Why a child could not be fetched, if that is so of its present spec.
+/// Why a child could not be fetched, if that is true of its present spec.
 fn failure(child: &FluxObject) -> Option<&Condition> {
     let ready = condition(child, "Ready")?;
     let current = ready.observed_generation == child.metadata.generation;
     (current && ready.status == "False").then_some(ready)
 }
 
-/// The request that a child is to have: that of people, handed on. Where somebody could not have its
-/// artifact, the request says since when, and when the artifact was fetched, so that the child is asked
-/// once for each of them. Where it shows what was not admitted, the request says which artifact that is.
+/// The request that a child has to have: the one that people have made, passed on. Where a consumer could
+/// not get its artifact, the request says since when, and when the artifact was fetched, so that the
+/// child is asked once for each of them. Where the child shows what was not admitted, the request says
+/// which artifact that is.
 fn request(
     owner: &GatedSource,
     source: &Observed,
@@ -157,7 +158,7 @@ fn request(
     doubt: Option<&Doubt>,
 ) -> Option<String> {
     let request = requested_at(&owner.metadata);
-    // What was fetched since may be lost again before anybody has had it: hence both instants.
+    // What was fetched since then may be lost again before any consumer had it: hence both instants.
     let missing = (source.missed_at.zip(child.status.artifact.as_ref()))
         .map(|(since, artifact)| format!("{MISSING}{since}-{}", artifact.last_update_time.0));
     if let Some(own) = missing.or_else(|| doubt.map(|doubt| doubt.request.clone())) {
@@ -166,7 +167,7 @@ fn request(
             None => own,
         });
     }
-    // A request that was handed on together with such a one is not handed on again when that is over.
+    // A request that was combined with such a request is not passed on again when that is over.
     let is_handed_on = |request: &String| {
         let annotations = child.metadata.annotations.as_ref();
         let asked = annotations.and_then(|all| all.get(REQUESTED_AT));
@@ -176,7 +177,7 @@ fn request(
     request.filter(|request| !is_handed_on(request))
 }
 
-/// The write that makes the child what it has to be. None: it is that already.
+/// The write that makes the child what it has to be. None: nothing has to be written.
 pub(super) fn write(
     owner: &GatedSource,
     source: &Observed,
@@ -187,7 +188,7 @@ pub(super) fn write(
     let name = owner.metadata.name.clone().unwrap_or_default();
     let mut annotations = BTreeMap::from([(marks::CHILD_OF.to_owned(), name)]);
     annotations.extend(request.map(|request| (REQUESTED_AT.to_owned(), request)));
-    // The controller that fetches the source fetches its child. Without the source nobody knows which.
+    // The controller that fetches the source fetches its child. Without the source it is not known which.
     let shard = |upstream: &FluxObject| upstream.metadata.labels.as_ref()?.get(SHARD).cloned();
     let upstream = source.upstream.object();
     let labels = upstream.map(|upstream| (SHARD.to_owned(), shard(upstream)));

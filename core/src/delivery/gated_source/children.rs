@@ -1,4 +1,4 @@
-//! Step 5: what the children have to be, or the sources themselves where there are no children.
+//! Step 5: what the children have to be, or the sources themselves if there are no children.
 
 use sluice_crds::Decision;
 use sluice_crds::gated_source::{AdmittedPart, Strategy};
@@ -11,7 +11,7 @@ use super::sources::{Child, Observed, Seen};
 use super::suspended::Sources;
 use super::{Act, Holding, served};
 
-/// The objects that a look does something about.
+/// The objects that a look handles.
 pub(super) enum Objects {
     /// Nothing is done.
     Untouched,
@@ -21,21 +21,21 @@ pub(super) enum Objects {
     Sources(Sources),
 }
 
-/// How the children are.
+/// The states of the children.
 #[derive(Default)]
 pub(super) struct Children {
-    /// Those of which something can be said.
+    /// Those children whose state is known.
     pub(super) states: Vec<State>,
-    /// Why what was admitted cannot be had again.
+    /// Why what was admitted cannot be fetched again.
     pub(super) lost: Option<String>,
-    /// Why what was admitted has never been fetched, where a child has tried and could not.
+    /// Why what was admitted has never been fetched, if a child has tried and failed.
     unfetched: Option<String>,
     /// Why the artifact of a candidate could not be stored.
     pub(super) unstored: Option<String>,
 }
 
 impl Objects {
-    /// How the objects are, and what has to be done about them, in this order.
+    /// The state of the objects, and what has to be done about them, in this order.
     pub(super) fn look(
         seen: &Seen,
         former: &mut Former,
@@ -66,7 +66,7 @@ impl Objects {
         (objects, acts)
     }
 
-    /// Why what was admitted has never been fetched, where a child has tried and could not.
+    /// Why what was admitted has never been fetched, if a child has tried and failed.
     pub(super) fn unfetched(&self) -> Option<&str> {
         match self {
             Self::Children(children) => children.unfetched.as_deref(),
@@ -74,13 +74,13 @@ impl Objects {
         }
     }
 
-    /// Whether the name of a child is somebody else's.
+    /// Whether an object of somebody else has the name of a child.
     pub(super) fn are_taken(&self) -> bool {
         let is_taken = |it: &State| matches!(it, State::Taken(_));
         matches!(self, Self::Children(children) if children.states.iter().any(is_taken))
     }
 
-    /// Whether a fetch is to be retried.
+    /// Whether a fetch has to be retried.
     pub(super) fn retries(&self) -> bool {
         matches!(self, Self::Children(children) if children.unstored.is_some())
     }
@@ -98,7 +98,7 @@ impl Children {
             }
             match out {
                 Some(out) => children.take(look(seen, source, out), acts),
-                // Nothing has gone out yet, and the name is somebody else's already.
+                // Nothing has gone out yet, and an object of somebody else has the name already.
                 None if matches!(source.child, Child::Taken) => {
                     children.states.push(taken(source));
                 }
@@ -117,8 +117,8 @@ impl Children {
         acts.extend(look.acts);
     }
 
-    /// Takes in how what a source shows is stored. If its child serves something already, the child says
-    /// what is wrong with that.
+    /// Takes in whether what a source shows is stored. If its child serves something already, the child's
+    /// own state is reported, and not this one.
     fn take_shown(&mut self, shown: Option<Holding>, serves: bool) {
         let fails = match shown {
             Some(Holding::Failed(why)) => {

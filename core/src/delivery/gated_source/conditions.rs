@@ -18,11 +18,11 @@ use crate::verdict::condition::{READY, RECONCILING, STALLED, Wanted, listed};
 
 /// Something waits for the gates, or for its turn.
 pub const BLOCKED: &str = "Blocked";
-/// What was admitted can be had again.
+/// What was admitted can be fetched again.
 pub const RECOVERABLE: &str = "Recoverable";
-/// Somebody applies a source past its gates.
+/// A consumer applies a source past its gates.
 pub const BYPASSED: &str = "Bypassed";
-/// What decides about a source arrives by way of it.
+/// An object that decides about a source arrives by way of it.
 pub const SELF_GATED: &str = "SelfGated";
 
 /// Everything that a look has found out before the conditions.
@@ -34,12 +34,12 @@ pub(super) struct Findings<'a> {
     pub(super) admission: &'a Admission<'a>,
     pub(super) objects: &'a Objects,
     pub(super) pending: Option<&'a Pending>,
-    /// The decision that the status keeps, if the recorded one holds something back. What was only
+    /// The decision that the status keeps, if the recorded one holds something back. That something was
     /// measured again is no reason to write.
     pub(super) refusal: Option<&'a Decision>,
-    /// Why what `spec.revision` asks for, and the gates have admitted, cannot be had.
+    /// Why what `spec.revision` asks for, and the gates have admitted, cannot be fetched.
     pub(super) lost: Option<&'a str>,
-    /// What is said of a write that was refused, while there is one to retry.
+    /// What is said of a write that was refused, as long as it has to be retried.
     pub(super) write_refused: Option<Vec<Wanted>>,
 }
 
@@ -96,7 +96,7 @@ fn progressing(message: &str) -> Vec<Wanted> {
     ]
 }
 
-/// The worst that there is to say of the children. None: all of them serve.
+/// The worst state among the children. None: all of them serve.
 fn of_children(children: &Children) -> Option<Vec<Wanted>> {
     let severity = |state: &&State| match state {
         State::Taken(_) => 3,
@@ -104,7 +104,7 @@ fn of_children(children: &Children) -> Option<Vec<Wanted>> {
         State::Fetching(_) => 1,
         State::Serves => 0,
     };
-    // Of several that are as bad, the first.
+    // Of several that are equally bad, the first.
     let worst = children.states.iter().rev().max_by_key(severity)?;
     match worst {
         State::Taken(message) => Some(stalled("TargetTaken", message)),
@@ -121,7 +121,7 @@ fn serving(admission: &Admission<'_>, former: &Former) -> Vec<Wanted> {
         Some(trouble) if [BASELINE_MISMATCH, NOT_PINNABLE].contains(&trouble.reason) => {
             stalled(trouble.reason, &trouble.message)
         }
-        // With nothing out yet it is the first fetch, as of each new app: nothing is wrong.
+        // If nothing is out yet, it is the first fetch, as with each new app: nothing is wrong.
         Some(trouble) if trouble.passes => progressing(&trouble.message),
         Some(trouble) if out.is_none() || trouble.reason != "SourceNotReady" => {
             let message = trouble.message.as_str();
@@ -168,7 +168,7 @@ fn of_sources(sources: &Sources, refused: Option<&Decision>, former: &Former) ->
     vec![Wanted::new(READY, true, reason, message)]
 }
 
-/// Who deploys what passes no gate.
+/// Who deploys without passing a gate.
 fn bypassed(users: &Users) -> Option<Wanted> {
     let past = (!users.bypassing.is_empty()).then(|| {
         let message = format!(

@@ -16,7 +16,7 @@ use crate::delivery::choice::{Change, Choice, Gates};
 use crate::delivery::spread::Spread;
 use crate::text::refusal::Refusals;
 
-/// What the gates are asked in a look, and what they say. [`report`](super::report) goes on from here.
+/// What the gates are asked in a look, and what they say. [`report`](super::report) continues from here.
 pub struct Considered {
     pub(super) seen: Seen,
     pub(super) gates: Gates,
@@ -37,7 +37,7 @@ pub(super) enum Step {
     Paused,
     /// There is nothing to ask for.
     Nothing,
-    /// `spec.revision` asks for what cannot be had: why.
+    /// What `spec.revision` asks for cannot be fetched: why.
     Unobtainable(String),
     /// The spec says that this runs already.
     Baseline(Box<Baseline>),
@@ -70,11 +70,11 @@ pub(super) enum Outcome<'c> {
     HeldBack(&'c Candidate),
     /// The gates of policies hold back what the spec says that it runs already.
     BaselineHeldBack(&'c Admitted),
-    /// It cannot be had: why.
+    /// It cannot be fetched: why.
     Unobtainable(&'c str),
 }
 
-/// What is to be asked of the gates, and what they say.
+/// What has to be asked of the gates, and what they say.
 pub fn consider(given: Given) -> Considered {
     let Given {
         object,
@@ -109,7 +109,7 @@ pub fn consider(given: Given) -> Considered {
 }
 
 impl Considered {
-    /// What is to be recorded before anything is done. [`report`](super::report) takes it as it was
+    /// What has to be recorded before anything is done. [`report`](super::report) takes it as it was
     /// recorded.
     pub fn decision(&self) -> Option<&Decision> {
         match &self.step {
@@ -158,7 +158,7 @@ impl Step {
         }
     }
 
-    /// Until when nothing else may be admitted while nothing is seen to change.
+    /// Until when nothing else may be admitted if no change is seen.
     pub(super) fn next(&self) -> Option<Timestamp> {
         match self {
             Self::Ask(proposal) => proposal.choice.next,
@@ -178,7 +178,7 @@ impl Step {
     }
 }
 
-/// How what is new is asked for. As an error: what there is to do where nothing new is looked for.
+/// How new revisions are asked for. As an error: what to do if nothing new is looked for.
 fn times(seen: &Seen, gates: &Gates) -> Result<Times, Step> {
     if is_deleting(&seen.object) {
         return Err(Step::Deleting);
@@ -188,7 +188,7 @@ fn times(seen: &Seen, gates: &Gates) -> Result<Times, Step> {
         return Err(Step::Paused);
     }
     match seen.strategy() {
-        // No revision is known: the gates are asked about whatever comes next.
+        // No revision is known: the gates are asked about the next one, which may be any.
         Strategy::Suspend => {
             let decision = Box::new(gates.decide(None, None));
             Err(Step::Suspend(decision, gates.until()))
@@ -197,8 +197,8 @@ fn times(seen: &Seen, gates: &Gates) -> Result<Times, Step> {
     }
 }
 
-/// Nothing is asked. While `spec.suspend` holds, the candidates are kept up to date all the same, so that
-/// it can be seen what waits.
+/// Nothing is asked. While `spec.suspend` holds, the candidates are still kept up to date, so that people
+/// see what waits.
 fn stand_still(seen: &Seen, step: &Step) -> Candidates {
     let before = seen.object.status.clone().unwrap_or_default();
     let all = match (step, seen.strategy()) {
@@ -224,7 +224,7 @@ fn ask_for_what_is_new(
     let before = seen.object.status.clone().unwrap_or_default();
     let admitted = before.admitted.or_else(|| adopted(seen));
     let mut candidates = Candidates::renew(seen, &before.candidates, admitted);
-    // Nothing goes out where nobody would serve it.
+    // Nothing goes out if no child could serve it.
     if seen.are_taken() {
         return (candidates, Step::Nothing);
     }

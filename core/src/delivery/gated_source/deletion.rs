@@ -18,12 +18,12 @@ use crate::verdict::condition::listed;
 
 /// Children and suspended sources that the spec no longer names.
 pub(super) struct Former {
-    /// Children are deleted, if the spec says that children are to be deleted at all.
+    /// The children to delete, if the spec says that children are deleted at all.
     pub(super) children: Vec<Act>,
     /// Sources are resumed.
     pub(super) sources: Vec<Act>,
-    /// What the gates of policies say of resuming them. To name other sources is no way past these
-    /// gates: the sources stay suspended until they admit. None: there are no such sources, or no such
+    /// What the gates of policies say of resuming them. Naming other sources must not bypass these gates:
+    /// the sources stay suspended until the gates admit it. None: there are no such sources, or no such
     /// gates.
     policies: Option<Ruling>,
     /// The sources, as messages name them.
@@ -31,8 +31,8 @@ pub(super) struct Former {
 }
 
 impl Former {
-    /// `children` and `sources` are what an index takes for them. An object that has lost the mark, or
-    /// has that of somebody else, is not ours.
+    /// `children` and `sources` are those that an index reports. An object that has lost the mark, or
+    /// that has the mark of somebody else, is not ours.
     pub(super) fn new(
         owner: &GatedSource,
         children: &[(FluxKind, Arc<FluxObject>)],
@@ -73,7 +73,7 @@ impl Former {
         self.policies.as_ref()?.until
     }
 
-    /// What there is to say of sources that stay suspended, after everything else that is said.
+    /// What to say of sources that stay suspended, after everything else that is said.
     pub(super) fn still_suspended(&self) -> String {
         if self.may_resume() {
             return String::new();
@@ -103,14 +103,14 @@ fn has_finalizer(object: &GatedSource) -> bool {
     finalizers.into_iter().any(|it| it == marks::FINALIZER)
 }
 
-/// The GatedSource has the finalizer for as long as its children have to be deleted first.
+/// The GatedSource has the finalizer as long as its children have to be deleted first.
 pub(super) fn finalizer(object: &GatedSource) -> Option<Act> {
     let wanted = object.spec.deletion_policy == DeletionPolicy::Delete;
     (wanted != has_finalizer(object)).then_some(Act::Finalize(wanted))
 }
 
-/// What blocks the deletion: a child that has to be deleted first, or a suspended source, cannot be
-/// read. In a word, and in a sentence.
+/// What blocks the deletion, in a word and in a sentence: a child that has to be deleted first, or a
+/// suspended source, cannot be read.
 pub(super) fn obstacle(seen: &Seen) -> Option<(&'static str, String)> {
     let object = &seen.object;
     if !has_finalizer(object) || object.spec.deletion_policy == DeletionPolicy::Orphan {

@@ -1,4 +1,4 @@
-//! Step 3: which of the candidates are asked for: everything that can be had, or what `spec.revision`
+//! Step 3: which of the candidates are asked for: everything that can be fetched, or what `spec.revision`
 //! asks for.
 
 use sluice_crds::gated_source::{Admitted, Candidate, Part, Strategy};
@@ -16,9 +16,9 @@ use crate::time::stamp::time;
 pub(super) enum Demand {
     /// Nothing is newer than what is out.
     Nothing,
-    /// One of these, the newest last. All of them can be had.
+    /// One of these, the newest last. All of them can be fetched.
     Any(Vec<Change<Candidate>>),
-    /// What `spec.revision` asks for cannot be had: why.
+    /// What `spec.revision` asks for cannot be fetched: why.
     Unobtainable(String),
 }
 
@@ -105,7 +105,7 @@ fn not_shown(seen: &Seen, asked: &str) -> Option<Candidate> {
     })
 }
 
-/// Whether all of a candidate can be had: its sources are there to say how they are reached, and what
+/// Whether all of a candidate can be fetched: its sources exist and say how they are reached, and what
 /// this controller serves is stored.
 fn is_obtainable(seen: &Seen, candidate: &Candidate) -> bool {
     let serves = seen.object.spec.strategy == Strategy::Artifact;

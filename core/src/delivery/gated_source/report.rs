@@ -22,7 +22,7 @@ use crate::verdict::condition::{self, READY, Wanted};
 use crate::verdict::question::Question;
 use crate::verdict::status::requested_at;
 
-/// How soon something that waits is looked at again at the latest, so that it is said that it waits.
+/// How soon at the latest to look again at something that waits, so that it is reported that it waits.
 const AGAIN: SignedDuration = SignedDuration::from_mins(30);
 /// How soon a fetch that failed is retried.
 const RETRY: SignedDuration = SignedDuration::from_secs(10);
@@ -99,7 +99,7 @@ fn deleting(seen: &Seen, former: Former, before: GatedSourceStatus) -> Report {
     }
 }
 
-/// The status once a write was refused. None: it says so already.
+/// The status once a write was refused. None: the object's status says so already.
 pub fn refused(
     object: &GatedSource,
     refused: &Refused,
@@ -108,8 +108,8 @@ pub fn refused(
     with_ready(object, refused.conditions(), now)
 }
 
-/// The status that says this of how the GatedSource is, and everything else as before. None: it says so
-/// already.
+/// The status that says this about the state of the GatedSource, and keeps everything else as before.
+/// None: the object's status says so already.
 fn with_ready(
     object: &GatedSource,
     wanted: Vec<Wanted>,
@@ -142,7 +142,7 @@ fn last_decision<'d>(
 }
 
 /// What waits, as the status shows it: what is asked for, or the newest. `lost`: what is asked for is
-/// out, and cannot be had.
+/// out, and cannot be fetched.
 fn pending(
     object: &GatedSource,
     step: &Step,
@@ -162,7 +162,7 @@ fn pending(
     };
     let candidate = candidate.filter(|_| asked_for.is_some());
     let candidate = candidate.or(admission.candidates.last());
-    // What is no candidate does not say since when it waits.
+    // For a revision that is no candidate, it is not known since when it waits.
     let named = |revision| {
         let known = before.filter(|it| it.revision == revision);
         let since = known.map_or_else(|| time(now), |it| it.since.clone());
@@ -170,7 +170,7 @@ fn pending(
     };
     let (revision, since, admit_at) = match (step, admission.outcome) {
         (Step::Refused(_), _) => return before.cloned(),
-        // What was asked for goes on waiting, although the gates are not asked about it.
+        // What was asked for still waits, although the gates are not asked about it.
         (Step::Paused, _) if asked_for.is_some() && before.is_some() => return before.cloned(),
         (_, Outcome::Unobtainable(_)) if asked_for.is_some() => asked_for.map(named),
         (_, Outcome::BaselineHeldBack(runs)) => Some(named(&runs.revision)),

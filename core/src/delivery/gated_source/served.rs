@@ -19,10 +19,10 @@ use crate::time::stamp::time;
 /// The annotation that says the revision of the source of an artifact (OCI's image specification).
 const ORIGIN_REVISION: &str = "org.opencontainers.image.revision";
 
-/// What is wrong where there is no store.
+/// What is wrong if there is no store.
 pub(super) const OFF: &str = "this controller stores no artifacts: start it with --storage-path";
 
-/// Looks at a child. `present`: None, it has still to be made.
+/// Looks at a child. `present`: None if it still has to be made.
 pub(super) fn look(
     seen: &Seen,
     source: &Observed,
@@ -63,7 +63,7 @@ pub(super) fn look(
     Look { state, acts, lost }
 }
 
-/// The file. As an error: how the child is without it, and why what was admitted is lost.
+/// The file. As an error: the state of the child without it, and why what was admitted is lost.
 fn stored(holding: Holding, revision: &str) -> Result<Stored, (State, String)> {
     match holding {
         Holding::Stored(stored) => Ok(stored),
@@ -83,7 +83,7 @@ fn stored(holding: Holding, revision: &str) -> Result<Stored, (State, String)> {
     }
 }
 
-/// What the child has to say that it serves.
+/// What the status of the child has to say about what it serves.
 fn artifact(now: Now, admitted: &AdmittedPart, stored: Stored) -> Artifact {
     Artifact {
         path: stored.path,
@@ -99,7 +99,7 @@ fn artifact(now: Now, admitted: &AdmittedPart, stored: Stored) -> Artifact {
     }
 }
 
-/// Whether the child says that it serves this, and that it is ready, of its present spec: its status
+/// Whether the child says that it serves this, and that it is ready, under its present spec: its status
 /// has no generation of its own.
 fn serves(child: &FluxObject, artifact: &Artifact) -> bool {
     let says = child.status.artifact.as_ref().is_some_and(|now| {
@@ -126,9 +126,9 @@ fn made_by(owner: &GatedSource) -> Map<String, Value> {
     Map::from_iter([("sourceRef".to_owned(), own)])
 }
 
-/// Has the store fetch what a source shows now, if that is out or could go out, and keep nothing else.
-/// Returns how that is stored. Copies under the name of a child that is somebody else's, or that nobody
-/// can read, are left alone.
+/// Lets the store fetch what a source shows now, if that is out or could go out, and keep nothing else.
+/// Returns how that is stored. Copies under the name of a child are left alone if the object of that name
+/// belongs to somebody else or cannot be read.
 pub(super) fn keep(
     seen: &Seen,
     source: &Observed,
@@ -159,8 +159,8 @@ pub(super) fn keep(
     shown
 }
 
-/// The digests of what is out of a source and of what could go out. Whatever else is lost: what its child
-/// still points at is being used.
+/// The digests of what is out of a source and of what could go out. Even if everything else is lost, what
+/// its child still points at is in use.
 fn digests(source: &Observed, admission: &Admission<'_>) -> BTreeSet<String> {
     let candidates = admission.candidates.iter();
     let parts = candidates.flat_map(|candidate| &candidate.parts);

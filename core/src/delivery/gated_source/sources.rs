@@ -37,7 +37,7 @@ pub(super) struct Observed {
     pub(super) upstream: Found,
     pub(super) child: Child,
     pub(super) child_kind: FluxKind,
-    /// The last instant at which somebody could not have the child's artifact.
+    /// The last instant at which a consumer could not get the child's artifact.
     pub(super) missed_at: Option<Timestamp>,
 }
 
@@ -96,7 +96,7 @@ impl Seen {
         namespace.unwrap_or_default()
     }
 
-    /// Whether the name of a child is somebody else's.
+    /// Whether an object of somebody else has the name of a child.
     pub(super) fn are_taken(&self) -> bool {
         let is_taken = |source: &Observed| matches!(source.child, Child::Taken);
         self.sources.iter().any(is_taken)
@@ -169,8 +169,8 @@ pub(super) fn is_child_of(object: &GatedSource, child: &FluxObject) -> bool {
     mark.is_some() && mark == object.metadata.name.as_ref()
 }
 
-/// The last instant at which somebody could not have the artifact of a child. Without children, of the
-/// strategy `suspend`, that is never.
+/// The last instant at which a consumer could not get the artifact of a child. The strategy `suspend` has
+/// no children: never.
 fn missed_at(
     object: &GatedSource,
     kind: FluxKind,

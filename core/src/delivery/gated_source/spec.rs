@@ -260,7 +260,7 @@ fn wrong_target(
     Some(Refusal::new(field, problem, "write another name"))
 }
 
-/// What is wrong with a revision that a source of that kind is to be brought to.
+/// What is wrong with a revision that a source of that kind has to be set to.
 fn wrong_revision(
     field: &str,
     text: &str,

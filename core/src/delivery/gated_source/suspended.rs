@@ -12,7 +12,7 @@ use super::sources::{Observed, Seen};
 use crate::flux::observed::is_suspended;
 use crate::flux::shown::here;
 
-/// What the sources are once everything is done, and what has to be done for that.
+/// The sources as they are once everything is done, and what has to be done for that.
 #[derive(Default)]
 pub(super) struct Sources {
     pub(super) acts: Vec<Act>,
@@ -22,7 +22,7 @@ pub(super) struct Sources {
     pub(super) by_others: usize,
     /// How many there are.
     pub(super) all: usize,
-    /// What cannot be held back: why.
+    /// What cannot be held back, and why.
     pub(super) troubles: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ impl Sources {
         let is_marked = is_ours || !others.is_empty();
         let holders = match resume {
             true => is_ours.then(|| others.clone()),
-            // What somebody has suspended who is no GatedSource stays as it is.
+            // If something other than a GatedSource has suspended it, it stays as it is.
             false => (!is_suspended || (is_marked && !is_ours)).then(|| {
                 let own = owner.metadata.name.clone();
                 others.iter().cloned().chain(own).collect()
@@ -109,7 +109,7 @@ fn cannot_hold_back(owner: &GatedSource, kind: SourceKind, object: &FluxObject) 
                    it instead";
         return Some(why.to_owned());
     }
-    // Its GatedSource writes its spec whole, and would resume it.
+    // Its GatedSource writes its whole spec, and would resume it.
     let marks = object.metadata.annotations.as_ref();
     let parent = marks.and_then(|all| all.get(marks::CHILD_OF));
     let parent = parent.filter(|it| owner.metadata.name.as_ref() != Some(*it))?;

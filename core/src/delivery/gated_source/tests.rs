@@ -70,7 +70,7 @@ struct Play {
     writes: (usize, usize),
 }
 
-/// What the API server does not let anybody read.
+/// What the API server does not allow to be read.
 #[derive(Default)]
 struct Unreadable {
     upstream: bool,
@@ -286,7 +286,7 @@ impl Play {
         report
     }
 
-    /// Writes the status, and nothing else: whoever does so is killed then.
+    /// Writes the status, and nothing else: as if the writer were killed then.
     fn write_status(&mut self, report: &Report) {
         if report.changed {
             self.object.status = Some(report.status.clone());

@@ -1,5 +1,5 @@
-//! Step 1: who applies what a source brings. Some do so past the gates, and some gates arrive by the way
-//! that they close.
+//! Step 1: who applies what a source brings. Some consumers bypass the gates, and some gates arrive by
+//! the path that they close.
 
 use serde_json::Value;
 use sluice_crds::GatedSource;
@@ -11,8 +11,8 @@ use super::{Consumer, KIND};
 use crate::flux::users::{Carried, Used, by_labels, chart_of, consumer_called, uses};
 use crate::gate::set::Gathered;
 
-/// What Flux has brought of a GatedSource and of everything that decides about it: also the gates of
-/// policies, and gates behind gates.
+/// What Flux has brought of a GatedSource and of everything that decides about it, including the gates of
+/// policies and gates behind gates.
 pub fn carried(object: &GatedSource, gates: &Gathered) -> Vec<Carried> {
     let own = [(KIND, &object.metadata)];
     let all = own.into_iter().chain(gates.objects());
@@ -29,10 +29,10 @@ pub fn carried(object: &GatedSource, gates: &Gathered) -> Vec<Carried> {
 pub(super) struct Users {
     /// Those that still use a source that is gated, past its gates.
     pub(super) bypassing: Vec<String>,
-    /// Those that use an object under the name of a child that is somebody else's.
+    /// Those that use an object that has the name of a child, but belongs to somebody else.
     pub(super) misled: Vec<String>,
-    /// What arrives by way of a child (or of a source that is suspended) and decides about it: a change
-    /// of it cannot arrive while it holds back.
+    /// Objects that arrive by way of a child (or of a source that is suspended) and decide about it: a
+    /// change of them cannot arrive while it holds back.
     pub(super) self_gated: Vec<String>,
 }
 
@@ -65,7 +65,7 @@ impl Users {
     }
 }
 
-/// Whether somebody uses a source itself, or takes the same chart out of the same repository.
+/// Whether a consumer uses a source itself, or takes the same chart out of the same repository.
 fn bypasses(seen: &Seen, kind: ConsumerKind, consumer: &FluxObject) -> bool {
     let is_gated = |used: &Used<'_>, it: &Observed| {
         *used == (it.wanted.kind.as_str(), seen.namespace(), &it.wanted.name)
@@ -92,14 +92,14 @@ fn takes_chart(own: &str, source: &Observed, kind: ConsumerKind, user: &FluxObje
     taken.is_some() && taken == gated
 }
 
-/// Whether somebody uses an object under the name of a child that is somebody else's.
+/// Whether a consumer uses an object that has the name of a child, but belongs to somebody else.
 fn is_misled(seen: &Seen, kind: ConsumerKind, consumer: &FluxObject) -> bool {
     let mut taken = (seen.sources.iter()).filter(|it| matches!(it.child, Child::Taken));
     let used = uses(kind, consumer);
     taken.any(|it| used.contains(&(it.child_kind.as_str(), seen.namespace(), &it.wanted.target)))
 }
 
-/// Whether somebody uses what this GatedSource holds back: a child, or a source that is suspended.
+/// Whether a consumer uses what this GatedSource holds back: a child, or a source that is suspended.
 fn uses_ours(seen: &Seen, kind: ConsumerKind, consumer: &FluxObject) -> bool {
     let used = uses(kind, consumer);
     seen.sources.iter().any(|it| {

@@ -1,5 +1,5 @@
-//! JSON that anybody may have written, read within the bounds of what an expression may be asked
-//! about: what is beyond them is given up while it is read, before it takes any memory.
+//! JSON that anybody may have written, read within the limits for what an expression may be asked about:
+//! reading stops at the limit, before the rest takes any memory.
 //!
 //! What comes in: a text. What goes out: its value, of at most [`MOST_VALUES`] values, [`MOST_TEXT`]
 //! bytes of text and [`DEEPEST`] levels.

@@ -47,7 +47,7 @@ const ARITHMETIC: [&str; 6] = [
     operators::NEGATE,
     operators::SUBSTRACT,
 ];
-/// Of one value. The first three come to something else than true or false whatever it is.
+/// Functions of one value. The first three never return true or false.
 const FUNCTIONS: [&str; 9] = [
     "size", "string", "type", "bool", "bytes", "double", "dyn", "int", "uint",
 ];
@@ -120,7 +120,7 @@ pub(super) fn spelled(function: &str) -> &str {
     }
 }
 
-/// What an expression comes to, if that is certainly not true or false.
+/// The type of an expression's result, if that is certainly not true or false.
 fn something_else(tree: &Expr) -> Option<&'static str> {
     match tree {
         Expr::Literal(LiteralValue::Boolean(_)) => None,
@@ -196,7 +196,7 @@ impl Reader<'_> {
     }
 
     fn know(&self, name: &str) -> Result<(), String> {
-        // Such as `@result`: of the macros themselves, and nobody can write it.
+        // Such as `@result`: these belong to the macros themselves, and users cannot write them.
         let known = name.starts_with('@')
             || self.bound.iter().any(|bound| bound == name)
             || self.variables.contains(&name)
@@ -309,9 +309,9 @@ impl Reader<'_> {
     }
 }
 
-/// Wraps a part into a call that pays for what it comes to. What costs nothing is left, and so is
-/// what the crate recognizes: the steps of its macros `map` and `filter` append a list that is
-/// written to `@result`.
+/// Wraps a part into a call that pays for its result. What costs nothing is left as it is, and so is what
+/// the crate recognizes: the steps of its macros `map` and `filter` append a list that is written to
+/// `@result`.
 fn pay(to: &str, part: &mut IdedExpr) {
     let left = match &part.expr {
         Expr::Literal(_) | Expr::List(_) => true,

@@ -126,7 +126,7 @@ fn what_comes_to_nothing_is_told(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(error.to_string(), expected, "{text}");
 }
 
-/// Whoever names an address must not read its replies in a message.
+/// A user who names an address must not read its replies in a message.
 #[rstest]
 #[case("body.m[body.secret] == 1")]
 #[case("body.secret in 1 == true")]
@@ -312,7 +312,7 @@ fn what_is_usual_fits(#[case] text: &str, #[case] expected: bool) {
     assert_eq!(ask(text, objects), Ok(expected), "{text}");
 }
 
-/// Whatever nests, nested as far as the text allows: read, judged and dropped on the stack of a
+/// Everything that nests, nested as far as the text allows: read, judged and dropped on the stack of a
 /// thread of two mebibytes, in a build without optimization.
 #[rstest]
 #[case("(", "true", ")")]

@@ -108,8 +108,8 @@ impl Note {
 pub(super) struct Notes(BTreeMap<Slot, Note>);
 
 impl Notes {
-    /// The notes of the forces that these annotations hold, as far as there are any and they are
-    /// not from the future.
+    /// The notes of the forces that these annotations have, if there are any and they are not from the
+    /// future.
     pub(super) fn of(annotations: &BTreeMap<String, String>, now: Timestamp) -> Self {
         let text = annotations.get(FORCE_SEEN).map(String::as_str);
         let all = text.and_then(|text| serde_json::from_str(text).ok());
@@ -122,8 +122,8 @@ impl Notes {
         notes
     }
 
-    /// Whether somebody has given the forces another name or reason, and there is no new force that
-    /// it came with: then they are theirs from now on.
+    /// Whether somebody has given the forces another name or reason without a new force: then the forces
+    /// are theirs from now on.
     fn is_taken_over(&self, annotations: &BTreeMap<String, String>) -> bool {
         let is_new = |slot: &Slot| slot.is_in(annotations) && !self.0.contains_key(slot);
         !Slot::ALL.iter().any(is_new) && !self.came_with(None, annotations)

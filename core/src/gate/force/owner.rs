@@ -1,8 +1,8 @@
 //! Who owns the annotations of a force, as the API server keeps it in `metadata.managedFields`.
 //!
-//! Flux removes what only `kubectl` or Flux itself has written, so the controller owns every
-//! annotation of a force that it has noted. Anybody who may update a gate can write its managed
-//! fields as well: what is not owned any more is taken again.
+//! Flux removes fields that only `kubectl` or Flux itself has written, so the controller owns every
+//! annotation of a force that it has noted. Anybody who may update a gate may also write its managed
+//! fields: if the controller does not own an annotation any more, it takes ownership again.
 
 use std::collections::BTreeMap;
 
@@ -25,8 +25,8 @@ fn present(annotations: &BTreeMap<String, String>) -> impl Iterator<Item = (&str
     all.filter_map(|name| Some((name, annotations.get(name)?)))
 }
 
-/// The annotations that the controller has to own and does not. None: it owns all of them, or
-/// nobody knows who does, as with a gate that is read from a file.
+/// The annotations that the controller has to own and does not. None: it owns all of them, or the owners
+/// are not known, as with a gate that is read from a file.
 pub(super) fn lost(
     gate: &Gate,
     annotations: &BTreeMap<String, String>,

@@ -37,7 +37,7 @@ pub(super) struct Reader<'a> {
     now: Now,
 }
 
-/// What the forces that are not noted yet came to.
+/// The result of reading the forces that are not noted yet.
 #[derive(Default)]
 struct Fresh {
     /// Those that are in order.
@@ -110,8 +110,8 @@ impl<'a> Reader<'a> {
         forces
     }
 
-    /// The annotations with the notes of the forces that are new, and with the end of one that
-    /// names none. None: nothing is to be noted.
+    /// The annotations with the notes of the forces that are new, and with the end of a force that names
+    /// none. None: there is nothing to note.
     ///
     /// What is noted is for good. A clock that is off by so little that it is only reported is good
     /// enough to accept, for forces may be off by more; but none is refused by it.
@@ -203,7 +203,7 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// An end, a reason or a name that forces nothing: tell, for somebody meant something by it.
+    /// An end, a reason or a name without a force: report it, because somebody meant something by it.
     fn companions_alone(&self) -> Result<(), Refusal> {
         match self.get(FORCE_UNTIL) {
             Some(_) => Err(Refusal::new(
@@ -273,8 +273,8 @@ impl<'a> Reader<'a> {
             state,
             by: by.unwrap_or_else(|| "unknown".to_owned()),
             reason: reason.unwrap_or_else(|| format!("requested by {annotation}")),
-            // What closes waits for nobody, nor for a clock that is ahead of ours: until it counts, it
-            // could be removed without the right to force.
+            // What closes a gate waits neither for anybody nor for a clock that is ahead of ours: until
+            // it counts, it could be removed without the right to force.
             since: match state {
                 Setting::Open => since,
                 Setting::Closed => since.min(self.seen(slot)),

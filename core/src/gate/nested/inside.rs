@@ -34,8 +34,8 @@ pub struct Inside {
 pub struct Said {
     /// Its verdict.
     pub told: GatekeeperVerdict,
-    /// When time changes its state. None: not by time, as far as is known, or the gates behind it
-    /// say so themselves.
+    /// When time changes its state. None: time does not change it, as far as is known, or the gates
+    /// behind it say so themselves.
     pub changes: Option<Timestamp>,
     /// The gates behind it.
     pub behind: Vec<Inside>,
@@ -67,7 +67,7 @@ impl Gathered {
         all
     }
 
-    /// What the gatekeepers say whose verdicts are `told`, in the order of the gate's spec: when that
+    /// What the gatekeepers with the verdicts `told` say, in the order of the gate's spec: when that
     /// changes, and the gates behind each.
     pub fn said(&self, told: &[GatekeeperVerdict], question: Question<'_>) -> Vec<Said> {
         let said = |(named, told): (&Named<Listed>, &GatekeeperVerdict)| {

@@ -37,12 +37,12 @@ struct GatheredSet {
 /// A gate with all that it depends on.
 type Sight = Named<(Arc<Gate>, nested::Gathered)>;
 
-/// A policy that adds gates, and why nobody can tell whether it concerns the subject.
+/// A policy that adds gates, and why it is not known whether it concerns the subject.
 #[derive(Clone, Debug)]
 struct Added {
     name: String,
     doubt: Option<String>,
-    /// None: nobody can read it.
+    /// None: it cannot be read.
     policy: Option<Arc<GatePolicy>>,
 }
 
@@ -62,7 +62,7 @@ pub fn gather(
     Gathered(sets)
 }
 
-/// The set that a policy adds, if it concerns the subject. One that nobody can read holds everything
+/// The set that a policy adds, if it concerns the subject. A policy that cannot be read holds everything
 /// back: it might name any gate for anyone.
 fn added(
     sources: &impl Sources,
@@ -96,7 +96,7 @@ fn added(
 }
 
 impl GatheredSet {
-    /// The gates that somebody in `from` names; of a policy, each from its own namespace.
+    /// The gates that are named from the namespace `from`; for a policy, each from its own namespace.
     fn of(
         sources: &impl Sources,
         set: &GateSet,
@@ -120,7 +120,7 @@ impl GatheredSet {
         }
     }
 
-    /// A policy stands for its gates, which nobody can tell.
+    /// The policy itself is shown in place of its gates, which are not known.
     fn closed(name: String, doubt: Option<String>, why: Arc<str>) -> Self {
         Self {
             require: Require::All,
@@ -194,8 +194,8 @@ impl Gathered {
         closes(&self.sets(), question, end)
     }
 
-    /// Whether the second of two decisions tells a reader the same as the first, which was made of the
-    /// same gates earlier.
+    /// Whether the second of two decisions says the same to a reader as the first, which was made from
+    /// the same gates earlier.
     pub fn tells_the_same(
         &self,
         before: &Decision,

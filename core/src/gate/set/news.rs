@@ -1,7 +1,7 @@
-//! Whether a decision tells a reader anything new.
+//! Whether a decision says anything new to a reader.
 //!
-//! What was only measured again is no news: it would be written each time that somebody looks. What
-//! people did is, such as the first of two approvals, although state and reason stay what they were.
+//! A new measurement alone is not new: otherwise it would be written at each look. What people did is
+//! new, such as the first of two approvals, although state and reason stay the same.
 
 use sluice_crds::{CheckedGate, Decision};
 
@@ -10,7 +10,7 @@ use crate::gate;
 use crate::gate::nested::Named;
 use crate::verdict::question::Question;
 
-/// Whether the second decision tells the same as the first. `sets` are what the second was made of, and
+/// Whether the second decision says the same as the first. `sets` are what the second was made from, and
 /// `question` is what it answers.
 pub(super) fn tells_the_same(
     sets: &[Set<'_>],

@@ -1,11 +1,11 @@
-//! A decision as somebody may read it who may not see every gate in it.
+//! A decision for a reader who may not see every gate in it.
 
 use sluice_crds::{CheckedGate, Decision};
 
 use super::words::NAMED;
 
-/// The same decision for somebody who may see the gates that `may_see` says: of any other it tells
-/// the name, the state, the reason and the policy that asks for it, and not the message.
+/// The same decision for a reader who may see only the gates that `may_see` allows: of any other gate it
+/// has the name, the state, the reason and the policy that asks for it, and not the message.
 pub fn redacted(decision: Decision, may_see: impl Fn(&CheckedGate) -> bool) -> Decision {
     let mut decision = decision;
     let mut hidden = false;
@@ -31,12 +31,12 @@ fn unseen(gate: &str) -> String {
              \"{namespace}\"",
             sluice_crds::GROUP
         ),
-        // What stands for a policy that cannot be read.
+        // Shown for a policy that cannot be read.
         None => "you may not see why".to_owned(),
     }
 }
 
-/// What the gates say that decided, as far as it may be seen.
+/// What the gates that decided say, as far as the reader may see it.
 fn message(decision: &Decision) -> String {
     let verb = match decision.allowed {
         true => "let pass by",

@@ -87,7 +87,7 @@ impl Decisive<'_> {
             let policy = format!("GatePolicy {policy}");
             match doubt {
                 Some(doubt) => because.push(format!("{policy}, because {doubt}")),
-                // It stands for its own gates, which nobody can tell.
+                // It is shown in place of its own gates, which are not known.
                 None if policy == **name => {}
                 None => because.push(policy),
             }

@@ -71,7 +71,7 @@ fn evidence_behind_a_gate_is_renewed_before_it_runs_out() {
     let keeper = outer(holidays(read_until("2026-11-20T12:00:00Z")), None);
     let new_year = (at("2027-01-01T00:00:00Z"), State::Closed);
     assert_eq!(keeper.upcoming(now(FRIDAY_10))[0], new_year);
-    // By the evidence at hand, that is no promise; and what has run out already is not renewed.
+    // By the evidence so far, that is no promise; and what has expired already is not renewed.
     assert_eq!(
         keeper.opinion(now(FRIDAY_10)).until,
         Some(at("2026-11-20T12:00:00Z"))

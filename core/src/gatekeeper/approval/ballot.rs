@@ -18,7 +18,7 @@ const ALGORITHMS: [(&str, usize); 4] = [
     ("sha512", 128),
 ];
 
-/// The most approvals of one gatekeeper. They are small, and whoever may approve may write them.
+/// The most approvals of one gatekeeper. They are small, and everybody who may approve may write them.
 pub const MOST_VOTES: usize = 10_000;
 
 /// The approvals for one gatekeeper, each read once.
@@ -28,7 +28,7 @@ pub struct Ballot {
     by_digest: BTreeMap<Box<str>, Vec<Cast>>,
     /// Those of revisions without a digest, by what [`named`] makes of their names.
     by_name: BTreeMap<Box<str>, Vec<Cast>>,
-    /// Those whose revision nobody can read.
+    /// Those whose revision cannot be read.
     vague: Vec<Cast>,
     count: usize,
 }
@@ -92,9 +92,9 @@ impl Ballot {
         all.map(|cast| (&cast.approval, cast.revision.as_ref()))
     }
 
-    /// Those that are about `revision`. What is named too vaguely is nothing that anybody approves
-    /// of; but a rejection of it counts: of a name without its digest for whatever bears that name,
-    /// of a commit for what is tagged with it, and of what nobody can read for everything.
+    /// Those that are about `revision`. An approval that names a revision too vaguely approves nothing.
+    /// But such a rejection counts: a name without its digest rejects everything with that name, a commit
+    /// rejects what is tagged with it, and text that cannot be read rejects everything.
     pub(super) fn about(&self, revision: &Revision) -> impl Iterator<Item = &Arc<Approval>> {
         let by_digest = revision.digest().and_then(|it| self.by_digest.get(it));
         // Hardly ever is there any, and a name takes longer to read than a digest to find.
@@ -109,7 +109,7 @@ impl Ballot {
         found.map(|cast| &cast.approval)
     }
 
-    /// Whether all that rejects `revision` may mean another one: nobody knows what it is called.
+    /// Whether all that rejects `revision` may mean another one, because its name is not known.
     pub(super) fn may_reject_another(&self, revision: &Revision) -> bool {
         let own = revision.digest().and_then(|it| self.by_digest.get(it));
         let mut own = own.into_iter().flatten().chain(&self.vague);
@@ -142,7 +142,7 @@ impl Ballot {
         found
     }
 
-    /// The votes on what a revision may be called whose name nobody knows: on any name, and, where it is
+    /// The votes on every name that a revision without a known name may have: on any name, and, if it is
     /// no commit itself, on any commit.
     fn of_any_name(&self, revision: &Revision) -> Vec<&Vec<Cast>> {
         if !revision.has_unknown_name() {
@@ -212,7 +212,7 @@ fn may_mean(named: &Revision, revision: &Revision) -> bool {
     }
 }
 
-/// Whether what is not a commit, and is called nobody knows what, may be tagged with this one.
+/// Whether something that is not a commit, and whose name is not known, may be tagged with this commit.
 fn may_be_its_tag(digest: &str, revision: &Revision) -> bool {
     let is_commit = |digest: &str| digest.starts_with("sha1:");
     is_commit(digest) && !revision.digest().is_some_and(is_commit)

@@ -1,13 +1,13 @@
-//! Who is a person: a vote is one person's, and somebody who may create ServiceAccounts, or act as
-//! one, has as many of them as they like.
+//! Who is a person: a vote is the vote of one person, and a user who may create ServiceAccounts, or act
+//! as one, could have any number of votes.
 
 /// What the user names of ServiceAccounts begin with.
 const ACCOUNT: &str = "system:serviceaccount:";
 /// The group that all of them are in, and with a colon and a namespace those of that namespace.
 const ACCOUNTS: &str = "system:serviceaccounts";
 
-/// Whether the approval of `user` is nobody's: that of a ServiceAccount, where no group of service
-/// accounts is among those of its groups that a gatekeeper names.
+/// Whether the approval of `user` does not count as a person's: it is from a ServiceAccount, and none of
+/// its groups that a gatekeeper names is a group of service accounts.
 pub fn is_nobody<'a>(user: &str, named: impl IntoIterator<Item = &'a String>) -> bool {
     is_service_account(user) && !named.into_iter().any(|group| is_of_service_accounts(group))
 }

@@ -127,7 +127,7 @@ fn a_service_account_is_nobody_unless_a_group_of_it_is_named(
     assert_eq!(told.ends_with(words), !counts, "{told}");
 }
 
-/// What closes may come from anybody.
+/// A vote that closes may be from anybody.
 #[test]
 fn a_service_account_rejects_like_anybody() {
     let mut ballot = votes("a");
@@ -233,7 +233,7 @@ fn groups_and_authors_say_who_counts() {
     let members = rule("{groups: [group-a, group-c]}");
     assert_eq!(says(&members, &votes("b")), Reason::AwaitingApproval);
     assert_eq!(says(&members, &votes("c")), Reason::Approved);
-    // A rejection counts whoever it is by.
+    // A rejection counts for every author.
     assert_eq!(says(&members, &votes("aB")), Reason::Rejected);
 
     let rule = rule("{forbidSelf: {configMapRef: {name: authors, key: list}}}");

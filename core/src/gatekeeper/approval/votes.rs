@@ -12,9 +12,9 @@ pub struct Votes {
     /// What is wrong with an Approval that may be for it, and that this version cannot read: it may
     /// be a rejection.
     pub unreadable: Option<Arc<str>>,
-    /// Who the authors of revisions are, where that matters. None: nobody has looked yet.
+    /// Who the authors of revisions are, where that matters. None: not read yet.
     pub authors: Option<Reading>,
-    /// Whether somebody verifies who approves.
+    /// Whether it is verified who approves.
     pub verified: bool,
 }
 

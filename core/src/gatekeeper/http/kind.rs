@@ -34,7 +34,7 @@ impl KindSpec for Http {
     }
 }
 
-/// What somebody says that the address answers.
+/// The answer of the address that somebody states.
 fn attempt(given: Given, rule: &Rule) -> Result<Result<Answer, Trouble>, String> {
     match given.sight() {
         Some(Sight::Answer(status, body)) => {
@@ -53,7 +53,7 @@ fn attempt(given: Given, rule: &Rule) -> Result<Result<Answer, Trouble>, String>
 struct Answered {
     rule: Rule,
     on_error: Setting,
-    /// None: nobody has asked.
+    /// None: it was not asked.
     observed: Option<Arc<Observed>>,
 }
 

@@ -1,4 +1,4 @@
-//! How an http rule is read, and what answers come to.
+//! How an http rule is read, and how answers are judged.
 
 use jiff::SignedDuration;
 use rstest::rstest;
@@ -247,7 +247,7 @@ fn statuses_tell_the_status_and_whether_it_satisfies(
         (told.status, told.satisfied, told.error.as_ref()),
         (Some(code.into()), satisfied, None)
     );
-    // And after a restart it stands for what it says.
+    // And after a restart it has the state that it reports.
     let restored = rule.restored(&told, at(2)).unwrap();
     let state = |observed: &Observed| opinion(&rule, Some(observed), Setting::Open, now(2)).state;
     assert_eq!(state(&restored), state(&observed));

@@ -1,4 +1,4 @@
-//! How `metric` answers as a kind of gatekeeper: its range with what the query came to.
+//! How `metric` answers as a kind of gatekeeper: its range with the results of the query.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ impl KindSpec for Metric {
     }
 }
 
-/// What somebody says that the query comes to.
+/// The result of the query that somebody states.
 fn attempt(given: Given) -> Result<Result<Answer, Trouble>, String> {
     match given.sight() {
         Some(Sight::Value(value)) => {
@@ -61,7 +61,7 @@ fn attempt(given: Given) -> Result<Result<Answer, Trouble>, String> {
 struct Measured {
     rule: Rule,
     on_error: Setting,
-    /// None: nobody has asked.
+    /// None: it was not asked.
     observed: Option<Arc<Observed>>,
 }
 

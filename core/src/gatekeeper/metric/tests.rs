@@ -1,4 +1,4 @@
-//! How a metric is read, and stories of what its query comes to, in minutes.
+//! How a metric is read, and stories of the results of its query, in minutes.
 
 use rstest::rstest;
 use serde_json::{Value as Json, json};
@@ -32,7 +32,7 @@ fn now(minute: i64) -> Now {
     Now::given(at(minute))
 }
 
-/// What an attempt came to, in short: a number, `NaN`, `three` samples, nobody (``), or `<html>`.
+/// The result of an attempt, in short: a number, `NaN`, `three` samples, no answer (``), or `<html>`.
 fn attempt(short: &str) -> Result<Answer, Trouble> {
     match short {
         "" => Err(Trouble::Unavailable("status 503".to_owned())),

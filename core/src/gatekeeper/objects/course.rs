@@ -12,7 +12,7 @@ use sluice_crds::gatekeeper::ObjectsStatus;
 use super::judge::labels;
 use super::{Judged, Part, Sighting, Unsatisfied, Which};
 
-/// How much of a digest is told, in bytes.
+/// How much of a digest is shown, in bytes.
 const DIGEST: usize = 16;
 
 /// The objects of one part, followed over time.
@@ -51,13 +51,13 @@ impl Course {
         self.count(at);
     }
 
-    /// Nobody knows what was until now: the count of time begins anew.
+    /// What happened until now is not known: the count of time starts again.
     pub fn lose_sight(&mut self, at: Timestamp) {
         self.satisfied_since = None;
         self.count(at);
     }
 
-    /// A clock that was set back begins the count of time anew.
+    /// If the clock was set back, the count of time starts again.
     pub fn not_after(&mut self, at: Timestamp) {
         self.satisfied_since = self.satisfied_since.map(|since| since.min(at));
     }

@@ -71,7 +71,7 @@ fn course(part: &Part, all: &[Value], namespace: &str, since: Timestamp) -> Cour
 struct Seen {
     rule: Rule,
     on_error: Setting,
-    /// None: nobody has looked.
+    /// None: nothing was observed.
     observed: Option<Arc<Observed>>,
 }
 

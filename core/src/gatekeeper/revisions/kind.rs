@@ -46,7 +46,7 @@ fn references(spec: &api::Revisions) -> impl Iterator<Item = &ConfigMapKeyRefere
 struct Listed {
     rule: Revisions,
     on_error: Setting,
-    /// In the order of [`Revisions::sources`]. None: nobody has looked.
+    /// In the order of [`Revisions::sources`]. None: not read yet.
     lists: Option<Arc<Vec<Reading>>>,
 }
 

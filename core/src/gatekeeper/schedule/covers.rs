@@ -105,7 +105,7 @@ impl Schedule {
             .collect()
     }
 
-    /// None: the calendar cannot be had.
+    /// None: the calendar cannot be read.
     fn covers<'a>(
         &'a self,
         (window, entry): Numbered<'a>,

@@ -1,7 +1,7 @@
 //! When the events of a calendar are, looked up piece by piece.
 //!
-//! Pieces are whole days of UTC, so that what one of them holds, and whether that is too much,
-//! does not depend on when somebody asks.
+//! Pieces are whole days of UTC, so that what one of them holds, and whether that is too much, does not
+//! depend on when it is asked for.
 
 use std::collections::VecDeque;
 
@@ -26,7 +26,7 @@ pub(crate) struct Events<'a> {
     ready: VecDeque<Occurrence>,
     /// Up to where it was looked at: a midnight.
     looked: Timestamp,
-    /// From where a start counts: earlier ones were told.
+    /// From where a start counts: earlier ones were returned already.
     told: Timestamp,
     /// How many days are looked at next.
     days: i32,
@@ -108,7 +108,7 @@ impl<'a> Events<'a> {
         let new = found.into_iter().filter(|found| found.span.start >= told);
         self.ready.extend(new);
         self.looked = piece.end;
-        // Those that overlap the next piece and started before it are told by then.
+        // Events that overlap the next piece and started before it have been returned already.
         self.told = piece.end;
     }
 

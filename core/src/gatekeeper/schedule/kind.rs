@@ -90,7 +90,7 @@ impl KindSpec for api::Schedule {
 struct Scheduled {
     schedule: Schedule,
     timeline: Result<Timeline, Fault>,
-    /// Of its calendars, in the order of [`Schedule::calendars`]. None: nobody has looked.
+    /// Of its calendars, in the order of [`Schedule::calendars`]. None: not read yet.
     readings: Option<Arc<Vec<Reading>>>,
 }
 
@@ -158,7 +158,7 @@ impl Judge for Scheduled {
         }
     }
 
-    /// That a calendar cannot be had, even where the windows that are known decide without it.
+    /// That a calendar cannot be read, even if the windows that are known decide without it.
     fn trouble(&self, reason: Reason) -> Reason {
         match self.schedule.missing(self.readings()) {
             Some(_) if reason.is_by_window() => Reason::EvidenceUnavailable,
@@ -177,8 +177,8 @@ impl Judge for Scheduled {
     /// are asked about.
     fn walk(&self) -> Option<Walk<'_>> {
         let timeline = self.timeline.as_ref().ok()?;
-        // A timeline has the changes of the state. What is open may besides become, or cease to
-        // be, so by `onError` alone.
+        // A timeline has the changes of the state. In addition, what is open may start or stop being open
+        // by `onError` alone.
         let whole = self.schedule.missing(self.readings()).is_none();
         let mut behind: Option<States<_>> = None;
         Some(Box::new(move |at| {

@@ -27,7 +27,7 @@ fn what_is_too_dense_heals_when_its_day_is_over() {
     assert_eq!(opinion.until, Some(midnight));
     let report = super::super::report(&keeper, noon);
     assert_eq!(report.wake, Some(midnight));
-    // It is made anew for what it does not reach.
+    // It is made again for instants that it does not reach.
     assert!(keeper.reaches(at("2026-12-01T00:00:00Z")) && !keeper.reaches(midnight));
     assert!(!keeper.reaches(at("2026-11-30T23:59:59Z")));
 }

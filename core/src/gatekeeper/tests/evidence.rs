@@ -135,7 +135,7 @@ fn the_status_says_what_is_kept_and_why_it_is_not_read_again() {
     assert!(!later(why) && later("https://calendar.test: timed out"));
 }
 
-/// A gatekeeper whose status was written with the calendar at hand, before a restart.
+/// A gatekeeper whose status was written before a restart, when the calendar was known.
 fn after_a_restart(change: impl FnOnce(&mut Gatekeeper)) -> Keeper {
     let before = keeper_with(HOLIDAYS, vec![christmas(None)], FRIDAY_10);
     let mut object = Gatekeeper::clone(before.object());
@@ -260,7 +260,7 @@ fn reading_the_same_again_is_written_when_half_of_its_validity_is_spent() {
     assert_eq!(until(&sooner), at("2026-11-20T12:00:00Z"));
 }
 
-/// What is open only by a report, or only by `onError`, rests on the clock as windows do.
+/// What is open only by a report, or only by `onError`, depends on the clock as windows do.
 #[rstest]
 #[case::reported(after_a_restart(|_| ()))]
 #[case::on_error_open(keeper_with(&with_on_error("open"), vec![unavailable()], FRIDAY_10))]

@@ -69,8 +69,8 @@ fn config() -> ProptestConfig {
 proptest! {
     #![proptest_config(config())]
 
-    /// With nothing changing, nothing is written before the instant that the report names; nor
-    /// for a gatekeeper that was prepared anew.
+    /// If nothing changes, nothing is written before the instant that the report names; nor for a
+    /// gatekeeper that was prepared again.
     #[test]
     fn what_was_written_stands_until_the_wake(
         (keeper, now) in looks(),

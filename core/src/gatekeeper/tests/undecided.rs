@@ -64,7 +64,7 @@ fn what_is_known_decides_before_on_error(
     let verdict = keeper.verdict(now(instant));
     assert_eq!(verdict.reason, reason);
     assert!(verdict.message.contains(MISSING), "{}", verdict.message);
-    // The evidence is in trouble whoever decides.
+    // The evidence is in trouble, independent of what decides.
     assert_eq!(
         conditions(&keeper, now(instant)),
         ["Ready=False EvidenceUnavailable"]

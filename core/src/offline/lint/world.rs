@@ -1,4 +1,4 @@
-//! Objects beside each other: what they name and is not there, what they come to.
+//! Objects together: names that lead to no object, and what the objects result in.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -260,7 +260,7 @@ impl Remarks<'_> {
         let subject = || Subject::GatePolicy(name.to_owned());
         self.annotations(&subject(), &policy.metadata, &[]);
         for (place, reference) in policy.spec.gates.refs.iter().enumerate() {
-            // What is wrong with one without a namespace is told already.
+            // A reference without a namespace is reported already.
             let Some(namespace) = &reference.namespace else {
                 continue;
             };

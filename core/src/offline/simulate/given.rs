@@ -1,4 +1,5 @@
-//! What gatekeepers see that measure something, where nobody looks: somebody says what it would be.
+//! What gatekeepers that measure something see where nothing is measured: somebody states what it would
+//! be.
 //!
 //! What comes in: [`Given`], as it is written in a file. What goes out: a [`World`] in which the
 //! gatekeeper has seen just that, from the first instant of the simulation to the last.

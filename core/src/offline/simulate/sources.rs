@@ -69,7 +69,7 @@ impl Seen<'_> {
 }
 
 impl Known for Seen<'_> {
-    /// In a cluster its controller knows: what a status says only where somebody verifies it.
+    /// In a cluster its controller knows this: some reasons are in a status only if it is verified.
     fn is_verified(&self, gatekeeper: &Gatekeeper) -> bool {
         let status = gatekeeper.status.as_ref();
         let status = status.filter(|it| it.observed_generation == gatekeeper.metadata.generation);

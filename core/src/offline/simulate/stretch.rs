@@ -27,7 +27,7 @@ pub struct Stretch {
     pub answer: Answer,
     /// What makes it so, each a short sentence: `office-hours: outside every open window`.
     pub causes: Vec<String>,
-    /// Whether it counts as closed only because nobody here can tell.
+    /// Whether it counts as closed only because the state is not known here.
     pub unknown: bool,
 }
 
@@ -60,7 +60,7 @@ impl Stretches {
 }
 
 impl Scene {
-    /// How the gate stands from `span.start` until `span.end`, whatever the revision.
+    /// The states of the gate from `span.start` until `span.end`, for every revision.
     pub fn stretches(&mut self, span: Span) -> Stretches {
         self.stretches_about(span, None)
     }

@@ -29,7 +29,7 @@ struct Standing<'a> {
 }
 
 impl Stretches {
-    /// Closed throughout: for a gate that nobody can ask.
+    /// Closed all the time: for a gate that cannot be asked.
     pub fn closed(span: Span, reason: Reason, cause: &str) -> Self {
         let answer = Answer {
             state: State::Closed,
@@ -100,8 +100,8 @@ impl<'a> Set<'a> {
     }
 }
 
-/// What several come to, by the fold of [`gate::set`]. What is not known counts as closed; the whole
-/// is not known where it would be otherwise if that were open.
+/// What several gates say together, by the fold of [`gate::set`]. What is not known counts as closed; the
+/// result is not known if it would be different with that open.
 fn fold(each: Vec<Standing<'_>>, require: Require) -> Standing<'_> {
     let state = state(&each, require, State::Closed);
     let otherwise = || self::state(&each, require, State::Open) != state;
@@ -119,7 +119,7 @@ fn fold(each: Vec<Standing<'_>>, require: Require) -> Standing<'_> {
     }
 }
 
-/// What they come to if what is not known is `unknown`.
+/// What they say together if what is not known is `unknown`.
 fn state(each: &[Standing<'_>], require: Require, unknown: State) -> State {
     gate::set::fold(require, each.iter().map(|it| it.opinion(unknown)))
 }

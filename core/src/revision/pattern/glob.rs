@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use super::LONGEST;
 
-/// Whether a text matches a glob as globset means it, with `\` before a sign that stands for itself. A
-/// `?` and a class are one sign each, whatever alphabet it is of.
+/// Whether a text matches a glob as globset defines it, where `\` makes the next character literal. A `?`
+/// and a class match one character each, in every alphabet.
 pub(super) fn is_match(glob: &str, text: &str) -> bool {
     // Any folders, with nothing behind them, are anything.
     if glob.trim_start_matches("**/").is_empty() {

@@ -339,7 +339,7 @@ fn parse(line: usize, name: &'static str, rest: &str) -> Result<Option<Property>
     }))
 }
 
-/// What a text stands for: RFC 5545, section 3.3.11. Some programs escape colons, too.
+/// What a text means: RFC 5545, section 3.3.11. Some programs escape colons, too.
 fn unescaped(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text.chars();

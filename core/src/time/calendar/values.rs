@@ -165,7 +165,7 @@ pub(super) fn written(text: &str) -> Option<Digits> {
     Some(Digits { date, time, utc })
 }
 
-/// The length that a DURATION stands for: `P1W`, `P1D`, `PT8H`, `P1DT12H30M`.
+/// The length of a DURATION: `P1W`, `P1D`, `PT8H`, `P1DT12H30M`.
 ///
 /// # Errors
 /// It is no duration, or negative, or longer than [`MAX_DAYS`].

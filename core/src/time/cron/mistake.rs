@@ -40,7 +40,7 @@ struct Field {
     high: u16,
     /// What else there is to know about the numbers.
     more: &'static str,
-    /// The names of which the first three letters stand for the numbers.
+    /// The names whose first three letters mean the numbers.
     names: &'static [&'static str],
 }
 

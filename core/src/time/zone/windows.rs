@@ -1,8 +1,8 @@
 //! The time zones that Outlook and Exchange write, by their names in Windows.
 //!
-//! What comes in: a name such as `W. Europe Standard Time`. What goes out: the IANA zone that
-//! Unicode CLDR gives for it in `windowsZones.xml`, territory 001 (the whole world). A Windows
-//! zone covers several IANA zones; 001 is the one that CLDR chose to stand for all of them.
+//! What comes in: a name such as `W. Europe Standard Time`. What goes out: the IANA zone that Unicode
+//! CLDR gives for it in `windowsZones.xml`, territory 001 (the whole world). A Windows zone covers
+//! several IANA zones; 001 is the one that CLDR chose to represent all of them.
 
 /// The name of the IANA zone for a Windows zone; letters count the same in both cases.
 pub fn iana(windows: &str) -> Option<&'static str> {

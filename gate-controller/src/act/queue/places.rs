@@ -1,8 +1,8 @@
 //! How many looks may be under way at once, and of what kind.
 //!
 //! Looks wait for the API server, and the API server for others: an admission webhook that does not
-//! answer holds up every write to the kinds that it is for. That must not keep anything else from
-//! being looked at:
+//! answer holds up every write to the kinds that it is for. Looks at other objects must go on all the
+//! same:
 //!
 //! | bound | of |
 //! |---|---|
@@ -12,9 +12,9 @@
 //! | half of the limit | the same, of looks that have hung before |
 //! | half of the limit | looks at one other cluster than our own; people have a quarter more |
 //!
-//! So a kind that hangs takes its own places and no others, and what hangs each time leaves half of
-//! those to what does not. A cluster that is dead takes its own places, and reports leave some to what
-//! is more urgent.
+//! So a kind that hangs takes its own places and no others, and objects that hang each time leave half of
+//! those places to objects that do not. A cluster that is dead takes its own places, and reports leave
+//! some places to what is more urgent.
 
 use std::collections::HashMap;
 
@@ -33,7 +33,7 @@ pub(super) struct Places {
 struct Taken {
     lane: Lane,
     urgency: Urgency,
-    /// Whether it is under way for longer than most are.
+    /// Whether it has been under way for longer than most looks.
     slow: bool,
 }
 
@@ -82,7 +82,7 @@ impl Places {
         self.taken.insert(work, taken);
     }
 
-    /// It takes longer than most do.
+    /// It takes longer than most looks.
     pub(super) fn slow(&mut self, work: &Work) {
         if let Some(taken) = self.taken.get_mut(work) {
             taken.slow = true;
@@ -194,7 +194,7 @@ mod tests {
         let mut places = Places::new(8);
         assert_eq!(fill(&mut places, gatekeeper, Urgency::Report), 7);
         assert_eq!(fill(&mut places, gate, Urgency::Gate), 1);
-        // What hangs may be waited for, and others begin meanwhile.
+        // What hangs may be waited for, and others begin in that time.
         hang(&mut places);
         assert_eq!(fill(&mut places, gatekeeper, Urgency::Report), 1);
         // Where there is only one place, everybody has it.
@@ -215,7 +215,7 @@ mod tests {
         let mut places = Places::new(8);
         let (dead, alive) = (|number| on("dead", number), |number| on("alive", number));
         assert_eq!(fill(&mut places, dead, Urgency::Delivery), 4);
-        // Before anybody knows that it is dead, the other half of the places is left.
+        // Before it is known that the cluster is dead, the other half of the places is left.
         assert_eq!(fill(&mut places, alive, Urgency::Delivery), 4);
         hang(&mut places);
         assert_eq!(fill(&mut places, dead, Urgency::Delivery), 0);

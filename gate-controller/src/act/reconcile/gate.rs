@@ -31,18 +31,19 @@ impl Reconciled for Gate {
         named.map(|key| Work::own(Kind::Gatekeeper, key)).collect()
     }
 
-    /// Whatever happened but a change of nothing else than its status: gates are decided in place.
+    /// Every change matters except one of the status alone: gates are decided without it.
     fn may_matter(change: &Change<'_, Self>) -> bool {
         let asks = |gate: &Gate| {
             let metadata = &gate.metadata;
-            // Whoever brings it writes its name into the labels, and a gated source says so.
+            // Flux writes the name of the object that applies it into the labels, and a gated source
+            // reports that.
             (metadata.annotations.clone(), metadata.labels.clone())
         };
         change.is_respecified() || change.differs(asks)
     }
 
     /// A person waits where somebody has changed what the gate asks for, in its spec or by annotations. A
-    /// gate that comes is one of many at the start, and waits its turn unless it is forced.
+    /// gate that appears is one of many at the start, and waits for its turn unless it is forced.
     fn urgency(change: &Change<'_, Self>) -> Urgency {
         let Some(now) = change.now.and_then(Seen::object) else {
             return urgency(Self::KIND);
@@ -85,15 +86,15 @@ fn decide(context: &Context, gate: &Gate, at: Timestamp) -> Report {
         .with_view(gate, at, |view| gate::report(view, now))
 }
 
-/// The gate as it is by now. None: it is gone, or this version cannot read it.
+/// The gate as it is now. None: it is gone, or this version cannot read it.
 fn newest(context: &Context, key: &ObjectKey) -> Option<Arc<Gate>> {
     let seen = context.world.gates.get(key.borrowed())?;
     seen.object().cloned()
 }
 
-/// Completes the force on a gate, and says so in its status. One that opens the gate counts only
-/// once that is done. One that closes it counts at once, and whoever closed it waits to read it:
-/// so this news goes first.
+/// Completes the force on a gate, and reports it in its status. A force that opens the gate counts only
+/// once that is done. A force that closes it counts at once, and the person who closed it waits to read
+/// that: so this status is written first.
 async fn accept(
     context: &Context,
     key: &ObjectKey,
@@ -108,7 +109,7 @@ async fn accept(
             Some(written) => written,
             None => return Ok(Outcome::Gone),
         };
-        // Perhaps somebody has changed or ended the force meanwhile: it must not come back.
+        // Somebody may have changed or ended the force since then: it must not come back.
         let mut report = decide(context, &gate, at);
         let Some(still) = report.completion.take() else {
             let wake = report.wake;
@@ -145,15 +146,15 @@ async fn accept(
     })
 }
 
-/// Whether the API server has answered, and refuses. If it did not answer, nobody knows what has
-/// become of the request; and if the gate is gone or another by now, that is no news of the force.
+/// Whether the API server has answered, and refuses. If it did not answer, it is not known what happened
+/// to the request. If the gate is gone or was replaced, that says nothing about the force.
 fn is_refusal(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(_))
         && !failure::is_gone(error)
         && !failure::is_overtaken(error)
 }
 
-/// What a gate said before, and when it was foretold to change.
+/// What a gate said before, and the instant at which its status announced a change.
 struct Before<'a> {
     state: Option<State>,
     reason: Option<&'a str>,
@@ -171,7 +172,7 @@ impl<'a> Before<'a> {
         }
     }
 
-    /// Whether the report says anything else than the status did.
+    /// Whether the report says anything different from the status.
     fn differs(&self, report: &Report) -> bool {
         self.state != Some(report.answer.state) || self.reason != report.status.reason.as_deref()
     }

@@ -33,7 +33,7 @@ impl Reconciled for GatePolicy {
         named.map(|key| Work::own(Kind::Gate, key)).collect()
     }
 
-    /// It may hold back others than before, or ask for other gates.
+    /// A change matters if the policy may hold back others than before, or ask for other gates.
     fn may_matter(change: &Change<'_, Self>) -> bool {
         change.is_respecified()
     }
@@ -54,7 +54,7 @@ impl Reconciled for GatePolicy {
     }
 }
 
-/// That a policy names gates that are not there is news, and so is that it no longer does.
+/// It is reported when a policy names gates that are not there, and when it no longer does.
 fn tell(context: &Context, key: &ObjectKey, policy: &GatePolicy, status: &GatePolicyStatus) {
     let before = policy.status.as_ref().and_then(ready);
     let Some(now) = ready(status) else {
@@ -74,7 +74,7 @@ fn tell(context: &Context, key: &ObjectKey, policy: &GatePolicy, status: &GatePo
         "{}",
         now.message
     );
-    // A new policy whose gates are there is what everybody expects.
+    // A new policy whose gates are there is what everybody expects: nothing to report.
     if is_ready && before.is_none() {
         return;
     }

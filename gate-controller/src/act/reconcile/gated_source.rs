@@ -33,7 +33,7 @@ impl Reconciled for GatedSource {
         interests::of(self, key)
     }
 
-    /// Nobody decides anything by a gated source.
+    /// No decision depends on a gated source.
     fn may_matter(_: &Change<'_, Self>) -> bool {
         false
     }
@@ -50,14 +50,14 @@ impl Reconciled for GatedSource {
 
 /// Looks at a gated source: what its gates admit goes out, and what is out is kept as it is.
 ///
-/// What was decided is recorded first, then written into the status, and then done. If that is stopped in
-/// between, it is done later, by the status alone.
+/// What was decided is recorded first, then written into the status, and then done. If it is stopped in
+/// between, the rest is done later, from the status alone.
 async fn look(
     context: &Context,
     key: &ObjectKey,
     object: Arc<GatedSource>,
 ) -> Result<Outcome, kube::Error> {
-    // Whatever is not known yet wakes it as soon as it is.
+    // Everything that is not known yet wakes this object as soon as it is known.
     if !context.world.is_ready() || !gather::is_known(context, &object) {
         return Ok(Outcome::Wake(None));
     }

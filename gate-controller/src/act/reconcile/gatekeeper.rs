@@ -28,8 +28,8 @@ impl Reconciled for Gatekeeper {
         named.map(|key| Work::own(Kind::Gate, key)).collect()
     }
 
-    /// It may say anything else, or somebody else may bring it, as its labels say: another spec, another
-    /// object of the same name, or another report of a third party.
+    /// A change matters if the gatekeeper may answer differently, or if somebody else applies it, as its
+    /// labels say: another spec, another object of the same name, or another report of a third party.
     fn may_matter(change: &Change<'_, Self>) -> bool {
         let asks = |it: &Gatekeeper| {
             let report = it.status.as_ref().and_then(|it| it.report.clone());
@@ -59,7 +59,7 @@ impl Reconciled for Gatekeeper {
     }
 }
 
-/// A gatekeeper's changes are its gates' news; only that it stalls is its own.
+/// Changes of a gatekeeper are reported on its gates; only that it stalls is reported on itself.
 fn tell(context: &Context, key: &ObjectKey, object: &Gatekeeper, status: &GatekeeperStatus) {
     let Some(verdict) = &status.verdict else {
         return;

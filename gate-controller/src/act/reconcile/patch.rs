@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-/// The merge patch that makes `is` what is `wanted`. None: it is. A null that is wanted is nothing
-/// that is there.
+/// The merge patch that turns `is` into `wanted`. None: they are equal. A null in `wanted` means that the
+/// field is absent.
 pub(super) fn between(is: &Map<String, Value>, wanted: &Map<String, Value>) -> Option<Value> {
     let mut patch = Map::new();
     for (name, wanted) in wanted {

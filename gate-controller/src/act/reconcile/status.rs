@@ -12,9 +12,9 @@ use super::{Context, Reconciled};
 /// The part of a status that a third party writes, and an admission policy guards.
 const REPORT: &str = "report";
 
-/// Makes `status` the status of the object, whatever others have written there, but for the report of a
-/// third party. `object` is what it was decided from: onto any other version the API server refuses it.
-/// Tells what there is to tell of its definition. Returns the object as it is then.
+/// Makes `status` the status of the object, and removes what others have written there, except the report
+/// of a third party. `object` is what it was decided from: the API server refuses the write onto any
+/// other version. Reports the object's definition if that is new. Returns the object as it is then.
 pub(super) async fn write<K>(
     context: &Context,
     object: &K,
@@ -29,10 +29,10 @@ where
         wanted.remove(REPORT);
     }
     let writer = context.writer(object, K::MANAGER);
-    // What comes back is compared field by field, so that it needs no types.
+    // The response is compared field by field, so that it needs no types.
     let fields = json!({ "status": wanted });
     let mut answer: DynamicObject = writer.apply(Part::Status, object.meta(), fields).await?;
-    // An apply leaves what others own. Only the controller writes here: take it away.
+    // An apply keeps fields that others own. Only the controller writes here: remove them.
     let is = answer.data.get("status").unwrap_or(&Value::Null);
     if let Some(rest) = foreign(&wanted, is) {
         let patch = json!({ "status": rest });
@@ -46,7 +46,7 @@ where
     Ok(written)
 }
 
-/// The merge patch that takes away what `is` has beyond `wanted`. None: nothing.
+/// The merge patch that removes what `is` has beyond `wanted`. None: nothing.
 fn foreign(wanted: &Value, is: &Value) -> Option<Value> {
     let (Value::Object(wanted), Value::Object(is)) = (wanted, is) else {
         return None;

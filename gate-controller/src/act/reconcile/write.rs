@@ -1,9 +1,9 @@
 //! The one way to write to the API server.
 //!
-//! What comes in: which object, what to make of it, and what it was when that was decided. What goes
-//! out: one request, which the API server refuses onto any other version of the object. It is sent only
-//! while this replica leads, and counted. What was written is in the caches at once, ahead of the
-//! watch, so that a second look does not write the same again.
+//! What comes in: which object, what to make of it, and what it was when that was decided. What goes out:
+//! one request, which the API server refuses onto any other version of the object. It is sent only while
+//! this replica leads, and is counted. What was written is in the caches at once, ahead of the watch, so
+//! that a second look does not write the same again.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::cluster::key::{Cluster, ObjectKey, Work};
 use crate::observe::cache::{Change, Seen};
 use crate::tell::counters::KindLabels;
 
-/// Which part of an object is written, and comes back.
+/// Which part of an object is written and returned.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Part {
     Whole,
@@ -67,8 +67,8 @@ impl Writer<'_> {
         self.patch(part, &params, &Patch::Merge(patch)).await
     }
 
-    /// Makes these fields what they say, and owns them (server-side apply). `before` is what that was
-    /// decided from. Without its uid, an object that is gone would be created.
+    /// Sets these fields, and owns them (server-side apply). `before` is what that was decided from.
+    /// Without its uid, an object that is gone would be created.
     pub(super) async fn apply<A: DeserializeOwned>(
         &self,
         part: Part,
@@ -83,7 +83,7 @@ impl Writer<'_> {
         self.patch(part, &force, &Patch::Apply(fields)).await
     }
 
-    /// Deletes it: this version, and no other object of its name. The watch brings what becomes of it.
+    /// Deletes it: this version, and no other object of its name. The watch brings the result.
     pub(super) async fn delete(&self, before: &ObjectMeta) -> Result<(), kube::Error> {
         let params = DeleteParams {
             preconditions: Some(Preconditions {
@@ -154,7 +154,7 @@ impl Context {
         }
     }
 
-    /// Takes in an object of ours as it was written, and wakes those whom that concerns.
+    /// Takes in an object of ours as it was written, and wakes those that it concerns.
     pub(super) fn take_in<K: Reconciled>(&self, written: K) -> Arc<K> {
         let written = Arc::new(written);
         let before = K::cache(&self.world).renew(Arc::clone(&written));

@@ -8,12 +8,12 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// Looks until the lead is lost: what a leader has begun must not outlive its leadership. After a
-/// shutdown only for `last`: a pod that takes longer to end is killed, and its audit log with it.
-/// None: the look did not come to its end.
+/// Looks until this replica loses its leadership: what a leader has begun must not go on after it. After
+/// a shutdown, goes on only for `last`: a pod that takes longer to end is killed, and its audit log with
+/// it. None: the look was stopped before its end.
 ///
-/// It is asked before each step of the look, and so before each of its writes, whether it `may` go on:
-/// a machine that slept in the middle of a look goes on with that before anybody is told.
+/// Before each step of the look, and so before each of its writes, it asks whether it `may` go on: a
+/// machine that slept in the middle of a look continues with the look before the loss is reported.
 pub(super) async fn bounded<T>(
     look: impl Future<Output = T>,
     may: impl Fn() -> bool,
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(looked.now_or_never(), None);
     }
 
-    /// The answer that it waits for is there on waking; that the lead is lost is told later.
+    /// The answer that it waits for is there on waking; the loss of the lead is reported later.
     #[tokio::test]
     async fn a_look_does_not_go_on_to_write_after_a_machine_slept() {
         let (leads, writes) = (Cell::new(true), Cell::new(0));

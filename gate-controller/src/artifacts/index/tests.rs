@@ -122,7 +122,7 @@ fn failures_in_a_row_are_counted() {
     let mut index = Index::default();
     for count in 1..=3 {
         assert!(index.begin(&key(), &digest('a'), CancellationToken::new()));
-        // What it failed by is told until fetching has ended.
+        // The reason of the failure is reported until fetching has ended.
         let State::Fetching(before) = index.state(&key(), &digest('a')) else {
             panic!("it is not fetched");
         };

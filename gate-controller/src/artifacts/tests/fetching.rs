@@ -1,4 +1,4 @@
-//! What a fetch comes to, and what it leaves.
+//! The results of a fetch, and what it leaves.
 
 use futures::future::join_all;
 use rstest::rstest;
@@ -74,7 +74,7 @@ async fn what_fails_says_why_and_leaves_nothing(
     assert_eq!(files(&folder), [""; 0]);
     assert_eq!(house.fetches(outcome), 1);
 
-    // And the next, when somebody asks for it, comes to what it comes to.
+    // And the next fetch, when it is asked for, has its own result.
     house.clock.set(at(10));
     house.failed(&digest, &upstream.url).await;
     let State::Failed(failure) = house.store.state(&key(), &digest) else {

@@ -1,4 +1,4 @@
-//! Whoever does not lead knows nothing, and serves nothing.
+//! A replica that does not lead knows nothing, and serves nothing.
 
 use super::serving::{ask, serve};
 use super::*;
@@ -21,7 +21,7 @@ async fn a_follower_knows_nothing_until_it_leads() {
     assert!(house.store.has(&key(), &digest).is_some());
 
     house.until.send_replace(None);
-    // At once, whether or not anybody has noticed yet.
+    // At once, even if nothing has noticed it yet.
     assert_eq!(house.store.state(&key(), &digest), State::NotReady);
     assert_eq!(house.store.ready(), not_leading);
     until(|| house.counters.artifacts.get() == 0).await;

@@ -23,7 +23,7 @@ pub(super) enum Reply {
     Stalled(Vec<u8>),
     /// With a byte now and then, for ever.
     Dripping,
-    /// With bytes for as long as anybody takes them, without a length.
+    /// With bytes for as long as the other side takes them, without a length.
     Endless,
     /// With a status.
     Status(u16),
@@ -55,7 +55,7 @@ impl Upstream {
                     };
                     counted.fetch_add(1, Ordering::SeqCst);
                     let reply = replies.lock().unwrap().clone();
-                    // Whoever does not listen any more is what some tests want to see.
+                    // Some tests check that the other side does not listen any more.
                     let _ = answer(&mut stream, reply).await;
                 });
             }

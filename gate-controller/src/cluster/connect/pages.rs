@@ -5,8 +5,8 @@
 //! single object. An object may have more than a MiB, most of which nobody here reads; a page of 500
 //! of them would be there as a whole before any of it could be thrown away.
 //!
-//! A page with fewer objects than were asked for is nothing new to whoever lists: the API server may
-//! always send fewer, with the token by which to go on.
+//! A page with fewer objects than were asked for is nothing unusual for a client that lists: the API
+//! server may always send fewer, with the token for the next page.
 
 use std::collections::HashMap;
 use std::mem;
@@ -36,8 +36,8 @@ const REMEMBERED: usize = 1000;
 pub(super) struct Pages<S> {
     inner: S,
     budget: usize,
-    /// How many objects were last asked for, by the path of the list, where that is fewer than
-    /// anybody who lists has asked for.
+    /// How many objects were last asked for, by the path of the list, where that is fewer than the client
+    /// has asked for.
     limits: Arc<Mutex<HashMap<String, u32>>>,
 }
 

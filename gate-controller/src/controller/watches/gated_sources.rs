@@ -39,7 +39,7 @@ pub(super) async fn follow(parts: Parts) {
     let following = follow_kind(&parts, parts.api(), told);
     let steps = async {
         let mut steps = world.gated_sources.progressing();
-        // That there are none is told by no object.
+        // If there are none, no object reports that.
         while steps.changed().await.is_ok() {
             parts.tidy();
         }

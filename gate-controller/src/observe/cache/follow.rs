@@ -28,9 +28,9 @@ pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-config
 /// Whether a kind has to be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// Without it something is wrong, which is told again and again.
+    /// Without it something is wrong, which is reported again and again.
     Required,
-    /// It is another project's, and may be missing, for now or for good: told once.
+    /// It belongs to another project, and may be missing, for now or for good: reported once.
     Optional,
 }
 
@@ -40,13 +40,13 @@ pub struct Following<K: Resource> {
     pub kind: K::DynamicType,
     /// Whether it has to be there.
     pub presence: Presence,
-    /// Takes away from an object what nobody here reads.
+    /// Removes from an object what is not read here.
     pub trim: fn(&K::DynamicType, &mut K),
 }
 
 impl<K: Resource<DynamicType = ()>> Following<K> {
-    /// One of ours, or of Kubernetes'. Of who manages fields, those are kept that manage the spec,
-    /// and what the controller itself owns of the force on a gate.
+    /// One of ours, or of Kubernetes'. Of the managers of fields, those are kept that manage the spec,
+    /// and the fields of the force on a gate that the controller itself owns.
     pub(super) fn required() -> Self {
         Self {
             kind: (),
@@ -64,8 +64,8 @@ impl<K> Cache<K>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {
-    /// Keeps the cache up to date for as long as it is polled, and tells of every object that has
-    /// come, changed or gone.
+    /// Keeps the cache up to date as long as it is polled, and reports every object that was created,
+    /// changed or deleted.
     pub async fn follow(
         &self,
         api: Api<Guard<K>>,
@@ -82,7 +82,7 @@ where
     K: Resource + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
     K::DynamicType: Eq + Hash + Clone,
 {
-    /// The same for kinds of which one is named here.
+    /// The same for a type with several kinds: `following` names the kind.
     pub async fn follow_kind(
         &self,
         following: &Following<K>,
@@ -105,7 +105,7 @@ where
                         watching.hurry();
                     }
                 }
-                // That it begins, or ends to watch, says nothing yet.
+                // The start or the end of a watch alone says nothing yet.
                 Step::Begun | Step::Opened | Step::Ended | Step::Silent => {}
                 Step::Page(_)
                 | Step::Listed(_)
@@ -119,7 +119,8 @@ where
         }
     }
 
-    /// Notes that a watch has failed. What has to be there stays as it was listed once.
+    /// Notes that a watch has failed. Objects of a kind that has to be there stay as they were listed
+    /// last.
     pub(super) fn failed(&self, presence: Presence, failed: Failed, error: &watcher::Error) {
         let refusal = match failed {
             Failed::NotInstalled => Progress::NotInstalled,
@@ -172,7 +173,7 @@ where
                         now: None,
                     });
                 }
-                // After those who keep an index have heard of everything.
+                // After those who keep an index have been informed of everything.
                 self.progress.send_replace(Progress::Synced);
             }
             Step::Apply(object) => {
@@ -203,7 +204,7 @@ where
     }
 }
 
-/// What is kept of those who manage fields.
+/// What is kept of the managers of fields.
 fn kept(entries: Vec<ManagedFieldsEntry>) -> Vec<ManagedFieldsEntry> {
     let (own, others): (Vec<_>, Vec<_>) = entries.into_iter().partition(owner::is_own);
     let mut kept = managers_of_spec(others);
@@ -211,8 +212,8 @@ fn kept(entries: Vec<ManagedFieldsEntry>) -> Vec<ManagedFieldsEntry> {
     kept
 }
 
-/// Of those who manage fields of an object the ones that manage its spec, without the fields: that
-/// is all that is ever told of them.
+/// Of the managers of an object's fields, those that manage its spec, without the fields: nothing else is
+/// ever reported of them.
 fn managers_of_spec(entries: Vec<ManagedFieldsEntry>) -> Vec<ManagedFieldsEntry> {
     let owns_spec = |entry: &ManagedFieldsEntry| {
         let fields = entry.fields_v1.as_ref();
@@ -231,13 +232,13 @@ fn managers_of_spec(entries: Vec<ManagedFieldsEntry>) -> Vec<ManagedFieldsEntry>
         .collect()
 }
 
-/// An object without what nobody here reads and much of its memory is.
+/// An object without the parts that are not read here and that take most of its memory.
 fn seen<K: Resource + Clone>(following: &Following<K>, object: Guard<K>) -> (ObjectKey, Seen<K>) {
     let key = ObjectKey::of(&object);
     let seen = match object.0 {
         Ok(mut object) => {
             (following.trim)(&following.kind, &mut object);
-            // A list that was read has room for four entries where it has one. A copy has not.
+            // A list that was read has room for four entries where it has one. A copy does not.
             Seen::Object(Arc::new(object.clone()))
         }
         Err(unreadable) => {

@@ -31,7 +31,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Versions before and now of what is told.
+    /// The versions before and now of what is reported.
     fn watch(&mut self, step: Step<Map>) -> Vec<(Option<u64>, Option<u64>)> {
         let told = std::cell::RefCell::default();
         let of = |seen: Option<&Seen<ConfigMap>>| seen.and_then(version);
@@ -199,8 +199,8 @@ fn a_kind_that_may_be_missing_can_go_and_come_and_others_stay_as_listed() {
     assert!(scene.cache.is_synced());
 }
 
-/// Who owns the annotations of a force matters, and who manages the spec is told; nothing else of it
-/// is worth its memory.
+/// Who owns the annotations of a force matters, and who manages the spec is reported; the rest of the
+/// managed fields is not worth its memory.
 #[test]
 fn of_those_who_manage_fields_are_kept_who_manage_the_spec_and_ourselves() {
     use serde_json::json;

@@ -1,10 +1,9 @@
 //! Whether the wall clock has jumped: somebody set it, or the machine slept.
 //!
-//! What comes in: the wall clock and the monotonic one, which nobody can set and which stands still
-//! while a machine sleeps. On one machine both run at the same rate, so that they drift apart only
-//! by a jump. What goes out: how many jumps there were. Whatever was found out before the last one
-//! has to be found out again before anybody acts on it: what time it is, who leads, and what the
-//! API server holds.
+//! What comes in: the wall clock and the monotonic one, which nobody can set and which stops while a
+//! machine sleeps. On one machine both run at the same rate, so that only a jump makes them differ. What
+//! goes out: how many jumps there were. Everything that was found out before the last jump has to be
+//! found out again before it is used: what time it is, who leads, and what the API server holds.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,11 +16,11 @@ use tokio::sync::watch;
 
 use super::{BoxFuture, Clock};
 
-/// How often the clocks are read by anybody who waits for a jump, so that those who wait for an instant
+/// How often the clocks are read while somebody waits for a jump, so that those who wait for an instant
 /// are woken soon after a machine slept.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Notices jumps whenever it is asked, at the latest.
+/// Notices jumps, at the latest when it is asked.
 pub struct Jumps {
     clock: Arc<dyn Clock>,
     seen: Mutex<Seen>,
@@ -56,7 +55,7 @@ impl Jumps {
         }
     }
 
-    /// How many there were, up to this very moment.
+    /// How many there were, up to now.
     pub fn count(&self) -> u64 {
         let mut seen = self.lock();
         let (now, awake) = self.clock.now_and_awake();
@@ -68,7 +67,7 @@ impl Jumps {
                 awake,
                 by: jump,
             };
-            // Before anybody else reads the clocks.
+            // Before anything else reads the clocks.
             self.count.send_modify(|count| *count += 1);
         }
         *self.count.borrow()

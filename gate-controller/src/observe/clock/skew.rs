@@ -53,8 +53,8 @@ pub fn is_as_good(known: Trust, found: Trust) -> bool {
     }
 }
 
-/// Ours less theirs, as far as it is certain: `theirs` was true at some time between `before` and
-/// `after`, and stands for the whole second that it starts.
+/// Ours minus theirs, as far as it is certain: `theirs` was true at some time between `before` and
+/// `after`, and means any time within the second that it starts.
 fn difference(before: Timestamp, after: Timestamp, theirs: Timestamp) -> SignedDuration {
     let second = SignedDuration::from_secs(1);
     let ahead = before.duration_since(theirs) - second;

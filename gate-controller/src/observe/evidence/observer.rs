@@ -1,4 +1,4 @@
-//! One gatekeeper, observed for as long as it is there.
+//! One gatekeeper, observed as long as it exists.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl Observer {
             let now = self.shared.clock.now();
             last = tokio::select! {
                 observation = observe(&object, &self.shared.clients, &last, now) => observation,
-                // Another spec: what is being waited for may not be wanted any more.
+                // Another spec: what the look waits for may not be wanted any more.
                 changed = self.objects.changed() => match changed {
                     Ok(()) => continue,
                     Err(_) => return,

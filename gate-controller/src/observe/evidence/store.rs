@@ -15,7 +15,7 @@ use crate::cluster::key::{KeyRef, ObjectKey};
 #[derive(Default)]
 pub struct EvidenceStore {
     stored: RwLock<HashMap<ObjectKey, Stored>>,
-    /// For whom the first look has not been taken yet.
+    /// The gatekeepers whose first look has not been taken yet.
     awaited: watch::Sender<BTreeSet<ObjectKey>>,
 }
 
@@ -28,8 +28,8 @@ struct Stored {
 }
 
 impl Stored {
-    /// What is known for `object`, which may be another one of the same name, or have another
-    /// spec than the one that was observed for.
+    /// What is known for `object`, which may be another object of the same name, or have another spec
+    /// than the one that was observed.
     fn evidence_for(&self, object: &Gatekeeper) -> Evidence {
         if self.uid != object.metadata.uid {
             Evidence::default()
@@ -42,8 +42,8 @@ impl Stored {
 }
 
 impl EvidenceStore {
-    /// What was observed for this very object with this very spec; nothing where some of it has
-    /// not been observed yet.
+    /// What was observed for exactly this object with exactly this spec; nothing if some of it has not
+    /// been observed yet.
     pub fn of(&self, object: &Gatekeeper) -> Evidence {
         if !needs_evidence(&object.spec) {
             return Evidence::default();
@@ -58,7 +58,7 @@ impl EvidenceStore {
     /// From now on the observer `id` writes what is observed for `object`.
     pub(super) fn begin(&self, key: &ObjectKey, id: u64, object: &Gatekeeper) {
         let mut stored = self.write();
-        // Another observer of the same object goes on where the one before it ended.
+        // Another observer of the same object continues where the one before it ended.
         let before = stored
             .remove(key)
             .filter(|before| before.uid == object.metadata.uid);
@@ -78,8 +78,8 @@ impl EvidenceStore {
         );
     }
 
-    /// Stores what the observer `id` has observed for `object`. Returns whether that is anything
-    /// else than was known. What comes from an observer that has been replaced is dropped.
+    /// Stores what the observer `id` has observed for `object`. Returns whether that differs from what
+    /// was known. What an observer that has been replaced brings is dropped.
     pub(super) fn put(
         &self,
         key: &ObjectKey,
@@ -98,14 +98,14 @@ impl EvidenceStore {
         news
     }
 
-    /// Nothing is known of it any more.
+    /// Forgets everything that is known of it.
     pub(super) fn remove(&self, key: &ObjectKey) {
         self.write().remove(key);
         self.arrived(key);
     }
 
-    /// Waits until a first look has been taken for every gatekeeper. Before that, a status says
-    /// what was so before this controller started, and not what has changed since.
+    /// Waits until a first look has been taken for every gatekeeper. Before that, a status says what was
+    /// true before this controller started, and not what has changed since then.
     pub async fn first_looks(&self) {
         let mut awaited = self.awaited.subscribe();
         // The sender lives as long as `self`.

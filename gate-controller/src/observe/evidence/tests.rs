@@ -310,7 +310,7 @@ async fn evidence_is_for_the_spec_that_asks_whatever_the_order_of_its_windows() 
     stage.changed().await;
     assert_eq!(events(&stage.store.of(&first)), [1, 2]);
 
-    // Before anybody has looked again.
+    // Before it was looked at again.
     let turned = respecified(&first, &[in_map("de"), in_map("uk")]);
     assert_eq!(events(&stage.store.of(&turned)), [2, 1]);
     let more = respecified(&turned, &[in_map("de"), in_map("fr"), in_map("uk")]);
@@ -401,7 +401,8 @@ async fn everything_ends_with_the_tracker() {
     assert_eq!(stage.lookups.load(Ordering::SeqCst), 1);
 }
 
-/// What a status reports was so before this controller started: whatever can be looked at is.
+/// What a status reports was true before this controller started: everything that can be observed is
+/// observed.
 #[tokio::test]
 async fn every_kind_of_evidence_is_waited_for() {
     let stage = Stage::new();

@@ -1,4 +1,4 @@
-//! Who uses which source: to wake them when it changes, and to end its watch when nobody does.
+//! Who uses which source: to wake the users when it changes, and to end its watch when it has none.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,11 +14,11 @@ use crate::observe::clock::Clock;
 #[derive(Default)]
 pub(super) struct Users {
     by_source: Mutex<HashMap<Source, HashMap<u64, Arc<Notify>>>>,
-    /// Somebody uses less than before.
+    /// A user uses less than before.
     released: Notify,
 }
 
-/// One user. Dropped, it uses nothing any more.
+/// One user. When it is dropped, it uses nothing any more.
 pub(super) struct User {
     users: Arc<Users>,
     id: u64,
@@ -66,7 +66,7 @@ impl User {
         }
     }
 
-    /// It uses these sources, and no others.
+    /// From now on it uses these sources, and no others.
     pub(super) fn uses(&mut self, sources: Vec<Source>) {
         if self.uses == sources {
             return;
@@ -111,7 +111,7 @@ where
     }
 }
 
-/// Ends the watches of sources that nobody uses any more, a while after the last user has gone.
+/// Ends the watches of sources that are not used any more, a while after the last user has gone.
 pub(super) async fn release(users: Arc<Users>, clients: Clients, clock: Arc<dyn Clock>) {
     loop {
         match clients.keep(&users.in_use(), clock.now()) {

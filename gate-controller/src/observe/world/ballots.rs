@@ -13,7 +13,7 @@ use crate::observe::cache::{Change, Seen};
 /// What is wrong with objects, by their names.
 type Faults = BTreeMap<Arc<str>, Arc<str>>;
 
-/// The approvals for each gatekeeper. Who counts some of them keeps them as they were.
+/// The approvals for each gatekeeper. A reader that counts some of them keeps them as they were.
 #[derive(Default)]
 pub(super) struct Ballots {
     of: RwLock<HashMap<ObjectKey, Arc<Ballot>>>,
@@ -36,7 +36,7 @@ impl Ballots {
         all.get(namespace)?.values().next().cloned()
     }
 
-    /// Notes whether this version can read an approval. Returns whether that is news.
+    /// Notes whether this version can read an approval. Returns whether that has changed.
     pub(super) fn note_readable(&self, change: &Change<'_, Approval>) -> bool {
         let ObjectKey { namespace, name } = change.key;
         let why = match change.now {
@@ -62,8 +62,8 @@ impl Ballots {
         before != why
     }
 
-    /// Notes an approval as it was, and as it is. Returns the gatekeepers that it was and is for:
-    /// an Approval never changes, but another one may have taken its name.
+    /// Notes an approval as it was, and as it is. Returns the gatekeepers that it was for and is for: an
+    /// Approval never changes, but another one may have been created with its name.
     pub(super) fn note(&self, change: &Change<'_, Approval>) -> BTreeSet<ObjectKey> {
         let before = change.before.and_then(Seen::object);
         let now = change.now.and_then(Seen::object);
@@ -136,7 +136,7 @@ mod tests {
         let (namespace, name) = ("apps", "release");
         let held = ballots.of(KeyRef { namespace, name });
         assert_eq!(note(Some(&first), Some(&first)), 0);
-        // Another of its name is for another gatekeeper.
+        // Another approval with the same name is for another gatekeeper.
         assert_eq!(note(Some(&first), Some(&other)), 2);
         let counts = || (count(&ballots, "release"), count(&ballots, "other"));
         assert_eq!((held.len(), counts()), (1, (0, 1)));

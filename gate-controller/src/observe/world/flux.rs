@@ -1,7 +1,8 @@
-//! The objects of Flux that matter to gated sources: sources, and whoever applies what they bring.
+//! The objects of Flux that matter to gated sources: sources, and the consumers that apply what they
+//! bring.
 //!
-//! Flux is another project: any of its kinds may be missing, and nobody waits for those. Nothing of
-//! it is watched before there is a GatedSource.
+//! Flux is another project: any of its kinds may be missing, and nothing waits for those. Nothing of Flux
+//! is watched before there is a GatedSource.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -41,7 +42,7 @@ pub struct Flux {
     external_artifacts: Cache<FluxObject>,
     kustomizations: Cache<FluxObject>,
     helm_releases: Cache<FluxObject>,
-    /// Whether anybody wants to know.
+    /// Whether Flux is to be watched.
     wanted: watch::Sender<bool>,
     interests: Arc<Interests>,
 }
@@ -87,24 +88,24 @@ impl Flux {
         }
     }
 
-    /// From now on somebody wants to know of Flux.
+    /// Starts to watch Flux.
     pub fn want(&self) {
         self.wanted
             .send_if_modified(|wanted| !std::mem::replace(wanted, true));
     }
 
-    /// Waits until somebody does.
+    /// Waits until Flux is to be watched.
     pub async fn is_wanted(&self) {
         // The sender lives as long as `self`.
         let _ = self.wanted.subscribe().wait_for(|wanted| *wanted).await;
     }
 
-    /// Whether the API server has said what there is of a kind, if only that there is no such kind.
+    /// Whether the API server has answered for a kind, even if only that there is no such kind.
     pub fn has_answered(&self, kind: FluxKind) -> bool {
         self.of(kind).progress() != Progress::Unanswered
     }
 
-    /// What a name stands for.
+    /// The result of looking up a name.
     pub fn see(&self, kind: FluxKind, key: KeyRef<'_>) -> Found {
         let cache = self.of(kind);
         match cache.progress() {
@@ -129,8 +130,8 @@ impl Flux {
         }
     }
 
-    /// Takes in what the API server has answered to a write. Returns what was there before; None
-    /// where more is known already.
+    /// Takes in what the API server has answered to a write. Returns what was there before; None if
+    /// something newer is known already.
     pub(crate) fn put(&self, kind: FluxKind, mut object: FluxObject) -> Option<Put> {
         trim(&kind, &mut object);
         let now = Arc::new(object);
@@ -139,7 +140,7 @@ impl Flux {
         Some(Put { before, now })
     }
 
-    /// Whoever uses a source; of a HelmRepository its HelmCharts, too.
+    /// The consumers of a source; of a HelmRepository its HelmCharts, too.
     pub fn consumers_of(&self, source: &Place) -> Vec<Place> {
         self.interested(source.0.into(), &source.1)
     }
@@ -178,11 +179,11 @@ impl Flux {
         Work { cluster, kind, key }
     }
 
-    /// Notes what an object says of others. Returns whom it may concern; none where nothing has
+    /// Notes what an object says of others. Returns the objects that it may concern; none if nothing has
     /// changed that matters.
     ///
-    /// The watch and those who write tell of changes at the same time, so that an earlier one may come
-    /// later. What is noted is therefore what the cache holds by now, which never goes back.
+    /// The watch and the writers report changes at the same time, so that an earlier change may arrive
+    /// later. So the object is noted as the cache holds it now: the cache never goes back.
     pub(crate) fn note(&self, kind: FluxKind, change: &Change<'_, FluxObject>) -> BTreeSet<Work> {
         if is_same(kind, change) {
             return BTreeSet::new();
@@ -196,7 +197,7 @@ impl Flux {
                 }
             }
         }
-        // A HelmRelease that takes a chart out of a repository itself concerns whoever gates it.
+        // A HelmRelease that takes a chart out of a repository itself concerns those who gate it.
         let repositories = places.iter().filter(|(kind, _)| *kind == REPOSITORY);
         let charts = repositories.flat_map(|place| self.consumers_of(place));
         let charts = charts.filter(|(kind, _)| matches!(kind, FluxKind::Source(_)));
@@ -275,8 +276,8 @@ fn used(kind: FluxKind, object: &FluxObject) -> Vec<Place> {
     used.into_iter().filter_map(place).collect()
 }
 
-/// Whether nothing has changed that anybody reads. Consumers are at work all the time, and write so
-/// into their status.
+/// Whether nothing has changed that is read here. Consumers write into their status all the time that
+/// they are at work.
 fn is_same(kind: FluxKind, change: &Change<'_, FluxObject>) -> bool {
     match (change.before, change.now) {
         (Some(Seen::Object(before)), Some(Seen::Object(now))) => {
@@ -314,7 +315,7 @@ fn is_said_the_same(before: &FluxObject, now: &FluxObject) -> bool {
         && failure(before) == failure(now)
 }
 
-/// Takes away from an object what nobody here reads.
+/// Removes from an object what is not read here.
 fn trim(kind: &FluxKind, object: &mut FluxObject) {
     object.metadata.managed_fields = None;
     object.annotations_mut().remove(LAST_APPLIED);

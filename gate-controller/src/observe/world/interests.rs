@@ -1,8 +1,8 @@
 //! Who is interested in what: gates in their gatekeepers, gated sources in what they name.
 //!
-//! What comes in: of each object the names that its spec has. What goes out: of each name those who are
-//! interested in it, near and far. Names may be of any kind and on any cluster, and of nothing that is
-//! there. Each is held once, whoever has it.
+//! What comes in: for each object, the names in its spec. What goes out: for each name, the objects that
+//! are interested in it, directly or indirectly. A name may be of any kind, on any cluster, and of an
+//! object that does not exist. Each name is held once, even if many objects have it.
 
 use std::collections::BTreeSet;
 use std::hash::BuildHasher;
@@ -36,8 +36,8 @@ struct Node {
 }
 
 impl Interests {
-    /// From now on `who` is interested in these, and in nothing else. They are asked for while nobody
-    /// else can set any: where two do at once, the later one reads what is so by then.
+    /// From now on `who` is interested in these, and in nothing else. `what` is called under the lock: if
+    /// two calls happen at once, the later one reads what is true by then.
     pub(super) fn set(&self, who: &Work, what: impl FnOnce() -> Vec<Work>) {
         let mut index = self.lock();
         let mut what = what();
@@ -77,8 +77,8 @@ impl Interests {
         place.is_some_and(|place| !index.nodes[place].what.is_empty())
     }
 
-    /// Those who decide something by it, or by others who do: gates by their gatekeepers, and whatever
-    /// waits for these gates.
+    /// Those whose decisions depend on it, directly or through others: gates by their gatekeepers, and
+    /// everything that waits for these gates.
     pub(super) fn concerned(&self, what: &Work) -> BTreeSet<Work> {
         let index = self.lock();
         let (mut found, mut left) = (BTreeSet::new(), vec![what.clone()]);
@@ -140,7 +140,7 @@ impl Index {
         place
     }
 
-    /// Forgets a name that nobody needs any more.
+    /// Forgets a name that is not used any more.
     fn release(&mut self, place: usize) {
         let Node { name, what, who } = &self.nodes[place];
         if !what.is_empty() || !who.is_empty() {
@@ -206,7 +206,7 @@ mod tests {
         set(&interests, &outer, &[&both]);
         set(&interests, &app, &[&outer]);
         set(&interests, &freeze, &[&inner]);
-        // That a policy names the gate is told to whoever looks for policies.
+        // Only an object that looks for policies learns that the policy names the gate.
         assert!(interests.of(&inner).contains(&freeze));
         let concerned = interests.concerned(&inner);
         assert_eq!(concerned, [outer.clone(), both.clone(), app.clone()].into());

@@ -8,7 +8,7 @@ use super::World;
 use crate::cluster::key::KeyRef;
 use crate::observe::cache::Seen;
 
-/// What stands for the policies that may have come while changes were not seen.
+/// The name shown for policies that may have been created while changes were not seen.
 const UNSEEN: &str = "not seen";
 
 impl Sources for World {
@@ -22,7 +22,7 @@ impl Sources for World {
                 (key.name.to_string(), policy)
             })
             .collect();
-        // One that nobody here has seen may name any gate for anyone.
+        // A policy that was not seen here may name any gate for anyone.
         policies.extend(
             self.silence()
                 .map(|why| (UNSEEN.to_owned(), Err(why.into()))),

@@ -22,7 +22,7 @@ impl World {
         *read(&self.standing)
     }
 
-    /// Changes that. Says whether it was anything else before.
+    /// Changes that. Returns whether it was different before.
     pub fn stand(&self, change: impl FnOnce(&mut Standing)) -> bool {
         let mut standing = write(&self.standing);
         let before = *standing;
@@ -30,7 +30,8 @@ impl World {
         before != *standing
     }
 
-    /// The same, with a clock that may jump: after that nothing is relied on that was found out before.
+    /// The same, with a clock that may jump: after a jump, nothing that was found out before is relied
+    /// on.
     #[must_use]
     pub fn with_jumps(self, jumps: Arc<Jumps>) -> Self {
         for (_, pulse) in self.pulses() {
@@ -47,8 +48,8 @@ impl World {
         }
     }
 
-    /// Notes how far the clock can be relied on, as it was compared after so many jumps. Says whether
-    /// that is news.
+    /// Notes how far the clock can be relied on, as it was compared after this many jumps. Returns
+    /// whether that has changed.
     pub fn compared(&self, trust: Trust, jumps: u64) -> bool {
         let is_news = |known: &Standing| !skew::is_as_good(known.trust, trust);
         let changed = is_news(&self.standing()) && self.stand(|standing| standing.trust = trust);
@@ -68,8 +69,8 @@ impl World {
         (!is_compared).then(|| jumps.last())
     }
 
-    /// The present instant, as far as the clock that tells it can be relied on. A clock that has
-    /// jumped is not, until it is compared with the API server's.
+    /// The present instant, with how far its clock can be relied on. A clock that has jumped cannot be
+    /// relied on until it is compared with the API server's.
     pub fn now(&self, at: Timestamp) -> Now {
         let trust = match self.jumped() {
             Some(by) => Trust::Lost(by),
@@ -78,13 +79,13 @@ impl World {
         Now { at, trust }
     }
 
-    /// Whether all is listed that gates are decided from: before that none is.
+    /// Whether everything that gates are decided from is listed: before that, no gate is decided.
     pub fn is_synced(&self) -> bool {
         self.gates.is_synced() && self.gatekeepers.is_synced() && self.approvals.is_synced()
     }
 
-    /// Whether those who ask can be answered: everything is listed, gate policies and namespaces
-    /// too, the admission policies have been looked for, the clocks compared.
+    /// Whether questions can be answered: everything is listed, gate policies and namespaces too, the
+    /// admission policies have been looked for, the clocks compared.
     pub fn is_ready(&self) -> bool {
         self.is_synced()
             && self.policies.is_synced()
@@ -92,19 +93,19 @@ impl World {
             && self.known.load(Ordering::Relaxed)
     }
 
-    /// From now on they can.
+    /// From now on questions can be answered.
     pub(crate) fn ready(&self) {
         self.known.store(true, Ordering::Relaxed);
     }
 
-    /// Waits for all to be listed that gates are decided from.
+    /// Waits until everything that gates are decided from is listed.
     pub async fn synced(&self) {
         self.gates.synced().await;
         self.gatekeepers.synced().await;
         self.approvals.synced().await;
     }
 
-    /// The same, where nothing is seen but what is in this namespace.
+    /// The same world, for a controller that sees only this namespace.
     #[must_use]
     pub fn only_in(self, namespace: &str) -> Self {
         Self {
@@ -125,8 +126,9 @@ impl World {
     }
 
     /// Why changes are not seen any more, if too little is heard of a watch: then every gate is closed,
-    /// for somebody may have closed it meanwhile. Where forces count by admission policies that are not
-    /// seen any more, one that opens may be forged, and without one that closes a gate would open.
+    /// because somebody may have closed it since then. If forces count because of admission policies that
+    /// are not seen any more, a force that opens may be forged, and without a force that closes a gate
+    /// would open.
     pub fn silence(&self) -> Option<String> {
         let now = Instant::now();
         let mut pulses = self.pulses().into_iter();
@@ -141,7 +143,7 @@ impl World {
         })
     }
 
-    /// For how long nothing was heard of each watch that gates are decided by, by their plurals.
+    /// For how long nothing was heard of each watch that gates are decided from, by their plurals.
     pub fn ages(&self, now: Instant) -> Vec<(&'static str, Duration)> {
         let pulses = self.pulses().into_iter();
         let ages = pulses.filter_map(|(plural, pulse)| Some((plural, pulse.age(now)?)));
@@ -150,18 +152,18 @@ impl World {
             .collect()
     }
 
-    /// Whether forces count only since admission policies make sure of whom they are by.
+    /// Whether forces count only because admission policies verify who they are from.
     fn needs_verifiers(&self) -> bool {
         self.standing().identity == Identity::Verified && !self.trusts_all
     }
 
-    /// Whether statuses are to tell of such a silence. Not of a short one, which is over before they
-    /// are all written.
+    /// Whether statuses have to report such a silence. Not a short one, which is over before all of them
+    /// are written.
     pub fn tells_silence(&self) -> bool {
         self.tells_silence.load(Ordering::Relaxed)
     }
 
-    /// From now on they do, or not.
+    /// From now on statuses report it, or do not.
     pub(crate) fn tell_silence(&self, is_told: bool) {
         self.tells_silence.store(is_told, Ordering::Relaxed);
     }

@@ -187,7 +187,7 @@ async fn a_connection_ends_when_it_is_old() {
     assert_eq!(rest(&mut stream).await, "");
 }
 
-/// A route that answers when it is told.
+/// A route that answers on a signal.
 fn slow() -> (Router, Arc<Notify>, Arc<AtomicBool>) {
     let (told, asked) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
     let (notify, note) = (Arc::clone(&told), Arc::clone(&asked));

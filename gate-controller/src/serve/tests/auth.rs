@@ -216,12 +216,12 @@ async fn strangers_are_limited_by_address_before_the_api_server_is_asked() {
     assert!((101..200).contains(&asked), "{asked}");
     let other = ask([198, 51, 100, 8], 1_002).await;
     assert_eq!(other.status, StatusCode::UNAUTHORIZED);
-    // What is known of a token is told at once.
+    // What is known of a token is answered at once.
     assert_eq!(
         ask([198, 51, 100, 7], 0).await.status,
         StatusCode::UNAUTHORIZED
     );
-    // Whoever is known is not held up by others at the same address.
+    // A known caller is not delayed by others at the same address.
     let known = stage
         .post_from(
             [198, 51, 100, 7].into(),

@@ -103,7 +103,7 @@ async fn a_consumer_is_the_subject_and_may_name_no_gates() {
     );
 }
 
-/// What holds back a namespace is told to those who have a right in it.
+/// What holds back a namespace is shown to those who have a right in it.
 #[rstest]
 #[case("/v1/check")]
 #[case("/gate/check")]

@@ -1,5 +1,5 @@
-//! The file that lines are appended to: opened again where it was moved away or removed, and whole
-//! lines in it, whatever a write came to.
+//! The file that lines are appended to. It is opened again if it was moved away or removed, and has only
+//! whole lines, even if a write fails.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -86,8 +86,8 @@ fn append_to(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Whether the last line of a file has no end. Of what cannot be read nobody knows: an empty line
-/// does less harm there than a record that is lost at the end of another.
+/// Whether the last line of a file has no end. If the file cannot be read, that is not known, and the
+/// answer is yes: an empty line does less harm than a record that is lost at the end of another.
 fn ends_within_a_line(file: &File) -> bool {
     let Ok(metadata) = file.metadata() else {
         return true;

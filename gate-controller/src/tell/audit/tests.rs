@@ -108,7 +108,7 @@ async fn what_a_full_disk_does_not_take_is_counted_and_nobody_waits() {
     let why = audit.trouble().unwrap();
     assert!(why.contains("No space left"), "{why}");
     assert_eq!(audit.obstacle(), None);
-    // Only whoever asks for it is told.
+    // Only a caller that asks for it gets the error.
     assert_eq!(audit.record(event(2)).await, Err(why.clone()));
     let (required, _) = start("/dev/full", true);
     assert_eq!(required.record(event(1)).await, Err(why.clone()));

@@ -15,8 +15,8 @@ use super::{Destination, Entry, State};
 
 /// How many records are written at once, at most.
 const TOGETHER: usize = 256;
-/// After how long without a record it is seen to that the file is still there, and what was lost is
-/// told.
+/// After how long without a record it is checked that the file is still there, and what was lost is
+/// reported.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 struct Writer {
@@ -120,7 +120,7 @@ impl Writer {
                 let _ = waits.send(());
             }
         }
-        // Whoever waits for one of them reads why as soon as it is dropped.
+        // Those who wait for one of them read why as soon as it is dropped.
         if let Err(error) = &result {
             self.state.fails(&error.to_string(), lost.len() as u64);
         }
@@ -154,7 +154,7 @@ impl Writer {
 impl Batch {
     fn add(&mut self, entry: Entry) {
         match entry {
-            // Whoever waited for it has given up: the answer that it tells was not given.
+            // Nobody waits for it any more: the answer that it records was not given.
             Entry::Record(_, Some(waits)) if waits.is_closed() => {}
             Entry::Record(record, waits) => {
                 // Nothing in a record cannot be written as JSON.

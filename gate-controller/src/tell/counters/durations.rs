@@ -1,8 +1,8 @@
 //! How long looks at objects took: one histogram for each object, by Flux's name, labels and
 //! buckets.
 //!
-//! There are as many as there are objects. So each is a few numbers, and a page is written from a
-//! copy: whoever reads it slowly holds up nobody.
+//! There is one for each object. So each is a few numbers, and a page is written from a copy: a client
+//! that reads it slowly delays nobody.
 
 use std::fmt::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,6 +1,6 @@
 //! The words for how something ended, as metrics have them.
 
-/// What fetches of artifacts come to, as metrics have it.
+/// The outcomes of fetches of artifacts, as metrics name them.
 pub(crate) const OF_FETCHES: [&str; 6] = [
     "stored",
     "unavailable",
@@ -10,12 +10,12 @@ pub(crate) const OF_FETCHES: [&str; 6] = [
     "defect",
 ];
 
-/// What became of an event that was to be told to notification-controller.
+/// The outcome of an event for notification-controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notified {
     /// It was taken.
     Sent,
-    /// It had been told lately, says notification-controller.
+    /// notification-controller says that it had received it shortly before.
     Duplicate,
     /// It was refused, could not be sent, or was one too many.
     Dropped,

@@ -1,22 +1,22 @@
-//! How many events may tell answers: anybody who asks something new each time must not fill the API
+//! How many events may report answers: somebody who asks something new each time must not fill the API
 //! server, and must not silence the others.
 
 use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// What the controller itself tells, and what all who ask are told of together.
+/// The limit for the controller itself, and for all other askers together.
 const MANY: Rate = Rate {
     at_once: 200,
     each: SignedDuration::from_secs(1),
 };
-/// What one of those who ask is told of.
+/// The limit for one asker.
 const FEW: Rate = Rate {
     at_once: 40,
     each: SignedDuration::from_secs(5),
 };
-/// How many of those who ask are known. With more, those are forgotten who have spent nothing of
-/// late; should there be none, all are.
+/// How many callers are remembered. If there are more, those who have spent nothing recently are
+/// forgotten; if there are none of those, all are.
 const CALLERS: usize = 1_024;
 
 /// So many at once, and then one in each of these times.
@@ -86,7 +86,7 @@ impl Budget {
         earliest.unwrap_or(Timestamp::MIN)
     }
 
-    /// From when on it is unspent at `now`. A clock that was set back must not silence anybody.
+    /// From which instant on it is unspent, at `now`. A clock that was set back must not silence anybody.
     fn unspent(&self, now: Timestamp) -> Timestamp {
         match self.unspent > now.saturating_add(self.rate.each).unwrap_or(now) {
             true => now.saturating_sub(self.rate.each).unwrap_or(now),

@@ -1,4 +1,4 @@
-//! What was answered of late: as much of it as tells news from what is known, and no more.
+//! Recent answers: as much of them as is needed to recognize a new answer, and no more.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
@@ -21,8 +21,8 @@ const BYTES: usize = 16 << 20;
 
 /// All that was answered.
 pub(super) struct Known {
-    /// By a hash of the question that nobody outside can guess. Should two have the same, an
-    /// answer is told once more than it had to be.
+    /// By a hash of the question that nobody outside can guess. If two have the same hash, an answer is
+    /// reported once more than necessary.
     questions: HashMap<u64, Question>,
     hasher: RandomState,
     /// How many answers there were.
@@ -46,7 +46,7 @@ pub(super) struct News {
     pub(super) dropped: u64,
     /// What was counted of other answers, which are forgotten by now: the audit log is to tell it.
     pub(super) counted: Vec<Decided>,
-    /// Whether the audit log is to tell it, and how many equal ones it was not told before.
+    /// Whether the audit log has to report it, and how many equal answers it did not report before.
     pub(super) line: Option<u64>,
 }
 
@@ -223,7 +223,7 @@ impl Known {
         .collect()
     }
 
-    /// Forgets what nobody asks any more. Returns what was counted and is to be told.
+    /// Forgets what is not asked any more. Returns what was counted and has to be reported.
     pub(super) fn sweep(&mut self, now: Timestamp) -> Vec<Decided> {
         let mut counted = Vec::new();
         self.retain(|question| {
@@ -236,15 +236,15 @@ impl Known {
         counted
     }
 
-    /// All that was counted and is to be told, whenever that is due.
+    /// Everything that was counted and has to be reported, even if it is not due yet.
     pub(super) fn drain(&mut self) -> Vec<Decided> {
         let all = self.questions.values_mut();
         all.filter_map(|it| it.counted(it.asked.0)).collect()
     }
 
-    /// Makes room at the expense of those who take more than their share of it: of what each of them
-    /// asked that quarter goes that was not asked for longest, so that it is seldom done. Returns
-    /// what was counted of it, and is to be told.
+    /// Makes room by forgetting the questions of those who use more than their share: of each of them the
+    /// quarter that was not asked for longest, so that this is seldom needed. Returns what was counted of
+    /// them and has to be reported.
     fn make_room(&mut self) -> Vec<Decided> {
         let mut askers: HashMap<u64, (usize, Vec<u64>)> = HashMap::new();
         for question in self.questions.values() {

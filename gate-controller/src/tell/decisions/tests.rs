@@ -79,7 +79,7 @@ impl Desk {
         events.map(|event| event.told.reason.to_string()).collect()
     }
 
-    /// Whether each line is a yes, and how many it stands for besides.
+    /// Whether each line is a yes, and how many other answers it counts.
     async fn lines(&self) -> Vec<(bool, u64)> {
         // What comes after all is written after all.
         self.decisions.audit.finish().await;
@@ -92,7 +92,7 @@ impl Desk {
     }
 }
 
-/// What `shop` is told of one gate.
+/// The answer to `shop` about one gate.
 fn decision(at: Timestamp, allowed: bool, reason: &str) -> Decision {
     let gate = CheckedGate {
         gate: "apps/production".to_owned(),
@@ -254,7 +254,7 @@ async fn what_was_counted_is_told_when_nothing_comes_after_it(#[case] minutes: i
         .await
         .unwrap();
     sweeps.abort();
-    // The line is the last of the five, and stands for the three between.
+    // The line is the last of the five, and counts the three between.
     assert_eq!(desk.lines().await, [(false, 0), (false, 3)]);
 }
 
@@ -290,7 +290,7 @@ async fn of_what_is_looked_at_again_only_news_is_told() {
         }
         assert_eq!(look(80, true), 2);
         assert_eq!(desk.lines().await, [(true, 0), (false, 0), (true, 0)]);
-        // That it still waits is told as often as of those who ask.
+        // That it still waits is reported as often as for other callers.
         let outcomes = ["Admitted", "Blocked", "Blocked", "Admitted"];
         assert_eq!(desk.outcomes(), outcomes);
     }
@@ -413,7 +413,8 @@ fn each_event_is_paid_for_and_what_makes_room_is_told_at_once() {
     let news: Vec<News> = (0..100).map(|n| ask(n, 1)).collect();
     assert_eq!(news.iter().map(|it| it.events).sum::<usize>(), 200);
     assert_eq!(news.iter().map(|it| it.dropped).sum::<u64>(), 100);
-    // Equal answers of each of many long ones: those that made room are told, and the others known.
+    // Equal answers of each of many long ones: those that made room are reported, and the others are
+    // still known.
     let mut told = 0;
     for n in 100..1_100 {
         let news = [ask(n, 1 << 16), ask(n, 1 << 16), ask(n, 1 << 16)];

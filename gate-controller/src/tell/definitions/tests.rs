@@ -65,7 +65,7 @@ async fn a_change_is_told_once_with_what_was_there_before() {
     }
     // Nobody looked in between: it is one change.
     telling.tell(&work, third.object().unwrap().as_ref());
-    // Its status speaks of it by now, whoever looks.
+    // Its status has observed it by now, for every reader.
     telling.tell(
         &work,
         policy(3, 3, &["audit"], "bob").object().unwrap().as_ref(),

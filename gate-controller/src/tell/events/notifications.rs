@@ -1,9 +1,9 @@
 //! Events for Flux's notification-controller, which brings them to where people are: chats, mail.
 //!
-//! What comes in: each event that is told, whether or not the API server takes it. What goes out: one
-//! POST for each, in the order in which they came, in the form that Flux's own controllers use
-//! (`event.toolkit.fluxcd.io`). Nobody waits for it: events queue up, and what is too much is dropped
-//! and counted.
+//! What comes in: each event, whether or not the API server accepts it. What goes out: one POST for each,
+//! in the order in which they came, in the form that Flux's own controllers use
+//! (`event.toolkit.fluxcd.io`). Nobody waits for it: events queue up, and those that do not fit are
+//! dropped and counted.
 //!
 //! This is no errand for the [egress](sluice_egress) client. That one is for addresses
 //! that users write into objects, and has rules about where they may lead. This address is the
@@ -43,8 +43,8 @@ const FURTHER: [(&str, &str); 4] = [
 /// An annotation of an event: the revision that it is about.
 pub const REVISION: &str = "sluice.dev/revision";
 
-/// What of an event's annotations people are told, and by which word. `revision` is Flux's own: by
-/// it notification-controller tells apart what is the same but for the revision.
+/// Which of an event's annotations are shown to people, and by which word. `revision` is Flux's own: by
+/// it notification-controller distinguishes events that otherwise are the same.
 const FOR_PEOPLE: [(&str, &str); 5] = [
     (REVISION, "revision"),
     (told::REVISION, "revision"),
@@ -75,7 +75,7 @@ impl Default for Patience {
     }
 }
 
-/// A notification-controller, and how it is told.
+/// A notification-controller, and how to reach it.
 pub struct Notifications {
     client: Client,
     url: Url,
@@ -148,8 +148,8 @@ impl<'a> Notification<'a> {
     }
 }
 
-/// The object that the event is told about. An Alert can name kinds of Flux only: where the event's
-/// own object is none of these, and the one that it has to do with is, it is told about that one.
+/// The object that the event is reported about. An Alert can only name kinds of Flux. If the event's own
+/// object is not of such a kind, and its related object is, the event is reported about that one.
 fn about(event: &Event) -> ObjectReference {
     let regarding = event.regarding.as_ref();
     let named = [regarding, event.related.as_ref()];
@@ -177,12 +177,12 @@ fn api_of(kind: &str) -> Option<String> {
     known.or_else(|| further().map(|(_, api)| api.to_owned()))
 }
 
-/// What notification-controller shows besides the message, and what it tells events apart by. It
-/// keeps keys that begin with the group of the object, or with [`METADATA`], and drops all others.
+/// What notification-controller shows besides the message, and by what it distinguishes events. It keeps
+/// keys that begin with the group of the object, or with [`METADATA`], and drops all others.
 ///
-/// It also takes for a duplicate what is the same in message and revision within five minutes, unless
-/// a token differs. A gate that closes again for the same reason is news; a decision that is told of
-/// each gate that decided, and thus several times of the same subject, is none.
+/// It also treats events with the same message and revision within five minutes as duplicates, unless a
+/// token differs. A gate that closes again for the same reason is news. A decision that is reported on
+/// each gate that decided, and so several times for the same subject, is not.
 fn metadata<'a>(event: &'a Event, about: &ObjectReference) -> BTreeMap<String, Cow<'a, str>> {
     let api = about.api_version.as_deref().unwrap_or_default();
     let group = api.split_once('/').map(|(group, _)| group);

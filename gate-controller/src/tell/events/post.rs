@@ -27,9 +27,9 @@ pub struct Patience {
     pub answer: Duration,
     /// Before the second try of an event; doubled before each further one.
     pub first: Duration,
-    /// For how long after it was told an event is tried again.
+    /// For how long after it was reported an event is retried.
     pub retry: Duration,
-    /// For how long after it was told an event gives way to more urgent writes.
+    /// For how long after it was reported an event gives way to more urgent writes.
     pub give_way: Duration,
 }
 
@@ -63,7 +63,7 @@ enum Untaken {
 }
 
 impl Sender {
-    /// Sends what comes. `busy`: whether something more urgent is to be written.
+    /// Sends each event that comes. `busy`: whether something more urgent has to be written.
     pub async fn send(&self, mut sending: Sending, busy: impl Fn() -> bool) {
         while let Some(waiting) = sending.recv().await {
             while busy() && waiting.since.elapsed() < self.patience.give_way {

@@ -54,7 +54,7 @@ fn so_many_bytes_of_events_wait_and_no_more() {
         events.tell(told(BTreeMap::new(), &note));
     }
     assert_eq!(counters.events_dropped.get(), 3);
-    // Each who is told has room of its own, and what is taken makes room.
+    // Each receiver has its own room, and what is taken makes room.
     while notified.try_recv().is_ok() {}
     events.tell(told(BTreeMap::new(), &note));
     assert!(notified.try_recv().is_ok());

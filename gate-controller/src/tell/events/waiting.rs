@@ -1,5 +1,5 @@
-//! The events that wait for one of those who are told: so many, so many bytes, and no more. Beyond that
-//! they are dropped, and counted: the log has them all.
+//! The events that wait for one receiver, with a limit on their number and on their bytes. Events beyond
+//! that are dropped, and counted: the log has them all.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::Waiting;
 
 /// How many may wait.
 pub(super) const WAITING: usize = 16_384;
-/// How many bytes of them: a herd of 10,000 gates tells about half of that.
+/// How many bytes of them: 10,000 gates that change together need about half of that.
 pub(super) const BYTES: usize = 16 << 20;
 
 /// Where they are put.

@@ -22,7 +22,7 @@ use crate::tell::decisions::{Decisions, Waiting};
 pub struct Sources {
     /// The caches.
     pub world: Arc<World>,
-    /// What was answered of late.
+    /// Recent answers.
     pub decisions: Arc<Decisions>,
     /// By which instant an annotation asks for a force.
     pub clock: Arc<dyn Clock>,

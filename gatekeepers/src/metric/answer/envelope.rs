@@ -1,8 +1,8 @@
-//! What is kept of a reply of the query API while it is parsed: a few short words and some counts,
-//! however long the reply is.
+//! What is kept of a reply of the query API while it is parsed: a few short words and some counts, even
+//! if the reply is long.
 //!
 //! What comes in: JSON that anybody may have written. What goes out: an [`Envelope`]. A reply of a
-//! mebibyte may hold half a million values: none of them is kept but the one that is looked for.
+//! mebibyte may hold half a million values: only the one that is looked for is kept.
 
 use std::fmt;
 
@@ -39,14 +39,14 @@ pub(super) struct Data {
     pub(super) result: Found,
 }
 
-/// A text. None: it is longer than any that has a use.
+/// A text. None: it is longer than any text that is used.
 pub(super) struct Word(pub(super) Option<String>);
 
 /// How many warnings there are.
 #[derive(Default)]
 pub(super) struct Warnings(pub(super) usize);
 
-/// What the query comes to: a list, as far as anybody looks at it, or something else.
+/// The result of the query: a list, as far as it is looked at, or something else.
 #[derive(Default)]
 pub(super) struct Found {
     /// How many values the list holds. None: it is no list.
@@ -139,7 +139,7 @@ impl<'de> Deserialize<'de> for Warnings {
     }
 }
 
-/// Goes through what is left of a list. Says how much that was.
+/// Reads the rest of a list. Returns how many values that was.
 fn rest<'de, A: SeqAccess<'de>>(list: &mut A) -> Result<usize, A::Error> {
     let mut count = 0;
     while list.next_element::<IgnoredAny>()?.is_some() {
@@ -148,7 +148,7 @@ fn rest<'de, A: SeqAccess<'de>>(list: &mut A) -> Result<usize, A::Error> {
     Ok(count)
 }
 
-/// A visitor that takes any value. Those that nobody looks at become the default.
+/// A visitor that takes any value. Values that are not looked at become the default.
 macro_rules! anything {
     () => {
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

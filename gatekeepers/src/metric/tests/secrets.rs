@@ -114,7 +114,8 @@ async fn a_secret_that_is_not_there_is_told() {
     assert_eq!(short(&forbidden), expected);
 }
 
-/// Anybody who may write a gatekeeper names the address; whose Secret it is says where it goes.
+/// Everybody who may write a gatekeeper names the address; the owner of the Secret says where it may be
+/// sent.
 #[tokio::test]
 async fn a_secret_is_sent_to_the_hosts_that_it_names_and_to_no_other() {
     let api = FakeApi::new();

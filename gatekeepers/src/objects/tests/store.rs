@@ -161,7 +161,7 @@ fn room_is_given_back() {
     let (_, _, cursor) = told(&one, None);
     one.clear();
     assert_eq!(held(), 0);
-    // Whoever had read is told that there is nothing to go on from.
+    // A reader that had read before learns that it cannot continue from there.
     assert!(told(&one, Some(cursor)).1);
     other.apply(stored("b", 1)).unwrap();
     drop(other);

@@ -196,7 +196,7 @@ async fn after_a_jump_objects_are_listed_again_and_count_for_a_moment_without() 
     assert!(why(&stale).starts_with("nothing was heard"));
 }
 
-/// As they do for ConfigMaps: what was told does not change, and is told once more all the same.
+/// As they do for ConfigMaps: what was read does not change, and is sent once more all the same.
 #[tokio::test(start_paused = true)]
 async fn the_controllers_rights_may_go_and_come_back() {
     let mut stage = Stage::new();

@@ -170,7 +170,7 @@ async fn failures_leave_what_was_read_until_it_has_run_out() {
         (good_until(story.reading()), story.again()),
         (Some(at(423)), at(303))
     );
-    // And a new failure begins anew.
+    // And a new failure starts the count again.
     story.fails("status 500", at(303));
     assert_eq!(story.again(), at(304));
 }

@@ -35,7 +35,7 @@ fn a_chart_published_anew_under_its_version_waits_and_is_told_where_it_is_served
     assert_eq!(play.says("Ready").unwrap(), "True Serving");
     assert_eq!(play.child("/interval").unwrap(), "12h");
     play.close();
-    // Flux has fetched the source anew.
+    // Flux has fetched the source again.
     let two = chart(&mut play, "1.0.0", '2');
     play.settle();
     let called = format!("1.0.0@{two}");
@@ -62,7 +62,7 @@ fn a_chart_published_anew_under_its_version_waits_and_is_told_where_it_is_served
     let called = format!("1.0.0@{three}");
     assert_eq!(play.ours().candidates.len(), 1);
     assert_eq!(play.pending(), Some(called.as_str()));
-    // Admitted, it is fetched anew although its version is the same.
+    // Once admitted, it is fetched again although its version is the same.
     let before = play.child.as_ref().unwrap().metadata.generation;
     play.open();
     play.write_status_and_child();

@@ -127,7 +127,8 @@ fn what_is_held_no_longer_is_resumed_before_it_goes() {
     assert!(play.look().acts.is_empty());
 }
 
-/// Nobody can say that the child is gone, or have it deleted: it is told, and tried when it can be seen.
+/// It is not known whether the child is gone, and it cannot be deleted: that is reported, and deletion is
+/// tried when the child can be seen.
 #[test]
 fn whoever_cannot_see_the_children_keeps_their_gated_source() {
     let mut play = Play::new(&json!({ "deletionPolicy": "Delete" }));

@@ -150,7 +150,7 @@ fn holders(play: &mut Play) -> Option<Vec<String>> {
     holders.next()
 }
 
-/// Each has gates of its own; whoever lets it go last resumes it.
+/// Each has separate gates; the last one that lets it go resumes it.
 #[test]
 fn a_source_is_held_by_several() {
     let mut play = Play::new(&json!({ "strategy": "suspend" }));
@@ -348,8 +348,8 @@ fn what_includes_other_repositories_cannot_be_pinned() {
     assert_eq!(play.admitted(), Some(revision('a').as_str()));
 }
 
-/// It was so before somebody thought of it, or is written later: what is out is served, and the reason
-/// why nothing newer goes out is told.
+/// It was like that before it was noticed, or is written later: what is out is served, and the reason why
+/// nothing newer goes out is reported.
 #[test]
 fn what_is_out_is_served_although_it_can_be_pinned_no_longer() {
     let mut play = Play::new(&json!({}));

@@ -1,4 +1,4 @@
-//! Gates that are measured again and again: what comes to the same is no reason to write.
+//! Gates that are measured again and again: an equal result is no reason to write.
 
 use rstest::rstest;
 use sluice_crds::gatekeeper::Kind;
@@ -8,7 +8,7 @@ use crate::gatekeeper::Evidence;
 use crate::gatekeeper::metric::{self, Answer, Observed};
 
 impl Play {
-    /// The metric of the gatekeeper `name` has come to this value now.
+    /// The metric of the gatekeeper `name` has this value now.
     pub(super) fn measure(&mut self, name: &str, value: &str) {
         let key = Key::from_reference("apps", None, name);
         let Ok(Kind::Metric(spec)) = self.world.gatekeepers[&key].spec.kind() else {

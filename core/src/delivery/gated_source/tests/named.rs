@@ -62,7 +62,8 @@ fn it_says_what_to_write_in_place_of_a_name() {
     assert!(said.contains(words), "{said}");
 }
 
-/// What the source has shown is judged by the name that it had there, whatever the user calls it.
+/// What the source has shown is judged by the name that it had there, even if the user gives it another
+/// name.
 #[test]
 fn a_candidate_that_is_asked_for_keeps_the_name_of_its_source() {
     let mut play = tags("{deny: ['>=2.0.0']}", &json!({}));
@@ -115,7 +116,7 @@ fn what_went_out_before_comes_back_where_its_commit_is_listed() {
     );
 }
 
-/// The digest says everything of an artifact of a registry but the tag, which anybody can write there.
+/// The digest identifies an artifact of a registry except for its tag, which anybody can write there.
 #[test]
 fn a_tag_that_somebody_writes_is_no_name() {
     let spec = json!({ "url": "oci://registry.example.com/app", "ref": { "semver": ">=1.0.0" } });

@@ -199,8 +199,9 @@ fn what_the_gates_never_held_has_no_turn_to_wait_for() {
 }
 
 proptest! {
-    /// Whatever happens in whatever order: nothing goes out that the gates have not admitted, nothing
-    /// goes out twice in a row, the child is always pinned to what was admitted, and it comes to rest.
+    /// For any events in any order: nothing goes out that the gates have not admitted, nothing goes out
+    /// twice in a row, the child is always pinned to what was admitted, and in the end nothing changes
+    /// any more.
     #[test]
     fn nothing_goes_out_but_by_the_gates(steps in prop::collection::vec((0..6u8, 0..16u32), 1..40)) {
         let mut play = Play::new(&json!({}));

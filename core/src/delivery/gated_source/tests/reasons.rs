@@ -39,7 +39,7 @@ fn a_copy_that_is_out_and_cannot_be_had(
         "{}",
         play.message("Ready")
     );
-    // Whoever has fetched it goes on with it.
+    // What was fetched already is still used: the child stays as it is.
     assert_eq!(play.child, child);
 }
 

@@ -1,4 +1,4 @@
-//! What the API server refuses is told, once.
+//! What the API server refuses is reported, once.
 
 use rstest::rstest;
 

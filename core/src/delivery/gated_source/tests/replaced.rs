@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// What takes the place of a child serves another thing than what was admitted, and cannot be told
-/// from it by its name.
+/// An object that replaces a child serves something else than what was admitted, and cannot be
+/// distinguished from it by its name.
 #[test]
 fn what_takes_the_place_of_a_child_is_told_and_keeps_back_what_is_newer() {
     let mut play = Play::new(&json!({}));

@@ -1,4 +1,4 @@
-//! Corners in which something waited that should not, or was told wrongly.
+//! Special cases in which something waited that should not, or was reported wrongly.
 
 use super::*;
 

@@ -314,13 +314,13 @@ fn a_source_at_work_is_no_news_for_whoever_has_something_out() {
     work(&mut play, "Unknown", 1);
     work(&mut play, "True", 2);
     assert_eq!(play.writes, (0, 0));
-    // One that is suspended does not come to an end by itself.
+    // A suspended source does not finish by itself.
     let source = play.upstream.as_mut().unwrap();
     source.spec.insert("suspend".to_owned(), true.into());
     play.settle();
     let said = "nothing newer is seen: the GitRepository upstream is suspended";
     assert!(play.message("Ready").contains(said));
-    // And whoever has nothing out hears what it waits for.
+    // And a GatedSource that has nothing out reports what it waits for.
     play = Play::new(&json!({}));
     work(&mut play, "True", 2);
     assert_eq!(

@@ -7,7 +7,7 @@ use sluice_crds::gated_source::Pending;
 use super::*;
 
 impl Play {
-    /// The gate asks for two approvals, and for whatever else this says of its gatekeepers.
+    /// The gate asks for two approvals, and for everything else that `besides` says of its gatekeepers.
     fn by_approval(&mut self, besides: &[(&str, &str)]) {
         self.keep("{approval: {required: 2, validFor: 24h}}");
         let mut names = vec!["production".to_owned()];
@@ -149,7 +149,7 @@ fn what_comes_while_it_is_suspended_is_seen_to_wait() {
     assert_eq!(play.says("Blocked").unwrap(), "True Suspended");
 }
 
-/// The gates admit whatever is asked for; that there is no such commit shows when it is fetched.
+/// The gates admit everything that is asked for; that there is no such commit shows when it is fetched.
 #[test]
 fn what_is_asked_for_and_cannot_be_fetched_is_told() {
     let mut play = Play::new(&json!({ "revision": commit('f') }));
@@ -183,7 +183,7 @@ fn what_is_asked_for_and_cannot_be_fetched_is_told() {
     assert_eq!(play.pending(), Some(revision('a').as_str()));
 }
 
-/// Flux has not come to it yet: nothing is wrong with a new app.
+/// Flux has not handled it yet: nothing is wrong with a new app.
 #[rstest]
 #[case::not_looked_at(-1, None)]
 #[case::at_work(1, Some("Unknown"))]

@@ -1,4 +1,4 @@
-//! Whoever goes past the gates, and gates that come by the way that they close.
+//! Consumers that bypass the gates, and gates that are delivered by the path that they close.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! The calendar of several gates comes from the same fold as the decision: whatever gates there are
-//! and however they combine, it shows at an instant what is decided at it.
+//! The calendar of several gates uses the same fold as the decision: for any gates and any way to combine
+//! them, it shows at each instant what is decided at that instant.
 
 use jiff::ToSpan;
 

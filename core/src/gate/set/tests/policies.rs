@@ -213,7 +213,8 @@ impl nested::Sources for Strict<'_> {
     }
 }
 
-/// Whoever names no gates of its own is held back by those of policies alone, and by nothing said.
+/// A consumer that names no gates itself is held back only by those of policies, and by nothing that it
+/// says.
 #[test]
 fn without_gates_of_its_own_policies_decide_alone() {
     for (text, allowed) in [
@@ -245,7 +246,7 @@ impl Sources for Strict<'_> {
     }
 }
 
-/// A subject may not name gates of other namespaces then. A policy may: whoever writes one has the
+/// A subject may not name gates of other namespaces then. A policy may: a user who writes one has the
 /// right to hold back all of them.
 #[test]
 fn a_forbidden_namespace_is_closed_to_subjects_and_not_to_policies() {

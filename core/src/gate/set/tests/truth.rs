@@ -36,7 +36,7 @@ fn admits(gate: &str, require: Require, revision: Option<&str>) -> bool {
     }
 }
 
-/// The oracle: what several gates come to.
+/// The oracle: what several gates say together.
 fn combine(gates: &[&str], require: Require, revision: Option<&str>) -> bool {
     let mut answers = gates.iter().map(|gate| admits(gate, require, revision));
     match require {
@@ -105,7 +105,7 @@ fn every_combination_is_decided_as_the_rules_have_it() {
     assert_eq!(rows, 36 * 2 * 3 * 5 * 2);
 }
 
-/// Whatever is decided, it is said of every gate why, and which decided.
+/// For every decision, it is said of each gate why, and which gates decided.
 fn explained(decision: &Decision, gates: usize) {
     assert_eq!(decision.checked.len(), gates, "{decision:?}");
     assert!(!decision.decided_by.is_empty(), "{decision:?}");

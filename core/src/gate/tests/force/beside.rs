@@ -61,7 +61,7 @@ fn noted(mut gate: Gate, instant: &str) -> Gate {
     gate
 }
 
-/// Closed beats open for as long as it lasts, and each is told with its own name.
+/// Closed beats open for as long as it lasts, and each is reported with its own name.
 #[test]
 fn each_keeps_its_name_and_its_reason() {
     let close = [

@@ -1,4 +1,4 @@
-//! Whatever the controller has noted it owns, so that nobody ends a force by applying less.
+//! The controller owns everything that it has noted, so that nobody ends a force by applying less.
 
 use rstest::rstest;
 

@@ -144,7 +144,7 @@ fn a_soak_outlives_its_controller_where_nothing_can_have_happened() {
     // What was not ready then was not ready since.
     let before = [(100, "web", Some(unready("web")))];
     assert_eq!(resumed(&rule, &before, ready("web")), at(500));
-    // Nobody knows what an expression has come to meanwhile.
+    // It is not known what the results of an expression were in that time.
     let rule = self::rule(&json!({ "name": "web", "expression": "true" }), 1000);
     let before = [(100, "web", Some(ready("web")))];
     assert_eq!(resumed(&rule, &before, ready("web")), at(500));

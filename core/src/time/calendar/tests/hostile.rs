@@ -1,4 +1,4 @@
-//! Whatever the text is, nothing panics, and what comes out is right in itself.
+//! For every text, nothing panics, and the result is consistent in itself.
 
 use jiff::SignedDuration;
 use proptest::collection::vec;
@@ -56,7 +56,7 @@ const LINES: &[&str] = &[
     "summary:\\n",
 ];
 
-/// Reads a text and asks for its occurrences; whatever comes is right in itself.
+/// Reads a text and asks for its occurrences; every result is consistent in itself.
 fn check(text: &str) -> Result<(), TestCaseError> {
     let Ok(calendar) = read(text, "America/New_York") else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Carries out what was decided about a gate: its annotations, then its status and the news.
+//! Carries out what was decided about a gate: its annotations, then its status and the report of changes.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::cluster::kind::Kind;
 use crate::tell::counters::{KindLabels, TransitionLabels};
 use crate::tell::events::{About, Told};
 
-/// Writes the status onto this version of the gate, and tells the news.
+/// Writes the status onto this version of the gate, and reports the changes.
 pub(super) async fn apply(
     context: &Context,
     key: &ObjectKey,
@@ -50,8 +50,8 @@ pub(super) async fn apply(
     Ok(())
 }
 
-/// Completes the annotations of a force, and owns them. Onto this version of the gate alone: a force
-/// that somebody has ended meanwhile must not come back.
+/// Completes the annotations of a force, and owns them. Only onto this version of the gate: a force that
+/// somebody has ended since then must not come back.
 pub(super) async fn complete(
     context: &Context,
     gate: &Gate,
@@ -71,7 +71,7 @@ pub(super) async fn complete(
     Ok(())
 }
 
-/// One line for the log, and an event: the news is the same.
+/// One line for the log, and an event: both say the same.
 fn tell(
     context: &Context,
     key: &ObjectKey,

@@ -1,4 +1,4 @@
-//! What the audit log is told of a gate: its changes of state, and its forces.
+//! What the audit log records of a gate: its changes of state, and its forces.
 
 use sluice_core::Refusal;
 use sluice_core::gate::Answer;
@@ -36,7 +36,7 @@ pub(super) fn transition(
     });
 }
 
-/// What has become of its forces between the status before and the one after.
+/// What happened to its forces between the status before and the one after.
 pub(super) fn forces(
     audit: &Audit,
     key: &ObjectKey,

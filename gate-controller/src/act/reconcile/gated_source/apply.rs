@@ -17,8 +17,8 @@ use crate::act::reconcile::{Context, Outcome, Reconciled, status};
 use crate::cluster::failure;
 use crate::cluster::key::ObjectKey;
 
-/// Writes the status onto this version of the gated source; only if the API server takes it, does
-/// what follows. What it refuses of that holds nothing else back, and the status says so.
+/// Writes the status onto this version of the gated source, and only if the API server accepts it, does
+/// what follows. If it refuses one of these writes, the others go on, and the status reports the refusal.
 pub(super) async fn apply(
     context: &Context,
     key: &ObjectKey,
@@ -72,13 +72,13 @@ fn is_of_others(act: &Act) -> bool {
 
 /// Makes sure that this is the gated source as the API server has it.
 ///
-/// Caches of several kinds are not of one instant. A replica that has just begun to lead may know the
-/// child that a former leader made of the last admission, and not yet that admission: the child would go
-/// back to the one before. The child that is written onto was seen before this is asked, so the answer
-/// has at least the admission that the child was made of.
+/// The caches of several kinds do not show the same instant. A replica that has just become leader may
+/// know the child that a former leader made for the last admission, but not yet that admission: the child
+/// would go back to the one before. The child that is written onto was seen before this request, so the
+/// answer has at least the admission that the child was made for.
 ///
 /// # Errors
-/// It is another one by now (a conflict), or the API server does not say.
+/// It was replaced by another version (a conflict), or the API server does not answer.
 async fn confirm(
     context: &Context,
     key: &ObjectKey,
@@ -149,7 +149,7 @@ async fn write(
     Ok(written)
 }
 
-/// Puts the finalizer onto the gated source, or takes it away. Returns the gated source as it is then.
+/// Adds the finalizer to the gated source, or removes it. Returns the gated source as it is then.
 async fn finalize(
     context: &Context,
     object: &GatedSource,
@@ -168,7 +168,7 @@ async fn finalize(
     let mut present = object.clone();
     present.metadata.finalizers = written.metadata.finalizers;
     present.metadata.resource_version = written.metadata.resource_version;
-    // One that is going is gone with its last finalizer.
+    // An object that is being deleted is gone with its last finalizer.
     Ok(match object.metadata.deletion_timestamp {
         None => context.take_in(present),
         Some(_) => Arc::new(present),

@@ -1,5 +1,5 @@
-//! Requests to Flux's objects. Each goes onto the version that it was decided from; what the API
-//! server answers is in the caches at once.
+//! Requests for Flux's objects. Each goes onto the version that it was decided from; the answer of the
+//! API server is in the caches at once.
 
 use std::collections::BTreeMap;
 
@@ -80,7 +80,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Suspends a source in the name of these gated sources; without any it is resumed.
+    /// Suspends a source in the name of these gated sources; if there are none, resumes it.
     pub(super) async fn suspend(
         &self,
         kind: SourceKind,
@@ -101,7 +101,7 @@ impl Writer<'_> {
         self.patch(FluxKind::Source(kind), before, patch).await
     }
 
-    /// Has an ExternalArtifact say what it serves.
+    /// Writes into the status of an ExternalArtifact what it serves.
     pub(super) async fn serve(
         &self,
         artifact: &Artifact,
@@ -111,7 +111,7 @@ impl Writer<'_> {
         let mut conditions = before.status.conditions.iter();
         let ready = conditions.find(|it| it.type_ == READY && it.status == "True");
         let since = ready.map(|ready| ready.last_transition_time.clone());
-        // Whole: what others have put into its metadata goes.
+        // Written as a whole: what others have put into its metadata is removed.
         let fields = |artifact: Option<&Artifact>| match serde_json::to_value(artifact) {
             Ok(Value::Object(fields)) => Ok(fields),
             Ok(_) => Ok(Map::new()),
@@ -138,7 +138,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Deletes a child: this one, and no other of its name. One that is going goes by itself.
+    /// Deletes a child: this one, and no other of its name. A child that is being deleted needs nothing
+    /// more.
     pub(super) async fn delete(
         &self,
         kind: FluxKind,
@@ -173,8 +174,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Takes in what was written, and wakes everything that it concerns, also the gated source that it
-    /// was written for: its status has to say what is so now.
+    /// Takes in what was written, and wakes everything that it concerns, including the gated source that
+    /// it was written for: its status has to report the new state.
     fn wrote(&self, kind: FluxKind, object: FluxObject) {
         let key = ObjectKey::of(&object);
         if let Some(put) = self.context.world.flux.put(kind, object) {

@@ -18,7 +18,7 @@ use crate::act::reconcile::Context;
 use crate::cluster::key::{KeyRef, ObjectKey};
 use crate::observe::world::{Place, World};
 
-/// Whether it is known what there is of the kinds that matter to it, and what is stored of it.
+/// Whether it is known which objects there are of the kinds that matter to it, and what is stored of it.
 pub(super) fn is_known(context: &Context, object: &GatedSource) -> bool {
     let strategy = object.spec.strategy;
     let wanted = gated_source::wanted(object);
@@ -32,7 +32,7 @@ pub(super) fn is_known(context: &Context, object: &GatedSource) -> bool {
     let mut kinds = named
         .chain(selected)
         .chain(consumers.map(FluxKind::Consumer));
-    // Before it is deleted, everything that bears its mark has to be known, of every kind.
+    // Before it is deleted, everything that has its mark has to be known, of every kind.
     let is_deleting = object.metadata.deletion_timestamp.is_some();
     let needs_store = strategy == Strategy::Artifact && !is_deleting;
     let has_answered = |kind| context.world.flux.has_answered(kind);
@@ -88,7 +88,7 @@ fn sources(world: &World, key: &ObjectKey, object: &GatedSource) -> Vec<Source> 
     named.chain(selected).collect()
 }
 
-/// What stands for the sources of a kind that cannot be listed, so that the status says so.
+/// What is shown instead of the sources of a kind that cannot be listed, so that the status reports it.
 fn unlisted(world: &World, key: &ObjectKey, selector: &SourceSelector) -> Option<Source> {
     let namespace = &*key.namespace;
     let nobody = KeyRef {
@@ -142,7 +142,7 @@ fn selected_by(world: &World, key: &ObjectKey, selector: &SourceSelector) -> Vec
     selected.into_iter().map(source).collect()
 }
 
-/// What bears its mark, and is the child of none of its sources.
+/// What has its mark, and is the child of none of its sources.
 fn strays(
     world: &World,
     key: &ObjectKey,
@@ -165,7 +165,7 @@ fn strays(
     objects.collect()
 }
 
-/// What bears its mark of a suspension, and is none of the sources that it holds.
+/// What has its mark of a suspension, and is none of the sources that it holds.
 fn dropped(
     world: &World,
     key: &ObjectKey,

@@ -1,4 +1,4 @@
-//! What a gated source depends on: the names of it all, whether or not it is there.
+//! What a gated source depends on: the names of everything, whether or not it is there.
 
 use sluice_core::delivery::gated_source::wanted;
 use sluice_crds::GatedSource;
@@ -18,7 +18,7 @@ pub(super) fn of(object: &GatedSource, key: &ObjectKey) -> Vec<Work> {
         if spec.strategy != Strategy::Suspend {
             all.push(here(source.child(spec.strategy), &source.target));
         }
-        // Whoever says what runs already.
+        // The object that the baseline says is running already.
         let from = source.baseline.as_ref().and_then(|it| it.from.as_ref());
         all.extend(from.map(|from| {
             let kind = FluxKind::Consumer(from.kind);

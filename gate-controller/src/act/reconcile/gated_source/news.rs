@@ -1,6 +1,6 @@
 //! What is reported of a gated source when its status has changed: in the log, and by events.
 //!
-//! News is what has gone out, that something waits or no longer does, and trouble.
+//! News is what has gone out, that something waits or no longer waits, and problems.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -20,7 +20,7 @@ const PROGRESSING: &str = "Progressing";
 /// A piece of news.
 #[derive(Debug, PartialEq, Eq)]
 struct Item {
-    /// Whether it is bad.
+    /// Whether it is a warning.
     warning: bool,
     /// One word.
     reason: String,
@@ -62,8 +62,8 @@ pub(super) fn tell(context: &Context, key: &ObjectKey, before: &GatedSource, now
     }
 }
 
-/// What consumers name, of several sources the first: that is what people who use Flux know, and what
-/// an Alert of Flux can be about.
+/// What consumers name, or the first if there are several sources: people who use Flux know that object,
+/// and an Alert of Flux can be about it.
 fn used(object: &GatedSource) -> Option<ObjectReference> {
     let wanted = wanted(object);
     let (kind, name) = wanted.first()?.used(object.spec.strategy);
@@ -176,7 +176,7 @@ mod tests {
         serde_json::from_value(status).unwrap()
     }
 
-    /// The reasons of what is told, and what is bad in capitals.
+    /// The reasons that are reported, with warnings in capitals.
     fn told(before: &GatedSourceStatus, now: &GatedSourceStatus) -> Vec<String> {
         let told = |item: Item| match item.warning {
             true => item.reason.to_uppercase(),

@@ -11,7 +11,7 @@ use crate::act::reconcile::Context;
 use crate::artifacts::{Digest, Failure, State, Store};
 use crate::cluster::key::ObjectKey;
 
-/// How soon a fetch that has failed is retried; twice as long after each that fails again.
+/// How soon a fetch that has failed is retried; the time doubles with each further failure.
 const FIRST_RETRY: SignedDuration = SignedDuration::from_secs(10);
 /// The longest of these times.
 const LONGEST_RETRY: SignedDuration = SignedDuration::from_mins(10);
@@ -28,14 +28,14 @@ impl Stored {
     }
 }
 
-/// Whether it is known what is stored, or that nothing can be: not before this replica has led for a
+/// Whether it is known what is stored, or that nothing can be: only after this replica has led for a
 /// moment.
 pub(super) fn is_known(context: &Context) -> bool {
     (context.artifacts.iter()).all(|store| store.ready().is_ok() || store.unusable().is_some())
 }
 
-/// Until when nothing is said of a gated source whose artifacts are being verified after a start. As a
-/// rule that takes a moment and changes nothing, and the gated source is woken as soon as it is done.
+/// Until when nothing is reported of a gated source whose artifacts are being verified after a start.
+/// Usually that takes a moment and changes nothing, and the gated source is woken as soon as it is done.
 pub(super) fn verifying(
     context: &Context,
     object: &GatedSource,
@@ -66,7 +66,7 @@ impl gated_source::Store for Stored {
         match store.state(&key(namespace, child), &digest) {
             State::NotReady => match store.unusable() {
                 Some(why) => Holding::Failed(why),
-                // It has just stopped to lead.
+                // It has just stopped leading.
                 None => Holding::Fetching,
             },
             State::Verifying => Holding::Verifying,
@@ -105,7 +105,7 @@ fn again(failure: &Failure) -> Timestamp {
     failure.at.saturating_add(after).unwrap_or(Timestamp::MAX)
 }
 
-/// Keeps of a child these artifacts, and no others.
+/// Keeps only these artifacts of a child.
 pub(super) fn retain(context: &Context, namespace: &str, child: &str, digests: &[String]) {
     if let Some(store) = &context.artifacts {
         let digests: Vec<Digest> = digests.iter().filter_map(|it| it.parse().ok()).collect();

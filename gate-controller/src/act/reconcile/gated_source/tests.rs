@@ -27,7 +27,7 @@ use crate::tell::counters::Counters;
 use crate::tell::decisions::Decisions;
 use crate::tell::events::Events;
 
-/// An API server with a gated source of that version and whatever is written to it.
+/// An API server with a gated source of that version and everything that is written to it.
 pub(in crate::act::reconcile) fn api(
     version: &'static str,
     seen: &Arc<Mutex<Vec<Method>>>,

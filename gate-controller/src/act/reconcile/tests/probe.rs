@@ -159,7 +159,7 @@ async fn a_new_consumer_writes_as_the_others_do() {
     assert_eq!(passes(&context), (Some("10".to_owned()), true));
     look(&context, &probe()).await.unwrap();
     assert_eq!(requests(), 1);
-    // One that has lost the lead writes nothing, whatever it was doing.
+    // A replica that has lost the lead writes nothing, even in the middle of a look.
     hold::<Gate>(&context, &json!({ "default": "closed" }));
     let jumps = Arc::new(Jumps::new(Arc::clone(&context.clock)));
     context.leadership = Leadership::new(jumps).1;

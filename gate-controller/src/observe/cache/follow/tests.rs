@@ -205,7 +205,7 @@ async fn that_the_api_server_asks_for_patience_is_an_error_once_it_lasts() {
     after(301).await;
     assert_eq!(fails_with(429), [Level::ERROR]);
     assert_eq!(fails_with(503), [Level::ERROR]);
-    // One answer or the other, as behind a load balancer, is told once.
+    // Alternating answers, as behind a load balancer, are reported once.
     assert!(fails_with(429).is_empty());
     assert!(fails_with(503).is_empty());
 }

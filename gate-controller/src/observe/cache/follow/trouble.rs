@@ -1,4 +1,4 @@
-//! How a watch fails, and what the log is told of it.
+//! How a watch fails, and what is logged of it.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::{Following, Presence};
 use crate::cluster::failure;
 
-/// How often the log is told of a trouble that lasts.
+/// How often a problem that lasts is logged.
 const TELL_AGAIN: Duration = Duration::from_secs(300);
 
 /// How a watch has failed.
@@ -19,7 +19,7 @@ pub(in crate::observe::cache) enum Failed {
     NotInstalled,
     /// The API server has refused it.
     Refused,
-    /// It begins again with a list.
+    /// It starts again with a list.
     Expired,
     /// The API server asks to try again later.
     Busy,
@@ -43,15 +43,15 @@ impl Failed {
     }
 }
 
-/// What the log was told of the trouble of a watch.
+/// What was logged of the problem of a watch.
 #[derive(Default)]
 pub(super) struct Telling {
     trouble: Option<(Failed, Instant)>,
 }
 
 impl Telling {
-    /// Tells that a watch has failed: at once where that is news, and now and then while it lasts,
-    /// where the kind has to be there.
+    /// Logs that a watch has failed: at once if that is new, and, if the kind has to be there, again now
+    /// and then while it lasts.
     pub(super) fn fails<K: Resource>(
         &mut self,
         following: &Following<K>,
@@ -59,7 +59,7 @@ impl Telling {
         error: &watcher::Error,
     ) {
         let now = Instant::now();
-        // That it is busy again is no news where it did not answer at all before.
+        // That it is busy again is not logged if it did not answer at all before.
         let is_same =
             |before| before == failed || (before, failed) == (Failed::Otherwise, Failed::Busy);
         let same = self.trouble.filter(|(before, _)| is_same(*before));
@@ -72,7 +72,7 @@ impl Telling {
         }
     }
 
-    /// Tells that it goes on, if it did not.
+    /// Logs that the watch works again, if it had failed.
     pub(super) fn goes_on<K: Resource>(&mut self, following: &Following<K>) {
         if self.trouble.take().is_some() {
             tracing::info!(kind = %K::kind(&following.kind), "watching again");
@@ -86,7 +86,7 @@ pub(super) fn why<K: Resource>(following: &Following<K>, error: &watcher::Error)
     failure::of_watch(error, &K::plural(kind), &K::group(kind))
 }
 
-/// Tells that a watch has failed, or that it fails for long.
+/// Logs that a watch has failed, or that it has been failing for long.
 fn tell<K: Resource>(
     following: &Following<K>,
     failed: Failed,

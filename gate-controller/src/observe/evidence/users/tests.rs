@@ -1,4 +1,4 @@
-//! Who is woken by what, whatever kind of source it is.
+//! Who is woken by what, for every kind of source.
 
 use sluice_gatekeepers::{ConfigMapKey, ObjectsKey};
 use tokio::sync::broadcast;

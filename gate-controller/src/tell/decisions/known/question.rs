@@ -23,20 +23,20 @@ pub(super) struct Question {
     pub(super) since: Timestamp,
     /// When it was asked last, and as the how manieth of all.
     pub(super) asked: (Timestamp, u64),
-    /// When events told it last.
+    /// When events last reported it.
     pub(super) event: Option<Timestamp>,
-    /// When the audit log told it last.
+    /// When the audit log last reported it.
     pub(super) line: Timestamp,
-    /// How many equal answers were not told there since.
+    /// How many equal answers were not reported there since.
     pub(super) repeated: u64,
-    /// What is told there.
+    /// What to report there.
     pub(super) decided: Option<Decided>,
     /// How many bytes it takes, about.
     pub(super) bytes: usize,
 }
 
 impl Question {
-    /// Another answer. Returns how many equal ones were not told before it.
+    /// Another answer. Returns how many equal ones were not reported before it.
     pub(super) fn renew(&mut self, decision: &Decision, answer: u64) -> u64 {
         let now = decision.at.0;
         if self.allowed != decision.allowed {
@@ -50,13 +50,13 @@ impl Question {
         std::mem::take(&mut self.repeated)
     }
 
-    /// The same answer, which is told by itself. Returns how many were not told before it.
+    /// The same answer, which is reported by itself. Returns how many were not reported before it.
     pub(super) fn by_itself(&mut self, now: Timestamp) -> u64 {
         self.line = now;
         std::mem::take(&mut self.repeated)
     }
 
-    /// The same answer. Returns how many were not told before it, where it is to be told.
+    /// The same answer. Returns how many were not reported before it, if it is to be reported.
     pub(super) fn again(&mut self, now: Timestamp, keep: bool) -> Option<u64> {
         if keep && has_passed(self.line, FOLD, now) {
             return Some(self.by_itself(now));
@@ -106,7 +106,7 @@ impl Question {
         size_of_val(self) + letters(&self.subject) + decided
     }
 
-    /// The last of the equal answers that nothing came after: it tells of the others.
+    /// The last of the equal answers, with nothing after it: it reports the others.
     pub(super) fn counted(&mut self, now: Timestamp) -> Option<Decided> {
         self.line = now;
         let repeated = std::mem::take(&mut self.repeated).checked_sub(1)?;

@@ -36,7 +36,7 @@ enum Answer {
 #[derive(Default)]
 struct Api {
     answers: Mutex<VecDeque<Answer>>,
-    /// What was told in each event that came.
+    /// The note of each event that came.
     seen: Mutex<Vec<String>>,
     changed: Notify,
 }
