@@ -1,10 +1,10 @@
-//! `Approval`: one person's word on one revision. Creating one is the right to approve.
+//! `Approval`: one person's vote on one revision. The right to create Approvals is the right to approve.
 
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A vote. It never changes: who thinks better of it deletes it, or adds a rejection.
+/// A vote. It never changes: to change your mind, delete it, or add a rejection.
 #[allow(
     clippy::duplicated_attributes,
     reason = "each column has a type of its own"
@@ -60,7 +60,7 @@ pub struct ApprovalSpec {
     #[schemars(length(min = 1, max = 256))]
     pub by: String,
 
-    /// The groups of that user by which the approval counts, where the gatekeeper asks for them.
+    /// The groups of that user by which the approval counts, if the gatekeeper asks for groups.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), inner(length(min = 1, max = 256)))]
     pub groups: Vec<String>,
@@ -77,7 +77,7 @@ pub struct ApprovalSpec {
 pub enum Vote {
     /// It may go out.
     Approve,
-    /// It may not, whoever approves.
+    /// It may not, even if others approve it.
     Reject,
 }
 

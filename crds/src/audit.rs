@@ -1,8 +1,8 @@
 //! The audit log: what was decided, what changed, who overrode it, one line of JSON each.
 //!
-//! What comes in: what the controller has done. What goes out: a [`Record`] a line, in a form that
-//! has a version: within one version fields and events are only added, so that a reader skips what
-//! it does not know.
+//! What comes in: what the controller has done. What goes out: a [`Record`] a line, in a form that has a
+//! version. Within one version fields and events are only added, and a reader has to skip what it does
+//! not know.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 use schemars::{JsonSchema, SchemaGenerator};
@@ -23,7 +23,7 @@ pub struct Record {
     /// When it happened, by the clock of the replica.
     pub at: MicroTime,
 
-    /// The replica that tells it: the name of its pod.
+    /// The replica that wrote the record: the name of its pod.
     pub by: String,
 
     /// What happened.
@@ -68,7 +68,7 @@ pub struct Decided {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<String>,
 
-    /// How many equal answers to the same question were left out since the line before.
+    /// How many equal answers to the same question were left out since the previous line.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub repeated: u64,
 
@@ -100,7 +100,7 @@ pub struct Changed {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decided_by: Vec<String>,
 
-    /// When it changes next, as far as it is known.
+    /// When it changes next, as far as is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Time>,
 }
@@ -112,18 +112,18 @@ pub struct Forced {
     /// The gate, as `namespace/name`.
     pub gate: String,
 
-    /// What became of the force.
+    /// What happened to the force.
     pub step: Step,
 
     /// The force: who, why, until when. None: it does not count, and so has no beginning.
     #[serde(default, rename = "override", skip_serializing_if = "Option::is_none")]
     pub force: Option<Override>,
 
-    /// In a sentence; of one that does not count, what is wrong with it.
+    /// In a sentence. If the force does not count: what is wrong with it.
     pub message: String,
 }
 
-/// What became of a force.
+/// What happened to a force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Step {
     /// It is in effect from now on.
@@ -141,26 +141,26 @@ pub struct Defined {
     /// The object.
     pub object: Object,
 
-    /// What became of it.
+    /// What happened to it.
     pub change: Change,
 
-    /// The generation that is told. None: it is gone.
+    /// The generation that this record is about. None: the object is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
 
-    /// The generation that was told last. None: it is new.
+    /// The generation that was recorded last. None: the object is new.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_told: Option<i64>,
 
-    /// What is different in the spec. Empty where the spec before is not known, as after a restart:
-    /// then `spec` says what it is now.
+    /// What is different in the spec. Empty if the previous spec is not known, as after a restart: then
+    /// `spec` says what it is now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<Difference>,
 
-    /// The whole spec as it is now; of what is gone, as it was.
+    /// The whole spec as it is now. If the object is gone: as it was.
     pub spec: Value,
 
-    /// Who changed the spec last, of those whom `metadata.managedFields` names.
+    /// Who changed the spec last, of the managers in `metadata.managedFields`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed_by: Vec<Manager>,
 }
@@ -180,7 +180,7 @@ pub struct Object {
     pub name: String,
 }
 
-/// What became of an object.
+/// What happened to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Change {
     /// It is new.
@@ -191,18 +191,18 @@ pub enum Change {
     Deleted,
 }
 
-/// Something that is different in a spec.
+/// One difference in a spec.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Difference {
-    /// Where, as `spec.require` or `spec.gatekeepers[office-hours]`.
+    /// Where, such as `spec.require` or `spec.gatekeepers[office-hours]`.
     pub field: String,
 
-    /// What stood there. None: nothing.
+    /// The value before. None: there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
 
-    /// What stands there. None: nothing.
+    /// The value now. None: there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
 }
@@ -211,8 +211,8 @@ pub struct Difference {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Manager {
-    /// The field manager, such as `kustomize-controller`. It is what a client calls itself, not
-    /// who it was: that is in the audit log of the API server.
+    /// The field manager, such as `kustomize-controller`. It is the name that a client gives itself, and
+    /// does not prove who it was: that is in the audit log of the API server.
     pub manager: String,
 
     /// When it changed its fields last.

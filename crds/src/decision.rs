@@ -1,5 +1,5 @@
-//! `Decision`: whether a change may go out now, in the one shape in which it is told: to whoever
-//! asks over HTTP, in a consumer's status, in the log, and in the audit log.
+//! `Decision`: whether a change may go out now. It has the same form in the answer over HTTP, in a
+//! consumer's status, in the log, and in the audit log.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::values::{Require, State};
 
-/// What Events about decisions carry for machines. Their reason is [`told::BLOCKED`] or
+/// What Events about decisions carry for programs. Their reason is [`told::BLOCKED`] or
 /// [`told::ADMITTED`].
 pub mod told {
     /// The reason of an Event, and the value of [`OUTCOME`]: the subject has to wait.
     pub const BLOCKED: &str = "Blocked";
     /// The same: the subject may go on.
     pub const ADMITTED: &str = "Admitted";
-    /// A label: the outcome, so that all that waits is found by a selector.
+    /// A label: the outcome, so that a selector finds everything that waits.
     pub const OUTCOME: &str = "sluice.dev/decision";
     /// An annotation: the kind of the subject.
     pub const KIND: &str = "sluice.dev/subject-kind";
@@ -28,14 +28,14 @@ pub mod told {
     pub const REVISION: &str = "sluice.dev/subject-revision";
     /// An annotation: who asked, where that is known.
     pub const ASKED_BY: &str = "sluice.dev/asked-by";
-    /// An annotation: the gates that were asked for the subject's own sake, as `namespace/name`,
-    /// with commas between them.
+    /// An annotation: the gates that the subject itself names, as `namespace/name`, with commas between
+    /// them.
     pub const ASKED: &str = "sluice.dev/asked";
     /// An annotation: the gates that decided, as `namespace/name`, with commas between them.
     pub const GATES: &str = "sluice.dev/decided-by";
     /// An annotation: since when the outcome has been the same, RFC 3339.
     pub const SINCE: &str = "sluice.dev/since";
-    /// An annotation: when the answer may be another one by time alone, where that is known.
+    /// An annotation: when time alone may change the answer, where that is known.
     pub const NEXT: &str = "sluice.dev/next";
 }
 
@@ -52,22 +52,22 @@ pub struct Decision {
     /// Who wants to do what.
     pub subject: Subject,
 
-    /// How the gates that the subject names combine. Gates of a GatePolicy are asked besides.
+    /// How the gates that the subject names combine. The gates of each GatePolicy are asked as well.
     pub require: Require,
 
     /// Every gate that was checked.
     pub checked: Vec<CheckedGate>,
 
-    /// The gates that decided: those that let it out, or those that hold it back. Each once, also
-    /// where the subject and a GatePolicy ask for the same one.
+    /// The gates that decided: those that let it out, or those that hold it back. Each is listed once,
+    /// also if the subject and a GatePolicy ask for the same one.
     pub decided_by: Vec<String>,
 
     /// Why, in a sentence.
     pub message: String,
 
-    /// The earliest instant at which the answer may be another one by time alone: a window begins or
-    /// ends, an override, an approval. What is measured or reported is taken to be renewed before
-    /// it runs out. None: not by time, as far as is known.
+    /// The earliest instant at which time alone may change the answer: when a window, an override or an
+    /// approval begins or ends. It is assumed that measured and reported values are renewed before they
+    /// expire. None: as far as is known, time alone does not change it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Time>,
 }
@@ -76,8 +76,8 @@ pub struct Decision {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Subject {
-    /// The kind of the object that wants to move, such as `Pipeline`. For whoever asks over HTTP
-    /// without one: `Check`.
+    /// The kind of the object that wants to do it, such as `Pipeline`. A program that asks over HTTP and
+    /// names none: `Check`.
     pub kind: String,
 
     /// Its namespace.
@@ -99,15 +99,15 @@ pub struct Subject {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckedGate {
-    /// The gate, as `namespace/name`. Where nobody can tell which gates a GatePolicy names, that
-    /// policy stands for them, as `GatePolicy name`, and counts as closed.
+    /// The gate, as `namespace/name`. If it is unknown which gates a GatePolicy names, the policy itself
+    /// is listed here, as `GatePolicy name`, and counts as closed.
     pub gate: String,
 
     /// The GatePolicy that asks for it. None: the subject itself does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
 
-    /// What it says of the revision.
+    /// Whether it admits the revision.
     pub state: State,
 
     /// Why, in one word.

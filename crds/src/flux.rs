@@ -1,5 +1,6 @@
-//! What is read of Flux's API: of each object its metadata, its spec as it is, and of its status what
-//! delivery depends on. Flux defines these kinds (`source.toolkit.fluxcd.io/v1` and its neighbours).
+//! What is read of Flux's API: of each object its metadata, its spec unchanged, and the parts of its
+//! status that delivery depends on. Flux defines these kinds (`source.toolkit.fluxcd.io/v1` and its
+//! neighbours).
 
 use std::borrow::Cow;
 
@@ -17,7 +18,7 @@ pub enum FluxKind {
     Source(SourceKind),
     /// A source whose artifact another controller serves.
     ExternalArtifact,
-    /// Whoever applies what a source brings.
+    /// An object that applies what a source brings.
     Consumer(ConsumerKind),
 }
 
@@ -100,12 +101,12 @@ impl ConsumerKind {
     }
 }
 
-/// An object of Flux. Its kind is not part of it: whoever holds it knows.
+/// An object of Flux. Its kind is not part of it: the code that uses it knows the kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FluxObject {
     /// Its metadata.
     pub metadata: ObjectMeta,
-    /// Its spec, as it is: what this version does not know stays in it.
+    /// Its spec, unchanged: fields that this version does not know stay in it.
     #[serde(default)]
     pub spec: Map<String, Value>,
     /// What is read of its status.
@@ -132,8 +133,8 @@ pub struct FluxStatus {
     /// Of a Kustomization: what it applied last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_applied_revision: Option<String>,
-    /// Of a HelmRelease: its releases, the newest first. A Kustomization has a list of another form
-    /// under the same name, of which nothing is read.
+    /// Of a HelmRelease: its releases, the newest first. A Kustomization has a list with another form
+    /// under the same name; nothing is read from that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Release>,
 }
@@ -142,9 +143,9 @@ pub struct FluxStatus {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Artifact {
-    /// Where it lies below the server's address.
+    /// Its path below the server's address.
     pub path: String,
-    /// Where it can be had.
+    /// The URL from which it can be downloaded.
     pub url: String,
     /// The revision.
     pub revision: String,
@@ -156,7 +157,7 @@ pub struct Artifact {
     /// Its size in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<i64>,
-    /// What else is said of it.
+    /// Other metadata of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<std::collections::BTreeMap<String, String>>,
 }
@@ -168,10 +169,10 @@ pub struct Release {
     /// The version of the chart; empty in the list of a Kustomization.
     #[serde(default)]
     pub chart_version: String,
-    /// The digest of the artifact that the chart is from, where that is one of a registry.
+    /// The digest of the artifact that the chart is from, if that artifact is in a registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oci_digest: Option<String>,
-    /// What became of it, such as `deployed`.
+    /// Its status, such as `deployed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
 }

@@ -1,5 +1,4 @@
-//! `Gate`: may a change go out now? A static object that its gatekeepers, a default, and people
-//! toggle.
+//! `Gate`: may a change go out now? An object that gatekeepers, a default and people open and close.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
@@ -19,7 +18,7 @@ pub mod annotations {
     pub const FORCE_REASON: &str = "sluice.dev/force-reason";
     /// Who forces the gate: the requesting user, as the API server knows them. Required.
     pub const FORCE_BY: &str = "sluice.dev/force-by";
-    /// Written by the controller: when it first saw this very force, and which one that was.
+    /// Written by the controller: when it first saw this force, and which force it was.
     pub const FORCE_SEEN: &str = "sluice.dev/force-seen";
     /// The gating RFC's request to open: an instant, from which `spec.window` counts.
     pub const RFC_OPEN: &str = "open.gate.fluxcd.io/requestedAt";
@@ -38,7 +37,7 @@ pub mod annotations {
     ];
 }
 
-/// What keeps a gate, and how.
+/// Which gatekeepers a gate has, and how their verdicts combine.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "sluice.dev",
@@ -118,7 +117,7 @@ pub struct GateSpec {
 }
 
 impl Default for GateSpec {
-    /// A static gate as admission completes it: closed.
+    /// A static gate with the defaults that the API server writes: closed.
     fn default() -> Self {
         Self {
             gatekeepers: Vec::new(),
@@ -150,7 +149,7 @@ pub struct GatekeeperReference {
     )]
     pub name: String,
 
-    /// Its namespace; the Gate's own where none is given.
+    /// Its namespace. Default: the namespace of the Gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = 63),
@@ -188,7 +187,7 @@ pub struct GateStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r#override: Option<Override>,
 
-    /// The next real changes of the gate that are known ahead: at most 8, within 90 days.
+    /// The next changes of the gate that are known in advance: at most 8, within 90 days.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub upcoming: Vec<Transition>,
 

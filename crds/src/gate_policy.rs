@@ -59,8 +59,8 @@ pub struct GatePolicySpec {
     #[serde(default, skip_serializing_if = "NamespaceSelector::is_empty")]
     pub namespace_selector: NamespaceSelector,
 
-    /// The kinds of consumers that must pass, such as `Pipeline`. Empty: all, whoever asks over
-    /// HTTP included, which is of the kind `Check` where it names no other.
+    /// The kinds of consumers that must pass, such as `Pipeline`. Empty: all, also programs that ask
+    /// over HTTP; those are of the kind `Check` unless they name another.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 16),
@@ -73,8 +73,8 @@ pub struct GatePolicySpec {
     pub gates: GateSet,
 }
 
-/// Selects namespaces by their labels, as every LabelSelector of Kubernetes does. All of it has to
-/// hold.
+/// Selects namespaces by their labels, as every LabelSelector of Kubernetes does. All its requirements
+/// have to hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NamespaceSelector {
@@ -90,7 +90,7 @@ pub struct NamespaceSelector {
     ))]
     pub match_labels: BTreeMap<String, String>,
 
-    /// What else is asked of labels.
+    /// Further requirements on labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub match_expressions: Vec<LabelRequirement>,
@@ -149,7 +149,7 @@ pub enum LabelOperator {
     DoesNotExist,
 }
 
-/// What the controller made of a policy.
+/// What the controller reports about a policy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GatePolicyStatus {
@@ -161,7 +161,7 @@ pub struct GatePolicyStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_reconcile_at: Option<String>,
 
-    /// `Ready`: every gate that it names is there. `Stalled`: the spec has to change first.
+    /// `Ready`: every gate that it names exists. `Stalled`: the spec has to change first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend(
         "x-kubernetes-list-type" = "map",

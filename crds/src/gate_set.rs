@@ -1,5 +1,5 @@
-//! Gate sets: what a consumer asks before it moves, and what all consumers of a namespace have to
-//! ask besides.
+//! Gate sets: what a consumer asks before it lets something out, and what all consumers of a namespace
+//! have to ask as well.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;
@@ -35,7 +35,7 @@ pub struct GateReference {
     )]
     pub name: String,
 
-    /// Its namespace; that of whoever names it where none is given.
+    /// Its namespace. Default: the namespace of the object that names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = 63),

@@ -12,12 +12,12 @@ use crate::values::{Duration, with_days};
 
 /// Annotations and the finalizer that a GatedSource puts on objects.
 pub mod marks {
-    /// On a child: the GatedSource that made it. Without it an object is nobody's child.
+    /// On a child: the GatedSource that made it. An object without it is no child.
     pub const CHILD_OF: &str = "sluice.dev/gated-source";
-    /// On a source: the GatedSources that suspend it, by name, with commas between them. Only what
-    /// carries it is resumed, by the last of them.
+    /// On a source: the GatedSources that suspend it, by name, with commas between them. Only a source
+    /// that carries it is resumed, by the last of them.
     pub const SUSPENDED_BY: &str = "sluice.dev/suspended-by";
-    /// On a GatedSource whose children go with it.
+    /// On a GatedSource whose children are deleted together with it.
     pub const FINALIZER: &str = "sluice.dev/gated-source";
 }
 
@@ -145,32 +145,32 @@ pub struct GatedSourceSpec {
     /// The gates that a revision has to pass.
     pub gates: GateSet,
 
-    /// What the child is called; the name of the GatedSource where nothing is written.
+    /// The name of the child. Default: the name of the GatedSource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
 
-    /// The revision to be on, and no other, such as an earlier one to go back to: a commit, digest
-    /// or version in full. Gated like every other.
+    /// The only revision that may go out, such as an earlier one to go back to: a commit, digest or
+    /// version in full. The gates are asked about it as about every other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub revision: Option<String>,
 
-    /// What runs already and is admitted at once, without asking the gates: while nothing else has
+    /// What runs already. It is admitted at once, without asking the gates, as long as nothing else has
     /// been admitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
 
-    /// How far the sources of one gate are spread in time when it opens: each waits for a part of
-    /// it. None: they all go at once.
+    /// Over how long the sources of one gate go out when it opens: each waits for a part of it. None:
+    /// they all go out at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<Duration>,
 
-    /// How often a pinned child is fetched anew; 12 hours where nothing is written. It is asked to at
-    /// once when its artifact is missing.
+    /// How often a pinned child is fetched again. Default: 12 hours. When its artifact is missing, it is
+    /// asked to fetch at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Duration>,
 
-    /// What becomes of the children when the GatedSource is deleted.
+    /// What happens to the children when the GatedSource is deleted.
     #[serde(default)]
     pub deletion_policy: DeletionPolicy,
 
@@ -216,11 +216,11 @@ pub struct TargetedSource {
     /// Its name.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// What its child is called; the name of the GatedSource and its own, with a `-` between them,
-    /// where nothing is written.
+    /// The name of its child. Default: the name of the GatedSource and the name of the source, with a
+    /// `-` between them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
-    /// What runs of it already; see `spec.baseline`.
+    /// Which revision of it runs already; see `spec.baseline`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
 }
@@ -249,12 +249,12 @@ pub enum Strategy {
     Pin,
     /// An ExternalArtifact that this controller stores and serves.
     Artifact,
-    /// The sources themselves are suspended while the gates are closed. It cannot hold a list of
-    /// revisions, nor restore anything.
+    /// The sources themselves are suspended while the gates are closed. This strategy keeps no list of
+    /// revisions and cannot restore anything.
     Suspend,
 }
 
-/// What a child is called.
+/// The name of a child.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Target {
@@ -274,7 +274,7 @@ pub struct Target {
         .message("baseline: write from, or revision, and not both")
 )]
 pub struct Baseline {
-    /// Whoever runs it: what they applied last is admitted.
+    /// The object that runs it: the revision that it applied last is admitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Consumer>,
     /// The revision, in full.
@@ -283,7 +283,7 @@ pub struct Baseline {
     pub revision: Option<String>,
 }
 
-/// Whoever applies what a source brings.
+/// An object that applies what a source brings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Consumer {
@@ -292,7 +292,7 @@ pub struct Consumer {
     /// Its name.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// Its namespace; that of the GatedSource where none is written.
+    /// Its namespace. Default: the namespace of the GatedSource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub namespace: Option<String>,
@@ -309,17 +309,17 @@ pub enum ConsumerKind {
     HelmRelease,
 }
 
-/// What becomes of children.
+/// What happens to children.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum DeletionPolicy {
-    /// They stay as they are, and are taken up again when the GatedSource returns.
+    /// They stay as they are, and are adopted again when the GatedSource is created again.
     #[default]
     Orphan,
     /// They are deleted first. What was suspended is resumed.
     Delete,
 }
 
-/// What the controller made of a GatedSource.
+/// What the controller reports about a GatedSource.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GatedSourceStatus {
@@ -335,22 +335,22 @@ pub struct GatedSourceStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<Pending>,
 
-    /// What could go out, the newest last. At most 20: the oldest fall away.
+    /// What could go out, the newest last. At most 20: the oldest are dropped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
     pub candidates: Vec<Candidate>,
 
-    /// What has gone out. This is itself the act: the children are made from it.
+    /// What has gone out. Writing this field is the admission: the children are made from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admitted: Option<Admitted>,
 
-    /// What the gates said last of something that waited.
+    /// What the gates said last about something that waited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_decision: Option<Decision>,
 
     /// `Ready`: the children serve what was admitted. `Blocked`: something waits for the gates.
     /// `Recoverable`: what was admitted can be had again. `Reconciling`, `Stalled`, `Bypassed` and
-    /// `SelfGated` are there only where they hold.
+    /// `SelfGated` are there only while they are true.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend(
         "x-kubernetes-list-type" = "map",
@@ -370,13 +370,13 @@ pub struct Pending {
     pub short: Option<String>,
     /// When it was first seen.
     pub since: Time,
-    /// When it goes out if the gates still admit it then: they have opened, and `spec.spread` has it
-    /// wait for its turn.
+    /// When it goes out, if the gates still admit it then. It is there when the gates have opened and
+    /// `spec.spread` makes it wait for its turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admit_at: Option<Time>,
 }
 
-/// What could go out: what all the sources brought at one time.
+/// What could go out: what all the sources showed at one time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Candidate {
@@ -384,16 +384,16 @@ pub struct Candidate {
     pub revision: String,
     /// When it was first seen.
     pub since: Time,
-    /// Whether the gates have held it back. Once they admit it, it waits for its turn (`spec.spread`);
-    /// what they never held back goes out at once.
+    /// Whether the gates have held it back. If they have, it waits for its turn (`spec.spread`) once
+    /// they admit it; if they have not, it goes out at once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub held: bool,
-    /// What each source brought, in the order of the spec.
+    /// What each source showed, in the order of the spec.
     #[schemars(length(max = 8))]
     pub parts: Vec<Part>,
 }
 
-/// What a source brought.
+/// What a source showed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Part {
@@ -424,14 +424,14 @@ pub struct Admitted {
     pub short: Option<String>,
     /// When it went out.
     pub at: Time,
-    /// How it came to that.
+    /// Why it was admitted.
     pub origin: Origin,
-    /// What of each source, in the order of the spec.
+    /// What has gone out of each source, in the order of the spec.
     #[schemars(length(max = 8))]
     pub parts: Vec<AdmittedPart>,
 }
 
-/// How something came to be admitted.
+/// Why something was admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Origin {
     /// The gates admitted it.
@@ -455,15 +455,15 @@ pub struct AdmittedPart {
     /// The digest of the artifact, with its algorithm, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// What the source said should be fetched, as it was then: its spec without the fields by which
+    /// What the source said should be fetched, as it was then: its spec without the fields that say how
     /// it is reached.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "as_it_is")]
     pub spec: Map<String, Value>,
 }
 
-/// An object of which the API server keeps everything. Were there a word of additional properties,
-/// it would keep those, and prune what is inside of them.
+/// An object of which the API server keeps everything. If the schema had `additionalProperties`, the API
+/// server would keep those properties, and prune what is inside them.
 fn as_it_is(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
         "type": "object",

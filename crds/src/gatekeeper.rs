@@ -65,8 +65,8 @@ pub use schedule::{Calendar, Schedule, Window};
         .message(format!("a Gatekeeper has exactly one kind; write one of {}", KINDS.join(", ")).as_str())
 )]
 pub struct GatekeeperSpec {
-    /// What the verdict is while evidence cannot be had (a calendar that is missing, an address that
-    /// does not answer). It covers nothing else.
+    /// The verdict while evidence is unavailable (a calendar is missing, an address does not answer). It
+    /// has no effect on anything else.
     #[serde(default)]
     pub on_error: Setting,
 
@@ -74,7 +74,8 @@ pub struct GatekeeperSpec {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspend: bool,
 
-    /// Admits inside an `open` window, or where there are none, and in no `closed` window.
+    /// Admits inside an `open` window, or at any time if there is no `open` window, but never inside a
+    /// `closed` window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
 
@@ -98,7 +99,7 @@ pub struct GatekeeperSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<Box<Http>>,
 
-    /// Admits a revision that enough people approve of.
+    /// Admits a revision that enough people have approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Box<ApprovalRule>>,
 
@@ -130,8 +131,8 @@ fn exactly_one_kind() -> String {
     format!("[{given}].filter(given, given).size() == 1")
 }
 
-/// The kinds of gatekeeper. Whoever treats one treats them all: a `match` on this has no
-/// wildcard, so a new kind does not compile until every floor knows it.
+/// The kinds of gatekeeper. Code that handles one handles them all: a `match` on this has no wildcard,
+/// so a new kind does not compile until every floor handles it.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind<'a> {
     /// Windows in time.
@@ -144,7 +145,7 @@ pub enum Kind<'a> {
     Metric(&'a Metric),
     /// The state of other objects.
     Objects(&'a Objects),
-    /// What an address answers.
+    /// The answer of an HTTP address.
     Http(&'a Http),
     /// Votes.
     Approval(&'a ApprovalRule),
@@ -179,7 +180,7 @@ impl GatekeeperSpec {
     /// The one kind that this spec is of.
     ///
     /// # Errors
-    /// [`NotOneKind`] where admission let through what it should refuse: none, or several.
+    /// [`NotOneKind`] if it names none of the kinds, or several, which admission should have refused.
     pub fn kind(&self) -> Result<Kind<'_>, NotOneKind> {
         let Self {
             on_error: _,
@@ -224,14 +225,14 @@ pub struct VerdictStatus {
     pub reason: String,
     /// Why, in a sentence.
     pub message: String,
-    /// Until when time changes nothing of it. In a gatekeeper's own status it is also no later than
-    /// what was read is good; renewed evidence moves that on. Past it the verdict counts as closed.
-    /// None: until a spec changes.
+    /// Until when time does not change it. In a gatekeeper's own status it is also not later than the
+    /// end of the time for which the evidence is good; newer evidence moves it on. After it the verdict
+    /// counts as closed. None: until a spec changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_until: Option<Time>,
 }
 
-/// What the controller last made of a gatekeeper.
+/// What the controller last reported about a gatekeeper.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GatekeeperStatus {
@@ -243,7 +244,7 @@ pub struct GatekeeperStatus {
     #[serde(default, flatten, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<VerdictStatus>,
 
-    /// The next real changes of the verdict that are known ahead: at most 8, within 90 days.
+    /// The next changes of the verdict that are known in advance: at most 8, within 90 days.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub upcoming: Vec<Transition>,
 
@@ -251,12 +252,12 @@ pub struct GatekeeperStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_at: Option<Time>,
 
-    /// What the verdict was made from, besides spec and clock.
+    /// What the verdict was made from, besides the spec and the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Box<EvidenceStatus>>,
 
-    /// What the third party of an `external` gatekeeper reports: the only part of a status that
-    /// somebody else than the controller writes.
+    /// What the third party of an `external` gatekeeper reports: the only part of a status that is not
+    /// written by the controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Box<ExternalReport>>,
 
@@ -282,11 +283,11 @@ pub struct EvidenceStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calendars: Vec<CalendarStatus>,
 
-    /// What the query of a metric came to.
+    /// The result of the query of a metric.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<MetricStatus>,
 
-    /// The objects, as they were seen.
+    /// What was seen of the objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objects: Option<ObjectsStatus>,
 
@@ -294,7 +295,7 @@ pub struct EvidenceStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpStatus>,
 
-    /// The votes on the revisions that were voted on last: at most 20.
+    /// The votes on the revisions that got a vote last: at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub votes: Vec<ApprovalStatus>,
 }
@@ -311,7 +312,8 @@ pub struct CalendarStatus {
     /// The first 12 hexadecimal digits of the SHA-256 of its text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// What is wrong with it. Beside `events`: why it is kept as it was and not read again.
+    /// What is wrong with it. If `events` is there, too: why it could not be read again, and is kept as
+    /// it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -329,7 +331,7 @@ mod tests {
 
     use super::*;
 
-    /// A field that is not listed would be a kind that no definition admits.
+    /// A kind whose field is not listed would be refused by every definition.
     #[test]
     fn every_field_of_a_spec_but_two_is_a_kind() {
         let schema = Value::from(schema_for!(GatekeeperSpec));

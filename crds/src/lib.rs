@@ -1,8 +1,8 @@
 //! The API of Sluice, group `sluice.dev`: one file a kind.
 //!
 //! What comes in: nothing. What goes out: the Rust types of every spec and status, and their
-//! CustomResourceDefinitions with the rules (CEL) that refuse mistakes at admission.
-//! Meaning lives one floor up, in `sluice-core`: here a cron expression is still a string.
+//! CustomResourceDefinitions with the rules (CEL) that refuse mistakes at admission. What the fields
+//! mean is defined one floor up, in `sluice-core`: here a cron expression is still a string.
 
 pub mod approval;
 pub mod audit;

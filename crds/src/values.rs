@@ -44,7 +44,7 @@ impl fmt::Display for State {
 pub enum Setting {
     /// Let changes pass.
     Open,
-    /// Hold changes back. The default wherever nothing is said.
+    /// Hold changes back. This is the default everywhere.
     #[default]
     Closed,
 }
@@ -87,7 +87,7 @@ impl fmt::Display for Require {
     }
 }
 
-/// A change of state that is known ahead.
+/// A change of state that is known in advance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Transition {
     /// The instant of the change.
@@ -100,7 +100,7 @@ pub struct Transition {
 /// `s` or `ms`, the largest first by custom (`90m`, `1h30m`). Before them there may be a whole number
 /// of days (`90d`, `1d12h`); a day is 24 hours, whatever the clocks do. At most 32 characters.
 ///
-/// Still text here; `sluice_core::duration` gives it its meaning.
+/// It is still text here; `sluice_core::duration` parses it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Duration(pub String);
@@ -111,11 +111,12 @@ impl Duration {
         r"^([0-9]{1,5}d([0-9]+(\.[0-9]+)?(ms|s|m|h))*|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$";
 }
 
-/// A rule (CEL) in which `duration(self.field)` counts days, too, of which CEL knows nothing.
+/// A rule (CEL) in which `duration(self.field)` accepts days, too, which CEL does not know.
 ///
-/// It has no product of a length and a number either. But instants are made from seconds, and
-/// between two of them lies a length. All the parts have a known size: else the API server takes
-/// the rule to cost too much. What follows the days may be nothing, which `0s` stands before.
+/// CEL cannot multiply a duration by a number either. But it can make instants from seconds, and the
+/// difference of two instants is a duration. All the parts have a known size: otherwise the API server
+/// estimates that the rule costs too much. Nothing may follow the days; for that case `0s` is put before
+/// it.
 pub(crate) fn with_days(rule: &str) -> String {
     const LENGTH: &str = "duration(self.";
     let mut parts = rule.split(LENGTH);
@@ -176,7 +177,7 @@ mod tests {
         assert_eq!(with_days("self.a == 'd'"), "self.a == 'd'");
     }
 
-    /// A rule that reads a length without its days refuses what it should admit.
+    /// A rule that reads a duration without its days refuses what it should admit.
     #[test]
     fn no_rule_reads_a_length_without_its_days() {
         for crd in crate::all() {

@@ -1,8 +1,8 @@
 //! `cargo xtask cluster up|down|kubeconfig`: a local control plane that outlives the command.
 //!
-//! What comes in: a subcommand, and whether Flux is to run there. What goes out: a process that holds the control plane, and a
-//! file in the cache that says where it is. The process holds a lock for as long as it lives: a
-//! file that was left by one that was killed deceives nobody.
+//! What comes in: a subcommand, and whether Flux is to run there. What goes out: a process that holds
+//! the control plane, and a file in the cache that says where it is. The process holds a lock as long as
+//! it lives, so a file that was left by a killed process is recognized.
 
 use std::fs::{self, File, TryLockError};
 use std::os::unix::process::CommandExt;
@@ -188,7 +188,7 @@ fn detach(place: &Place, flux: bool) -> Result<Child> {
         .context("cannot start the process that holds the control plane")
 }
 
-/// Holds a control plane until we are told to end.
+/// Holds a control plane until we are asked to end.
 async fn hold(place: &Place, binaries: &Binaries, flux: Option<&Programs>) -> Result<()> {
     let lock = place.lock_file()?;
     match lock.try_lock() {

@@ -75,7 +75,7 @@ impl Controller {
         self.has_flag(ONE_NAMESPACE).then_some(&self.namespace)
     }
 
-    /// Whether it trusts whoever is named, without policies.
+    /// Whether it trusts the name in a force, without policies.
     pub(crate) fn trusts(&self) -> bool {
         self.has_flag(TRUSTS)
     }

@@ -1,8 +1,8 @@
 //! Gatekeepers in other namespaces: which of those that a gate names count.
 //!
-//! The controller's flags decide that (`--no-cross-namespace-refs`, `--watch-all-namespaces`), and
-//! nobody here knows them. What comes in: a gate. What goes out: the gatekeepers that its status
-//! says the controller does not count, and those of which it has not said anything yet.
+//! The controller's flags decide that (`--no-cross-namespace-refs`, `--watch-all-namespaces`), and the
+//! plugin does not know them. What comes in: a gate. What goes out: the gatekeepers that its status says
+//! the controller does not count, and those of which it has not said anything yet.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +16,8 @@ use sluice_crds::{Gate, GatedSource, Gatekeeper, State};
 /// Why a gatekeeper in another namespace does not count.
 const NOT_COUNTED: [Reason; 2] = [Reason::CrossNamespaceRef, Reason::Missing];
 
-/// The gatekeepers in other namespaces that `gate` names and that do not count, with what is to be
-/// said of them. What is in its own namespace the controller sees as well as we do.
+/// The gatekeepers in other namespaces that `gate` names and that do not count, with what to report
+/// about them. The controller sees what is in its own namespace as we do.
 pub(super) fn uncounted(gate: &Gate) -> Vec<(Key, VerdictStatus)> {
     let own = Key::of(&gate.metadata).namespace;
     let status = gate.status.as_ref();
@@ -41,8 +41,8 @@ pub(super) fn uncounted(gate: &Gate) -> Vec<(Key, VerdictStatus)> {
     elsewhere.filter_map(verdict).collect()
 }
 
-/// The gates that a gatekeeper names; those in other namespaces if its controller has said what
-/// comes of them, and not that they do not count.
+/// The gates that a gatekeeper names; those in other namespaces only if its controller has said their
+/// result, and not that they do not count.
 pub(super) fn named_by(keeper: &Gatekeeper) -> Vec<Key> {
     let (counted, _) = nested(keeper);
     counted
@@ -61,8 +61,8 @@ fn nested(keeper: &Gatekeeper) -> (Vec<Key>, Vec<Key>) {
         .partition(|key| reach || key.namespace == own)
 }
 
-/// What gates and gatekeepers name in other namespaces and does not count, each with the namespace
-/// of whoever names it: a policy, or somebody in another namespace, may name the same all the same.
+/// What gates and gatekeepers name in other namespaces and does not count, each with the namespace of
+/// the object that names it: a policy, or an object in another namespace, may still name the same.
 pub(super) fn forbidden(world: &World) -> BTreeSet<(String, Key)> {
     let gates = world.gates.iter().chain(&world.nested);
     let by_gates = gates.flat_map(|(key, gate)| {

@@ -1,4 +1,4 @@
-//! What was read of a cluster, and what is decided from it.
+//! What was read from a cluster, and what is decided from it.
 //!
 //! What comes in: the objects, and an instant. What goes out: decisions, by the same functions as
 //! the controller's.
@@ -23,7 +23,7 @@ pub(crate) struct Seen {
     pub(crate) world: World,
     /// What could not be seen, and counts as closed.
     pub(crate) notes: Vec<String>,
-    /// Forces count although nobody verified who forces.
+    /// Forces count although it was not verified who forces.
     pub(crate) trust_unverified: bool,
 }
 
@@ -157,9 +157,9 @@ impl Seen {
         decision
     }
 
-    /// Whether the forces of `gate` count: if the controller has accepted the one in effect, it
-    /// knows who is behind it. One that closes counts at once: whoever asks too early must not be
-    /// told that the gate is open. And where none is in effect, there is nobody to doubt.
+    /// Whether the forces of `gate` count: if the controller has accepted the one in effect, it has
+    /// verified who asked for it. A force that closes counts at once: a caller that asks too early must
+    /// not see an open gate. If no force is in effect, there is nothing to verify.
     fn identity(&self, gate: &Gate, now: Timestamp) -> Identity {
         if self.trust_unverified {
             return Identity::Trusted;
@@ -185,14 +185,14 @@ pub(crate) struct Asked {
     pub(crate) gates: Vec<(String, Option<(Reason, String)>)>,
 }
 
-/// How a gate stands in `span`, as far as its changes are known ahead.
+/// The states of a gate in `span`, as far as its changes are known in advance.
 fn ahead(decision: &Decision, span: Span) -> Stretches {
     let changes = decision.upcoming.iter().map(|it| (it.at.0, it.state));
     let states: Vec<(Timestamp, State)> = std::iter::once((span.start, decision.state))
         .chain(changes)
         .collect();
     let ends = states.iter().skip(1).map(|(at, _)| *at).chain([span.end]);
-    // What is open for want of evidence counts as closed where one gate is enough.
+    // A gate that is open only because evidence is missing counts as closed if one gate is enough.
     let blind = decision.reason == Reason::EvidenceUnavailable.as_str();
     let stretch = |((start, state), end): (&(Timestamp, State), Timestamp)| Stretch {
         span: Span { start: *start, end },

@@ -1,9 +1,9 @@
 //! Forces that no controller has accepted.
 //!
-//! Whether somebody verifies who forces a gate is known to the controller alone: it watches the
-//! admission policies. What comes in: a gate, and what is said of it here, where such a force counts
-//! as unverified. What goes out: the same, with the blame on the policies only where the controller
-//! puts it there.
+//! Only the controller knows whether it is verified who forces a gate: it watches the admission
+//! policies. What comes in: a gate, and what is said of it here, where such a force counts as
+//! unverified. What goes out: the same, but the policies are named as the cause only if the controller
+//! does so.
 
 use jiff::Timestamp;
 use sluice_core::Refusal;
@@ -11,7 +11,7 @@ use sluice_core::gate::{Identity, force};
 use sluice_crds::Gate;
 use sluice_crds::gate::annotations::FORCE_SEEN;
 
-/// What to say of the force on `gate` at `now` instead of that nobody verifies it. None: the
+/// What to say about the force on `gate` at `now` instead of saying that it is not verified. None: the
 /// controller says the same.
 pub(super) fn complaint(gate: &Gate, now: Timestamp) -> Option<Refusal> {
     let status = gate.status.as_ref();
@@ -32,7 +32,7 @@ pub(super) fn complaint(gate: &Gate, now: Timestamp) -> Option<Refusal> {
     ))
 }
 
-/// The same within `message`, which says of `gate` that nobody verifies it.
+/// The same within `message`, which says that the force on `gate` is not verified.
 pub(super) fn explain(gate: &Gate, message: &str, now: Timestamp) -> String {
     match complaint(gate, now) {
         None => message.to_owned(),

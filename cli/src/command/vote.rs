@@ -218,7 +218,7 @@ async fn already(
 /// What the gates say with all votes.
 async fn tell(connection: &Connection, asking: &Asking, revision: &Revision) -> Result<Outcome> {
     let gates = cluster::load(connection, &Scope::all(false), false).await;
-    // Whoever may vote need not see gates.
+    // Users who may vote may lack the right to see gates.
     let Ok(seen) = gates else {
         return Ok(Outcome::Yes);
     };

@@ -1,4 +1,4 @@
-//! What a plain scalar of YAML stands for.
+//! What a plain scalar of YAML means.
 //!
 //! As kubectl and the API server have it: they read YAML with `sigs.k8s.io/yaml`, which is YAML
 //! 1.1 (`on` is true, `010` is eight) without its timestamps and its numbers to the base of 60.

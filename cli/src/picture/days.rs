@@ -24,7 +24,7 @@ pub(crate) struct Picture {
     pub(crate) stretches: Stretches,
 }
 
-/// How a gate stands in a stretch of time.
+/// The state of a gate in a stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Open,

@@ -48,7 +48,7 @@ pub(crate) fn svg(pictures: &[Picture]) -> String {
     )
 }
 
-/// The title, and all days in words, for whoever does not see the picture.
+/// The title, and all days in words, for people who cannot see the picture.
 fn spoken(pictures: &[Picture]) -> String {
     let names: Vec<&str> = pictures.iter().map(|picture| &*picture.name).collect();
     let title = format!("The coming days of {}", names.join(", "));

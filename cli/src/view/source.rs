@@ -17,7 +17,7 @@ use crate::cluster::{Around, Seen};
 
 /// The condition of one whose gates hold something back.
 const BLOCKED: &str = "Blocked";
-/// Conditions of which people want to know whatever else they look at.
+/// Conditions that people always want to know.
 const WARNINGS: [&str; 3] = ["Bypassed", "SelfGated", "Stalled"];
 
 /// What a gated source would let out next.
@@ -275,7 +275,7 @@ fn revision_of(source: &GatedSource, decision: &Decision) -> Option<Revision> {
     asked_about(source, decision.subject.revision.as_deref()?)
 }
 
-/// What is wrong with a gated source whatever its gates say, each in a line.
+/// What is wrong with a gated source regardless of its gates, each in a line.
 pub(crate) fn warnings(source: &GatedSource) -> Vec<String> {
     let conditions = source.status.iter().flat_map(|status| &status.conditions);
     let holds = conditions.filter(|it| it.status == "True" && WARNINGS.contains(&&*it.type_));

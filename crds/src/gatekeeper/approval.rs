@@ -1,4 +1,4 @@
-//! `approval`: people who say yes to one revision.
+//! `approval`: people who approve one revision.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::ConfigMapKeyReference;
 use crate::values::{Duration, with_days};
 
-/// Admits a revision once enough people have approved of it and nobody has rejected it, each by an
+/// Admits a revision once enough people have approved it and nobody has rejected it, each by an
 /// [`Approval`](crate::Approval).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
@@ -26,7 +26,7 @@ pub struct ApprovalRule {
     #[serde(default = "default_valid_for")]
     pub valid_for: Duration,
 
-    /// Only approvals by members of one of these groups count. Empty: by whoever may create them.
+    /// Only approvals by members of one of these groups count. Empty: by all who may create them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), inner(length(min = 1, max = 256)))]
     pub groups: Vec<String>,
@@ -44,12 +44,13 @@ fn default_valid_for() -> Duration {
     Duration::from("24h")
 }
 
-/// Where it stands who the author of a revision is.
+/// Where the author of a revision is written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Authors {
-    /// A key of a ConfigMap in the gatekeeper's namespace: a line for each revision, in full, and
-    /// after a space the user name of its author. A revision that it does not name is not admitted.
+    /// A key of a ConfigMap in the gatekeeper's namespace. It has one line for each revision: the
+    /// revision in full, a space, and the user name of its author. A revision that is not listed there
+    /// is not admitted.
     pub config_map_ref: ConfigMapKeyReference,
 }
 
@@ -59,7 +60,7 @@ pub struct Authors {
 pub struct ApprovalStatus {
     /// The revision.
     pub revision: String,
-    /// Who approves of it.
+    /// Who approves it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approved_by: Vec<String>,
     /// Who rejects it.

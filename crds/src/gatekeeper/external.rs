@@ -17,8 +17,8 @@ pub struct External {
     pub writers: Vec<String>,
 }
 
-/// What a third party reports. It writes this, and nothing else, to the status subresource, under
-/// a field manager of its own.
+/// What a third party reports. It writes this, and nothing else, to the status subresource, with a field
+/// manager of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -30,7 +30,7 @@ pub struct ExternalReport {
     /// Open: changes may go out.
     pub state: Setting,
 
-    /// Only these revisions may, in full. Empty: any.
+    /// Only these revisions, each in full, may go out. Empty: any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 256)))]
     pub revisions: Vec<String>,
@@ -40,7 +40,7 @@ pub struct ExternalReport {
     #[schemars(length(max = 256))]
     pub reason: Option<String>,
 
-    /// Until when this holds. After that the gatekeeper does not admit.
+    /// Until when this report is valid. After that the gatekeeper does not admit.
     pub expires_at: Time,
 
     /// The generation of the spec that it is about: a report about another one does not count.

@@ -1,4 +1,4 @@
-//! `http`: an address that is asked.
+//! `http`: an HTTP address that is queried.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::KubeSchema;
@@ -26,7 +26,7 @@ use crate::values::{Duration, with_days};
         .field_path(".timeout")
 )]
 pub struct Http {
-    /// The address. It is asked by GET; redirects are not followed.
+    /// The address. The request is a GET; redirects are not followed.
     #[schemars(length(max = 2048), regex(pattern = r"^https?://[^\s@]+$"))]
     pub url: String,
 
@@ -41,7 +41,7 @@ pub struct Http {
     #[schemars(length(min = 1, max = 1024))]
     pub expression: Option<String>,
 
-    /// How often the address is asked. What it answered stays good for three intervals.
+    /// How often the address is asked. An answer stays good for three intervals.
     #[serde(default = "default_interval")]
     pub interval: Duration,
 
@@ -49,8 +49,8 @@ pub struct Http {
     #[serde(default = "default_timeout")]
     pub timeout: Duration,
 
-    /// How many more times it is asked, a moment later each, when it does not answer. A status
-    /// that is not expected is an answer.
+    /// How many more times it is asked, each a moment later, if it does not answer. A status that is not
+    /// expected is an answer.
     #[serde(default = "default_retries")]
     #[schemars(range(min = 0, max = 5))]
     pub retries: i32,
@@ -60,8 +60,8 @@ pub struct Http {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretReference>,
 
-    /// A Secret in the gatekeeper's namespace with the key `ca.crt`: whom to trust besides the
-    /// public authorities.
+    /// A Secret in the gatekeeper's namespace with the key `ca.crt`: the CA certificates to trust
+    /// besides the public authorities.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cert_secret_ref: Option<CertificateReference>,
 }
@@ -82,7 +82,7 @@ fn default_retries() -> i32 {
     2
 }
 
-/// An answer as it was had. Of its body nothing is told but whether it was as expected.
+/// An answer. Of its body only one thing is reported: whether it was as expected.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HttpStatus {
@@ -95,7 +95,7 @@ pub struct HttpStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub satisfied: Option<bool>,
 
-    /// When it was had.
+    /// When it was received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_at: Option<Time>,
 

@@ -1,4 +1,4 @@
-//! `manual`: a switch, thrown by whoever may write the spec.
+//! `manual`: a switch. People who may write the spec set it.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::KubeSchema;

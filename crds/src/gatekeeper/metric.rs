@@ -29,19 +29,18 @@ use crate::values::{Duration, Setting, with_days};
         .field_path(".for")
 )]
 pub struct Metric {
-    /// The address of Prometheus, or of anything that answers its query API: what comes before
-    /// `/api/v1/query`.
+    /// The address of Prometheus, or of anything else with its query API, without `/api/v1/query`.
     #[schemars(length(max = 2048), regex(pattern = r"^https?://[^\s@?#]+$"))]
     pub address: String,
 
-    /// A query (PromQL) that comes to one value: a scalar, or a vector of one sample.
+    /// A query (PromQL) whose result is one value: a scalar, or a vector of one sample.
     #[schemars(length(min = 1, max = 4096))]
     pub query: String,
 
-    /// What the value has to be, in the unit of the query.
+    /// The range that the value has to be in, in the unit of the query.
     pub range: Range,
 
-    /// How often the query is asked. What it came to stays good for three intervals.
+    /// How often the query is evaluated. A result stays good for three intervals.
     #[serde(default = "default_interval")]
     pub interval: Duration,
 
@@ -49,13 +48,13 @@ pub struct Metric {
     #[serde(default = "default_timeout")]
     pub timeout: Duration,
 
-    /// For how long in a row the value must have been within the range. One failure to ask does
-    /// not end the row, while the last value is good.
+    /// For how long without a break the value must have been within the range. A query that fails does
+    /// not end this time while the last value is still good.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r#for: Option<Duration>,
 
-    /// How it counts that the query comes to nothing (no sample, or not a number): `open` as a
-    /// value within the range, `closed` as one outside.
+    /// What it means if the query has no result (no sample, or not a number): `open`, a value within the
+    /// range; `closed`, a value outside it.
     #[serde(default)]
     pub on_no_data: Setting,
 
@@ -64,8 +63,8 @@ pub struct Metric {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretReference>,
 
-    /// A Secret in the gatekeeper's namespace with the key `ca.crt`: whom to trust besides the
-    /// public authorities.
+    /// A Secret in the gatekeeper's namespace with the key `ca.crt`: the CA certificates to trust
+    /// besides the public authorities.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cert_secret_ref: Option<CertificateReference>,
 }
@@ -78,7 +77,7 @@ fn default_timeout() -> Duration {
     Duration::from("10s")
 }
 
-/// What a value has to be: at least `min`, at most `max`.
+/// The range of a value: at least `min`, at most `max`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -102,12 +101,12 @@ pub struct Range {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MetricStatus {
-    /// The value, as Prometheus writes it. None: the query came to nothing, or to several values,
-    /// or nobody has answered yet.
+    /// The value, as Prometheus writes it. None: the query had no result, or several values, or was not
+    /// answered yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 
-    /// The range that it was held against, such as `min 0.99, max 1`.
+    /// The range that it was compared with, such as `min 0.99, max 1`.
     pub range: String,
 
     /// When the query was last answered.

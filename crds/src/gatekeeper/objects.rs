@@ -17,8 +17,8 @@ use crate::values::{Duration, with_days};
         .field_path(".soak")
 )]
 pub struct Objects {
-    /// The service account in the gatekeeper's namespace with whose rights the objects are read: it
-    /// needs `get`, `list` and `watch` on them.
+    /// The service account whose rights are used to read the objects. It is in the gatekeeper's
+    /// namespace, and needs `get`, `list` and `watch` on them.
     #[schemars(
         length(min = 1, max = 253),
         regex(pattern = r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$")
@@ -29,8 +29,8 @@ pub struct Objects {
     #[schemars(length(min = 1, max = 16))]
     pub of: Vec<ObjectRule>,
 
-    /// For how long in a row all of them must have been so. It starts again with every moment in
-    /// which one of them was not.
+    /// For how long without a break all of them must have been so. The time starts again whenever one of
+    /// them was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub soak: Option<Duration>,
 }
@@ -60,8 +60,7 @@ pub struct ObjectRule {
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Za-z][A-Za-z0-9]*$"))]
     pub kind: String,
 
-    /// The namespace; the gatekeeper's own where none is given. Of no meaning for kinds whose
-    /// objects are in none.
+    /// The namespace. Default: the gatekeeper's own. It has no meaning for cluster-scoped kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = 63),
@@ -74,7 +73,7 @@ pub struct ObjectRule {
     #[schemars(length(min = 1, max = 253))]
     pub name: Option<String>,
 
-    /// All objects with these labels. Where there are none, the gatekeeper does not admit.
+    /// All objects with these labels. If there are none, the gatekeeper does not admit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<LabelSelector>,
 
@@ -106,7 +105,7 @@ fn default_status() -> String {
     "True".to_owned()
 }
 
-/// The objects as they were seen.
+/// What was seen of the objects.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectsStatus {
@@ -117,9 +116,9 @@ pub struct ObjectsStatus {
     /// Since when all of them have been, without a break.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub satisfied_since: Option<Time>,
-    /// A digest of what would be another if one of them had changed its condition or its
-    /// generation meanwhile: by it a controller that has started again knows that `satisfiedSince`
-    /// still holds. None where that cannot be known, as with an `expression`.
+    /// A digest of the conditions and generations of the objects. After a restart the controller
+    /// compares it to know whether `satisfiedSince` is still right. None if that cannot be known, as
+    /// with an `expression`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
 }

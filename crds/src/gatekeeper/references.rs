@@ -24,7 +24,7 @@ pub struct CertificateReference {
     pub name: String,
 }
 
-/// Names a Secret that holds what an address asks for.
+/// Names a Secret that holds the credentials that an address asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SecretReference {

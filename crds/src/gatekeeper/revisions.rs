@@ -20,18 +20,18 @@ use super::ConfigMapKeyReference;
         .message("revisions without a list say nothing; write at least one of allow, allowFrom, deny, denyFrom")
 )]
 pub struct Revisions {
-    /// What may go out. Where both `allow` and `allowFrom` are empty: everything not denied.
+    /// What may go out. If both `allow` and `allowFrom` are empty: everything that is not denied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), inner(length(min = 1, max = 256)))]
     pub allow: Vec<String>,
 
-    /// Lists of what may go out: keys of ConfigMaps, an entry a line; what follows a `#` is a
-    /// comment.
+    /// Lists of what may go out: keys of ConfigMaps, with one entry in each line. What follows a `#` is
+    /// a comment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub allow_from: Vec<ListSource>,
 
-    /// What may not go out, whatever allows it.
+    /// What may not go out, even if it is allowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), inner(length(min = 1, max = 256)))]
     pub deny: Vec<String>,

@@ -35,7 +35,7 @@ pub struct Schedule {
     )]
     pub open: Vec<Window>,
 
-    /// Windows in which nothing may go out, whatever `open` says.
+    /// Windows in which nothing may go out, even inside an `open` window.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 128))]
     #[x_kube(
@@ -49,8 +49,8 @@ fn default_time_zone() -> String {
     "UTC".to_owned()
 }
 
-/// A window, its start inside and its end outside, given by one of `cron`, `from` with `until`, or
-/// `calendar`.
+/// A window, given by one of `cron`, `from` with `until`, or `calendar`. Its start is inside the window,
+/// its end is outside.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -118,9 +118,9 @@ pub struct Window {
     )]
     pub from: Option<String>,
 
-    /// The end of the window, itself outside, in the schedule's time zone. Beside `from`: local time,
-    /// without an offset. Beside `cron`: the hour and minute at which the clock on the wall ends it,
-    /// such as `"04:00"`; on the day of the start if that is later, else on the next.
+    /// The end of the window, in the schedule's time zone; this instant is outside. Beside `from`: local
+    /// time, without an offset. Beside `cron`: the local hour and minute at which it ends, such as
+    /// `"04:00"`; on the day of the start if that is later than the start, otherwise on the next day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 19), regex(pattern = Window::UNTIL))]
     pub until: Option<String>,
@@ -163,12 +163,12 @@ pub struct Calendar {
     #[schemars(length(max = 2048), regex(pattern = r"^https://[^\s@]+$"))]
     pub url: Option<String>,
 
-    /// How often the address is read again. What was read stays good for three intervals.
+    /// How often the address is read again. A calendar stays good for three intervals after it was read.
     #[serde(default = "default_interval")]
     pub interval: Duration,
 
-    /// A Secret in the gatekeeper's namespace with the key `ca.crt`: whom to trust besides the
-    /// public authorities.
+    /// A Secret in the gatekeeper's namespace with the key `ca.crt`: the CA certificates to trust
+    /// besides the public authorities.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cert_secret_ref: Option<CertificateReference>,
 }

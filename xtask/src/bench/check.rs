@@ -1,4 +1,4 @@
-//! `cargo xtask bench check`: how fast whoever asks over HTTP is answered.
+//! `cargo xtask bench check`: how fast questions over HTTP are answered.
 //!
 //! In one run, by one client with connections that it keeps: the controller's service, with tokens,
 //! rights and a gate of a real API server, and a bare axum handler that returns the bytes of one of

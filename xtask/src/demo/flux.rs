@@ -1,4 +1,4 @@
-//! The chapter with Flux: an app in Git, a freeze, a commit that waits, drift that is mended, and the
+//! The chapter with Flux: an app in Git, a freeze, a commit that waits, drift that is corrected, and the
 //! commit rolled out when the gate opens.
 
 use std::time::{Duration, Instant};

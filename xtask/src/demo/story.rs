@@ -69,7 +69,7 @@ pub(super) async fn show(screen: &Screen, stage: &Stage, arguments: &[&str]) -> 
 /// A force that is refused to one, granted to another, and runs out.
 async fn force(screen: &Screen, stage: &Stage, gates: &Api<Gate>) -> Result<()> {
     screen.scene("Forcing a gate needs a right of its own, a name, a reason and an end");
-    // Whatever day it is: force the gate to the state that it is not in.
+    // On any day of the week: force the gate to the state that it is not in.
     let before = state(&gates.get("production").await?)?;
     let (verb, forced) = match before {
         State::Closed | State::Conditional => ("open", State::Open),

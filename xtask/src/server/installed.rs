@@ -160,7 +160,7 @@ mod tests {
         applier.text(&leader).await.unwrap();
         let found = find(&client, now).await.unwrap();
         assert_eq!(found, ["Lease default/gate-controller-1f2e"]);
-        // Applied anew without the mark, they lose it.
+        // Applied again without the mark, they lose it.
         applier.documents(policies).await.unwrap();
         let error = refuse(&client, "there").await.unwrap_err().to_string();
         let words = "Sluice is installed on there (ValidatingAdmissionPolicy sluice-approvals, \

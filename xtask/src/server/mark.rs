@@ -1,4 +1,4 @@
-//! What chores create on a cluster, marked as theirs: known again, and taken away.
+//! What chores create on a cluster, marked as theirs, so that it can be found and removed.
 //!
 //! What comes in: objects, the name of a namespace. What goes out: the objects with a label; a
 //! namespace that nobody else uses; a cluster without any of them.
@@ -33,12 +33,12 @@ pub(crate) fn marked(mut documents: Vec<Document>) -> Vec<Document> {
     documents
 }
 
-/// Makes a namespace for a chore. One that an earlier run has left is deleted first, with whatever
-/// is in it.
+/// Makes a namespace for a chore. One that an earlier run has left is deleted first, with everything in
+/// it.
 ///
 /// # Errors
 ///
-/// If it is there already and nobody's leftover.
+/// If it exists already and is not left over from an earlier run.
 pub(crate) async fn create_namespace(client: &Client, name: &str) -> Result<()> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
     if let Some(found) = namespaces.get_metadata_opt(name).await? {
@@ -72,8 +72,8 @@ pub(crate) async fn clear(client: &Client, namespace: &str) -> Result<()> {
     delete_namespace(client, namespace).await
 }
 
-/// Takes away whatever is marked and belongs to no namespace. A demo that was killed has left
-/// policies that refuse what other chores do.
+/// Removes everything that is marked and in no namespace. A demo that was killed may have left policies
+/// that refuse what other chores do.
 pub(crate) async fn sweep(client: &Client) -> Result<()> {
     delete::<ValidatingAdmissionPolicyBinding>(client).await?;
     delete::<ValidatingAdmissionPolicy>(client).await?;

@@ -1,7 +1,7 @@
-//! What has to be written so that an app goes on as it is, behind gates.
+//! What has to be written so that an app continues to run, behind gates.
 //!
-//! What comes in: the wish, whoever applies the app, and everything around them. What goes out: a
-//! [`Plan`], or why there is none. No I/O.
+//! What comes in: the wish, the object that applies the app, and everything around them. What goes out:
+//! a [`Plan`], or why there is none. No I/O.
 
 use anyhow::{Result, bail};
 use kube::ResourceExt;
@@ -32,7 +32,7 @@ pub(super) struct Wish {
 /// What there is.
 #[derive(Clone, Debug)]
 pub(super) struct Around {
-    /// Whoever applies the app.
+    /// The object that applies the app.
     pub(super) consumer: Consumer,
     /// The source that it uses. None: there is none of that name.
     pub(super) upstream: Option<FluxObject>,
@@ -55,7 +55,7 @@ pub(super) struct Plan {
     pub(super) child: (FluxKind, String),
     /// Who goes over to the child.
     pub(super) switches: Vec<Switch>,
-    /// Who goes on using the source itself, and so goes around the gates.
+    /// The objects that continue to use the source itself, and so bypass the gates.
     pub(super) bypassing: Vec<String>,
     /// What else there is to say.
     pub(super) notes: Vec<String>,
@@ -71,7 +71,7 @@ pub(super) struct Switch {
     pub(super) managed_by: Option<String>,
 }
 
-/// What an attempt comes to.
+/// The result of an attempt.
 #[derive(Clone, Debug)]
 pub(super) enum Attempt {
     /// This has to be written.

@@ -202,8 +202,8 @@ fn differs(plan: &Plan, consumer: &Consumer, serves: &str) -> Option<String> {
     (!same).then(|| runs.to_owned())
 }
 
-/// Has somebody use the child, onto what was looked at: whoever writes in between is looked at again.
-/// Returns whether it was done.
+/// Makes a consumer use the child, and writes only onto the version that was read: if somebody else
+/// writes in between, it is read again. Returns whether it was done.
 async fn moved(
     connection: &Connection,
     plan: &Plan,

@@ -24,7 +24,7 @@ const POLICIES: [(&str, &str); 6] = [
 ];
 /// The version that is compared with: the controller compares with its own.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Who the plain files take for the controller.
+/// The account that the plain files treat as the controller's.
 const PLAIN: &str = "system:serviceaccount:sluice-system:gate-controller";
 const UPGRADE: &str = "run helm upgrade for the chart of the controller's version, with \
                        --reuse-values --set policies.install=true";
@@ -61,7 +61,7 @@ pub(super) async fn examine(connection: &Connection, controllers: &[Controller])
 /// A policy as it was found.
 struct Found {
     stands: Stands,
-    /// The user names that it takes for the controller's, if it asks for those.
+    /// The user names that it treats as the controller's, if it checks those.
     controllers: Option<Vec<String>>,
 }
 
@@ -110,7 +110,7 @@ fn of_another_version(name: &str, place: &str, version: &str) -> Finding {
     finding
 }
 
-/// The plain files name one account: to apply them would shut out any other controller.
+/// The plain files name one account: after applying them, any other controller would be refused.
 fn remedy(controllers: &[Controller]) -> String {
     match !controllers.is_empty() && controllers.iter().all(|it| it.user == PLAIN) {
         true => {

@@ -1,8 +1,8 @@
 //! Whether the controller has accepted a force.
 //!
-//! The API server takes annotations from whoever may write them; whether they count is for the
-//! controller to say. What comes in: what was written, and for how long somebody waits. What goes
-//! out: what the gate's status has to say of it.
+//! The API server accepts annotations from every user who may write them; the controller decides whether
+//! they count. What comes in: what was written, and how long to wait. What goes out: what the gate's
+//! status says about it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use sluice_crds::{Gate, Setting};
 
 use sluice_crds::gate::annotations::{FORCE, FORCE_BY, FORCE_REASON, FORCE_UNTIL};
 
-/// How soon the gate is looked at again. It is not watched: who may force a gate need not have the
-/// right to.
+/// How soon the gate is looked at again. It is not watched: users who may force a gate may lack the
+/// right to watch it.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// A force as it was written.
@@ -30,14 +30,14 @@ pub(super) struct Written {
     pub(super) asked: String,
 }
 
-/// What became of it.
+/// What happened to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// It is in effect.
     Accepted,
     /// It does not count, and why.
     Refused(String),
-    /// Nobody has said.
+    /// It is not known yet.
     None,
 }
 
@@ -52,7 +52,7 @@ impl Written {
         ])
     }
 
-    /// Waits until the status of the gate says what became of it.
+    /// Waits until the status of the gate says what happened to it.
     pub(super) async fn confirmed(
         &self,
         api: &Api<Gate>,
@@ -61,7 +61,7 @@ impl Written {
     ) -> Answer {
         let answered = async {
             loop {
-                // What went wrong may be right at the next look, and the force is written.
+                // The error may be gone at the next attempt, and the force is already written.
                 let answer = api.get(name).await.map(|gate| self.answer(&gate));
                 match answer.unwrap_or(Answer::None) {
                     Answer::None => pause().await,

@@ -17,7 +17,7 @@ use sluice_tests::{Writes, poll};
 use super::{FORCED, NAMESPACE, connections};
 use crate::bench::ordered::Ordered;
 
-/// How long whoever forces them takes a breath.
+/// How long the people who force them pause.
 const BREATH: Duration = Duration::from_millis(50);
 
 /// By which a look is asked for, and what is written there.

@@ -23,7 +23,7 @@ const CROWD: &str = "crowd";
 const CONNECTIONS: usize = 8;
 /// How many objects are applied as one text.
 const AT_ONCE: usize = 50;
-/// How long the controller may take to come to rest.
+/// How long the controller may take until it is idle.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// N GatedSources of one repository behind one gate.
