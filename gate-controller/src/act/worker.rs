@@ -19,7 +19,7 @@ use crate::act::queue::{Shared, urgency};
 use crate::act::reconcile::{self, Context, Outcome};
 use crate::cluster::failure;
 use crate::cluster::key::Work;
-use crate::cluster::kind::{Kind, Urgency};
+use crate::cluster::kind::Urgency;
 use crate::tell::counters::KindLabels;
 
 mod bounded;
@@ -303,6 +303,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::key::KeyRef;
+    use crate::cluster::kind::Kind;
 
     #[rstest]
     #[case(404, Refusal::Overtaken)]
