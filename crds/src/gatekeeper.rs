@@ -252,7 +252,7 @@ pub struct GatekeeperStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_at: Option<Time>,
 
-    /// What the verdict was made from, besides the spec and the time.
+    /// What the verdict was made from, in addition to the spec and the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Box<EvidenceStatus>>,
 

@@ -39,7 +39,7 @@ pub struct Request<'a, A = Repeatable<'a>> {
     /// Names and values of further headers, such as `if-none-match` for a conditional GET, whose
     /// reply has the status 304 where nothing has changed. None may hold a secret.
     pub headers: &'a [(&'a str, &'a str)],
-    /// Certificates in PEM, trusted besides the public authorities.
+    /// Certificates in PEM, trusted in addition to the public authorities.
     pub authorities: Option<&'a [u8]>,
     /// Who asks. Sent over https only.
     pub credentials: Option<&'a Credentials>,

@@ -176,7 +176,7 @@ impl Egress {
         request.time.map_or(time, |own| own.min(time))
     }
 
-    /// The client for `url` that trusts these authorities besides the public ones.
+    /// The client for `url` that trusts these authorities in addition to the public ones.
     pub(crate) fn client(
         &self,
         url: &Url,

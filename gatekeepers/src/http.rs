@@ -20,9 +20,9 @@ use sluice_crds::gatekeeper::{self as api, HttpStatus};
 use sluice_egress::places::Places;
 use sluice_egress::{Reply, Request, Schemes};
 
+use crate::Clients;
 use crate::observation::{Look, Observation, Observe, namespace};
 use crate::polling::{self, Beat, Keys, Miss, persist};
-use crate::{Clients, Source};
 
 #[cfg(test)]
 mod tests;
@@ -35,14 +35,6 @@ static JUDGES: LazyLock<Places> = LazyLock::new(|| Places::new(1, 1));
 type Seen = polling::Seen<api::Http, Rule, Observed>;
 
 impl Observe for api::Http {
-    fn needs_evidence(&self) -> bool {
-        true
-    }
-
-    fn sources(&self, _: &str) -> Vec<Source> {
-        Vec::new()
-    }
-
     fn known(&self, last: &Observation) -> Option<Evidence> {
         Seen::known(self, last)
     }
@@ -50,13 +42,9 @@ impl Observe for api::Http {
     fn observe<'a>(&'a self, look: Look<'a>) -> BoxFuture<'a, Observation> {
         async move {
             let (last, status) = (look.seen(), look.status().and_then(|it| it.http.as_ref()));
-            let Look {
-                object,
-                clients,
-                now,
-                ..
-            } = look;
-            Seen::observation(observe(object, self, clients, last.as_ref(), status, now).await)
+            let last = last.as_ref();
+            let seen = observe(look.object, self, look.clients, last, status, look.now).await;
+            Seen::observation(seen)
         }
         .boxed()
     }

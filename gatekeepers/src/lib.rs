@@ -1,4 +1,4 @@
-//! Evidence: what gatekeepers are judged from, besides their spec and the clock.
+//! Evidence: what gatekeepers are judged from, in addition to their spec and the clock.
 //!
 //! What comes in: a Gatekeeper, clients that only read, what was observed before, and an instant. What
 //! goes out: an [`Observation`], whose evidence `sluice_core::gatekeeper` judges. There is one file for

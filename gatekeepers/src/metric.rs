@@ -21,9 +21,9 @@ use sluice_egress::{Request, Schemes};
 
 use tokio::time::Instant;
 
+use crate::Clients;
 use crate::observation::{Look, Observation, Observe, namespace};
 use crate::polling::{self, Beat, Keys, Miss, persist};
-use crate::{Clients, Source};
 
 mod answer;
 #[cfg(test)]
@@ -36,14 +36,6 @@ const RETRIES: usize = 2;
 type Seen = polling::Seen<api::Metric, Rule, Observed>;
 
 impl Observe for api::Metric {
-    fn needs_evidence(&self) -> bool {
-        true
-    }
-
-    fn sources(&self, _: &str) -> Vec<Source> {
-        Vec::new()
-    }
-
     fn known(&self, last: &Observation) -> Option<Evidence> {
         Seen::known(self, last)
     }
@@ -51,13 +43,9 @@ impl Observe for api::Metric {
     fn observe<'a>(&'a self, look: Look<'a>) -> BoxFuture<'a, Observation> {
         async move {
             let (last, status) = (look.seen(), look.status().and_then(|it| it.metric.as_ref()));
-            let Look {
-                object,
-                clients,
-                now,
-                ..
-            } = look;
-            Seen::observation(observe(object, self, clients, last.as_ref(), status, now).await)
+            let last = last.as_ref();
+            let seen = observe(look.object, self, look.clients, last, status, look.now).await;
+            Seen::observation(seen)
         }
         .boxed()
     }

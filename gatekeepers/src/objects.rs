@@ -85,10 +85,6 @@ impl observation::Seen for Seen {
 }
 
 impl Observe for api::Objects {
-    fn needs_evidence(&self) -> bool {
-        true
-    }
-
     fn sources(&self, namespace: &str) -> Vec<Source> {
         sources(self, namespace)
     }

@@ -75,11 +75,15 @@ pub(crate) trait Seen: Any + Clone + Send + Sync {
 /// A kind of gatekeeper that has evidence, by its part of the spec.
 pub(crate) trait Observe: Send + Sync {
     /// Whether there is anything to observe.
-    fn needs_evidence(&self) -> bool;
+    fn needs_evidence(&self) -> bool {
+        true
+    }
 
     /// What is read inside the cluster, for a gatekeeper in this namespace: a change of it is a
     /// reason to look again.
-    fn sources(&self, namespace: &str) -> Vec<Source>;
+    fn sources(&self, _namespace: &str) -> Vec<Source> {
+        Vec::new()
+    }
 
     /// The evidence as far as it was observed already, for this spec or for an earlier one. None if
     /// some of it was not.

@@ -218,9 +218,9 @@ pub struct Child {
     pub name: String,
     /// Its whole spec: every other field is removed.
     pub spec: Map<String, Value>,
-    /// Annotations that it has to have besides its others.
+    /// Annotations that it has to have in addition to its others.
     pub annotations: BTreeMap<String, String>,
-    /// Labels that it has to have, or must not have, besides its others.
+    /// Labels that it has to have, or must not have, in addition to its others.
     pub labels: BTreeMap<String, Option<String>>,
     /// The object as it is. None: it has to be created.
     pub before: Option<Arc<FluxObject>>,

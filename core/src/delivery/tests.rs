@@ -60,6 +60,29 @@ struct Environment {
     status: Status,
 }
 
+/// The gate `production` of `world` has one gatekeeper of that name, with this spec.
+pub(super) fn keep(world: &mut World, spec: &str) {
+    let texts = [
+        ("Gatekeeper", spec),
+        ("Gate", "{gatekeepers: [{name: production}]}"),
+    ];
+    for (kind, spec) in texts {
+        let text = format!(
+            "{{apiVersion: sluice.dev/v1alpha1, kind: {kind}, \
+             metadata: {{name: production, namespace: apps}}, spec: {spec}}}"
+        );
+        let value: Value = serde_saphyr::from_str(&text).unwrap();
+        match lint::read(&value).object.unwrap() {
+            Object::Gate(gate) => drop(world.gates.insert(Key::of(&gate.metadata), *gate)),
+            Object::Gatekeeper(object) => {
+                let key = Key::of(&object.metadata);
+                world.gatekeepers.insert(key, Arc::new(*object));
+            }
+            other => unreachable!("{other:?}"),
+        }
+    }
+}
+
 impl Environment {
     fn new(keeper: &str, versions: &[&'static str]) -> Self {
         let mut environment = Self {
@@ -69,30 +92,8 @@ impl Environment {
             now: NOON.parse().unwrap(),
             status: Status::default(),
         };
-        environment.keep(keeper);
+        keep(&mut environment.world, keeper);
         environment
-    }
-
-    fn keep(&mut self, keeper: &str) {
-        let texts = [
-            ("Gatekeeper", keeper),
-            ("Gate", "{gatekeepers: [{name: production}]}"),
-        ];
-        for (kind, spec) in texts {
-            let text = format!(
-                "{{apiVersion: sluice.dev/v1alpha1, kind: {kind}, \
-                 metadata: {{name: production, namespace: apps}}, spec: {spec}}}"
-            );
-            let value: Value = serde_saphyr::from_str(&text).unwrap();
-            match lint::read(&value).object.unwrap() {
-                Object::Gate(gate) => drop(self.world.gates.insert(Key::of(&gate.metadata), *gate)),
-                Object::Gatekeeper(object) => {
-                    let key = Key::of(&object.metadata);
-                    self.world.gatekeepers.insert(key, Arc::new(*object));
-                }
-                other => unreachable!("{other:?}"),
-            }
-        }
     }
 
     fn gathered(&self, subject: &Subject) -> Gathered {
@@ -174,7 +175,10 @@ fn any_consumer_promotes_the_newest_that_its_gates_admit() {
     assert_eq!(decision.subject.revision.as_deref(), Some("1.1.0"));
     assert_eq!(decision.decided_by, ["apps/production"]);
     // If they admit none, they are asked about the newest.
-    environment.keep("{manual: {state: closed, reason: freeze}}");
+    keep(
+        &mut environment.world,
+        "{manual: {state: closed, reason: freeze}}",
+    );
     assert_eq!(environment.step(), [""; 0]);
     let decision = environment.status.last_decision.clone().unwrap();
     assert_eq!(
@@ -218,7 +222,7 @@ fn what_any_consumer_holds_back_waits_for_its_turn() {
     let mut environment = Environment::new("{manual: {state: closed, reason: freeze}}", &["1.0.0"]);
     environment.spread = SignedDuration::from_mins(10);
     assert_eq!(environment.step(), [""; 0]);
-    environment.keep("{manual: {state: open}}");
+    keep(&mut environment.world, "{manual: {state: open}}");
     assert_eq!(environment.step(), [""; 0]);
     let turn = environment.status.turn.unwrap();
     assert!(turn > environment.now && turn <= environment.now + environment.spread);
@@ -242,7 +246,10 @@ fn the_status_of_any_consumer_is_written_only_if_it_says_something_else() {
     assert_eq!((report.changed, report.acts.len()), (false, 0));
     let (now, noon) = (&report.status.last_decision, Some(NOON.parse().unwrap()));
     assert_eq!(now.as_ref().map(|decision| decision.at.0), noon);
-    environment.keep("{manual: {state: closed, reason: freeze}}");
+    keep(
+        &mut environment.world,
+        "{manual: {state: closed, reason: freeze}}",
+    );
     assert!(environment.look().changed);
 }
 

@@ -82,7 +82,7 @@ fn not_fetched(object: &FluxObject) -> String {
         _ if is_suspended(object) => {
             "is suspended, and has not been fetched as it is written now".to_owned()
         }
-        _ if object.status.artifact.is_some() => "is being fetched anew".to_owned(),
+        _ if object.status.artifact.is_some() => "is being fetched again".to_owned(),
         _ => "has fetched nothing yet".to_owned(),
     }
 }

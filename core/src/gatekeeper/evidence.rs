@@ -1,4 +1,4 @@
-//! What gatekeepers are judged from, besides spec and clock.
+//! What gatekeepers are judged from, in addition to spec and clock.
 
 use std::any::Any;
 use std::fmt;

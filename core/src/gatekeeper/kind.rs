@@ -111,7 +111,7 @@ pub(crate) trait Texts {
     fn without_addresses(&self) -> Option<String>;
 }
 
-/// What is known besides what was observed for a gatekeeper.
+/// What is known in addition to what was observed for a gatekeeper.
 pub trait Known {
     /// Whether it is verified who votes and who reports.
     fn is_verified(&self, gatekeeper: &Gatekeeper) -> bool;

@@ -168,7 +168,7 @@ pub struct Calendar {
     pub interval: Duration,
 
     /// A Secret in the gatekeeper's namespace with the key `ca.crt`: the CA certificates to trust
-    /// besides the public authorities.
+    /// in addition to the public authorities.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cert_secret_ref: Option<CertificateReference>,
 }

@@ -97,24 +97,11 @@ impl Failures {
     }
 }
 
-/// What follows when the API server refuses a request of a look.
-#[derive(Debug, PartialEq, Eq)]
-enum Refusal {
-    /// The look used an object that has changed since then. The next look uses what the watch brings, and
-    /// is retried by itself in case the watch brings nothing: what is not there may be another object than
-    /// the one that was looked at, or of a kind that only some of the API servers know yet.
-    Overtaken,
-    /// It has failed.
-    Failed,
-}
-
-impl Refusal {
-    fn of(error: &kube::Error) -> Self {
-        match failure::is_overtaken(error) || failure::is_gone(error) {
-            true => Self::Overtaken,
-            false => Self::Failed,
-        }
-    }
+/// Whether a look used an object that has changed or gone since then. The next look uses what the watch
+/// brings, and is retried by itself in case the watch brings nothing: what is not there may be another
+/// object than the one that was looked at, or of a kind that only some of the API servers know yet.
+fn is_overtaken(error: &kube::Error) -> bool {
+    failure::is_overtaken(error) || failure::is_gone(error)
 }
 
 /// Why a look has failed.
@@ -202,10 +189,7 @@ impl Workers {
     fn conclude(&self, work: &Work, Looked { outcome, took }: Looked) {
         match outcome {
             Ok(outcome) => self.ended(work, outcome, took),
-            Err(Failure::Refused(error)) => match Refusal::of(&error) {
-                Refusal::Overtaken => self.overtaken(work, &error),
-                Refusal::Failed => self.failed(work, &Failure::Refused(error), took),
-            },
+            Err(Failure::Refused(error)) if is_overtaken(&error) => self.overtaken(work, &error),
             Err(failure) => self.failed(work, &failure, took),
         }
     }
@@ -306,16 +290,16 @@ mod tests {
     use crate::cluster::kind::Kind;
 
     #[rstest]
-    #[case(404, Refusal::Overtaken)]
-    #[case(409, Refusal::Overtaken)]
-    #[case(403, Refusal::Failed)]
-    #[case(503, Refusal::Failed)]
+    #[case(404, true)]
+    #[case(409, true)]
+    #[case(403, false)]
+    #[case(503, false)]
     fn what_is_not_there_is_looked_at_again_until_the_watch_says_that_it_is_gone(
         #[case] code: u16,
-        #[case] refusal: Refusal,
+        #[case] overtaken: bool,
     ) {
         let error = kube::Error::Api(Status::failure("", "").with_code(code).boxed());
-        assert_eq!(Refusal::of(&error), refusal);
+        assert_eq!(is_overtaken(&error), overtaken);
     }
 
     #[test]

@@ -283,7 +283,7 @@ impl<K: Resource> Cache<K> {
         all.written.clear();
     }
 
-    /// Takes in a whole list, as `of` a version, and returns what was there before.
+    /// Takes in a whole list, as of its `latest` version, and returns what was there before.
     ///
     /// The list replaces what was known before: after a backup was restored, versions have gone back. But
     /// an object that was written while the list was under way is kept as it was written, if the list has
@@ -292,10 +292,8 @@ impl<K: Resource> Cache<K> {
     fn listed(
         &self,
         mut fresh: HashMap<ObjectKey, Seen<K>>,
-        of: Option<u64>,
+        latest: u64,
     ) -> HashMap<ObjectKey, Seen<K>> {
-        let newest = || fresh.values().filter_map(version).max();
-        let latest = of.or_else(newest).unwrap_or(0);
         let mut all = self.write();
         for (key, own) in std::mem::take(&mut all.written) {
             if let Some(listed) = fresh.get_mut(&key)

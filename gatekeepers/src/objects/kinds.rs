@@ -73,17 +73,17 @@ impl Kinds {
         }
     }
 
-    /// The kind of `key`, for any namespace. `anew`: ask even if it is not due yet.
+    /// The kind of `key`, for any namespace. `at_once`: ask even if it is not due yet.
     pub(super) async fn find(
         &self,
         key: &ObjectsKey,
-        anew: bool,
+        at_once: bool,
         now: Timestamp,
     ) -> Result<Kind, Obstacle> {
         let mut found = self.answer(key).await;
         let due = match &*found {
             None => true,
-            Some(found) => found.is_due(now) || (anew && found.kind.is_err()),
+            Some(found) => found.is_due(now) || (at_once && found.kind.is_err()),
         };
         if due {
             let kind = self.ask(key).await;

@@ -163,11 +163,11 @@ impl Rights {
         }
     }
 
-    /// When to ask again, if it may be read. `anew`: ask even if it is not due yet.
+    /// When to ask again, if it may be read. `at_once`: ask even if it is not due yet.
     pub(super) async fn may_read(
         &self,
         question: &Question,
-        anew: bool,
+        at_once: bool,
         now: Timestamp,
     ) -> Result<Timestamp, Obstacle> {
         let is_old = |answer: &Answer| answer.again <= now;
@@ -175,7 +175,7 @@ impl Rights {
         let due = match &*answer {
             None => true,
             // Answered later than now: the clock was set back.
-            Some(answer) => anew || answer.again <= now || now < answer.told,
+            Some(answer) => at_once || answer.again <= now || now < answer.told,
         };
         if due {
             let asked = timeout(DEADLINE, self.ask(question)).await;

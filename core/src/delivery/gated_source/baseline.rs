@@ -199,7 +199,7 @@ fn applied<'c>(
     };
     if !is_user(seen, source, *kind, consumer) {
         let message = format!(
-            "baseline: the {} does not use the {}; name whoever applies it",
+            "baseline: the {} does not use the {}; name the object that applies it",
             consumer_called(*kind, consumer),
             source.called
         );

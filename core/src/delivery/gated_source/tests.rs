@@ -179,25 +179,7 @@ impl Play {
 
     /// The gate `production` is kept by this.
     fn keep(&mut self, spec: &str) {
-        let texts = [
-            ("Gatekeeper", spec),
-            ("Gate", "{gatekeepers: [{name: production}]}"),
-        ];
-        for (kind, spec) in texts {
-            let text = format!(
-                "{{apiVersion: sluice.dev/v1alpha1, kind: {kind}, \
-                 metadata: {{name: production, namespace: apps}}, spec: {spec}}}"
-            );
-            let value: Value = serde_saphyr::from_str(&text).unwrap();
-            match lint::read(&value).object.unwrap() {
-                Object::Gate(gate) => drop(self.world.gates.insert(Key::of(&gate.metadata), *gate)),
-                Object::Gatekeeper(object) => {
-                    let key = Key::of(&object.metadata);
-                    self.world.gatekeepers.insert(key, Arc::new(*object));
-                }
-                other => unreachable!("{other:?}"),
-            }
-        }
+        crate::delivery::tests::keep(&mut self.world, spec);
     }
 
     fn open(&mut self) {

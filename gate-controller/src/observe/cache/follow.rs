@@ -157,7 +157,7 @@ where
             }
             Step::Listed(version) => {
                 let fresh: HashMap<_, _> = std::mem::take(listed).into_iter().collect();
-                let mut before = self.listed(fresh, version);
+                let mut before = self.listed(fresh, version.unwrap_or(0));
                 for (key, now) in &self.all() {
                     let before = before.remove(key);
                     changed(Change {

@@ -49,7 +49,7 @@ impl Scene {
         for version in versions {
             self.watch(Step::Page(vec![brought(*version)]));
         }
-        self.watch(Step::Listed(None))
+        self.watch(Step::Listed(versions.iter().copied().max()))
     }
 
     /// Whether it was taken in.

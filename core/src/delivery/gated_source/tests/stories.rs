@@ -325,7 +325,7 @@ fn a_source_at_work_is_no_news_for_whoever_has_something_out() {
     work(&mut play, "True", 2);
     assert_eq!(
         play.message("Ready"),
-        "the GitRepository upstream is being fetched anew"
+        "the GitRepository upstream is being fetched again"
     );
 }
 
