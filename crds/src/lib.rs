@@ -13,6 +13,7 @@ pub mod gate_policy;
 pub mod gate_set;
 pub mod gated_source;
 pub mod gatekeeper;
+pub mod pipeline;
 mod values;
 
 pub use approval::{Approval, ApprovalSpec};
@@ -22,6 +23,7 @@ pub use gate_policy::{GatePolicy, GatePolicySpec, GatePolicyStatus};
 pub use gate_set::{GateReference, GateSet};
 pub use gated_source::{GatedSource, GatedSourceSpec, GatedSourceStatus};
 pub use gatekeeper::{Gatekeeper, GatekeeperSpec, GatekeeperStatus};
+pub use pipeline::{Pipeline, PipelineSpec, PipelineStatus};
 pub use values::{Duration, Require, Setting, State, Transition};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -39,6 +41,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         Gate::crd(),
         GatePolicy::crd(),
         GatedSource::crd(),
+        Pipeline::crd(),
     ]
 }
 
