@@ -1,0 +1,211 @@
+//! Errands: what has to be done at a server other than the API server, such as a forge, another cluster
+//! or notification-controller.
+//!
+//! What comes in: for which object, under which key, at which host, and what is to be done. What goes
+//! out: the outcome, and a wake of the object as soon as it is there.
+//!
+//! A look never waits for such a server: it begins an errand and ends. Two errands of one object never
+//! have the same key. An outcome is kept until a look says that its status has been accepted
+//! ([`Errands::keep`]): a look whose status is refused finds the outcome again, and does nothing twice.
+//! A replica that stops leading stops its errands. What it has sent by then is not known, so the status
+//! that was written first says what to look for.
+
+use std::collections::{BTreeMap, HashMap};
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt;
+use sluice_egress::places::Places;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::cluster::key::Work;
+use crate::lease::Leadership;
+
+/// How many errands are under way at once, and how many of them at one host.
+const AT_ONCE: usize = 16;
+const AT_A_HOST: usize = 4;
+
+/// The longest that an errand may take, once it has its place.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// All errands of the objects that this replica looks at. `T` is what an errand brings back.
+pub(crate) struct Errands<T> {
+    known: Mutex<HashMap<Work, BTreeMap<String, Errand<T>>>>,
+    places: Places,
+    leadership: Leadership,
+    wake: Box<dyn Fn(&Work) + Send + Sync>,
+}
+
+enum Errand<T> {
+    /// It ends when this is dropped.
+    UnderWay(#[allow(dead_code, reason = "its drop is what counts")] DropGuard),
+    Over(Result<T, Unfinished>),
+}
+
+/// How an errand stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Standing<T> {
+    /// It has not been begun, or its outcome was forgotten.
+    NotBegun,
+    /// It has been begun, and its end will wake the object.
+    UnderWay,
+    /// It is over.
+    Over(Result<T, Unfinished>),
+}
+
+/// Why an errand brings nothing back. What it has done is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unfinished {
+    /// It took too long.
+    #[error("there was no end of it within {}s", LONGEST.as_secs())]
+    Late,
+    /// It panicked.
+    #[error("it was stopped by a defect of the controller; please report it")]
+    Defect,
+}
+
+/// Until when an errand may act.
+#[derive(Clone)]
+pub(crate) struct Term {
+    leadership: Leadership,
+    until: Instant,
+}
+
+impl Term {
+    /// Until when a request that changes something may be sent, if it may be sent now. It is asked before
+    /// each of them.
+    pub(crate) fn may_act(&self) -> Option<Instant> {
+        let left = self.leadership.left()?;
+        let until = self.until.min(Instant::now() + left);
+        (until > Instant::now()).then_some(until)
+    }
+}
+
+impl<T: Clone + Send + 'static> Errands<T> {
+    /// No errands yet. `wake` is called with the object of each errand that is over.
+    pub(crate) fn new(
+        leadership: Leadership,
+        wake: impl Fn(&Work) + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            known: Mutex::default(),
+            places: Places::new(AT_ONCE, AT_A_HOST),
+            leadership,
+            wake: Box::new(wake),
+        })
+    }
+
+    /// How an errand stands.
+    pub(crate) fn standing(&self, of: &Work, key: &str) -> Standing<T> {
+        match self.lock().get(of).and_then(|errands| errands.get(key)) {
+            None => Standing::NotBegun,
+            Some(Errand::UnderWay(_)) => Standing::UnderWay,
+            Some(Errand::Over(outcome)) => Standing::Over(outcome.clone()),
+        }
+    }
+
+    /// Begins an errand, unless it has been begun.
+    pub(crate) fn begin<F>(
+        self: &Arc<Self>,
+        of: &Work,
+        key: &str,
+        host: &str,
+        errand: impl FnOnce(Term) -> F + Send + 'static,
+    ) where
+        F: Future<Output = T> + Send,
+    {
+        let token = CancellationToken::new();
+        {
+            let mut known = self.lock();
+            let errands = known.entry(of.clone()).or_default();
+            if errands.contains_key(key) {
+                return;
+            }
+            let guard = token.clone().drop_guard();
+            errands.insert(key.to_owned(), Errand::UnderWay(guard));
+        }
+        let (errands, of, key, host) = (
+            Arc::clone(self),
+            of.clone(),
+            key.to_owned(),
+            host.to_owned(),
+        );
+        tokio::spawn(async move {
+            let ran = token.run_until_cancelled(errands.run(&host, errand)).await;
+            if let Some(outcome) = ran {
+                errands.settle(&token, &of, &key, outcome);
+            }
+        });
+    }
+
+    /// Forgets all errands of an object but these: the status that says how the others ended has been
+    /// accepted, or nobody wants them any more. What is under way of them is stopped.
+    pub(crate) fn keep(&self, of: &Work, wanted: impl Fn(&str) -> bool) {
+        let mut known = self.lock();
+        if let Some(errands) = known.get_mut(of) {
+            errands.retain(|key, _| wanted(key));
+            if errands.is_empty() {
+                known.remove(of);
+            }
+        }
+    }
+
+    /// None: this replica does not lead any more.
+    async fn run<F>(
+        &self,
+        host: &str,
+        errand: impl FnOnce(Term) -> F,
+    ) -> Option<Result<T, Unfinished>>
+    where
+        F: Future<Output = T>,
+    {
+        let _place = self.places.take(host).await;
+        let mut leadership = self.leadership.clone();
+        let until = Instant::now() + LONGEST;
+        let term = Term {
+            leadership: leadership.clone(),
+            until,
+        };
+        let running = AssertUnwindSafe(async { errand(term).await }).catch_unwind();
+        tokio::select! {
+            biased;
+            () = leadership.lost() => None,
+            ended = timeout_at(until, running) => Some(match ended {
+                Ok(Ok(outcome)) => Ok(outcome),
+                Ok(Err(_)) => Err(Unfinished::Defect),
+                Err(_) => Err(Unfinished::Late),
+            }),
+        }
+    }
+
+    fn settle(
+        &self,
+        token: &CancellationToken,
+        of: &Work,
+        key: &str,
+        outcome: Option<Result<T, Unfinished>>,
+    ) {
+        {
+            let mut known = self.lock();
+            // Under this lock it is either still wanted, or was cancelled.
+            let Some(errands) = known.get_mut(of).filter(|_| !token.is_cancelled()) else {
+                return;
+            };
+            match outcome {
+                Some(outcome) => errands.insert(key.to_owned(), Errand::Over(outcome)),
+                None => errands.remove(key),
+            };
+        }
+        (self.wake)(of);
+    }
+
+    /// A panic while it was locked leaves the map whole.
+    fn lock(&self) -> MutexGuard<'_, HashMap<Work, BTreeMap<String, Errand<T>>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

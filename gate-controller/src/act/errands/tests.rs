@@ -1,0 +1,139 @@
+use std::future::pending;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use jiff::Timestamp;
+use tokio::sync::{mpsc, watch};
+
+use super::*;
+use crate::cluster::key::ObjectKey;
+use crate::cluster::kind::Kind;
+use crate::lease::Held;
+use crate::observe::clock::{Jumps, SetClock};
+
+struct Desk {
+    errands: Arc<Errands<u32>>,
+    woken: mpsc::UnboundedReceiver<Work>,
+    lead: watch::Sender<Option<Held>>,
+}
+
+fn desk() -> Desk {
+    let clock = Arc::new(SetClock::new(Timestamp::UNIX_EPOCH));
+    let (lead, leadership) = Leadership::new(Arc::new(Jumps::new(clock)));
+    lead.send_replace(Some(Held::for_ever()));
+    let (wake, woken) = mpsc::unbounded_channel();
+    let errands = Errands::new(leadership, move |work: &Work| {
+        let _ = wake.send(work.clone());
+    });
+    Desk {
+        errands,
+        woken,
+        lead,
+    }
+}
+
+fn app(name: &str) -> Work {
+    let (namespace, name) = ("apps".into(), name.into());
+    Work::own(Kind::GatedSource, ObjectKey { namespace, name })
+}
+
+#[tokio::test]
+async fn an_errand_is_run_once_and_its_outcome_is_kept_until_it_was_accepted() {
+    let Desk {
+        errands, mut woken, ..
+    } = desk();
+    let (work, runs) = (app("podinfo"), Arc::new(AtomicUsize::new(0)));
+    assert_eq!(errands.standing(&work, "key"), Standing::NotBegun);
+    for _ in 0..3 {
+        let runs = Arc::clone(&runs);
+        errands.begin(&work, "key", "git.example.com", |_| async move {
+            runs.fetch_add(1, SeqCst);
+            7
+        });
+    }
+    assert_eq!(errands.standing(&work, "key"), Standing::UnderWay);
+    assert_eq!(woken.recv().await, Some(work.clone()));
+    // A look whose status was refused finds it again, and begins nothing.
+    for _ in 0..2 {
+        assert_eq!(errands.standing(&work, "key"), Standing::Over(Ok(7)));
+        errands.begin(&work, "key", "git.example.com", |_| async { 8 });
+    }
+    assert_eq!(runs.load(SeqCst), 1);
+    errands.keep(&work, |_| false);
+    assert_eq!(errands.standing(&work, "key"), Standing::NotBegun);
+    assert!(errands.lock().is_empty());
+}
+
+#[tokio::test]
+async fn what_nobody_wants_any_more_is_stopped_and_wakes_nobody() {
+    let Desk {
+        errands, mut woken, ..
+    } = desk();
+    let work = app("podinfo");
+    errands.begin(&work, "old", "git.example.com", |_| pending());
+    errands.keep(&work, |key| key == "new");
+    errands.begin(&work, "new", "git.example.com", |_| async { 1 });
+    assert_eq!(woken.recv().await, Some(work.clone()));
+    assert_eq!(errands.standing(&work, "old"), Standing::NotBegun);
+    assert_eq!(errands.standing(&work, "new"), Standing::Over(Ok(1)));
+    assert!(woken.try_recv().is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_never_answers_delays_nobody_else() {
+    let Desk {
+        errands, mut woken, ..
+    } = desk();
+    for n in 0..100 {
+        let work = app(&format!("app-{n}"));
+        errands.begin(&work, "key", "dead.example.com", |_| pending());
+    }
+    let work = app("podinfo");
+    errands.begin(&work, "key", "git.example.com", |_| async { 1 });
+    let before = Instant::now();
+    assert_eq!(woken.recv().await, Some(work));
+    assert_eq!(Instant::now(), before);
+    // Each of the others is over in its turn.
+    let over = woken.recv().await.unwrap();
+    let outcome = errands.standing(&over, "key");
+    assert_eq!(outcome, Standing::Over(Err(Unfinished::Late)));
+    assert_eq!(Instant::now() - before, LONGEST);
+}
+
+#[tokio::test]
+async fn a_panic_ends_its_own_errand_alone() {
+    let Desk {
+        errands, mut woken, ..
+    } = desk();
+    let work = app("podinfo");
+    errands.begin(&work, "key", "git.example.com", |_| async {
+        panic!("a defect")
+    });
+    assert_eq!(woken.recv().await, Some(work.clone()));
+    let outcome = errands.standing(&work, "key");
+    assert_eq!(outcome, Standing::Over(Err(Unfinished::Defect)));
+}
+
+#[tokio::test]
+async fn who_does_not_lead_any_more_acts_no_more() {
+    let Desk {
+        errands,
+        mut woken,
+        lead,
+    } = desk();
+    let work = app("podinfo");
+    let (term, mut terms) = mpsc::unbounded_channel();
+    errands.begin(&work, "key", "git.example.com", move |its| async move {
+        let _ = term.send(its);
+        pending().await
+    });
+    let term = terms.recv().await.unwrap();
+    assert!(term.may_act().is_some());
+    lead.send_replace(None);
+    assert!(term.may_act().is_none());
+    assert_eq!(woken.recv().await, Some(work.clone()));
+    assert_eq!(errands.standing(&work, "key"), Standing::NotBegun);
+    // The next one begins nothing before this replica leads again.
+    errands.begin(&work, "key", "git.example.com", |_| async { 1 });
+    assert_eq!(woken.recv().await, Some(work.clone()));
+    assert_eq!(errands.standing(&work, "key"), Standing::NotBegun);
+}
