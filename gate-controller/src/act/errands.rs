@@ -30,13 +30,16 @@ const AT_A_HOST: usize = 4;
 /// The longest that an errand may take, once it has its place.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// All errands of the objects that this replica looks at. `T` is what an errand brings back.
-pub(crate) struct Errands<T> {
-    known: Mutex<HashMap<Work, BTreeMap<String, Errand<T>>>>,
+/// All errands of the objects that this replica looks at. `K` tells those of one object apart, and `T` is
+/// what an errand brings back.
+pub(crate) struct Errands<K, T> {
+    known: Mutex<Known<K, T>>,
     places: Places,
     leadership: Leadership,
     wake: Box<dyn Fn(&Work) + Send + Sync>,
 }
+
+type Known<K, T> = HashMap<Work, BTreeMap<K, Errand<T>>>;
 
 enum Errand<T> {
     /// It ends when this is dropped.
@@ -47,8 +50,6 @@ enum Errand<T> {
 /// How an errand stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Standing<T> {
-    /// It has not been begun, or its outcome was forgotten.
-    NotBegun,
     /// It has been begun, and its end will wake the object.
     UnderWay,
     /// It is over.
@@ -83,7 +84,11 @@ impl Term {
     }
 }
 
-impl<T: Clone + Send + 'static> Errands<T> {
+impl<K, T> Errands<K, T>
+where
+    K: Ord + Clone + Send + 'static,
+    T: Clone + Send + 'static,
+{
     /// No errands yet. `wake` is called with the object of each errand that is over.
     pub(crate) fn new(
         leadership: Leadership,
@@ -97,20 +102,25 @@ impl<T: Clone + Send + 'static> Errands<T> {
         })
     }
 
-    /// How an errand stands.
-    pub(crate) fn standing(&self, of: &Work, key: &str) -> Standing<T> {
-        match self.lock().get(of).and_then(|errands| errands.get(key)) {
-            None => Standing::NotBegun,
-            Some(Errand::UnderWay(_)) => Standing::UnderWay,
-            Some(Errand::Over(outcome)) => Standing::Over(outcome.clone()),
-        }
+    /// How the errands of an object stand. Those that are not here have not been begun, or were forgotten.
+    pub(crate) fn of(&self, of: &Work) -> BTreeMap<K, Standing<T>> {
+        let known = self.lock();
+        let errands = known.get(of).into_iter().flatten();
+        let standing = errands.map(|(key, errand)| {
+            let standing = match errand {
+                Errand::UnderWay(_) => Standing::UnderWay,
+                Errand::Over(outcome) => Standing::Over(outcome.clone()),
+            };
+            (key.clone(), standing)
+        });
+        standing.collect()
     }
 
     /// Begins an errand, unless it has been begun.
     pub(crate) fn begin<F>(
         self: &Arc<Self>,
         of: &Work,
-        key: &str,
+        key: &K,
         host: &str,
         errand: impl FnOnce(Term) -> F + Send + 'static,
     ) where
@@ -124,14 +134,9 @@ impl<T: Clone + Send + 'static> Errands<T> {
                 return;
             }
             let guard = token.clone().drop_guard();
-            errands.insert(key.to_owned(), Errand::UnderWay(guard));
+            errands.insert(key.clone(), Errand::UnderWay(guard));
         }
-        let (errands, of, key, host) = (
-            Arc::clone(self),
-            of.clone(),
-            key.to_owned(),
-            host.to_owned(),
-        );
+        let (errands, of, key, host) = (Arc::clone(self), of.clone(), key.clone(), host.to_owned());
         tokio::spawn(async move {
             let ran = token.run_until_cancelled(errands.run(&host, errand)).await;
             if let Some(outcome) = ran {
@@ -142,7 +147,7 @@ impl<T: Clone + Send + 'static> Errands<T> {
 
     /// Forgets all errands of an object but these: the status that says how the others ended has been
     /// accepted, or nobody wants them any more. What is under way of them is stopped.
-    pub(crate) fn keep(&self, of: &Work, wanted: impl Fn(&str) -> bool) {
+    pub(crate) fn keep(&self, of: &Work, wanted: impl Fn(&K) -> bool) {
         let mut known = self.lock();
         if let Some(errands) = known.get_mut(of) {
             errands.retain(|key, _| wanted(key));
@@ -184,7 +189,7 @@ impl<T: Clone + Send + 'static> Errands<T> {
         &self,
         token: &CancellationToken,
         of: &Work,
-        key: &str,
+        key: &K,
         outcome: Option<Result<T, Unfinished>>,
     ) {
         {
@@ -194,7 +199,7 @@ impl<T: Clone + Send + 'static> Errands<T> {
                 return;
             };
             match outcome {
-                Some(outcome) => errands.insert(key.to_owned(), Errand::Over(outcome)),
+                Some(outcome) => errands.insert(key.clone(), Errand::Over(outcome)),
                 None => errands.remove(key),
             };
         }
@@ -202,7 +207,7 @@ impl<T: Clone + Send + 'static> Errands<T> {
     }
 
     /// A panic while it was locked leaves the map whole.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Work, BTreeMap<String, Errand<T>>>> {
+    fn lock(&self) -> MutexGuard<'_, Known<K, T>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

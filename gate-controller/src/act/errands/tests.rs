@@ -11,7 +11,7 @@ use crate::lease::Held;
 use crate::observe::clock::{Jumps, SetClock};
 
 struct Desk {
-    errands: Arc<Errands<u32>>,
+    errands: Arc<Errands<&'static str, u32>>,
     woken: mpsc::UnboundedReceiver<Work>,
     lead: watch::Sender<Option<Held>>,
 }
@@ -31,6 +31,15 @@ fn desk() -> Desk {
     }
 }
 
+/// How an errand stands. None: it has not been begun, or was forgotten.
+fn stands(
+    errands: &Errands<&'static str, u32>,
+    of: &Work,
+    key: &'static str,
+) -> Option<Standing<u32>> {
+    errands.of(of).remove(key)
+}
+
 fn app(name: &str) -> Work {
     let (namespace, name) = ("apps".into(), name.into());
     Work::own(Kind::GatedSource, ObjectKey { namespace, name })
@@ -42,24 +51,24 @@ async fn an_errand_is_run_once_and_its_outcome_is_kept_until_it_was_accepted() {
         errands, mut woken, ..
     } = desk();
     let (work, runs) = (app("podinfo"), Arc::new(AtomicUsize::new(0)));
-    assert_eq!(errands.standing(&work, "key"), Standing::NotBegun);
+    assert_eq!(stands(&errands, &work, "key"), None);
     for _ in 0..3 {
         let runs = Arc::clone(&runs);
-        errands.begin(&work, "key", "git.example.com", |_| async move {
+        errands.begin(&work, &"key", "git.example.com", |_| async move {
             runs.fetch_add(1, SeqCst);
             7
         });
     }
-    assert_eq!(errands.standing(&work, "key"), Standing::UnderWay);
+    assert_eq!(stands(&errands, &work, "key"), Some(Standing::UnderWay));
     assert_eq!(woken.recv().await, Some(work.clone()));
     // A look whose status was refused finds it again, and begins nothing.
     for _ in 0..2 {
-        assert_eq!(errands.standing(&work, "key"), Standing::Over(Ok(7)));
-        errands.begin(&work, "key", "git.example.com", |_| async { 8 });
+        assert_eq!(stands(&errands, &work, "key"), Some(Standing::Over(Ok(7))));
+        errands.begin(&work, &"key", "git.example.com", |_| async { 8 });
     }
     assert_eq!(runs.load(SeqCst), 1);
     errands.keep(&work, |_| false);
-    assert_eq!(errands.standing(&work, "key"), Standing::NotBegun);
+    assert_eq!(stands(&errands, &work, "key"), None);
     assert!(errands.lock().is_empty());
 }
 
@@ -69,12 +78,12 @@ async fn what_nobody_wants_any_more_is_stopped_and_wakes_nobody() {
         errands, mut woken, ..
     } = desk();
     let work = app("podinfo");
-    errands.begin(&work, "old", "git.example.com", |_| pending());
-    errands.keep(&work, |key| key == "new");
-    errands.begin(&work, "new", "git.example.com", |_| async { 1 });
+    errands.begin(&work, &"old", "git.example.com", |_| pending());
+    errands.keep(&work, |key| *key == "new");
+    errands.begin(&work, &"new", "git.example.com", |_| async { 1 });
     assert_eq!(woken.recv().await, Some(work.clone()));
-    assert_eq!(errands.standing(&work, "old"), Standing::NotBegun);
-    assert_eq!(errands.standing(&work, "new"), Standing::Over(Ok(1)));
+    assert_eq!(stands(&errands, &work, "old"), None);
+    assert_eq!(stands(&errands, &work, "new"), Some(Standing::Over(Ok(1))));
     assert!(woken.try_recv().is_err());
 }
 
@@ -85,17 +94,17 @@ async fn a_host_that_never_answers_delays_nobody_else() {
     } = desk();
     for n in 0..100 {
         let work = app(&format!("app-{n}"));
-        errands.begin(&work, "key", "dead.example.com", |_| pending());
+        errands.begin(&work, &"key", "dead.example.com", |_| pending());
     }
     let work = app("podinfo");
-    errands.begin(&work, "key", "git.example.com", |_| async { 1 });
+    errands.begin(&work, &"key", "git.example.com", |_| async { 1 });
     let before = Instant::now();
     assert_eq!(woken.recv().await, Some(work));
     assert_eq!(Instant::now(), before);
     // Each of the others is over in its turn.
     let over = woken.recv().await.unwrap();
-    let outcome = errands.standing(&over, "key");
-    assert_eq!(outcome, Standing::Over(Err(Unfinished::Late)));
+    let outcome = stands(&errands, &over, "key");
+    assert_eq!(outcome, Some(Standing::Over(Err(Unfinished::Late))));
     assert_eq!(Instant::now() - before, LONGEST);
 }
 
@@ -105,12 +114,12 @@ async fn a_panic_ends_its_own_errand_alone() {
         errands, mut woken, ..
     } = desk();
     let work = app("podinfo");
-    errands.begin(&work, "key", "git.example.com", |_| async {
+    errands.begin(&work, &"key", "git.example.com", |_| async {
         panic!("a defect")
     });
     assert_eq!(woken.recv().await, Some(work.clone()));
-    let outcome = errands.standing(&work, "key");
-    assert_eq!(outcome, Standing::Over(Err(Unfinished::Defect)));
+    let outcome = stands(&errands, &work, "key");
+    assert_eq!(outcome, Some(Standing::Over(Err(Unfinished::Defect))));
 }
 
 #[tokio::test]
@@ -122,7 +131,7 @@ async fn who_does_not_lead_any_more_acts_no_more() {
     } = desk();
     let work = app("podinfo");
     let (term, mut terms) = mpsc::unbounded_channel();
-    errands.begin(&work, "key", "git.example.com", move |its| async move {
+    errands.begin(&work, &"key", "git.example.com", move |its| async move {
         let _ = term.send(its);
         pending().await
     });
@@ -131,9 +140,9 @@ async fn who_does_not_lead_any_more_acts_no_more() {
     lead.send_replace(None);
     assert!(term.may_act().is_none());
     assert_eq!(woken.recv().await, Some(work.clone()));
-    assert_eq!(errands.standing(&work, "key"), Standing::NotBegun);
+    assert_eq!(stands(&errands, &work, "key"), None);
     // The next one begins nothing before this replica leads again.
-    errands.begin(&work, "key", "git.example.com", |_| async { 1 });
+    errands.begin(&work, &"key", "git.example.com", |_| async { 1 });
     assert_eq!(woken.recv().await, Some(work.clone()));
-    assert_eq!(errands.standing(&work, "key"), Standing::NotBegun);
+    assert_eq!(stands(&errands, &work, "key"), None);
 }

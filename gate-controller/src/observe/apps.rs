@@ -1,0 +1,148 @@
+//! The apps that pipelines promote, on our own cluster and on others.
+//!
+//! What comes in: the apps that each pipeline names, where it finds them. What goes out: what is known of
+//! an app, without waiting, and the pipelines that a change concerns. What no pipeline names is not watched.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use sluice_clusters::{Change, Fleet, Sight, Wanted};
+use tokio::sync::Notify;
+
+use crate::cluster::key::ObjectKey;
+
+/// The apps of all pipelines.
+pub struct Apps {
+    fleet: Fleet,
+    named: Mutex<Named>,
+    renewed: Notify,
+}
+
+/// An app in a target, or an object that says which cluster a target is on.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// Where it is.
+    pub wanted: Wanted,
+    /// Its name.
+    pub name: String,
+}
+
+#[derive(Default)]
+struct Named {
+    places: HashMap<ObjectKey, BTreeSet<Place>>,
+    /// Whom a change concerns.
+    concerned: HashMap<Change, HashSet<ObjectKey>>,
+}
+
+impl Apps {
+    /// No pipeline names any app yet.
+    pub fn new(fleet: Fleet) -> Self {
+        Self {
+            fleet,
+            named: Mutex::default(),
+            renewed: Notify::new(),
+        }
+    }
+
+    /// All clusters that are watched.
+    pub fn fleet(&self) -> &Fleet {
+        &self.fleet
+    }
+
+    /// What is known of an object now. What no pipeline has named is not known.
+    pub fn see(&self, place: &Place) -> Sight {
+        self.fleet.look(&place.wanted, &place.name)
+    }
+
+    /// From now on a pipeline names these, and no others.
+    pub fn name(&self, pipeline: &ObjectKey, places: BTreeSet<Place>) {
+        let mut named = self.named();
+        if named.places.get(pipeline).unwrap_or(&BTreeSet::new()) == &places {
+            return;
+        }
+        named.forget(pipeline);
+        for place in &places {
+            for change in changes(place) {
+                let concerned = named.concerned.entry(change).or_default();
+                concerned.insert(pipeline.clone());
+            }
+        }
+        if !places.is_empty() {
+            named.places.insert(pipeline.clone(), places);
+        }
+        drop(named);
+        self.renewed.notify_one();
+    }
+
+    /// No pipeline names anything: another replica leads.
+    pub fn clear(&self) {
+        *self.named() = Named::default();
+        self.renewed.notify_one();
+    }
+
+    /// The pipelines that a change concerns.
+    pub fn concerned(&self, change: &Change) -> Vec<ObjectKey> {
+        let named = self.named();
+        let concerned = named.concerned.get(change).into_iter().flatten();
+        concerned.cloned().collect()
+    }
+
+    /// All pipelines that name anything.
+    pub fn all(&self) -> Vec<ObjectKey> {
+        self.named().places.keys().cloned().collect()
+    }
+
+    /// Waits until pipelines name others than before.
+    pub async fn renewed(&self) {
+        self.renewed.notified().await;
+    }
+
+    /// Watches what is named, and ends what has not been named for a minute. Returns when to call again.
+    pub fn watch(&self, now: Timestamp) -> Option<Timestamp> {
+        let wanted = {
+            let named = self.named();
+            let places = named.places.values().flatten();
+            places.map(|place| place.wanted.clone()).collect()
+        };
+        self.fleet.want(&wanted, now)
+    }
+
+    /// A panic while it was locked leaves it as it was between two of its operations.
+    fn named(&self) -> MutexGuard<'_, Named> {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Named {
+    fn forget(&mut self, pipeline: &ObjectKey) {
+        for place in self.places.remove(pipeline).iter().flatten() {
+            for change in changes(place) {
+                if let Some(concerned) = self.concerned.get_mut(&change) {
+                    concerned.remove(pipeline);
+                    if concerned.is_empty() {
+                        self.concerned.remove(&change);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What may change about an object.
+fn changes(place: &Place) -> [Change; 2] {
+    let Wanted {
+        from: _,
+        cluster,
+        kind,
+        namespace,
+        part: _,
+    } = &place.wanted;
+    let object = Change::Object {
+        cluster: cluster.clone(),
+        kind: kind.clone(),
+        namespace: namespace.clone(),
+        name: place.name.clone(),
+    };
+    [object, Change::Cluster(cluster.clone())]
+}
