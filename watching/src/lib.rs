@@ -2,8 +2,8 @@
 //!
 //! What comes in: an [`Api`] and a [`Pulse`]. What goes out: each [`Step`], for ever, with a pause after
 //! each that failed; the pulse says when the watch was last heard of. Everything is listed again when the
-//! clock has jumped, and when nothing was heard for too long. It has three readers: the caches of the
-//! controller, [`ConfigMaps`](crate::ConfigMaps) and [`ObjectWatches`](crate::ObjectWatches).
+//! clock has jumped, and when nothing was heard for too long. [`shared`] has watches that many use, as
+//! long as somebody does. No other crate of ours is used.
 //!
 //! It works as kube's watcher, with two differences. It reports each sign of life, including bookmarks
 //! and watches that last, so that a watch on which nothing happens can be distinguished from one that
@@ -30,7 +30,7 @@ mod guard;
 #[cfg(test)]
 mod played;
 mod pulse;
-pub(crate) mod shared;
+pub mod shared;
 #[cfg(test)]
 mod tests;
 
@@ -366,7 +366,7 @@ pub fn passes(error: &kube::Error) -> bool {
 }
 
 /// What the API server has answered, if it has refused a list or a watch.
-pub(crate) fn refusal(error: &Error) -> Option<&Status> {
+pub fn refusal(error: &Error) -> Option<&Status> {
     match error {
         Error::InitialListFailed(kube::Error::Api(status))
         | Error::WatchStartFailed(kube::Error::Api(status))

@@ -27,7 +27,7 @@ pub const KEPT: SignedDuration = SignedDuration::from_secs(60);
 /// How long nothing may be heard before what was read does not count any more: the same as for what gates
 /// are decided from, plus the two minutes that the last sign of life may be older. So if the API server
 /// is away for everything, that is known first.
-pub(crate) const SILENCE: Duration = Duration::from_secs(300);
+pub const SILENCE: Duration = Duration::from_secs(300);
 /// For how long what was read counts while it is listed again, although it is not relied on any more:
 /// evidence that disappears and comes back within that time is not worth reporting.
 const GRACE: Duration = Duration::from_secs(15);
@@ -39,7 +39,7 @@ const BACKLOG: usize = 1024;
 
 /// What is known of what is watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Sight<T> {
+pub enum Sight<T> {
     /// The API server has not answered yet; what went wrong last.
     Nothing(Option<String>),
     /// Nothing was heard for too long; what went wrong last.
@@ -73,7 +73,7 @@ impl<T: PartialEq> Sight<T> {
 }
 
 /// Why a list or a watch cannot go on from where it was.
-pub(crate) enum Setback {
+pub enum Setback {
     /// What came cannot be read.
     Lost(String),
     /// There is more than may be held.
@@ -87,7 +87,7 @@ impl From<Unreadable> for Setback {
 }
 
 /// Takes in what the API server sends.
-pub(crate) trait Sink: Send + 'static {
+pub trait Sink: Send + 'static {
     /// What is watched.
     type Object: Clone + Debug + DeserializeOwned + Resource + Send + 'static;
     /// What is known of it. It changes if, and only if, somebody has to look again.
@@ -109,18 +109,20 @@ pub(crate) trait Sink: Send + 'static {
 
 /// What is announced to all watches at once.
 #[derive(Debug, Default)]
-pub(crate) struct Signals {
+pub struct Signals {
     jumps: watch::Sender<u64>,
     /// When the API server was known to be away last.
     away: watch::Sender<Option<Instant>>,
 }
 
 impl Signals {
-    pub(crate) fn list_again(&self) {
+    /// Everything is listed again: the clock has jumped.
+    pub fn list_again(&self) {
         self.jumps.send_modify(|jumps| *jumps += 1);
     }
 
-    pub(crate) fn away(&self) {
+    /// The API server is away at this moment, for everything that is asked of it.
+    pub fn away(&self) {
         self.away.send_replace(Some(Instant::now()));
     }
 }
@@ -140,7 +142,7 @@ impl Jumps for Signals {
 }
 
 /// The watches of some kind, by key. They end with it.
-pub(crate) struct Shared<Key, T> {
+pub struct Shared<Key, T> {
     /// How long to wait for the API server's first answer.
     deadline: Duration,
     watches: Mutex<HashMap<Key, Watch<T>>>,
@@ -167,7 +169,7 @@ where
     T: Clone + PartialEq + Send + Sync + 'static,
 {
     /// Nothing is watched yet.
-    pub(crate) fn new(deadline: Duration) -> Self {
+    pub fn new(deadline: Duration) -> Self {
         Self {
             deadline,
             watches: Mutex::default(),
@@ -176,27 +178,29 @@ where
         }
     }
 
-    pub(crate) fn deadline(&self) -> Duration {
+    /// How long a look waits for the API server's first answer.
+    pub fn deadline(&self) -> Duration {
         self.deadline
     }
 
-    pub(crate) fn signals(&self) -> &Signals {
+    /// What is announced to all these watches.
+    pub fn signals(&self) -> &Signals {
         &self.signals
     }
 
     /// The keys of what changes from now on. A first sight is a change too.
-    pub(crate) fn changes(&self) -> broadcast::Receiver<Key> {
+    pub fn changes(&self) -> broadcast::Receiver<Key> {
         self.changes.subscribe()
     }
 
     /// How many watches there are.
-    pub(crate) fn watched(&self) -> usize {
+    pub fn watched(&self) -> usize {
         self.lock().len()
     }
 
     /// Ends the watches that have not been used for [`KEPT`]. `in_use` is what is used at `now`. Returns
     /// when the next watch ends if it stays unused: the time to call again.
-    pub(crate) fn keep(&self, in_use: &HashSet<Key>, now: Timestamp) -> Option<Timestamp> {
+    pub fn keep(&self, in_use: &HashSet<Key>, now: Timestamp) -> Option<Timestamp> {
         let mut next = None;
         self.lock().retain(|key, watch| {
             if in_use.contains(key) {
@@ -218,7 +222,7 @@ where
 
     /// What is known of `key`. From the first call on it is watched as `how` says; the answer waits for
     /// the API server's first one, for a while.
-    pub(crate) async fn look<S: Sink<Told = T>>(
+    pub async fn look<S: Sink<Told = T>>(
         &self,
         key: &Key,
         how: impl FnOnce() -> (Api<Guard<S::Object>>, Config, S),
