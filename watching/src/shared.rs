@@ -94,6 +94,8 @@ pub trait Sink: Send + 'static {
     type Told: Clone + PartialEq + Send + Sync;
     /// Whether there is another way to find the kind once it is gone.
     const VANISHES: bool;
+    /// Whether it reads nothing but the metadata of the objects.
+    const IS_OF_METADATA: bool = false;
 
     /// How many objects are listed next. None: as many as usual.
     fn page_size(&self) -> Option<u32> {
@@ -145,6 +147,8 @@ impl Jumps for Signals {
 pub struct Shared<Key, T> {
     /// How long to wait for the API server's first answer.
     deadline: Duration,
+    /// How long nothing may be heard.
+    silence: Duration,
     watches: Mutex<HashMap<Key, Watch<T>>>,
     changes: broadcast::Sender<Key>,
     signals: Arc<Signals>,
@@ -153,8 +157,43 @@ pub struct Shared<Key, T> {
 struct Watch<T> {
     sight: watch::Receiver<Sight<T>>,
     task: AbortHandle,
+    used: Used,
+}
+
+/// Whether something is used, and since when it is not.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Used {
     /// Since when it has no known users.
     unused_since: Option<Timestamp>,
+}
+
+/// For how long something is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// It is used.
+    Used,
+    /// It is not used. It is kept until this instant, unless somebody uses it before.
+    Until(Timestamp),
+    /// It has not been used for [`KEPT`].
+    Over,
+}
+
+impl Used {
+    /// Notes whether it is used at `now`, and says for how long it is kept.
+    pub fn judge(&mut self, is_used: bool, now: Timestamp) -> Kept {
+        if is_used {
+            self.unused_since = None;
+            return Kept::Used;
+        }
+        // A clock that was set back starts the count again.
+        let since = self.unused_since.map_or(now, |since| since.min(now));
+        self.unused_since = Some(since);
+        let end = since.saturating_add(KEPT).unwrap_or(Timestamp::MAX);
+        match end <= now {
+            true => Kept::Over,
+            false => Kept::Until(end),
+        }
+    }
 }
 
 impl<T> Drop for Watch<T> {
@@ -172,10 +211,17 @@ where
     pub fn new(deadline: Duration) -> Self {
         Self {
             deadline,
+            silence: SILENCE,
             watches: Mutex::default(),
             changes: broadcast::Sender::new(BACKLOG),
             signals: Arc::default(),
         }
+    }
+
+    /// The same, where what was read counts for another time than [`SILENCE`] after the last sign of life.
+    #[must_use]
+    pub fn silent_after(self, silence: Duration) -> Self {
+        Self { silence, ..self }
     }
 
     /// How long a look waits for the API server's first answer.
@@ -201,22 +247,17 @@ where
     /// Ends the watches that have not been used for [`KEPT`]. `in_use` is what is used at `now`. Returns
     /// when the next watch ends if it stays unused: the time to call again.
     pub fn keep(&self, in_use: &HashSet<Key>, now: Timestamp) -> Option<Timestamp> {
-        let mut next = None;
-        self.lock().retain(|key, watch| {
-            if in_use.contains(key) {
-                watch.unused_since = None;
-                return true;
-            }
-            // A clock that was set back starts the count again.
-            let since = watch.unused_since.map_or(now, |since| since.min(now));
-            watch.unused_since = Some(since);
-            let end = since.saturating_add(KEPT).unwrap_or(Timestamp::MAX);
-            if end <= now {
-                return false;
-            }
-            next = Some(next.map_or(end, |next: Timestamp| next.min(end)));
-            true
-        });
+        let mut next: Option<Timestamp> = None;
+        self.lock().retain(
+            |key, watch| match watch.used.judge(in_use.contains(key), now) {
+                Kept::Used => true,
+                Kept::Until(end) => {
+                    next = Some(next.map_or(end, |next| next.min(end)));
+                    true
+                }
+                Kept::Over => false,
+            },
+        );
         next
     }
 
@@ -237,24 +278,44 @@ where
         sight.borrow().clone()
     }
 
-    fn watch<S: Sink<Told = T>>(
+    /// What is known of `key` at this moment. None: it is not watched.
+    pub fn sight(&self, key: &Key) -> Option<Sight<T>> {
+        let watches = self.lock();
+        watches.get(key).map(|watch| watch.sight.borrow().clone())
+    }
+
+    /// Ends the watches of which this says so, at once: what was read from them does not count any more.
+    pub fn end(&self, ends: impl Fn(&Key, &Sight<T>) -> bool) {
+        let mut watches = self.lock();
+        watches.retain(|key, watch| !ends(key, &watch.sight.borrow()));
+    }
+
+    /// Watches `key` as `how` says, if it is not watched yet. Returns what is known of it, at each time.
+    pub fn watch<S: Sink<Told = T>>(
         &self,
         key: &Key,
         how: impl FnOnce() -> (Api<Guard<S::Object>>, Config, S),
-    ) -> watch::Receiver<Sight<T>> {
+    ) -> watch::Receiver<Sight<T>>
+    where
+        <S::Object as Resource>::DynamicType: Clone,
+    {
         let mut watches = self.lock();
         if let Some(watch) = watches.get_mut(key)
             && !watch.task.is_finished()
         {
-            watch.unused_since = None;
+            watch.used = Used::default();
             return watch.sight.clone();
         }
         let (api, config, sink) = how();
         let (tell, sight) = watch::channel(Sight::Nothing(None));
-        let pulse = Arc::new(Pulse::new(SILENCE, GRACE));
+        let pulse = Arc::new(Pulse::new(self.silence, GRACE));
         pulse.heed(self.signals.clone());
+        let mut watching = Watching::new(api, config, Arc::clone(&pulse));
+        if S::IS_OF_METADATA {
+            watching.of_metadata();
+        }
         let follower = Follower {
-            watching: Watching::new(api, config, Arc::clone(&pulse)),
+            watching,
             pulse,
             sink,
             key: key.clone(),
@@ -265,7 +326,7 @@ where
         let watch = Watch {
             sight: sight.clone(),
             task: tokio::spawn(follower.run()).abort_handle(),
-            unused_since: None,
+            used: Used::default(),
         };
         watches.insert(key.clone(), watch);
         sight
