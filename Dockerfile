@@ -19,6 +19,7 @@ COPY Cargo.toml Cargo.lock ./
 COPY crds/ crds/
 COPY core/ core/
 COPY egress/ egress/
+COPY watching/ watching/
 COPY gatekeepers/ gatekeepers/
 COPY gate-controller/ gate-controller/
 # Not built, but members of the workspace: cargo reads their manifests.

@@ -40,7 +40,7 @@ pub use destination::Destination;
 pub use download::{Bounds, Download};
 pub use endpoints::Endpoints;
 pub use names::{Names, SystemNames};
-pub use outcome::{EgressError, of as outcome, shown};
+pub use outcome::{EgressError, of as outcome, of_connection, shown};
 pub use request::{
     Body, Content, Credentials, Method, Once, Repeatable, Reply, Request, Schemes, Sent,
 };

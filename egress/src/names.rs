@@ -72,7 +72,7 @@ impl Guard {
     }
 
     /// The addresses of `host` that are allowed, at least one.
-    async fn allowed(&self, host: &str) -> Result<Vec<IpAddr>, EgressError> {
+    pub(crate) async fn allowed(&self, host: &str) -> Result<Vec<IpAddr>, EgressError> {
         let found = self
             .names
             .lookup(host)

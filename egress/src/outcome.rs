@@ -167,17 +167,24 @@ pub fn shown(url: &str) -> String {
 /// The outcome that `error` means. That it took too long is not covered here: the one limit of time is
 /// kept around the whole request.
 pub fn of(error: &reqwest::Error) -> EgressError {
+    match of_connection(error) {
+        Some(outcome) => outcome,
+        None if error.is_connect() => EgressError::NoConnection,
+        None => EgressError::Broken,
+    }
+}
+
+/// The outcome that an error of any client means, if one of its causes says what has happened to the
+/// connection.
+pub fn of_connection(error: &(dyn Error + 'static)) -> Option<EgressError> {
     if let Some(own) = find::<EgressError>(error) {
-        return own.clone();
+        return Some(own.clone());
     }
     if let Some(tls) = find::<rustls::Error>(error) {
-        return of_tls(tls);
+        return Some(of_tls(tls));
     }
-    match find::<io::Error>(error).map(io::Error::kind) {
-        Some(io::ErrorKind::ConnectionRefused) => EgressError::ConnectionRefused,
-        _ if error.is_connect() => EgressError::NoConnection,
-        _ => EgressError::Broken,
-    }
+    let refused = find::<io::Error>(error).map(io::Error::kind);
+    (refused == Some(io::ErrorKind::ConnectionRefused)).then_some(EgressError::ConnectionRefused)
 }
 
 fn of_tls(error: &rustls::Error) -> EgressError {

@@ -1,5 +1,6 @@
 //! The way out itself: each request gets a client, a turn, and a limit of time.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -74,6 +75,18 @@ impl Egress {
             waiting: Turns::new(limits.of_waiting_bodies()),
             changes: Lane::new(limits.slow, limits),
         })))
+    }
+
+    /// The addresses of `host`, a name or an address, that the rules allow: at least one. For clients that
+    /// connect by themselves, to exactly these addresses.
+    ///
+    /// # Errors
+    /// It has no address, or the rules allow none of them.
+    pub async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, EgressError> {
+        match host.trim_matches(['[', ']']).parse() {
+            Ok(address) => self.0.guard.check(address).await.map(|()| vec![address]),
+            Err(_) => self.0.guard.allowed(host).await,
+        }
     }
 
     /// The body of the reply to a request.

@@ -2,7 +2,7 @@
 //!
 //! What comes in: the keys that somebody asks for. What goes out: the maps as the API server last sent
 //! them, and the keys of those that changed. How long a watch lasts, and how long its data count, is in
-//! [`shared`](crate::watching::shared): what nobody names is never read, and a cluster full of ConfigMaps
+//! [`shared`](sluice_watching::shared): what nobody names is never read, and a cluster full of ConfigMaps
 //! costs nothing.
 
 use std::fmt;
@@ -15,8 +15,8 @@ use kube::{Api, Client};
 use sluice_egress::secrets::is_object_name;
 use tokio::sync::broadcast;
 
-use crate::watching::shared::{Setback, Shared, Sight, Sink};
-use crate::watching::{Guard, Step};
+use sluice_watching::shared::{Setback, Shared, Sight, Sink};
+use sluice_watching::{Guard, Step};
 
 mod entry;
 

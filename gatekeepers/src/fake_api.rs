@@ -58,14 +58,18 @@ impl FakeApi {
     }
 
     pub(crate) fn client(&self) -> kube::Client {
+        kube::Client::new(self.router(), "default")
+    }
+
+    /// What answers its requests.
+    pub(crate) fn router(&self) -> Router {
         let maps = "/api/v1/namespaces/{namespace}/configmaps";
         let secrets = "/api/v1/namespaces/{namespace}/secrets/{name}";
-        let router: Router = Router::new()
+        Router::new()
             .route(maps, get(config_maps))
             .route(secrets, get(secret))
             .fallback(objects::serve)
-            .with_state(self.clone());
-        kube::Client::new(router, "default")
+            .with_state(self.clone())
     }
 
     /// Creates or replaces a ConfigMap.

@@ -27,7 +27,6 @@ mod source;
 #[cfg(test)]
 #[path = "../../egress/src/test_server.rs"]
 mod test_server;
-pub mod watching;
 
 pub use config_maps::{ConfigMapKey, ConfigMaps};
 pub use objects::ObjectWatches;

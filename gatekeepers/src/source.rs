@@ -5,8 +5,8 @@ use std::fmt;
 
 use jiff::Timestamp;
 
-use crate::watching::shared::Signals;
 use crate::{Clients, ConfigMapKey};
+use sluice_watching::shared::Signals;
 
 /// Something that is watched as long as somebody uses it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,7 +64,7 @@ impl From<ObjectsKey> for Source {
 }
 
 impl Clients {
-    /// Ends the watches that have not been used for [`KEPT`](crate::watching::shared::KEPT). `in_use` is
+    /// Ends the watches that have not been used for [`KEPT`](sluice_watching::shared::KEPT). `in_use` is
     /// what is used at `now`. Returns when the next watch ends if it stays unused: the time to call
     /// again.
     pub fn keep(&self, in_use: &HashSet<Source>, now: Timestamp) -> Option<Timestamp> {

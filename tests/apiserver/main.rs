@@ -10,6 +10,7 @@ mod calendars;
 mod chart;
 mod check;
 mod cli;
+mod clusters;
 mod conformance;
 mod flux_strip;
 mod forces;

@@ -43,5 +43,5 @@ pub use cluster::Cluster;
 pub use control_plane::{ASSETS_VARIABLE, Binaries, ControlPlane, Options, User, Workspace};
 pub use namespace::{Namespace, TEST_LABEL};
 pub use poll::poll;
-pub use shared::{KUBECONFIG_VARIABLE, USERS, shared};
+pub use shared::{KUBECONFIG_VARIABLE, USERS, second, shared};
 pub use writes::Writes;

@@ -1,4 +1,4 @@
-//! One server for all tests of a process.
+//! One server for all tests of a process, and a second one for tests that need two.
 //!
 //! What comes in: the environment. What goes out: a [`Cluster`] with our CRDs, started by whoever
 //! asks first, and gone with the process.
@@ -55,6 +55,21 @@ async fn open() -> Result<Shared> {
         Applier::new(client).path(&crds).await?;
     }
     Ok(shared)
+}
+
+/// Another server for all tests of this process: one that only tests of other clusters need. It is always
+/// a local one, and has no CRDs.
+///
+/// # Errors
+///
+/// If it cannot be started. Callers that come later get the same error without another try.
+pub async fn second() -> Result<&'static Cluster> {
+    static SECOND: OnceCell<Result<Shared, String>> = OnceCell::const_new();
+    let start = async || start().await.map_err(|error| format!("{error:#}"));
+    match SECOND.get_or_init(start).await {
+        Ok(second) => Ok(&second.cluster),
+        Err(error) => Err(anyhow!("no second server to test on: {error}")),
+    }
 }
 
 async fn start() -> Result<Shared> {

@@ -13,13 +13,19 @@ pub(crate) mod rooms;
 
 /// A crate of ours and the crates of ours that it may ask for, for tests as well. The floors of
 /// CONTRIBUTING.md.
-pub(crate) const FLOORS: [(&str, &[&str]); 8] = [
+pub(crate) const FLOORS: [(&str, &[&str]); 9] = [
     ("sluice-crds", &[]),
     ("sluice-core", &["sluice-crds"]),
     ("sluice-egress", &[]),
+    ("sluice-watching", &["sluice-crds"]),
     (
         "sluice-gatekeepers",
-        &["sluice-crds", "sluice-core", "sluice-egress"],
+        &[
+            "sluice-crds",
+            "sluice-core",
+            "sluice-egress",
+            "sluice-watching",
+        ],
     ),
     (
         "gate-controller",
@@ -27,6 +33,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 8] = [
             "sluice-crds",
             "sluice-core",
             "sluice-egress",
+            "sluice-watching",
             "sluice-gatekeepers",
         ],
     ),
@@ -37,6 +44,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 8] = [
             "sluice-crds",
             "sluice-core",
             "sluice-egress",
+            "sluice-watching",
             "sluice-gatekeepers",
             "gate-controller",
             "kubectl-gate",
@@ -48,6 +56,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 8] = [
             "sluice-crds",
             "sluice-core",
             "sluice-egress",
+            "sluice-watching",
             "sluice-gatekeepers",
             "gate-controller",
             "kubectl-gate",

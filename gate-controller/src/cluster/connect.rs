@@ -13,14 +13,12 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use kube::client::{Body, ConfigExt};
 use kube::{Client, Config};
+use sluice_watching::pages::{BUDGET, Pages};
 use tower::util::{MapErrLayer, option_layer};
 use tower::{BoxError, Layer};
 
-mod pages;
 #[cfg(test)]
 mod tests;
-
-use pages::{BUDGET, Pages};
 
 /// How long the API server may say nothing on a connection. Watches bring a bookmark every minute.
 /// Without this limit, a list or a watch that is never answered would be waited for forever.

@@ -2,7 +2,7 @@
 
 use kube::core::Status;
 use kube::runtime::watcher;
-pub use sluice_gatekeepers::watching::passes;
+pub use sluice_watching::passes;
 
 /// What a failed watch means.
 pub fn of_watch(error: &watcher::Error, plural: &str, group: &str) -> String {

@@ -9,7 +9,7 @@ use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use sluice_crds::flux::FluxKind;
 use sluice_crds::{Approval, Gate, GatePolicy, Gatekeeper};
-use sluice_gatekeepers::watching::Guard;
+use sluice_watching::Guard;
 use tokio::task::JoinSet;
 
 use super::Parts;

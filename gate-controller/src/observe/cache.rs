@@ -9,14 +9,14 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use hashbrown::HashMap;
 use kube::Resource;
-use sluice_gatekeepers::watching::Pulse;
+use sluice_watching::Pulse;
 use tokio::sync::watch;
 
 use crate::cluster::key::{KeyRef, ObjectKey};
 
 mod follow;
 #[cfg(test)]
-#[path = "../../../gatekeepers/src/watching/played.rs"]
+#[path = "../../../watching/src/played.rs"]
 mod played;
 #[cfg(test)]
 mod tests;

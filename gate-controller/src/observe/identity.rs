@@ -17,7 +17,7 @@ use kube::{Api, Client};
 use sluice_core::gate::Identity;
 use sluice_core::operation::policies::{self, Stands};
 pub use sluice_core::operation::policies::{CHILDREN, IDENTITY as POLICIES};
-use sluice_gatekeepers::watching::{Guard, Pulse};
+use sluice_watching::{Guard, Pulse};
 use tokio::time::Instant;
 
 use crate::cluster::key::KeyRef;
@@ -185,7 +185,7 @@ mod tests {
     use rstest::rstest;
     use serde_json::{Value, json};
     use sluice_core::time::clock::Trust;
-    use sluice_gatekeepers::watching::SILENCE;
+    use sluice_watching::SILENCE;
 
     use super::*;
     use crate::observe::clock::SetClock;

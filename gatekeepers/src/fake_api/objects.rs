@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
+use axum::http::header::ACCEPT;
 use axum::http::{Method, Response, StatusCode};
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
@@ -209,7 +210,18 @@ pub(super) async fn serve(State(api): State<FakeApi>, request: Request) -> Respo
         let body = to_bytes(request.into_body(), 1 << 20).await.unwrap();
         return api.review(serde_json::from_slice(&body).unwrap());
     }
+    let headers = request.headers();
+    let accepts = headers.get(ACCEPT).and_then(|it| it.to_str().ok());
+    let asked = Asked {
+        query: query.to_owned(),
+        is_of_metadata: accepts.is_some_and(|it| it.contains("as=PartialObjectMetadata")),
+    };
     let (version, rest) = match path[..] {
+        ["apis"] => return api.groups(),
+        ["api"] => {
+            let versions = json!({ "versions": ["v1"], "serverAddressByClientCIDRs": [] });
+            return answer(StatusCode::OK, &versions);
+        }
         ["api", version, ref rest @ ..] => (version.to_owned(), rest),
         ["apis", group, version, ref rest @ ..] => (format!("{group}/{version}"), rest),
         _ => return missing(),
@@ -218,15 +230,46 @@ pub(super) async fn serve(State(api): State<FakeApi>, request: Request) -> Respo
         [] => api.discover(&version),
         ["namespaces", namespace, "serviceaccounts", name] => api.account(namespace, name).await,
         ["namespaces", namespace, plural] => {
-            api.collection(collection(&version, plural), Some(namespace), query)
+            api.collection(collection(&version, plural), Some(namespace), asked)
                 .await
         }
         [plural] => {
-            api.collection(collection(&version, plural), None, query)
+            api.collection(collection(&version, plural), None, asked)
                 .await
         }
         _ => missing(),
     }
+}
+
+/// What a request for a collection says.
+struct Asked {
+    query: String,
+    is_of_metadata: bool,
+}
+
+impl Asked {
+    fn parameter(&self, name: &str) -> Option<&str> {
+        let pairs = self
+            .query
+            .split('&')
+            .filter_map(|pair| pair.split_once('='));
+        let mut values = pairs.filter_map(|(key, value)| (key == name).then_some(value));
+        values.next()
+    }
+
+    /// The one object that it selects.
+    fn selected(&self) -> Option<String> {
+        let selector = self.parameter("fieldSelector")?.replace("%3D", "=");
+        selector.strip_prefix("metadata.name=").map(str::to_owned)
+    }
+}
+
+/// As it is sent to those who ask for metadata alone.
+fn metadata(object: &Value) -> Value {
+    json!({
+        "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+        "metadata": object["metadata"],
+    })
 }
 
 fn missing() -> Response<Body> {
@@ -234,6 +277,25 @@ fn missing() -> Response<Body> {
 }
 
 impl FakeApi {
+    /// All groups, each in the version that was served last.
+    fn groups(&self) -> Response<Body> {
+        let known = self.0.objects.known();
+        let versions = known.kinds.iter().map(|kind| kind.api_version.clone());
+        let versions: BTreeMap<_, _> = versions
+            .filter_map(|it| Some((it.split_once('/')?.0.to_owned(), it.clone())))
+            .collect();
+        let groups: Vec<_> = versions
+            .iter()
+            .map(|(group, both)| {
+                let version = both.split_once('/').unwrap().1;
+                let version = json!({ "groupVersion": both, "version": version });
+                json!({ "name": group, "versions": [version], "preferredVersion": version })
+            })
+            .collect();
+        let list = json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups });
+        answer(StatusCode::OK, &list)
+    }
+
     fn discover(&self, version: &str) -> Response<Body> {
         let known = self.0.objects.known();
         let kinds = known
@@ -302,34 +364,29 @@ impl FakeApi {
         &self,
         of: Collection,
         namespace: Option<&str>,
-        query: &str,
+        asked: Asked,
     ) -> Response<Body> {
         if let Some(refusal) = self.refusal(namespace.unwrap_or_default()).await {
             return refusal;
         }
+        // Secrets are never listed whole.
+        if of == collection("v1", "secrets") && !asked.is_of_metadata {
+            return answer(StatusCode::BAD_REQUEST, &json!({}));
+        }
         let namespace = namespace.map(str::to_owned);
-        let asked = |name: &str| {
-            let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-            pairs.find_map(|(key, value)| (key == name).then_some(value))
-        };
         let served = |kind: &Kind| {
             collection(&kind.api_version, &kind.plural) == of
-                && kind.namespaced == namespace.is_some()
+                && (kind.namespaced || namespace.is_none())
         };
         if !self.0.objects.known().kinds.iter().any(served) {
             return missing();
         }
-        if asked("watch") == Some("true") {
-            let since = asked("resourceVersion").and_then(|since| since.parse().ok());
-            return self.watch_objects(of, namespace, since.unwrap_or(0));
+        if asked.parameter("watch") == Some("true") {
+            let since = asked.parameter("resourceVersion");
+            let since = since.and_then(|since| since.parse().ok());
+            return self.watch_objects(of, namespace, since.unwrap_or(0), &asked);
         }
-        let number = |name| asked(name).and_then(|number| number.parse().ok());
-        self.list_objects(
-            &of,
-            &namespace,
-            number("limit").unwrap(),
-            number("continue"),
-        )
+        self.list_objects(&of, &namespace, &asked)
     }
 
     /// A page of the objects.
@@ -337,15 +394,25 @@ impl FakeApi {
         &self,
         of: &Collection,
         namespace: &Option<String>,
-        limit: usize,
-        from: Option<usize>,
+        asked: &Asked,
     ) -> Response<Body> {
         use std::sync::atomic::Ordering::SeqCst;
+        let number = |name| asked.parameter(name).and_then(|number| number.parse().ok());
+        let (limit, from): (usize, _) = (number("limit").unwrap(), number("continue"));
+        let selected = asked.selected();
         self.0.lists.fetch_add(1, SeqCst);
         let known = self.0.objects.known();
         let all = known.objects.iter();
-        let items = all.filter(|((known, place, _), _)| known == of && place == namespace);
-        let items: Vec<_> = items.map(|(_, object)| object.clone()).collect();
+        let items = all.filter(|((known, place, name), _)| {
+            known == of
+                && (place == namespace || namespace.is_none())
+                && selected.as_ref().is_none_or(|selected| selected == name)
+        });
+        let shown = |object: &Value| match asked.is_of_metadata {
+            true => metadata(object),
+            false => object.clone(),
+        };
+        let items: Vec<_> = items.map(|(_, object)| shown(object)).collect();
         let from = from.unwrap_or(0);
         let end = items.len().min(from + limit);
         let more = if end < items.len() {
@@ -367,6 +434,7 @@ impl FakeApi {
         of: Collection,
         namespace: Option<String>,
         since: usize,
+        asked: &Asked,
     ) -> Response<Body> {
         let (hang_ups, compacted) = {
             let known = self.0.objects.known();
@@ -381,6 +449,8 @@ impl FakeApi {
             counted: Counted::new(self.clone()),
             of,
             namespace,
+            selected: asked.selected(),
+            is_of_metadata: asked.is_of_metadata,
             since,
             hang_ups,
             read: 0,
@@ -396,12 +466,24 @@ struct Watching {
     news: watch::Receiver<()>,
     of: Collection,
     namespace: Option<String>,
+    selected: Option<String>,
+    is_of_metadata: bool,
     since: usize,
     hang_ups: usize,
     read: usize,
 }
 
 impl Watching {
+    fn line(&self, event: &Value) -> String {
+        match self.is_of_metadata {
+            true => {
+                let object = metadata(&event["object"]);
+                line(&json!({ "type": event["type"], "object": object }))
+            }
+            false => line(event),
+        }
+    }
+
     async fn next(mut self) -> Option<(String, Self)> {
         loop {
             self.news.mark_unchanged();
@@ -411,11 +493,20 @@ impl Watching {
                     return None;
                 }
                 let unread = known.history.iter().enumerate().skip(self.read);
-                let mut matching = unread.filter(|(_, (version, of, namespace, _))| {
-                    *version > self.since && *of == self.of && *namespace == self.namespace
+                let mut matching = unread.filter(|(_, (version, of, namespace, event))| {
+                    let name = event["object"]["metadata"]["name"].as_str();
+                    let is_selected = match &self.selected {
+                        // A bookmark has no name.
+                        Some(selected) => name.is_none_or(|name| name == selected),
+                        None => true,
+                    };
+                    *version > self.since
+                        && *of == self.of
+                        && (*namespace == self.namespace || self.namespace.is_none())
+                        && is_selected
                 });
                 let found = matching.next();
-                found.map(|(n, (_, _, _, event))| (n + 1, line(event)))
+                found.map(|(n, (_, _, _, event))| (n + 1, self.line(event)))
             };
             if let Some((read, line)) = found {
                 self.read = read;

@@ -6,8 +6,8 @@ use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
 
 use super::store::{Cursor, Held as Bytes, Limits, News, Room, Store, Stored, TooMuch};
-use crate::watching::shared::{Setback, Sink};
-use crate::watching::{Guard, Step};
+use sluice_watching::shared::{Setback, Sink};
+use sluice_watching::{Guard, Step};
 
 /// How many objects are listed first, before their size is known, and how many at most.
 const FIRST_PAGE: u32 = 10;

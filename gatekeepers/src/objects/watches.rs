@@ -1,5 +1,5 @@
 //! The kinds that somebody looks at, each watched once in each namespace. How long a watch lasts, and
-//! its word counts, is in [`shared`](crate::watching::shared).
+//! its word counts, is in [`shared`](sluice_watching::shared).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,7 +16,7 @@ use super::kinds::{Kind, Kinds};
 use super::rights::Rights;
 use super::store::{Cursor, Limits, News, Room};
 use crate::source::ObjectsKey;
-use crate::watching::shared::{SILENCE, Shared, Sight};
+use sluice_watching::shared::{SILENCE, Shared, Sight};
 
 /// How many gatekeepers judge their objects at once.
 const AT_ONCE: usize = 2;

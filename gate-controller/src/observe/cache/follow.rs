@@ -10,7 +10,7 @@ use kube::runtime::watcher::{self, Config};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use sluice_core::gate::force::owner;
-use sluice_gatekeepers::watching::{Guard, Step, Watching};
+use sluice_watching::{Guard, Step, Watching};
 
 use super::{Cache, Change, Progress, Seen, version_of};
 use crate::cluster::key::ObjectKey;

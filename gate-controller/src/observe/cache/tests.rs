@@ -1,7 +1,7 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::runtime::watcher;
-use sluice_gatekeepers::watching::{Guard, Step};
+use sluice_watching::{Guard, Step};
 
 use super::*;
 

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use sluice_core::time::clock::REPORTED;
-use sluice_gatekeepers::watching;
 use tokio::sync::watch;
 
 use super::{BoxFuture, Clock};
@@ -107,7 +106,7 @@ impl Jumps {
     }
 }
 
-impl watching::Jumps for Jumps {
+impl sluice_watching::Jumps for Jumps {
     fn count(&self) -> u64 {
         Jumps::count(self)
     }

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use sluice_core::gate::Identity;
 use sluice_core::time::clock::{Now, Trust};
 use sluice_crds::flux::FluxKind;
-use sluice_gatekeepers::watching::Pulse;
+use sluice_watching::Pulse;
 use tokio::time::Instant;
 
 use super::{Standing, World, read, write};

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use rstest::rstest;
 use serde_json::json;
-use sluice_gatekeepers::watching::{LONGEST_PAUSE, SILENCE};
+use sluice_watching::{LONGEST_PAUSE, SILENCE};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 use tracing::{Event as Line, Level, Subscriber};

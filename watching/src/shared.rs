@@ -27,7 +27,7 @@ pub const KEPT: SignedDuration = SignedDuration::from_secs(60);
 /// How long nothing may be heard before what was read does not count any more: the same as for what gates
 /// are decided from, plus the two minutes that the last sign of life may be older. So if the API server
 /// is away for everything, that is known first.
-pub(crate) const SILENCE: Duration = Duration::from_secs(300);
+pub const SILENCE: Duration = Duration::from_secs(300);
 /// For how long what was read counts while it is listed again, although it is not relied on any more:
 /// evidence that disappears and comes back within that time is not worth reporting.
 const GRACE: Duration = Duration::from_secs(15);
@@ -39,7 +39,7 @@ const BACKLOG: usize = 1024;
 
 /// What is known of what is watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Sight<T> {
+pub enum Sight<T> {
     /// The API server has not answered yet; what went wrong last.
     Nothing(Option<String>),
     /// Nothing was heard for too long; what went wrong last.
@@ -73,7 +73,7 @@ impl<T: PartialEq> Sight<T> {
 }
 
 /// Why a list or a watch cannot go on from where it was.
-pub(crate) enum Setback {
+pub enum Setback {
     /// What came cannot be read.
     Lost(String),
     /// There is more than may be held.
@@ -87,13 +87,15 @@ impl From<Unreadable> for Setback {
 }
 
 /// Takes in what the API server sends.
-pub(crate) trait Sink: Send + 'static {
+pub trait Sink: Send + 'static {
     /// What is watched.
     type Object: Clone + Debug + DeserializeOwned + Resource + Send + 'static;
     /// What is known of it. It changes if, and only if, somebody has to look again.
     type Told: Clone + PartialEq + Send + Sync;
     /// Whether there is another way to find the kind once it is gone.
     const VANISHES: bool;
+    /// Whether it reads nothing but the metadata of the objects.
+    const IS_OF_METADATA: bool = false;
 
     /// How many objects are listed next. None: as many as usual.
     fn page_size(&self) -> Option<u32> {
@@ -109,18 +111,20 @@ pub(crate) trait Sink: Send + 'static {
 
 /// What is announced to all watches at once.
 #[derive(Debug, Default)]
-pub(crate) struct Signals {
+pub struct Signals {
     jumps: watch::Sender<u64>,
     /// When the API server was known to be away last.
     away: watch::Sender<Option<Instant>>,
 }
 
 impl Signals {
-    pub(crate) fn list_again(&self) {
+    /// Everything is listed again: the clock has jumped.
+    pub fn list_again(&self) {
         self.jumps.send_modify(|jumps| *jumps += 1);
     }
 
-    pub(crate) fn away(&self) {
+    /// The API server is away at this moment, for everything that is asked of it.
+    pub fn away(&self) {
         self.away.send_replace(Some(Instant::now()));
     }
 }
@@ -140,9 +144,11 @@ impl Jumps for Signals {
 }
 
 /// The watches of some kind, by key. They end with it.
-pub(crate) struct Shared<Key, T> {
+pub struct Shared<Key, T> {
     /// How long to wait for the API server's first answer.
     deadline: Duration,
+    /// How long nothing may be heard.
+    silence: Duration,
     watches: Mutex<HashMap<Key, Watch<T>>>,
     changes: broadcast::Sender<Key>,
     signals: Arc<Signals>,
@@ -151,8 +157,43 @@ pub(crate) struct Shared<Key, T> {
 struct Watch<T> {
     sight: watch::Receiver<Sight<T>>,
     task: AbortHandle,
+    used: Used,
+}
+
+/// Whether something is used, and since when it is not.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Used {
     /// Since when it has no known users.
     unused_since: Option<Timestamp>,
+}
+
+/// For how long something is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// It is used.
+    Used,
+    /// It is not used. It is kept until this instant, unless somebody uses it before.
+    Until(Timestamp),
+    /// It has not been used for [`KEPT`].
+    Over,
+}
+
+impl Used {
+    /// Notes whether it is used at `now`, and says for how long it is kept.
+    pub fn judge(&mut self, is_used: bool, now: Timestamp) -> Kept {
+        if is_used {
+            self.unused_since = None;
+            return Kept::Used;
+        }
+        // A clock that was set back starts the count again.
+        let since = self.unused_since.map_or(now, |since| since.min(now));
+        self.unused_since = Some(since);
+        let end = since.saturating_add(KEPT).unwrap_or(Timestamp::MAX);
+        match end <= now {
+            true => Kept::Over,
+            false => Kept::Until(end),
+        }
+    }
 }
 
 impl<T> Drop for Watch<T> {
@@ -167,58 +208,62 @@ where
     T: Clone + PartialEq + Send + Sync + 'static,
 {
     /// Nothing is watched yet.
-    pub(crate) fn new(deadline: Duration) -> Self {
+    pub fn new(deadline: Duration) -> Self {
         Self {
             deadline,
+            silence: SILENCE,
             watches: Mutex::default(),
             changes: broadcast::Sender::new(BACKLOG),
             signals: Arc::default(),
         }
     }
 
-    pub(crate) fn deadline(&self) -> Duration {
+    /// The same, where what was read counts for another time than [`SILENCE`] after the last sign of life.
+    #[must_use]
+    pub fn silent_after(self, silence: Duration) -> Self {
+        Self { silence, ..self }
+    }
+
+    /// How long a look waits for the API server's first answer.
+    pub fn deadline(&self) -> Duration {
         self.deadline
     }
 
-    pub(crate) fn signals(&self) -> &Signals {
+    /// What is announced to all these watches.
+    pub fn signals(&self) -> &Signals {
         &self.signals
     }
 
     /// The keys of what changes from now on. A first sight is a change too.
-    pub(crate) fn changes(&self) -> broadcast::Receiver<Key> {
+    pub fn changes(&self) -> broadcast::Receiver<Key> {
         self.changes.subscribe()
     }
 
     /// How many watches there are.
-    pub(crate) fn watched(&self) -> usize {
+    pub fn watched(&self) -> usize {
         self.lock().len()
     }
 
     /// Ends the watches that have not been used for [`KEPT`]. `in_use` is what is used at `now`. Returns
     /// when the next watch ends if it stays unused: the time to call again.
-    pub(crate) fn keep(&self, in_use: &HashSet<Key>, now: Timestamp) -> Option<Timestamp> {
-        let mut next = None;
-        self.lock().retain(|key, watch| {
-            if in_use.contains(key) {
-                watch.unused_since = None;
-                return true;
-            }
-            // A clock that was set back starts the count again.
-            let since = watch.unused_since.map_or(now, |since| since.min(now));
-            watch.unused_since = Some(since);
-            let end = since.saturating_add(KEPT).unwrap_or(Timestamp::MAX);
-            if end <= now {
-                return false;
-            }
-            next = Some(next.map_or(end, |next: Timestamp| next.min(end)));
-            true
-        });
+    pub fn keep(&self, in_use: &HashSet<Key>, now: Timestamp) -> Option<Timestamp> {
+        let mut next: Option<Timestamp> = None;
+        self.lock().retain(
+            |key, watch| match watch.used.judge(in_use.contains(key), now) {
+                Kept::Used => true,
+                Kept::Until(end) => {
+                    next = Some(next.map_or(end, |next| next.min(end)));
+                    true
+                }
+                Kept::Over => false,
+            },
+        );
         next
     }
 
     /// What is known of `key`. From the first call on it is watched as `how` says; the answer waits for
     /// the API server's first one, for a while.
-    pub(crate) async fn look<S: Sink<Told = T>>(
+    pub async fn look<S: Sink<Told = T>>(
         &self,
         key: &Key,
         how: impl FnOnce() -> (Api<Guard<S::Object>>, Config, S),
@@ -233,24 +278,44 @@ where
         sight.borrow().clone()
     }
 
-    fn watch<S: Sink<Told = T>>(
+    /// What is known of `key` at this moment. None: it is not watched.
+    pub fn sight(&self, key: &Key) -> Option<Sight<T>> {
+        let watches = self.lock();
+        watches.get(key).map(|watch| watch.sight.borrow().clone())
+    }
+
+    /// Ends the watches of which this says so, at once: what was read from them does not count any more.
+    pub fn end(&self, ends: impl Fn(&Key, &Sight<T>) -> bool) {
+        let mut watches = self.lock();
+        watches.retain(|key, watch| !ends(key, &watch.sight.borrow()));
+    }
+
+    /// Watches `key` as `how` says, if it is not watched yet. Returns what is known of it, at each time.
+    pub fn watch<S: Sink<Told = T>>(
         &self,
         key: &Key,
         how: impl FnOnce() -> (Api<Guard<S::Object>>, Config, S),
-    ) -> watch::Receiver<Sight<T>> {
+    ) -> watch::Receiver<Sight<T>>
+    where
+        <S::Object as Resource>::DynamicType: Clone,
+    {
         let mut watches = self.lock();
         if let Some(watch) = watches.get_mut(key)
             && !watch.task.is_finished()
         {
-            watch.unused_since = None;
+            watch.used = Used::default();
             return watch.sight.clone();
         }
         let (api, config, sink) = how();
         let (tell, sight) = watch::channel(Sight::Nothing(None));
-        let pulse = Arc::new(Pulse::new(SILENCE, GRACE));
+        let pulse = Arc::new(Pulse::new(self.silence, GRACE));
         pulse.heed(self.signals.clone());
+        let mut watching = Watching::new(api, config, Arc::clone(&pulse));
+        if S::IS_OF_METADATA {
+            watching.of_metadata();
+        }
         let follower = Follower {
-            watching: Watching::new(api, config, Arc::clone(&pulse)),
+            watching,
             pulse,
             sink,
             key: key.clone(),
@@ -261,7 +326,7 @@ where
         let watch = Watch {
             sight: sight.clone(),
             task: tokio::spawn(follower.run()).abort_handle(),
-            unused_since: None,
+            used: Used::default(),
         };
         watches.insert(key.clone(), watch);
         sight

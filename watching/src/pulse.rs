@@ -172,7 +172,7 @@ impl Pulse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watching::shared::Signals;
+    use crate::shared::Signals;
 
     #[test]
     fn a_watch_that_is_not_heard_of_for_long_counts_no_more_until_everything_is_listed() {

@@ -2,8 +2,8 @@
 //!
 //! What comes in: an [`Api`] and a [`Pulse`]. What goes out: each [`Step`], for ever, with a pause after
 //! each that failed; the pulse says when the watch was last heard of. Everything is listed again when the
-//! clock has jumped, and when nothing was heard for too long. It has three readers: the caches of the
-//! controller, [`ConfigMaps`](crate::ConfigMaps) and [`ObjectWatches`](crate::ObjectWatches).
+//! clock has jumped, and when nothing was heard for too long. [`shared`] has watches that many use, as
+//! long as somebody does. No other crate of ours is used.
 //!
 //! It works as kube's watcher, with two differences. It reports each sign of life, including bookmarks
 //! and watches that last, so that a watch on which nothing happens can be distinguished from one that
@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use kube::api::{ListParams, WatchEvent, WatchParams};
-use kube::core::Status;
+use kube::api::{ListParams, ObjectList, WatchEvent, WatchParams};
+use kube::core::{Request, Status};
 use kube::runtime::utils::Backoff as _;
 use kube::runtime::watcher::{Config, DefaultBackoff, Error};
 use kube::{Api, Resource};
@@ -27,10 +27,11 @@ use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout, timeout_at};
 
 mod guard;
+pub mod pages;
 #[cfg(test)]
 mod played;
 mod pulse;
-pub(crate) mod shared;
+pub mod shared;
 #[cfg(test)]
 mod tests;
 
@@ -76,6 +77,8 @@ pub enum Step<K> {
 pub struct Watching<K> {
     api: Api<K>,
     config: Config,
+    /// Only the metadata of the objects are asked for.
+    is_of_metadata: bool,
     state: State<K>,
     pulse: Arc<Pulse>,
     delays: DefaultBackoff,
@@ -125,6 +128,7 @@ where
         Self {
             api,
             config,
+            is_of_metadata: false,
             state: State::Unlisted,
             jumps: pulse.jumps(),
             pulse,
@@ -134,6 +138,12 @@ where
             is_complete: false,
             is_silent: false,
         }
+    }
+
+    /// Asks the API server for nothing but the metadata of the objects: the rest of them is never sent.
+    /// `K` has to be readable from that.
+    pub fn of_metadata(&mut self) {
+        self.is_of_metadata = true;
     }
 
     /// How many objects are listed at once from now on.
@@ -262,7 +272,7 @@ where
             continue_token: token,
             ..ListParams::default()
         };
-        let list = match self.api.list(&params).await {
+        let list = match self.list(&params).await {
             Ok(list) => list,
             Err(error) => {
                 // If the API server is busy, only this page is asked for again, and not all before it.
@@ -282,6 +292,25 @@ where
         Ok(Step::Page(list.items))
     }
 
+    async fn list(&mut self, params: &ListParams) -> kube::Result<ObjectList<K>> {
+        if !self.is_of_metadata {
+            return self.api.list(params).await;
+        }
+        let request = Request::new(self.api.resource_url()).list_metadata(params);
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        self.api.clone().into_client().request(request).await
+    }
+
+    async fn events(&mut self, params: &WatchParams, version: &str) -> kube::Result<Events<K>> {
+        if !self.is_of_metadata {
+            return Ok(self.api.watch(params, version).await?.boxed());
+        }
+        let request = Request::new(self.api.resource_url()).watch_metadata(params, version);
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        let client = self.api.clone().into_client();
+        Ok(client.request_events(request).await?.boxed())
+    }
+
     async fn open(&mut self, version: String) -> Result<Step<K>, Error> {
         let params = WatchParams {
             label_selector: self.config.label_selector.clone(),
@@ -290,9 +319,9 @@ where
             bookmarks: true,
             ..WatchParams::default()
         };
-        match self.api.watch(&params, &version).await {
+        match self.events(&params, &version).await {
             Ok(events) => {
-                self.state = State::Open(version, events.boxed(), Proof::None);
+                self.state = State::Open(version, events, Proof::None);
                 Ok(Step::Opened)
             }
             Err(error) => {
@@ -366,7 +395,7 @@ pub fn passes(error: &kube::Error) -> bool {
 }
 
 /// What the API server has answered, if it has refused a list or a watch.
-pub(crate) fn refusal(error: &Error) -> Option<&Status> {
+pub fn refusal(error: &Error) -> Option<&Status> {
     match error {
         Error::InitialListFailed(kube::Error::Api(status))
         | Error::WatchStartFailed(kube::Error::Api(status))

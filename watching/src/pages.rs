@@ -23,7 +23,7 @@ use kube::client::Body;
 use tower::{BoxError, Service, ServiceExt};
 
 /// How long a page gets, in bytes: about a thousand gates have it.
-pub(super) const BUDGET: usize = 4 << 20;
+pub const BUDGET: usize = 4 << 20;
 /// How much longer a page of a single object may be.
 const SINGLE: usize = 8;
 /// By how much pages become smaller when they are too long, and larger when they are short.
@@ -33,7 +33,7 @@ const REMEMBERED: usize = 1000;
 
 /// Keeps the pages of lists within a budget.
 #[derive(Clone)]
-pub(super) struct Pages<S> {
+pub struct Pages<S> {
     inner: S,
     budget: usize,
     /// How many objects were last asked for, by the path of the list, where that is fewer than the client
@@ -42,7 +42,8 @@ pub(super) struct Pages<S> {
 }
 
 impl<S> Pages<S> {
-    pub(super) fn new(inner: S, budget: usize) -> Self {
+    /// Sends requests on to `inner`, and asks for pages of at most `budget` bytes.
+    pub fn new(inner: S, budget: usize) -> Self {
         Self {
             inner,
             budget,

@@ -1,0 +1,335 @@
+//! One cluster of the fleet: the way to it, the kinds that it serves, and what is watched there.
+//!
+//! What comes in: what is wanted of it. What goes out: a [`Sight`] of each object. A [`tend`] task brings
+//! it up to date, whenever something that it depends on has changed.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::Api;
+use kube::api::ApiResource;
+use kube::runtime::watcher::Config;
+use sluice_watching::shared::{self, Shared, Signals};
+use tokio::sync::broadcast;
+
+use crate::connection::Connection;
+use crate::held::{Held, How, Keeper};
+use crate::reference::allows;
+use crate::sight::{Sight, Unknown};
+use crate::wanted::{Change, Cluster, Kind, Part, Wanted};
+
+mod kinds;
+pub(crate) mod tend;
+
+/// Which namespaces of a cluster may be watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// All.
+    All,
+    /// This one alone.
+    Namespace(String),
+}
+
+/// What is wanted of a cluster.
+pub(crate) type Wants = Arc<BTreeSet<Wanted>>;
+
+/// A cluster.
+pub(crate) struct Site {
+    cluster: Cluster,
+    scope: Scope,
+    connection: Connection,
+    watches: Shared<Key, Held>,
+    known: Mutex<Known>,
+    news: broadcast::Sender<Change>,
+    /// How many bytes all its watches hold.
+    room: Arc<AtomicUsize>,
+}
+
+/// What a watch is of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Key {
+    kind: Kind,
+    /// None: all namespaces.
+    namespace: Option<String>,
+    part: Part,
+}
+
+/// What is known of the way to the objects.
+struct Known {
+    link: Link,
+    /// The annotation of the Secret that says who may use it.
+    allowed: Option<String>,
+    kinds: BTreeMap<Kind, Result<ApiResource, Unknown>>,
+}
+
+/// Whether the cluster can be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Link {
+    /// It is not known yet.
+    NotYet,
+    /// It cannot, and why.
+    Down(Unknown),
+    /// It can.
+    Up,
+}
+
+impl Site {
+    pub(crate) fn new(
+        cluster: Cluster,
+        scope: Scope,
+        connection: Connection,
+        silence: Duration,
+        news: broadcast::Sender<Change>,
+    ) -> Self {
+        let link = match cluster {
+            Cluster::Own => Link::Up,
+            Cluster::Remote(_) => Link::NotYet,
+        };
+        Self {
+            cluster,
+            scope,
+            connection,
+            // Nobody waits for a first answer.
+            watches: Shared::new(Duration::ZERO).silent_after(silence),
+            known: Mutex::new(Known {
+                link,
+                allowed: None,
+                kinds: BTreeMap::new(),
+            }),
+            news,
+            room: Arc::default(),
+        }
+    }
+
+    /// What is announced to all its watches.
+    pub(crate) fn signals(&self) -> &Signals {
+        self.watches.signals()
+    }
+
+    /// How many watches there are.
+    pub(crate) fn watched(&self) -> usize {
+        self.watches.watched()
+    }
+
+    /// What is known of an object.
+    pub(crate) fn look(&self, wanted: &Wanted, name: &str) -> Sight {
+        let held = match self.held(wanted) {
+            Ok(held) => held,
+            Err(why) => return Sight::Unknown(why),
+        };
+        match held.find(&wanted.namespace, name) {
+            Some(Ok(object)) => Sight::Seen(object),
+            Some(Err(why)) => Sight::Unknown(Unknown::Unreadable(why.to_string())),
+            None => Sight::Absent,
+        }
+    }
+
+    /// Why the cluster cannot be read, if it cannot: of what is wanted nothing is known, or it says
+    /// nothing of a part of it.
+    pub(crate) fn trouble(&self, wants: &BTreeSet<Wanted>) -> Option<Unknown> {
+        if let Link::Down(why) = &self.known().link {
+            return Some(why.clone());
+        }
+        let looks: Vec<_> = wants.iter().map(|wanted| self.held(wanted)).collect();
+        let mut unknown = looks.iter().filter_map(|look| look.as_ref().err());
+        if let Some(why) = unknown.clone().find(|why| why.is_of_cluster()) {
+            return Some(why.clone());
+        }
+        match looks.iter().any(Result::is_ok) {
+            true => None,
+            false => unknown.find(|why| **why == Unknown::NotYet).cloned(),
+        }
+    }
+
+    /// Ends the watches that have not been used for a while, as [`Shared::keep`] does.
+    pub(crate) fn keep(&self, wants: &BTreeSet<Wanted>, now: Timestamp) -> Option<Timestamp> {
+        let in_use: HashSet<_> = self.needed(wants).into_iter().collect();
+        self.watches.keep(&in_use, now)
+    }
+
+    fn held(&self, wanted: &Wanted) -> Result<Held, Unknown> {
+        self.way(wanted)?;
+        let all = match (wanted.part, &self.scope) {
+            (Part::State, Scope::All) => self.told(&Key::all(wanted)),
+            (Part::Whole, _) | (Part::State, Scope::Namespace(_)) => {
+                return self.told(&Key::one(wanted));
+            }
+        };
+        match all {
+            Err(Unknown::Forbidden { .. }) => self.told(&Key::one(wanted)),
+            told => told,
+        }
+    }
+
+    /// Why what is wanted cannot be asked for at all.
+    fn way(&self, wanted: &Wanted) -> Result<(), Unknown> {
+        if !self.is_in_scope(wanted) {
+            return Err(Unknown::OutOfScope);
+        }
+        let known = self.known();
+        let allowed = self.is_allowed(&known, wanted);
+        match (&known.link, allowed) {
+            (Link::NotYet, _) => return Err(Unknown::NotYet),
+            (_, Err(why)) => return Err(why),
+            (Link::Down(why), Ok(())) => return Err(why.clone()),
+            (Link::Up, Ok(())) => {}
+        }
+        match known.kinds.get(&wanted.kind) {
+            None => Err(Unknown::NotYet),
+            Some(Ok(_)) => Ok(()),
+            Some(Err(why)) => Err(why.clone()),
+        }
+    }
+
+    fn is_in_scope(&self, wanted: &Wanted) -> bool {
+        match &self.scope {
+            Scope::All => true,
+            Scope::Namespace(own) => *own == wanted.namespace,
+        }
+    }
+
+    fn is_allowed(&self, known: &Known, wanted: &Wanted) -> Result<(), Unknown> {
+        match &self.cluster {
+            Cluster::Own => Ok(()),
+            Cluster::Remote(secret) => {
+                match allows(secret, known.allowed.as_deref(), &wanted.from) {
+                    true => Ok(()),
+                    false => Err(Unknown::NotAllowed {
+                        secret: (**secret).clone(),
+                        from: wanted.from.clone(),
+                    }),
+                }
+            }
+        }
+    }
+
+    /// What a watch has told.
+    fn told(&self, key: &Key) -> Result<Held, Unknown> {
+        let trouble = |why: String| self.connection.trouble().unwrap_or(why);
+        match self.watches.sight(key) {
+            Some(shared::Sight::Told(held)) => Ok(held),
+            None | Some(shared::Sight::Nothing(None)) => Err(Unknown::NotYet),
+            Some(shared::Sight::Nothing(Some(why))) => Err(Unknown::Unreachable(trouble(why))),
+            Some(shared::Sight::Silent(why)) => {
+                let why = why.unwrap_or_else(|| "it says nothing".to_owned());
+                Err(Unknown::Silent(trouble(why)))
+            }
+            Some(shared::Sight::Refused(verb)) => Err(Unknown::Forbidden {
+                verb,
+                what: key.to_string(),
+            }),
+            Some(shared::Sight::Vanished) => Err(Unknown::NoKind(key.kind.clone())),
+            Some(shared::Sight::TooMuch(why)) => Err(Unknown::TooMuch(why)),
+        }
+    }
+
+    /// The watches that are needed for what is wanted: one for each kind, of all namespaces; one for each
+    /// namespace where that is refused, or where whole objects are looked at.
+    fn needed(&self, wants: &BTreeSet<Wanted>) -> BTreeSet<Key> {
+        let mut needed = BTreeSet::new();
+        let known = self.known();
+        for wanted in wants {
+            if !self.is_in_scope(wanted) || self.is_allowed(&known, wanted).is_err() {
+                continue;
+            }
+            match (wanted.part, &self.scope) {
+                (Part::State, Scope::All) => {
+                    let all = Key::all(wanted);
+                    let refused = self.watches.sight(&all);
+                    if matches!(refused, Some(shared::Sight::Refused(_))) {
+                        needed.insert(Key::one(wanted));
+                    }
+                    // It is retried, so that a right that is granted later is used.
+                    needed.insert(all);
+                }
+                (Part::Whole, _) | (Part::State, Scope::Namespace(_)) => {
+                    needed.insert(Key::one(wanted));
+                }
+            }
+        }
+        needed
+    }
+
+    /// Starts the watches that are needed and can be started.
+    fn start(&self, wants: &BTreeSet<Wanted>) {
+        if self.known().link != Link::Up {
+            return;
+        }
+        for key in self.needed(wants) {
+            let resource = match self.known().kinds.get(&key.kind) {
+                Some(Ok(resource)) => resource.clone(),
+                Some(Err(_)) | None => continue,
+            };
+            self.watches.watch(&key, || {
+                let client = self.connection.client();
+                let api = match &key.namespace {
+                    Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+                    None => Api::all_with(client, &resource),
+                };
+                let keeper = Keeper::new(How {
+                    cluster: self.cluster.clone(),
+                    kind: key.kind.clone(),
+                    resource: resource.clone(),
+                    part: key.part,
+                    news: self.news.clone(),
+                    room: Arc::clone(&self.room),
+                });
+                (api, Config::default(), keeper)
+            });
+        }
+    }
+
+    /// Notes whether the cluster can be asked.
+    fn set_link(&self, link: Link) {
+        let before = std::mem::replace(&mut self.known().link, link.clone());
+        if before != link {
+            self.tell();
+        }
+    }
+
+    /// Forgets all that was read of it.
+    fn forget(&self) {
+        self.known().kinds.clear();
+        self.watches.end(|_, _| true);
+    }
+
+    /// All who look at this cluster have to look again.
+    fn tell(&self) {
+        // Nobody listens: nobody waits.
+        let _ = self.news.send(Change::Cluster(self.cluster.clone()));
+    }
+
+    /// A panic while it was locked leaves it whole.
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Key {
+    fn all(wanted: &Wanted) -> Self {
+        Self {
+            kind: wanted.kind.clone(),
+            namespace: None,
+            part: wanted.part,
+        }
+    }
+
+    fn one(wanted: &Wanted) -> Self {
+        Self {
+            namespace: Some(wanted.namespace.clone()),
+            ..Self::all(wanted)
+        }
+    }
+}
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{} in namespace {namespace}", self.kind),
+            None => write!(f, "{} in all namespaces", self.kind),
+        }
+    }
+}

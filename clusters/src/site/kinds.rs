@@ -1,0 +1,52 @@
+//! Kinds, as an API server serves them: for a group and kind, the resource by which its objects are asked
+//! for, in the version that the API server prefers.
+
+use std::time::Duration;
+
+use kube::Client;
+use kube::api::ApiResource;
+use kube::discovery::{self, Scope};
+use kube::error::DiscoveryError;
+use tokio::time::timeout;
+
+use crate::sight::Unknown;
+use crate::wanted::Kind;
+
+/// How long to wait for the answers.
+const DEADLINE: Duration = Duration::from_secs(15);
+
+/// The resource of a kind.
+///
+/// # Errors
+/// The API server does not have it, or does not say so.
+pub(super) async fn find(client: &Client, kind: &Kind) -> Result<ApiResource, Unknown> {
+    if kind.group.is_empty() && kind.kind == "Secret" {
+        return Err(Unknown::Unreadable(
+            "Secrets are never read; name another kind".to_owned(),
+        ));
+    }
+    let missing = || Unknown::NoKind(kind.clone());
+    let group = match timeout(DEADLINE, discovery::group(client, &kind.group)).await {
+        Ok(Ok(group)) => group,
+        Ok(Err(kube::Error::Discovery(
+            DiscoveryError::MissingApiGroup(_) | DiscoveryError::MissingKind(_),
+        ))) => return Err(missing()),
+        Ok(Err(kube::Error::Api(status))) => {
+            let (code, reason) = (status.code, &status.reason);
+            let why = format!("it answers with status {code} {reason}");
+            return Err(Unknown::Unreachable(why));
+        }
+        Ok(Err(_)) => return Err(Unknown::Unreachable("it cannot be reached".to_owned())),
+        Err(_) => {
+            let why = format!("no answer within {}s", DEADLINE.as_secs());
+            return Err(Unknown::Unreachable(why));
+        }
+    };
+    let (resource, capabilities) = group.recommended_kind(&kind.kind).ok_or_else(missing)?;
+    match capabilities.scope {
+        Scope::Namespaced => Ok(resource),
+        Scope::Cluster => Err(Unknown::Unreadable(format!(
+            "a {kind} is in no namespace; name a kind that is"
+        ))),
+    }
+}

@@ -1,0 +1,319 @@
+//! A fleet with the rights of a controller on the first API server, and an account on the second, which
+//! may read a kind of the scene's own.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DeleteParams, PostParams};
+use kube::config::Kubeconfig;
+use kube::{Api, Client};
+use serde_json::json;
+use sluice_clusters::{Cluster, Fleet, Kind, Part, Scope, SecretKey, Sight, Wanted};
+use sluice_egress::{Egress, Rules};
+use sluice_tests::rights::grant_rules;
+use sluice_tests::{Applier, Namespace, poll, second, shared};
+
+use super::line;
+use crate::stage::DEADLINE;
+
+/// How long nothing may be heard.
+pub const SILENCE: Duration = Duration::from_secs(4);
+/// The Secret with the kubeconfig, the account on the second server, and the object there.
+const SECRET: &str = "prod-kubeconfig";
+const ACCOUNT: &str = "reader";
+const OBJECT: &str = "web";
+
+pub struct Scene {
+    fleet: Fleet,
+    controller: Client,
+    /// Clients with all rights.
+    own: Client,
+    remote: Client,
+    kind: Kind,
+    /// On the first server, and on the second.
+    home: Namespace,
+    apps: Namespace,
+    server: String,
+    authority: String,
+}
+
+impl Scene {
+    /// The account may read the kind in all namespaces.
+    pub async fn new(word: &str) -> Result<Self> {
+        let scene = Self::define(word).await?;
+        let all = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": scene.apps.name(), "labels": {"sluice.dev/test": "true"}},
+            "rules": [{"apiGroups": [scene.kind.group], "resources": ["widgets"],
+                       "verbs": ["get", "list", "watch"]}],
+        });
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": {"name": scene.apps.name(), "labels": {"sluice.dev/test": "true"}},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+                        "name": scene.apps.name()},
+            "subjects": [{"kind": "ServiceAccount", "namespace": scene.apps.name(), "name": ACCOUNT}],
+        });
+        let applier = Applier::new(scene.remote.clone());
+        applier.text(&all.to_string()).await?;
+        applier.text(&binding.to_string()).await?;
+        Ok(scene)
+    }
+
+    /// The account may read the kind in its own namespace alone.
+    pub async fn in_one_namespace(word: &str) -> Result<Self> {
+        let scene = Self::define(word).await?;
+        let role = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+            "metadata": {"name": "read"},
+            "rules": [{"apiGroups": [scene.kind.group], "resources": ["widgets"],
+                       "verbs": ["get", "list", "watch"]}],
+        });
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+            "metadata": {"name": "read"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "read"},
+            "subjects": [{"kind": "ServiceAccount", "namespace": scene.apps.name(), "name": ACCOUNT}],
+        });
+        let applier = Applier::new(scene.remote.clone()).in_namespace(scene.apps.name());
+        applier.text(&role.to_string()).await?;
+        applier.text(&binding.to_string()).await?;
+        Ok(scene)
+    }
+
+    async fn define(word: &str) -> Result<Self> {
+        let (first, second) = (shared().await?, second().await?);
+        let home = Namespace::create(first, word).await?;
+        let apps = Namespace::create(second, word).await?;
+        let (own, remote) = (first.client().await?, second.client().await?);
+        let kind = Kind {
+            group: format!("{}.example.com", apps.name()),
+            kind: "Widget".to_owned(),
+        };
+        let group = &kind.group;
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("widgets.{group}"), "labels": {"sluice.dev/test": "true"}},
+            "spec": {
+                "group": group, "scope": "Namespaced",
+                "names": {"kind": "Widget", "plural": "widgets", "singular": "widget"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
+                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                }}],
+            },
+        });
+        Applier::new(remote.clone()).text(&definition.to_string()).await?;
+
+        // All that the controller may do on the first server: this is what the chart grants for a name.
+        let user = format!("fleet-of-{}", home.name());
+        let rule = json!({
+            "apiGroups": [""], "resources": ["secrets"], "resourceNames": [SECRET],
+            "verbs": ["get", "list", "watch"],
+        });
+        grant_rules(own.clone(), home.name(), "kubeconfigs", &user, &[rule]).await?;
+        let controller = first.client_for(&user).await?;
+        let rules = Rules {
+            allow: vec!["127.0.0.0/8".parse()?],
+            ..Rules::default()
+        };
+        let fleet = Fleet::with_silence(controller.clone(), Scope::All, Egress::new(rules)?, SILENCE);
+        let kubeconfig = Kubeconfig::read_from(second.kubeconfig())?;
+        let cluster = kubeconfig.clusters.first().and_then(|it| it.cluster.as_ref());
+        let authority = cluster.and_then(|it| it.certificate_authority.as_ref());
+        let authority = std::fs::read(authority.context("it names no authority")?)?;
+        let scene = Self {
+            fleet,
+            controller,
+            own,
+            remote,
+            kind,
+            home,
+            apps,
+            server: line::server(&kubeconfig)?,
+            authority: STANDARD.encode(authority),
+        };
+        scene.put_account().await?;
+        Ok(scene)
+    }
+
+    pub fn fleet(&self) -> &Fleet {
+        &self.fleet
+    }
+
+    /// The client of the fleet on the first server.
+    pub fn controller(&self) -> Client {
+        self.controller.clone()
+    }
+
+    /// The namespace of the Secret.
+    pub fn namespace(&self) -> &str {
+        self.home.name()
+    }
+
+    /// The address of the second API server.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// The cluster of a Secret.
+    pub fn cluster(&self, secret: &str) -> Cluster {
+        Cluster::Remote(Arc::new(SecretKey {
+            namespace: self.home.name().to_owned(),
+            name: secret.to_owned(),
+        }))
+    }
+
+    pub fn wanted(&self) -> Wanted {
+        Wanted {
+            from: self.home.name().to_owned(),
+            cluster: self.cluster(SECRET),
+            kind: self.kind.clone(),
+            namespace: self.apps.name().to_owned(),
+            part: Part::State,
+        }
+    }
+
+    pub fn want(&self, wanted: &[&Wanted], second: i64) {
+        let wanted: BTreeSet<_> = wanted.iter().map(|one| (*one).clone()).collect();
+        let now = Timestamp::from_second(second).unwrap_or_default();
+        self.fleet.want(&wanted, now);
+    }
+
+    pub fn look(&self, wanted: &Wanted) -> Sight {
+        self.fleet.look(wanted, OBJECT)
+    }
+
+    /// Writes the Secret.
+    pub async fn put_kubeconfig(&self, server: &str, token: &str) -> Result<()> {
+        let kubeconfig = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "here",
+            "clusters": [{"name": "c", "cluster": {
+                "server": server, "certificate-authority-data": self.authority,
+            }}],
+            "users": [{"name": "u", "user": {"token": token}}],
+            "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+        });
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET},
+            "stringData": {"value": kubeconfig.to_string()},
+        });
+        let applier = Applier::new(self.own.clone()).in_namespace(self.home.name());
+        applier.text(&secret.to_string()).await?;
+        Ok(())
+    }
+
+    pub async fn delete_kubeconfig(&self) -> Result<()> {
+        let secrets: Api<Secret> = Api::namespaced(self.own.clone(), self.home.name());
+        secrets.delete(SECRET, &DeleteParams::default()).await?;
+        Ok(())
+    }
+
+    /// Writes the object on the second server.
+    pub async fn put(&self, revision: &str) -> Result<()> {
+        let object = json!({
+            "apiVersion": format!("{}/v1", self.kind.group), "kind": "Widget",
+            "metadata": {"name": OBJECT}, "status": {"lastAppliedRevision": revision},
+        });
+        let applier = Applier::new(self.remote.clone()).in_namespace(self.apps.name());
+        applier.text(&object.to_string()).await?;
+        Ok(())
+    }
+
+    async fn put_account(&self) -> Result<()> {
+        let account = json!({
+            "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT},
+        });
+        let applier = Applier::new(self.remote.clone()).in_namespace(self.apps.name());
+        applier.text(&account.to_string()).await?;
+        Ok(())
+    }
+
+    /// Makes the account anew: its tokens count no more.
+    pub async fn renew_account(&self) -> Result<()> {
+        let accounts: Api<ServiceAccount> =
+            Api::namespaced(self.remote.clone(), self.apps.name());
+        accounts.delete(ACCOUNT, &DeleteParams::default()).await?;
+        self.put_account().await
+    }
+
+    /// A token of the account.
+    pub async fn token(&self) -> Result<String> {
+        let accounts: Api<ServiceAccount> =
+            Api::namespaced(self.remote.clone(), self.apps.name());
+        let request = TokenRequest {
+            spec: TokenRequestSpec {
+                expiration_seconds: Some(3600),
+                ..TokenRequestSpec::default()
+            },
+            ..TokenRequest::default()
+        };
+        let request = accounts.create_token_request(ACCOUNT, &PostParams::default(), &request);
+        Ok(request.await?.status.context("there is no token")?.token)
+    }
+
+    /// Waits until the object is seen with this revision.
+    pub async fn runs(&self, wanted: &Wanted, revision: &str) -> Result<()> {
+        let runs = |sight: &Sight| match sight {
+            Sight::Seen(object) => object.read()["status"]["lastAppliedRevision"] == revision,
+            Sight::Absent | Sight::Unknown(_) => false,
+        };
+        self.until(wanted, runs).await
+    }
+
+    /// Waits until it is unknown, with these words.
+    pub async fn is_unknown(&self, wanted: &Wanted, words: &str) -> Result<()> {
+        let says = |sight: &Sight| {
+            matches!(sight, Sight::Unknown(why) if why.to_string().contains(words))
+        };
+        self.until(wanted, says).await
+    }
+
+    pub async fn until(&self, wanted: &Wanted, is: impl Fn(&Sight) -> bool) -> Result<()> {
+        poll(DEADLINE, "the object to be seen so", async || {
+            let sight = self.look(wanted);
+            ensure!(is(&sight), "{sight:?}");
+            Ok::<_, anyhow::Error>(())
+        })
+        .await
+    }
+
+    /// Waits until the second server has so many watches of the scene's kind.
+    pub async fn has_watches(&self, count: usize) -> Result<()> {
+        poll(DEADLINE, "the watches of the server", async || {
+            let request = http::Request::get("/metrics").body(Vec::new())?;
+            let metrics = self.remote.request_text(request).await?;
+            let ours = metrics.lines().filter(|line| {
+                line.starts_with("apiserver_longrunning_requests{")
+                    && line.contains(&self.kind.group)
+                    && line.contains("verb=\"WATCH\"")
+            });
+            let values = ours.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok());
+            let open: usize = values.sum();
+            ensure!(open == count, "{open} are open");
+            Ok::<_, anyhow::Error>(())
+        })
+        .await
+    }
+}
+
+impl Drop for Scene {
+    /// The definition is in no namespace; its objects go with it.
+    fn drop(&mut self) {
+        let (client, group) = (self.remote.clone(), self.kind.group.clone());
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                let all: Api<CustomResourceDefinition> = Api::all(client);
+                let name = format!("widgets.{group}");
+                drop(all.delete(&name, &DeleteParams::background()).await);
+            });
+        }
+    }
+}
