@@ -1,0 +1,71 @@
+//! Watches of pipelines, and of the apps that they promote.
+
+use std::collections::BTreeSet;
+
+use sluice_crds::Pipeline;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::{Parts, follow_kind};
+use crate::cluster::key::{ObjectKey, Work};
+use crate::cluster::kind::Kind;
+use crate::observe::cache::Change;
+use crate::observe::clock::reach;
+
+/// Follows pipelines.
+pub(super) async fn follow(parts: Parts) {
+    let told = |change: &Change<'_, Pipeline>| {
+        if change.now.is_none() {
+            parts.apps.name(change.key, BTreeSet::new());
+        }
+    };
+    follow_kind(&parts, parts.api(), told).await;
+}
+
+/// Follows the apps that pipelines name, for as long as this replica leads: a replica that waits holds no
+/// watch on other clusters.
+pub(super) async fn follow_apps(parts: Parts) {
+    let mut leadership = parts.leadership.clone();
+    loop {
+        leadership.led().await;
+        tokio::select! {
+            () = watch_apps(&parts) => {}
+            () = leadership.lost() => {}
+        }
+        parts.apps.clear();
+        parts.apps.watch(parts.clock.now());
+    }
+}
+
+/// Watches what is named, and wakes the pipelines that a change concerns.
+async fn watch_apps(parts: &Parts) {
+    let mut changes = parts.apps.fleet().changes();
+    let waker = parts.waker();
+    let wake = |key: ObjectKey| waker.wake(Work::own(Kind::Pipeline, key));
+    loop {
+        let next = parts.apps.watch(parts.clock.now());
+        let ends = async {
+            match next {
+                Some(at) => reach(parts.clock.as_ref(), at).await,
+                None => std::future::pending().await,
+            }
+        };
+        let is_over = async {
+            tokio::select! {
+                () = parts.apps.renewed() => {}
+                () = ends => {}
+            }
+        };
+        let mut is_over = std::pin::pin!(is_over);
+        loop {
+            let change = tokio::select! {
+                () = &mut is_over => break,
+                change = changes.recv() => change,
+            };
+            match change {
+                Ok(change) => parts.apps.concerned(&change).into_iter().for_each(wake),
+                Err(RecvError::Lagged(_)) => parts.apps.all().into_iter().for_each(wake),
+                Err(RecvError::Closed) => return,
+            }
+        }
+    }
+}
