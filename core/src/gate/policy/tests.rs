@@ -12,7 +12,9 @@ fn subject(kind: &str) -> Subject {
         kind: kind.to_owned(),
         namespace: "apps".to_owned(),
         name: None,
+        environment: None,
         action: "promote".to_owned(),
+        step: None,
         revision: None,
     }
 }

@@ -84,7 +84,8 @@ impl Known for Seen<'_> {
         let key = Key::of(&gatekeeper.metadata);
         let approvals = self.world.approvals.iter();
         let own = approvals.filter(|(own, approval)| {
-            own.namespace == key.namespace && approval.spec.gatekeeper_ref.name == key.name
+            let named = approval.spec.gatekeeper_ref.as_ref();
+            own.namespace == key.namespace && named.is_some_and(|named| named.name == key.name)
         });
         let taken = own.map(|(_, approval)| self.taken(Arc::clone(approval)));
         Arc::new(taken.collect())
