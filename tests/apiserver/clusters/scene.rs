@@ -110,7 +110,9 @@ impl Scene {
                 }}],
             },
         });
-        Applier::new(remote.clone()).text(&definition.to_string()).await?;
+        Applier::new(remote.clone())
+            .text(&definition.to_string())
+            .await?;
 
         // All that the controller may do on the first server: this is what the chart grants for a name.
         let user = format!("fleet-of-{}", home.name());
@@ -124,9 +126,13 @@ impl Scene {
             allow: vec!["127.0.0.0/8".parse()?],
             ..Rules::default()
         };
-        let fleet = Fleet::with_silence(controller.clone(), Scope::All, Egress::new(rules)?, SILENCE);
+        let fleet =
+            Fleet::with_silence(controller.clone(), Scope::All, Egress::new(rules)?, SILENCE);
         let kubeconfig = Kubeconfig::read_from(second.kubeconfig())?;
-        let cluster = kubeconfig.clusters.first().and_then(|it| it.cluster.as_ref());
+        let cluster = kubeconfig
+            .clusters
+            .first()
+            .and_then(|it| it.cluster.as_ref());
         let authority = cluster.and_then(|it| it.certificate_authority.as_ref());
         let authority = std::fs::read(authority.context("it names no authority")?)?;
         let scene = Self {
@@ -238,25 +244,24 @@ impl Scene {
 
     /// Makes the account anew: its tokens count no more.
     pub async fn renew_account(&self) -> Result<()> {
-        let accounts: Api<ServiceAccount> =
-            Api::namespaced(self.remote.clone(), self.apps.name());
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.remote.clone(), self.apps.name());
         accounts.delete(ACCOUNT, &DeleteParams::default()).await?;
         self.put_account().await
     }
 
     /// A token of the account.
     pub async fn token(&self) -> Result<String> {
-        let accounts: Api<ServiceAccount> =
-            Api::namespaced(self.remote.clone(), self.apps.name());
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.remote.clone(), self.apps.name());
         let request = TokenRequest {
-            spec: TokenRequestSpec {
+            spec: Some(TokenRequestSpec {
                 expiration_seconds: Some(3600),
                 ..TokenRequestSpec::default()
-            },
+            }),
             ..TokenRequest::default()
         };
         let request = accounts.create_token_request(ACCOUNT, &PostParams::default(), &request);
-        Ok(request.await?.status.context("there is no token")?.token)
+        let status = request.await?.status.context("there is no status")?;
+        status.token.context("there is no token")
     }
 
     /// Waits until the object is seen with this revision.
@@ -270,9 +275,8 @@ impl Scene {
 
     /// Waits until it is unknown, with these words.
     pub async fn is_unknown(&self, wanted: &Wanted, words: &str) -> Result<()> {
-        let says = |sight: &Sight| {
-            matches!(sight, Sight::Unknown(why) if why.to_string().contains(words))
-        };
+        let says =
+            |sight: &Sight| matches!(sight, Sight::Unknown(why) if why.to_string().contains(words));
         self.until(wanted, says).await
     }
 
