@@ -4,6 +4,8 @@
 mod line;
 mod scene;
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
@@ -13,7 +15,7 @@ use sluice_tests::poll;
 
 use crate::stage::DEADLINE;
 use line::Line;
-use scene::{SILENCE, Scene};
+use scene::Scene;
 
 /// What a role with `resourceNames` allows, and what the controller asks for, are the same.
 #[tokio::test]
@@ -141,7 +143,8 @@ async fn where_all_namespaces_are_refused_one_is_enough() -> Result<()> {
 
 #[tokio::test]
 async fn a_cluster_that_says_nothing_is_unknown_until_it_is_heard_of_again() -> Result<()> {
-    let scene = Scene::new("silent").await?;
+    let silence = Duration::from_secs(8);
+    let scene = Scene::silent_after("silent", silence).await?;
     let apps = scene.wanted();
     let line = Line::open(scene.server()).await?;
     scene.put("0").await?;
@@ -152,9 +155,9 @@ async fn a_cluster_that_says_nothing_is_unknown_until_it_is_heard_of_again() -> 
     scene.runs(&apps, "0").await?;
     // As long as something is heard, it is known: for longer than silence may last.
     let mut changes = scene.fleet().changes();
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     let mut last = 0;
-    while began.elapsed() < SILENCE * 2 {
+    while began.elapsed() < silence + silence / 4 {
         last += 1;
         scene.put(&last.to_string()).await?;
         scene.runs(&apps, &last.to_string()).await?;
