@@ -23,6 +23,7 @@ COPY watching/ watching/
 COPY gatekeepers/ gatekeepers/
 COPY gate-controller/ gate-controller/
 # Not built, but members of the workspace: cargo reads their manifests.
+COPY clusters/ clusters/
 COPY cli/ cli/
 COPY tests/ tests/
 COPY xtask/ xtask/

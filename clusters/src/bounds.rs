@@ -3,6 +3,8 @@
 //!
 //! What comes in: the body of an answer. What goes out: the same, which breaks off with an error where
 //! it is too long. Of a watch, each line counts by itself.
+//!
+//! No other room is used.
 
 use axum::body::{Body, Bytes};
 use futures::StreamExt;

@@ -4,6 +4,8 @@
 //! wanted, whatever the Secret becomes. When credentials are rotated, watches go on: their next request
 //! is sent with the new ones. Connections are made as [`sluice_egress`] allows, over https alone, without
 //! a proxy, and nothing is sent a second time.
+//!
+//! It uses [`bounds`](crate::bounds) and [`kubeconfig`](crate::kubeconfig).
 
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +17,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::{Request, Response, StatusCode, Uri};
 use hyper_timeout::TimeoutConnector;
-use hyper_util::client::legacy::Client as Http;
+use hyper_util::client::legacy::{Client as Http, Error as HttpError};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use kube::client::{Body, ConfigExt};
 use kube::{Client, Config};
@@ -190,9 +192,8 @@ impl Service<Uri> for Dialer {
 }
 
 async fn dial(egress: &Egress, server: &Uri) -> Result<TcpStream, EgressError> {
-    let host = match (server.scheme_str(), server.host()) {
-        (Some("https"), Some(host)) => host,
-        _ => return Err(EgressError::NotHttps),
+    let (Some("https"), Some(host)) = (server.scheme_str(), server.host()) else {
+        return Err(EgressError::NotHttps);
     };
     let port = server.port_u16().unwrap_or(443);
     let mut outcome = EgressError::Unresolved;
@@ -212,10 +213,10 @@ async fn dial(egress: &Egress, server: &Uri) -> Result<TcpStream, EgressError> {
 
 /// What has happened to a request, in words that say what to do about a kubeconfig.
 fn trouble(error: &(dyn Error + 'static)) -> String {
-    let of_http = error.downcast_ref::<hyper_util::client::legacy::Error>();
+    let of_http = error.downcast_ref::<HttpError>();
     let outcome = match of_connection(error) {
         Some(outcome) => outcome,
-        None if of_http.is_some_and(|error| error.is_connect()) => EgressError::NoConnection,
+        None if of_http.is_some_and(HttpError::is_connect) => EgressError::NoConnection,
         None => EgressError::Broken,
     };
     match outcome {

@@ -2,6 +2,9 @@
 //!
 //! What comes in: the whole of what is wanted, each time that it may have changed, and the instant. What
 //! goes out: what is known of each object, at once, and what has changed.
+//!
+//! It uses every room but [`bounds`](crate::bounds), [`held`](crate::held) and
+//! [`kubeconfig`](crate::kubeconfig).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

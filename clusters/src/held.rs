@@ -3,6 +3,8 @@
 //! What comes in: the steps of a watch. What goes out: each object by its name, and a [`Change`] for each
 //! that has changed in what is kept of it. Objects are kept as text, which takes a fraction of the memory
 //! of values.
+//!
+//! It uses [`wanted`](crate::wanted).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -265,15 +267,15 @@ impl Keeper {
         &mut self,
         namespace: String,
         name: String,
-        entry: Option<Entry>,
+        entry: Option<&Entry>,
     ) -> Result<(), Setback> {
-        let more = entry.as_ref().map_or(0, size);
+        let more = entry.map_or(0, size);
         let before = {
             let mut all = self.held.lock();
-            match entry.clone() {
+            match entry {
                 Some(entry) => {
                     let names = all.entry(namespace.clone()).or_default();
-                    names.insert(name.clone(), entry)
+                    names.insert(name.clone(), entry.clone())
                 }
                 None => {
                     let gone = all.get_mut(&namespace).and_then(|it| it.remove(&name));
@@ -283,7 +285,7 @@ impl Keeper {
             }
         };
         self.count(more, before.as_ref().map_or(0, size));
-        if before != entry {
+        if before.as_ref() != entry {
             self.tell(namespace, name);
         }
         check(self.bytes, self.how.room.load(Ordering::Relaxed))
@@ -333,7 +335,7 @@ impl Sink for Keeper {
             Step::Listed(_) => self.replace()?,
             Step::Apply(object) => {
                 let (namespace, name, entry) = self.entry(object);
-                self.change(namespace, name, Some(entry))?;
+                self.change(namespace, name, Some(&entry))?;
             }
             Step::Delete(object) => {
                 let namespace = object.namespace().unwrap_or_default();

@@ -3,12 +3,14 @@
 //! A kubeconfig may ask for more than to be read: it may name programs to run, files of this machine and
 //! proxies. Users write these Secrets, and the controller uses them. So what is more than an https
 //! address, an authority and static credentials is refused by its name. No message shows a value.
+//!
+//! No other room is used.
 
 use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use http::Uri;
+use http::{HeaderValue, Uri};
 use k8s_openapi::ByteString;
 use kube::config::{AuthInfo, Cluster, Context, Kubeconfig as File};
 use rustls::pki_types::pem::PemObject;
@@ -18,6 +20,9 @@ use secrecy::ExposeSecret;
 /// The keys of a Secret that a kubeconfig is read from; the first that is there counts. Flux and Cluster
 /// API write the first, some tools the others.
 pub const KEYS: [&str; 3] = ["value", "value.yaml", "kubeconfig"];
+
+/// The longest address, in bytes: paths are appended to it.
+const LONGEST: usize = 2048;
 
 /// A kubeconfig that can be used: where, whom to trust, and as whom.
 #[derive(Clone, Debug)]
@@ -253,10 +258,16 @@ fn check_credentials(user: &AuthInfo, inline: &'static str) -> Result<(), Refusa
             return Ok(());
         }
     }
-    let token = user.token.as_ref();
-    if token.is_some_and(|it| !it.expose_secret().is_empty())
-        || (user.username.is_some() && user.password.is_some())
-    {
+    let token = user.token.as_ref().map(ExposeSecret::expose_secret);
+    if token.is_some_and(|token| HeaderValue::from_str(token).is_err()) {
+        return refuse(
+            "users[].user.token",
+            "it holds characters that no header may hold",
+            "write the token alone, in one line",
+        );
+    }
+    let has_token = token.is_some_and(|token| !token.is_empty());
+    if has_token || (user.username.is_some() && user.password.is_some()) {
         return Ok(());
     }
     refuse(
@@ -270,7 +281,8 @@ fn server(cluster: &Cluster) -> Result<Uri, Refusal> {
     const FIELD: &str = "clusters[].cluster.server";
     const REMEDY: &str = "write one such as https://api.example.com:6443";
     let text = cluster.server.as_deref().unwrap_or_default();
-    let Ok(server) = text.parse::<Uri>() else {
+    let server = Some(text).filter(|text| text.len() <= LONGEST);
+    let Some(Ok(server)) = server.map(str::parse::<Uri>) else {
         return refuse(FIELD, "it is no address", REMEDY);
     };
     if server.scheme_str() != Some("https") || server.host().is_none_or(str::is_empty) {

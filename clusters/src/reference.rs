@@ -3,6 +3,8 @@
 //! A Secret is named by itself. The Secret of a Cluster of Cluster API is `<name>-kubeconfig`, and the
 //! Cluster is not read. A GitopsCluster names its Secret in `secretRef`, or a Cluster in
 //! `capiClusterRef`. All of them are in the namespace of the reference.
+//!
+//! It uses [`wanted`](crate::wanted) and [`sight`](crate::sight).
 
 use std::sync::Arc;
 

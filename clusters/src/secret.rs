@@ -2,6 +2,8 @@
 //!
 //! The right to list and watch is needed for that one name alone: RBAC allows it by `resourceNames`
 //! where a request selects `metadata.name`.
+//!
+//! It uses [`wanted`](crate::wanted), [`sight`](crate::sight) and [`reference`](crate::reference).
 
 use std::collections::BTreeMap;
 use std::time::Duration;

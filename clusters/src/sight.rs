@@ -1,4 +1,7 @@
 //! What is known of an object, and why nothing is known.
+//!
+//! What comes in: what was read, or what is in the way. What goes out: words that say what to do. It uses
+//! [`wanted`](crate::wanted), [`kubeconfig`] and [`held`](crate::held).
 
 use std::sync::Arc;
 
@@ -82,9 +85,11 @@ pub enum Unknown {
     /// The API server does not serve the kind.
     #[error("the API server has no kind {0}; install its CustomResourceDefinition")]
     NoKind(Kind),
-    /// The kind cannot be watched with the rights of the kubeconfig.
-    #[error("may not {verb} {what}; grant get, list and watch to the user of the kubeconfig")]
+    /// The kind cannot be watched with the rights that there are.
+    #[error("may not {verb} {what}; grant get, list and watch to {whom}")]
     Forbidden {
+        /// Whose rights they are.
+        whom: &'static str,
         /// The verb that is missing.
         verb: &'static str,
         /// Of what.

@@ -2,6 +2,8 @@
 //!
 //! What comes in: what is wanted of it. What goes out: a [`Sight`] of each object. A [`tend`] task brings
 //! it up to date, whenever something that it depends on has changed.
+//!
+//! It uses every room but [`fleet`](crate::fleet) and [`bounds`](crate::bounds).
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::AtomicUsize;
@@ -70,6 +72,8 @@ struct Known {
 enum Link {
     /// It is not known yet.
     NotYet,
+    /// The Secret is there, and nobody who wants the cluster may use it: it is not read.
+    Unread,
     /// It cannot, and why.
     Down(Unknown),
     /// It can.
@@ -140,7 +144,7 @@ impl Site {
         }
         match looks.iter().any(Result::is_ok) {
             true => None,
-            false => unknown.find(|why| **why == Unknown::NotYet).cloned(),
+            false => unknown.next().cloned(),
         }
     }
 
@@ -174,6 +178,7 @@ impl Site {
         match (&known.link, allowed) {
             (Link::NotYet, _) => return Err(Unknown::NotYet),
             (_, Err(why)) => return Err(why),
+            (Link::Unread, Ok(())) => return Err(Unknown::NotYet),
             (Link::Down(why), Ok(())) => return Err(why.clone()),
             (Link::Up, Ok(())) => {}
         }
@@ -218,6 +223,10 @@ impl Site {
                 Err(Unknown::Silent(trouble(why)))
             }
             Some(shared::Sight::Refused(verb)) => Err(Unknown::Forbidden {
+                whom: match self.cluster {
+                    Cluster::Own => "the controller",
+                    Cluster::Remote(_) => "the user of the kubeconfig",
+                },
                 verb,
                 what: key.to_string(),
             }),
@@ -283,9 +292,9 @@ impl Site {
     }
 
     /// Notes whether the cluster can be asked.
-    fn set_link(&self, link: Link) {
+    fn set_link(&self, link: &Link) {
         let before = std::mem::replace(&mut self.known().link, link.clone());
-        if before != link {
+        if before != *link {
             self.tell();
         }
     }

@@ -1,4 +1,6 @@
 //! What is wanted: names of clusters, kinds and objects.
+//!
+//! What comes in: what objects of ours name. What goes out: the same as types. No other room is used.
 
 use std::fmt;
 use std::sync::Arc;

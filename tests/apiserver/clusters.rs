@@ -4,6 +4,8 @@
 mod line;
 mod scene;
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
@@ -13,7 +15,7 @@ use sluice_tests::poll;
 
 use crate::stage::DEADLINE;
 use line::Line;
-use scene::{Scene, SILENCE};
+use scene::Scene;
 
 /// What a role with `resourceNames` allows, and what the controller asks for, are the same.
 #[tokio::test]
@@ -22,7 +24,9 @@ async fn the_metadata_of_a_secret_are_watched_with_a_right_to_its_name_alone() -
     let apps = scene.wanted();
     scene.want(&[&apps], 0);
     scene.is_unknown(&apps, "there is no Secret").await?;
-    scene.put_kubeconfig(scene.server(), &scene.token().await?).await?;
+    scene
+        .put_kubeconfig(scene.server(), &scene.token().await?)
+        .await?;
     scene.put("1.0.0").await?;
     scene.runs(&apps, "1.0.0").await?;
 
@@ -41,7 +45,8 @@ async fn the_metadata_of_a_secret_are_watched_with_a_right_to_its_name_alone() -
 }
 
 #[tokio::test]
-async fn a_cluster_is_absent_then_unsynced_then_ready_and_leaves_nothing_when_it_goes() -> Result<()> {
+async fn a_cluster_is_absent_then_unsynced_then_ready_and_leaves_nothing_when_it_goes() -> Result<()>
+{
     let scene = Scene::new("comes").await?;
     let apps = scene.wanted();
     ensure!(scene.look(&apps) == Sight::Unknown(Unknown::NotYet));
@@ -51,7 +56,9 @@ async fn a_cluster_is_absent_then_unsynced_then_ready_and_leaves_nothing_when_it
     // It is connected to, and cannot be read before its line lets anything through.
     let line = Line::open(scene.server()).await?;
     line.hold();
-    scene.put_kubeconfig(line.server(), &scene.token().await?).await?;
+    scene
+        .put_kubeconfig(line.server(), &scene.token().await?)
+        .await?;
     scene.is_unknown(&apps, "it was not read yet").await?;
     line.release();
     scene.until(&apps, |sight| *sight == Sight::Absent).await?;
@@ -73,14 +80,18 @@ async fn a_token_that_is_refused_and_a_server_that_moves_are_followed() -> Resul
     let apps = scene.wanted();
     scene.put("1.0.0").await?;
     let line = Line::open(scene.server()).await?;
-    scene.put_kubeconfig(line.server(), &scene.token().await?).await?;
+    scene
+        .put_kubeconfig(line.server(), &scene.token().await?)
+        .await?;
     scene.want(&[&apps], 0);
     scene.runs(&apps, "1.0.0").await?;
 
     // The account is gone, and with it the token; watches begin again, and are refused.
     scene.renew_account().await?;
     line.cut();
-    scene.put_kubeconfig(line.server(), &scene.token().await?).await?;
+    scene
+        .put_kubeconfig(line.server(), &scene.token().await?)
+        .await?;
     scene.put("1.1.0").await?;
     scene.runs(&apps, "1.1.0").await?;
 
@@ -89,7 +100,9 @@ async fn a_token_that_is_refused_and_a_server_that_moves_are_followed() -> Resul
     line.cut();
     let moved = Line::open(scene.server()).await?;
     scene.put("1.2.0").await?;
-    scene.put_kubeconfig(moved.server(), &scene.token().await?).await?;
+    scene
+        .put_kubeconfig(moved.server(), &scene.token().await?)
+        .await?;
     scene.runs(&apps, "1.2.0").await?;
     ensure!(moved.connections() > 0, "nobody has come the new way");
     Ok(())
@@ -103,7 +116,9 @@ async fn credentials_that_the_cluster_refuses_are_told() -> Result<()> {
     scene.want(&[&apps], 0);
     scene.is_unknown(&apps, "status 401").await?;
     scene.put("1.0.0").await?;
-    scene.put_kubeconfig(scene.server(), &scene.token().await?).await?;
+    scene
+        .put_kubeconfig(scene.server(), &scene.token().await?)
+        .await?;
     scene.runs(&apps, "1.0.0").await
 }
 
@@ -112,7 +127,9 @@ async fn where_all_namespaces_are_refused_one_is_enough() -> Result<()> {
     let scene = Scene::in_one_namespace("alone").await?;
     let apps = scene.wanted();
     scene.put("1.0.0").await?;
-    scene.put_kubeconfig(scene.server(), &scene.token().await?).await?;
+    scene
+        .put_kubeconfig(scene.server(), &scene.token().await?)
+        .await?;
     scene.want(&[&apps], 0);
     scene.runs(&apps, "1.0.0").await?;
     let mut beyond = scene.wanted();
@@ -126,18 +143,21 @@ async fn where_all_namespaces_are_refused_one_is_enough() -> Result<()> {
 
 #[tokio::test]
 async fn a_cluster_that_says_nothing_is_unknown_until_it_is_heard_of_again() -> Result<()> {
-    let scene = Scene::new("silent").await?;
+    let silence = Duration::from_secs(8);
+    let scene = Scene::silent_after("silent", silence).await?;
     let apps = scene.wanted();
     let line = Line::open(scene.server()).await?;
     scene.put("0").await?;
-    scene.put_kubeconfig(line.server(), &scene.token().await?).await?;
+    scene
+        .put_kubeconfig(line.server(), &scene.token().await?)
+        .await?;
     scene.want(&[&apps], 0);
     scene.runs(&apps, "0").await?;
     // As long as something is heard, it is known: for longer than silence may last.
     let mut changes = scene.fleet().changes();
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     let mut last = 0;
-    while began.elapsed() < SILENCE * 2 {
+    while began.elapsed() < silence + silence / 4 {
         last += 1;
         scene.put(&last.to_string()).await?;
         scene.runs(&apps, &last.to_string()).await?;
@@ -148,9 +168,14 @@ async fn a_cluster_that_says_nothing_is_unknown_until_it_is_heard_of_again() -> 
 
     line.hold();
     scene.put("silent").await?;
-    scene.is_unknown(&apps, "nothing was heard of it for too long").await?;
+    scene
+        .is_unknown(&apps, "nothing was heard of it for too long")
+        .await?;
     let change = changes.recv().await?;
-    ensure!(change == Change::Cluster(apps.cluster.clone()), "{change:?}");
+    ensure!(
+        change == Change::Cluster(apps.cluster.clone()),
+        "{change:?}"
+    );
     let standings = scene.fleet().clusters();
     let standing = standings.first().context("there is no cluster")?;
     ensure!(standing.trouble.is_some(), "{standing:?}");
@@ -166,7 +191,9 @@ async fn a_watch_ends_after_its_last_use() -> Result<()> {
     let mut more = scene.wanted();
     more.namespace = "default".to_owned();
     scene.put("1.0.0").await?;
-    scene.put_kubeconfig(scene.server(), &scene.token().await?).await?;
+    scene
+        .put_kubeconfig(scene.server(), &scene.token().await?)
+        .await?;
     scene.want(&[&apps, &more], 0);
     scene.runs(&apps, "1.0.0").await?;
     scene.has_watches(1).await?;
@@ -175,7 +202,10 @@ async fn a_watch_ends_after_its_last_use() -> Result<()> {
     scene.want(&[&more], 100);
     scene.until(&more, |sight| *sight == Sight::Absent).await?;
     scene.want(&[], 200);
-    ensure!(scene.fleet().clusters().len() == 1, "it has ended too early");
+    ensure!(
+        scene.fleet().clusters().len() == 1,
+        "it has ended too early"
+    );
     scene.want(&[], 260);
     ensure!(scene.fleet().clusters().is_empty(), "it is still there");
     scene.has_watches(0).await?;

@@ -19,13 +19,14 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use kube::api::{ListParams, ObjectList, WatchEvent, WatchParams};
-use kube::core::{Request, Status};
+use kube::core::Request;
 use kube::runtime::utils::Backoff as _;
 use kube::runtime::watcher::{Config, DefaultBackoff, Error};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout, timeout_at};
 
+mod failure;
 mod guard;
 pub mod pages;
 #[cfg(test)]
@@ -34,7 +35,9 @@ mod pulse;
 pub mod shared;
 #[cfg(test)]
 mod tests;
+mod used;
 
+pub use failure::passes;
 pub use guard::{Guard, Unreadable};
 pub use pulse::{Jumps, Pulse, SILENCE};
 
@@ -381,30 +384,6 @@ where
         };
         self.state = State::Open(version, events, Proof::Speaks);
         Ok(step)
-    }
-}
-
-/// Whether the failure ends by itself: the API server is away, or has too much to do. A refusal lasts
-/// until somebody changes something.
-pub fn passes(error: &kube::Error) -> bool {
-    match error {
-        kube::Error::Api(status) => matches!(status.code, 429 | 500..),
-        kube::Error::HyperError(_) | kube::Error::Service(_) => true,
-        _ => false,
-    }
-}
-
-/// What the API server has answered, if it has refused a list or a watch.
-pub fn refusal(error: &Error) -> Option<&Status> {
-    match error {
-        Error::InitialListFailed(kube::Error::Api(status))
-        | Error::WatchStartFailed(kube::Error::Api(status))
-        | Error::WatchFailed(kube::Error::Api(status))
-        | Error::WatchError(status) => Some(status),
-        Error::InitialListFailed(_)
-        | Error::WatchStartFailed(_)
-        | Error::WatchFailed(_)
-        | Error::NoResourceVersion => None,
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use kube::runtime::watcher::{Config, Error};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
@@ -20,10 +20,10 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 
-use super::{Guard, Jumps, Pulse, Step, Unreadable, Watching, refusal};
+use super::failure::refusal;
+pub use super::used::{KEPT, Kept, Used};
+use super::{Guard, Jumps, Pulse, Step, Unreadable, Watching};
 
-/// How long a watch outlives its last user, so that an edited spec does not cost a new one.
-pub const KEPT: SignedDuration = SignedDuration::from_secs(60);
 /// How long nothing may be heard before what was read does not count any more: the same as for what gates
 /// are decided from, plus the two minutes that the last sign of life may be older. So if the API server
 /// is away for everything, that is known first.
@@ -158,42 +158,6 @@ struct Watch<T> {
     sight: watch::Receiver<Sight<T>>,
     task: AbortHandle,
     used: Used,
-}
-
-/// Whether something is used, and since when it is not.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Used {
-    /// Since when it has no known users.
-    unused_since: Option<Timestamp>,
-}
-
-/// For how long something is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
-    /// It is used.
-    Used,
-    /// It is not used. It is kept until this instant, unless somebody uses it before.
-    Until(Timestamp),
-    /// It has not been used for [`KEPT`].
-    Over,
-}
-
-impl Used {
-    /// Notes whether it is used at `now`, and says for how long it is kept.
-    pub fn judge(&mut self, is_used: bool, now: Timestamp) -> Kept {
-        if is_used {
-            self.unused_since = None;
-            return Kept::Used;
-        }
-        // A clock that was set back starts the count again.
-        let since = self.unused_since.map_or(now, |since| since.min(now));
-        self.unused_since = Some(since);
-        let end = since.saturating_add(KEPT).unwrap_or(Timestamp::MAX);
-        match end <= now {
-            true => Kept::Over,
-            false => Kept::Until(end),
-        }
-    }
 }
 
 impl<T> Drop for Watch<T> {

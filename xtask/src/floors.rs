@@ -13,11 +13,12 @@ pub(crate) mod rooms;
 
 /// A crate of ours and the crates of ours that it may ask for, for tests as well. The floors of
 /// CONTRIBUTING.md.
-pub(crate) const FLOORS: [(&str, &[&str]); 9] = [
+pub(crate) const FLOORS: [(&str, &[&str]); 10] = [
     ("sluice-crds", &[]),
     ("sluice-core", &["sluice-crds"]),
     ("sluice-egress", &[]),
     ("sluice-watching", &["sluice-crds"]),
+    ("sluice-clusters", &["sluice-egress", "sluice-watching"]),
     (
         "sluice-gatekeepers",
         &[
@@ -45,6 +46,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 9] = [
             "sluice-core",
             "sluice-egress",
             "sluice-watching",
+            "sluice-clusters",
             "sluice-gatekeepers",
             "gate-controller",
             "kubectl-gate",
@@ -57,6 +59,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 9] = [
             "sluice-core",
             "sluice-egress",
             "sluice-watching",
+            "sluice-clusters",
             "sluice-gatekeepers",
             "gate-controller",
             "kubectl-gate",

@@ -123,6 +123,8 @@ fn a_certificate_with_its_key_is_a_credential() {
 #[case::no_base64("/clusters/0/cluster/certificate-authority-data", json!("-----"), "clusters[].cluster.certificate-authority-data: it holds no")]
 #[case::no_credentials("/users/0/user/token", json!(null), "users[].user: it has no credentials")]
 #[case::an_empty_token("/users/0/user/token", json!(""), "users[].user: it has no credentials")]
+#[case::a_token_in_two_lines("/users/0/user/token", json!("s3cret\n"), "users[].user.token: it holds characters")]
+#[case::a_long_address("/clusters/0/cluster/server", json!(format!("https://api.test/{}", "a".repeat(2048))), "clusters[].cluster.server: it is no address")]
 #[case::no_such_context("/current-context", json!("s3cret"), "current-context: there is no such context")]
 #[case::no_such_user("/users/0/name", json!("s3cret"), "contexts[].context.user: there is no such user")]
 #[case::no_such_cluster("/clusters/0/name", json!("s3cret"), "contexts[].context.cluster: there is no such")]

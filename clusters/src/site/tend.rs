@@ -118,23 +118,22 @@ impl Tender {
             // What was read counts again once the Secret is heard of, if it is still the same.
             shared::Sight::Silent(why) => {
                 let why = why.unwrap_or_else(|| "our own API server says nothing".to_owned());
-                self.site.set_link(Link::Down(Unknown::Silent(why)));
+                self.site.set_link(&Link::Down(Unknown::Silent(why)));
                 return None;
             }
             shared::Sight::Nothing(_) | shared::Sight::Vanished | shared::Sight::TooMuch(_) => {
                 return None;
             }
         };
-        self.note_allowed(noted.allowed.clone());
+        self.note_allowed(noted.allowed.as_deref());
         if !self.is_allowed(wants) {
-            // Nobody may use it: it is not even read.
-            self.leave_quietly(Link::NotYet);
+            self.leave_to(&Link::Unread);
             return None;
         }
         let is_same = self.version.as_ref() == Some(&noted.version);
         if is_same && !self.is_denied {
             if self.kubeconfig.is_some() {
-                self.site.set_link(Link::Up);
+                self.site.set_link(&Link::Up);
             }
             return None;
         }
@@ -158,7 +157,7 @@ impl Tender {
                 // The version was not read: it is tried again.
                 self.version = None;
                 if self.kubeconfig.is_none() {
-                    self.site.set_link(Link::Down(why));
+                    self.site.set_link(&Link::Down(why));
                 }
                 return Some(again);
             }
@@ -188,7 +187,7 @@ impl Tender {
         match self.site.connection.lead(&kubeconfig, &source.egress) {
             Ok(()) => {
                 self.kubeconfig = Some(kubeconfig);
-                self.site.set_link(Link::Up);
+                self.site.set_link(&Link::Up);
             }
             Err(why) => self.refuse(key, why),
         }
@@ -204,14 +203,14 @@ impl Tender {
 
     /// Nothing of the cluster is kept.
     fn leave(&mut self, why: Unknown) {
-        self.leave_quietly(Link::Down(why));
+        self.leave_to(&Link::Down(why));
     }
 
-    fn leave_quietly(&mut self, link: Link) {
+    fn leave_to(&mut self, link: &Link) {
         self.site.connection.close();
         self.site.forget();
         if matches!(
-            &link,
+            link,
             Link::Down(Unknown::NoSecret(_) | Unknown::NoRight { .. })
         ) {
             self.note_allowed(None);
@@ -221,9 +220,12 @@ impl Tender {
         self.again.clear();
     }
 
-    fn note_allowed(&self, allowed: Option<String>) {
-        let before = std::mem::replace(&mut self.site.known().allowed, allowed.clone());
-        if before != allowed {
+    fn note_allowed(&self, allowed: Option<&str>) {
+        let before = {
+            let mut known = self.site.known();
+            std::mem::replace(&mut known.allowed, allowed.map(str::to_owned))
+        };
+        if before.as_deref() != allowed {
             self.site.tell();
         }
     }

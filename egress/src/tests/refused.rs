@@ -142,3 +142,21 @@ async fn what_is_listed_may_be_refused_all_the_same() {
     let literal = get(&egress, "https://192.0.2.1/", None).await;
     assert_eq!(literal, Err(EgressError::NotListed));
 }
+
+#[rstest]
+#[case("127.0.0.1", Err(EgressError::Refused(Class::Loopback)))]
+#[case("[::1]", Err(EgressError::Refused(Class::Loopback)))]
+#[case("0x7f000001", Err(EgressError::Unresolved))]
+#[case("10.96.0.1", Err(EgressError::Refused(Class::ApiServer)))]
+#[case("10.1.2.3", Ok("10.1.2.3"))]
+#[case(HOST, Ok("10.1.2.4"))]
+#[tokio::test]
+async fn other_clients_get_the_addresses_that_are_allowed(
+    #[case] host: &str,
+    #[case] expected: Result<&str, EgressError>,
+) {
+    let names = Fixed::one(HOST, &["127.0.0.1", "10.1.2.4", "169.254.169.254"]);
+    let egress = egress(rules(&[], &["10.96.0.1"]), names);
+    let addresses = egress.addresses(host).await;
+    assert_eq!(addresses, expected.map(|it| vec![it.parse().unwrap()]));
+}

@@ -1,5 +1,6 @@
 //! A fleet with the rights of a controller on the first API server, and an account on the second, which
-//! may read a kind of the scene's own.
+//! may read a kind of the scene's own. The second is always a local one: what is defined there goes with
+//! it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +12,6 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, PostParams};
 use kube::config::Kubeconfig;
 use kube::{Api, Client};
@@ -24,8 +24,8 @@ use sluice_tests::{Applier, Namespace, poll, second, shared};
 use super::line;
 use crate::stage::DEADLINE;
 
-/// How long nothing may be heard.
-pub const SILENCE: Duration = Duration::from_secs(4);
+/// How long nothing may be heard, for tests that do not wait for it.
+const SILENCE: Duration = Duration::from_secs(300);
 /// The Secret with the kubeconfig, the account on the second server, and the object there.
 const SECRET: &str = "prod-kubeconfig";
 const ACCOUNT: &str = "reader";
@@ -48,7 +48,12 @@ pub struct Scene {
 impl Scene {
     /// The account may read the kind in all namespaces.
     pub async fn new(word: &str) -> Result<Self> {
-        let scene = Self::define(word).await?;
+        Self::silent_after(word, SILENCE).await
+    }
+
+    /// The same, where nothing may be heard for another time.
+    pub async fn silent_after(word: &str, silence: Duration) -> Result<Self> {
+        let scene = Self::define(word, silence).await?;
         let all = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
             "metadata": {"name": scene.apps.name(), "labels": {"sluice.dev/test": "true"}},
@@ -70,7 +75,7 @@ impl Scene {
 
     /// The account may read the kind in its own namespace alone.
     pub async fn in_one_namespace(word: &str) -> Result<Self> {
-        let scene = Self::define(word).await?;
+        let scene = Self::define(word, SILENCE).await?;
         let role = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
             "metadata": {"name": "read"},
@@ -89,7 +94,7 @@ impl Scene {
         Ok(scene)
     }
 
-    async fn define(word: &str) -> Result<Self> {
+    async fn define(word: &str, silence: Duration) -> Result<Self> {
         let (first, second) = (shared().await?, second().await?);
         let home = Namespace::create(first, word).await?;
         let apps = Namespace::create(second, word).await?;
@@ -110,7 +115,9 @@ impl Scene {
                 }}],
             },
         });
-        Applier::new(remote.clone()).text(&definition.to_string()).await?;
+        Applier::new(remote.clone())
+            .text(&definition.to_string())
+            .await?;
 
         // All that the controller may do on the first server: this is what the chart grants for a name.
         let user = format!("fleet-of-{}", home.name());
@@ -124,9 +131,13 @@ impl Scene {
             allow: vec!["127.0.0.0/8".parse()?],
             ..Rules::default()
         };
-        let fleet = Fleet::with_silence(controller.clone(), Scope::All, Egress::new(rules)?, SILENCE);
+        let fleet =
+            Fleet::with_silence(controller.clone(), Scope::All, Egress::new(rules)?, silence);
         let kubeconfig = Kubeconfig::read_from(second.kubeconfig())?;
-        let cluster = kubeconfig.clusters.first().and_then(|it| it.cluster.as_ref());
+        let cluster = kubeconfig
+            .clusters
+            .first()
+            .and_then(|it| it.cluster.as_ref());
         let authority = cluster.and_then(|it| it.certificate_authority.as_ref());
         let authority = std::fs::read(authority.context("it names no authority")?)?;
         let scene = Self {
@@ -238,25 +249,25 @@ impl Scene {
 
     /// Makes the account anew: its tokens count no more.
     pub async fn renew_account(&self) -> Result<()> {
-        let accounts: Api<ServiceAccount> =
-            Api::namespaced(self.remote.clone(), self.apps.name());
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.remote.clone(), self.apps.name());
         accounts.delete(ACCOUNT, &DeleteParams::default()).await?;
         self.put_account().await
     }
 
     /// A token of the account.
     pub async fn token(&self) -> Result<String> {
-        let accounts: Api<ServiceAccount> =
-            Api::namespaced(self.remote.clone(), self.apps.name());
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.remote.clone(), self.apps.name());
         let request = TokenRequest {
-            spec: TokenRequestSpec {
+            spec: Some(TokenRequestSpec {
                 expiration_seconds: Some(3600),
                 ..TokenRequestSpec::default()
-            },
+            }),
             ..TokenRequest::default()
         };
-        let request = accounts.create_token_request(ACCOUNT, &PostParams::default(), &request);
-        Ok(request.await?.status.context("there is no token")?.token)
+        let params = PostParams::default();
+        let request = accounts.create_token_request(ACCOUNT, &params, &request);
+        let status = request.await?.status.context("there is no status")?;
+        status.token.context("there is no token")
     }
 
     /// Waits until the object is seen with this revision.
@@ -270,9 +281,8 @@ impl Scene {
 
     /// Waits until it is unknown, with these words.
     pub async fn is_unknown(&self, wanted: &Wanted, words: &str) -> Result<()> {
-        let says = |sight: &Sight| {
-            matches!(sight, Sight::Unknown(why) if why.to_string().contains(words))
-        };
+        let says =
+            |sight: &Sight| matches!(sight, Sight::Unknown(why) if why.to_string().contains(words));
         self.until(wanted, says).await
     }
 
@@ -301,19 +311,5 @@ impl Scene {
             Ok::<_, anyhow::Error>(())
         })
         .await
-    }
-}
-
-impl Drop for Scene {
-    /// The definition is in no namespace; its objects go with it.
-    fn drop(&mut self) {
-        let (client, group) = (self.remote.clone(), self.kind.group.clone());
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                let all: Api<CustomResourceDefinition> = Api::all(client);
-                let name = format!("widgets.{group}");
-                drop(all.delete(&name, &DeleteParams::background()).await);
-            });
-        }
     }
 }
