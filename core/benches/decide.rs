@@ -100,7 +100,9 @@ fn decide(criterion: &mut Criterion) {
         kind: "Pipeline".to_owned(),
         namespace: "default".to_owned(),
         name: Some("app".to_owned()),
+        environment: None,
         action: "promote".to_owned(),
+        step: None,
         revision: Some(REVISION.to_owned()),
     };
     let revision = Revision::parse(REVISION).unwrap();

@@ -22,8 +22,12 @@ pub mod told {
     pub const NAMESPACE: &str = "sluice.dev/subject-namespace";
     /// An annotation: its name, where it has one.
     pub const NAME: &str = "sluice.dev/subject-name";
+    /// An annotation: the environment that it wants to do it in, where it names one.
+    pub const ENVIRONMENT: &str = "sluice.dev/subject-environment";
     /// An annotation: what it wants to do.
     pub const ACTION: &str = "sluice.dev/subject-action";
+    /// An annotation: the step of it that it wants to do, where it names one.
+    pub const STEP: &str = "sluice.dev/subject-step";
     /// An annotation: the revision that it wants to do it with, where it names one.
     pub const REVISION: &str = "sluice.dev/subject-revision";
     /// An annotation: who asked, where that is known.
@@ -87,8 +91,16 @@ pub struct Subject {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 
+    /// The environment that it wants to do it in, where it has several, such as a Pipeline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<String>,
+
     /// What it wants to do: one word, such as `promote`.
     pub action: String,
+
+    /// The step of it, where it is done in steps, such as `2/4`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
 
     /// The revision that it wants to do it with.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -76,7 +76,9 @@ pub fn subject(object: &GatedSource, revision: Option<&str>) -> Subject {
         kind: KIND.to_owned(),
         namespace: metadata.namespace.clone().unwrap_or_default(),
         name: metadata.name.clone(),
+        environment: None,
         action: ACTION.to_owned(),
+        step: None,
         revision: revision.map(str::to_owned),
     }
 }

@@ -27,7 +27,9 @@ fn subject() -> Subject {
         kind: "Pipeline".to_owned(),
         namespace: "apps".to_owned(),
         name: Some("shop".to_owned()),
+        environment: None,
         action: "promote".to_owned(),
+        step: None,
         revision: None,
     }
 }

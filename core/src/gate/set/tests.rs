@@ -108,7 +108,9 @@ fn ask(world: &World, set: &GateSet, revision: Option<&str>) -> Decision {
         kind: "Pipeline".to_owned(),
         namespace: "apps".to_owned(),
         name: Some("app".to_owned()),
+        environment: None,
         action: "promote".to_owned(),
+        step: None,
         revision: revision.as_ref().map(ToString::to_string),
     };
     let now = Now::given(NOW.parse().unwrap());
