@@ -43,11 +43,18 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new("self == oldSelf")
-        .message("an Approval never changes; delete it and create another one")
+        .message("an Approval never changes; delete it and create another one"),
+    validation = Rule::new("has(self.gatekeeperRef) != has(self.pipelineRef)")
+        .message("gatekeeperRef: write exactly one of gatekeeperRef and pipelineRef")
 )]
 pub struct ApprovalSpec {
     /// The gatekeeper that asks, in the same namespace.
-    pub gatekeeper_ref: LocalReference,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gatekeeper_ref: Option<LocalReference>,
+
+    /// The promotion that waits for it, of a Pipeline in the same namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pipeline_ref: Option<PipelineReference>,
 
     /// The revision, in full.
     #[schemars(length(min = 1, max = 256))]
@@ -88,4 +95,19 @@ pub struct LocalReference {
     /// The name.
     #[schemars(length(min = 1, max = 63))]
     pub name: String,
+}
+
+/// Names a promotion of a Pipeline in the same namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PipelineReference {
+    /// The name of the Pipeline.
+    #[schemars(length(min = 1, max = 63))]
+    pub name: String,
+    /// The environment that is promoted to.
+    #[schemars(length(min = 1, max = 63))]
+    pub environment: String,
+    /// The run, as `status.environments.<environment>.waitingApproval.run` has it. A vote on one run does
+    /// not count for another.
+    pub run: i64,
 }

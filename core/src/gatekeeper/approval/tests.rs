@@ -28,9 +28,10 @@ fn vote(by: char, revision: &str, created: &str) -> Arc<Approval> {
     let mut approval = Approval::new(
         &format!("vote-{by}"),
         ApprovalSpec {
-            gatekeeper_ref: LocalReference {
+            gatekeeper_ref: Some(LocalReference {
                 name: "release".to_owned(),
-            },
+            }),
+            pipeline_ref: None,
             revision: revision.to_owned(),
             decision: match by.is_uppercase() {
                 true => Vote::Reject,
