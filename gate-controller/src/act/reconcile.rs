@@ -184,7 +184,7 @@ pub async fn look(context: &Context, work: &Work) -> Result<Outcome, kube::Error
         Kind::Probe => {
             look_at::<crate::observe::world::tests::probe::Probe>(context, &work.key).await
         }
-        Kind::Namespace | Kind::Flux(_) => Ok(Outcome::NotOurs),
+        Kind::Pipeline | Kind::Namespace | Kind::Flux(_) => Ok(Outcome::NotOurs),
     }
 }
 

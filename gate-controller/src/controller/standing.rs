@@ -120,9 +120,9 @@ fn tell_of_policies(before: Option<&InForce>, now: &InForce) {
         tracing::info!("admission policies keep others from children of GatedSources");
     } else {
         tracing::warn!(
-            "these admission policies are not in force: {}; users who may update sources or \
-             GatedSources can let go out what no gate has admitted, and that is undone only \
-             afterwards; install the policies of the chart",
+            "these admission policies are not in force: {}; users who may update sources, \
+             GatedSources or Pipelines can do more than they should, such as let go out what no gate \
+             has admitted, and that is undone only afterwards; install the policies of the chart",
             now.without.join(", ")
         );
     }

@@ -8,7 +8,7 @@ use kube::runtime::watcher::Config;
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use sluice_crds::flux::FluxKind;
-use sluice_crds::{Approval, Gate, GatePolicy, Gatekeeper};
+use sluice_crds::{Approval, Gate, GatePolicy, Gatekeeper, Pipeline};
 use sluice_gatekeepers::watching::Guard;
 use tokio::task::JoinSet;
 
@@ -22,11 +22,12 @@ use crate::tell::definitions::{Defines, Telling};
 
 mod gated_sources;
 
-/// Follows gates, gatekeepers, approvals, policies with the namespaces that they select, gated sources
+/// Follows gates, gatekeepers, approvals, pipelines, policies with the namespaces that they select, gated sources
 /// with the objects of Flux that matter to them, and all other evidence.
 pub(super) fn follow(parts: &Parts, background: &mut JoinSet<()>) {
     background.spawn(follow_gates(parts.clone()));
     background.spawn(follow_approvals(parts.clone()));
+    background.spawn(follow_pipelines(parts.clone()));
     background.spawn(follow_policies(parts.clone()));
     background.spawn(follow_namespaces(parts.clone()));
     background.spawn(follow_gatekeepers(parts.clone(), tracker(parts)));
@@ -106,6 +107,24 @@ async fn follow_approvals(parts: Parts) {
     let approvals = parts.api();
     let config = Config::default();
     parts.world.approvals.follow(approvals, config, told).await;
+}
+
+/// Gatekeepers ask what a Pipeline has admitted to its environments, and which environments it has.
+async fn follow_pipelines(parts: Parts) {
+    let waker = parts.waker();
+    let told = |change: Change<'_, Pipeline>| {
+        let admitted = |it: &Pipeline| {
+            let environments = it.status.iter().flat_map(|status| &status.environments);
+            let admitted = environments.map(|(name, it)| (name.clone(), it.admitted.clone()));
+            admitted.collect::<Vec<_>>()
+        };
+        if change.is_respecified() || change.differs(admitted) {
+            waker.concerned(&Work::own(Kind::Pipeline, change.key.clone()));
+        }
+    };
+    let pipelines = parts.api();
+    let config = Config::default();
+    parts.world.pipelines.follow(pipelines, config, told).await;
 }
 
 async fn follow_policies(parts: Parts) {
