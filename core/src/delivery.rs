@@ -6,15 +6,17 @@
 //!
 //! Every consumer of gates uses [`choice`] (the newest change that the gates admit), [`spread`] (when it
 //! goes out), [`current`] (whether its status says that already) and [`act`] (what follows from the
-//! status). [`gated_source`] is such a consumer.
+//! status). [`gated_source`] and [`pipeline`] are such consumers.
 //!
-//! It uses [`gate`](crate::gate), [`gatekeeper`](crate::gatekeeper), [`flux`](crate::flux),
-//! [`verdict`](crate::verdict), [`revision`](crate::revision), [`time`](crate::time) and [`text`](crate::text).
+//! It uses [`gate`](crate::gate), [`gatekeeper`](crate::gatekeeper), [`evidence`](crate::evidence),
+//! [`flux`](crate::flux), [`verdict`](crate::verdict), [`revision`](crate::revision),
+//! [`time`](crate::time) and [`text`](crate::text).
 
 pub mod act;
 pub mod choice;
 pub mod current;
 pub mod gated_source;
+pub mod pipeline;
 pub mod spread;
 #[cfg(test)]
 mod tests;

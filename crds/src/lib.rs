@@ -14,6 +14,7 @@ pub mod gate_set;
 pub mod gated_source;
 pub mod gatekeeper;
 pub mod pipeline;
+pub mod pull_request;
 mod values;
 
 pub use approval::{Approval, ApprovalSpec};
@@ -24,6 +25,7 @@ pub use gate_set::{GateReference, GateSet};
 pub use gated_source::{GatedSource, GatedSourceSpec, GatedSourceStatus};
 pub use gatekeeper::{Gatekeeper, GatekeeperSpec, GatekeeperStatus};
 pub use pipeline::{Pipeline, PipelineSpec, PipelineStatus};
+pub use pull_request::{PullRequest, PullRequestSpec, PullRequestStatus};
 pub use values::{Duration, Require, Setting, State, Transition};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -42,6 +44,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         GatePolicy::crd(),
         GatedSource::crd(),
         Pipeline::crd(),
+        PullRequest::crd(),
     ]
 }
 

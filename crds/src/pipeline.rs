@@ -338,8 +338,8 @@ pub struct PipelineStatus {
 
     /// `Ready`: every target can be read, and no promotion fails; also while gates, people or a pull
     /// request are waited for. `Blocked`: gates or an approval hold a promotion. `PromotionPending`: the
-    /// first environment does not run one revision healthily. `PromotionPending`, `Reconciling` and
-    /// `Stalled` are there only while they are true.
+    /// first environment does not run one revision healthily. `PromotionPending` and `Stalled` are there
+    /// only while they are true.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend(
         "x-kubernetes-list-type" = "map",

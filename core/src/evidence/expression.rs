@@ -1,8 +1,8 @@
-//! Conditions in CEL, over JSON that others wrote.
+//! Conditions and texts in CEL, over JSON that others wrote.
 //!
 //! What comes in: a text of at most 1 KiB from a spec, and later values to judge. What goes out: true or
-//! false, or an [`ExpressionError`] whose words contain none of the values. The same values give the same
-//! answer.
+//! false, or a text where one is asked for, or an [`ExpressionError`] whose words contain none of the
+//! values. The same values give the same answer.
 //!
 //! The language is CEL as the `cel` crate has it, with the macros `has`, `all`, `exists`,
 //! `exists_one`, `map` and `filter`, and without timestamps, durations, regular expressions and
@@ -49,9 +49,13 @@ pub const MOST_TEXT: usize = 1 << 20;
 /// How deep lists and objects may be within each other.
 pub const DEEPEST: usize = 64;
 
-/// What to write where an expression is wanted.
+/// What to write where a condition is wanted.
 pub const REMEDY: &str = "write a condition in CEL that comes to true or false, such as \
                           body.ready == true";
+
+/// What to write where a text is wanted.
+pub const REMEDY_FOR_TEXT: &str = "write an expression in CEL that comes to a text, such as \
+                                   object.spec.values.image.tag";
 
 /// The functions that evaluation knows besides those of [`meter`].
 static ENVIRONMENT: LazyLock<Arc<Env>> =
@@ -74,6 +78,9 @@ pub enum ExpressionError {
     /// The result is not true or false.
     #[error("it comes to a value of type {0}, not to true or false")]
     NotABool(String),
+    /// The result is not a text.
+    #[error("it comes to a value of type {0}, not to a text")]
+    NotAText(String),
     /// A key is not there. With its name, where the expression has it.
     #[error("there is no key{}", named(.0.as_deref()))]
     NoSuchKey(Option<String>),
@@ -149,20 +156,49 @@ impl Expression {
     /// # Errors
     /// The result is not true or false.
     pub fn evaluate(&self, inputs: &[(&str, Json)]) -> Result<bool, ExpressionError> {
+        self.ask(inputs, |found| match found.downcast_ref::<CelBool>() {
+            Some(found) => Ok(*found.inner()),
+            None => Err(ExpressionError::NotABool(type_of(found))),
+        })
+    }
+
+    /// The text that it makes of `inputs`: a value for each of its variables, by name.
+    ///
+    /// Takes part of a second at most, and does not yield during that time.
+    ///
+    /// # Errors
+    /// The result is not a text.
+    pub fn text_of(&self, inputs: &[(&str, Json)]) -> Result<String, ExpressionError> {
+        self.ask(inputs, |found| match found.downcast_ref::<CelString>() {
+            Some(found) => Ok(found.inner().to_owned()),
+            None => Err(ExpressionError::NotAText(type_of(found))),
+        })
+    }
+
+    fn ask<T: Send>(
+        &self,
+        inputs: &[(&str, Json)],
+        read: fn(&dyn Val) -> Result<T, ExpressionError>,
+    ) -> Result<T, ExpressionError> {
         let mut size = Size::default();
         for (_, json) in inputs {
             size.add(json, 0)?;
         }
         let meter = Meter::full();
-        let outcome =
-            on_large_stack(|| self.run(inputs, &meter)).unwrap_or(Err(ExpressionError::Defect));
+        let outcome = on_large_stack(|| self.run(inputs, &meter, read))
+            .unwrap_or(Err(ExpressionError::Defect));
         if meter.is_spent() {
             return Err(ExpressionError::TooMuchWork);
         }
         outcome
     }
 
-    fn run(&self, inputs: &[(&str, Json)], meter: &Meter) -> Result<bool, ExpressionError> {
+    fn run<T>(
+        &self,
+        inputs: &[(&str, Json)],
+        meter: &Meter,
+        read: fn(&dyn Val) -> Result<T, ExpressionError>,
+    ) -> Result<T, ExpressionError> {
         let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
         meter
             .install(&mut context)
@@ -172,12 +208,7 @@ impl Expression {
         }
         let found =
             Value::resolve_val(&self.0.tree, &context).map_err(|error| self.outcome(error))?;
-        match found.downcast_ref::<CelBool>() {
-            Some(found) => Ok(*found.inner()),
-            None => Err(ExpressionError::NotABool(
-                found.get_type().name().to_owned(),
-            )),
-        }
+        read(found.as_ref())
     }
 
     /// The crate's errors repeat the values that they are about. These do not.
@@ -233,6 +264,10 @@ impl PartialEq for Expression {
 }
 
 impl Eq for Expression {}
+
+fn type_of(value: &dyn Val) -> String {
+    value.get_type().name().to_owned()
+}
 
 /// The stack on which expressions are read and judged, in bytes. An unoptimized build takes some
 /// 70 KiB for each level of a tree; only what is used is ever taken from the system.

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ClusterReference, Decision, MergeMethod};
+use crate::pull_request::PullRequestState;
 
 /// A revision on its way through the environments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -180,7 +181,10 @@ pub struct PromotionRecord {
     /// How often it was tried and failed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts: u32,
-    /// When it is tried again.
+    /// How often it was sent again because nothing had come of it. Only notifications are.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repeats: u32,
+    /// When it is tried or sent again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_attempt_at: Option<Time>,
     /// Its pull request.
@@ -232,10 +236,14 @@ pub struct PullRequestRecord {
     pub url: Option<String>,
     /// Its state, as the PullRequest object says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub state: Option<String>,
+    pub state: Option<PullRequestState>,
     /// The commit that the merge made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge_commit: Option<String>,
+    /// The first parent of that commit. An environment that follows the branch and runs the merge commit
+    /// runs the revision, if nobody else has pushed in between.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged_onto: Option<String>,
 }
 
 /// What the commit status of a pull request has to be.

@@ -44,7 +44,7 @@ pub(crate) const HOUSES: [House; 4] = [
             ("evidence",   "text time verdict"),
             ("gatekeeper", "text revision time verdict evidence"),
             ("gate",       "text time verdict gatekeeper"),
-            ("delivery",   "text revision time flux verdict gatekeeper gate"),
+            ("delivery",   "text revision time flux verdict evidence gatekeeper gate"),
             ("offline",    "text revision time verdict gatekeeper gate delivery"),
         ],
         exceptions: &[],

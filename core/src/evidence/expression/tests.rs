@@ -20,6 +20,19 @@ fn ask(text: &str, body: Json) -> Result<bool, ExpressionError> {
         .evaluate(&[("status", json!(200)), ("body", body)])
 }
 
+#[rstest]
+#[case("body.name", Ok("web-1".to_owned()))]
+#[case("body.items.map(item, item.name)[1] + '!'", Ok("b!".to_owned()))]
+#[case("body.replicas", Err(ExpressionError::NotAText("int".to_owned())))]
+#[case("body.absent", Err(ExpressionError::NoSuchKey(Some("absent".to_owned()))))]
+fn a_text_is_made_where_one_is_asked_for(
+    #[case] text: &str,
+    #[case] expected: Result<String, ExpressionError>,
+) {
+    let made = parse(text).unwrap().text_of(&[("body", body())]);
+    assert_eq!(made, expected);
+}
+
 fn body() -> Json {
     json!({
         "ready": true,

@@ -1,0 +1,171 @@
+//! Step 3: the PullRequest of a promotion: what it has to be, and how far it is.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::Resource;
+use sluice_crds::pipeline::{PromotionRecord, PullRequestRecord, PullRequestStrategy};
+use sluice_crds::pull_request::{About, Change, Markers, PullRequestState, Repository};
+use sluice_crds::{Pipeline, PullRequest, PullRequestSpec};
+
+use super::whose::Whose;
+use super::{KIND, key};
+use crate::text::words::clean;
+use crate::verdict::condition::cut;
+
+/// The most bytes of a title.
+const LONGEST_TITLE: usize = 255;
+
+/// How far a PullRequest is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Child {
+    /// There is no such object.
+    Missing,
+    /// It is not open yet.
+    Waiting,
+    /// It is not open yet, and the last try failed.
+    Failing {
+        why: String,
+        attempts: u32,
+        next: Option<Timestamp>,
+    },
+    /// It is open.
+    Open,
+    Merged,
+    AlreadyInBase,
+    Closed,
+    /// It was open, and the forge does not know it any more.
+    Vanished,
+}
+
+/// The name of the PullRequest of a promotion.
+pub(super) fn name(whose: Whose<'_>, key: &str) -> String {
+    format!("{}-{key}", whose.name)
+}
+
+impl Child {
+    pub(super) fn of(object: Option<&Arc<PullRequest>>) -> Self {
+        let Some(object) = object else {
+            return Self::Missing;
+        };
+        let Some(status) = &object.status else {
+            return Self::Waiting;
+        };
+        let attempts = status.attempts.unwrap_or_default();
+        match status.state.unwrap_or(PullRequestState::Pending) {
+            PullRequestState::Pending if attempts > 0 => Self::Failing {
+                why: status.message.clone().unwrap_or_default(),
+                attempts,
+                next: status.next_attempt_at.as_ref().map(|at| at.0),
+            },
+            PullRequestState::Pending => Self::Waiting,
+            PullRequestState::Open => Self::Open,
+            PullRequestState::Merged => Self::Merged,
+            PullRequestState::AlreadyInBase => Self::AlreadyInBase,
+            PullRequestState::Closed => Self::Closed,
+            PullRequestState::Missing => Self::Vanished,
+        }
+    }
+}
+
+/// Whether the forge is not asked about it again.
+pub(super) fn is_final(object: &PullRequest) -> bool {
+    let state = object.status.as_ref().and_then(|status| status.state);
+    state.is_some_and(PullRequestState::is_final)
+}
+
+/// What a record says of its PullRequest, which is as it is now. A state that was final stays.
+pub(super) fn mirrored(before: &PullRequestRecord, object: &PullRequest) -> PullRequestRecord {
+    let is_final = |state: &PullRequestState| state.is_final();
+    let status = object.status.clone().unwrap_or_default();
+    PullRequestRecord {
+        name: before.name.clone(),
+        url: status.url.or_else(|| before.url.clone()),
+        state: before.state.filter(is_final).or(status.state),
+        merge_commit: status.merged_sha.or_else(|| before.merge_commit.clone()),
+        merged_onto: status.merged_onto.or_else(|| before.merged_onto.clone()),
+    }
+}
+
+/// Whether its pull request may still be opened, or be merged.
+pub(super) fn is_outstanding(record: &PromotionRecord) -> bool {
+    let state = |it: &PullRequestRecord| !it.state.is_some_and(PullRequestState::is_final);
+    record.pull_request.as_ref().is_some_and(state)
+}
+
+/// The PullRequest of a promotion, as it is created.
+pub(super) fn make(
+    object: &Pipeline,
+    environment: &str,
+    record: &PromotionRecord,
+    strategy: &PullRequestStrategy,
+    close: Option<String>,
+) -> PullRequest {
+    let whose = Whose::of(object);
+    let PullRequestStrategy {
+        type_,
+        url,
+        base_branch,
+        secret_ref,
+        paths,
+        merge: _,
+        method: _,
+    } = strategy;
+    let (app, revision) = (&object.spec.app_ref.name, &record.revision);
+    let title = format!("Promote {app} {} to {environment}", clean(revision, 160));
+    let code = |text: &str| format!("`{}`", text.replace('`', "'"));
+    let description = format!(
+        "This brings {app} to the revision {} in the environment {environment}.\n\nIt is made by \
+         the Pipeline {}, run {}. Close it without a merge, and the revision is not promoted again \
+         in this run.\n",
+        code(revision),
+        code(&format!("{}/{}", whose.namespace, whose.name)),
+        record.run,
+    );
+    let spec = PullRequestSpec {
+        repository: Repository {
+            type_: *type_,
+            url: url.clone(),
+            secret_ref: secret_ref.clone(),
+        },
+        source_branch: key::branch(whose, environment, &record.key),
+        target_branch: base_branch.clone(),
+        title: cut(title, LONGEST_TITLE),
+        description,
+        change: Change::Markers(Markers {
+            name: format!("{}:{}:{environment}", whose.namespace, whose.name),
+            revision: revision.clone(),
+            paths: paths.clone(),
+        }),
+        about: About {
+            kind: KIND.to_owned(),
+            name: whose.name.to_owned(),
+            environment: environment.to_owned(),
+            revision: Some(revision.clone()),
+            run: Some(record.run),
+            key: record.key.clone(),
+        },
+        suspend: false,
+        close,
+    };
+    let mut made = PullRequest::new(&name(whose, &record.key), spec);
+    made.metadata = ObjectMeta {
+        namespace: object.metadata.namespace.clone(),
+        owner_references: owner(object).map(|owner| vec![owner]),
+        ..made.metadata
+    };
+    made
+}
+
+/// None: it was never created, as in a file.
+fn owner(object: &Pipeline) -> Option<OwnerReference> {
+    Some(OwnerReference {
+        api_version: Pipeline::api_version(&()).into_owned(),
+        kind: KIND.to_owned(),
+        name: object.metadata.name.clone()?,
+        uid: object.metadata.uid.clone()?,
+        controller: Some(true),
+        block_owner_deletion: None,
+    })
+}

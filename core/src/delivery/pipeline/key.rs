@@ -1,0 +1,278 @@
+//! What tells one act from every other: keys, names of branches, numbers of runs, and how long to wait.
+
+use std::fmt::Write;
+
+use jiff::{SignedDuration, Timestamp};
+use sha2::{Digest, Sha256};
+use sluice_crds::PullRequestSpec;
+use sluice_crds::pipeline::{PullRequestStrategy, StrategyKind};
+
+use super::whose::Whose;
+use crate::revision::Revision;
+
+/// How many bytes of a hash a key has: twelve hexadecimal digits.
+const BYTES: usize = 6;
+
+/// After what was promoted has not arrived for so long, it is said to have no effect.
+pub(super) const SETTLE: SignedDuration = SignedDuration::from_mins(30);
+/// The first wait after a failure. It doubles each time.
+const FIRST_RETRY: SignedDuration = SignedDuration::from_secs(10);
+/// The longest wait after a failure.
+const LONGEST_RETRY: SignedDuration = SignedDuration::from_mins(15);
+/// The first wait before a notification is sent again that had no effect. It doubles each time.
+const FIRST_REPEAT: SignedDuration = SignedDuration::from_mins(10);
+/// The longest such wait.
+const LONGEST_REPEAT: SignedDuration = SignedDuration::from_hours(6);
+
+/// How a promotion is done, as far as another way is another act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Way<'a> {
+    strategy: &'a str,
+    url: &'a str,
+    base: &'a str,
+}
+
+impl<'a> Way<'a> {
+    pub(super) fn of(strategy: StrategyKind<'a>) -> Self {
+        let (url, base) = match strategy {
+            StrategyKind::PullRequest(PullRequestStrategy {
+                url, base_branch, ..
+            }) => (url.as_str(), base_branch.as_str()),
+            StrategyKind::Notification(_) | StrategyKind::Admission(_) => ("", ""),
+        };
+        let strategy = strategy.as_str();
+        Self {
+            strategy,
+            url,
+            base,
+        }
+    }
+
+    pub(super) fn of_pull_request(spec: &'a PullRequestSpec) -> Self {
+        Self {
+            strategy: "pull-request",
+            url: &spec.repository.url,
+            base: &spec.target_branch,
+        }
+    }
+}
+
+/// The key of one promotion: the same act has the same key, also after a restart. Another run, another
+/// strategy, repository or branch is another act.
+pub(super) fn key(
+    whose: Whose<'_>,
+    environment: &str,
+    run: i64,
+    revision: &str,
+    way: Way<'_>,
+) -> String {
+    let run = run.to_string();
+    let parts = [
+        whose.namespace,
+        whose.name,
+        environment,
+        &run,
+        revision,
+        way.strategy,
+        way.url,
+        way.base,
+    ];
+    digits(&parts)
+}
+
+/// What the branches of an environment begin with. It is found by this when everything else is lost.
+pub(super) fn branch_prefix(whose: Whose<'_>, environment: &str) -> String {
+    let parts = [whose.namespace, whose.name, environment];
+    format!("sluice/{}/", digits(&parts))
+}
+
+/// The branch of one promotion.
+pub(super) fn branch(whose: Whose<'_>, environment: &str, key: &str) -> String {
+    branch_prefix(whose, environment) + key
+}
+
+/// A hash of texts, each with its length before it, so that no two lists of texts are written the same.
+fn digits(parts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update(part.len().to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    let mut text = String::with_capacity(2 * BYTES);
+    for byte in hash.finalize().iter().take(BYTES) {
+        // Writing into a text does not fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+/// The number of a run that begins at `now`, in milliseconds since 1970, and more than `greatest`.
+pub(super) fn next_run(now: Timestamp, greatest: Option<i64>) -> i64 {
+    let after = greatest.map_or(0, |greatest| greatest.saturating_add(1));
+    now.as_millisecond().max(after)
+}
+
+/// How long to wait after so many failures: 10 s, 20 s, up to 15 min.
+pub(super) fn retry_after(attempts: u32) -> SignedDuration {
+    doubled(FIRST_RETRY, attempts.saturating_sub(1), LONGEST_RETRY)
+}
+
+/// How long a notification may have no effect before it is sent again, after so many times that it was:
+/// never before it is said to have none, later 40 min, up to 6 h.
+pub(super) fn repeat_after(repeats: u32) -> SignedDuration {
+    doubled(FIRST_REPEAT, repeats, LONGEST_REPEAT).max(SETTLE)
+}
+
+fn doubled(first: SignedDuration, times: u32, longest: SignedDuration) -> SignedDuration {
+    let factor = 1i32.checked_shl(times.min(30)).unwrap_or(i32::MAX);
+    first.checked_mul(factor).unwrap_or(longest).min(longest)
+}
+
+/// A revision, and the commits that the merges of its own pull requests have put onto it: an environment
+/// that follows the branch that is merged into runs these, and nothing else has changed.
+#[derive(Clone, Debug)]
+pub(super) struct Lineage {
+    root: Revision,
+    merges: Vec<Revision>,
+}
+
+/// A merge of a pull request: the commit that it made, and the first parent of that.
+#[derive(Clone, Debug)]
+pub(super) struct Merge {
+    pub(super) commit: Revision,
+    pub(super) onto: Revision,
+}
+
+impl Lineage {
+    /// The revision with all that the merges put onto it. A merge of which the first parent is neither the
+    /// revision nor another such merge does not count: somebody else has pushed in between.
+    pub(super) fn new(root: Revision, merges: &[Merge]) -> Self {
+        let mut own = Self {
+            root,
+            merges: Vec::new(),
+        };
+        // Each round finds at least one more, or is the last.
+        for _ in 0..merges.len() {
+            let is_next = |it: &&Merge| own.has(&it.onto) && !own.has(&it.commit);
+            match merges.iter().find(is_next) {
+                Some(next) => own.merges.push(next.commit.clone()),
+                None => break,
+            }
+        }
+        own
+    }
+
+    /// Whether this is the revision, or one of those merges.
+    pub(super) fn has(&self, revision: &Revision) -> bool {
+        self.root.is(revision) || self.merges.iter().any(|merge| merge.is(revision))
+    }
+}
+
+impl Merge {
+    /// None: it is not known, or makes no sense.
+    pub(super) fn read(commit: Option<&str>, onto: Option<&str>) -> Option<Self> {
+        Some(Self {
+            commit: Revision::parse(commit?).ok()?,
+            onto: Revision::parse(onto?).ok()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use sluice_crds::pipeline::{Admission, Notification};
+
+    use super::*;
+
+    const WHOSE: Whose<'_> = Whose {
+        namespace: "apps",
+        name: "podinfo",
+    };
+
+    fn revision(digit: char) -> Revision {
+        Revision::parse(&digit.to_string().repeat(40)).unwrap()
+    }
+
+    #[test]
+    fn every_part_of_an_act_is_in_its_key() {
+        let (note, admission) = (Notification::default(), Admission::default());
+        let note = Way::of(StrategyKind::Notification(&note));
+        let admission = Way::of(StrategyKind::Admission(&admission));
+        let other = Whose {
+            namespace: "app",
+            name: "spodinfo",
+        };
+        let keys = [
+            key(WHOSE, "prod", 1, "6.1.0", note),
+            key(other, "prod", 1, "6.1.0", note),
+            key(WHOSE, "dev", 1, "6.1.0", note),
+            key(WHOSE, "prod", 2, "6.1.0", note),
+            key(WHOSE, "prod", 1, "6.1.1", note),
+            key(WHOSE, "prod", 1, "6.1.0", admission),
+            key(WHOSE, "prod", 1, "6.1.0", Way { url: "x", ..note }),
+            key(WHOSE, "prod", 1, "6.1.0", Way { base: "x", ..note }),
+        ];
+        for (place, one) in keys.iter().enumerate() {
+            assert_eq!(one.len(), 12);
+            assert!(!keys[..place].contains(one), "{place}: {keys:?}");
+        }
+        assert_eq!(keys[0], key(WHOSE, "prod", 1, "6.1.0", note));
+    }
+
+    #[test]
+    fn a_branch_fits_a_forge_however_long_the_names_are() {
+        let long = "n".repeat(63);
+        let whose = Whose {
+            namespace: &long,
+            name: &long,
+        };
+        let branch = branch(whose, &long, "0123456789ab");
+        assert_eq!(branch.len(), "sluice/".len() + 12 + 1 + 12);
+        assert_ne!(branch_prefix(whose, "a"), branch_prefix(whose, "b"));
+    }
+
+    #[test]
+    fn a_run_is_later_than_every_run_before_it_also_where_the_clock_goes_back() {
+        let now = Timestamp::from_millisecond(5_000).unwrap();
+        assert_eq!(next_run(now, None), 5_000);
+        assert_eq!(next_run(now, Some(4_000)), 5_000);
+        assert_eq!(next_run(now, Some(5_000)), 5_001);
+        assert_eq!(next_run(now, Some(9_000)), 9_001);
+    }
+
+    #[rstest]
+    #[case(1, 10)]
+    #[case(2, 20)]
+    #[case(7, 640)]
+    #[case(8, 900)]
+    #[case(u32::MAX, 900)]
+    fn failures_are_tried_again_ever_later(#[case] attempts: u32, #[case] seconds: i64) {
+        assert_eq!(retry_after(attempts).as_secs(), seconds);
+    }
+
+    #[rstest]
+    #[case(0, 30)]
+    #[case(1, 30)]
+    #[case(2, 40)]
+    #[case(3, 80)]
+    #[case(5, 320)]
+    #[case(6, 360)]
+    #[case(u32::MAX, 360)]
+    fn what_has_no_effect_is_sent_again_ever_later(#[case] repeats: u32, #[case] minutes: i64) {
+        assert_eq!(repeat_after(repeats).as_mins(), minutes);
+    }
+
+    #[test]
+    fn own_merges_count_only_in_an_unbroken_row() {
+        let merge = |commit, onto| Merge {
+            commit: revision(commit),
+            onto: revision(onto),
+        };
+        let merges = [merge('c', 'b'), merge('b', 'a'), merge('e', 'd')];
+        let lineage = Lineage::new(revision('a'), &merges);
+        let has = |digit| lineage.has(&revision(digit));
+        assert!(has('a') && has('b') && has('c'));
+        assert!(!has('d') && !has('e') && !has('f'));
+    }
+}

@@ -1,0 +1,232 @@
+//! Step 2: what was promoted before.
+//!
+//! The status says it. Where the status is lost, after a restore or in a new cluster, it is read back from
+//! the newest PullRequest of each environment. Where these are lost as well, the forge is asked for the
+//! newest pull request of the environment, before anything is begun: what was merged there, or closed, is
+//! not promoted again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use sluice_crds::pipeline::{Phase, PromotionRecord, PullRequestRecord, StrategyKind};
+use sluice_crds::pull_request::{About, PullRequestState};
+use sluice_crds::{Pipeline, PullRequest};
+
+use super::key::{Merge, Way, branch_prefix, key};
+use super::whose::Whose;
+use super::{Errand, Given, KIND, Outcome, Recall, Recalled, child};
+use crate::time::stamp::time;
+
+/// What was promoted before.
+#[derive(Debug)]
+pub(super) struct Memory {
+    /// The newest run: its number and revision.
+    pub(super) run: Option<(i64, String)>,
+    /// The newest promotion to each environment.
+    pub(super) records: BTreeMap<String, PromotionRecord>,
+    /// The number of the newest run of all that are known.
+    pub(super) greatest: Option<i64>,
+    /// What pull requests have put onto the branches that they were merged into.
+    pub(super) merges: Vec<Merge>,
+    /// What has to be asked of forges before anything is begun.
+    pub(super) recalls: Vec<Recall>,
+    /// Why nothing is begun yet.
+    pub(super) waits: Option<String>,
+}
+
+/// The PullRequests that this Pipeline has made, by what they are for. An object with another key than its
+/// spec comes to was made by somebody else, and is left alone.
+pub(super) fn own<'g>(
+    whose: Whose<'_>,
+    all: &'g [Arc<PullRequest>],
+) -> Vec<(&'g About, &'g Arc<PullRequest>)> {
+    let own = all.iter().filter_map(|object| {
+        let about = &object.spec.about;
+        let is_own = about.kind == KIND && about.name == whose.name;
+        let (run, revision) = (about.run?, about.revision.as_deref()?);
+        let way = Way::of_pull_request(&object.spec);
+        let is_whole = about.key == key(whose, &about.environment, run, revision, way)
+            && object.metadata.name.as_deref() == Some(&child::name(whose, &about.key));
+        (is_own && is_whole).then_some((about, object))
+    });
+    own.collect()
+}
+
+impl Memory {
+    pub(super) fn new(given: &Given, own: &[(&About, &Arc<PullRequest>)]) -> Self {
+        let object = given.object.as_ref();
+        let status = object.status.as_ref();
+        let mut memory = Self {
+            run: None,
+            records: BTreeMap::new(),
+            greatest: None,
+            merges: Vec::new(),
+            recalls: Vec::new(),
+            waits: None,
+        };
+        let environments = status.map(|status| status.environments.iter());
+        for (name, environment) in environments.into_iter().flatten() {
+            if let Some(record) = &environment.promotion {
+                memory.records.insert(name.clone(), record.clone());
+            }
+        }
+        let said: Vec<String> = memory.records.keys().cloned().collect();
+        for (about, object) in own {
+            if !said.contains(&about.environment) {
+                let record = from_object(about, object, given.now.at);
+                memory.keep_newest(&about.environment, record);
+            }
+        }
+        let run = status.and_then(|status| status.run.as_ref());
+        memory.run = run.map(|run| (run.id, run.revision.clone()));
+        if run.is_none() {
+            memory.ask_forges(given);
+        }
+        memory.complete(object, own);
+        memory
+    }
+
+    fn keep_newest(&mut self, environment: &str, record: PromotionRecord) {
+        let known = self.records.get(environment);
+        if known.is_none_or(|known| known.run < record.run) {
+            self.records.insert(environment.to_owned(), record);
+        }
+    }
+
+    /// Asks for what nothing on this cluster says any more.
+    fn ask_forges(&mut self, given: &Given) {
+        let object = given.object.as_ref();
+        let whose = Whose::of(object);
+        for environment in object.spec.environments.iter().skip(1) {
+            let promotion = object.spec.promotion_of(environment);
+            let strategy = promotion.and_then(|it| it.strategy.kind());
+            let Some(StrategyKind::PullRequest(strategy)) = strategy else {
+                continue;
+            };
+            let name = &environment.name;
+            if self.records.contains_key(name) {
+                continue;
+            }
+            let recall = || Recall {
+                environment: name.clone(),
+                strategy: strategy.clone(),
+                branch_prefix: branch_prefix(whose, name),
+            };
+            match given.errands.get(&Errand::Recall(name.clone())) {
+                None => self.recalls.push(recall()),
+                Some(Outcome::Recalled(None)) => continue,
+                Some(Outcome::Recalled(Some(found))) => {
+                    let way = Way::of(StrategyKind::PullRequest(strategy));
+                    if found.key == key(whose, name, found.run, &found.revision, way) {
+                        let record = from_forge(whose, found, given.now.at);
+                        self.records.insert(name.clone(), record);
+                    }
+                    continue;
+                }
+                Some(Outcome::UnderWay | Outcome::Done) => {}
+                Some(Outcome::Failed { why, .. }) => {
+                    let message = format!(
+                        "the forge is asked what was promoted to {name} before, and does not answer: {why}"
+                    );
+                    self.waits = Some(message);
+                    continue;
+                }
+            }
+            let message = format!("the forge is asked what was promoted to {name} before");
+            self.waits.get_or_insert(message);
+        }
+    }
+
+    /// What follows from the records.
+    fn complete(&mut self, object: &Pipeline, own: &[(&About, &Arc<PullRequest>)]) {
+        let status = object.status.as_ref();
+        let admitted = status.map(|status| status.environments.values());
+        let admitted = admitted.into_iter().flatten().flat_map(|it| &it.admitted);
+        let admitted = admitted.map(|it| (it.run, it.revision.as_str()));
+        let records = self.records.values();
+        let records = records.map(|it| (it.run, it.revision.as_str()));
+        let newest = admitted.chain(records).max_by_key(|(run, _)| *run);
+        let newest = newest.map(|(run, revision)| (run, revision.to_owned()));
+        let runs = own.iter().filter_map(|(about, _)| about.run);
+        let known = self.run.iter().chain(&newest).map(|(run, _)| *run);
+        self.greatest = runs.chain(known).max();
+        self.run = self.run.take().or(newest);
+        let of_objects = own.iter().filter_map(|(_, object)| {
+            let status = object.status.as_ref()?;
+            Merge::read(status.merged_sha.as_deref(), status.merged_onto.as_deref())
+        });
+        let of_records = self.records.values().filter_map(|record| {
+            let of = record.pull_request.as_ref()?;
+            Merge::read(of.merge_commit.as_deref(), of.merged_onto.as_deref())
+        });
+        self.merges = of_objects.chain(of_records).collect();
+    }
+}
+
+/// A record as a PullRequest has kept it.
+fn from_object(about: &About, object: &PullRequest, now: Timestamp) -> PromotionRecord {
+    let status = object.status.clone().unwrap_or_default();
+    let state = status.state.unwrap_or(PullRequestState::Pending);
+    let of = PullRequestRecord {
+        name: object.metadata.name.clone().unwrap_or_default(),
+        url: status.url,
+        state: Some(state),
+        merge_commit: status.merged_sha,
+        merged_onto: status.merged_onto,
+    };
+    let (run, revision) = (about.run, about.revision.clone());
+    record(
+        run.unwrap_or_default(),
+        revision.unwrap_or_default(),
+        about.key.clone(),
+        of,
+        now,
+    )
+}
+
+/// A record as a forge has kept it.
+fn from_forge(whose: Whose<'_>, found: &Recalled, now: Timestamp) -> PromotionRecord {
+    let (commit, onto) = found.merge.clone().unzip();
+    let of = PullRequestRecord {
+        name: child::name(whose, &found.key),
+        url: found.url.clone(),
+        state: Some(found.state),
+        merge_commit: commit,
+        merged_onto: onto,
+    };
+    let (revision, key) = (found.revision.clone(), found.key.clone());
+    record(found.run, revision, key, of, now)
+}
+
+fn record(
+    run: i64,
+    revision: String,
+    key: String,
+    of: PullRequestRecord,
+    now: Timestamp,
+) -> PromotionRecord {
+    let (phase, reason) = match of.state {
+        None | Some(PullRequestState::Pending) => (Phase::Attempting, None),
+        Some(PullRequestState::Open) => (Phase::Created, None),
+        Some(PullRequestState::Merged) => (Phase::Succeeded, Some("Merged")),
+        Some(PullRequestState::AlreadyInBase) => (Phase::Succeeded, Some("AlreadyInBase")),
+        Some(PullRequestState::Closed) => (Phase::Abandoned, Some("Closed")),
+        Some(PullRequestState::Missing) => (Phase::Abandoned, Some("Vanished")),
+    };
+    PromotionRecord {
+        run,
+        revision,
+        key,
+        phase,
+        reason: reason.map(str::to_owned),
+        message: None,
+        at: time(now),
+        attempts: 0,
+        repeats: 0,
+        next_attempt_at: None,
+        pull_request: Some(of),
+        gate: None,
+        order: None,
+    }
+}

@@ -1,0 +1,142 @@
+//! What is seen of a promotion beside its record.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use sluice_crds::PullRequest;
+use sluice_crds::pipeline::{MergeGate, Phase, PromotionRecord, PullRequestRecord};
+use sluice_crds::pull_request::PullRequestState;
+
+use super::super::child;
+use super::super::key::repeat_after;
+use super::super::step::{Due, Try};
+use super::super::{Errand, Outcome};
+use super::{Context, MERGED_PAST_GATE};
+use crate::time::stamp::time;
+
+/// The PullRequest with this key.
+pub(super) fn object<'g>(context: Context<'g>, key: &str) -> Option<&'g Arc<PullRequest>> {
+    let mut own = context.own.iter();
+    own.find(|(about, _)| about.key == key)
+        .map(|(_, object)| *object)
+}
+
+/// A record with what is seen of its pull request now.
+pub(super) fn seen(context: Context<'_>, record: &PromotionRecord) -> PromotionRecord {
+    match &record.pull_request {
+        None => record.clone(),
+        Some(_) => with_child(record.clone(), object(context, &record.key)),
+    }
+}
+
+/// A record with what is seen of its pull request.
+pub(super) fn with_child(
+    record: PromotionRecord,
+    object: Option<&Arc<PullRequest>>,
+) -> PromotionRecord {
+    let Some(object) = object else {
+        return record;
+    };
+    let before = record.pull_request.clone();
+    let before = before.unwrap_or_else(|| PullRequestRecord {
+        name: object.metadata.name.clone().unwrap_or_default(),
+        url: None,
+        state: None,
+        merge_commit: None,
+        merged_onto: None,
+    });
+    PromotionRecord {
+        pull_request: Some(child::mirrored(&before, object)),
+        ..record
+    }
+}
+
+/// A record with the name of the PullRequest that it is going to have. From here on there may be one.
+pub(super) fn named(context: Context<'_>, record: PromotionRecord) -> PromotionRecord {
+    let name = child::name(context.whose, &record.key);
+    PromotionRecord {
+        pull_request: Some(PullRequestRecord {
+            name,
+            url: None,
+            state: None,
+            merge_commit: None,
+            merged_onto: None,
+        }),
+        gate: Some(MergeGate::Pending),
+        ..record
+    }
+}
+
+/// The reason of a success. A merge while the gates held it back is called by its name.
+pub(super) fn reason(record: &PromotionRecord, reason: &'static str) -> &'static str {
+    match (reason, record.gate, &record.order) {
+        ("Merged", Some(MergeGate::Pending), None) => MERGED_PAST_GATE,
+        _ => reason,
+    }
+}
+
+/// A record that was over before its pull request was seen to be merged.
+pub(super) fn merged(record: PromotionRecord) -> PromotionRecord {
+    let state = record.pull_request.as_ref().and_then(|it| it.state);
+    match state.filter(|state| state.is_final()) {
+        Some(PullRequestState::Merged) if record.gate == Some(MergeGate::Pending) => {
+            PromotionRecord {
+                reason: Some(MERGED_PAST_GATE.to_owned()),
+                gate: None,
+                ..record
+            }
+        }
+        Some(_) => PromotionRecord {
+            gate: None,
+            ..record
+        },
+        None => record,
+    }
+}
+
+/// The errand of the present try.
+pub(super) fn errand(record: &PromotionRecord) -> Errand {
+    let number = record.attempts.saturating_add(record.repeats);
+    Errand::Try(record.key.clone(), number)
+}
+
+/// What has come of the present try.
+pub(super) fn tried(context: Context<'_>, record: &PromotionRecord) -> Try {
+    match context.given.errands.get(&errand(record)) {
+        None => Try::NotBegun,
+        Some(Outcome::UnderWay | Outcome::Recalled(_)) => Try::UnderWay,
+        Some(Outcome::Done) => Try::Done,
+        Some(Outcome::Failed { .. }) => Try::Failed,
+    }
+}
+
+pub(super) fn tried_of(context: Context<'_>, record: Option<&PromotionRecord>) -> Try {
+    record.map_or(Try::NotBegun, |record| tried(context, record))
+}
+
+/// Whether what has failed is tried again now.
+pub(super) fn retry(record: &Option<PromotionRecord>, now: Timestamp) -> Due {
+    let next = record.as_ref().and_then(|it| it.next_attempt_at.as_ref());
+    due(next.is_none_or(|next| next.0 <= now))
+}
+
+/// Whether a notification that has had no effect is sent again now.
+pub(super) fn repeat(record: &Option<PromotionRecord>, now: Timestamp) -> Due {
+    let is_due = record.as_ref().is_some_and(|record| {
+        let again = record.at.0.saturating_add(repeat_after(record.repeats));
+        is_sent(record) && again.is_ok_and(|again| time(again).0 <= now)
+    });
+    due(is_due)
+}
+
+/// Whether it was sent, and nothing has come of it.
+pub(super) fn is_sent(record: &PromotionRecord) -> bool {
+    record.phase == Phase::Succeeded && record.reason.as_deref() == Some("Sent")
+}
+
+fn due(is_due: bool) -> Due {
+    match is_due {
+        true => Due::Now,
+        false => Due::Later,
+    }
+}

@@ -1,0 +1,129 @@
+//! An open pull request: whether it may be merged, and who does it.
+
+use std::sync::Arc;
+
+use sluice_crds::PullRequest;
+use sluice_crds::pipeline::{
+    EnvironmentState, GateAt, MergeGate, MergeMode, Phase, PromotionRecord, StrategyKind,
+};
+
+use super::super::approval::Word;
+use super::super::child::Child;
+use super::super::words;
+use super::{Ask, At, Merge, Plan, Then, Wish, facts, moved};
+use crate::text::words::clean;
+use crate::time::stamp::time;
+
+/// The reason of a record whose branch somebody has pushed to.
+const BRANCH_TOUCHED: &str = "BranchTouched";
+
+impl At<'_, '_> {
+    /// It is open: the gates are asked about the merge.
+    pub(super) fn opened(
+        &self,
+        plan: &mut Plan,
+        current: Option<PromotionRecord>,
+        wish: Wish<'_>,
+        object: Option<&Arc<PullRequest>>,
+    ) {
+        let (StrategyKind::PullRequest(strategy), Some(object)) = (wish.strategy, object) else {
+            return;
+        };
+        let order = current.as_ref().and_then(|record| record.order.clone());
+        let record = match current {
+            Some(record) => moved(record, Phase::Created, self.context.now),
+            None => wish.fresh(Phase::Created, self.context.now),
+        };
+        let gate = record.gate.unwrap_or(MergeGate::Pending);
+        let mut record = facts::with_child(
+            PromotionRecord {
+                gate: Some(gate),
+                order,
+                attempts: 0,
+                ..record
+            },
+            Some(object),
+        );
+        plan.state = EnvironmentState::PullRequestOpen;
+        let status = object.status.as_ref();
+        let commit = status.and_then(|it| it.commit_sha.as_ref());
+        let head = status.and_then(|it| it.head_sha.as_ref());
+        let held = match self.word(wish) {
+            Word::Rejected(by) => {
+                let message = words::rejected(&record.revision, &by);
+                Some((EnvironmentState::Rejected, "Rejected", message))
+            }
+            Word::NotNeeded | Word::Approved | Word::Awaited | Word::Unverified => {
+                let is_touched = commit.is_some() && head.is_some() && commit != head;
+                is_touched.then(|| {
+                    let message = "somebody has pushed to the branch of the pull request: it is not \
+                                   merged by the controller; merge or close it";
+                    let state = EnvironmentState::PullRequestOpen;
+                    (state, BRANCH_TOUCHED, message.to_owned())
+                })
+            }
+        };
+        let held = held.or_else(|| {
+            let ring = self.ring()?;
+            Some((EnvironmentState::CyclicGates, "CyclicGates", ring))
+        });
+        if let Some((state, reason, message)) = held {
+            record.gate = Some(MergeGate::Pending);
+            record.order = None;
+            record.reason = Some(reason.to_owned());
+            plan.record = Some(record);
+            return plan.say(state, message);
+        }
+        let head = commit
+            .filter(|_| strategy.merge == MergeMode::Auto)
+            .cloned();
+        plan.record = Some(record);
+        plan.ask = Some(Ask {
+            wanted: wish.wanted.clone(),
+            asks_own: match self.environment.spec.gate_at {
+                GateAt::Create => false,
+                GateAt::Merge | GateAt::Both => true,
+            },
+            then: Then::Merge(Merge {
+                head,
+                method: strategy.method,
+            }),
+        });
+    }
+
+    /// It could not be opened, and tries again by itself. It waits while the gates are closed.
+    pub(super) fn fails(
+        &self,
+        plan: &mut Plan,
+        current: Option<PromotionRecord>,
+        wish: Wish<'_>,
+        (child, object): (&Child, Option<&Arc<PullRequest>>),
+    ) {
+        let (
+            Child::Failing {
+                why,
+                attempts,
+                next,
+            },
+            Some(object),
+        ) = (child, object)
+        else {
+            return;
+        };
+        let record = wish.record(current, Phase::Failed, self.context.now);
+        let record = PromotionRecord {
+            reason: object.status.as_ref().and_then(|it| it.outcome.clone()),
+            message: Some(clean(why, words::LONGEST)),
+            attempts: *attempts,
+            next_attempt_at: next.map(time),
+            ..facts::with_child(record, Some(object))
+        };
+        plan.say(EnvironmentState::Failed, words::failed(&record));
+        plan.record = Some(record);
+        plan.ask = Some(Ask {
+            wanted: wish.wanted.clone(),
+            asks_own: wish.asks_at_begin(self.environment.spec.gate_at),
+            then: Then::GoOn(Arc::clone(object)),
+        });
+    }
+}

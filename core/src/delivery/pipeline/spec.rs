@@ -1,0 +1,232 @@
+//! What is wrong with a spec, also where the API server would have refused it.
+
+use std::collections::BTreeSet;
+
+use sluice_crds::Pipeline;
+use sluice_crds::pipeline::{
+    Environment, MOST_ENVIRONMENTS, MOST_TARGETS, PipelineSpec, Promotion, PullRequestStrategy,
+    StrategyKind,
+};
+
+use super::Reader;
+use crate::gatekeeper::gates;
+use crate::text::names::{LABEL_LENGTH, subdomain};
+use crate::text::refusal::{Refusal, Refusals};
+
+/// The most targets of an environment.
+const MOST_TARGETS_OF_ONE: usize = 32;
+/// The most versions.
+const MOST_VERSIONS: usize = 8;
+/// The most files of a pull request.
+const MOST_PATHS: usize = 16;
+
+/// Everything that is wrong with a Pipeline, whether or not admission would have refused it.
+///
+/// # Errors
+/// The mistakes.
+pub fn check(object: &Pipeline) -> Result<Reader, Refusals> {
+    let spec = &object.spec;
+    let mut mistakes = Vec::new();
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    subdomain("metadata.name", name, LABEL_LENGTH, &mut mistakes);
+    if spec.app_ref.kind == "Secret" {
+        mistakes.push(Refusal::new(
+            "spec.appRef.kind",
+            "a Secret is no app, and what a pipeline shows of it could be read by more people",
+            "name the object that deploys",
+        ));
+    }
+    versions(spec, &mut mistakes);
+    environments(object, &mut mistakes);
+    if let Some(promotion) = &spec.promotion {
+        self::promotion("spec.promotion", promotion, &mut mistakes);
+    }
+    match Reader::new(spec) {
+        Ok(reader) => Refusals::unless_empty(mistakes, reader),
+        Err(more) => {
+            mistakes.extend(more.into_vec());
+            Err(Refusals::unless_empty(mistakes, ())
+                .err()
+                .unwrap_or_else(|| {
+                    Refusal::new("spec", "it cannot be read", "write another one").into()
+                }))
+        }
+    }
+}
+
+fn versions(spec: &PipelineSpec, mistakes: &mut Vec<Refusal>) {
+    if spec.versions.len() > MOST_VERSIONS {
+        let problem = format!("there are more than {MOST_VERSIONS}");
+        mistakes.push(Refusal::new("spec.versions", problem, "show fewer"));
+    }
+    let mut known = BTreeSet::new();
+    for (place, version) in spec.versions.iter().enumerate() {
+        if !known.insert(&version.name) {
+            mistakes.push(Refusal::new(
+                format!("spec.versions[{place}].name"),
+                format!("`{}` is listed twice", version.name),
+                "give each version another name",
+            ));
+        }
+    }
+}
+
+fn environments(object: &Pipeline, mistakes: &mut Vec<Refusal>) {
+    let spec = &object.spec;
+    let all = &spec.environments;
+    let field = "spec.environments";
+    if all.is_empty() {
+        mistakes.push(Refusal::new(
+            field,
+            "there is none",
+            "write at least one environment",
+        ));
+    }
+    if all.len() > MOST_ENVIRONMENTS {
+        let problem = format!("there are more than {MOST_ENVIRONMENTS}");
+        mistakes.push(Refusal::new(field, problem, "split the pipeline"));
+    }
+    if all.iter().map(|it| it.targets.len()).sum::<usize>() > MOST_TARGETS {
+        let problem = format!("there are more than {MOST_TARGETS} targets in all");
+        mistakes.push(Refusal::new(field, problem, "split the pipeline"));
+    }
+    if all.first().is_some_and(|first| first.gates.is_some()) {
+        mistakes.push(Refusal::new(
+            "spec.environments[0].gates",
+            "nothing is promoted to the first environment",
+            "gate its source with a GatedSource",
+        ));
+    }
+    let mut known = BTreeSet::new();
+    for (place, environment) in all.iter().enumerate() {
+        let field = format!("{field}[{place}]");
+        if !known.insert(&environment.name) {
+            mistakes.push(Refusal::new(
+                format!("{field}.name"),
+                format!("`{}` is listed twice", environment.name),
+                "give each environment another name",
+            ));
+        }
+        self::environment(object, &field, environment, mistakes);
+    }
+}
+
+fn environment(
+    object: &Pipeline,
+    field: &str,
+    environment: &Environment,
+    mistakes: &mut Vec<Refusal>,
+) {
+    let Environment {
+        name,
+        targets,
+        promotion,
+        gates,
+        gate_at: _,
+    } = environment;
+    if !is_name(name) {
+        mistakes.push(Refusal::new(
+            format!("{field}.name"),
+            format!("`{name}` cannot be part of a branch's name"),
+            "write at most 63 letters, digits, -, _ and ., with a letter or digit at both ends, \
+             without `..`, and without `.lock` at its end",
+        ));
+    }
+    if targets.is_empty() || targets.len() > MOST_TARGETS_OF_ONE {
+        mistakes.push(Refusal::new(
+            format!("{field}.targets"),
+            format!("there are {}", targets.len()),
+            format!("write 1 to {MOST_TARGETS_OF_ONE} targets"),
+        ));
+    }
+    foreign(object, field, environment, mistakes);
+    if let Some(promotion) = promotion {
+        self::promotion(&format!("{field}.promotion"), promotion, mistakes);
+    }
+    if let Some(gates) = gates {
+        let found = gates::check(gates, &format!("{field}.gates"));
+        mistakes.extend(found.err().map(Refusals::into_vec).into_iter().flatten());
+    }
+}
+
+/// Expressions may read all of an object, and whoever reads the Pipeline reads their results. So they are
+/// not asked about apps of another namespace, which the author of the Pipeline may not be allowed to read.
+/// In another cluster, the rights of the kubeconfig say what may be read.
+fn foreign(object: &Pipeline, field: &str, environment: &Environment, mistakes: &mut Vec<Refusal>) {
+    let spec = &object.spec;
+    if spec.versions.is_empty() && spec.app_ref.revision_expression.is_none() {
+        return;
+    }
+    let own = object.metadata.namespace.as_deref().unwrap_or_default();
+    let targets = environment.targets.iter().enumerate();
+    let foreign = targets.filter(|(_, it)| it.cluster_ref.is_none() && it.namespace != own);
+    mistakes.extend(foreign.map(|(place, target)| {
+        Refusal::new(
+            format!("{field}.targets[{place}].namespace"),
+            format!(
+                "the expressions of versions and revisionExpression are asked about apps of the \
+                 Pipeline's own namespace alone, and not of `{}`",
+                target.namespace
+            ),
+            "leave the expressions out, or put the Pipeline into that namespace",
+        )
+    }));
+}
+
+fn is_name(name: &str) -> bool {
+    let is_end = |c: char| c.is_ascii_alphanumeric();
+    (1..=LABEL_LENGTH).contains(&name.len())
+        && name.starts_with(is_end)
+        && name.ends_with(is_end)
+        && name
+            .chars()
+            .all(|c| is_end(c) || matches!(c, '-' | '_' | '.'))
+        && !name.contains("..")
+        && !name.ends_with(".lock")
+}
+
+fn promotion(field: &str, promotion: &Promotion, mistakes: &mut Vec<Refusal>) {
+    let field = format!("{field}.strategy");
+    match promotion.strategy.kind() {
+        None => mistakes.push(Refusal::new(
+            field,
+            "it says not exactly one way",
+            "write exactly one of pull-request, notification and admission",
+        )),
+        Some(StrategyKind::PullRequest(strategy)) => {
+            pull_request(&format!("{field}.pull-request"), strategy, mistakes);
+        }
+        Some(StrategyKind::Notification(_) | StrategyKind::Admission(_)) => {}
+    }
+}
+
+fn pull_request(field: &str, strategy: &PullRequestStrategy, mistakes: &mut Vec<Refusal>) {
+    if !strategy.url.starts_with("https://") {
+        mistakes.push(Refusal::new(
+            format!("{field}.url"),
+            "forges are asked over https alone",
+            "write https://...",
+        ));
+    }
+    if strategy.paths.is_empty() || strategy.paths.len() > MOST_PATHS {
+        mistakes.push(Refusal::new(
+            format!("{field}.paths"),
+            format!("there are {}", strategy.paths.len()),
+            format!("write 1 to {MOST_PATHS} files in which the revision is marked"),
+        ));
+    }
+    let is_file = |path: &String| {
+        !path.is_empty()
+            && !path.starts_with('/')
+            && !path.ends_with('/')
+            && !path.contains("..")
+            && !path.contains("//")
+    };
+    if let Some(place) = strategy.paths.iter().position(|path| !is_file(path)) {
+        mistakes.push(Refusal::new(
+            format!("{field}.paths[{place}]"),
+            format!("`{}` is no file in a repository", strategy.paths[place]),
+            "write such as apps/prod/podinfo.yaml, without `/` at its start or end, and without `..`",
+        ));
+    }
+}

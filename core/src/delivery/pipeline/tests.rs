@@ -1,0 +1,1 @@
+//! Looks at Pipelines, one after another.
