@@ -34,6 +34,7 @@ pub(crate) mod kind;
 mod manual;
 pub mod metric;
 pub mod objects;
+mod pipeline;
 mod report;
 mod reported;
 pub mod revisions;
@@ -47,6 +48,7 @@ pub use evidence::Evidence;
 pub use given::Given;
 pub(crate) use given::{Course, Report as GivenReport};
 pub use kind::Known;
+pub use pipeline::Promoting;
 pub use report::{Report, report};
 
 /// The kind that a spec has.
@@ -67,6 +69,7 @@ pub(crate) fn kind(spec: &GatekeeperSpec) -> Result<&dyn KindSpec, Refusals> {
         Kind::Http(spec) => spec,
         Kind::Approval(spec) => spec,
         Kind::Gates(spec) => spec,
+        Kind::Pipeline(spec) => spec,
         Kind::External(spec) => spec,
     })
 }

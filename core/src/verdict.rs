@@ -156,6 +156,16 @@ reasons! {
     NoObjects = ("NoObjects", Ready, Other),
     /// All is as it should be, but not for long enough.
     Soaking = ("Soaking", Ready, Other),
+    /// There is no Pipeline of that name.
+    PipelineMissing = ("PipelineMissing", NotReady, NoEvidence),
+    /// The Pipeline has no environment of that name.
+    EnvironmentMissing = ("EnvironmentMissing", NotReady, NoEvidence),
+    /// The Pipeline has admitted nothing to the environment.
+    NothingAdmitted = ("NothingAdmitted", Ready, Other),
+    /// The Pipeline has admitted the revision to the environment.
+    Admitted = ("Admitted", Ready, Verified),
+    /// The Pipeline has admitted other revisions to the environment.
+    NotAdmitted = ("NotAdmitted", Ready, Verified),
     /// Other gates decide.
     Nested = ("NestedGates", Ready, Other),
     /// The gate depends on itself.

@@ -59,8 +59,9 @@ pub struct GatePolicySpec {
     #[serde(default, skip_serializing_if = "NamespaceSelector::is_empty")]
     pub namespace_selector: NamespaceSelector,
 
-    /// The kinds of consumers that must pass, such as `Pipeline`. Empty: all, also programs that ask
-    /// over HTTP; those are of the kind `Check` unless they name another.
+    /// The kinds of consumers that must pass, such as `Pipeline`. Empty: all but
+    /// `RevertCommit`, which takes a revision back, also programs that ask over HTTP; those are of the
+    /// kind `Check` unless they name another.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 16),

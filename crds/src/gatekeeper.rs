@@ -14,6 +14,7 @@ mod http;
 mod manual;
 mod metric;
 mod objects;
+mod pipeline;
 mod references;
 mod revisions;
 mod schedule;
@@ -24,6 +25,7 @@ pub use http::{Http, HttpStatus};
 pub use manual::Manual;
 pub use metric::{Metric, MetricStatus, Range};
 pub use objects::{ExpectedCondition, ObjectRule, Objects, ObjectsStatus};
+pub use pipeline::PipelineRule;
 pub use references::{CertificateReference, ConfigMapKeyReference, SecretReference};
 pub use revisions::{ListSource, Revisions};
 pub use schedule::{Calendar, Schedule, Window};
@@ -40,7 +42,7 @@ pub use schedule::{Calendar, Schedule, Window};
     namespaced,
     status = "GatekeeperStatus",
     derive = "PartialEq",
-    doc = "A Gatekeeper is one rule that admits a change or does not: a schedule of windows, a switch, lists of revisions, a metric, the state of objects, what an address answers, approvals, other gates, or what a third party reports. Gates name the gatekeepers that keep them.",
+    doc = "A Gatekeeper is one rule that admits a change or does not: a schedule of windows, a switch, lists of revisions, a metric, the state of objects, what an address answers, approvals, other gates, what a Pipeline has admitted, or what a third party reports. Gates name the gatekeepers that keep them.",
     validation = Rule::new("size(self.metadata.name) <= 63")
         .message("metadata.name: at most 63 characters, so that it fits a label"),
     printcolumn(name = "State", type_ = "string", json_path = ".status.state"),
@@ -107,13 +109,17 @@ pub struct GatekeeperSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gates: Option<Box<GateSet>>,
 
+    /// Admits what a Pipeline has admitted to one of its environments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pipeline: Option<Box<PipelineRule>>,
+
     /// Admits what a third party reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<Box<External>>,
 }
 
 /// The names of the kinds, as a spec has them.
-pub const KINDS: [&str; 9] = [
+pub const KINDS: [&str; 10] = [
     "schedule",
     "manual",
     "revisions",
@@ -122,6 +128,7 @@ pub const KINDS: [&str; 9] = [
     "http",
     "approval",
     "gates",
+    "pipeline",
     "external",
 ];
 
@@ -151,6 +158,8 @@ pub enum Kind<'a> {
     Approval(&'a ApprovalRule),
     /// Other gates.
     Gates(&'a GateSet),
+    /// What a Pipeline has admitted.
+    Pipeline(&'a PipelineRule),
     /// Reports of a third party.
     External(&'a External),
 }
@@ -167,6 +176,7 @@ impl Kind<'_> {
             Kind::Http(_) => "http",
             Kind::Approval(_) => "approval",
             Kind::Gates(_) => "gates",
+            Kind::Pipeline(_) => "pipeline",
             Kind::External(_) => "external",
         }
     }
@@ -193,6 +203,7 @@ impl GatekeeperSpec {
             http,
             approval,
             gates,
+            pipeline,
             external,
         } = self;
         let mut given = [
@@ -204,6 +215,7 @@ impl GatekeeperSpec {
             http.as_deref().map(Kind::Http),
             approval.as_deref().map(Kind::Approval),
             gates.as_deref().map(Kind::Gates),
+            pipeline.as_deref().map(Kind::Pipeline),
             external.as_deref().map(Kind::External),
         ]
         .into_iter()

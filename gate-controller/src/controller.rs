@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use kube::Client;
+use sluice_clusters::{Fleet, Scope};
 use sluice_core::time::clock::Trust;
 use sluice_egress::{Egress, Endpoints, Rules};
 use sluice_gatekeepers::Clients;
@@ -27,6 +28,7 @@ use crate::act::worker::{self, Failures, Retry, Workers};
 use crate::artifacts::Store;
 use crate::controller::settings::Settings;
 use crate::lease::Leadership;
+use crate::observe::apps::Apps;
 use crate::observe::clock::{Clock, Jumps};
 use crate::observe::identity;
 use crate::observe::world::{Standing, World};
@@ -131,6 +133,7 @@ struct Parts {
     definitions: Arc<Definitions>,
     /// What evidence is gathered with.
     clients: Clients,
+    apps: Arc<Apps>,
     /// None: artifacts are not stored here.
     artifacts: Option<Arc<Store>>,
     shard: Shard,
@@ -187,6 +190,7 @@ pub async fn start(
     let artifacts = storage
         .as_ref()
         .map(|storage| storage.store(&egress, &clock, &counters));
+    let fleet = Fleet::new(client.clone(), scope(&settings), egress.clone());
     let clients = Clients::new(client.clone(), egress);
     let concurrent = settings.concurrent.into();
     let (until, leadership) = Leadership::new(Arc::clone(&jumps));
@@ -204,6 +208,7 @@ pub async fn start(
         decisions: Arc::new(decisions),
         definitions: Arc::default(),
         clients,
+        apps: Arc::new(Apps::new(fleet)),
         artifacts,
         shard,
         leadership,
@@ -269,6 +274,14 @@ fn world(settings: &Settings, jumps: &Arc<Jumps>) -> World {
     }
 }
 
+/// The namespaces of our own cluster that are watched.
+fn scope(settings: &Settings) -> Scope {
+    match settings.watch_all_namespaces {
+        true => Scope::All,
+        false => Scope::Namespace(settings.runtime_namespace.clone()),
+    }
+}
+
 /// The one way out of the cluster, under the rules of egress, which the flags open and narrow.
 ///
 /// # Errors
@@ -312,6 +325,7 @@ fn workers(parts: &Parts) -> Workers {
             events: parts.events,
             audit: parts.audit,
             definitions: parts.definitions,
+            apps: parts.apps,
             artifacts: parts.artifacts,
             counters: parts.counters,
             shard: parts.shard,

@@ -5,6 +5,7 @@
 //!
 //! | | holds |
 //! |---|---|
+//! | [`apps`] | the apps that pipelines promote, on any cluster |
 //! | [`cache`] | the objects of one kind, kept up to date by a watch |
 //! | [`clock`] | the time, its jumps, and how far it is from the API server's |
 //! | [`evidence`] | what gatekeepers are judged from besides spec and clock |
@@ -14,6 +15,7 @@
 //! It may use [`cluster`](crate::cluster). It writes nothing, and does not know who asks, or what is done
 //! with the answers.
 
+pub mod apps;
 pub mod cache;
 pub mod clock;
 pub mod evidence;

@@ -69,7 +69,8 @@ fn kind(spec: &GatekeeperSpec) -> Option<&dyn Observe> {
         Ok(Kind::Metric(spec)) => Some(spec),
         Ok(Kind::Objects(spec)) => Some(spec),
         Ok(Kind::Http(spec)) => Some(spec),
-        Ok(Kind::Manual(_) | Kind::Gates(_) | Kind::External(_)) | Err(NotOneKind) => None,
+        Ok(Kind::Manual(_) | Kind::Gates(_) | Kind::Pipeline(_) | Kind::External(_))
+        | Err(NotOneKind) => None,
     }
 }
 

@@ -17,6 +17,7 @@ mod http;
 mod metric;
 mod nested;
 mod objects;
+mod pipeline;
 mod revisions;
 
 /// A gatekeeper with this spec, and a gate of its name that it keeps.

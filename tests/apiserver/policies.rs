@@ -7,6 +7,7 @@
 mod children;
 mod ended;
 mod force;
+mod pipelines;
 pub mod scene;
 mod spec;
 mod status;

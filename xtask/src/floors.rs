@@ -35,6 +35,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 10] = [
             "sluice-core",
             "sluice-egress",
             "sluice-watching",
+            "sluice-clusters",
             "sluice-gatekeepers",
         ],
     ),

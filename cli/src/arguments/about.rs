@@ -115,7 +115,9 @@ impl Asker {
             kind,
             name,
             namespace: namespace.to_owned(),
+            environment: None,
             action: self.action.clone(),
+            step: None,
             revision: about.revision.as_ref().map(ToString::to_string),
         }
     }

@@ -9,7 +9,7 @@ use kube::Resource;
 use kube::api::{Api, ListParams};
 use sluice_core::delivery::gated_source;
 use sluice_core::offline::simulate::{Key, Origin, World};
-use sluice_crds::{Approval, Gate, GatedSource, Gatekeeper, Subject};
+use sluice_crds::{Approval, Gate, GatedSource, Gatekeeper, Pipeline, Subject};
 
 use super::connection::Connection;
 use super::request::{each, list, missing, visible};
@@ -78,6 +78,7 @@ pub(crate) async fn load(
         world.forbidden.extend(reach::forbidden_to(source));
     }
     world.approvals = approvals(connection, &world.gatekeepers).await?;
+    world.pipelines = pipelines(connection, &world.gatekeepers).await;
     world.config_maps = config_maps(connection, &world.gatekeepers).await;
     Ok(Seen {
         world,
@@ -150,6 +151,23 @@ async fn approvals(
         all.extend(keyed(listed).map(|(key, approval)| (key, Arc::new(approval))));
     }
     Ok(all)
+}
+
+/// The Pipelines that gatekeepers name. Not everybody who may see gates may see those: then the
+/// controller's report counts.
+async fn pipelines(
+    connection: &Connection,
+    gatekeepers: &BTreeMap<Key, Arc<Gatekeeper>>,
+) -> BTreeMap<Key, Option<Arc<Pipeline>>> {
+    let named = gatekeepers.values();
+    let wanted: BTreeSet<Key> = named.filter_map(|it| reach::pipeline(it)).collect();
+    let found = each(connection, wanted).await.into_iter();
+    let known = found.filter_map(|(key, found)| match found {
+        Ok(None) => None,
+        Ok(Some(pipeline)) => Some((key, Some(Arc::new(pipeline)))),
+        Err(_) => Some((key, None)),
+    });
+    known.collect()
 }
 
 /// The gatekeepers of `gates` that are not known yet.

@@ -74,7 +74,28 @@ pub(super) fn forbidden(world: &World) -> BTreeSet<(String, Key)> {
         let named = named.into_iter();
         named.map(|named| (key.namespace.clone(), named))
     });
-    by_gates.chain(by_keepers).collect()
+    let to_pipelines = world.gatekeepers.iter();
+    let to_pipelines = to_pipelines.filter_map(|(key, keeper)| {
+        let named = pipeline(keeper).filter(|_| !reaches_pipeline(keeper))?;
+        Some((key.namespace.clone(), named))
+    });
+    by_gates.chain(by_keepers).chain(to_pipelines).collect()
+}
+
+/// The Pipeline that a gatekeeper names.
+pub(super) fn pipeline(keeper: &Gatekeeper) -> Option<Key> {
+    let own = Key::of(&keeper.metadata).namespace;
+    let named = keeper.spec.pipeline.as_ref()?;
+    let namespace = named.namespace.as_deref();
+    Some(Key::from_reference(&own, namespace, &named.name))
+}
+
+/// Whether the controller lets a gatekeeper name its Pipeline: unless it has said that it does not.
+fn reaches_pipeline(keeper: &Gatekeeper) -> bool {
+    let status = keeper.status.as_ref();
+    let status = status.filter(|it| it.observed_generation == keeper.metadata.generation);
+    let verdict = status.and_then(|status| status.verdict.as_ref());
+    verdict.is_none_or(|said| said.reason != Reason::CrossNamespaceRef.as_str())
 }
 
 /// The gates in other namespaces that a gated source names, and that its controller has said do not

@@ -16,11 +16,13 @@ use super::request::list;
 const GOOD_FOR: SignedDuration = SignedDuration::from_mins(60);
 
 /// The annotations that distinguish one question from another.
-const QUESTION: [&str; 7] = [
+const QUESTION: [&str; 9] = [
     told::KIND,
     told::NAMESPACE,
     told::NAME,
+    told::ENVIRONMENT,
     told::ACTION,
+    told::STEP,
     told::REVISION,
     told::ASKED_BY,
     told::ASKED,
@@ -32,6 +34,7 @@ pub(crate) struct Waiting {
     pub(crate) namespace: String,
     pub(crate) kind: String,
     pub(crate) name: Option<String>,
+    pub(crate) environment: Option<String>,
     pub(crate) revision: Option<String>,
     /// Those that hold it back, as `namespace/name`.
     pub(crate) gates: Vec<String>,
@@ -72,7 +75,7 @@ pub(crate) async fn waiting(
 
 /// Of each question the last answer, where that is no.
 fn still_waiting(events: &[Event], now: Timestamp) -> Vec<Waiting> {
-    let mut last: BTreeMap<[Option<&str>; 7], (Timestamp, &Event)> = BTreeMap::new();
+    let mut last: BTreeMap<[Option<&str>; 9], (Timestamp, &Event)> = BTreeMap::new();
     for event in events {
         let Some(at) = event.event_time.as_ref().map(|at| at.0) else {
             continue;
@@ -101,6 +104,7 @@ fn read(event: &Event, at: Timestamp) -> Option<Waiting> {
         namespace: text(told::NAMESPACE)?,
         kind: text(told::KIND)?,
         name: text(told::NAME),
+        environment: text(told::ENVIRONMENT),
         revision: text(told::REVISION),
         gates: gates.map(str::to_owned).collect(),
         since: since.unwrap_or(at),
@@ -143,6 +147,23 @@ mod tests {
         ];
         event.metadata.annotations = Some(annotations.map(text).into());
         event
+    }
+
+    #[test]
+    fn environments_of_one_object_wait_each_for_itself() {
+        let of = |minutes_ago, outcome, environment: &str| {
+            let mut event = event(minutes_ago, outcome, "api", "apps/production");
+            let annotations = event.metadata.annotations.as_mut().unwrap();
+            annotations.insert(told::ENVIRONMENT.to_owned(), environment.to_owned());
+            event
+        };
+        let events = [
+            of(20, told::BLOCKED, "prod"),
+            of(10, told::ADMITTED, "staging"),
+        ];
+        let waiting = still_waiting(&events, NOW.parse().unwrap());
+        let waiting: Vec<_> = waiting.iter().map(|it| it.environment.as_deref()).collect();
+        assert_eq!(waiting, [Some("prod")]);
     }
 
     #[test]

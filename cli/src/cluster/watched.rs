@@ -17,7 +17,7 @@ use kube::core::NamespaceResourceScope;
 use kube::runtime::{WatchStreamExt, watcher};
 use serde::de::DeserializeOwned;
 use sluice_core::offline::simulate::Key;
-use sluice_crds::{Approval, Gate, GatePolicy, Gatekeeper};
+use sluice_crds::{Approval, Gate, GatePolicy, Gatekeeper, Pipeline};
 
 use super::connection::Connection;
 use super::fault::is_passing;
@@ -60,6 +60,11 @@ impl Watched {
             if keeper.spec.approval.is_some() {
                 // Their names are not known before.
                 self.all::<Approval>(connection, Some(&key.namespace));
+            }
+            if let Some(named) = &keeper.spec.pipeline {
+                let namespace = named.namespace.as_deref();
+                let key = Key::from_reference(&key.namespace, namespace, &named.name);
+                self.one::<Pipeline>(connection, &key);
             }
         }
     }

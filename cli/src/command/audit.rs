@@ -229,7 +229,9 @@ fn asker(decided: &Decided) -> String {
     let subject = &decided.decision.subject;
     let name = subject.name.as_ref().map(|name| format!("/{name}"));
     let name = name.unwrap_or_default();
-    format!("{}/{}{name}", subject.namespace, subject.kind)
+    let environment = subject.environment.as_ref().map(|it| format!(" ({it})"));
+    let environment = environment.unwrap_or_default();
+    format!("{}/{}{name}{environment}", subject.namespace, subject.kind)
 }
 
 fn of_decision(decided: &Decided) -> String {
@@ -238,6 +240,7 @@ fn of_decision(decided: &Decided) -> String {
         true => (output::style(State::Open), "allowed"),
         false => (output::style(State::Closed), "held back"),
     };
+    let step = decision.subject.step.as_ref().map(|it| format!(" {it}"));
     let revision = decision
         .subject
         .revision
@@ -252,8 +255,9 @@ fn of_decision(decided: &Decided) -> String {
         more => format!(", {more} times more"),
     };
     format!(
-        "{}{} {style}{word}{style:#}{}{again}: {}",
+        "{}{}{} {style}{word}{style:#}{}{again}: {}",
         decision.subject.action,
+        step.unwrap_or_default(),
         revision.unwrap_or_default(),
         by.unwrap_or_default(),
         decision.message

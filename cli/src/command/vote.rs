@@ -169,9 +169,10 @@ impl Vote {
         let mut approval = Approval::new(
             "",
             ApprovalSpec {
-                gatekeeper_ref: LocalReference {
+                gatekeeper_ref: Some(LocalReference {
                     name: asking.key.name.clone(),
-                },
+                }),
+                pipeline_ref: None,
                 revision: revision.to_string(),
                 decision,
                 by: user.name.clone(),

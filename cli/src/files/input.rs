@@ -240,6 +240,12 @@ impl Input {
                 let known = world.sources.insert(key.clone(), Arc::new(*source));
                 (Subject::GatedSource(key), known.is_some())
             }
+            Object::Pipeline(mut pipeline) => {
+                let key = key(&mut pipeline.metadata);
+                let pipeline = Some(Arc::new(*pipeline));
+                let known = world.pipelines.insert(key.clone(), pipeline);
+                (Subject::Pipeline(key), known.is_some())
+            }
             Object::Namespace(mut namespace) => {
                 let name = key(&mut namespace.metadata).name;
                 let labels = namespace.metadata.labels.unwrap_or_default();

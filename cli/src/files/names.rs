@@ -16,6 +16,7 @@ pub(super) fn called(subject: &Subject) -> String {
         Subject::Approval(key) => format!("Approval {key}"),
         Subject::GatePolicy(name) => format!("GatePolicy {name}"),
         Subject::GatedSource(key) => format!("GatedSource {key}"),
+        Subject::Pipeline(key) => format!("Pipeline {key}"),
         Subject::Namespace(name) => format!("Namespace {name}"),
         Subject::ConfigMap(key) => format!("ConfigMap {key}"),
     }

@@ -203,7 +203,7 @@ impl Wanted {
             rows.push(rows::approval(approval, until, now, &zone)?);
         }
         Ok(Listing {
-            titles: &["STATE", "GATEKEEPER", "REVISION", "BY", "UNTIL", "AGE"],
+            titles: &["STATE", "ABOUT", "REVISION", "BY", "UNTIL", "AGE"],
             zone,
             rows,
             wake,
@@ -242,7 +242,9 @@ fn anybody() -> Subject {
         kind: ANYBODY.to_owned(),
         namespace: String::new(),
         name: None,
+        environment: None,
         action: "list".to_owned(),
+        step: None,
         revision: None,
     }
 }

@@ -45,18 +45,18 @@ impl From<Waiting> for Row {
             namespace,
             kind,
             name,
+            environment,
             revision,
             gates,
             since,
             next,
             message,
         } = waiting;
+        let name = name.map(|name| format!("/{name}")).unwrap_or_default();
+        let environment = environment.map(|it| format!(" ({it})"));
         Self {
             namespace,
-            what: match name {
-                Some(name) => format!("{kind}/{name}"),
-                None => kind,
-            },
+            what: format!("{kind}{name}{}", environment.unwrap_or_default()),
             revision,
             gates,
             since,
@@ -146,13 +146,16 @@ fn votes(seen: &Seen, now: Timestamp) -> BTreeMap<Key, Vec<(Revision, Timestamp)
     };
     for approval in seen.world.approvals.values().filter(approves) {
         let created = approval.metadata.creation_timestamp.as_ref();
-        let (Ok(revision), Some(created)) = (Revision::parse(&approval.spec.revision), created)
+        // A vote on a promotion is shown with its Pipeline.
+        let gatekeeper = approval.spec.gatekeeper_ref.as_ref();
+        let revision = Revision::parse(&approval.spec.revision);
+        let (Ok(revision), Some(created), Some(gatekeeper)) = (revision, created, gatekeeper)
         else {
             continue;
         };
         let key = Key {
             namespace: Key::of(&approval.metadata).namespace,
-            name: approval.spec.gatekeeper_ref.name.clone(),
+            name: gatekeeper.name.clone(),
         };
         if rule(seen, &key).is_some_and(|rule| !rule.is_in_force(approval, now)) {
             continue;

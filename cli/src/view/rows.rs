@@ -116,9 +116,10 @@ pub(super) fn counts_until(approval: &Approval, gatekeepers: &[Gatekeeper]) -> O
         return None;
     }
     let key = Key::of(&approval.metadata);
+    let named = &approval.spec.gatekeeper_ref.as_ref()?.name;
     let asks = |keeper: &&Gatekeeper| {
         let other = Key::of(&keeper.metadata);
-        (&other.namespace, &other.name) == (&key.namespace, &approval.spec.gatekeeper_ref.name)
+        (&other.namespace, &other.name) == (&key.namespace, named)
     };
     let rule = gatekeepers.iter().find(asks)?.spec.approval.as_ref()?;
     let rule = Approvals::read(rule, "spec.approval").ok()?;
@@ -132,8 +133,11 @@ pub(super) fn approval(
     zone: &Zone,
 ) -> Result<Row> {
     let spec = &approval.spec;
+    let promotion = spec.pipeline_ref.as_ref();
+    let promotion = promotion.map(|it| format!("{}:{}", it.name, it.environment));
     let state = match (spec.decision, until) {
         (Vote::Reject, _) => "Rejects",
+        (Vote::Approve, None) if promotion.is_some() => "Approves",
         (Vote::Approve, Some(until)) if until > now => "Approves",
         (Vote::Approve, Some(_)) => "Expired",
         (Vote::Approve, None) => "Unasked",
@@ -141,7 +145,11 @@ pub(super) fn approval(
     let ahead = until.filter(|until| *until > now);
     let cells = vec![
         state.to_owned(),
-        spec.gatekeeper_ref.name.clone(),
+        spec.gatekeeper_ref
+            .as_ref()
+            .map(|it| it.name.clone())
+            .or(promotion)
+            .unwrap_or_default(),
         revision::short(&spec.revision),
         spec.by.clone(),
         ahead.map(|at| zone.wall(at)).unwrap_or_default(),

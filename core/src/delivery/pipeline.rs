@@ -33,6 +33,8 @@ use crate::gate::set::Gathered;
 use crate::text::refusal::Refusals;
 use crate::time::clock::Now;
 
+mod admitted;
+mod app;
 mod approval;
 mod child;
 mod conditions;
@@ -52,6 +54,8 @@ mod tests;
 mod whose;
 mod words;
 
+pub use admitted::{admissions, depends_on};
+pub use app::kind_of;
 pub use conditions::{BLOCKED, PROMOTION_PENDING};
 pub use considered::{Asked, Considered, What, consider};
 pub use report::{refused, report};

@@ -29,6 +29,10 @@ const MOST_GATES: usize = 32;
 /// How many gates a message names.
 const NAMED: usize = 8;
 
+/// The kind that a policy without kinds does not concern: what takes a revision back. A freeze must not
+/// block the way back.
+const WAY_BACK: &str = "RevertCommit";
+
 /// The labels of a namespace.
 pub type Labels = BTreeMap<String, String>;
 
@@ -59,7 +63,11 @@ pub fn concerns(
         kinds,
         gates: _,
     } = spec;
-    if !kinds.is_empty() && !kinds.contains(&subject.kind) {
+    let is_named = match kinds.as_slice() {
+        [] => subject.kind != WAY_BACK,
+        kinds => kinds.contains(&subject.kind),
+    };
+    if !is_named {
         return Concern::No;
     }
     if namespace_selector.is_empty() {

@@ -8,12 +8,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use sluice_crds::gatekeeper::{ConfigMapKeyReference, EvidenceStatus};
+use sluice_crds::gatekeeper::{ConfigMapKeyReference, EvidenceStatus, PipelineRule};
 use sluice_crds::{Gatekeeper, Setting};
 
 use super::Evidence;
 use super::approval::Ballot;
 use super::given::{self, Given};
+use super::pipeline::Promoting;
 use crate::evidence::reading::Reading;
 use crate::text::refusal::Refusals;
 use crate::time::clock::Now;
@@ -119,6 +120,8 @@ pub trait Known {
     fn ballot(&self, gatekeeper: &Gatekeeper) -> Arc<Ballot>;
     /// What is wrong with an Approval that may be for a gatekeeper, and that cannot be read.
     fn unreadable(&self, gatekeeper: &Gatekeeper) -> Option<Arc<str>>;
+    /// The Pipeline that a gatekeeper names. None: nobody has looked.
+    fn pipeline(&self, gatekeeper: &Gatekeeper, named: &PipelineRule) -> Option<Promoting>;
 }
 
 /// What answers are based on.

@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use sluice_crds::{Approval, GROUP, Gate, GatePolicy, GatedSource, Gatekeeper};
+use sluice_crds::{Approval, GROUP, Gate, GatePolicy, GatedSource, Gatekeeper, Pipeline};
 
 use crate::delivery::gated_source;
 use crate::revision::{self, Revision};
@@ -24,6 +24,7 @@ mod annotations;
 mod force;
 mod group;
 pub(crate) mod metadata;
+mod pipelines;
 mod remark;
 mod schema;
 mod world;
@@ -36,7 +37,7 @@ pub use world::{calendar, refusals, remarks};
 const VERSION: &str = "v1alpha1";
 
 /// What stands under `kind`.
-const KINDS: &str = "write Gate, Gatekeeper, Approval, GatePolicy or GatedSource";
+const KINDS: &str = "write Gate, Gatekeeper, Approval, GatePolicy, GatedSource or Pipeline";
 
 /// An object that is of interest here.
 #[derive(Clone, Debug)]
@@ -51,6 +52,8 @@ pub enum Object {
     GatePolicy(Box<GatePolicy>),
     /// A GatedSource.
     GatedSource(Box<GatedSource>),
+    /// A Pipeline.
+    Pipeline(Box<Pipeline>),
     /// A Namespace: perhaps selected by a policy.
     Namespace(Box<Namespace>),
     /// A ConfigMap: perhaps the calendar of a gatekeeper, or its list.
@@ -113,6 +116,9 @@ pub fn read(value: &Value) -> Read {
             let check = |it: &GatedSource| mistakes_in(gated_source::check(it));
             object(&SCHEMAS.gated_source, value, check, Object::GatedSource)
         }
+        (GROUP, VERSION, "Pipeline") => {
+            object(&SCHEMAS.pipeline, value, |_| Vec::new(), Object::Pipeline)
+        }
         (GROUP, VERSION, other) => Read::refused(Refusal::new(
             "kind",
             format!("{GROUP}/{VERSION} has no kind `{other}`"),
@@ -170,6 +176,7 @@ struct Schemas {
     approval: Known,
     gate_policy: Known,
     gated_source: Known,
+    pipeline: Known,
     namespace: Known,
     config_map: Known,
 }
@@ -185,6 +192,7 @@ static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {
         approval: known(schema::of_kind("Approval"), NAME_LENGTH),
         gate_policy: known(schema::of_kind("GatePolicy"), LABEL_LENGTH),
         gated_source: known(schema::of_kind("GatedSource"), LABEL_LENGTH),
+        pipeline: known(schema::of_kind("Pipeline"), LABEL_LENGTH),
         namespace: known(schema::of_namespaces(), LABEL_LENGTH),
         config_map: known(schema::of_config_maps(), NAME_LENGTH),
     }
@@ -198,10 +206,18 @@ fn gate(gate: &Gate) -> Vec<Refusal> {
 }
 
 fn approval(approval: &Approval) -> Vec<Refusal> {
-    let why = Revision::parse(&approval.spec.revision).err();
+    let spec = &approval.spec;
+    let why = Revision::parse(&spec.revision).err();
     let remedy = "write the revision in full, as the source reports it";
     let refuse = |why: revision::Mistake| Refusal::new("spec.revision", why.to_string(), remedy);
-    why.map(refuse).into_iter().collect()
+    let about = match (&spec.gatekeeper_ref, &spec.pipeline_ref) {
+        (Some(_), None) | (None, Some(_)) => None,
+        (None, None) => Some("nothing is named that it is about"),
+        (Some(_), Some(_)) => Some("a gatekeeper and a promotion are named, and it is one vote"),
+    };
+    let remedy = "write exactly one of gatekeeperRef and pipelineRef";
+    let about = about.map(|problem| Refusal::new("spec.gatekeeperRef", problem, remedy));
+    about.into_iter().chain(why.map(refuse)).collect()
 }
 
 fn mistakes_in<T>(checked: Result<T, Refusals>) -> Vec<Refusal> {

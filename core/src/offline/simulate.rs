@@ -11,7 +11,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use sluice_crds::gate::GatekeeperReference;
-use sluice_crds::{Approval, Gate, GateSet, GateSpec, GatedSource, Gatekeeper, Subject};
+use sluice_crds::{Approval, Gate, GateSet, GateSpec, GatedSource, Gatekeeper, Pipeline, Subject};
 
 use crate::gate::policy::{Labels, Readable};
 use crate::gate::{self, Identity};
@@ -105,6 +105,8 @@ pub struct World {
     pub approvals: BTreeMap<Key, Arc<Approval>>,
     /// The gated sources: nothing depends on them here.
     pub sources: BTreeMap<Key, Arc<GatedSource>>,
+    /// The pipelines. None: it may not be read.
+    pub pipelines: BTreeMap<Key, Option<Arc<Pipeline>>>,
     /// The gate policies by name. Err: one that cannot be read, and why.
     pub policies: BTreeMap<String, Readable>,
     /// The labels of namespaces.

@@ -29,11 +29,12 @@ pub const IDENTITY: [&str; 3] = [
 ];
 
 /// The policies that keep everybody else from children of GatedSources and from their names, and say
-/// who may let something go out without its gates. No identity depends on them.
-pub const CHILDREN: [&str; 3] = [
+/// who may let something go out without its gates or pause a Pipeline. No identity depends on them.
+pub const CHILDREN: [&str; 4] = [
     "sluice-child-names",
     "sluice-children",
     "sluice-gated-sources",
+    "sluice-pipelines",
 ];
 
 /// The specs by the names of the policies, as `cargo xtask generate` takes them out of the chart.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kube::core::object::HasStatus;
 use kube::{Client, ResourceExt};
-use sluice_crds::{Gate, GatePolicy, GateReference, GatedSource, Gatekeeper};
+use sluice_crds::{Gate, GatePolicy, GateReference, GatedSource, Gatekeeper, Pipeline};
 
 use crate::act::queue::urgency;
 use crate::act::shard::Shard;
@@ -20,6 +20,7 @@ use crate::artifacts::Store;
 use crate::cluster::key::{Cluster, ObjectKey, Work};
 use crate::cluster::kind::{Kind, Urgency};
 use crate::lease::Leadership;
+use crate::observe::apps::Apps;
 use crate::observe::cache::{Cache, Change, Seen};
 use crate::observe::clock::Clock;
 use crate::observe::world::World;
@@ -34,6 +35,7 @@ pub mod gate_policy;
 pub mod gated_source;
 pub mod gatekeeper;
 mod patch;
+pub mod pipeline;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -58,6 +60,8 @@ pub struct Context {
     pub decisions: Arc<Decisions>,
     /// Definitions of objects that are not reported yet.
     pub definitions: Arc<Definitions>,
+    /// The apps that pipelines promote.
+    pub apps: Arc<Apps>,
     /// Where artifacts are stored. None: not here, since there is no `--storage-path`.
     pub artifacts: Option<Arc<Store>>,
     /// What is counted.
@@ -180,6 +184,7 @@ pub async fn look(context: &Context, work: &Work) -> Result<Outcome, kube::Error
         Kind::Gatekeeper => look_at::<Gatekeeper>(context, &work.key).await,
         Kind::GatePolicy => look_at::<GatePolicy>(context, &work.key).await,
         Kind::GatedSource => look_at::<GatedSource>(context, &work.key).await,
+        Kind::Pipeline => look_at::<Pipeline>(context, &work.key).await,
         #[cfg(test)]
         Kind::Probe => {
             look_at::<crate::observe::world::tests::probe::Probe>(context, &work.key).await

@@ -16,6 +16,8 @@ pub enum Kind {
     GatePolicy,
     /// A gated source.
     GatedSource,
+    /// A pipeline.
+    Pipeline,
     /// What tests add.
     #[cfg(test)]
     Probe,
@@ -95,6 +97,7 @@ impl Kind {
             Kind::GatedSource => ours("GatedSource", "gatedsources", Look { urgency: delivery, writes_itself: true, ..LOOK }),
             #[cfg(test)]
             Kind::Probe => ours("Probe", "probes", Look { urgency: delivery, ..LOOK }),
+            Kind::Pipeline => ours("Pipeline", "pipelines", Look { urgency: delivery, ..LOOK }),
             Kind::Namespace => others("Namespace", "namespaces", "", "v1"),
             Kind::Flux(kind) => others(kind.as_str(), kind.plural(), kind.group(), kind.version()),
         }
@@ -152,7 +155,7 @@ impl Kind {
 mod tests {
     use kube::Resource;
     use sluice_crds::flux::FluxObject;
-    use sluice_crds::{Gate, GatePolicy, GatedSource, Gatekeeper};
+    use sluice_crds::{Gate, GatePolicy, GatedSource, Gatekeeper, Pipeline};
 
     use super::*;
 
@@ -169,6 +172,7 @@ mod tests {
         of::<Gatekeeper>(Kind::Gatekeeper, &(), "apps");
         of::<GatePolicy>(Kind::GatePolicy, &(), "");
         of::<GatedSource>(Kind::GatedSource, &(), "apps");
+        of::<Pipeline>(Kind::Pipeline, &(), "apps");
         of::<k8s_openapi::api::core::v1::Namespace>(Kind::Namespace, &(), "");
         for kind in FluxKind::ALL {
             of::<FluxObject>(Kind::Flux(kind), &kind, "apps");

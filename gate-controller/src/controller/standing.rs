@@ -120,9 +120,9 @@ fn tell_of_policies(before: Option<&InForce>, now: &InForce) {
         tracing::info!("admission policies keep others from children of GatedSources");
     } else {
         tracing::warn!(
-            "these admission policies are not in force: {}; users who may update sources or \
-             GatedSources can let go out what no gate has admitted, and that is undone only \
-             afterwards; install the policies of the chart",
+            "these admission policies are not in force: {}; users who may update sources, \
+             GatedSources or Pipelines can do more than they should, such as let go out what no gate \
+             has admitted, and that is undone only afterwards; install the policies of the chart",
             now.without.join(", ")
         );
     }
@@ -169,6 +169,7 @@ async fn follow_silence(parts: Parts) {
         world.tell_silence(telling.is_told());
         if silence.is_some() {
             parts.clients.away();
+            parts.apps.fleet().away();
         }
         match (news, silence) {
             (News::Silent, Some(why)) => {

@@ -21,9 +21,11 @@ use crate::observe::evidence::Tracker;
 use crate::tell::definitions::{Defines, Telling};
 
 mod gated_sources;
+mod pipelines;
 
 /// Follows gates, gatekeepers, approvals, policies with the namespaces that they select, gated sources
-/// with the objects of Flux that matter to them, and all other evidence.
+/// with the objects of Flux that matter to them, pipelines with the apps that they promote, and all other
+/// evidence.
 pub(super) fn follow(parts: &Parts, background: &mut JoinSet<()>) {
     background.spawn(follow_gates(parts.clone()));
     background.spawn(follow_approvals(parts.clone()));
@@ -31,6 +33,8 @@ pub(super) fn follow(parts: &Parts, background: &mut JoinSet<()>) {
     background.spawn(follow_namespaces(parts.clone()));
     background.spawn(follow_gatekeepers(parts.clone(), tracker(parts)));
     background.spawn(gated_sources::follow(parts.clone()));
+    background.spawn(pipelines::follow(parts.clone()));
+    background.spawn(pipelines::follow_apps(parts.clone()));
     if parts.settings.compare_clocks {
         background.spawn(follow_jumps(parts.clone()));
     }
@@ -46,6 +50,7 @@ async fn follow_jumps(parts: Parts) {
         parts.jumps.beyond(known).await;
         known = parts.jumps.count();
         parts.clients.list_again();
+        parts.apps.fleet().list_again();
     }
 }
 
@@ -101,6 +106,9 @@ async fn follow_approvals(parts: Parts) {
     let told = |change: Change<'_, Approval>| {
         for gatekeeper in parts.world.note_approval(&change) {
             waker.news(Work::own(Kind::Gatekeeper, gatekeeper));
+        }
+        for pipeline in pipelines::approved(&change) {
+            waker.wake(Work::own(Kind::Pipeline, pipeline));
         }
     };
     let approvals = parts.api();

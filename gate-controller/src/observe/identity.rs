@@ -325,7 +325,7 @@ mod tests {
         let expected = "changes of validatingadmissionpolicies are not seen any more: the API server \
                         says nothing";
         assert_eq!(silence().as_deref(), Some(expected));
-        assert_eq!(world.ages(now).len(), 7);
+        assert_eq!(world.ages(now).len(), 8);
 
         clock.step(Timestamp::from_second(3600).unwrap());
         for (_, pulse) in world.pulses() {

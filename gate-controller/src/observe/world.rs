@@ -15,10 +15,11 @@ use kube::core::PartialObjectMeta;
 use sluice_core::gate::nested::{self, Named, Sources};
 use sluice_core::gate::{self, Answer, Identity, View};
 use sluice_core::gatekeeper::approval::Ballot;
-use sluice_core::gatekeeper::{self, Evidence, Keeper, Known};
+use sluice_core::gatekeeper::{self, Evidence, Keeper, Known, Promoting};
 use sluice_core::time::clock::Trust;
 use sluice_crds::gate::GatekeeperReference;
-use sluice_crds::{Approval, Gate, GatePolicy, GateReference, GatedSource, Gatekeeper};
+use sluice_crds::gatekeeper::PipelineRule;
+use sluice_crds::{Approval, Gate, GatePolicy, GateReference, GatedSource, Gatekeeper, Pipeline};
 
 use crate::cluster::key::{Cluster, KeyRef, ObjectKey, Work};
 use crate::cluster::kind;
@@ -49,6 +50,8 @@ pub struct World {
     pub approvals: Cache<Approval>,
     /// All gate policies.
     pub policies: Cache<GatePolicy>,
+    /// All pipelines.
+    pub pipelines: Cache<Pipeline>,
     /// All gated sources.
     pub gated_sources: Cache<GatedSource>,
     /// All objects of the kind that tests add.
@@ -99,6 +102,7 @@ impl World {
             gatekeepers: Cache::default(),
             approvals: Cache::default(),
             policies: Cache::default(),
+            pipelines: Cache::default(),
             gated_sources: Cache::default(),
             #[cfg(test)]
             probes: Cache::default(),
@@ -164,6 +168,24 @@ impl World {
             concerned.extend(all.filter(|key| key.namespace == change.key.namespace));
         }
         concerned
+    }
+
+    /// The approvals of a pipeline's promotions. None: one in its namespace cannot be read, which may be a
+    /// rejection.
+    pub fn approvals_of(&self, pipeline: &ObjectKey) -> Option<Vec<Arc<Approval>>> {
+        let is_of = |key: &ObjectKey, approval: &Approval| {
+            let named = approval.spec.pipeline_ref.as_ref();
+            key.namespace == pipeline.namespace
+                && named.is_some_and(|it| *it.name == *pipeline.name)
+        };
+        let readable = self.ballots.unreadable_in(&pipeline.namespace).is_none();
+        let all = readable.then(|| self.approvals.select(is_of));
+        Some(all?.into_iter().map(|(_, approval)| approval).collect())
+    }
+
+    /// Whether objects may name those of other namespaces.
+    pub fn crosses_namespaces(&self) -> bool {
+        self.cross_namespace
     }
 
     /// Notes what an object of that name is interested in; nothing when it is gone.
@@ -277,6 +299,22 @@ impl Known for World {
 
     fn unreadable(&self, gatekeeper: &Gatekeeper) -> Option<Arc<str>> {
         self.ballots.unreadable_in(KeyRef::of(gatekeeper).namespace)
+    }
+
+    fn pipeline(&self, gatekeeper: &Gatekeeper, named: &PipelineRule) -> Option<Promoting> {
+        let PipelineRule {
+            name,
+            namespace,
+            environment: _,
+        } = named;
+        let from = KeyRef::of(gatekeeper).namespace;
+        let found = self.find(&self.pipelines, from, namespace.as_deref(), name);
+        Some(match found {
+            Named::Here(pipeline) => Promoting::Here(pipeline),
+            Named::Missing => Promoting::Missing,
+            Named::Forbidden => Promoting::Forbidden,
+            Named::Unreadable(why) => Promoting::Unreadable(why),
+        })
     }
 }
 

@@ -180,7 +180,9 @@ fn question(request: CheckRequest) -> Result<Question, Refused> {
         kind,
         namespace,
         name,
+        environment: None,
         action,
+        step: None,
         revision: None,
     };
     let revision = revision.transpose()?;

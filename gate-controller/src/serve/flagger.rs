@@ -178,7 +178,9 @@ fn question(request: FlaggerRequest) -> Result<Question, Refused> {
         kind: KIND.to_owned(),
         namespace,
         name: Some(name),
+        environment: None,
         action: hook.unwrap_or_else(|| ACTION.to_owned()),
+        step: None,
         revision: None,
     };
     let revision = revision.transpose()?;

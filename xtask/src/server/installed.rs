@@ -168,6 +168,7 @@ mod tests {
                      ValidatingAdmissionPolicy sluice-children, \
                      ValidatingAdmissionPolicy sluice-gate-overrides, \
                      ValidatingAdmissionPolicy sluice-gated-sources, \
+                     ValidatingAdmissionPolicy sluice-pipelines, \
                      ValidatingAdmissionPolicy sluice-status-writers): ";
         assert!(error.starts_with(words), "{error}");
     }

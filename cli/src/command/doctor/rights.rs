@@ -30,14 +30,16 @@ const MORE: [(Right, &str); 2] = [
     (("create", GROUP, "approvals"), "approve and reject"),
 ];
 /// What the controller cannot do without.
-const TO_WORK: [Right; 9] = [
+const TO_WORK: [Right; 11] = [
     ("list", GROUP, "gates"),
     ("watch", GROUP, "gatekeepers"),
+    ("list", GROUP, "pipelines"),
     ("patch", GROUP, "gates"),
     ("override", GROUP, "gates"),
     ("patch", GROUP, "gates/status"),
     ("patch", GROUP, "gatekeepers/status"),
     ("patch", GROUP, "gatedsources/status"),
+    ("patch", GROUP, "pipelines/status"),
     ("list", "", "configmaps"),
     ("create", "events.k8s.io", "events"),
 ];

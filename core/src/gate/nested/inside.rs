@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use sluice_crds::gate::GatekeeperVerdict;
-use sluice_crds::{GatekeeperSpec, Require, State};
+use sluice_crds::{Gatekeeper, Require, State};
 
 use super::{Gathered, Listed, Named, Nested};
 use crate::gate;
@@ -55,13 +55,13 @@ impl Gathered {
         all
     }
 
-    /// The specs of the gatekeepers that the gate lists, and of those of the gates behind them.
-    pub fn specs(&self) -> Vec<&GatekeeperSpec> {
+    /// The gatekeepers that the gate lists, and those of the gates behind them.
+    pub fn gatekeepers(&self) -> Vec<&Gatekeeper> {
         let mut all = Vec::new();
         for listed in self.here() {
-            all.push(&listed.keeper.object().spec);
+            all.push(listed.keeper.object().as_ref());
             for (_, gathered) in listed.gates().iter().filter_map(Nested::here) {
-                all.extend(gathered.specs());
+                all.extend(gathered.gatekeepers());
             }
         }
         all

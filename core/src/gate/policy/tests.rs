@@ -95,6 +95,20 @@ fn a_policy_concerns_whom_it_selects(
     assert_eq!(concern, expected);
 }
 
+/// A freeze that names no kinds stops what goes forward; only one that names it stops the way back.
+#[rstest]
+#[case::no_kinds("kinds: []", "RevertCommit", Concern::No)]
+#[case::no_kinds_of_another("kinds: []", "Check", Concern::Yes)]
+#[case::named("kinds: [RevertCommit]", "RevertCommit", Concern::Yes)]
+#[case::another_named("kinds: [RevertCommit]", "Check", Concern::No)]
+fn the_way_back_is_held_back_only_by_name(
+    #[case] yaml: &str,
+    #[case] kind: &str,
+    #[case] expected: Concern,
+) {
+    assert_eq!(concerns(&spec(yaml), &subject(kind), || None), expected);
+}
+
 #[test]
 fn what_nobody_can_tell_is_told_as_such() {
     let prod = spec("namespaceSelector: {matchLabels: {tier: prod}}");

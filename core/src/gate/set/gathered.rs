@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use sluice_crds::{Decision, Gate, GatePolicy, GateSet, Require, Subject};
+use sluice_crds::{Decision, Gate, GatePolicy, GateSet, Gatekeeper, Require, Subject};
 
 use super::{Policy, Ruling, Set, closes, decide, news, rule};
 use crate::gate::nested::{self, Named};
@@ -177,6 +177,14 @@ impl Gathered {
             }
         }
         all
+    }
+
+    /// The gatekeepers of all its gates, and of the gates behind those.
+    pub fn gatekeepers(&self) -> Vec<&Gatekeeper> {
+        let gates = self.0.iter().flat_map(|set| &set.gates);
+        let here = gates.filter_map(|(_, gate)| gate.here());
+        here.flat_map(|(_, gathered)| gathered.gatekeepers())
+            .collect()
     }
 
     /// Whether the change may pass them all, without words.

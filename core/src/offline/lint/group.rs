@@ -13,12 +13,13 @@ use crate::text::refusal::Refusal;
 const RFC: &str = "gating.toolkit.fluxcd.io";
 
 /// The kinds that nobody but us is likely to have.
-pub const OURS: [&str; 5] = [
+pub const OURS: [&str; 6] = [
     "Gate",
     "Gatekeeper",
     "Approval",
     "GatePolicy",
     "GatedSource",
+    "Pipeline",
 ];
 
 /// The mistakes of an object that was meant for us. Empty: it was not.

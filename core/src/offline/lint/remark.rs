@@ -16,6 +16,8 @@ pub enum Subject {
     GatePolicy(String),
     /// A GatedSource.
     GatedSource(Key),
+    /// A Pipeline.
+    Pipeline(Key),
     /// A Namespace.
     Namespace(String),
     /// A ConfigMap.

@@ -54,6 +54,15 @@ pub fn remarks(world: &World, now: Timestamp) -> Vec<Remark> {
         };
         all.source(key, source);
     }
+    for (key, pipeline) in &world.pipelines {
+        let mut all = Remarks {
+            world,
+            remarks: &mut remarks,
+        };
+        if let Some(pipeline) = pipeline {
+            all.pipeline(key, pipeline);
+        }
+    }
     remarks
 }
 
@@ -77,7 +86,7 @@ fn of_gatekeepers(world: &World, now: Timestamp) -> Vec<Remark> {
 }
 
 impl Remarks<'_> {
-    fn annotations(
+    pub(super) fn annotations(
         &mut self,
         subject: &Subject,
         metadata: &ObjectMeta,
@@ -94,6 +103,9 @@ impl Remarks<'_> {
         let before = self.remarks.len();
         for (map, text) in World::texts_of(gatekeeper) {
             self.text(key, map, &text);
+        }
+        if let Some(named) = &gatekeeper.spec.pipeline {
+            self.promoting(key, named);
         }
         for reference in gatekeeper.spec.gates.iter().flat_map(|gates| &gates.refs) {
             let named = Key::from_reference(

@@ -125,8 +125,8 @@ impl Scene {
 
     /// The time zones in which the windows of the gate, and of every gate behind it, are written.
     pub fn time_zones(&self) -> BTreeSet<&str> {
-        let schedules = self.gathered.specs();
-        let schedules = schedules.into_iter().filter_map(|it| it.schedule.as_ref());
+        let gatekeepers = self.gathered.gatekeepers().into_iter();
+        let schedules = gatekeepers.filter_map(|it| it.spec.schedule.as_ref());
         schedules.map(|it| it.time_zone.as_str()).collect()
     }
 

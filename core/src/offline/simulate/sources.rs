@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use sluice_crds::gate::GatekeeperReference;
-use sluice_crds::gatekeeper::ConfigMapKeyReference;
+use sluice_crds::gatekeeper::{ConfigMapKeyReference, PipelineRule};
 use sluice_crds::{Approval, Gate, GateReference, Gatekeeper};
 
 use super::{Key, Origin, World, entry};
@@ -14,7 +14,7 @@ use crate::gate::policy::{Labels, Readable};
 use crate::gate::{self, Identity, force};
 use crate::gatekeeper::approval::Ballot;
 use crate::gatekeeper::kind::Texts;
-use crate::gatekeeper::{self, Evidence, Keeper, Known};
+use crate::gatekeeper::{self, Evidence, Keeper, Known, Promoting};
 use crate::verdict::Reason;
 
 /// A world, seen from an instant on.
@@ -93,6 +93,19 @@ impl Known for Seen<'_> {
 
     fn unreadable(&self, _: &Gatekeeper) -> Option<Arc<str>> {
         None
+    }
+
+    fn pipeline(&self, gatekeeper: &Gatekeeper, named: &PipelineRule) -> Option<Promoting> {
+        let own = Key::of(&gatekeeper.metadata).namespace;
+        let key = Key::from_reference(&own, named.namespace.as_deref(), &named.name);
+        if self.is_forbidden(&own, &key) {
+            return Some(Promoting::Forbidden);
+        }
+        match self.world.pipelines.get(&key) {
+            Some(Some(pipeline)) => Some(Promoting::Here(Arc::clone(pipeline))),
+            Some(None) => None,
+            None => Some(Promoting::Missing),
+        }
     }
 }
 

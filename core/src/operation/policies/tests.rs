@@ -230,9 +230,37 @@ fn the_controllers_are_named_in_each_policy_that_knows_them() {
     }
     assert_eq!(named("sluice-approvals"), None);
     assert_eq!(named("sluice-gated-sources"), None);
+    assert_eq!(named("sluice-pipelines"), None);
     let mut computed = as_shipped(NAME);
     let variables = computed.spec.as_mut().unwrap().variables.as_mut().unwrap();
     let own = variables.iter_mut().find(|it| it.name == CONTROLLERS);
     own.unwrap().expression = "[request.userInfo.username]".to_owned();
     assert_eq!(controllers(&computed), None);
+}
+
+/// Whoever may only pause a pipeline changes nothing else of it: a field that the policy does not name
+/// would be free for them.
+#[test]
+fn the_policy_of_pipelines_names_every_field_of_their_spec() {
+    let policy = as_shipped("sluice-pipelines").spec.unwrap();
+    let variables = policy.variables.unwrap();
+    let of = |name: &str| {
+        let variable = variables.iter().find(|it| it.name == name).unwrap();
+        variable.expression.clone()
+    };
+    let named = of("edited") + &of("paused");
+    let definition = sluice_crds::all().into_iter();
+    let mut definition = definition.filter(|it| it.spec.names.kind == "Pipeline");
+    let version = definition.next().unwrap().spec.versions.remove(0);
+    let schema = version.schema.unwrap().open_api_v3_schema.unwrap();
+    let mut spec = schema.properties.unwrap();
+    for field in spec.remove("spec").unwrap().properties.unwrap().keys() {
+        let is_compared = [
+            format!("object.spec.{field}"),
+            format!("object.spec.?{field}"),
+        ]
+        .iter()
+        .any(|text| named.contains(text));
+        assert!(is_compared, "{field}");
+    }
 }

@@ -25,7 +25,12 @@ impl Reconciled for Gatekeeper {
     fn interests(&self, key: &ObjectKey) -> Vec<Work> {
         let named = self.spec.gates.iter().flat_map(|gates| &gates.refs);
         let named = named.map(|it| key.naming(it.namespace.as_deref(), &it.name));
-        named.map(|key| Work::own(Kind::Gate, key)).collect()
+        let gates = named.map(|key| Work::own(Kind::Gate, key));
+        let pipeline = self.spec.pipeline.iter().map(|it| {
+            let named = key.naming(it.namespace.as_deref(), &it.name);
+            Work::own(Kind::Pipeline, named)
+        });
+        gates.chain(pipeline).collect()
     }
 
     /// A change matters if the gatekeeper may answer differently, or if somebody else applies it, as its

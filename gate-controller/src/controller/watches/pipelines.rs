@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use sluice_crds::Pipeline;
+use sluice_crds::{Approval, Pipeline};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::{Parts, follow_kind};
@@ -19,6 +19,13 @@ pub(super) async fn follow(parts: Parts) {
         }
     };
     follow_kind(&parts, parts.api(), told).await;
+}
+
+/// The pipelines whose promotions an approval was and is for.
+pub(super) fn approved(change: &Change<'_, Approval>) -> BTreeSet<ObjectKey> {
+    let both = [change.before, change.now].into_iter().flatten();
+    let named = both.filter_map(|seen| seen.object()?.spec.pipeline_ref.as_ref());
+    named.map(|it| change.key.naming(None, &it.name)).collect()
 }
 
 /// Follows the apps that pipelines name, for as long as this replica leads: a replica that waits holds no

@@ -63,19 +63,23 @@ impl Ballots {
     }
 
     /// Notes an approval as it was, and as it is. Returns the gatekeepers that it was for and is for: an
-    /// Approval never changes, but another one may have been created with its name.
+    /// Approval never changes, but another one may have been created with its name. One on a promotion is
+    /// for none.
     pub(super) fn note(&self, change: &Change<'_, Approval>) -> BTreeSet<ObjectKey> {
         let before = change.before.and_then(Seen::object);
         let now = change.now.and_then(Seen::object);
-        let gatekeeper = |approval: &Arc<Approval>| ObjectKey {
-            namespace: Arc::clone(&change.key.namespace),
-            name: approval.spec.gatekeeper_ref.name.as_str().into(),
+        let gatekeeper = |approval: &Arc<Approval>| {
+            let named = approval.spec.gatekeeper_ref.as_ref()?;
+            Some(ObjectKey {
+                namespace: Arc::clone(&change.key.namespace),
+                name: named.name.as_str().into(),
+            })
         };
         let version = |approval: &Arc<Approval>| approval.metadata.resource_version.clone();
         if before.is_some() && before.map(version) == now.map(version) {
             return BTreeSet::new();
         }
-        let (was_for, is_for) = (before.map(gatekeeper), now.map(gatekeeper));
+        let (was_for, is_for) = (before.and_then(gatekeeper), now.and_then(gatekeeper));
         let mut all = self.of.write().unwrap_or_else(PoisonError::into_inner);
         if let (Some(gatekeeper), Some(approval)) = (&was_for, before)
             && let Some(ballot) = all.get_mut(gatekeeper)

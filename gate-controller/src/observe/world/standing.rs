@@ -81,7 +81,10 @@ impl World {
 
     /// Whether everything that gates are decided from is listed: before that, no gate is decided.
     pub fn is_synced(&self) -> bool {
-        self.gates.is_synced() && self.gatekeepers.is_synced() && self.approvals.is_synced()
+        self.gates.is_synced()
+            && self.gatekeepers.is_synced()
+            && self.approvals.is_synced()
+            && self.pipelines.is_synced()
     }
 
     /// Whether questions can be answered: everything is listed, gate policies and namespaces too, the
@@ -103,6 +106,7 @@ impl World {
         self.gates.synced().await;
         self.gatekeepers.synced().await;
         self.approvals.synced().await;
+        self.pipelines.synced().await;
     }
 
     /// The same world, for a controller that sees only this namespace.
@@ -115,11 +119,12 @@ impl World {
     }
 
     /// The watches that have to be alive for gates to be decided, with their plurals.
-    pub fn pulses(&self) -> [(&'static str, &Pulse); 5] {
+    pub fn pulses(&self) -> [(&'static str, &Pulse); 6] {
         [
             ("gates", self.gates.pulse()),
             ("gatekeepers", self.gatekeepers.pulse()),
             ("approvals", self.approvals.pulse()),
+            ("pipelines", self.pipelines.pulse()),
             ("gatepolicies", self.policies.pulse()),
             ("namespaces", self.namespaces.pulse()),
         ]

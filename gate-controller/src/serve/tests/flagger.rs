@@ -63,7 +63,9 @@ async fn an_open_gate_lets_the_canary_go_on_and_a_closed_one_holds_it() {
         kind: "Canary".to_owned(),
         namespace: "apps".to_owned(),
         name: Some("podinfo".to_owned()),
+        environment: None,
         action: "advance".to_owned(),
+        step: None,
         revision: None,
     };
     assert_eq!(subject, expected);

@@ -157,23 +157,25 @@ impl Known {
         }
     }
 
-    /// Two hashes of who asks for what, without the revision and with it: the gates that a policy
+    /// Two hashes of who asks for what, without step and revision and with them: the gates that a policy
     /// adds are not asked for.
     fn question(&self, decision: &Decision, asker: Asker<'_>) -> (u64, u64) {
         let Subject {
             kind,
             namespace,
             name,
+            environment,
             action,
+            step,
             revision,
         } = &decision.subject;
         let mut hash = self.hasher.build_hasher();
-        (asker, kind, namespace, name, action).hash(&mut hash);
+        (asker, kind, namespace, name, environment, action).hash(&mut hash);
         decision.require.hash(&mut hash);
         let own = decision.checked.iter().filter(|gate| gate.policy.is_none());
         own.for_each(|gate| gate.gate.hash(&mut hash));
         let topic = hash.finish();
-        revision.hash(&mut hash);
+        (step, revision).hash(&mut hash);
         (topic, hash.finish())
     }
 

@@ -28,7 +28,9 @@ pub(super) fn log(decision: &Decision, asked_by: Option<&str>, is_new: bool) {
                 kind = decision.subject.kind,
                 namespace = decision.subject.namespace,
                 name = decision.subject.name,
+                environment = decision.subject.environment,
                 action = decision.subject.action,
+                step = decision.subject.step,
                 revision = decision.subject.revision,
                 allowed = decision.allowed,
                 decided_by = decision.decided_by.join(", "),
@@ -96,14 +98,18 @@ fn event(about: About, decision: &Decision, asked_by: Option<&str>, since: Times
         kind,
         namespace,
         name,
+        environment,
         action,
+        step,
         revision,
     } = subject;
     let annotations = [
         (told::KIND, Some(kind.clone())),
         (told::NAMESPACE, Some(namespace.clone())),
         (told::NAME, name.clone()),
+        (told::ENVIRONMENT, environment.clone()),
         (told::ACTION, Some(action.clone())),
+        (told::STEP, step.clone()),
         (told::REVISION, revision.clone()),
         (told::ASKED_BY, asked_by.map(str::to_owned)),
         (told::ASKED, Some(own.join(","))),
@@ -115,12 +121,16 @@ fn event(about: About, decision: &Decision, asked_by: Option<&str>, since: Times
         .into_iter()
         .filter_map(|(key, value)| Some((key.to_owned(), value?)));
     let who = name.as_deref().unwrap_or("somebody who asks");
+    let place = environment.as_ref().map(|it| format!(" ({it})"));
+    let step = step.as_ref().map(|it| format!(" {it}"));
+    let place = place.unwrap_or_default();
+    let step = step.unwrap_or_default();
     Told {
         about,
         warning: false,
         reason: outcome.into(),
         action: "Check",
-        note: format!("{kind} {namespace}/{who}, {action}: {message}").into(),
+        note: format!("{kind} {namespace}/{who}{place}, {action}{step}: {message}").into(),
         more: Some(Box::new(More {
             related: name.is_some().then(|| consumer(decision)),
             labels: [(told::OUTCOME.to_owned(), outcome.to_owned())].into(),

@@ -4,6 +4,7 @@ use rstest::rstest;
 use sluice_core::gate::Identity;
 use sluice_core::time::clock::Trust;
 use sluice_crds::audit::Record;
+use sluice_crds::decision::told;
 use sluice_crds::{CheckedGate, Require, State, Subject};
 use tempfile::TempDir;
 
@@ -108,7 +109,9 @@ fn decision(at: Timestamp, allowed: bool, reason: &str) -> Decision {
             kind: "Kustomization".to_owned(),
             namespace: "apps".to_owned(),
             name: Some("shop".to_owned()),
+            environment: None,
             action: "sync".to_owned(),
+            step: None,
             revision: None,
         },
         require: Require::All,
@@ -398,6 +401,48 @@ async fn it_waits_while_one_of_its_questions_is_answered_no() {
     ask("promote", "v2", true).await;
     assert!(!waits());
     assert_eq!(desk.decisions.waiting().len(), 1);
+}
+
+/// Each environment asks for itself; another step of the same is another question.
+#[tokio::test]
+async fn what_is_told_names_the_environment_and_the_step() {
+    let mut desk = Desk::open(false);
+    let ask = async |desk: &Desk, environment: &str, step: &str, allowed| {
+        let mut decision = decision(desk.clock.now(), allowed, "r");
+        decision.subject.environment = Some(environment.to_owned());
+        decision.subject.step = Some(step.to_owned());
+        desk.tell(decision).await;
+    };
+    ask(&desk, "staging", "1/2", false).await;
+    ask(&desk, "prod", "1/2", true).await;
+    assert!(desk.decisions.waiting()[0].waits);
+    ask(&desk, "staging", "2/2", true).await;
+    assert!(!desk.decisions.waiting()[0].waits);
+
+    let (mut notes, mut marks) = (Vec::new(), Vec::new());
+    for event in desk.events() {
+        notes.push(event.told.note.to_string());
+        let more = event.told.more.as_ref().unwrap();
+        let mark = |key| more.annotations.get(key).cloned().unwrap_or_default();
+        marks.push((mark(told::ENVIRONMENT), mark(told::STEP)));
+    }
+    let expected = [
+        "Kustomization apps/shop (staging), sync 1/2: m",
+        "Kustomization apps/shop (prod), sync 1/2: m",
+        "Kustomization apps/shop (staging), sync 2/2: m",
+    ];
+    assert_eq!(notes, expected);
+    let expected = [("staging", "1/2"), ("prod", "1/2"), ("staging", "2/2")];
+    let expected = expected.map(|(place, step)| (place.to_owned(), step.to_owned()));
+    assert_eq!(marks, expected);
+    desk.decisions.audit.finish().await;
+    let text = std::fs::read_to_string(&desk.path).unwrap();
+    let last: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    let subject = &last["event"]["decision"]["subject"];
+    assert_eq!(
+        (&subject["environment"], &subject["step"]),
+        (&"staging".into(), &"2/2".into())
+    );
 }
 
 #[test]

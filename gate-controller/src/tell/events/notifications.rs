@@ -45,10 +45,12 @@ pub const REVISION: &str = "sluice.dev/revision";
 
 /// Which of an event's annotations are shown to people, and by which word. `revision` is Flux's own: by
 /// it notification-controller distinguishes events that otherwise are the same.
-const FOR_PEOPLE: [(&str, &str); 5] = [
+const FOR_PEOPLE: [(&str, &str); 7] = [
     (REVISION, "revision"),
     (told::REVISION, "revision"),
+    (told::ENVIRONMENT, "environment"),
     (told::ACTION, "action"),
+    (told::STEP, "step"),
     (told::GATES, "decided-by"),
     (told::NEXT, "next"),
 ];

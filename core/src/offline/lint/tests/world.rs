@@ -36,6 +36,10 @@ fn world(objects: &str) -> World {
                 let key = Key::of(&source.metadata);
                 world.sources.insert(key, Arc::new(*source));
             }
+            Object::Pipeline(pipeline) => {
+                let key = Key::of(&pipeline.metadata);
+                world.pipelines.insert(key, Some(Arc::new(*pipeline)));
+            }
             Object::Namespace(_) | Object::Other => {}
         }
     }
@@ -106,4 +110,48 @@ fn objects_are_seen_beside_each_other(
 fn a_gate_that_opens_is_not_remarked_on() {
     let open = format!("{GATE}spec: {{schedule: {{open: [{{cron: 0 0 1 1 *, duration: 1h}}]}}}}");
     assert_eq!(remarked(&open), BTreeMap::new());
+}
+
+const PIPELINE: &str = "
+apiVersion: sluice.dev/v1alpha1
+kind: Pipeline
+metadata: {name: app, annotations: {sluice.dev/retry: again, sluice.dev/redo: again}}
+spec:
+  appRef: {kind: HelmRelease, name: app}
+  environments:
+    - {name: dev, targets: [{namespace: app}], promotion: {strategy: {admission: {}}}}
+    - {name: eu, targets: [{namespace: eu}, {namespace: eu}], gates: {refs: [{name: freeze}]}}
+    - {name: prod, targets: [{namespace: prod}], promotion: {strategy: {admission: {}}}}
+";
+
+/// What a pipeline and the gatekeepers that name it have in vain.
+#[test]
+fn a_pipeline_that_admits_nothing_is_told() {
+    let keeper = |name: &str, pipeline: &str, environment: &str| {
+        format!(
+            "---\napiVersion: sluice.dev/v1alpha1\nkind: Gatekeeper\nmetadata: {{name: {name}}}\n\
+             spec: {{pipeline: {{name: {pipeline}, environment: {environment}}}}}\n"
+        )
+    };
+    let objects = [
+        PIPELINE.to_owned(),
+        keeper("right", "app", "prod"),
+        keeper("first", "app", "dev"),
+        keeper("otherwise", "app", "eu"),
+        keeper("unknown", "app", "production"),
+        keeper("missing", "shop", "prod"),
+    ];
+    let said = remarked(&objects.concat());
+    let expected = [
+        "metadata.annotations[sluice.dev/redo]: nobody reads it; remove it; the fields here are sluice.dev/retry",
+        "spec.environments[0].promotion: nothing is promoted to the first environment; remove it",
+        "spec.environments[1].gates.refs[0]: there is no Gate default/freeze in these files, so nothing is promoted to `eu`; add it, unless the cluster has it",
+        "spec.environments[1].targets[1]: the same target is listed before; remove one",
+        "spec.pipeline.environment: nothing is promoted to `dev`, the first environment of the Pipeline default/app, so it admits nothing; name a later environment",
+        "spec.pipeline.environment: the Pipeline default/app does not promote to `eu` by an admission, so it admits nothing; write strategy: {admission: {}} for that environment of the Pipeline",
+        "spec.pipeline.environment: the Pipeline default/app has no environment `production`, so it admits nothing; write one of dev, eu, prod",
+        "spec.pipeline: there is no Pipeline default/shop in these files, so it admits nothing; add it, unless the cluster has it",
+    ];
+    assert_eq!(said.keys().collect::<Vec<_>>(), expected);
+    assert!(said.values().all(|refused| !refused));
 }

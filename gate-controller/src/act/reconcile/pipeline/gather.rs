@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sluice_clusters::{Cluster, Fleet, Kind, Part, Reason, Reference, ReferenceKind, Unknown, Wanted};
+use sluice_clusters::{
+    Cluster, Fleet, Kind, Part, Reason, Reference, ReferenceKind, Unknown, Wanted,
+};
 use sluice_core::delivery::pipeline::{
     self, App, ClusterSight, Given, Missing, Reader, Sight, Surroundings, Trouble, Votes, What,
 };
-use sluice_core::gate::Identity;
 use sluice_core::gate;
+use sluice_core::gate::Identity;
 use sluice_core::time::clock::Now;
 use sluice_crds::Pipeline;
 use sluice_crds::pipeline::{ClusterKind, ClusterReference, Environment, Target};
@@ -68,9 +70,10 @@ fn surroundings(
 /// The approvals of its promotions.
 fn votes(context: &Context, key: &ObjectKey) -> Votes {
     let world = context.world.as_ref();
+    let all = world.approvals_of(key);
     Votes {
-        all: world.approvals_of_pipeline(key),
-        verified: world.standing().identity != Identity::Unverified,
+        verified: all.is_some() && world.standing().identity != Identity::Unverified,
+        all: all.unwrap_or_default(),
     }
 }
 
@@ -86,7 +89,7 @@ struct View<'c> {
 impl<'c> View<'c> {
     /// None: the spec is refused, and nothing has to be seen.
     fn of(context: &'c Context, key: &'c ObjectKey, object: &'c Pipeline) -> Option<Self> {
-        pipeline::check(object).ok()?;
+        let reader = pipeline::check(object).ok()?;
         let (group, kind) = pipeline::kind_of(&object.spec.app_ref)?;
         Some(Self {
             context,
@@ -96,7 +99,7 @@ impl<'c> View<'c> {
                 group: group.to_owned(),
                 kind: kind.to_owned(),
             },
-            reader: Reader::new(&object.spec).ok()?,
+            reader,
         })
     }
 
@@ -123,7 +126,11 @@ impl<'c> View<'c> {
         let cluster = match &target.cluster_ref {
             None if self.is_out_of_bounds(target) => return Err(Unknown::OutOfScope),
             None => Cluster::Own,
-            Some(it) => self.context.apps.fleet().find(self.namespace, &reference(it))?,
+            Some(it) => self
+                .context
+                .apps
+                .fleet()
+                .find(self.namespace, &reference(it))?,
         };
         let part = match self.reader.asks_expressions() {
             true => Part::Whole,
@@ -153,7 +160,9 @@ impl<'c> View<'c> {
 
     fn target(&self, target: &Target) -> Option<Sight> {
         let unknown = |what, message| Some(Sight::Unknown(Trouble { what, message }));
-        let seen = self.place(target).map(|place| self.context.apps.see(&place));
+        let seen = self
+            .place(target)
+            .map(|place| self.context.apps.see(&place));
         match seen {
             Ok(sluice_clusters::Sight::Seen(object)) => {
                 let app: App = self.reader.read(&object.read());
@@ -185,13 +194,19 @@ impl<'c> View<'c> {
             let Some(cluster) = &target.cluster_ref else {
                 continue;
             };
-            let trouble = match self.place(target).map(|place| self.context.apps.see(&place)) {
+            let trouble = match self
+                .place(target)
+                .map(|place| self.context.apps.see(&place))
+            {
                 Ok(sluice_clusters::Sight::Unknown(why)) | Err(why) if why.is_of_cluster() => {
                     Some(why.to_string())
                 }
                 Ok(_) | Err(_) => None,
             };
-            clusters.entry(cluster).or_default().get_or_insert_with(|| trouble.unwrap_or_default());
+            clusters
+                .entry(cluster)
+                .or_default()
+                .get_or_insert_with(|| trouble.unwrap_or_default());
         }
         let sights = clusters.into_iter().map(|(cluster, trouble)| ClusterSight {
             cluster: cluster.clone(),

@@ -5,8 +5,8 @@
 
 use sluice_core::delivery::pipeline::{BLOCKED, KIND};
 use sluice_core::verdict::condition::READY;
-use sluice_crds::pipeline::{EnvironmentState, EnvironmentStatus, PipelineStatus, Run};
 use sluice_crds::Pipeline;
+use sluice_crds::pipeline::{EnvironmentState, EnvironmentStatus, PipelineStatus, Run};
 
 use crate::act::reconcile::Context;
 use crate::cluster::key::{ObjectKey, Work};
@@ -108,8 +108,8 @@ fn of_run(before: Option<&Run>, now: Option<&Run>) -> Vec<Item> {
         revision: Some(run.revision.clone()),
     };
     let began = before.is_none();
-    let ended = run.completed_at.is_some()
-        && before.is_none_or(|before| before.completed_at.is_none());
+    let ended =
+        run.completed_at.is_some() && before.is_none_or(|before| before.completed_at.is_none());
     let began = began.then(|| item("RunStarted", format!("a run of {} begins", run.revision)));
     let ended = ended.then(|| {
         let message = format!("every environment runs {}", run.revision);

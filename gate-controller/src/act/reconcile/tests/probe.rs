@@ -60,7 +60,9 @@ impl Reconciled for Probe {
             kind: "Probe".to_owned(),
             namespace: key.namespace.to_string(),
             name: Some(key.name.to_string()),
+            environment: None,
             action: "probe".to_owned(),
+            step: None,
             revision: None,
         };
         let world = context.world.as_ref();

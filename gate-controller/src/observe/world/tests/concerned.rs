@@ -382,3 +382,87 @@ fn of_consumers_only_what_is_read_is_kept() {
     });
     assert_eq!(kept, expected);
 }
+
+/// A Pipeline concerns what waits at the gates whose gatekeepers name it, and nothing else.
+#[test]
+fn a_pipeline_concerns_the_gatekeepers_that_name_it_and_what_waits_for_them() {
+    let world = world();
+    let keeper = |name: &str, spec: &Value| {
+        let object = json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "Gatekeeper",
+            "metadata": { "namespace": "flux-system", "name": name }, "spec": spec,
+        });
+        let object: Gatekeeper = serde_json::from_value(object).unwrap();
+        note(&world, &ObjectKey::of(&object), &object);
+    };
+    let named = json!({"name": "shop", "namespace": "apps", "environment": "prod"});
+    keeper("promoted", &json!({"pipeline": named}));
+    keeper(
+        "other",
+        &json!({"pipeline": {"name": "shop", "environment": "prod"}}),
+    );
+    let production = json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "Gate",
+        "metadata": { "namespace": "flux-system", "name": "production" },
+        "spec": {"gatekeepers": [{"name": "promoted"}]},
+    });
+    let production: Gate = serde_json::from_value(production).unwrap();
+    note(&world, &ObjectKey::of(&production), &production);
+    pinned(&world, "app", "app-upstream");
+    let shop = KeyRef {
+        namespace: "apps",
+        name: "shop",
+    };
+    let concerned = world.concerned(&Work::own(kind::Kind::Pipeline, shop.into()));
+    let names: Vec<&str> = concerned.iter().map(|it| it.key.name.as_ref()).collect();
+    assert_eq!(names, ["production", "promoted", "app"]);
+}
+
+/// What a Pipeline has admitted counts at the instant at which the cache has it.
+#[test]
+fn what_a_pipeline_admits_is_decided_from_the_cache() {
+    let keeper = |namespace: &str| {
+        let object = json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "Gatekeeper",
+            "metadata": { "namespace": namespace, "name": "promoted" },
+            "spec": {"pipeline": {"name": "shop", "namespace": "apps", "environment": "prod"}},
+        });
+        Arc::new(serde_json::from_value::<Gatekeeper>(object).unwrap())
+    };
+    let pipeline = |version: &str, admitted: Value| {
+        let environment = |name: &str| {
+            json!({"name": name, "targets": [{"namespace": name}],
+                "promotion": {"strategy": {"admission": {}}}})
+        };
+        let object = json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "Pipeline",
+            "metadata": { "namespace": "apps", "name": "shop", "resourceVersion": version },
+            "spec": {
+                "appRef": {"kind": "HelmRelease", "name": "shop"},
+                "environments": [environment("dev"), environment("prod")],
+            },
+            "status": {"environments": {"prod": {"state": "Promoted", "admitted": admitted}}},
+        });
+        Arc::new(serde_json::from_value::<sluice_crds::Pipeline>(object).unwrap())
+    };
+    let at = Timestamp::UNIX_EPOCH;
+    let reason = |world: &World, namespace: &str| {
+        let revision = sluice_core::revision::Revision::parse("6.1.6").unwrap();
+        let question = sluice_core::Question::new(world.now(at), Some(&revision));
+        world
+            .keeper(&keeper(namespace), at)
+            .verdict(question)
+            .reason
+    };
+    let world = world();
+    assert_eq!(reason(&world, "apps"), "PipelineMissing");
+    world.pipelines.put(pipeline("5", json!([]))).unwrap();
+    assert_eq!(reason(&world, "apps"), "NothingAdmitted");
+    let admitted = json!([{"revision": "6.1.6", "run": 7, "at": "2026-11-20T12:00:00Z"}]);
+    world.pipelines.put(pipeline("6", admitted)).unwrap();
+    assert_eq!(reason(&world, "apps"), "Admitted");
+    assert_eq!(reason(&world, "fleet"), "Admitted");
+    let alone = World::new(world.standing(), false);
+    assert_eq!(reason(&alone, "apps"), "PipelineMissing");
+    assert_eq!(reason(&alone, "fleet"), "CrossNamespaceRef");
+}

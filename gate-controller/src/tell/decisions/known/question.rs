@@ -123,10 +123,15 @@ fn letters(subject: &Subject) -> usize {
         kind,
         namespace,
         name,
+        environment,
         action,
+        step,
         revision,
     } = subject;
-    let others = [name, revision].into_iter().flatten().map(String::len);
+    let others = [name, environment, step, revision]
+        .into_iter()
+        .flatten()
+        .map(String::len);
     kind.len() + namespace.len() + action.len() + others.sum::<usize>()
 }
 
