@@ -156,10 +156,7 @@ impl Expression {
     /// # Errors
     /// The result is not true or false.
     pub fn evaluate(&self, inputs: &[(&str, Json)]) -> Result<bool, ExpressionError> {
-        self.ask(inputs, |found| match found.downcast_ref::<CelBool>() {
-            Some(found) => Ok(*found.inner()),
-            None => Err(ExpressionError::NotABool(type_of(found))),
-        })
+        self.ask(inputs, truth)
     }
 
     /// The text that it makes of `inputs`: a value for each of its variables, by name.
@@ -264,6 +261,13 @@ impl PartialEq for Expression {
 }
 
 impl Eq for Expression {}
+
+fn truth(found: &dyn Val) -> Result<bool, ExpressionError> {
+    match found.downcast_ref::<CelBool>() {
+        Some(found) => Ok(*found.inner()),
+        None => Err(ExpressionError::NotABool(type_of(found))),
+    }
+}
 
 fn type_of(value: &dyn Val) -> String {
     value.get_type().name().to_owned()

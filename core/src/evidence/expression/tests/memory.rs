@@ -32,7 +32,7 @@ fn taken(body: &[u8], text: &str) -> (u64, String) {
             Ok(body) => {
                 let inputs = [("status", json!(200)), ("body", body)];
                 // On this thread, so that it is counted.
-                format!("{:?}", expression.run(&inputs, &Meter::full()))
+                format!("{:?}", expression.run(&inputs, &Meter::full(), truth))
             }
         };
     });

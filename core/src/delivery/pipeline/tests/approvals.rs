@@ -1,0 +1,143 @@
+//! Promotion that a person has to approve.
+
+use rstest::rstest;
+use sluice_crds::ApprovalSpec;
+use sluice_crds::approval::{PipelineReference, Vote};
+
+use super::*;
+
+fn manual() -> Play {
+    let mut play = Play::new(&json!({"manual": true, "strategy": {"admission": {}}}));
+    play.settle();
+    play.runs("dev", "6.1.6");
+    play.settle();
+    play
+}
+
+fn vote(play: &mut Play, decision: Vote, change: impl FnOnce(&mut ApprovalSpec)) {
+    let waits = play.environment("staging").waiting_approval.clone();
+    let run = waits.map_or_else(|| play.record("staging").run, |it| it.run);
+    let mut spec = ApprovalSpec {
+        gatekeeper_ref: None,
+        pipeline_ref: Some(PipelineReference {
+            name: "podinfo".to_owned(),
+            environment: "staging".to_owned(),
+            run,
+        }),
+        revision: "6.1.6".to_owned(),
+        decision,
+        by: "alice@example.com".to_owned(),
+        groups: Vec::new(),
+        reason: None,
+    };
+    change(&mut spec);
+    let name = format!("vote-{}", play.votes.all.len());
+    play.votes.all.push(Arc::new(Approval::new(&name, spec)));
+}
+
+fn named(spec: &mut ApprovalSpec) -> &mut PipelineReference {
+    spec.pipeline_ref.as_mut().unwrap()
+}
+
+#[test]
+fn it_waits_for_a_person_and_says_for_which_run() {
+    let mut play = manual();
+    assert_eq!(play.state("staging"), EnvironmentState::Unapproved);
+    assert_eq!(play.says(BLOCKED).unwrap(), "True Unapproved");
+    let waits = play
+        .environment("staging")
+        .waiting_approval
+        .clone()
+        .unwrap();
+    assert_eq!(waits.revision, "6.1.6");
+    assert!(play.message("staging").contains(&waits.run.to_string()));
+    assert!(play.told.is_empty());
+    // What it waits for is not wiped by the next look.
+    play.pass(5);
+    assert!(!play.look().changed);
+    vote(&mut play, Vote::Approve, |_| {});
+    play.settle();
+    assert_eq!(play.environment("staging").admitted.len(), 1);
+    assert_eq!(play.environment("staging").waiting_approval, None);
+}
+
+#[rstest]
+#[case::another_run(|spec: &mut ApprovalSpec| named(spec).run += 1)]
+#[case::another_environment(|spec: &mut ApprovalSpec| named(spec).environment = "prod".into())]
+#[case::another_pipeline(|spec: &mut ApprovalSpec| named(spec).name = "other".into())]
+#[case::another_revision(|spec: &mut ApprovalSpec| spec.revision = "6.1.7".into())]
+#[case::no_revision(|spec: &mut ApprovalSpec| spec.revision = "a b".into())]
+#[case::a_gatekeepers(|spec: &mut ApprovalSpec| spec.pipeline_ref = None)]
+fn an_approval_of_something_else_does_not_count(#[case] change: fn(&mut ApprovalSpec)) {
+    let mut play = manual();
+    vote(&mut play, Vote::Approve, change);
+    play.settle();
+    assert_eq!(play.state("staging"), EnvironmentState::Unapproved);
+}
+
+#[test]
+fn it_does_not_count_while_nobody_verifies_who_approves() {
+    let mut play = manual();
+    play.votes.verified = false;
+    vote(&mut play, Vote::Approve, |_| {});
+    play.settle();
+    assert_eq!(play.state("staging"), EnvironmentState::Unapproved);
+    assert!(play.message("staging").contains("admission policies"));
+}
+
+#[test]
+fn a_rejection_holds_until_it_is_taken_back() {
+    let mut play = manual();
+    vote(&mut play, Vote::Approve, |_| {});
+    vote(&mut play, Vote::Reject, |spec| {
+        spec.by = "bob@example.com".to_owned()
+    });
+    play.settle();
+    assert_eq!(play.state("staging"), EnvironmentState::Rejected);
+    assert!(play.message("staging").contains("bob@example.com"));
+    play.votes.all.pop();
+    play.settle();
+    assert_eq!(play.environment("staging").admitted.len(), 1);
+}
+
+#[test]
+fn a_closed_gate_does_not_use_an_approval_up() {
+    let mut play = manual();
+    play.gate("staging", false);
+    vote(&mut play, Vote::Approve, |_| {});
+    play.settle();
+    assert_eq!(play.state("staging"), EnvironmentState::GatesClosed);
+    play.gate("staging", true);
+    play.settle();
+    assert_eq!(play.environment("staging").admitted.len(), 1);
+}
+
+#[test]
+fn a_retry_needs_another_approval() {
+    let mut play = manual();
+    vote(&mut play, Vote::Approve, |_| {});
+    play.settle();
+    let annotations = BTreeMap::from([("sluice.dev/retry".to_owned(), "1".to_owned())]);
+    play.object.metadata.annotations = Some(annotations);
+    play.pass(1);
+    play.settle();
+    assert_eq!(play.state("staging"), EnvironmentState::Unapproved);
+    vote(&mut play, Vote::Approve, |_| {});
+    play.settle();
+    assert_eq!(play.state("staging"), EnvironmentState::Promoted);
+}
+
+/// Also where nobody has to approve.
+#[test]
+fn a_rejection_of_an_open_pull_request_forbids_the_order() {
+    let mut play = Play::new(&super::by_pull_request(&json!({"merge": "auto"})));
+    play.runs("dev", "6.1.6");
+    play.settle();
+    play.forge("staging", PullRequestState::Open);
+    play.look();
+    assert!(play.record("staging").order.is_some());
+    vote(&mut play, Vote::Reject, |_| {});
+    play.look();
+    assert_eq!(play.record("staging").order, None);
+    assert_eq!(play.state("staging"), EnvironmentState::Rejected);
+}

@@ -1,0 +1,198 @@
+//! Promotion by notification, and by an admission that is reported to other clusters.
+
+use super::*;
+
+fn notification() -> Play {
+    let mut play = Play::new(&json!({"strategy": {"notification": {}}}));
+    play.settle();
+    play.runs("dev", "6.1.6");
+    play
+}
+
+fn failed(why: &str) -> Outcome {
+    Outcome::Failed {
+        why: why.to_owned(),
+        not_before: None,
+    }
+}
+
+fn sent(play: &Play) -> usize {
+    let sent = play.done.iter().filter(|it| it.starts_with("notify"));
+    sent.count()
+}
+
+#[test]
+fn it_is_sent_once_and_once_more_only_after_it_had_no_effect() {
+    let mut play = notification();
+    play.look();
+    assert_eq!((play.phase("staging"), sent(&play)), (Phase::Attempting, 1));
+    play.errands(&Outcome::Done);
+    play.settle();
+    assert_eq!(play.phase("staging"), Phase::Succeeded);
+    play.pass(29);
+    play.settle();
+    assert_eq!(sent(&play), 1);
+    play.pass(1);
+    play.look();
+    assert_eq!(sent(&play), 2);
+    assert_eq!(play.record("staging").repeats, 1);
+    play.errands(&Outcome::Done);
+    play.settle();
+    // Once it has arrived, nothing is sent although it is undone.
+    play.runs("staging", "6.1.6");
+    play.settle();
+    play.runs("staging", "6.1.0");
+    for _ in 0..10 {
+        play.pass(360);
+        play.settle();
+    }
+    assert_eq!(sent(&play), 2);
+    assert_eq!(play.state("staging"), EnvironmentState::NoEffect);
+}
+
+#[test]
+fn a_repetition_asks_the_gates() {
+    let mut play = notification();
+    play.look();
+    play.errands(&Outcome::Done);
+    play.settle();
+    play.gate("staging", false);
+    play.pass(31);
+    play.settle();
+    assert_eq!(sent(&play), 1);
+    assert_eq!(play.state("staging"), EnvironmentState::NoEffect);
+    play.gate("staging", true);
+    play.look();
+    assert_eq!(sent(&play), 2);
+}
+
+#[test]
+fn a_repetition_is_another_notification_and_a_retry_is_the_same() {
+    let token = |play: &mut Play| {
+        let report = play.decide();
+        let notice = report.acts.into_iter().find_map(|act| match act {
+            Act::Notify(notice) => Some(notice),
+            _ => None,
+        });
+        notice.unwrap().token
+    };
+    let mut play = notification();
+    let first = token(&mut play);
+    play.look();
+    play.errands(&failed("connection refused"));
+    play.settle();
+    play.pass(1);
+    assert_eq!(token(&mut play), first);
+    play.look();
+    play.errands(&Outcome::Done);
+    play.settle();
+    play.pass(31);
+    assert_ne!(token(&mut play), first);
+}
+
+#[test]
+fn a_failure_is_tried_again_ever_later_and_asks_the_gates_first() {
+    let mut play = notification();
+    play.look();
+    play.errands(&failed("connection refused"));
+    play.settle();
+    assert_eq!(
+        (play.phase("staging"), play.record("staging").attempts),
+        (Phase::Failed, 1)
+    );
+    let next = play.record("staging").next_attempt_at.clone().unwrap().0;
+    assert_eq!(next, play.now + SignedDuration::from_secs(10));
+    assert!(play.message("staging").contains("connection refused"));
+    assert_eq!(play.says("Ready").unwrap(), "False PromotionFailed");
+    assert_eq!(play.decide().wake, Some(next));
+    play.now = next;
+    play.gate("staging", false);
+    play.settle();
+    assert_eq!(play.state("staging"), EnvironmentState::GatesClosed);
+    assert_eq!(sent(&play), 1);
+    play.gate("staging", true);
+    play.look();
+    assert_eq!(sent(&play), 2);
+    play.errands(&failed("connection refused"));
+    play.settle();
+    let next = play.record("staging").next_attempt_at.clone().unwrap().0;
+    assert_eq!(next, play.now + SignedDuration::from_secs(20));
+}
+
+#[test]
+fn the_other_side_may_ask_for_more_time() {
+    let mut play = notification();
+    play.look();
+    let later = play.now + SignedDuration::from_mins(42);
+    play.errands(&Outcome::Failed {
+        why: "429".to_owned(),
+        not_before: Some(later),
+    });
+    play.settle();
+    assert_eq!(
+        play.record("staging").next_attempt_at.clone().unwrap().0,
+        later
+    );
+}
+
+/// The process is killed after the status, and after the errand: it is sent at most once more.
+#[test]
+fn a_crash_repeats_what_the_status_says() {
+    let mut play = notification();
+    play.look();
+    play.errands
+        .retain(|errand, _| matches!(errand, Errand::Recall(_)));
+    play.look();
+    assert_eq!(sent(&play), 2);
+    assert_eq!(play.phase("staging"), Phase::Attempting);
+}
+
+fn remote() -> Play {
+    let promotion = json!({"strategy": {"admission": {"gatekeeperRef": {"name": "pipeline"}}}});
+    let mut play = Play::new(&promotion);
+    play.reports = vec![ReportSight::Nothing];
+    play.settle();
+    play.runs("dev", "6.1.6");
+    play
+}
+
+#[test]
+fn an_admission_is_reported_until_every_cluster_says_it() {
+    let mut play = remote();
+    let report = play.look();
+    assert_eq!(play.phase("staging"), Phase::Attempting);
+    assert_eq!(play.environment("staging").admitted.len(), 1);
+    let Act::Admit(admit) = &report.acts[0] else {
+        panic!("{:?}", report.acts);
+    };
+    assert_eq!(
+        (admit.revision.as_str(), admit.targets.as_slice()),
+        ("6.1.6", &[0][..])
+    );
+    play.errands(&failed("forbidden"));
+    play.settle();
+    assert_eq!(play.phase("staging"), Phase::Failed);
+    play.pass(1);
+    play.look();
+    play.errands(&Outcome::Done);
+    play.reports = vec![ReportSight::Says("6.1.6".to_owned())];
+    play.settle();
+    assert_eq!(play.phase("staging"), Phase::Succeeded);
+    assert_eq!(play.environment("staging").admitted.len(), 1);
+    // Somebody wipes the report.
+    let before = play.done.len();
+    play.reports = vec![ReportSight::Nothing];
+    play.look();
+    assert_eq!(play.done[before..], ["admit staging"]);
+    assert_eq!(play.phase("staging"), Phase::Succeeded);
+    // It is also kept while the environment runs the revision.
+    play.errands
+        .retain(|errand, _| matches!(errand, Errand::Recall(_)));
+    play.runs("staging", "6.1.6");
+    play.look();
+    assert!(
+        play.done[before + 1..].contains(&"admit staging".to_owned()),
+        "{:?}",
+        play.done
+    );
+}
