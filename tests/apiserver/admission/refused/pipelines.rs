@@ -169,3 +169,102 @@ async fn a_vote_is_about_a_gatekeeper_or_about_a_promotion() -> Result<()> {
     judge.accepts(&vote(Some(&gatekeeper), None)?).await?;
     judge.accepts(&vote(None, Some(&promotion))?).await
 }
+
+/// As they are published for Weave GitOps, with another apiVersion.
+const PUBLISHED: &[&str] = &[
+    // Two targets of one environment, and nothing said of the version of the app.
+    "
+metadata: {name: podinfo, namespace: default}
+spec:
+  appRef: {kind: HelmRelease, name: podinfo}
+  environments:
+    - name: dev
+      targets:
+        - {namespace: podinfo, clusterRef: {kind: GitopsCluster, name: dev-us}}
+        - {namespace: podinfo, clusterRef: {kind: GitopsCluster, name: dev-eu}}
+    - name: prod
+      targets:
+        - {namespace: podinfo, clusterRef: {kind: GitopsCluster, name: prod}}
+",
+    // A version of the app that is no longer served, clusters of another namespace.
+    "
+metadata: {name: podinfo-02, namespace: flux-system}
+spec:
+  appRef: {apiVersion: helm.toolkit.fluxcd.io/v2beta1, kind: HelmRelease, name: podinfo}
+  environments:
+    - name: dev
+      targets:
+        - namespace: podinfo-02-dev
+          clusterRef: {kind: GitopsCluster, name: dev, namespace: flux-system}
+    - name: test
+      targets:
+        - namespace: podinfo-02-qa
+          clusterRef: {kind: GitopsCluster, name: dev, namespace: flux-system}
+        - namespace: podinfo-02-perf
+          clusterRef: {kind: GitopsCluster, name: dev, namespace: flux-system}
+    - name: prod
+      targets:
+        - namespace: podinfo-02-prod
+          clusterRef: {kind: GitopsCluster, name: prod, namespace: flux-system}
+",
+    // No cluster at all, and a notification to every environment.
+    "
+metadata: {name: podinfo, namespace: default}
+spec:
+  appRef: {apiVersion: helm.toolkit.fluxcd.io/v2beta1, kind: HelmRelease, name: podinfo}
+  environments:
+    - {name: dev, targets: [{namespace: dev}]}
+    - {name: prod, targets: [{namespace: prod}]}
+  promotion: {strategy: {notification: {}}}
+",
+];
+
+/// Its published form names no files, which are not searched for here.
+const BY_PULL_REQUEST: &str = "{strategy: {pull-request: {type: github, \
+     url: 'https://github.com/my-org/my-app-repo', baseBranch: main, \
+     secretRef: {name: promotion-credentials}}}}";
+
+#[tokio::test]
+async fn published_examples_are_accepted() -> Result<()> {
+    let judge = Judge::new().await?;
+    for published in PUBLISHED {
+        let mut object: Value = serde_saphyr::from_str(published)?;
+        object["apiVersion"] = "sluice.dev/v1alpha1".into();
+        object["kind"] = "Pipeline".into();
+        object["metadata"]["namespace"] = judge.namespace.name().into();
+        judge.accepts(&object).await?;
+    }
+    let promotion: Value = serde_saphyr::from_str(BY_PULL_REQUEST)?;
+    let mut strategy = promotion["strategy"]["pull-request"].clone();
+    let without = object(
+        "Pipeline",
+        &spec(&json!({"promotion": promotion}).to_string())?,
+    )?;
+    let field = "spec.promotion.strategy.pull-request.paths";
+    let missing = ("", field, "Required value", "=");
+    judge.refuses("", without, &missing).await?;
+    strategy["paths"] = json!(["clusters/prod/podinfo.yaml"]);
+    let promotion = json!({"strategy": {"pull-request": strategy}});
+    let whole = spec(&json!({"promotion": promotion}).to_string())?;
+    judge.accepts(&object("Pipeline", &whole)?).await
+}
+
+/// One environment is enough, no promotion is needed, and an environment may have its own.
+#[tokio::test]
+async fn pipelines_may_say_little() -> Result<()> {
+    let judge = Judge::new().await?;
+    let own = json!([
+        environment("dev", 1),
+        {"name": "prod", "targets": [{"namespace": "prod"}],
+            "promotion": {"manual": true, "strategy": {"notification": {}}}},
+    ]);
+    let own = json!({"promotion": {"strategy": {"admission": {}}}, "environments": own});
+    for right in [
+        "{}",
+        "{suspend: true, algorithm: pairwise}",
+        &own.to_string(),
+    ] {
+        judge.accepts(&object("Pipeline", &spec(right)?)?).await?;
+    }
+    Ok(())
+}
