@@ -227,7 +227,7 @@ async fn nobody_is_answered_before_policies_are_known() -> Result<()> {
     let rules = [
         rule(
             "sluice.dev",
-            &["approvals", "gates", "gatekeepers"],
+            &["approvals", "gates", "gatekeepers", "pipelines"],
             &["get", "list", "watch"],
         ),
         rule(

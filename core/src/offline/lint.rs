@@ -3,8 +3,9 @@
 //! What comes in: an object as it was written, as a JSON value. What goes out: the object, and
 //! every mistake in it with its field and the remedy. The schema is that of the
 //! CustomResourceDefinitions; their rules (CEL) are not run but have a counterpart each in
-//! [`crate::gate::check`], [`crate::gatekeeper::check`], [`crate::gate::policy::check`] and
-//! [`crate::delivery::gated_source::check`], which a test makes sure of.
+//! [`crate::gate::check`], [`crate::gatekeeper::check`], [`crate::gate::policy::check`],
+//! [`crate::delivery::gated_source::check`] and [`crate::delivery::pipeline::check`], which a test makes
+//! sure of.
 
 use std::sync::LazyLock;
 
@@ -14,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sluice_crds::{Approval, GROUP, Gate, GatePolicy, GatedSource, Gatekeeper, Pipeline};
 
-use crate::delivery::gated_source;
+use crate::delivery::{gated_source, pipeline};
 use crate::revision::{self, Revision};
 use crate::text::names::{LABEL_LENGTH, NAME_LENGTH};
 use crate::text::refusal::{Refusal, Refusals};
@@ -117,7 +118,8 @@ pub fn read(value: &Value) -> Read {
             object(&SCHEMAS.gated_source, value, check, Object::GatedSource)
         }
         (GROUP, VERSION, "Pipeline") => {
-            object(&SCHEMAS.pipeline, value, |_| Vec::new(), Object::Pipeline)
+            let check = |it: &Pipeline| mistakes_in(pipeline::check(it));
+            object(&SCHEMAS.pipeline, value, check, Object::Pipeline)
         }
         (GROUP, VERSION, other) => Read::refused(Refusal::new(
             "kind",

@@ -9,6 +9,7 @@ use sluice_tests::{Namespace, shared};
 use super::{ask, object};
 
 mod objects;
+mod pipelines;
 mod sources;
 mod windows;
 

@@ -151,7 +151,7 @@ async fn the_list_is_what_is_served() -> Result<()> {
 async fn refused(stage: &Stage) -> Result<Metrics> {
     let read = rule(
         "sluice.dev",
-        &["approvals", "gates", "gatekeepers"],
+        &["approvals", "gates", "gatekeepers", "pipelines"],
         &["get", "list", "watch"],
     );
     stage.grant_rules("reader", "alice", &[read]).await?;

@@ -22,7 +22,7 @@ use kube::api::{ListParams, Patch, PatchParams, WatchEvent, WatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use sluice_crds::{Gate, GatePolicy, Gatekeeper};
+use sluice_crds::{Gate, GatePolicy, Gatekeeper, Pipeline};
 use sluice_tests::apply::{self, Document};
 use sluice_tests::helm::{Helm, Release};
 use sluice_tests::progress::Stderr;
@@ -77,6 +77,7 @@ async fn the_controller_may_read_what_it_decides_from() -> Result<()> {
         read::<Gate>(&client),
         read::<Gatekeeper>(&client),
         read::<GatePolicy>(&client),
+        read::<Pipeline>(&client),
         read::<KubeNamespace>(&client),
         read::<ConfigMap>(&client),
         read::<ValidatingAdmissionPolicy>(&client),
@@ -218,8 +219,10 @@ async fn the_controller_has_no_other_right() -> Result<()> {
         ("sluice.dev/gates", READ),
         ("sluice.dev/gates", &["patch", "override"]),
         ("sluice.dev/gatekeepers", READ),
+        ("sluice.dev/pipelines", READ),
         ("sluice.dev/gates/status", &["patch"]),
         ("sluice.dev/gatekeepers/status", &["patch"]),
+        ("sluice.dev/pipelines/status", &["patch"]),
         ("sluice.dev/gatedsources", READ),
         ("sluice.dev/gatedsources", &["patch"]),
         ("sluice.dev/gatedsources/status", &["patch"]),
@@ -370,11 +373,14 @@ async fn the_clusters_own_roles_view_and_edit_but_do_not_force() -> Result<()> {
         ("sluice.dev/gatekeepers/status", READ),
         ("sluice.dev/gatepolicies", READ),
         ("sluice.dev/gatepolicies/status", READ),
+        ("sluice.dev/pipelines", READ),
+        ("sluice.dev/pipelines/status", READ),
     ]);
     let mut edit = lines(&[
         ("sluice.dev/gatedsources", WRITE),
         ("sluice.dev/gates", WRITE),
         ("sluice.dev/gatekeepers", WRITE),
+        ("sluice.dev/pipelines", WRITE),
     ]);
     edit.extend(view.clone());
     assert_eq!(rights_of("view").await?, view);
@@ -392,6 +398,17 @@ async fn the_clusters_own_roles_view_and_edit_but_do_not_force() -> Result<()> {
     assert_eq!(rights_of("sluice-check").await?, check);
     let baseline = with("sluice.dev/gatedsources", &["baseline"]);
     assert_eq!(rights_of("sluice-baseline").await?, baseline);
+    let operate = ["get", "patch", "pause", "retry"];
+    let operate = with("sluice.dev/pipelines", &operate);
+    assert_eq!(rights_of("sluice-pipeline-operate").await?, operate);
+    let vote = lines(&[
+        ("sluice.dev/approvals", &["create", "delete"]),
+        ("sluice.dev/approvals", READ),
+        ("sluice.dev/environments", &["approve"]),
+        ("sluice.dev/gatepolicies", READ),
+        ("sluice.dev/pipelines", READ),
+    ]);
+    assert_eq!(rights_of("sluice-pipeline-approve").await?, vote);
     let policies = [&["create", "update", "patch", "delete"], READ].concat();
     let policies = lines(&[("sluice.dev/gatepolicies", &policies)]);
     assert_eq!(rights_of("sluice-gate-policy-admin").await?, policies);

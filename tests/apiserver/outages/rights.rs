@@ -15,7 +15,7 @@ async fn a_missing_right_is_named_and_the_rest_goes_on() -> Result<()> {
     let user = format!("controller-of-{}", stage.namespace());
     let read = rule(
         "sluice.dev",
-        &["approvals", "gates", "gatekeepers"],
+        &["approvals", "gates", "gatekeepers", "pipelines"],
         &["get", "list", "watch"],
     );
     let report = rule("sluice.dev", &["gatekeepers/status"], &["patch"]);

@@ -157,7 +157,10 @@ fn foreign(object: &Pipeline, field: &str, environment: &Environment, mistakes: 
     if spec.versions.is_empty() && spec.app_ref.revision_expression.is_none() {
         return;
     }
-    let own = object.metadata.namespace.as_deref().unwrap_or_default();
+    // A file need not say in which namespace its object will be.
+    let Some(own) = object.metadata.namespace.as_deref() else {
+        return;
+    };
     let targets = environment.targets.iter().enumerate();
     let foreign = targets.filter(|(_, it)| it.cluster_ref.is_none() && it.namespace != own);
     mistakes.extend(foreign.map(|(place, target)| {

@@ -8,6 +8,46 @@ use super::*;
 const BROKEN: &[(&str, &str, &str)] = &[
     ("a Gatekeeper has exactly one kind", "Gatekeeper", "{}"),
     (
+        "environments[0].gates: nothing is promoted",
+        "Pipeline",
+        "{appRef: {kind: HelmRelease, name: a}, environments: [{name: dev, targets: [{namespace: a}], gates: {refs: [{name: a}]}}]}",
+    ),
+    (
+        "versions: a name is listed twice",
+        "Pipeline",
+        "{appRef: {kind: HelmRelease, name: a}, versions: [{name: a, expression: object.a}, {name: a, expression: object.b}], environments: [{name: dev, targets: [{namespace: a}]}]}",
+    ),
+    (
+        "environments: a name is listed twice",
+        "Pipeline",
+        "{appRef: {kind: HelmRelease, name: a}, environments: [{name: dev, targets: [{namespace: a}]}, {name: dev, targets: [{namespace: a}]}]}",
+    ),
+    (
+        "kind: a Secret is no app",
+        "Pipeline",
+        "{appRef: {kind: Secret, name: a}, environments: [{name: dev, targets: [{namespace: a}]}]}",
+    ),
+    (
+        "name: no `..` in it",
+        "Pipeline",
+        "{appRef: {kind: HelmRelease, name: a}, environments: [{name: dev, targets: [{namespace: a}]}, {name: a..b, targets: [{namespace: a}]}]}",
+    ),
+    (
+        "strategy: write exactly one of",
+        "Pipeline",
+        "{appRef: {kind: HelmRelease, name: a}, promotion: {strategy: {}}, environments: [{name: dev, targets: [{namespace: a}]}]}",
+    ),
+    (
+        "url: forges are asked over https",
+        "Pipeline",
+        "{appRef: {kind: HelmRelease, name: a}, promotion: {strategy: {pull-request: {type: gitea, url: 'http://a/b', secretRef: {name: a}, paths: [a.yaml]}}}, environments: [{name: dev, targets: [{namespace: a}]}]}",
+    ),
+    (
+        "paths: each is a file",
+        "Pipeline",
+        "{appRef: {kind: HelmRelease, name: a}, promotion: {strategy: {pull-request: {type: gitea, url: 'https://a/b', secretRef: {name: a}, paths: [/a.yaml]}}}, environments: [{name: dev, targets: [{namespace: a}]}]}",
+    ),
+    (
         "gatekeeperRef: write exactly one",
         "Approval",
         "{revision: 6.1.6, decision: approve, by: alice}",
@@ -280,7 +320,10 @@ const BROKEN: &[(&str, &str, &str)] = &[
 /// A rule about a change, which one object alone cannot break.
 const OF_CHANGES: &str = "strategy: never changes";
 
-/// The same for votes.
+/// A rule about many targets, which has a test of its own.
+const OF_TARGETS: &str = "environments: at most 128 targets in all";
+
+/// A rule about a change, of votes.
 const OF_VOTES: &str = "an Approval never changes";
 
 /// A rule about the object as a whole, with a case of its own above.
@@ -306,9 +349,10 @@ fn every_rule_of_the_definitions_has_a_counterpart() {
     rules(&SCHEMAS.gate_policy.schema, &mut found);
     rules(&SCHEMAS.approval.schema, &mut found);
     rules(&SCHEMAS.gated_source.schema, &mut found);
+    rules(&SCHEMAS.pipeline.schema, &mut found);
     assert!(found.len() >= BROKEN.len());
     let beyond = |rule: &&String| {
-        let beyond = [OF_NAMES, OF_CHANGES, OF_VOTES];
+        let beyond = [OF_NAMES, OF_CHANGES, OF_VOTES, OF_TARGETS];
         beyond.iter().any(|known| rule.starts_with(known))
     };
     for rule in found.iter().filter(|rule| !beyond(rule)) {
@@ -318,4 +362,20 @@ fn every_rule_of_the_definitions_has_a_counterpart() {
         let (_, kind, spec) = broken.unwrap_or_else(|| panic!("no case breaks the rule: {rule}"));
         assert_ne!(told(&with_spec(kind, spec)), [""; 0], "{rule}: {spec}");
     }
+}
+
+#[test]
+fn more_targets_than_a_status_has_room_for_are_refused() {
+    let of = |environments: usize, each: usize| {
+        let targets: Vec<String> = (0..each).map(|n| format!("{{namespace: n{n}}}")).collect();
+        let targets = targets.join(", ");
+        let environment = |n: usize| format!("{{name: e{n}, targets: [{targets}]}}");
+        let all: Vec<String> = (0..environments).map(environment).collect();
+        let app = "appRef: {kind: HelmRelease, name: a}";
+        let spec = format!("{{{app}, environments: [{}]}}", all.join(", "));
+        told(&with_spec("Pipeline", &spec)).join("\n")
+    };
+    assert_eq!(of(4, 32), "");
+    let said = of(5, 26);
+    assert!(said.contains("more than 128 targets in all"), "{said}");
 }
