@@ -256,6 +256,26 @@ async fn credentials_that_are_refused_are_told_and_new_ones_are_tried_at_once() 
     stage.runs(&apps, "web", "1.0.0").await;
 }
 
+/// The watch of the Secret may be behind.
+#[tokio::test]
+async fn when_a_request_is_refused_the_secret_is_read_again_though_no_change_was_told() {
+    let (stage, remote) = (Stage::new(), Remote::start().await);
+    let prod = cluster("pipes", "prod");
+    let apps = wanted(&prod, "apps");
+    stage.put_kubeconfig(&prod, None, &remote.kubeconfig("first"));
+    stage.want(&[&apps], 0);
+    stage
+        .until(&apps, "web", |sight| *sight == Sight::Absent)
+        .await;
+    *remote.token.lock().unwrap() = "second".to_owned();
+    let text = remote.kubeconfig("second");
+    let keys: [(&str, &[u8]); 1] = [("value", text.as_bytes())];
+    stage.own.put_secret_keys("pipes", "prod", &keys);
+    remote.api.hang_up(false);
+    remote.put("apps", "web", "1.0.0");
+    stage.runs(&apps, "web", "1.0.0").await;
+}
+
 #[tokio::test]
 async fn of_a_cluster_that_moved_nothing_is_kept() {
     let (stage, before, after) = (Stage::new(), Remote::start().await, Remote::start().await);
