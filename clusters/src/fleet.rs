@@ -102,23 +102,22 @@ impl Fleet {
             wants.insert(one.clone());
         }
         let mut members = self.members();
-        for (cluster, wants) in by_cluster {
-            let member = members.entry(cluster.clone());
+        for (cluster, wants) in &by_cluster {
+            let member = members.entry((*cluster).clone());
             let member = member.or_insert_with(|| self.join(cluster));
             member.used = Used::default();
             member.wants.send_if_modified(|before| {
-                let is_new = **before != wants;
+                let is_new = **before != *wants;
                 if is_new {
-                    *before = Arc::new(wants);
+                    *before = Arc::new(wants.clone());
                 }
                 is_new
             });
         }
         let mut next: Option<Timestamp> = None;
         let mut ends_at = |end: Timestamp| next = Some(next.map_or(end, |next| next.min(end)));
-        let is_wanted = |cluster: &Cluster| wanted.iter().any(|one| one.cluster == *cluster);
-        members.retain(
-            |cluster, member| match member.used.judge(is_wanted(cluster), now) {
+        members.retain(|cluster, member| {
+            match member.used.judge(by_cluster.contains_key(cluster), now) {
                 Kept::Used => {
                     let wants = Arc::clone(&member.wants.borrow());
                     member
@@ -138,8 +137,8 @@ impl Fleet {
                     }
                     false
                 }
-            },
-        );
+            }
+        });
         next
     }
 

@@ -361,3 +361,6 @@ impl Drop for Keeper {
         self.count(0, self.bytes);
     }
 }
+
+#[cfg(test)]
+mod tests;

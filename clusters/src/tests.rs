@@ -23,6 +23,7 @@ use super::*;
 mod fake_api;
 mod own;
 mod remote;
+mod server;
 #[path = "../../egress/src/test_server.rs"]
 mod test_server;
 

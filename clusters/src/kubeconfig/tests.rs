@@ -185,6 +185,15 @@ fn a_text_that_is_no_kubeconfig_is_refused_without_showing_it(#[case] text: &str
 }
 
 #[test]
+fn a_text_that_breaks_off_is_refused_wherever_it_ends() {
+    let text = good().to_string();
+    for end in 0..text.len() {
+        let why = Kubeconfig::read(&data("value", &text[..end])).unwrap_err();
+        assert!(!why.to_string().contains("s3cret"), "{why}");
+    }
+}
+
+#[test]
 fn other_credentials_lead_to_the_same_cluster_and_another_address_does_not() {
     let file = good();
     let before = read(&file).unwrap();

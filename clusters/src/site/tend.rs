@@ -22,8 +22,8 @@ use crate::wanted::{Cluster, Kind, SecretKey, Wanted};
 
 /// How soon a Secret or a kind is looked for again that could not be had.
 const RETRY: Duration = Duration::from_secs(10);
-/// How soon the same version of a Secret is read again, whatever the cluster says of its credentials: its
-/// watch shows each new version anyway.
+/// How soon the same version of a Secret is read again for a second time, whatever the cluster says of its
+/// credentials: its watch shows each new version anyway.
 const DENIED: Duration = Duration::from_secs(60);
 
 /// Where a kubeconfig comes from.
@@ -50,7 +50,7 @@ pub(crate) struct Tender {
     kubeconfig: Option<Kubeconfig>,
     /// The cluster has refused the credentials since they were read.
     is_denied: bool,
-    /// Before that, the Secret is not read again.
+    /// Before that, the same version is not read again.
     not_before: Option<Instant>,
     /// When kinds are looked for again that were not found.
     again: BTreeMap<Kind, Instant>,
@@ -131,17 +131,18 @@ impl Tender {
             return None;
         }
         let is_same = self.version.as_ref() == Some(&noted.version);
+        if is_same && self.kubeconfig.is_some() {
+            self.site.set_link(&Link::Up);
+        }
         if is_same && !self.is_denied {
-            if self.kubeconfig.is_some() {
-                self.site.set_link(&Link::Up);
-            }
             return None;
         }
-        if let Some(not_before) = self.not_before
-            && is_same
-            && Instant::now() < not_before
-        {
-            return Some(not_before);
+        if is_same {
+            let now = Instant::now();
+            if let Some(not_before) = self.not_before.filter(|it| now < *it) {
+                return Some(not_before);
+            }
+            self.not_before = Some(now + DENIED);
         }
         self.read(&key, noted.version).await
     }
@@ -149,7 +150,6 @@ impl Tender {
     async fn read(&mut self, key: &SecretKey, version: String) -> Option<Instant> {
         let source = self.source.as_ref()?;
         let again = Instant::now() + RETRY;
-        self.not_before = Some(Instant::now() + DENIED);
         self.is_denied = false;
         let data = match secret::read(&source.own, key).await {
             Ok(data) => data,

@@ -1,137 +1,10 @@
 //! Another cluster, over TLS and by its kubeconfig.
 
-use std::net::SocketAddr;
-use std::sync::Mutex;
+use tokio::net::TcpListener;
 
-use axum::Router;
-use axum::extract::Request;
-use axum::http::StatusCode;
-use axum::middleware::{Next, from_fn};
-use axum::response::IntoResponse;
-use axum::serve::Listener;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::AbortHandle;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
-
+use super::server::{HOST, Remote, kubeconfig};
 use super::test_server::{Certificate, tls};
 use super::*;
-
-const HOST: &str = "api.test";
-
-/// An API server that is reached over TLS, by those who have the token. Dropped, it stops.
-struct Remote {
-    api: FakeApi,
-    address: SocketAddr,
-    authority: String,
-    token: Arc<Mutex<String>>,
-    task: AbortHandle,
-}
-
-impl Drop for Remote {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-struct Tls {
-    listener: TcpListener,
-    acceptor: TlsAcceptor,
-}
-
-impl Listener for Tls {
-    type Io = TlsStream<TcpStream>;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, SocketAddr) {
-        loop {
-            let (stream, address) = self.listener.accept().await.unwrap();
-            if let Ok(stream) = self.acceptor.accept(stream).await {
-                return (stream, address);
-            }
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
-    }
-}
-
-impl Remote {
-    async fn start() -> Self {
-        let api = FakeApi::new();
-        api.serve_kind(RELEASES.0, "HelmRelease", RELEASES.1, true);
-        let token = Arc::new(Mutex::new("first".to_owned()));
-        let (config, authority) = tls(Certificate::For(HOST));
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let router = guarded(api.router(), &token);
-        let serving = axum::serve(Tls { listener, acceptor }, router);
-        let task = tokio::spawn(async move { serving.await.unwrap() }).abort_handle();
-        Self {
-            api,
-            address,
-            authority,
-            token,
-            task,
-        }
-    }
-
-    fn kubeconfig(&self, token: &str) -> String {
-        kubeconfig(self.address, &self.authority, token)
-    }
-
-    fn put(&self, namespace: &str, name: &str, revision: &str) {
-        let object = release(revision);
-        self.api.put_object(RELEASES, Some(namespace), name, object);
-    }
-
-    async fn has_no_watches(&self) {
-        eventually(|| match self.api.watches() {
-            0 => Ok(()),
-            open => Err(format!("{open} are open")),
-        })
-        .await;
-    }
-}
-
-/// Answers 401 to those who do not have the token.
-fn guarded(router: Router, token: &Arc<Mutex<String>>) -> Router {
-    let token = Arc::clone(token);
-    router.layer(from_fn(move |request: Request, next: Next| {
-        let expected = format!("Bearer {}", token.lock().unwrap());
-        let given = request.headers().get("authorization").cloned();
-        async move {
-            match given.is_some_and(|given| given == expected.as_str()) {
-                true => next.run(request).await,
-                false => {
-                    let status = json!({
-                        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 401,
-                        "reason": "Unauthorized", "message": "Unauthorized", "metadata": {},
-                    });
-                    (StatusCode::UNAUTHORIZED, status.to_string()).into_response()
-                }
-            }
-        }
-    }))
-}
-
-fn kubeconfig(address: SocketAddr, authority: &str, token: &str) -> String {
-    let cluster = json!({
-        "server": format!("https://{HOST}:{}", address.port()),
-        "certificate-authority-data": STANDARD.encode(authority),
-    });
-    json!({
-        "clusters": [{"name": "c", "cluster": cluster}],
-        "users": [{"name": "u", "user": {"token": token}}],
-        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
-        "current-context": "here",
-    })
-    .to_string()
-}
 
 fn cluster(namespace: &str, name: &str) -> Cluster {
     Cluster::Remote(Arc::new(SecretKey {
@@ -253,6 +126,26 @@ async fn credentials_that_are_refused_are_told_and_new_ones_are_tried_at_once() 
         .await;
     assert!(stage.trouble(&prod).unwrap().contains("status 401"));
     stage.put_kubeconfig(&prod, None, &remote.kubeconfig("first"));
+    stage.runs(&apps, "web", "1.0.0").await;
+}
+
+/// The watch of the Secret may be behind.
+#[tokio::test]
+async fn when_a_request_is_refused_the_secret_is_read_again_though_no_change_was_told() {
+    let (stage, remote) = (Stage::new(), Remote::start().await);
+    let prod = cluster("pipes", "prod");
+    let apps = wanted(&prod, "apps");
+    stage.put_kubeconfig(&prod, None, &remote.kubeconfig("first"));
+    stage.want(&[&apps], 0);
+    stage
+        .until(&apps, "web", |sight| *sight == Sight::Absent)
+        .await;
+    *remote.token.lock().unwrap() = "second".to_owned();
+    let text = remote.kubeconfig("second");
+    let keys: [(&str, &[u8]); 1] = [("value", text.as_bytes())];
+    stage.own.put_secret_keys("pipes", "prod", &keys);
+    remote.api.hang_up(false);
+    remote.put("apps", "web", "1.0.0");
     stage.runs(&apps, "web", "1.0.0").await;
 }
 
