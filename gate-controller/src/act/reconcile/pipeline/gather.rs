@@ -26,7 +26,8 @@ pub(super) fn gather(
     object: &Arc<Pipeline>,
     now: Now,
 ) -> Option<Given> {
-    let view = View::of(context, key, object);
+    let checked = pipeline::check(object).map(Arc::new);
+    let view = View::of(context, key, object, checked.as_ref().ok());
     let places = view.as_ref().map(View::places).unwrap_or_default();
     context.apps.name(key, places);
     let environments = object.spec.environments.iter();
@@ -39,6 +40,7 @@ pub(super) fn gather(
     });
     let environments = environments.collect::<Option<_>>()?;
     Some(Given {
+        checked,
         environments,
         pull_requests: Vec::new(),
         votes: votes(context, key),
@@ -83,13 +85,18 @@ struct View<'c> {
     object: &'c Pipeline,
     namespace: &'c str,
     kind: Kind,
-    reader: Reader,
+    reader: Arc<Reader>,
 }
 
 impl<'c> View<'c> {
     /// None: the spec is refused, and nothing has to be seen.
-    fn of(context: &'c Context, key: &'c ObjectKey, object: &'c Pipeline) -> Option<Self> {
-        let reader = pipeline::check(object).ok()?;
+    fn of(
+        context: &'c Context,
+        key: &'c ObjectKey,
+        object: &'c Pipeline,
+        reader: Option<&Arc<Reader>>,
+    ) -> Option<Self> {
+        let reader = Arc::clone(reader?);
         let (group, kind) = pipeline::kind_of(&object.spec.app_ref)?;
         Some(Self {
             context,
