@@ -18,7 +18,8 @@ use std::ops::Range;
 use granit_parser::{Event, Parser, ScalarStyle, Span, Tag};
 
 use super::Promotion;
-use crate::revision::Revision;
+use crate::revision::{Revision, short};
+use crate::text::words::clean;
 
 mod comment;
 mod mistake;
@@ -26,6 +27,9 @@ mod scalar;
 
 use comment::Part;
 pub use mistake::{Mistake, Problem};
+
+/// The most characters of what others wrote that a message shows.
+const LONGEST: usize = 64;
 
 /// What became of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -214,7 +218,7 @@ fn edit<'v, 'e, 't>(
     }
     let new = part.of(revision).ok_or_else(|| Problem::Missing {
         part: part.word(),
-        revision: revision.to_string(),
+        revision: clean(&short(revision.as_str()), LONGEST),
     })?;
     let (style, written) = scalar::written(&new, *old_style);
     let is_right = *old == new && *old_style == style;

@@ -2,16 +2,13 @@
 
 use serde_json::{Map, Value};
 
-use super::Problem;
+use super::{LONGEST, Problem};
 use crate::delivery::pull_request::Promotion;
 use crate::revision::Revision;
 use crate::text::words::clean;
 
 /// What makes a comment a marker.
 const KEY: &str = "$promotion";
-
-/// The most characters of a marker that a message shows.
-const LONGEST: usize = 64;
 
 /// What of a revision is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -58,7 +58,7 @@ pub enum Problem {
     Missing {
         /// What the marker asks for.
         part: &'static str,
-        /// The revision.
+        /// The revision, in short.
         revision: String,
     },
     /// The file with the revision in it would not be read as it should.
