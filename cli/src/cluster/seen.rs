@@ -5,7 +5,7 @@
 
 use jiff::Timestamp;
 use sluice_core::gate::FORBIDDEN;
-use sluice_core::gate::nested::Named;
+use sluice_core::gate::Named;
 use sluice_core::gate::{Answer, Identity, force};
 use sluice_core::offline::simulate::{self, Decision, Key, Scene, Stretch, Stretches, World};
 use sluice_core::time::span::Span;

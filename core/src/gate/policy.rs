@@ -12,7 +12,7 @@ use kube::core::{Expression, Selector, SelectorExt};
 use sluice_crds::gate_policy::{LabelOperator, LabelRequirement, NamespaceSelector};
 use sluice_crds::{GatePolicy, GatePolicySpec, GatePolicyStatus, GateReference, Subject};
 
-use crate::gate::nested::Named;
+use crate::gate::Named;
 use crate::gatekeeper;
 use crate::text::names::{is_label_value, is_qualified};
 use crate::text::refusal::{Refusal, Refusals};

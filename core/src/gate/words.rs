@@ -5,7 +5,7 @@ use std::fmt::Write;
 use sluice_crds::gate::annotations::FORCE_SEEN;
 use sluice_crds::{Require, Setting, State};
 
-use super::nested::Named;
+use super::named::Named;
 use super::{Answer, Force, Forces, View, opinions};
 use crate::gatekeeper::Keeper;
 use crate::text::words::clean;

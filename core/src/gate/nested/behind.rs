@@ -6,8 +6,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use sluice_crds::{Gate, Require, State};
 
-use super::{Gathered, MOST_GATES, Named};
-use crate::gate::{self, View, fold, words};
+use super::{Gathered, MOST_GATES};
+use crate::gate::{self, Named, View, fold, words};
 use crate::gatekeeper::Keeper;
 use crate::gatekeeper::kind::{Basis, Judge};
 use crate::time::clock::Now;

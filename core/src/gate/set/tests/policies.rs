@@ -1,8 +1,8 @@
 //! What policies add, and what is said of it; and what sets may be past admission.
 
 use super::*;
-use crate::gate::nested::{self, Named};
 use crate::gate::policy::{Labels, Readable};
+use crate::gate::{Named, nested};
 use crate::gatekeeper::Keeper;
 use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::{Gate, GatePolicy};
