@@ -243,7 +243,7 @@ pub fn check(gate: &Gate) -> Result<Terms, Refusals> {
         Ok(_) => {
             mistakes.push(Refusal::new(
                 field,
-                format!("`{text}` is no time at all"),
+                format!("`{text}` is not longer than zero"),
                 duration::REMEDY,
             ));
             jiff::SignedDuration::ZERO
@@ -313,7 +313,7 @@ fn check_gatekeepers(gate: &Gate, mistakes: &mut Vec<Refusal>) {
                 "{} gatekeepers are more than {MOST_GATEKEEPERS}",
                 listed.len()
             ),
-            "keep the gate by fewer",
+            "list fewer gatekeepers",
         ));
         return;
     }

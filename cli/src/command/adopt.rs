@@ -219,7 +219,7 @@ async fn check_child(connection: &Connection, plan: &Plan) -> Result<()> {
     }
 }
 
-/// What to say besides: gates that are not there, who goes around them.
+/// What else to say: gates that are not there, who goes around them.
 async fn notes(connection: &Connection, plan: &Plan) -> Vec<String> {
     let mut notes = plan.notes.clone();
     for reference in &plan.source.spec.gates.refs {

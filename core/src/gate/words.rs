@@ -123,7 +123,7 @@ fn waiting(force: &Force, obstacle: &str) -> String {
     let Force { state, by, .. } = force;
     let meanwhile = match state {
         Setting::Open => "so it does not count yet",
-        Setting::Closed => "so it holds, though how long is not fixed yet",
+        Setting::Closed => "so it counts, but its end is not fixed yet",
     };
     format!(
         "metadata.annotations[{FORCE_SEEN}]: the controller has not accepted the force {state} by \

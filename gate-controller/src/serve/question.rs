@@ -131,7 +131,10 @@ pub(super) fn name(field: &str, text: &str) -> Result<(), Refusal> {
     }
     Err(Refusal::new(
         field,
-        format!("`{}` is no name of an object", words::clean(text, QUOTED)),
+        format!(
+            "`{}` is not the name of an object",
+            words::clean(text, QUOTED)
+        ),
         "write at most 63 lower-case letters, digits, - and ., with a letter or digit at both ends",
     ))
 }

@@ -124,7 +124,7 @@ async fn a_force_that_closes_counts_although_it_cannot_be_noted() -> Result<()> 
     stage.says("production", State::Closed, "Forced").await?;
     let words = "forced closed by admin: incident 4711. metadata.annotations[sluice.dev/force-seen]: \
                  the controller has not accepted the force closed by admin, so it holds, \
-                 though how long is not fixed yet: cannot patch gates: no right to";
+                 but its end is not fixed yet: cannot patch gates: no right to";
     stage
         .until("production", words, |status| says(status, words))
         .await?;

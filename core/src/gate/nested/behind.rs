@@ -188,7 +188,7 @@ impl Nested {
             Found::Gate(Named::Forbidden) => gate::FORBIDDEN.to_owned(),
             Found::Gate(Named::Unreadable(why)) => format!("it cannot be read: {why}"),
             Found::Cycle(by) => format!("it depends on itself: {by}"),
-            Found::TooMany => format!("more than {MOST_GATES} gates hang together here"),
+            Found::TooMany => format!("it depends on more than {MOST_GATES} gates"),
         }
     }
 

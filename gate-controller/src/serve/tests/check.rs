@@ -272,7 +272,7 @@ async fn refused(body: impl Into<Body>) -> Answer {
 #[case::no_name(
     r#"{"gates": {"refs": [{"name": "a/b"}]}, "namespace": "apps"}"#,
     Some("gates.refs[0].name"),
-    "`a/b` is no name"
+    "`a/b` is not the name"
 )]
 #[case::no_namespace(
     r#"{"gates": {"refs": [{"name": "a", "namespace": ""}]}, "namespace": "apps"}"#,
@@ -287,7 +287,7 @@ async fn refused(body: impl Into<Body>) -> Answer {
 #[case::short_commit(
     r#"{"gates": {"refs": [{"name": "a"}]}, "namespace": "apps", "revision": "main@sha1:4f2a9c1"}"#,
     Some("revision"),
-    "is no digest of a known length"
+    "is not a digest of a known length"
 )]
 #[case::sentence(
     r#"{"gates": {"refs": [{"name": "a"}]}, "namespace": "apps", "action": "go out"}"#,

@@ -55,8 +55,8 @@ fn a_namespace_that_nobody_knows_counts_as_selected() {
     world.namespaces.clear();
     let decision = ask(&world, &own(), None);
     assert!(!decision.allowed);
-    let expected = "held back by platform/freeze (GatePolicy year-end, because nobody knows the \
-                    labels of the namespace apps): closed";
+    let expected = "held back by platform/freeze (GatePolicy year-end, because the \
+                    labels of the namespace apps are unknown): closed";
     assert!(
         decision.message.starts_with(expected),
         "{}",
