@@ -105,7 +105,7 @@ impl Question {
         })
     }
 
-    /// How many gates it is about besides the first.
+    /// How many gates it is about, without the first.
     pub(super) fn others(&self) -> usize {
         self.fields.len().saturating_sub(1)
     }
