@@ -51,7 +51,7 @@ fn queries(dashboard: &Value) -> Result<Vec<String>> {
         let inner = query.strip_prefix("label_values(");
         let (series, _label) = inner
             .and_then(|inner| inner.rsplit_once(", "))
-            .with_context(|| format!("{query} is not a labelvalues()"))?;
+            .with_context(|| format!("{query} is no label_values()"))?;
         queries.push(series.to_owned());
     }
     Ok(queries)

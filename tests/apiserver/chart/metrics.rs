@@ -291,7 +291,7 @@ fn a_query_for_what_is_not_there_is_found() {
         [
             r#"delay_sum{le="1"} / delay: delay_sum has no le"#,
             r#"delay_sum{le="1"} / delay: there is no delay"#,
-            r#"state_total{x="y"} + state{gate="a"}: there is not a statetotal"#,
+            r#"state_total{x="y"} + state{gate="a"}: there is no state_total"#,
             r#"state_total{x="y"} + state{gate="a"}: state has no gate"#,
             "vector(1): asks for nothing",
         ]
