@@ -284,7 +284,10 @@ fn answers(hook: Option<&str>, phase: &str) -> Result<(), Refusal> {
         )),
         Some(hook @ ("post-rollout" | "event")) => Err(ask_nothing("metadata.hook", hook)),
         Some(other) => {
-            let problem = format!("`{}` is no hook of Flagger", words::clean(other, QUOTED));
+            let problem = format!(
+                "`{}` is not a webhook type of Flagger",
+                words::clean(other, QUOTED)
+            );
             Err(Refusal::new("metadata.hook", problem, CONFIRM))
         }
     }

@@ -231,7 +231,7 @@ async fn refused(body: impl Into<Body>) -> Answer {
 #[case::no_kind(
     r#"{"consumer": {"kind": "kustomization", "name": "shop"}, "namespace": "apps"}"#,
     Some("consumer.kind"),
-    "`kustomization` is no kind"
+    "`kustomization` is not a kind"
 )]
 #[case::no_consumer(
     r#"{"consumer": {"kind": "Kustomization", "name": ""}, "namespace": "apps"}"#,
@@ -277,12 +277,12 @@ async fn refused(body: impl Into<Body>) -> Answer {
 #[case::no_namespace(
     r#"{"gates": {"refs": [{"name": "a", "namespace": ""}]}, "namespace": "apps"}"#,
     Some("gates.refs[0].namespace"),
-    "is no namespace"
+    "is not a namespace"
 )]
 #[case::no_namespace_of_its_own(
     r#"{"gates": {"refs": [{"name": "a"}]}, "namespace": "Apps"}"#,
     Some("namespace"),
-    "`Apps` is no namespace"
+    "`Apps` is not a namespace"
 )]
 #[case::short_commit(
     r#"{"gates": {"refs": [{"name": "a"}]}, "namespace": "apps", "revision": "main@sha1:4f2a9c1"}"#,
@@ -292,7 +292,7 @@ async fn refused(body: impl Into<Body>) -> Answer {
 #[case::sentence(
     r#"{"gates": {"refs": [{"name": "a"}]}, "namespace": "apps", "action": "go out"}"#,
     Some("action"),
-    "`go out` is no action"
+    "`go out` is not an action"
 )]
 #[case::half_a_consumer(
     r#"{"gates": {"refs": [{"name": "a"}]}, "namespace": "apps", "consumer": {"kind": "Pipeline"}}"#,

@@ -153,7 +153,7 @@ async fn the_metadata_is_the_question() {
 #[case::rollout(json!({"gate": "a", "hook": "rollout"}), "metadata.hook", "a failed check")]
 #[case::pre_rollout(json!({"gate": "a", "hook": "pre-rollout"}), "metadata.hook", "a failed check")]
 #[case::post_rollout(json!({"gate": "a", "hook": "post-rollout"}), "metadata.hook", "do not ask")]
-#[case::unknown(json!({"gate": "a", "hook": "confirm"}), "metadata.hook", "no hook of Flagger")]
+#[case::unknown(json!({"gate": "a", "hook": "confirm"}), "metadata.hook", "not a webhook type of Flagger")]
 #[tokio::test]
 async fn what_would_mean_something_else_is_refused(
     #[case] metadata: Value,
