@@ -236,7 +236,7 @@ async fn refused(body: impl Into<Body>) -> Answer {
 #[case::no_consumer(
     r#"{"consumer": {"kind": "Kustomization", "name": ""}, "namespace": "apps"}"#,
     Some("consumer.name"),
-    "is no name"
+    "is not the name"
 )]
 #[case::unknown_field(r#"{"gate": "production"}"#, Some("gate"), "unknown field `gate`")]
 #[case::twice(
