@@ -8,13 +8,14 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use kube::runtime::watcher::{Config, Error};
 use kube::{Api, Resource};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::sync::{broadcast, watch};
 use tokio::task::AbortHandle;
@@ -191,14 +192,14 @@ where
 
     /// How many watches there are.
     pub(crate) fn watched(&self) -> usize {
-        self.lock().len()
+        self.watches.lock().len()
     }
 
     /// Ends the watches that have not been used for [`KEPT`]. `in_use` is what is used at `now`. Returns
     /// when the next watch ends if it stays unused: the time to call again.
     pub(crate) fn keep(&self, in_use: &HashSet<Key>, now: Timestamp) -> Option<Timestamp> {
         let mut next = None;
-        self.lock().retain(|key, watch| {
+        self.watches.lock().retain(|key, watch| {
             if in_use.contains(key) {
                 watch.unused_since = None;
                 return true;
@@ -238,7 +239,7 @@ where
         key: &Key,
         how: impl FnOnce() -> (Api<Guard<S::Object>>, Config, S),
     ) -> watch::Receiver<Sight<T>> {
-        let mut watches = self.lock();
+        let mut watches = self.watches.lock();
         if let Some(watch) = watches.get_mut(key)
             && !watch.task.is_finished()
         {
@@ -265,11 +266,6 @@ where
         };
         watches.insert(key.clone(), watch);
         sight
-    }
-
-    /// A panic while it was locked leaves the map of watches whole.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Watch<T>>> {
-        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
