@@ -4,9 +4,9 @@
 //! an app, without waiting, and the pipelines that a change concerns. What no pipeline names is not watched.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use sluice_clusters::{Change, Fleet, Sight, Wanted};
 use tokio::sync::Notify;
 
@@ -108,9 +108,8 @@ impl Apps {
         self.fleet.want(&wanted, now)
     }
 
-    /// A panic while it was locked leaves it as it was between two of its operations.
     fn named(&self) -> MutexGuard<'_, Named> {
-        self.named.lock().unwrap_or_else(PoisonError::into_inner)
+        self.named.lock()
     }
 }
 
