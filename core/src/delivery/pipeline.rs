@@ -184,13 +184,16 @@ pub struct ClusterSight {
 /// A call to somebody else. The same call is made once at a time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Errand {
-    /// The forge is asked for the newest pull request of this environment: see [`Act::Recall`].
-    Recall(String),
+    /// The forge is asked for the newest pull request of this environment: see [`Act::Recall`]. With the
+    /// `resourceVersion` of the Pipeline when it was asked: what was asked before somebody else has written
+    /// the Pipeline may be outdated.
+    Recall(String, String),
     /// The try of the promotion with this key, and which try it is: see [`Act::Notify`], [`Act::Admit`].
     Try(String, u32),
 }
 
-/// What has come of an errand. It is kept until a status was accepted that was decided from it.
+/// What has come of an errand. It is kept until a status was accepted that was decided from it; what a forge
+/// has answered to [`Act::Recall`], as long as the Pipeline has the version for which it was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It is under way.
@@ -256,6 +259,8 @@ pub enum Act {
 /// A question to a forge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recall {
+    /// The errand.
+    pub errand: Errand,
     /// The environment.
     pub environment: String,
     /// Where.

@@ -190,7 +190,8 @@ pub struct PromotionRecord {
     /// Its pull request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_request: Option<PullRequestRecord>,
-    /// What the commit status of its pull request has to be.
+    /// What the commit status of its pull request has to be. None: the gates have not been asked since it
+    /// was opened, and it is pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<MergeGate>,
     /// The order to merge its pull request. Without it nothing is merged.

@@ -1,7 +1,7 @@
 //! Step 2: what was promoted before.
 //!
 //! The status says it. Where the status is lost, after a restore or in a new cluster, it is read back from
-//! the newest PullRequest of each environment. Where these are lost as well, the forge is asked for the
+//! the newest PullRequest of each environment. These may be lost as well, so the forge is asked for the
 //! newest pull request of the environment, before anything is begun: what was merged there, or closed, is
 //! not promoted again.
 
@@ -17,6 +17,9 @@ use super::key::{Merge, Way, branch_prefix, key};
 use super::whose::Whose;
 use super::{Errand, Given, KIND, Outcome, Recall, Recalled, child};
 use crate::time::stamp::time;
+
+/// What is said while the forges have not answered.
+const ASKED: &str = "the status is new or lost, so the forge is asked what was promoted before";
 
 /// What was promoted before.
 #[derive(Debug)]
@@ -94,10 +97,12 @@ impl Memory {
         }
     }
 
-    /// Asks for what nothing on this cluster says any more.
+    /// Asks for what nothing on this cluster may say any more: the newest object may be lost, too.
     fn ask_forges(&mut self, given: &Given) {
         let object = given.object.as_ref();
         let whose = Whose::of(object);
+        let version = object.metadata.resource_version.clone().unwrap_or_default();
+        let mut trouble = None;
         for environment in object.spec.environments.iter().skip(1) {
             let promotion = object.spec.promotion_of(environment);
             let strategy = promotion.and_then(|it| it.strategy.kind());
@@ -105,37 +110,33 @@ impl Memory {
                 continue;
             };
             let name = &environment.name;
-            if self.records.contains_key(name) {
-                continue;
-            }
+            let errand = Errand::Recall(name.clone(), version.clone());
+            let outcome = given.errands.get(&errand);
             let recall = || Recall {
+                errand: errand.clone(),
                 environment: name.clone(),
                 strategy: strategy.clone(),
                 branch_prefix: branch_prefix(whose, name),
             };
-            match given.errands.get(&Errand::Recall(name.clone())) {
+            match outcome {
                 None => self.recalls.push(recall()),
                 Some(Outcome::Recalled(None)) => continue,
                 Some(Outcome::Recalled(Some(found))) => {
                     let way = Way::of(StrategyKind::PullRequest(strategy));
                     if found.key == key(whose, name, found.run, &found.revision, way) {
-                        let record = from_forge(whose, found, given.now.at);
-                        self.records.insert(name.clone(), record);
+                        self.keep_newest(name, from_forge(whose, found, given.now.at));
                     }
                     continue;
                 }
                 Some(Outcome::UnderWay | Outcome::Done) => {}
                 Some(Outcome::Failed { why, .. }) => {
-                    let message = format!(
-                        "the forge is asked what was promoted to {name} before, and does not answer: {why}"
-                    );
-                    self.waits = Some(message);
-                    continue;
+                    trouble.get_or_insert_with(|| format!("{ASKED}, and does not answer: {why}"));
                 }
             }
-            let message = format!("the forge is asked what was promoted to {name} before");
-            self.waits.get_or_insert(message);
+            // The same words until all have answered: another status would be another version.
+            self.waits.get_or_insert_with(|| ASKED.to_owned());
         }
+        self.waits = trouble.or(self.waits.take());
     }
 
     /// What follows from the records.

@@ -522,7 +522,10 @@ impl At<'_, '_> {
             ..wish.record(current.clone(), Phase::Attempting, now)
         };
         let begun = match wish.strategy {
-            StrategyKind::PullRequest(_) => facts::named(self.context, begun),
+            StrategyKind::PullRequest(_) => {
+                let is_asked = wish.asks_at_begin(self.environment.spec.gate_at);
+                facts::named(self.context, begun, is_asked)
+            }
             StrategyKind::Notification(_) | StrategyKind::Admission(_) => begun,
         };
         plan.record = match is_first {

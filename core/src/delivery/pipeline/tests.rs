@@ -117,7 +117,7 @@ impl Play {
         for name in ["staging", "prod"] {
             let nothing = Outcome::Recalled(None);
             play.errands
-                .insert(Errand::Recall(name.to_owned()), nothing);
+                .insert(Errand::Recall(name.to_owned(), String::new()), nothing);
         }
         play
     }
@@ -228,7 +228,7 @@ impl Play {
         self.object.status = Some(report.status.clone());
         // Outcomes are kept until the status is accepted.
         self.errands.retain(|errand, outcome| {
-            matches!(errand, Errand::Recall(_)) || *outcome == Outcome::UnderWay
+            matches!(errand, Errand::Recall(..)) || *outcome == Outcome::UnderWay
         });
         for act in report.acts.clone() {
             self.carry_out(act);

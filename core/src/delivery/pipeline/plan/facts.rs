@@ -52,7 +52,12 @@ pub(super) fn with_child(
 }
 
 /// A record with the name of the PullRequest that it is going to have. From here on there may be one.
-pub(super) fn named(context: Context<'_>, record: PromotionRecord) -> PromotionRecord {
+/// `is_asked`: its gates are asked before it is opened.
+pub(super) fn named(
+    context: Context<'_>,
+    record: PromotionRecord,
+    is_asked: bool,
+) -> PromotionRecord {
     let name = child::name(context.whose, &record.key);
     PromotionRecord {
         pull_request: Some(PullRequestRecord {
@@ -62,7 +67,7 @@ pub(super) fn named(context: Context<'_>, record: PromotionRecord) -> PromotionR
             merge_commit: None,
             merged_onto: None,
         }),
-        gate: Some(MergeGate::Pending),
+        gate: (!is_asked).then_some(MergeGate::Pending),
         ..record
     }
 }

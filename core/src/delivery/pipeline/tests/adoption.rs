@@ -102,9 +102,11 @@ fn the_forge_is_asked_before_anything_is_begun() {
         not_before: None,
     };
     play.errands
-        .insert(Errand::Recall("staging".to_owned()), why);
-    play.errands
-        .insert(Errand::Recall("prod".to_owned()), Outcome::Recalled(None));
+        .insert(Errand::Recall("staging".to_owned(), String::new()), why);
+    play.errands.insert(
+        Errand::Recall("prod".to_owned(), String::new()),
+        Outcome::Recalled(None),
+    );
     play.settle();
     assert!(
         play.message("staging").contains("502"),
@@ -113,7 +115,7 @@ fn the_forge_is_asked_before_anything_is_begun() {
     );
     assert_eq!(created(&play), 0);
     play.errands.insert(
-        Errand::Recall("staging".to_owned()),
+        Errand::Recall("staging".to_owned(), String::new()),
         Outcome::Recalled(None),
     );
     play.settle();
@@ -139,7 +141,7 @@ fn what_the_forge_still_knows_is_not_promoted_again(
     play.runs("dev", "6.1.6");
     let found = recalled(&play, "6.1.6", state);
     play.errands
-        .insert(Errand::Recall("staging".to_owned()), found);
+        .insert(Errand::Recall("staging".to_owned(), String::new()), found);
     play.settle();
     assert_eq!(play.phase("staging"), phase);
     assert_eq!(created(&play), 0);
@@ -162,7 +164,7 @@ fn one_that_is_still_open_keeps_its_record_and_gets_its_object_back() {
     play.runs("dev", "6.1.6");
     let found = recalled(&play, "6.1.6", PullRequestState::Open);
     play.errands
-        .insert(Errand::Recall("staging".to_owned()), found);
+        .insert(Errand::Recall("staging".to_owned(), String::new()), found);
     play.settle();
     assert_eq!(
         (play.phase("staging"), play.record("staging").run),
@@ -178,7 +180,7 @@ fn one_of_another_revision_is_closed_first() {
     play.runs("dev", "6.1.6");
     let found = recalled(&play, "6.1.5", PullRequestState::Open);
     play.errands
-        .insert(Errand::Recall("staging".to_owned()), found);
+        .insert(Errand::Recall("staging".to_owned(), String::new()), found);
     play.settle();
     assert_eq!(play.state("staging"), EnvironmentState::Closing);
     assert_eq!(play.pull_requests.len(), 1);
@@ -199,7 +201,7 @@ fn what_a_forge_says_counts_only_with_its_key() {
     found.run += 1;
     let found = Outcome::Recalled(Some(found));
     play.errands
-        .insert(Errand::Recall("staging".to_owned()), found);
+        .insert(Errand::Recall("staging".to_owned(), String::new()), found);
     play.settle();
     assert_eq!(created(&play), 1);
 }

@@ -17,7 +17,7 @@ fn failed(why: &str) -> Outcome {
 }
 
 fn sent(play: &Play) -> usize {
-    let sent = play.done.iter().filter(|it| it.starts_with("notify"));
+    let sent = play.done.iter().filter(|it| *it == "notify staging");
     sent.count()
 }
 
@@ -141,7 +141,7 @@ fn a_crash_repeats_what_the_status_says() {
     let mut play = notification();
     play.look();
     play.errands
-        .retain(|errand, _| matches!(errand, Errand::Recall(_)));
+        .retain(|errand, _| matches!(errand, Errand::Recall(..)));
     play.look();
     assert_eq!(sent(&play), 2);
     assert_eq!(play.phase("staging"), Phase::Attempting);
@@ -187,7 +187,7 @@ fn an_admission_is_reported_until_every_cluster_says_it() {
     assert_eq!(play.phase("staging"), Phase::Succeeded);
     // It is also kept while the environment runs the revision.
     play.errands
-        .retain(|errand, _| matches!(errand, Errand::Recall(_)));
+        .retain(|errand, _| matches!(errand, Errand::Recall(..)));
     play.runs("staging", "6.1.6");
     play.look();
     assert!(
