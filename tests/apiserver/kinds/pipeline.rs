@@ -8,6 +8,7 @@ use sluice_crds::{Pipeline, State};
 use sluice_tests::{Writes, poll};
 
 use super::asked;
+use crate::chart::CONTROLLER;
 use crate::stage::{DEADLINE, Stage};
 
 const NOON: &str = "2026-11-20T12:00:00Z";
@@ -37,8 +38,10 @@ spec:
     - {name: prod, targets: [{namespace: shop}]}
 ";
 
-/// Admits revisions, the newest first, as the status of a Pipeline says it.
-async fn admit(pipelines: &Api<Pipeline>, revisions: &[&str]) -> Result<()> {
+/// Admits revisions, the newest first, as the controller says it in the status of a Pipeline.
+async fn admit(stage: &Stage, revisions: &[&str]) -> Result<()> {
+    let client = stage.cluster().client_for(CONTROLLER).await?;
+    let pipelines: Api<Pipeline> = Api::namespaced(client, stage.namespace());
     let entry = |revision: &&str| json!({"revision": revision, "run": 7, "at": NOON});
     let admitted: Vec<Value> = revisions.iter().map(entry).collect();
     let prod = json!({"state": "Promoted", "admitted": admitted});
@@ -49,7 +52,7 @@ async fn admit(pipelines: &Api<Pipeline>, revisions: &[&str]) -> Result<()> {
 
 #[tokio::test]
 async fn a_gate_lets_pass_what_a_pipeline_has_admitted() -> Result<()> {
-    let stage = Stage::new("promoted", NOON).await?;
+    let stage = Stage::installed("promoted", NOON).await?;
     stage.apply(PROMOTED).await?;
     let controller = stage.start().await?;
     let missing = "PipelineMissing";
@@ -59,8 +62,7 @@ async fn a_gate_lets_pass_what_a_pipeline_has_admitted() -> Result<()> {
     let nothing = "NothingAdmitted";
     stage.says("production", State::Closed, nothing).await?;
 
-    let pipelines: Api<Pipeline> = Api::namespaced(stage.client(), stage.namespace());
-    admit(&pipelines, &["6.1.6"]).await?;
+    admit(&stage, &["6.1.6"]).await?;
     let depends = "DependsOnRevision";
     stage
         .says("production", State::Conditional, depends)
@@ -72,7 +74,7 @@ async fn a_gate_lets_pass_what_a_pipeline_has_admitted() -> Result<()> {
     assert!(why.contains("has not admitted 6.1.7 to prod"), "{why}");
 
     // What was admitted before may go back.
-    admit(&pipelines, &["6.1.7", "6.1.6"]).await?;
+    admit(&stage, &["6.1.7", "6.1.6"]).await?;
     poll(DEADLINE, "the other revision to be admitted", async || {
         let (newer, why) = state("6.1.7").await?;
         ensure!(newer == State::Open, "{why}");
@@ -86,6 +88,7 @@ async fn a_gate_lets_pass_what_a_pipeline_has_admitted() -> Result<()> {
         .await?;
     let unknown = "EnvironmentMissing";
     stage.says("production", State::Closed, unknown).await?;
+    let pipelines: Api<Pipeline> = Api::namespaced(stage.client(), stage.namespace());
     pipelines.delete("shop", &DeleteParams::default()).await?;
     stage.says("production", State::Closed, missing).await?;
     Ok(())
@@ -94,11 +97,10 @@ async fn a_gate_lets_pass_what_a_pipeline_has_admitted() -> Result<()> {
 /// A controller that starts again decides at once, and writes nothing.
 #[tokio::test]
 async fn pipelines_are_listed_before_anything_is_decided() -> Result<()> {
-    let stage = Stage::new("promoted-restart", NOON).await?;
+    let stage = Stage::installed("promoted-restart", NOON).await?;
     stage.apply(PROMOTED).await?;
     stage.apply(SHOP).await?;
-    let pipelines: Api<Pipeline> = Api::namespaced(stage.client(), stage.namespace());
-    admit(&pipelines, &["6.1.6"]).await?;
+    admit(&stage, &["6.1.6"]).await?;
     let first = stage.start().await?;
     let depends = "DependsOnRevision";
     stage
