@@ -13,6 +13,7 @@ use crate::observe::cache::{Cache, Change};
 use crate::observe::world::World;
 
 mod apply;
+mod available;
 mod gather;
 mod news;
 

@@ -15,6 +15,7 @@ use sluice_core::time::clock::Now;
 use sluice_crds::Pipeline;
 use sluice_crds::pipeline::{ClusterKind, ClusterReference, Environment, Target};
 
+use super::available;
 use crate::act::reconcile::Context;
 use crate::cluster::key::ObjectKey;
 use crate::observe::apps::Place;
@@ -26,7 +27,10 @@ pub(super) fn gather(
     object: &Arc<Pipeline>,
     now: Now,
 ) -> Option<Given> {
-    let checked = pipeline::check(object).map(Arc::new);
+    let checked = pipeline::check(object).and_then(|reader| {
+        available::check(object)?;
+        Ok(Arc::new(reader))
+    });
     let view = View::of(context, key, object, checked.as_ref().ok());
     let places = view.as_ref().map(View::places).unwrap_or_default();
     context.apps.name(key, places);
