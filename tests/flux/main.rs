@@ -14,6 +14,7 @@ mod guides;
 mod harness;
 mod kinds;
 mod marks;
+mod pipelines;
 mod recovery;
 mod revisions;
 mod stage;

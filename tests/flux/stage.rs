@@ -276,7 +276,9 @@ pub fn resource(kind: &str) -> Result<ApiResource> {
         "Kustomization" => ("kustomize.toolkit.fluxcd.io", "v1"),
         "HelmRelease" => ("helm.toolkit.fluxcd.io", "v2"),
         "Alert" | "Provider" => ("notification.toolkit.fluxcd.io", "v1beta3"),
-        "GatedSource" | "Gate" | "Gatekeeper" | "GatePolicy" => ("sluice.dev", "v1alpha1"),
+        "GatedSource" | "Gate" | "Gatekeeper" | "GatePolicy" | "Pipeline" => {
+            ("sluice.dev", "v1alpha1")
+        }
         _ => bail!("where is {kind} served?"),
     };
     Ok(ApiResource::from_gvk(&GroupVersionKind::gvk(
