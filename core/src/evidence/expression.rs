@@ -135,12 +135,24 @@ impl Expression {
     /// # Errors
     /// What is wrong with it, without the remedy: see [`REMEDY`].
     pub fn parse(text: &str, variables: &[&str]) -> Result<Self, String> {
+        Self::read(text, variables, read::Wanted::Truth)
+    }
+
+    /// Reads an expression over `variables` that comes to a text: see [`Expression::text_of`].
+    ///
+    /// # Errors
+    /// What is wrong with it, without the remedy: see [`REMEDY_FOR_TEXT`].
+    pub fn parse_text(text: &str, variables: &[&str]) -> Result<Self, String> {
+        Self::read(text, variables, read::Wanted::Text)
+    }
+
+    fn read(text: &str, variables: &[&str], wanted: read::Wanted) -> Result<Self, String> {
         if text.len() > LONGEST {
             return Err(format!(
                 "the expression is longer than {LONGEST} characters"
             ));
         }
-        let (tree, names) = on_large_stack(|| read::expression(text, variables))
+        let (tree, names) = on_large_stack(|| read::expression(text, variables, wanted))
             .unwrap_or_else(|| Err("the expression cannot be parsed".to_owned()))?;
         Ok(Self(Arc::new(Inner {
             text: text.to_owned(),

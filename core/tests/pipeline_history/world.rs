@@ -344,7 +344,7 @@ impl World {
             .map(|asked| asked.decision.clone())
             .collect();
         let report = report(considered, &decisions);
-        begins_rightly(cache, &report)?;
+        begins_rightly(cache, &report, self.setup.pairwise)?;
         Ok(report)
     }
 
@@ -654,8 +654,9 @@ fn app(reader: &Reader, revision: &str, ready: &str) -> App {
     }))
 }
 
-/// Nothing is begun over a gate that is seen closed, or a target that is not known.
-fn begins_rightly(cache: &Cache, report: &Report) -> Result<(), String> {
+/// Nothing is begun over a gate that is seen closed, or a target that is not known, of the environment or
+/// of those before it that count.
+fn begins_rightly(cache: &Cache, report: &Report, pairwise: bool) -> Result<(), String> {
     let before = cache.object.status.as_ref();
     for (place, name) in NAMES.iter().enumerate().skip(1) {
         let before = before.and_then(|status| status.environments.get(*name));
@@ -679,8 +680,9 @@ fn begins_rightly(cache: &Cache, report: &Report) -> Result<(), String> {
         if !cache.gates[place] {
             return Err(format!("begun over a closed gate: {record:?}"));
         }
-        let mut earlier = cache.apps[..=place].iter();
-        if earlier.any(|app| matches!(app, Sight::Unknown(_))) && before.is_some() {
+        let first = if pairwise { place - 1 } else { 0 };
+        let mut counted = cache.apps[first..=place].iter();
+        if counted.any(|app| matches!(app, Sight::Unknown(_))) && before.is_some() {
             return Err(format!("begun over an unknown target: {record:?}"));
         }
     }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
-use sluice_core::delivery::gated_source;
+use sluice_core::delivery::{gated_source, pipeline};
 use sluice_crds::audit::{Decided, Event};
 use sluice_crds::{Decision, Subject};
 
@@ -89,7 +89,7 @@ impl<'a> Asker<'a> {
     fn speaks_for(self, subject: &Subject) -> bool {
         match self {
             Asker::Controller => true,
-            Asker::Caller(_) => subject.kind != gated_source::KIND,
+            Asker::Caller(_) => ![gated_source::KIND, pipeline::KIND].contains(&&*subject.kind),
             Asker::Stranger => false,
         }
     }

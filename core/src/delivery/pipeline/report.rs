@@ -165,7 +165,9 @@ fn decided(
         environments.extend(left(&before, object, &own));
     }
     within_bounds(&mut environments);
-    let run = runs.newest.as_ref().and_then(|newest| {
+    // Without a run the status says that something is still to be read back.
+    let newest = runs.newest.as_ref().filter(|_| memory.waits.is_none());
+    let run = newest.and_then(|newest| {
         let spec = object.spec.environments.get(reached)?;
         let at = environments.get(&spec.name)?;
         let known = before.run.as_ref().filter(|run| run.id == newest.run);

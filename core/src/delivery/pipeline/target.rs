@@ -100,7 +100,7 @@ impl Reader {
     /// Expressions that make no sense.
     pub fn new(spec: &PipelineSpec) -> Result<Self, Refusals> {
         let mut mistakes = Vec::new();
-        let mut parse = |field: String, text: &str| match Expression::parse(text, &[OBJECT]) {
+        let mut parse = |field: String, text: &str| match Expression::parse_text(text, &[OBJECT]) {
             Ok(expression) => Some(expression),
             Err(problem) => {
                 mistakes.push(Refusal::new(field, problem, REMEDY_FOR_TEXT));

@@ -69,10 +69,20 @@ const TYPES: [&str; 10] = [
     "uint",
 ];
 
+/// What an expression has to come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// True or false.
+    Truth,
+    /// A text.
+    Text,
+}
+
 /// The tree of `text`, and the names that it holds.
 pub(super) fn expression(
     text: &str,
     variables: &[&str],
+    wanted: Wanted,
 ) -> Result<(IdedExpr, BTreeSet<String>), String> {
     let parser = PrattParser::new().max_recursion_depth(NESTED);
     let mut tree = parser.parse(text).map_err(|errors| first(&errors))?;
@@ -82,9 +92,14 @@ pub(super) fn expression(
         names: BTreeSet::new(),
     };
     reader.part(&mut tree, 0)?;
-    match something_else(&tree.expr) {
-        Some(what) => Err(format!("its value is {what}, not true or false")),
-        None => Ok((tree, reader.names)),
+    let may_be_text = |what: &&str| wanted == Wanted::Text && what.contains("a text");
+    match (
+        something_else(&tree.expr).filter(|what| !may_be_text(what)),
+        wanted,
+    ) {
+        (Some(what), Wanted::Truth) => Err(format!("its value is {what}, not true or false")),
+        (Some(what), Wanted::Text) => Err(format!("its value is {what}, not a text")),
+        (None, _) => Ok((tree, reader.names)),
     }
 }
 

@@ -22,15 +22,25 @@ fn ask(text: &str, body: Json) -> Result<bool, ExpressionError> {
 
 #[rstest]
 #[case("body.name", Ok("web-1".to_owned()))]
-#[case("body.items.map(item, item.name)[1] + '!'", Ok("b!".to_owned()))]
+#[case("body.items[1].name + '!'", Ok("b!".to_owned()))]
+#[case("'v' + string(body.replicas)", Ok("v3".to_owned()))]
 #[case("body.replicas", Err(ExpressionError::NotAText("int".to_owned())))]
 #[case("body.absent", Err(ExpressionError::NoSuchKey(Some("absent".to_owned()))))]
 fn a_text_is_made_where_one_is_asked_for(
     #[case] text: &str,
     #[case] expected: Result<String, ExpressionError>,
 ) {
-    let made = parse(text).unwrap().text_of(&[("body", body())]);
+    let read = Expression::parse_text(text, &VARIABLES).unwrap();
+    let made = read.text_of(&[("body", body())]);
     assert_eq!(made, expected);
+}
+
+#[rstest]
+#[case("size(body.name)", "it comes to a number, not to a text")]
+#[case("[body.name]", "it comes to a list, not to a text")]
+fn what_is_never_a_text_is_refused(#[case] text: &str, #[case] problem: &str) {
+    let refused = Expression::parse_text(text, &VARIABLES).unwrap_err();
+    assert_eq!(refused, problem);
 }
 
 fn body() -> Json {
