@@ -1,6 +1,6 @@
 //! Which commit the program is built from, for `kubectl gate version`.
 //!
-//! What comes in: `SLUICE_COMMIT`, where whoever builds knows better than Git; for a release else what
+//! What comes in: `SLUICE_COMMIT`, if the person who builds knows better than Git; for a release else what
 //! Git says. Builds for development tell none: they would be built again with each commit.
 
 #![allow(clippy::print_stdout, reason = "so one talks to Cargo")]

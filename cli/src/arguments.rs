@@ -18,23 +18,24 @@ pub(crate) use names::{Kind, gate_name, gate_names, gatekeeper_name, listed, sou
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Globals {
-    /// The kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod's own account]
+    /// The kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the service account of the
+    /// pod]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// The context of the kubeconfig
+    /// The context in the kubeconfig
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) context: Option<String>,
 
-    /// The cluster of the kubeconfig, instead of the context's
+    /// The cluster in the kubeconfig, instead of the one of the context
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) cluster: Option<String>,
 
-    /// The user of the kubeconfig, instead of the context's
+    /// The user in the kubeconfig, instead of the one of the context
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) user: Option<String>,
 
-    /// The namespace [default: the context's, and `default` for files]
+    /// The namespace [default: the one of the context, and `default` for files]
     #[arg(long, short = 'n', global = true, value_name = "NAME")]
     pub(crate) namespace: Option<String>,
 
@@ -42,7 +43,7 @@ pub(crate) struct Globals {
     #[arg(long = "as", global = true, value_name = "USER")]
     pub(crate) as_user: Option<String>,
 
-    /// A group to act as a member of; may be given more than once
+    /// A group to act as; may be given more than once
     #[arg(
         long = "as-group",
         global = true,
@@ -51,11 +52,11 @@ pub(crate) struct Globals {
     )]
     pub(crate) as_group: Vec<String>,
 
-    /// How long to wait for an answer of the API server, such as 30s; 0 waits for ever
+    /// How long to wait for an answer from the API server, such as 30s; 0 waits forever
     #[arg(long, global = true, value_name = "DURATION", default_value = "30s")]
     pub(crate) request_timeout: String,
 
-    /// Whether to color the output
+    /// When to color the output
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
 }
@@ -79,7 +80,7 @@ pub(crate) struct Files {
 /// When output is colored.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Color {
-    /// On a terminal, unless NO_COLOR is set.
+    /// On a terminal, if NO_COLOR is not set.
     Auto,
     Always,
     Never,

@@ -36,7 +36,7 @@ const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
 
-/// Ask, force and picture the gates of a cluster, or of files.
+/// Show, check and force gates, in a cluster or in files.
 #[derive(Debug, Parser)]
 #[command(
     name = "kubectl-gate",
@@ -57,29 +57,29 @@ pub(crate) struct Arguments {
 enum Command {
     Get(get::Get),
     Why(why::Why),
-    /// Force a gate open, whatever its gatekeepers say, for a while
+    /// Force a gate open for a limited time, whatever its gatekeepers say
     ///
-    /// The force carries your name, your reason and its end, needs the verb `override` on the
-    /// gate, and ends earlier with `kubectl gate reset`. Without --for and --until it lasts as
-    /// long as the gate's spec.window says. It is done when the controller has accepted it.
+    /// The force records your name, your reason and when it ends. You need the verb `override` on the
+    /// gate. `kubectl gate reset` ends the force early. Without --for and --until, it lasts as long as
+    /// spec.window of the gate says. The command waits until the controller has accepted the force.
     Open(force::Force),
-    /// Force a gate closed, whatever its gatekeepers say, for a while
+    /// Force a gate closed for a limited time, whatever its gatekeepers say
     ///
-    /// The force carries your name, your reason and its end, needs the verb `override` on the
-    /// gate, and ends earlier with `kubectl gate reset`. Without --for and --until it lasts as
-    /// long as the gate's spec.window says. It is done when the controller has accepted it.
+    /// The force records your name, your reason and when it ends. You need the verb `override` on the
+    /// gate. `kubectl gate reset` ends the force early. Without --for and --until, it lasts as long as
+    /// spec.window of the gate says. The command waits until the controller has accepted the force.
     Close(force::Force),
     Reset(reset::Reset),
-    /// Approve of a revision: gates that ask for it let the revision pass once enough people have
+    /// Approve a revision: gates that need approvals let it pass once enough people have approved it
     ///
-    /// The approval carries your name, as the API server knows you, and your groups if the
-    /// gatekeeper asks for some. It counts for as long as the gatekeeper says, and never changes:
-    /// who thinks better of it deletes it, or rejects.
+    /// The approval records your name, as the API server knows you, and your groups if the gatekeeper
+    /// requires any. It counts for as long as the gatekeeper says. It cannot be changed: if you change
+    /// your mind, delete it, or reject the revision.
     Approve(vote::Vote),
-    /// Reject a revision: no gate that asks for approvals lets it pass, whoever approves
+    /// Reject a revision: no gate that needs approvals lets it pass, even if others approve it
     ///
-    /// The rejection carries your name, as the API server knows you. It counts until you delete
-    /// it: nobody else can.
+    /// The rejection records your name, as the API server knows you. It counts until you delete it.
+    /// Nobody else can delete it.
     Reject(vote::Vote),
     Check(check::Check),
     Wait(wait::Wait),

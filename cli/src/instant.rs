@@ -87,7 +87,7 @@ pub(crate) fn parse(text: &str, zone: Option<&Zone>) -> Result<Timestamp> {
         return Ok(instant);
     }
     let Ok(wall) = text.parse::<DateTime>() else {
-        bail!("`{text}` is no instant; {REMEDY}")
+        bail!("`{text}` is not an instant; {REMEDY}")
     };
     let Some(zone) = zone else {
         bail!(
@@ -102,7 +102,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<SignedDuration> {
     let length = duration::parse(&text.into())
         .map_err(|problem| anyhow!("{problem}; {}", duration::REMEDY))?;
     if !length.is_positive() {
-        bail!("`{text}` is no time at all; {}", duration::REMEDY);
+        bail!("`{text}` is not longer than zero; {}", duration::REMEDY);
     }
     Ok(length)
 }
@@ -164,9 +164,9 @@ mod tests {
 
     #[rstest]
     #[case("2026-11-20T18:00:00", "give --zone")]
-    #[case("tomorrow", "`tomorrow` is no instant; write RFC 3339")]
-    #[case("2026-02-30T00:00:00Z", "is no instant")]
-    #[case("", "is no instant")]
+    #[case("tomorrow", "`tomorrow` is not an instant; write RFC 3339")]
+    #[case("2026-02-30T00:00:00Z", "is not an instant")]
+    #[case("", "is not an instant")]
     fn what_is_no_instant_is_refused(#[case] text: &str, #[case] expected: &str) {
         let error = parse(text, None).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");

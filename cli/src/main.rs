@@ -27,10 +27,10 @@ fn main() -> ExitCode {
     arguments.globals.color.set();
     match command::run(arguments) {
         Ok(outcome) => outcome.into(),
-        Err(error) if output::is_broken_pipe(&error) => Outcome::CannotTell.into(),
+        Err(error) if output::is_broken_pipe(&error) => Outcome::Unknown.into(),
         Err(error) => {
             output::error(&error);
-            Outcome::CannotTell.into()
+            Outcome::Unknown.into()
         }
     }
 }

@@ -12,13 +12,13 @@ pub(crate) enum Outcome {
     Yes,
     /// 1: a gate is closed; what was expected is not so.
     No,
-    /// 2: it cannot be told: bad arguments, refused input, no such gate, no cluster.
-    CannotTell,
+    /// 2: the answer is unknown: bad arguments, refused input, no such gate, no cluster.
+    Unknown,
 }
 
 /// What the help says about them.
 pub(crate) const HELP: &str = "\
-Exit codes: 0 done, yes, open; 1 no, closed, timed out; 2 it cannot be told: bad arguments, \
+Exit codes: 0 done, yes, open; 1 no, closed, timed out; 2 the answer is unknown: bad arguments, \
 refused input, no such gate, no cluster.";
 
 impl Outcome {
@@ -32,7 +32,7 @@ impl From<Outcome> for ExitCode {
         match outcome {
             Outcome::Yes => ExitCode::SUCCESS,
             Outcome::No => ExitCode::from(1),
-            Outcome::CannotTell => ExitCode::from(2),
+            Outcome::Unknown => ExitCode::from(2),
         }
     }
 }

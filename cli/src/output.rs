@@ -69,7 +69,7 @@ impl Data {
     }
 }
 
-/// Writes what is said besides the answer.
+/// Writes what is said in addition to the answer.
 pub(crate) fn note(note: impl Display) {
     // Nobody who could be told reads on.
     let _ = writeln!(anstream::stderr().lock(), "{note}");

@@ -8,7 +8,7 @@
 //! It uses [`bounds`](crate::bounds) and [`kubeconfig`](crate::kubeconfig).
 
 use std::error::Error;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{self, Poll};
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ use hyper_util::client::legacy::{Client as Http, Error as HttpError};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use kube::client::{Body, ConfigExt};
 use kube::{Client, Config};
+use parking_lot::{Mutex, MutexGuard};
 use sluice_egress::{Egress, EgressError, of_connection};
 use sluice_watching::pages::{BUDGET, Pages};
 use tokio::net::TcpStream;
@@ -116,9 +117,8 @@ struct Now {
 }
 
 impl Door {
-    /// A panic while it was locked leaves it whole.
     fn lock(&self) -> MutexGuard<'_, Now> {
-        self.0.now.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.now.lock()
     }
 }
 

@@ -7,11 +7,12 @@
 //! [`kubeconfig`](crate::kubeconfig).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::Client;
+use parking_lot::{Mutex, MutexGuard};
 use sluice_egress::Egress;
 use sluice_watching::shared::{Kept, SILENCE, Shared, Signals, Used};
 use tokio::sync::{broadcast, watch};
@@ -248,9 +249,7 @@ impl Fleet {
         }
     }
 
-    /// A panic while it was locked leaves it whole.
     fn members(&self) -> MutexGuard<'_, HashMap<Cluster, Member>> {
-        let members = &self.0.members;
-        members.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.members.lock()
     }
 }

@@ -7,11 +7,12 @@
 //! It uses [`wanted`](crate::wanted).
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject, TypeMeta};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
 use sluice_watching::shared::{Setback, Sink};
 use sluice_watching::{Guard, Step, Unreadable};
@@ -160,9 +161,8 @@ impl Held {
         self.lock().get(namespace)?.get(name).cloned()
     }
 
-    /// A panic while it was locked leaves it whole.
     fn lock(&self) -> MutexGuard<'_, Entries> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

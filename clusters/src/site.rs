@@ -6,14 +6,15 @@
 //! It uses every room but [`fleet`](crate::fleet) and [`bounds`](crate::bounds).
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::Api;
 use kube::api::ApiResource;
 use kube::runtime::watcher::Config;
+use parking_lot::{Mutex, MutexGuard};
 use sluice_watching::shared::{self, Shared, Signals};
 use tokio::sync::broadcast;
 
@@ -311,9 +312,8 @@ impl Site {
         let _ = self.news.send(Change::Cluster(self.cluster.clone()));
     }
 
-    /// A panic while it was locked leaves it whole.
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 

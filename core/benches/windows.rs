@@ -17,7 +17,7 @@ use chrono::{DateTime, Utc};
 use criterion::{Criterion, criterion_group, criterion_main};
 use jiff::{SignedDuration, Timestamp};
 use sluice_core::Now;
-use sluice_core::gate::nested::Named;
+use sluice_core::gate::Named;
 use sluice_core::gate::{Identity, View, answer, report};
 use sluice_core::gatekeeper::schedule::{Reading, Schedule};
 use sluice_core::gatekeeper::{Evidence, Keeper};

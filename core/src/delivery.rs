@@ -6,7 +6,8 @@
 //!
 //! Every consumer of gates uses [`choice`] (the newest change that the gates admit), [`spread`] (when it
 //! goes out), [`current`] (whether its status says that already) and [`act`] (what follows from the
-//! status). [`gated_source`] is such a consumer.
+//! status). [`gated_source`] is such a consumer. What goes out by a repository of Git goes out by a
+//! [`pull_request`].
 //!
 //! It uses [`gate`](crate::gate), [`gatekeeper`](crate::gatekeeper), [`flux`](crate::flux),
 //! [`verdict`](crate::verdict), [`revision`](crate::revision), [`time`](crate::time) and [`text`](crate::text).
@@ -15,6 +16,7 @@ pub mod act;
 pub mod choice;
 pub mod current;
 pub mod gated_source;
+pub mod pull_request;
 pub mod spread;
 #[cfg(test)]
 mod tests;

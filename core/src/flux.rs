@@ -1,7 +1,7 @@
 //! Objects of Flux: what they fetch, what they show, and who uses them.
 //!
 //! What comes in: an object of Flux as it is. What goes out: what its fields say, for every kind of
-//! delivery. Nothing here knows of gates.
+//! delivery. Nothing here knows about gates.
 //!
 //! It uses [`revision`](crate::revision).
 

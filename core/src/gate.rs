@@ -21,10 +21,10 @@ use crate::time::clock::Now;
 use crate::time::duration;
 use crate::verdict::question::Question;
 use crate::verdict::{Opinion, Reason};
-use nested::Named;
 
 pub(crate) mod fold;
 pub mod force;
+mod named;
 pub mod nested;
 mod outlook;
 pub mod policy;
@@ -35,6 +35,7 @@ mod tests;
 mod words;
 
 pub use force::{Force, Forces, Identity};
+pub use named::Named;
 pub use outlook::upcoming;
 pub use report::{Report, Told, report, report_uncompleted, told};
 pub use words::{FORBIDDEN, about_forces};
@@ -242,7 +243,7 @@ pub fn check(gate: &Gate) -> Result<Terms, Refusals> {
         Ok(_) => {
             mistakes.push(Refusal::new(
                 field,
-                format!("`{text}` is no time at all"),
+                format!("`{text}` is not longer than zero"),
                 duration::REMEDY,
             ));
             jiff::SignedDuration::ZERO
@@ -312,7 +313,7 @@ fn check_gatekeepers(gate: &Gate, mistakes: &mut Vec<Refusal>) {
                 "{} gatekeepers are more than {MOST_GATEKEEPERS}",
                 listed.len()
             ),
-            "keep the gate by fewer",
+            "list fewer gatekeepers",
         ));
         return;
     }

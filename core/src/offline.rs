@@ -1,4 +1,4 @@
-//! Offline: what can be said of objects without a controller.
+//! Offline: what can be found out about objects without a controller.
 //!
 //! What comes in: objects from files or from a cluster. What goes out: their mistakes ([`lint`]), and
 //! what their gates say as time passes ([`simulate`]).

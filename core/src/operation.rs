@@ -1,8 +1,8 @@
-//! Operation: what people ask who look after an installation.
+//! Operation: answers for the people who run an installation.
 //!
 //! What comes in: admission policies as they are installed, specs before and after a change, the
-//! selector of a shard. What goes out: whether the policies are in force ([`policies`]), what has changed
-//! ([`differences`]), what the shard's Lease is called ([`shard`]).
+//! selector of a shard. What goes out: whether the policies are in force ([`policies`]), what has
+//! changed ([`differences`]), the name of the shard's Lease ([`shard`]).
 //!
 //! It uses no other room.
 

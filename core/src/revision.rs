@@ -1,4 +1,4 @@
-//! Revisions: what a change is called, in the forms in which Flux writes them.
+//! Revisions: the names of changes, in the forms in which Flux writes them.
 //!
 //! | form | example | of |
 //! |---|---|---|
@@ -25,12 +25,12 @@ pub use short::short;
 /// The most bytes of a revision's text.
 const LONGEST: usize = 256;
 
-/// What to write where a revision is wanted.
+/// What to write as a revision.
 pub const REMEDY: &str = "write a revision as Flux does, such as main@sha1:… with the commit in \
                           full, sha256:…, or a version such as 6.7.1";
 
-/// The name of a change. Equal: the same text, and as much is known of its name; whether two name the
-/// same change, [`Revision::is`] says.
+/// The name of a change. Two are equal if they have the same text, and the same is known about their
+/// names. [`Revision::is`] says whether two name the same change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revision {
     text: String,
@@ -38,13 +38,13 @@ pub struct Revision {
     at: Option<usize>,
     has_digest: bool,
     version: Option<Version>,
-    /// Where that is none: what else may be read as a version.
+    /// If that is not a version: the version that may be read in it.
     loose_version: Option<Version>,
-    /// Whether it is called something that nobody knows.
+    /// Whether its name is unknown.
     has_unknown_name: bool,
 }
 
-/// Why a text is no revision.
+/// Why a text is not a revision.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Mistake {
     /// There is none.
@@ -53,18 +53,18 @@ pub enum Mistake {
     /// It is too long.
     #[error("it is longer than {LONGEST} characters")]
     TooLong,
-    /// It holds something that no revision holds.
+    /// It has a character that no revision has.
     #[error("it holds a space or a control character")]
     Blank,
     /// What comes after the `@`, or before the `:`, is not what should be there.
     #[error(
-        "`{0}` is no digest of a known length: sha1 has 40 hexadecimal digits, sha256 has 64, sha384 has 96, sha512 has 128"
+        "`{0}` is not a digest of a known length: sha1 has 40 hexadecimal digits, sha256 has 64, sha384 has 96, sha512 has 128"
     )]
     Digest(String),
 }
 
 impl Revision {
-    /// Reads a revision. A commit may stand without its algorithm, as people copy it: forty
+    /// Reads a revision. A commit may be written without its algorithm, as people copy it: forty
     /// hexadecimal digits are `sha1:`, sixty-four `sha256:`.
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl Revision {
                 Err(_) => (text, None),
             },
         };
-        // A digest that stood without its algorithm is written with it.
+        // The algorithm is added to a digest that was written without it.
         let written = name.len() + digest.as_ref().map_or(0, |digest| digest.len() + 1);
         if written > LONGEST {
             return Err(Mistake::TooLong);
@@ -125,9 +125,9 @@ impl Revision {
         })
     }
 
-    /// The same commit or digest, without a name: it has one, and nobody who can be believed has said
-    /// which. Lists and votes that go by names let none of these pass, and hold back all of them. What
-    /// has no digest is its name, and stays as it is.
+    /// The same commit or digest, with an unknown name: it has one, but no trusted source has shown it.
+    /// Lists and votes that use names let none of these revisions pass, and hold back all of them. A
+    /// revision without a digest is a name, and does not change.
     #[must_use]
     pub fn of_unknown_name(self) -> Self {
         let Some(digest) = self.digest() else {
@@ -143,7 +143,7 @@ impl Revision {
         }
     }
 
-    /// Whether it is called something that nobody knows.
+    /// Whether its name is unknown.
     pub fn has_unknown_name(&self) -> bool {
         self.has_unknown_name
     }
@@ -176,14 +176,15 @@ impl Revision {
         self.version.as_ref()
     }
 
-    /// The version that its name may mean, for what denies and rejects: also one with fewer or more
-    /// than three parts, of which missing ones are zero. Nothing may pass because of it.
+    /// The version that its name may mean, for lists that deny and for rejections: it may have fewer or
+    /// more than three parts, and missing parts are zero. Nothing may go out because of it.
     pub fn loose_version(&self) -> Option<&Version> {
         self.version.as_ref().or(self.loose_version.as_ref())
     }
 
-    /// Whether both are the same change: by digest where either has one, so that a name that has
-    /// moved on is another change; else by version without build metadata; else by name.
+    /// Whether both are the same change. If either has a digest, the digests decide, so a name that has
+    /// moved to another commit is another change. Otherwise the versions decide, without build
+    /// metadata, or else the names.
     pub fn is(&self, other: &Self) -> bool {
         match (self.digest(), other.digest()) {
             (Some(mine), Some(theirs)) => mine == theirs,
@@ -259,10 +260,10 @@ mod tests {
     #[rstest]
     #[case::empty("", "it is empty")]
     #[case::blank("main @sha1:x", "a space")]
-    #[case::short_commit("main@sha1:4f2a9c1", "is no digest")]
-    #[case::not_hexadecimal("sha1:zzzz9c1e0b7d8a6f5e4d3c2b1a09f8e7d6c5b4a3", "is no digest")]
-    #[case::unknown_algorithm("md5:d41d8cd98f00b204e9800998ecf8427e", "is no digest")]
-    #[case::no_digest("main@", "is no digest")]
+    #[case::short_commit("main@sha1:4f2a9c1", "is not a digest")]
+    #[case::not_hexadecimal("sha1:zzzz9c1e0b7d8a6f5e4d3c2b1a09f8e7d6c5b4a3", "is not a digest")]
+    #[case::unknown_algorithm("md5:d41d8cd98f00b204e9800998ecf8427e", "is not a digest")]
+    #[case::no_digest("main@", "is not a digest")]
     fn what_is_none_is_refused(#[case] text: &str, #[case] problem: &str) {
         let mistake = Revision::parse(text).unwrap_err().to_string();
         assert!(mistake.contains(problem), "{mistake}");

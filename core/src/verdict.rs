@@ -104,7 +104,7 @@ reasons! {
     Reported = ("Reported", Ready, Other),
     /// Several gatekeepers of which one would be enough, and none admits.
     NoneAdmits = ("NoneAdmits", Ready, Other),
-    /// Evidence cannot be had.
+    /// Evidence is unavailable.
     EvidenceUnavailable = ("EvidenceUnavailable", NotReady, OnError),
     /// Evidence was had and makes no sense.
     EvidenceBroken = ("EvidenceBroken", Stalled, NoEvidence),
@@ -134,7 +134,7 @@ reasons! {
     RevisionNotDenied = ("RevisionNotDenied", Ready, Other),
     /// The revision is on a list of what may not go out.
     RevisionDenied = ("RevisionDenied", Ready, Other),
-    /// The revision is on no list of what may go out.
+    /// The revision is not on a list of what may go out.
     RevisionNotListed = ("RevisionNotListed", Ready, Verified),
     /// Enough people approve of the revision.
     Approved = ("Approved", Ready, Verified),
@@ -187,7 +187,7 @@ impl Reason {
         matches!(self.facts().2, Group::NoEvidence | Group::OnError)
     }
 
-    /// Whether `onError` decided, because evidence cannot be had.
+    /// Whether `onError` decided, because evidence is unavailable.
     pub(crate) fn is_by_on_error(self) -> bool {
         self.facts().2 == Group::OnError
     }
@@ -219,7 +219,7 @@ pub struct Opinion {
 }
 
 impl Opinion {
-    /// What it counts as under `require`. What is open only because its evidence cannot be had
+    /// What it counts as under `require`. What is open only because its evidence is unavailable
     /// (`onError: open`) never by itself opens a `oneOf`.
     pub(crate) fn counts_as(&self, require: Require) -> State {
         match (require, self.state) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use allocation_counter::measure;
 use jiff::{SignedDuration, Timestamp};
 use sluice_core::Now;
-use sluice_core::gate::nested::Named;
+use sluice_core::gate::Named;
 use sluice_core::gate::{Identity, View, answer};
 use sluice_core::gatekeeper::schedule::{Reading, Schedule};
 use sluice_core::gatekeeper::{Evidence, Keeper};

@@ -1,4 +1,4 @@
-//! `GatePolicy`: gates that every consumer of some namespaces must pass besides its own.
+//! `GatePolicy`: gates that every consumer of some namespaces must pass, in addition to its own.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::gate_set::GateSet;
     category = "sluice",
     status = "GatePolicyStatus",
     derive = "PartialEq",
-    doc = "A GatePolicy names gates that every consumer of some namespaces must pass besides its own: the company-wide freeze.",
+    doc = "A GatePolicy names gates that every consumer of some namespaces must pass, in addition to its own: the company-wide freeze.",
     validation = Rule::new("size(self.metadata.name) <= 63")
         .message("metadata.name: at most 63 characters, so that it fits a label"),
     printcolumn(

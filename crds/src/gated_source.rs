@@ -349,7 +349,7 @@ pub struct GatedSourceStatus {
     pub last_decision: Option<Decision>,
 
     /// `Ready`: the children serve what was admitted. `Blocked`: something waits for the gates.
-    /// `Recoverable`: what was admitted can be had again. `Reconciling`, `Stalled`, `Bypassed` and
+    /// `Recoverable`: what was admitted can be fetched again. `Reconciling`, `Stalled`, `Bypassed` and
     /// `SelfGated` are there only while they are true.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend(

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 
 use crate::destination::Destination;
 
-/// What is allowed, and what is refused besides the fixed [`Class`]es.
+/// What is allowed, and what is refused in addition to the fixed [`Class`]es.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     /// Ranges that are allowed even where they contain refused addresses: the flag `--egress-allow`.

@@ -53,7 +53,7 @@ impl FromStr for Destination {
             None => (text, false),
         };
         if name.len() > 253 || !name.split('.').all(is_label) || !names_a_host(name) {
-            return Err(format!("`{text}` is no host and no network; {REMEDY}"));
+            return Err(format!("`{text}` is not a host or a network; {REMEDY}"));
         }
         Ok(match below {
             true => Self::Below(format!(".{name}")),

@@ -4,8 +4,9 @@
 //! What comes in: who wants a place. What goes out: a [`Place`], held until it is dropped.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Places, of which each namespace has a share.
@@ -71,8 +72,7 @@ impl Shares {
 
     /// The places of a name.
     pub(crate) fn of(&self, name: &str) -> Arc<Semaphore> {
-        // A panic while it was locked leaves a map that can be used.
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if let Some(share) = known.get(name).and_then(Weak::upgrade) {
             return share;
         }
@@ -110,7 +110,7 @@ mod tests {
         for n in 0..1_000 {
             drop(places.take(&format!("team-{n}")).await);
         }
-        let known = places.shares.known.lock().unwrap().len();
+        let known = places.shares.known.lock().len();
         assert_eq!(known, 1);
     }
 }

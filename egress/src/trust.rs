@@ -8,7 +8,7 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::outcome::EgressError;
 
-/// TLS that trusts the public authorities, and those of `pem` besides.
+/// TLS that trusts the public authorities, and also those of `pem`.
 ///
 /// # Errors
 /// [`EgressError::NoCertificate`] if `pem` holds anything but certificates, or none.

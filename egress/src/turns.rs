@@ -23,9 +23,9 @@
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::pin::pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use reqwest::Url;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
@@ -185,7 +185,7 @@ impl Turns {
     }
 
     fn known_slow(&self) -> MutexGuard<'_, HashSet<u64>> {
-        lock(&self.known_slow)
+        self.known_slow.lock()
     }
 }
 
@@ -228,11 +228,6 @@ fn hash(url: &Url) -> u64 {
 fn host(url: &Url) -> String {
     let port = url.port_or_known_default().unwrap_or_default();
     format!("{}:{port}", url.host_str().unwrap_or_default())
-}
-
-/// A panic while it was locked leaves a map that can be used.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

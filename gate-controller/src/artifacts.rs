@@ -15,11 +15,12 @@
 //! one, and serves only what it has verified or written itself since then.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use sluice_egress::Egress;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -287,7 +288,7 @@ impl Store {
     /// # Errors
     /// Why that is not known.
     pub fn ready(&self) -> Result<(), String> {
-        match &*self.standing() {
+        match &*self.standing.lock() {
             Standing::Open(open) if open.leadership.left().is_some() => Ok(()),
             Standing::Open(_) => Err(term::NOT_LEADING.to_owned()),
             Standing::Closed { why } | Standing::Unusable { why } => Err(why.clone()),
@@ -296,7 +297,7 @@ impl Store {
 
     /// Why nothing can be stored until somebody has fixed it, if that is so.
     pub fn unusable(&self) -> Option<String> {
-        match &*self.standing() {
+        match &*self.standing.lock() {
             Standing::Unusable { why } => Some(why.clone()),
             Standing::Open(_) | Standing::Closed { .. } => None,
         }
@@ -330,14 +331,9 @@ impl Store {
     }
 
     fn when_open<T>(&self, ask: impl FnOnce(&mut Open) -> T) -> Option<T> {
-        match &mut *self.standing() {
+        match &mut *self.standing.lock() {
             Standing::Open(open) if open.leadership.left().is_some() => Some(ask(open)),
             Standing::Open(_) | Standing::Closed { .. } | Standing::Unusable { .. } => None,
         }
-    }
-
-    fn standing(&self) -> MutexGuard<'_, Standing> {
-        let standing = self.standing.lock();
-        standing.unwrap_or_else(PoisonError::into_inner)
     }
 }

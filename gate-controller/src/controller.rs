@@ -295,7 +295,7 @@ fn audit(
     let (clock, counters) = (Arc::clone(clock), Arc::clone(counters));
     let (required, by) = (settings.audit_required, settings.pod_name.as_str());
     let started = Audit::start(destination, required, by, clock, counters);
-    started.context("--audit-log: no thread can be had to write it")
+    started.context("--audit-log: cannot start the thread that writes it")
 }
 
 fn workers(parts: &Parts) -> Workers {

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`cache`] | the objects of one kind, kept up to date by a watch |
 //! | [`clock`] | the time, its jumps, and how far it is from the API server's |
-//! | [`evidence`] | what gatekeepers are judged from besides spec and clock |
+//! | [`evidence`] | what gatekeepers are judged from, in addition to spec and clock |
 //! | [`identity`] | whether the admission policies are there that verify who forces a gate |
 //! | [`world`] | all of it together |
 //!

@@ -123,7 +123,7 @@ async fn several_sources_go_out_together_or_not_at_all() -> Result<()> {
         .await?;
     let refused = |status: &sluice_crds::GatedSourceStatus| {
         let decision = status.last_decision.as_ref();
-        decision.is_some_and(|it| !it.allowed && it.message.contains("is on no list"))
+        decision.is_some_and(|it| !it.allowed && it.message.contains("is not on a list"))
     };
     stage.source(APP, "the list to be asked", refused).await?;
     let status = stage.pends(APP, &pending).await?;

@@ -55,7 +55,7 @@ async fn a_tag_may_be_moved() -> Result<()> {
     delivery.stage.deployed(APP, "two").await
 }
 
-/// A chart is published anew under its version while the gate is closed. Flux takes no notice of that
+/// A chart is published again under its version while the gate is closed. Flux takes no notice of that
 /// before it fetches anew: then the source shows it as a change that waits, and a child that has come
 /// to it says that nobody has admitted it.
 #[tokio::test]

@@ -3,8 +3,8 @@
 //! What comes in: a cluster, YAML, the time. What goes out: a controller in this process that keeps
 //! the namespace by that clock, and waits for what it says, each with a deadline.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -13,6 +13,7 @@ use gate_controller::observe::clock::{Clock, SetClock, SystemClock};
 use jiff::{Timestamp, ToSpan, Unit};
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use sluice_crds::{Gate, GateSpec, GateStatus, Gatekeeper, GatekeeperStatus, Setting, State};
 
@@ -199,7 +200,7 @@ impl Stage {
     }
 
     fn take_statuses(&self) -> Option<conformance::Watch> {
-        let mut statuses = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut statuses = self.statuses.lock();
         statuses.take()
     }
 

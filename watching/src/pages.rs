@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{self, Poll};
 
 use axum::body::{Body as Answer, Bytes, HttpBody};
@@ -20,6 +20,7 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, Uri};
 use kube::client::Body;
+use parking_lot::Mutex;
 use tower::{BoxError, Service, ServiceExt};
 
 /// How long a page gets, in bytes: about a thousand gates have it.
@@ -51,19 +52,17 @@ impl<S> Pages<S> {
         }
     }
 
-    /// A panic while it was locked leaves the map whole.
-    fn limits(&self) -> MutexGuard<'_, HashMap<String, u32>> {
-        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// How many objects to ask for.
     fn limit(&self, path: &str, asked: u32) -> u32 {
-        self.limits().get(path).map_or(asked, |it| asked.min(*it))
+        self.limits
+            .lock()
+            .get(path)
+            .map_or(asked, |it| asked.min(*it))
     }
 
     /// Notes how many to ask for next time.
     fn note(&self, path: &str, asked: u32, next: u32) {
-        let mut limits = self.limits();
+        let mut limits = self.limits.lock();
         if next >= asked {
             limits.remove(path);
             return;

@@ -5,10 +5,11 @@
 //! have closed a gate since then.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// How long nothing may be heard of what gates are decided from before it counts no more. The API
@@ -94,7 +95,7 @@ impl Pulse {
 
     /// Everything is listed, as it was asked for when the clock had jumped so often.
     pub fn listed(&self, now: Instant, jumps: u64) {
-        *self.lock() = Beat {
+        *self.beat.lock() = Beat {
             heard: Some(now),
             until: Some(now + self.silence),
             jumps,
@@ -107,7 +108,7 @@ impl Pulse {
     /// helps.
     pub(super) fn heard(&self, now: Instant) {
         let jumps = self.jumps();
-        let mut beat = self.lock();
+        let mut beat = self.beat.lock();
         beat.trouble = None;
         if beat.is_alive(now, jumps) && beat.heard.is_some() {
             beat.heard = Some(now);
@@ -117,35 +118,35 @@ impl Pulse {
 
     /// The clock has jumped. Says whether what was read counts for a while all the same.
     pub(super) fn jumped(&self, now: Instant) -> bool {
-        let mut beat = self.lock();
+        let mut beat = self.beat.lock();
         beat.until = beat.until.map(|until| until.min(now + self.grace));
         !self.grace.is_zero()
     }
 
     /// What was read counts until then, although nothing is heard.
     pub(super) fn excuse(&self, until: Instant) {
-        self.lock().until = Some(until);
+        self.beat.lock().until = Some(until);
     }
 
     /// Until when what was read counts, if nothing more is heard. None: nothing was listed yet.
     pub(super) fn until(&self) -> Option<Instant> {
-        self.lock().until
+        self.beat.lock().until
     }
 
     /// The watch fails.
     pub fn fails(&self, why: &str) {
-        self.lock().trouble = Some(why.into());
+        self.beat.lock().trouble = Some(why.into());
     }
 
     /// Why it fails, since it was heard of last.
     pub fn trouble(&self) -> Option<Arc<str>> {
-        self.lock().trouble.clone()
+        self.beat.lock().trouble.clone()
     }
 
     /// Whether what was read may be decided from. What has never been listed is not asked about here.
     pub fn is_alive(&self, now: Instant) -> bool {
         let jumps = self.jumps();
-        self.lock().is_alive(now, jumps)
+        self.beat.lock().is_alive(now, jumps)
     }
 
     /// Why nothing is heard, if too little is.
@@ -159,13 +160,8 @@ impl Pulse {
 
     /// For how long nothing was heard. None: it was never listed.
     pub fn age(&self, now: Instant) -> Option<Duration> {
-        let heard = self.lock().heard?;
+        let heard = self.beat.lock().heard?;
         Some(now.saturating_duration_since(heard))
-    }
-
-    /// A panic while it was locked leaves it whole.
-    fn lock(&self) -> MutexGuard<'_, Beat> {
-        self.beat.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

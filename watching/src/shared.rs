@@ -8,13 +8,14 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kube::runtime::watcher::{Config, Error};
 use kube::{Api, Resource};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::sync::{broadcast, watch};
 use tokio::task::AbortHandle;
@@ -205,23 +206,23 @@ where
 
     /// How many watches there are.
     pub fn watched(&self) -> usize {
-        self.lock().len()
+        self.watches.lock().len()
     }
 
     /// Ends the watches that have not been used for [`KEPT`]. `in_use` is what is used at `now`. Returns
     /// when the next watch ends if it stays unused: the time to call again.
     pub fn keep(&self, in_use: &HashSet<Key>, now: Timestamp) -> Option<Timestamp> {
         let mut next: Option<Timestamp> = None;
-        self.lock().retain(
-            |key, watch| match watch.used.judge(in_use.contains(key), now) {
+        self.watches.lock().retain(|key, watch| {
+            match watch.used.judge(in_use.contains(key), now) {
                 Kept::Used => true,
                 Kept::Until(end) => {
                     next = Some(next.map_or(end, |next| next.min(end)));
                     true
                 }
                 Kept::Over => false,
-            },
-        );
+            }
+        });
         next
     }
 
@@ -244,13 +245,13 @@ where
 
     /// What is known of `key` at this moment. None: it is not watched.
     pub fn sight(&self, key: &Key) -> Option<Sight<T>> {
-        let watches = self.lock();
+        let watches = self.watches.lock();
         watches.get(key).map(|watch| watch.sight.borrow().clone())
     }
 
     /// Ends the watches of which this says so, at once: what was read from them does not count any more.
     pub fn end(&self, ends: impl Fn(&Key, &Sight<T>) -> bool) {
-        let mut watches = self.lock();
+        let mut watches = self.watches.lock();
         watches.retain(|key, watch| !ends(key, &watch.sight.borrow()));
     }
 
@@ -263,7 +264,7 @@ where
     where
         <S::Object as Resource>::DynamicType: Clone,
     {
-        let mut watches = self.lock();
+        let mut watches = self.watches.lock();
         if let Some(watch) = watches.get_mut(key)
             && !watch.task.is_finished()
         {
@@ -294,11 +295,6 @@ where
         };
         watches.insert(key.clone(), watch);
         sight
-    }
-
-    /// A panic while it was locked leaves the map of watches whole.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Watch<T>>> {
-        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

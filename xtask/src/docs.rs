@@ -17,7 +17,7 @@ use crate::cargo::{program, root};
 
 mod verbatim;
 
-/// Where Markdown files are looked for, besides the folder of the workspace itself.
+/// Where Markdown files are looked for, in addition to the folder of the workspace itself.
 const FOLDERS: [&str; 3] = ["docs", "charts", "examples"];
 
 /// A Markdown file.

@@ -14,8 +14,8 @@ const KIND: &str = "Check";
 
 #[derive(Debug, Args)]
 pub(crate) struct About {
-    /// The revision that is to go out, as Flux writes it: main@sha1:… with the commit in full.
-    /// Without one, a gate that depends on the revision counts as closed
+    /// The revision that is to go out, as Flux writes it: main@sha1:… with the commit in full. Without
+    /// it, a gate that depends on the revision counts as closed
     #[arg(long, short = 'r', value_name = "REVISION", value_parser = revision)]
     pub(crate) revision: Option<Revision>,
 }
@@ -23,15 +23,15 @@ pub(crate) struct About {
 /// Who asks, as gate policies distinguish.
 #[derive(Debug, Args)]
 pub(crate) struct Asker {
-    /// The object that is to move, such as Deployment/api: gate policies may be about its kind
+    /// The object that wants to change, such as Deployment/api: a gate policy may select its kind
     #[arg(long, value_name = "KIND/NAME", value_parser = consumer)]
     consumer: Option<(String, String)>,
 
-    /// What is to be done, in one word, for gate policies and for the records
+    /// What it wants to do, in one word: gate policies and the records of decisions use it
     #[arg(long, value_name = "WORD", default_value = ACTION)]
     action: String,
 
-    /// Ask the gates alone: leave out those that gate policies add
+    /// Ask only the gates that you name, and not those that gate policies add
     #[arg(long)]
     pub(crate) without_policies: bool,
 }

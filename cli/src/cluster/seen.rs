@@ -5,7 +5,7 @@
 
 use jiff::Timestamp;
 use sluice_core::gate::FORBIDDEN;
-use sluice_core::gate::nested::Named;
+use sluice_core::gate::Named;
 use sluice_core::gate::{Answer, Identity, force};
 use sluice_core::offline::simulate::{self, Decision, Key, Scene, Stretch, Stretches, World};
 use sluice_core::time::span::Span;
@@ -58,7 +58,7 @@ impl Seen {
         Zone::shared(scenes.iter().flat_map(Scene::time_zones))
     }
 
-    /// The world, with what is known of whoever forces each gate: one around which there are others
+    /// The world, with what is known of the people who force each gate: one around which there are others
     /// has forces of its own.
     fn with_identities(&self, now: Timestamp) -> World {
         let mut world = self.world.clone();

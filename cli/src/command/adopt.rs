@@ -23,29 +23,29 @@ mod write;
 use plan::{Around, Attempt, Plan, Switch, Wish, plan};
 use used::Used;
 
-/// Put an app that Flux runs behind gates, without an outage
+/// Put an app that Flux runs behind gates, without downtime
 ///
-/// Prints the YAML to apply or to commit: a GatedSource that admits at once what runs, and what
-/// changes of the Kustomization or HelmRelease, which uses the GatedSource's child from then on. A
-/// HelmRelease with spec.chart gets a HelmChart of its own.
+/// Prints the YAML to apply or to commit: a GatedSource that admits at once the revision that runs now,
+/// and the change to the Kustomization or HelmRelease, which makes it use the child of the GatedSource.
+/// A HelmRelease with spec.chart gets a HelmChart of its own.
 ///
-/// With --write, it is applied in an order in which nothing is ever missing: the app goes over once
-/// the child serves what runs.
+/// With --write, the command applies the YAML itself. It first makes the child, waits until the child
+/// serves the revision that runs now, and then makes the app use it. So nothing is ever missing.
 ///
-/// To admit what runs without asking the gates needs the verb baseline on gatedsources. The ClusterRole
-/// sluice-baseline grants it.
+/// The revision that runs now is admitted without asking the gates. For that you need the verb baseline
+/// on gatedsources. The ClusterRole sluice-baseline grants it.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit codes: 0 it is printed, written, or was so already; 1 the app was not moved: \
-                  the child does not serve what it runs; 2 it cannot be done."
+    after_help = "Exit codes: 0 the YAML is printed or applied, or nothing was left to do; 1 the app was \
+                  not changed: the child does not serve the revision that runs; 2 it cannot be done."
 )]
 pub(crate) struct Adopt {
-    /// Whoever applies the app, as kustomization/NAME or helmrelease/NAME
+    /// The object of Flux that applies the app, as kustomization/NAME or helmrelease/NAME
     #[arg(value_name = "KIND/NAME", value_parser = parse_consumer)]
     consumer: (ConsumerKind, String),
 
-    /// The gates that every revision has to pass, with commas between them; those of another
-    /// namespace as NAMESPACE/NAME
+    /// The gates that every revision has to pass, separated by commas; a gate in another namespace as
+    /// NAMESPACE/NAME
     #[arg(long = "gate", value_name = "NAME", required = true, value_delimiter = ',', value_parser = parse_gate)]
     gates: Vec<GateReference>,
 
@@ -61,24 +61,24 @@ pub(crate) struct Adopt {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// The name of the source that the app uses from then on [default: that of the GatedSource,
-    /// with -gated]
+    /// The name of the child, the source that the app will use [default: that of the GatedSource,
+    /// followed by -gated]
     #[arg(long, value_name = "NAME")]
     target: Option<String>,
 
-    /// Move everybody over who uses the same source, not this app alone
+    /// Also change every other app that uses the same source
     #[arg(long)]
     all_consumers: bool,
 
-    /// Apply it
+    /// Apply the YAML
     #[arg(long)]
     write: bool,
 
-    /// Apply it also where Flux would revert it, because the object comes from Git
+    /// Apply the YAML even if Flux would revert it because the object comes from Git
     #[arg(long, requires = "write")]
     force_write: bool,
 
-    /// How long to wait until the child serves what runs
+    /// How long to wait until the child serves the revision that runs now
     #[arg(long, value_name = "DURATION", default_value = "5m")]
     timeout: String,
 }
@@ -219,7 +219,7 @@ async fn check_child(connection: &Connection, plan: &Plan) -> Result<()> {
     }
 }
 
-/// What to say besides: gates that are not there, who goes around them.
+/// What else to say: gates that are not there, who goes around them.
 async fn notes(connection: &Connection, plan: &Plan) -> Vec<String> {
     let mut notes = plan.notes.clone();
     for reference in &plan.source.spec.gates.refs {

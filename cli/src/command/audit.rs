@@ -16,21 +16,21 @@ use crate::outcome::Outcome;
 use crate::output;
 use crate::{clock, instant};
 
-/// Read the controller's audit log: what was decided, what changed, who forced what
+/// Read the audit log of the controller: what was decided, what changed, who forced what
 ///
-/// Lines that are no records are skipped, so that the log of a pod can be read as it is:
-/// `kubectl logs deploy/gate-controller | kubectl gate audit -`.
+/// Lines that are not audit records are skipped, so you can pass the log of a pod as it is: `kubectl
+/// logs deploy/gate-controller | kubectl gate audit -`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit codes: 0 something was found; 1 nothing was; 2 the log cannot be read."
+    after_help = "Exit codes: 0 records were found; 1 none were found; 2 the log cannot be read."
 )]
 pub(crate) struct Audit {
-    /// The log, or - for standard input
+    /// The file of the log, or - for standard input
     #[arg(value_name = "FILE", default_value = "-")]
     file: PathBuf,
 
-    /// Only what concerns this gate, or the object of this name; without it, with -n, whatever
-    /// concerns the namespace
+    /// Only records about the gate, or any other object, of this name. With -n and no name: all records
+    /// about that namespace
     #[arg(long, value_name = "[NAMESPACE/]NAME")]
     gate: Option<String>,
 
@@ -42,7 +42,7 @@ pub(crate) struct Audit {
     #[arg(long, short = 'r', value_name = "REVISION", value_parser = arguments::revision)]
     revision: Option<Revision>,
 
-    /// Only from this instant on: RFC 3339, or a duration such as 24h for so long ago
+    /// Only from this instant on: RFC 3339, or a duration such as 24h, which means 24 hours ago
     #[arg(long, value_name = "INSTANT")]
     since: Option<String>,
 
@@ -50,7 +50,7 @@ pub(crate) struct Audit {
     #[arg(long, value_name = "INSTANT")]
     until: Option<String>,
 
-    /// How to print
+    /// The format to print in
     #[arg(long, short = 'o', value_name = "FORMAT", default_value = "table")]
     output: Form,
 }

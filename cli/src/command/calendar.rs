@@ -25,10 +25,11 @@ use shown::{Frame, Shown};
 
 /// Show the coming days of gates as a picture
 ///
-/// A row for each day, a cell for each half hour: when a gate is open, closed, or forced, and
-/// what closes it. Where the revision decides, that is drawn; with --revision it is asked. Of a gated
-/// source, named as gatedsource/app: when all its gates and those of gate policies let something out,
-/// then each gate by itself.
+/// Each row is a day, and each cell is half an hour: it shows when a gate is open, closed or forced,
+/// and what closes it. Times at which the answer depends on the revision are marked; with --revision,
+/// the answer for that revision is shown. For a gated source, named as gatedsource/app, the first
+/// picture shows when all its gates and those of gate policies let something out. Then follows each
+/// gate alone.
 #[derive(Debug, Args)]
 pub(crate) struct Calendar {
     /// The gates, and gated sources as gatedsource/NAME [default: all gates of the namespace, or of
@@ -36,11 +37,11 @@ pub(crate) struct Calendar {
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
-    /// In all namespaces
+    /// Show all namespaces
     #[arg(long, short = 'A', conflicts_with_all = ["names", "paths"])]
     all_namespaces: bool,
 
-    /// Gates in this file, without a cluster: a YAML or JSON file, a folder, or - for standard
+    /// Read gates from this file, without a cluster: a YAML or JSON file, a folder, or - for standard
     /// input; may be given more than once
     #[arg(long = "filename", short = 'f', value_name = "FILE")]
     paths: Vec<PathBuf>,
@@ -49,7 +50,7 @@ pub(crate) struct Calendar {
     #[arg(long, short = 'r', value_name = "REVISION", value_parser = arguments::revision)]
     revision: Option<Revision>,
 
-    /// How many days
+    /// How many days to show
     #[arg(long, value_name = "NUMBER", default_value = "7", value_parser = clap::value_parser!(u16).range(1..=366))]
     days: u16,
 
@@ -57,19 +58,19 @@ pub(crate) struct Calendar {
     #[arg(long, value_name = "INSTANT")]
     from: Option<String>,
 
-    /// The IANA time zone of the days [default: the gate's own]
+    /// The IANA time zone of the days [default: the time zone of the gate]
     #[arg(long, value_name = "ZONE")]
     zone: Option<String>,
 
-    /// Draw with ASCII alone [default: where the locale is not UTF-8]
+    /// Use only ASCII characters [default: if the locale is not UTF-8]
     #[arg(long)]
     ascii: bool,
 
-    /// Let forces count although nobody verified who they are from
+    /// Let forces count even if nobody has verified who wrote them
     #[arg(long)]
     trust_unverified_identity: bool,
 
-    /// How to print, if not as a picture for the terminal
+    /// The format to print in, instead of a picture for the terminal
     #[arg(long, short = 'o', value_name = "FORMAT")]
     output: Option<Form>,
 }

@@ -11,16 +11,16 @@ use crate::outcome::Outcome;
 use crate::output::{self, Data, warn};
 use crate::{explain, instant};
 
-/// Tell whether a change may pass gates, in the exit code
+/// Check whether a change may pass gates: the exit code is the answer
 ///
-/// Decided here and now from the gates, their gatekeepers and what those are judged from, as the
-/// controller decides: a status that lags is no matter. The gates that gate policies add to every
-/// question in the namespace are asked, too. What is at an address, measured or in objects is the
-/// controller's to see; its verdict counts while it holds. An annotation that forces a gate open
-/// counts once the controller has accepted it, and a gatekeeper in another namespace once the gate's
-/// status shows that the controller counts it.
+/// The plugin decides now, from the gates, their gatekeepers and the evidence, in the same way as the
+/// controller. It does not use the status of the gate, which can be late. It also asks the gates that
+/// gate policies add to every question in the namespace. Only the controller observes calendars at an
+/// address, metrics, HTTP answers and objects; its verdict counts while it is valid. An annotation that
+/// forces a gate open counts once the controller has accepted it. A gatekeeper in another namespace
+/// counts once the status of the gate shows that the controller counts it.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit codes: 0 it may pass; 1 it may not; 2 it cannot be told.")]
+#[command(after_help = "Exit codes: 0 it may pass; 1 it may not; 2 the answer is unknown.")]
 pub(crate) struct Check {
     /// The gates
     #[arg(required_unless_present = "consumer", value_name = "NAME")]
@@ -40,11 +40,11 @@ pub(crate) struct Check {
     #[arg(long, value_name = "INSTANT")]
     at: Option<String>,
 
-    /// Let forces count although nobody verified who they are from
+    /// Let forces count even if nobody has verified who wrote them
     #[arg(long)]
     trust_unverified_identity: bool,
 
-    /// Print the decision for programs
+    /// Print the decision in a form for programs
     #[arg(long, short = 'o', value_name = "FORMAT")]
     output: Option<Data>,
 }

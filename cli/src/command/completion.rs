@@ -11,9 +11,9 @@ use crate::output;
 const NAME: &str = "kubectl-gate";
 const UNHYPHENED: &str = "kubectl_gate";
 
-/// Print what makes a shell complete the arguments of `kubectl-gate`
+/// Print a script that completes the arguments of `kubectl-gate` in a shell
 ///
-/// Into a file that the shell reads at its start, such as:
+/// Write it to a file that the shell reads when it starts, for example:
 ///
 ///   kubectl-gate completion bash > ~/.local/share/bash-completion/completions/kubectl-gate
 #[derive(Debug, Args)]

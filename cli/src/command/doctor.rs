@@ -21,17 +21,17 @@ mod rights;
 
 use finding::{Finding, Health};
 
-/// Check the installation: the kinds, the policies, rights, the controller and its leader, clocks and
+/// Check the installation: the CRDs, the policies, rights, the controller and its leader, clocks and
 /// Flux
 ///
-/// Each part is a line, with what to do where something is missing. What you may not look at is
-/// said to be unknown: whoever administers the cluster sees more.
+/// Prints one line for each part, and what to do if something is missing. A part that you have no right
+/// to read is shown as unknown: an administrator of the cluster sees more.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit codes: 0 all is well; 1 something is missing; 2 nothing is, as far as could be looked at."
+    after_help = "Exit codes: 0 all is well; 1 something is missing; 2 nothing is known to be missing, but not everything could be checked."
 )]
 pub(crate) struct Doctor {
-    /// Print for programs
+    /// Print in a form for programs
     #[arg(long, short = 'o', value_name = "FORMAT")]
     output: Option<Data>,
 }
@@ -49,7 +49,7 @@ impl Doctor {
         let any = |health| findings.iter().any(|finding| finding.health == health);
         Ok(match (any(Health::Failed), any(Health::Unknown)) {
             (true, _) => Outcome::No,
-            (false, true) => Outcome::CannotTell,
+            (false, true) => Outcome::Unknown,
             (false, false) => Outcome::Yes,
         })
     }

@@ -25,7 +25,7 @@ use confirm::{Answer, Written};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit codes: 0 the gate is forced, or nobody has said yet whether it is; \
+    after_help = "Exit codes: 0 the gate is forced, or the controller has not answered yet; \
                   1 the force is written, but not accepted; 2 it cannot be written."
 )]
 pub(crate) struct Force {
@@ -33,19 +33,19 @@ pub(crate) struct Force {
     #[arg(value_name = "NAME")]
     name: String,
 
-    /// Why, for everybody who looks at the gate
+    /// Why you force the gate: everybody who looks at the gate sees it
     #[arg(long, value_name = "TEXT")]
     reason: String,
 
-    /// For how long, such as 90m
+    /// How long the force lasts, such as 90m
     #[arg(long = "for", value_name = "DURATION", conflicts_with = "until")]
     duration: Option<String>,
 
-    /// Until when: RFC 3339, such as 2026-11-20T18:00:00Z
+    /// When the force ends: RFC 3339, such as 2026-11-20T18:00:00Z
     #[arg(long, value_name = "INSTANT")]
     until: Option<String>,
 
-    /// How long to wait for the controller to accept it, such as 30s; 0 does not wait
+    /// How long to wait until the controller accepts the force, such as 30s; 0 does not wait
     #[arg(long, value_name = "DURATION", default_value = "10s")]
     timeout: String,
 }
@@ -85,7 +85,7 @@ impl Force {
             Some(patience) => written.confirmed(&api, &name, patience).await,
             None => Answer::None,
         };
-        let outcome = tell(&name, &written, &answer)?;
+        let outcome = report(&name, &written, &answer)?;
         if answer == Answer::None && patience.is_some() {
             warn(format_args!(
                 "no controller has answered within {}, and none may be running; ask again with kubectl gate why {name}",
@@ -114,7 +114,7 @@ impl End {
         let Ok(terms) = gate::check(gate) else {
             let name = gate.name_any();
             bail!(
-                "the spec of the gate {name} is refused, so no force counts; mend it first (kubectl gate why {name})"
+                "the spec of the gate {name} is refused, so no force counts; fix it first (kubectl gate why {name})"
             );
         };
         let after = |length| now.saturating_add(length).unwrap_or(Timestamp::MAX);
@@ -127,8 +127,8 @@ impl End {
     }
 }
 
-/// Tells what became of it.
-fn tell(name: &str, written: &Written, answer: &Answer) -> Result<Outcome> {
+/// Reports whether the controller accepted it.
+fn report(name: &str, written: &Written, answer: &Answer) -> Result<Outcome> {
     let Written {
         state, reason, by, ..
     } = written;

@@ -16,34 +16,34 @@ use crate::view::rows::Row;
 /// List gates, gatekeepers, gated sources, approvals or gate policies: their state, why, and until
 /// when
 ///
-/// The state of a gate is decided here and now, as `check` decides it, and so is that of a gate
-/// policy: Open lets pass. That of a gatekeeper, and of a gated source, is what its status reports.
-/// UNTIL is when time changes that state next, in the time zone that the heading names: the one in
-/// which the windows are written, if it is one.
+/// The plugin decides the state of a gate now, as `check` does, and also that of a gate policy: Open
+/// means that it lets changes pass. The state of a gatekeeper or a gated source is taken from its
+/// status. UNTIL is the next instant at which time changes that state. It is shown in the time zone
+/// that the heading names: the time zone of the windows, if they all have the same one.
 #[derive(Debug, Args)]
 pub(crate) struct Get {
-    /// What to list, `gates`, `gatekeepers`, `sources`, `approvals` or `policies`, and which of them
-    /// by name [default: all gates]
+    /// What to list: `gates`, `gatekeepers`, `sources`, `approvals` or `policies`, and then names, to
+    /// list only those [default: all gates]
     #[arg(value_name = "[KIND] NAME")]
     what: Vec<String>,
 
-    /// In all namespaces
+    /// List all namespaces
     #[arg(long, short = 'A')]
     all_namespaces: bool,
 
-    /// Only what has these labels, such as app=shop,tier!=test
+    /// Only objects with these labels, such as app=shop,tier!=test
     #[arg(long, short = 'l', value_name = "LABELS")]
     selector: Option<String>,
 
-    /// Go on after the list, and print what has changed, until interrupted
+    /// After the list, print each change until you interrupt the command
     #[arg(long, short = 'w')]
     watch: bool,
 
-    /// Let forces count although nobody verified who they are from
+    /// Let forces count even if nobody has verified who wrote them
     #[arg(long)]
     trust_unverified_identity: bool,
 
-    /// How to print
+    /// The format to print in
     #[arg(long, short = 'o', value_name = "FORMAT", default_value = "table")]
     output: Form,
 }

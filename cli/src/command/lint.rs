@@ -15,9 +15,9 @@ use forms::Form;
 
 /// Find what admission or the controller would refuse in files, without a cluster
 ///
-/// Every mistake is told in one line with its file, line, document, object, field and remedy.
-/// Warnings are about what may well be meant: a gate that names a gatekeeper that is not in these
-/// files, or one that does not open within 90 days. Calendars (.ics) are read, too.
+/// Each mistake is one line, with the file, line, document, object, field and remedy. A warning is
+/// about something that may be intended: a gate that names a gatekeeper that is not in these files, or
+/// a gate that does not open within 90 days. Calendars (.ics) are read, too.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit codes: 0 nothing is refused; 1 something is, or with --strict there is a warning; \
@@ -26,11 +26,11 @@ use forms::Form;
 pub(crate) struct Lint {
     #[command(flatten)]
     files: Files,
-    /// Refuse warnings too
+    /// Also fail if there are warnings
     #[arg(long)]
     strict: bool,
-    /// Write the findings for a program: json, sarif (code scanning), or github (annotations of a
-    /// workflow)
+    /// Print the findings in a form for programs: json, sarif (code scanning), or github (annotations
+    /// of a workflow)
     #[arg(long, short = 'o', value_enum, value_name = "FORM")]
     output: Option<Form>,
 }

@@ -19,23 +19,23 @@ use crate::view::pending::{self, Row};
 /// Before a cause that is written below what waits.
 const INDENT: &str = "    ";
 
-/// List what waits: which change, at which gate, since when and for what
+/// List the changes that wait: which change, at which gate, since when and why
 ///
-/// A gated source waits with the newest revision that has not gone out, for as long as its gates hold
-/// that back. Whoever asks over HTTP and is told no waits, until it is told yes or asks no more: the
-/// controller tells so by Events, which the API server keeps for an hour. And so does a revision
-/// that people have begun to approve of, until enough have. Whoever runs `kubectl gate wait` asks
-/// no controller, and is not listed.
+/// A gated source is listed while its gates hold back its newest revision that is not out. A program
+/// that asks over HTTP is listed after the answer was no, until the answer is yes or it stops asking.
+/// The controller reports these by Kubernetes events, which the API server keeps for an hour. A
+/// revision is also listed when some people have approved it, until enough have. `kubectl gate wait`
+/// does not ask the controller, so a change that waits in it is not listed.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit codes: 0 it is listed, whether or not anything waits; 2 it cannot be told."
+    after_help = "Exit codes: 0 the list is printed, even if it is empty; 2 the answer is unknown."
 )]
 pub(crate) struct Pending {
-    /// In all namespaces
+    /// List all namespaces
     #[arg(long, short = 'A')]
     all_namespaces: bool,
 
-    /// Print for programs
+    /// Print in a form for programs
     #[arg(long, short = 'o', value_name = "FORMAT")]
     output: Option<Data>,
 }
@@ -83,7 +83,9 @@ impl Pending {
             }
         }
         match unknown {
-            Some(error) => Err(error.context("what gated sources wait with cannot be told")),
+            Some(error) => {
+                Err(error.context("cannot list which revisions gated sources hold back"))
+            }
             None => Ok(Outcome::Yes),
         }
     }

@@ -13,9 +13,9 @@ use crate::cluster::{self, Use};
 use crate::outcome::Outcome;
 use crate::output::say;
 
-/// End the force on gates: their gatekeepers decide again
+/// End the forces on gates, so that their gatekeepers decide again
 ///
-/// Removes every annotation that forces a gate, those of the Flux gating RFC included.
+/// Removes all annotations that force the gates, including those of the Flux gating RFC.
 #[derive(Debug, Args)]
 pub(crate) struct Reset {
     /// The gates

@@ -20,32 +20,31 @@ use crate::output::{self, Data, say};
 use crate::view::{Change, Decided, changes};
 use crate::{explain, files};
 
-/// Tell how a gate in files would stand at an instant, or how it changes over time, without a
-/// cluster
+/// Show the state of a gate in files at an instant, or how it changes over time, without a cluster
 ///
-/// Files with gatekeepers and no gate are simulated as if a gate of the gatekeeper's name were
-/// kept by it alone. An annotation that forces a gate counts as if it had been written by whom it
-/// names, at the instant that the simulation starts from; an Approval without a creationTimestamp
-/// as if it had been created then. The status of objects is not looked at, no calendar is read from
-/// an address, and nothing is measured: --evidence says what would be.
+/// If the files have gatekeepers but no gate, each gatekeeper is simulated with a gate of the same name
+/// that lists it alone. An annotation that forces a gate counts as if the person whom it names had
+/// written it at the first instant of the simulation. An Approval without a creationTimestamp counts as
+/// if it had been created at that instant. The status of objects is ignored, no calendar is read from
+/// an address, and nothing is measured: write into --evidence what would be measured.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Exit codes: 0 it was told, and is as expected; 1 it is not as expected; 2 the input is refused: \
-what lint refuses, no gate, several gates without --gate.")]
+Exit codes: 0 the answer is printed, and is as expected; 1 it is not as expected; 2 the input is \
+refused: what lint refuses, no gate, several gates without --gate.")]
 pub(crate) struct Simulate {
     #[command(flatten)]
     files: Files,
 
-    /// What gatekeepers see that measure something: a YAML file with, for each [NAMESPACE/]NAME,
-    /// `value` (metric), `status` and `body` (http), `objects` or `report` (external), or
-    /// `unavailable` or `broken` and why; and `since` when
+    /// What the gatekeepers observe. A YAML file that has, for each [NAMESPACE/]NAME, `value` (metric),
+    /// `status` and `body` (http), `objects` or `report` (external); or `unavailable` or `broken`, with
+    /// the cause; and `since`, with an instant
     #[arg(long, value_name = "FILE")]
     evidence: Option<PathBuf>,
 
     #[command(flatten)]
     about: About,
 
-    /// The gate, where the files hold several
+    /// The gate, if the files have several
     #[arg(long, value_name = "[NAMESPACE/]NAME")]
     gate: Option<String>,
 
@@ -53,30 +52,29 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "INSTANT", required_unless_present = "from", conflicts_with_all = ["from", "to"])]
     at: Option<String>,
 
-    /// Say only whether the gate is in this state, at that instant or all of that time, and in the
-    /// exit code
+    /// Only check whether the gate is in this state, at the instant or all the time. The exit code is
+    /// the answer
     #[arg(long, value_name = "STATE", value_parser = setting)]
     expect: Option<Setting>,
 
-    /// The first instant of a time whose changes are told
+    /// The start of the time whose changes are shown
     #[arg(long, value_name = "INSTANT", requires = "to")]
     from: Option<String>,
 
-    /// The end of that time
+    /// The end of the time whose changes are shown
     #[arg(long, value_name = "INSTANT", requires = "from")]
     to: Option<String>,
 
-    /// The IANA time zone of instants without an offset, and of those that are shown [default: the
-    /// gate's own, to show]
+    /// The IANA time zone of instants that you write without an offset, and of those that are shown
+    /// [default: instants are shown in the time zone of the gate]
     #[arg(long, value_name = "ZONE")]
     zone: Option<String>,
 
-    /// Leave annotations that force the gate out, as a controller does that cannot verify who
-    /// wrote them
+    /// Ignore annotations that force the gate, as a controller does if it cannot verify who wrote them
     #[arg(long)]
     unverified: bool,
 
-    /// Print for programs
+    /// Print in a form for programs
     #[arg(long, short = 'o', value_name = "FORMAT")]
     output: Option<Data>,
 }

@@ -9,22 +9,22 @@ use crate::cluster::{self, Controller, Use};
 use crate::outcome::Outcome;
 use crate::output::{self, Data};
 
-/// Print the version of the plugin, and those of the controllers that are installed
+/// Print the version of the plugin, and of the controllers that are installed
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit codes: 0 that of the plugin is told, whether or not a cluster answers."
+    after_help = "Exit codes: 0 the version of the plugin is printed, whether or not a cluster answers."
 )]
 pub(crate) struct Version {
-    /// That of the plugin alone: ask no cluster
+    /// Print the version of the plugin alone, and ask no cluster
     #[arg(long)]
     client: bool,
 
-    /// Print for programs
+    /// Print in a form for programs
     #[arg(long, short = 'o', value_name = "FORMAT")]
     output: Option<Data>,
 }
 
-/// What is told.
+/// What is printed.
 #[derive(Serialize)]
 struct Versions {
     client: Client,
@@ -36,7 +36,7 @@ struct Versions {
 #[derive(Serialize)]
 struct Client {
     version: &'static str,
-    /// None: whoever built it did not say.
+    /// None: it was not set when the plugin was built.
     commit: Option<&'static str>,
 }
 

@@ -24,21 +24,22 @@ use crate::output::{self, say};
 use crate::view::{Waits, waits};
 
 #[derive(Debug, Args)]
-#[command(after_help = "Exit codes: 0 the vote is cast; 2 it cannot be.")]
+#[command(after_help = "Exit codes: 0 the vote is written; 2 it cannot be written.")]
 pub(crate) struct Vote {
-    /// The gate, whose gatekeeper asks for approvals; or gatekeeper/NAME, where several do
+    /// The gate whose gatekeeper needs approvals; or gatekeeper/NAME, if several gatekeepers of the
+    /// gate need them
     #[arg(value_name = "NAME")]
     name: String,
 
-    /// The revision, in full, as Flux writes it: main@sha1:… with the commit in full
+    /// The revision as Flux writes it, with the commit in full: main@sha1:…
     #[arg(long, short = 'r', value_name = "REVISION", value_parser = arguments::revision, required_unless_present = "revision_of")]
     revision: Option<Revision>,
 
-    /// The gated source that waits, as gatedsource/app: the revision is the one that it waits with
+    /// A gated source that waits, as gatedsource/app: the vote is about the revision that it holds back
     #[arg(long, value_name = "SOURCE", conflicts_with = "revision")]
     revision_of: Option<String>,
 
-    /// Why, for everybody who looks
+    /// Why you vote so: everybody who looks at the approval sees it
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }

@@ -15,11 +15,11 @@ use crate::{explain, instant};
 
 /// Wait until a gate is open, or closed
 ///
-/// Decides as `check` does, whenever an object or the time may have changed the answer, and says
-/// why it waits each time that the reason changes.
+/// Decides as `check` does, each time that an object or the time may have changed the answer. Prints
+/// why it waits, each time that the reason changes.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit codes: 0 the gate is in that state; 1 the time is up; 2 it cannot be told."
+    after_help = "Exit codes: 0 the gate is in that state; 1 the timeout has passed; 2 the answer is unknown."
 )]
 pub(crate) struct Wait {
     /// The gate
@@ -40,7 +40,7 @@ pub(crate) struct Wait {
     #[arg(long, value_name = "DURATION", default_value = "10m")]
     timeout: String,
 
-    /// Let forces count although nobody verified who they are from
+    /// Let forces count even if nobody has verified who wrote them
     #[arg(long)]
     trust_unverified_identity: bool,
 }

@@ -16,28 +16,28 @@ use crate::view::{Decided, Source, checked};
 
 mod of_source;
 
-/// Explain why a gate is open or closed: what each gatekeeper says and has measured, the gates
-/// behind it, who forces it, what changes next
+/// Explain why a gate is open or closed: what each gatekeeper says and has measured, the gates that it
+/// asks, who forces it, and what changes next
 ///
-/// Or why a change may go out or not: name who asks, as Deployment/api, and every gate is explained
-/// that gate policies want it to pass. Or why a gated source holds something back: name it as
-/// gatedsource/app, and what is out, what waits and what each gate says of it is told. Until when a
-/// gatekeeper says so is told where time alone ends it. With --output, an entry of a list is printed
+/// Names may also be consumers. For an object that asks, such as Deployment/api, every gate is
+/// explained that gate policies require it to pass. For a gated source, such as gatedsource/app, the
+/// answer shows what is out, what waits, and what each gate says about it. If time alone changes the
+/// verdict of a gatekeeper, the answer says when. With --output, the answer is a list with one entry
 /// for each name.
 #[derive(Debug, Args)]
 pub(crate) struct Why {
-    /// The gates, gated sources as gatedsource/NAME, or who asks as KIND/NAME
+    /// Gates by name, gated sources as gatedsource/NAME, or other consumers as KIND/NAME
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 
     #[command(flatten)]
     about: About,
 
-    /// Let forces count although nobody verified who they are from
+    /// Let forces count even if nobody has verified who wrote them
     #[arg(long)]
     trust_unverified_identity: bool,
 
-    /// Print for programs
+    /// Print in a form for programs
     #[arg(long, short = 'o', value_name = "FORMAT")]
     output: Option<Data>,
 }

@@ -2,7 +2,7 @@
 //!
 //! As kubectl and the API server have it: they read YAML with `sigs.k8s.io/yaml`, which is YAML
 //! 1.1 (`on` is true, `010` is eight) without its timestamps and its numbers to the base of 60.
-//! Whoever writes `name: on` is told so here and not at the first `kubectl apply`.
+//! A person who writes `name: on` learns of it here and not at the first `kubectl apply`.
 
 use serde_json::{Number, Value};
 

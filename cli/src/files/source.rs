@@ -128,7 +128,7 @@ fn content(origin: &str, bytes: &[u8]) -> Result<Content, String> {
     }
     match str::from_utf8(bytes) {
         Ok(text) => Ok(Content::Text(text.to_owned())),
-        Err(_) => Err("it is no text in UTF-8; save it as UTF-8".to_owned()),
+        Err(_) => Err("it is not text in UTF-8; save it as UTF-8".to_owned()),
     }
 }
 

@@ -63,7 +63,7 @@ impl<'a> Causes<'a> {
     }
 }
 
-/// What closes or forces the gate that day, besides what the picture shows: each cause once.
+/// What closes or forces the gate that day, without what the picture shows: each cause once.
 pub(super) fn closing(picture: &Picture, day: Date) -> Vec<&str> {
     let mut closing: Vec<&str> = Vec::new();
     let met = picture.within(whole(day, &picture.zone));

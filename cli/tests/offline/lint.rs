@@ -255,8 +255,8 @@ fn windows_that_are_over_and_annotations_that_nobody_reads_are_warned_of() {
     for words in [
         "spec.schedule.closed[0].until: the window ended at 2021-01-04T00:00:00 UTC",
         "stdin:12: warning: document 2, Gate default/a: \
-         metadata.annotations[open.gate.fluxcd.io/revision]: nobody reads it",
-        "metadata.annotations[sluice.dev/forced]: nobody reads it; write sluice.dev/force",
+         metadata.annotations[open.gate.fluxcd.io/revision]: nothing reads it",
+        "metadata.annotations[sluice.dev/forced]: nothing reads it; write sluice.dev/force",
     ] {
         assert!(ran.out.contains(words), "{words}: {ran:?}");
     }

@@ -309,7 +309,7 @@ fn windows_that_mean_nothing_are_refused(#[case] duration: &str, #[case] zone: &
 #[case::no_end(&["--from", "2026-11-20T10:00:00Z"], "--to")]
 #[case::both(&["--at", "2026-11-20T10:00:00Z", "--from", "2026-11-20T10:00:00Z", "--to", "2026-11-20T10:00:00Z"], "cannot be used with")]
 #[case::no_offset(&["--at", "2026-11-20T10:00:00"], "give --zone")]
-#[case::no_instant(&["--at", "tomorrow"], "`tomorrow` is no instant")]
+#[case::no_instant(&["--at", "tomorrow"], "`tomorrow` is not an instant")]
 #[case::no_zone(&["--at", "2026-11-20T10:00:00", "--zone", "Mars"], "there is no time zone `Mars`")]
 #[case::no_state(&["--at", "2026-11-20T10:00:00Z", "--expect", "ajar"], "write open or closed")]
 #[case::backwards(&["--from", "2026-11-20T10:00:00Z", "--to", "2026-11-20T10:00:00Z"], "is not later")]

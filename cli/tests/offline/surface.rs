@@ -4,7 +4,7 @@ use crate::program::run;
 
 #[rstest]
 #[case(&["--help"], "Usage: kubectl gate [OPTIONS] <COMMAND>")]
-#[case(&["simulate", "--help"], "Exit codes: 0 it was told")]
+#[case(&["simulate", "--help"], "Exit codes: 0 the answer is printed")]
 #[case(&["version"], "kubectl-gate 0.1.0")]
 #[case(&["--version"], "kubectl-gate 0.1.0")]
 #[case(&["completion", "bash"], "-o default kubectl-gate\n")]
@@ -156,9 +156,9 @@ fn bash_completes(#[case] line: &str, #[case] expected: &str) {
 
 /// As kubectl reads it: a word, a tab, what it means; and last how the shell goes on.
 #[rstest]
-#[case(&["sim"], "simulate\tTell how a gate", ":4")]
+#[case(&["sim"], "simulate\tShow the state of a gate", ":4")]
 #[case(&["get", "-o", "y"], "yaml", ":4")]
-#[case(&["calendar", "--asc"], "--ascii\tDraw", ":4")]
+#[case(&["calendar", "--asc"], "--ascii\tUse only ASCII", ":4")]
 #[case(&["get", "po"], "policies\t", ":4")]
 #[case(&["lint", "-f", ""], ":0", ":0")]
 #[case(&["why", ""], ":4", ":4")]

@@ -50,10 +50,10 @@ pub const MOST_TEXT: usize = 1 << 20;
 pub const DEEPEST: usize = 64;
 
 /// What to write where an expression is wanted.
-pub const REMEDY: &str = "write a condition in CEL that comes to true or false, such as \
+pub const REMEDY: &str = "write a condition in CEL that is true or false, such as \
                           body.ready == true";
 
-/// The functions that evaluation knows besides those of [`meter`].
+/// The functions that evaluation knows in addition to those of [`meter`].
 static ENVIRONMENT: LazyLock<Arc<Env>> =
     LazyLock::new(|| Arc::new(Env::default().with_optional_support(false).with_stdlib()));
 
@@ -72,7 +72,7 @@ struct Inner {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExpressionError {
     /// The result is not true or false.
-    #[error("it comes to a value of type {0}, not to true or false")]
+    #[error("its value is a value of type {0}, not true or false")]
     NotABool(String),
     /// A key is not there. With its name, where the expression has it.
     #[error("there is no key{}", named(.0.as_deref()))]
@@ -134,7 +134,7 @@ impl Expression {
             ));
         }
         let (tree, names) = on_large_stack(|| read::expression(text, variables))
-            .unwrap_or_else(|| Err("the expression stops its reader".to_owned()))?;
+            .unwrap_or_else(|| Err("the expression cannot be parsed".to_owned()))?;
         Ok(Self(Arc::new(Inner {
             text: text.to_owned(),
             tree,

@@ -157,10 +157,7 @@ impl<A> Standing<'_, A> {
                 State::Open => format!("{}; onError is open", trouble.why()),
                 State::Closed | State::Conditional => trouble.why().to_owned(),
             },
-            Standing::Expired(end) => format!(
-                "what it was judged from ran out {}",
-                words::instant_utc(*end)
-            ),
+            Standing::Expired(end) => format!("its evidence expired {}", words::instant_utc(*end)),
         }
     }
 }

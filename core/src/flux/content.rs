@@ -1,8 +1,8 @@
 //! A source's spec, taken apart: what is fetched (content), and how it is reached (access).
 //!
-//! Content is frozen with the admission; access follows the source at once, so that credentials that are
-//! rotated while a gate is closed do not cut off what runs. Every field that this version does not know
-//! counts as content: it might change what is deployed.
+//! Content is frozen with the admission; access follows the source at once, so that credentials that
+//! are rotated while a gate is closed do not cut off what runs. A field that this version does not know
+//! counts as content, because it may change what is deployed.
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -10,8 +10,8 @@ use sluice_crds::gated_source::{SourceKind, Strategy};
 
 use crate::revision::Revision;
 
-/// How a source is reached, of every kind: credentials, trust, network. None of these changes what is
-/// fetched; `verify` says whose signature is asked for.
+/// The fields of all kinds that say how a source is reached: credentials, trust, network. None of them
+/// changes what is fetched; `verify` says whose signature is required.
 const ACCESS: [&str; 10] = [
     "accessFrom",
     "certSecretRef",
@@ -25,7 +25,7 @@ const ACCESS: [&str; 10] = [
     "verify",
 ];
 
-/// What a child has of its own.
+/// The fields that a child does not take from its source.
 const OWN: [&str; 2] = ["interval", "suspend"];
 
 /// The field that selects a revision, which is pinned.
@@ -43,8 +43,8 @@ fn content(spec: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)>
     spec.iter().filter(move |(name, _)| is_content(name))
 }
 
-/// Whether the file of a chart is as it was published: it is from a repository of charts, and no values
-/// are put into it.
+/// Whether the file of a chart is unchanged since it was published: it is from a chart repository, and
+/// no values are added to it.
 pub(crate) fn is_literal(kind: SourceKind, spec: &Map<String, Value>) -> bool {
     let values = spec.get("valuesFiles").and_then(Value::as_array);
     kind == SourceKind::HelmChart
@@ -61,8 +61,8 @@ pub(crate) fn fingerprint(kind: SourceKind, spec: &Map<String, Value>) -> String
     short_hash(&json!(fields))
 }
 
-/// A fingerprint of the field that selects the revision. A source that selects another way has other
-/// candidates: its owner may have gone back to an earlier version, or left a branch.
+/// A fingerprint of the field that selects the revision. If this field changes, the source has other
+/// candidates: its owner may have gone back to an earlier version, or to another branch.
 pub(crate) fn selection(kind: SourceKind, spec: &Map<String, Value>) -> String {
     let field = selects(kind).and_then(|field| spec.get(field));
     short_hash(&json!(field.map(sorted)))
@@ -93,13 +93,14 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// Why a source cannot be pinned at all, and what to do instead, to go on with "the HelmChart app …".
+/// Why a source cannot be pinned at all, and what to do instead. The words follow "the HelmChart app"
+/// in a message.
 pub fn unpinnable(kind: SourceKind, spec: &Map<String, Value>) -> Option<String> {
     built_from_files(kind, spec).or_else(|| includes_others(kind, spec))
 }
 
-/// Flux puts what the included sources show at that moment into the artifact of each that includes them,
-/// also of one that is pinned to a commit.
+/// Flux adds what included sources show at that moment to the artifact of the source that includes
+/// them, even if that source is pinned to a commit.
 fn includes_others(kind: SourceKind, spec: &Map<String, Value>) -> Option<String> {
     let included = spec.get("include").filter(|it| !it.is_null())?;
     let included = included.as_array();
@@ -119,7 +120,7 @@ fn includes_others(kind: SourceKind, spec: &Map<String, Value>) -> Option<String
     ))
 }
 
-/// Of a chart that is built from files, Flux ignores the version: each new artifact is built at once.
+/// Flux ignores the version of a chart that is built from files: each new artifact is built at once.
 fn built_from_files(kind: SourceKind, spec: &Map<String, Value>) -> Option<String> {
     let text = |field: &str| spec.get("sourceRef")?.get(field)?.as_str();
     let repository = text("kind").filter(|_| kind == SourceKind::HelmChart)?;
@@ -132,8 +133,8 @@ fn built_from_files(kind: SourceKind, spec: &Map<String, Value>) -> Option<Strin
     })
 }
 
-/// What is fetched, pinned to a revision: what is kept of an admission. None: it cannot be pinned to
-/// what the revision says.
+/// The content, pinned to a revision: this is kept of an admission. None: it cannot be pinned to that
+/// revision.
 pub(crate) fn pinned(
     strategy: Strategy,
     kind: SourceKind,
@@ -159,7 +160,7 @@ pub(crate) fn pinned(
             content.insert("ref".to_owned(), json!({ "digest": revision.digest()? }));
         }
         SourceKind::HelmChart => {
-            // Flux adds build metadata of its own to charts that it puts together from values.
+            // Flux adds its own build metadata to charts to which it adds values.
             let version = revision.name()?.split('+').next()?;
             content.insert("version".to_owned(), json!(version));
         }
@@ -168,7 +169,7 @@ pub(crate) fn pinned(
     Some(content)
 }
 
-/// The branch that a commit was found on. With it Flux clones that branch alone, and finds no commit
+/// The branch on which a commit was found. With it, Flux clones only that branch, and finds no commit
 /// of another one.
 pub(crate) fn branch<'a>(spec: &'a Map<String, Value>, revision: &Revision) -> Option<&'a str> {
     let reference = spec.get("ref")?;
@@ -178,7 +179,7 @@ pub(crate) fn branch<'a>(spec: &'a Map<String, Value>, revision: &Revision) -> O
     (by_branch && revision.name() == Some(branch)).then_some(branch)
 }
 
-/// The spec of a pinned child: what was admitted, reached as the source is reached now.
+/// The spec of a pinned child: the content that was admitted, with the access that the source has now.
 pub(crate) fn of_child(
     admitted: &Map<String, Value>,
     source: &Map<String, Value>,
@@ -193,7 +194,8 @@ pub(crate) fn of_child(
     spec
 }
 
-/// What a pinned child was admitted with, and its revision: read back where no status says it.
+/// The content that a pinned child was admitted with, and its revision. It is read from the child if no
+/// status has it.
 pub(crate) fn of_pin(
     kind: SourceKind,
     child: &Map<String, Value>,

@@ -1,7 +1,7 @@
 //! When two revisions or two files that sources show are the same.
 //!
-//! A commit or a digest says all of it. A chart has a version, which its publisher may use again for
-//! another content.
+//! A commit or a digest identifies the content. A chart has a version, which its publisher may use
+//! again for other content.
 
 use serde_json::{Map, Value};
 use sluice_crds::gated_source::SourceKind;
@@ -17,8 +17,8 @@ fn is_same_revision(one: &str, other: &str) -> bool {
     }
 }
 
-/// Whether a source of that kind that is asked for one shows the other: a chart can be asked for by
-/// its version alone.
+/// Whether a source of that kind shows the other when one is requested: a chart can be requested by its
+/// version alone.
 pub(crate) fn is_same_pin(kind: SourceKind, one: &str, other: &str) -> bool {
     match kind {
         SourceKind::HelmChart => is_same_revision(version(one), version(other)),
@@ -33,8 +33,8 @@ pub(crate) fn version(revision: &str) -> &str {
     revision.split_once('@').map_or(revision, |(name, _)| name)
 }
 
-/// Whether two files are two contents, of a source that is written like this. If the digest of one is not
-/// known: no.
+/// Whether two files of a source with this spec have different content. If the digest of one is
+/// unknown: no.
 pub(crate) fn is_other_file(
     kind: SourceKind,
     spec: &Map<String, Value>,
@@ -44,11 +44,11 @@ pub(crate) fn is_other_file(
     is_literal(kind, spec) && one.zip(other).is_some_and(|(one, other)| one != other)
 }
 
-/// A revision that a user has written into a spec, without the name that nobody but that user says.
+/// A revision that a user has written into a spec, without a name that only that user has given it.
 ///
-/// A child is pinned to a commit or a digest. Those who may edit a spec must not choose the name that
-/// lists and votes go by, unless the source has shown it. But a chart is fetched by its version; and
-/// where Flux clones one branch alone, every commit that it finds is of that branch.
+/// A child is pinned to a commit or a digest. A user who may edit a spec must not choose the name that
+/// lists and votes use, unless the source has shown it. But a chart is fetched by its version; and if
+/// Flux clones only one branch, every commit that it finds is of that branch.
 pub(crate) fn without_claimed_name(
     kind: SourceKind,
     spec: &Map<String, Value>,

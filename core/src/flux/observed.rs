@@ -1,4 +1,4 @@
-//! An object of Flux as it is seen: whether it is there, and what its status says of it.
+//! An object of Flux as it is observed: whether it exists, and what its status says.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub enum Found {
     Missing,
     /// The API server does not know its kind.
     NotInstalled,
-    /// It cannot be read, or not be listed: why.
+    /// Why it cannot be read or listed.
     Unreadable(Arc<str>),
 }
 
@@ -33,14 +33,14 @@ pub(crate) fn is_suspended(object: &FluxObject) -> bool {
     object.spec.get("suspend") == Some(&true.into())
 }
 
-/// Whether its controller is still working on what the source is now.
+/// Whether its controller still works on the present spec of the source.
 pub(crate) fn is_at_work(object: &FluxObject) -> bool {
     let ready = condition(object, "Ready");
     let is_behind = !is_observed(object) || ready.is_none_or(|ready| ready.status == "Unknown");
     is_behind && !is_suspended(object)
 }
 
-/// Whether its controller has dealt with the present generation.
+/// Whether its controller has reconciled the present generation.
 pub(crate) fn is_observed(object: &FluxObject) -> bool {
     object.status.observed_generation == object.metadata.generation
 }

@@ -1,32 +1,32 @@
-//! Whether an object of Flux serves what was admitted, where its status says another file or another
-//! place for it.
+//! Whether an object of Flux serves what was admitted, if its status shows another file or another
+//! address.
 //!
-//! A user who may write the status of a source can have consumers download anything. The admission policy
-//! `sluice-children` keeps that from the children of GatedSources. Here it is noticed where the policy is
-//! missing: the object is asked to fetch, and source-controller, which looks at its own files then,
-//! writes what it really serves. Its answer is believed: since it was upgraded, it may pack the same
-//! content differently, or be reached by another address.
+//! A user who may write the status of a source can make its consumers download anything. The admission
+//! policy `sluice-children` prevents that for the children of GatedSources. If the policy is missing,
+//! this code notices the change: it requests a reconcile of the object, and source-controller then
+//! looks at its own files and writes what it really serves. That answer is trusted: after an upgrade,
+//! source-controller may pack the same content differently, or have another address.
 
 use sha2::{Digest, Sha256};
 use sluice_crds::flux::{Artifact, FluxObject};
 use sluice_crds::gated_source::{AdmittedPart, SourceKind};
 
-/// What a request begins with that is made because an object shows what was not admitted.
+/// The beginning of a request that is made because an object shows something that was not admitted.
 pub(crate) const OTHER: &str = "other-";
 
-/// The reason of an object that shows what was not admitted.
+/// The reason for an object that shows something that was not admitted.
 pub(crate) const ARTIFACT_REPLACED: &str = "ArtifactReplaced";
 
-/// Why an object has to be asked what it serves.
+/// Why a reconcile of an object has to be requested.
 pub(crate) struct Doubt {
     /// In a sentence.
     pub(crate) message: String,
-    /// The value of the request: another one for each other artifact.
+    /// The value of the request. It differs for each artifact.
     pub(crate) request: String,
 }
 
-/// What speaks against the artifact that `child` shows at the revision that was admitted. None: nothing
-/// does, or source-controller has answered for it. `upstream` is the source that was admitted.
+/// Why the artifact that `child` shows at the admitted revision may be wrong. None: it is right, or
+/// source-controller has confirmed it. `upstream` is the source that was admitted.
 pub(crate) fn doubt(
     upstream: Option<&FluxObject>,
     admitted: &AdmittedPart,

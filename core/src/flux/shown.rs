@@ -1,4 +1,4 @@
-//! What a source shows, and whether it is to be believed.
+//! What a source shows, and whether that can be trusted.
 
 use std::sync::Arc;
 
@@ -42,8 +42,8 @@ impl Trouble {
     }
 }
 
-/// What a source brings: an artifact that its controller has fetched as the spec asks, and verified if
-/// the spec asks for that.
+/// What a source shows: an artifact that its controller has fetched as the spec says, and verified if
+/// the spec requires it.
 pub(crate) fn shown(
     strategy: Strategy,
     kind: SourceKind,
@@ -75,12 +75,12 @@ pub(crate) fn shown(
     })
 }
 
-/// Why a source shows nothing of how it is written now.
+/// Why a source shows nothing for its present spec.
 fn not_fetched(object: &FluxObject) -> String {
     match condition(object, "Ready") {
         Some(ready) if ready.status == "False" => format!("is not ready: {}", ready.message),
         _ if is_suspended(object) => {
-            "is suspended, and has not been fetched as it is written now".to_owned()
+            "is suspended, and has not been fetched with its present spec".to_owned()
         }
         _ if object.status.artifact.is_some() => "is being fetched again".to_owned(),
         _ => "has fetched nothing yet".to_owned(),

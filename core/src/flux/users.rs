@@ -1,4 +1,4 @@
-//! Who uses a source, and what has brought an object into the cluster.
+//! Who uses a source, and what has applied an object.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value};
@@ -8,12 +8,12 @@ use sluice_crds::gated_source::{ConsumerKind, SourceKind};
 /// A source as a consumer names it: kind, namespace, name.
 pub type Used<'a> = (&'a str, &'a str, &'a str);
 
-/// Something that has come by a Kustomization or a HelmRelease, as Flux's labels say.
+/// An object that a Kustomization or a HelmRelease has applied, as the labels of Flux say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Carried {
     /// What, such as `Gate flux-system/production`.
     pub what: String,
-    /// The kind that brought it.
+    /// The kind of what has applied it.
     pub by: ConsumerKind,
     /// Its namespace.
     pub namespace: String,
@@ -21,8 +21,8 @@ pub struct Carried {
     pub name: String,
 }
 
-/// By these labels Flux says what has brought an object: whose they are, and that of the name and of
-/// the namespace.
+/// The labels in which Flux writes what has applied an object: the kind, and the labels for its name
+/// and its namespace.
 const CARRIERS: [(ConsumerKind, &str, &str); 2] = [
     (
         ConsumerKind::Kustomization,
@@ -36,7 +36,7 @@ const CARRIERS: [(ConsumerKind, &str, &str); 2] = [
     ),
 ];
 
-/// What has brought an object, as its labels say.
+/// What has applied an object, as its labels say.
 pub(crate) fn by_labels(kind: &str, metadata: &ObjectMeta) -> Vec<Carried> {
     let name = metadata.name.as_deref().unwrap_or_default();
     let what = match &metadata.namespace {
@@ -92,14 +92,14 @@ pub(crate) fn chart_of<'a>(
     (source.0 == SourceKind::HelmRepository.as_str()).then_some((chart, source))
 }
 
-/// The repository of charts that a source is from, and that somebody may use past it.
+/// The chart repository of a source. Somebody may use it directly, without the gates of the source.
 pub fn repository<'a>(kind: SourceKind, source: &'a FluxObject) -> Option<Used<'a>> {
     let own = source.metadata.namespace.as_deref().unwrap_or_default();
     let chart = chart_of(&source.spec, own).filter(|_| kind == SourceKind::HelmChart)?;
     Some(chart.1)
 }
 
-/// The kinds that a consumer names sources by.
+/// The kinds of sources that a consumer can name.
 pub(crate) fn consumer_called(kind: ConsumerKind, consumer: &FluxObject) -> String {
     let metadata = &consumer.metadata;
     format!(

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use sluice_crds::{Require, State};
 
-use super::nested::Named;
+use super::named::Named;
 use super::{Forces, View, answer_with, fold, opinions};
 use crate::gatekeeper::{Ahead, Keeper, MOST_LOOKS};
 use crate::verdict::question::Question;

@@ -12,7 +12,7 @@ use kube::core::{Expression, Selector, SelectorExt};
 use sluice_crds::gate_policy::{LabelOperator, LabelRequirement, NamespaceSelector};
 use sluice_crds::{GatePolicy, GatePolicySpec, GatePolicyStatus, GateReference, Subject};
 
-use crate::gate::nested::Named;
+use crate::gate::Named;
 use crate::gatekeeper;
 use crate::text::names::{is_label_value, is_qualified};
 use crate::text::refusal::{Refusal, Refusals};
@@ -71,7 +71,7 @@ pub fn concerns(
     };
     match labels() {
         None => Concern::Unknown(format!(
-            "nobody knows the labels of the namespace {}",
+            "the labels of the namespace {} are unknown",
             subject.namespace
         )),
         Some(labels) if selector.matches(&labels) => Concern::Yes,
@@ -97,7 +97,7 @@ fn selector(spec: &NamespaceSelector) -> Result<Selector, Refusals> {
             wrong(field, "no label has such a name".to_owned(), remedy);
         } else if !is_label_value(value) {
             let remedy = "write at most 63 letters, digits, -, _ and .";
-            wrong(field, format!("`{value}` is no label"), remedy);
+            wrong(field, format!("`{value}` is not a label"), remedy);
         }
     }
     for (place, requirement) in match_expressions.iter().enumerate() {
@@ -130,7 +130,7 @@ fn wrong_values(requirement: &LabelRequirement) -> Option<(&'static str, &'stati
             "remove them, or write In or NotIn",
         )),
         _ if !values.iter().all(|value| is_label_value(value)) => Some((
-            "one of them is no label",
+            "one of them is not a label",
             "write at most 63 letters, digits, -, _ and . each",
         )),
         _ => None,

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sluice_crds::gate::{GatekeeperVerdict, Override};
 use sluice_crds::{GateStatus, State, Transition};
 
-use super::nested::Named;
+use super::named::Named;
 use super::{Answer, Force, Forces, View, answer_with, force, outlook, until, words};
 use crate::text::refusal::Refusal;
 use crate::time::clock::Now;

@@ -8,8 +8,7 @@
 use jiff::Timestamp;
 use sluice_crds::{CheckedGate, Decision, Require, State, Subject};
 
-use crate::gate::nested::Named;
-use crate::gate::{self, View};
+use crate::gate::{self, Named, View};
 use crate::time::stamp::time;
 use crate::verdict::question::Question;
 use crate::verdict::{Opinion, Reason};

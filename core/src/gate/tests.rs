@@ -24,7 +24,7 @@ const OFFICE: &str = "{schedule: {timeZone: Europe/London, open: [{name: office-
 const FRIDAYS: &str = "{schedule: {timeZone: Europe/London, closed: [{name: fridays, cron: 0 0 * * FRI, duration: 24h, reason: No deploys on Fridays}]}}";
 const OPEN: &str = "{manual: {state: open, reason: quiet time}}";
 const CLOSED: &str = "{manual: {state: closed, reason: incident 12}}";
-/// Its calendar is the evidence that cannot be had.
+/// Its calendar is the evidence that is unavailable.
 const HOLIDAYS: &str =
     "{schedule: {closed: [{name: holidays, calendar: {configMapRef: {name: days, key: uk.ics}}}]}}";
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use sluice_crds::gate::annotations::FORCE_SEEN;
 use sluice_crds::{Require, Setting, State};
 
-use super::nested::Named;
+use super::named::Named;
 use super::{Answer, Force, Forces, View, opinions};
 use crate::gatekeeper::Keeper;
 use crate::text::words::clean;
@@ -123,7 +123,7 @@ fn waiting(force: &Force, obstacle: &str) -> String {
     let Force { state, by, .. } = force;
     let meanwhile = match state {
         Setting::Open => "so it does not count yet",
-        Setting::Closed => "so it holds, though how long is not fixed yet",
+        Setting::Closed => "so it counts, but its end is not fixed yet",
     };
     format!(
         "metadata.annotations[{FORCE_SEEN}]: the controller has not accepted the force {state} by \

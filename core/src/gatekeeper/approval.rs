@@ -325,7 +325,7 @@ impl Approvals {
         }
         match authors {
             Some(Reading::Unavailable(why)) => {
-                return format!("the authors cannot be had: {why}");
+                return format!("the authors are unavailable: {why}");
             }
             Some(Reading::Broken(why)) => return format!("the list of authors is broken: {why}"),
             Some(Reading::Read(_)) | None => {}
@@ -341,7 +341,7 @@ impl Approvals {
             _ => Vec::new(),
         };
         if self.forbids_self && authors.is_empty() {
-            return format!("nobody says who the author of {revision} is");
+            return format!("the author of {revision} is unknown");
         }
         let tally = self.tally(ballot, &authors, revision, now);
         if !tally.rejected.is_empty() {

@@ -147,7 +147,7 @@ fn explain(spec: &External, report: Option<&ExternalReport>, opinion: &Opinion) 
             report.for_generation
         ),
         Reason::Expired => format!(
-            "what {} reported ran out {}",
+            "the report of {} expired {}",
             report.by,
             words::instant_utc(report.expires_at.0)
         ),

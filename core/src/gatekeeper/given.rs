@@ -101,7 +101,7 @@ impl Given {
         };
         match &self.report {
             Some(_) if *self != alone => {
-                Err("report: it stands alone; remove what is beside it".to_owned())
+                Err("report: no other field may be next to it; remove the others".to_owned())
             }
             report => Ok(report.clone()),
         }

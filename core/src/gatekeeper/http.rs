@@ -126,7 +126,7 @@ fn statuses(spec: &api::Http, path: &str, mistakes: &mut Vec<Refusal>) -> Vec<u1
             .filter(|status| (100..600).contains(status));
         if read.is_none() {
             let field = format!("{field}[{place}]");
-            let problem = format!("{status} is no status");
+            let problem = format!("{status} is not an HTTP status");
             mistakes.push(Refusal::new(field, problem, "write one from 100 to 599"));
         }
         read
@@ -268,6 +268,6 @@ fn found(rule: &Rule, answer: &Answer) -> String {
         Body::Satisfies => format!("it answered {status}, and the body satisfies {field}"),
         Body::Fails => format!("the body does not satisfy {field}"),
         Body::NotJson => "the body is not JSON".to_owned(),
-        Body::Unjudged(error) => format!("{field} comes to nothing: {error}"),
+        Body::Unjudged(error) => format!("{field} cannot be evaluated: {error}"),
     }
 }

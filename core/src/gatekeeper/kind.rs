@@ -69,7 +69,7 @@ pub(crate) trait KindSpec {
 
 /// What a rule is made ready with.
 pub(crate) struct Setup<'a> {
-    /// What it says where evidence cannot be had.
+    /// What it says where evidence is unavailable.
     pub on_error: Setting,
     /// What was observed.
     pub evidence: &'a Evidence,

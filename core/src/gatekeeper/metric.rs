@@ -93,7 +93,7 @@ pub fn read(spec: &api::Metric, path: &str) -> Result<Rule, Refusals> {
         mistakes.push(Refusal::new(
             format!("{path}.query"),
             "the query is empty",
-            "write a query in PromQL that comes to one value",
+            "write a query in PromQL that returns one value",
         ));
     }
     if spec.query.len() > LONGEST_QUERY {

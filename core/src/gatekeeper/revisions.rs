@@ -195,15 +195,15 @@ impl Revisions {
             Reason::RevisionAllowed => (&self.allow, &self.allow_from, allowed),
             Reason::RevisionNotListed if revision.has_unknown_name() => {
                 return format!(
-                    "{revision} is on no list of what may go out: no source shows its name, so its \
+                    "{revision} is not on a list of what may go out: no source shows its name, so its \
                      commit or digest has to be listed"
                 );
             }
             Reason::RevisionNotListed => {
-                return format!("{revision} is on no list of what may go out");
+                return format!("{revision} is not on a list of what may go out");
             }
             Reason::RevisionNotDenied => {
-                return format!("{revision} is on no list of what may not go out");
+                return format!("{revision} is not on a list of what may not go out");
             }
             _ => return self.explain_lists(lists),
         };
@@ -239,7 +239,7 @@ impl Revisions {
             let list = format!("the list {}/{}", reference.name, reference.key);
             match lists.get(place) {
                 None => return format!("{list} has not been read yet"),
-                Some(Reading::Unavailable(why)) => return format!("{list} cannot be had: {why}"),
+                Some(Reading::Unavailable(why)) => return format!("{list} is unavailable: {why}"),
                 Some(Reading::Broken(why)) => return format!("{list} is broken: {why}"),
                 Some(Reading::Read(_)) => {}
             }

@@ -156,7 +156,7 @@ pub(crate) struct Missing<'a> {
 impl fmt::Display for Missing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { window, why } = self;
-        write!(f, "the calendar of window '{window}' cannot be had: {why}")
+        write!(f, "the calendar of window '{window}' is unavailable: {why}")
     }
 }
 

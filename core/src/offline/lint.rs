@@ -35,7 +35,7 @@ pub use world::{calendar, refusals, remarks};
 /// The version of the API that this is.
 const VERSION: &str = "v1alpha1";
 
-/// What stands under `kind`.
+/// The value of `kind`.
 const KINDS: &str = "write Gate, Gatekeeper, Approval, GatePolicy or GatedSource";
 
 /// An object that is of interest here.
@@ -153,7 +153,7 @@ fn text<'a>(value: &'a Value, field: &str) -> Result<&'a str, Refusal> {
     match value.get(field) {
         Some(Value::String(text)) if !text.is_empty() => Ok(text),
         None | Some(Value::Null) => Err(Refusal::new(field, "it is missing", remedy)),
-        Some(_) => Err(Refusal::new(field, "it is no text", remedy)),
+        Some(_) => Err(Refusal::new(field, "it is not text", remedy)),
     }
 }
 
@@ -229,8 +229,8 @@ fn object<T: DeserializeOwned>(
     }
 }
 
-/// What the decisions say is wrong, instead of what the schema says of the same field: they know
-/// better what was meant. Of a field that cannot be read, and of those around it, they know nothing.
+/// What the decisions say is wrong, instead of what the schema says of the same field: they know better
+/// what was meant. They know nothing about a field that cannot be read, and about the fields around it.
 fn add(mistakes: &mut Vec<Refusal>, mut known: Vec<Refusal>, unreadable: &[String]) {
     let is_around = |field: &str, path: &str| {
         let rest = path.strip_prefix(field);

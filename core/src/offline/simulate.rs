@@ -113,9 +113,9 @@ pub struct World {
     pub forbidden: BTreeSet<(String, Key)>,
     /// The ConfigMaps. None: it may not be read.
     pub config_maps: BTreeMap<Key, Option<ConfigMap>>,
-    /// What gatekeepers have seen that measure something, as it was given.
+    /// The evidence that was given for gatekeepers that measure something.
     pub given: BTreeMap<Key, Evidence>,
-    /// Where all this comes from.
+    /// The origin of these objects.
     pub origin: Origin,
 }
 

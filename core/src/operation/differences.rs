@@ -1,20 +1,20 @@
-//! What is different between two specs, for people who ask who changed what.
+//! The differences between two specs, for people who want to know who changed what.
 //!
-//! What comes in: two specs as JSON. What goes out: the fields that differ, with what stood and
-//! stands there. Lists of things that have names are compared by name: their order says nothing, and
-//! one that is added is no change of all that follow it.
+//! What comes in: two specs as JSON. What goes out: the fields that differ, with the value before and
+//! after. Lists whose entries have names are compared by name: their order does not matter, and an
+//! entry that is added does not change those after it.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 use sluice_crds::audit::Difference;
 
-/// How many letters of a value stand in a line.
+/// The most characters of a value in a line.
 const LETTERS: usize = 100;
-/// How many differences do.
+/// The most differences in a line.
 const TOLD: usize = 20;
 
-/// What is different in `after`, in fields below `spec`.
+/// The differences of `after` from `before`, in fields below `spec`.
 pub fn between(before: &Value, after: &Value) -> Vec<Difference> {
     let mut found = Vec::new();
     compare("spec", Some(before), Some(after), &mut found);
@@ -69,7 +69,7 @@ fn difference(field: &str, before: Option<&Value>, after: Option<&Value>) -> Dif
     }
 }
 
-/// What a list names, if each of it has a name of its own.
+/// The entries of a list by name, if each has a different name.
 fn named(list: &[Value]) -> Option<BTreeMap<String, &Value>> {
     let mut all = BTreeMap::new();
     for item in list {
@@ -85,9 +85,9 @@ fn named(list: &[Value]) -> Option<BTreeMap<String, &Value>> {
     Some(all)
 }
 
-/// In one line: `spec.require: "all" → "oneOf"; spec.gatekeepers[fridays]: removed`. More people read it
-/// than may read the specs: of a long value only the beginning is shown; of an address neither what
-/// follows its path nor the user that it is asked as.
+/// In one line: `spec.require: "all" → "oneOf"; spec.gatekeepers[fridays]: removed`. More people can
+/// read this line than the specs. So only the beginning of a long value is shown, and of an address
+/// neither its query nor its user.
 pub fn in_words(differences: &[Difference]) -> String {
     let word = |difference: &Difference| {
         let Difference {
@@ -113,7 +113,7 @@ pub fn in_words(differences: &[Difference]) -> String {
     words.join("; ")
 }
 
-/// A value as it stands in a line.
+/// A value as it is written in a line.
 fn shown(value: &Value) -> String {
     let text = discreet(value).to_string();
     match text.char_indices().nth(LETTERS) {
@@ -122,7 +122,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// A value without what addresses in it may carry of secrets.
+/// A value without the parts of addresses that may be secrets.
 fn discreet(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(address(text)),
@@ -137,7 +137,7 @@ fn discreet(value: &Value) -> Value {
     }
 }
 
-/// A text up to the query of an address in it: nobody can tell where a query ends.
+/// A text up to the query of the first address in it: it is unknown where a query ends.
 fn address(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else {
         return text.to_owned();
@@ -152,7 +152,7 @@ fn address(text: &str) -> String {
     }
 }
 
-/// Whether a value says nothing but what its place says already.
+/// Whether a value says only what its field says already.
 fn is_name(value: &Value) -> bool {
     let Value::Object(fields) = value else {
         return false;

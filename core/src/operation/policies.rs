@@ -1,9 +1,9 @@
 //! The admission policies that this version ships, and whether those of a cluster check the same.
 //!
-//! What comes in: a policy and its binding, as they are installed. What goes out: how far they are in
-//! force. A policy of the right name proves nothing: somebody may have cut a rule out of it, or bound
-//! it to nothing, or it may be left from an earlier version. So what is installed is compared, but for
-//! the lists of user names that the chart fills in.
+//! What comes in: a policy and its binding, as they are installed. What goes out: whether they are in
+//! force. The name of a policy proves nothing: somebody may have removed a rule or the binding, or the
+//! policy may be from an earlier version. So everything that is installed is compared, except for the
+//! lists of user names that the chart fills in.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -20,8 +20,8 @@ use serde_json::Value;
 #[cfg(test)]
 mod tests;
 
-/// The policies that make sure that a force and an approval are by whom they say, and that nobody else
-/// writes statuses. Each has a binding of its name.
+/// The policies that verify the author of a force and of an approval, and let only the controller write
+/// statuses. Each has a binding of the same name.
 pub const IDENTITY: [&str; 3] = [
     "sluice-approvals",
     "sluice-gate-overrides",
@@ -36,7 +36,7 @@ pub const CHILDREN: [&str; 3] = [
     "sluice-gated-sources",
 ];
 
-/// The specs by the names of the policies, as `cargo xtask generate` takes them out of the chart.
+/// The specs by the names of the policies. `cargo xtask generate` reads them from the chart.
 const SHIPPED: &str = include_str!("policies/shipped.json");
 
 /// The variable that the chart fills in with the user names of the controllers.
@@ -45,23 +45,23 @@ const CONTROLLERS: &str = "controllers";
 /// The variables that the chart fills in with lists of user names.
 const FILLED_IN: [&str; 3] = [CONTROLLERS, "extraStatusWriters", "fluxControllers"];
 
-/// The condition that leaves out the controllers, whose user names the chart fills in.
+/// The condition that excludes the controllers. The chart fills in their user names.
 const LEAVES_OUT: &str = "not-the-controllers";
 
-/// By this label the chart says of which version a policy is.
+/// The label in which the chart writes the version of a policy.
 const VERSION: &str = "app.kubernetes.io/version";
 
 /// The action that refuses.
 const DENY: &str = "Deny";
 
-/// How far a policy is in force.
+/// Whether a policy is in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stands {
-    /// It refuses what it should.
+    /// It refuses everything that it should refuse.
     InForce,
-    /// It is not there, or refuses nothing. To go on with after its name.
+    /// It does not exist, or refuses nothing. The words follow its name in a message.
     Missing(&'static str),
-    /// It is there, and differs from what this version ships: where.
+    /// It exists, and differs from what this version ships: where.
     Drifted(String),
 }
 
@@ -74,7 +74,7 @@ pub struct Shipped {
     pub binding: ValidatingAdmissionPolicyBindingSpec,
 }
 
-/// How far the policy of a name is in force.
+/// Whether the policy of a name is in force.
 pub fn stands(
     name: &str,
     policy: Option<&ValidatingAdmissionPolicy>,
@@ -95,8 +95,8 @@ pub fn stands(
     }
 }
 
-/// The user names that a policy takes for the controller's. None: it asks for none, or they are not
-/// written as names alone.
+/// The user names that count as the controller in a policy. None: it has none, or they are not written
+/// as plain names.
 pub fn controllers(policy: &ValidatingAdmissionPolicy) -> Option<Vec<String>> {
     let spec = policy.spec.as_ref()?;
     let mut variables = spec.variables.iter().flatten();
@@ -116,7 +116,8 @@ pub fn shipped() -> &'static BTreeMap<String, Shipped> {
     PARSED.get_or_init(|| serde_json::from_str(SHIPPED).unwrap_or_default())
 }
 
-/// Why a binding has that policy refuse nothing, or not everywhere. That holds for any version.
+/// Why, with this binding, the policy refuses nothing, or does not refuse everywhere. This is the same
+/// for every version.
 fn lets_pass(binding: &ValidatingAdmissionPolicyBinding, policy: &str) -> Option<&'static str> {
     let spec = &binding.spec;
     let denies = spec.validation_actions.iter().any(|action| action == DENY);
@@ -129,18 +130,18 @@ fn lets_pass(binding: &ValidatingAdmissionPolicyBinding, policy: &str) -> Option
 }
 
 /// Where a policy differs from the one that this version ships. None: nowhere, or it is of a later
-/// version, which knows why. While a release is upgraded its policies come first, and forces that
-/// count must not stop to count then.
+/// version, which may differ. During an upgrade, the policies are installed first, and forces must
+/// still count then.
 fn drift(policy: &ValidatingAdmissionPolicy) -> Option<String> {
     let Some(shipped) = shipped().get(&policy.name_any()) else {
-        return Some("this version ships none of that name".to_owned());
+        return Some("this version has none of that name".to_owned());
     };
     let installed = policy.spec.as_ref().map(normal).unwrap_or_default();
     let difference = difference("spec", &installed, &normal(&shipped.policy))?;
     (!is_later(policy)).then_some(difference)
 }
 
-/// The same of its binding: parameters that select nothing have nothing checked.
+/// The same for its binding: if its parameters select nothing, nothing is checked.
 fn drift_of_binding(name: &str, binding: &ValidatingAdmissionPolicyBinding) -> Option<String> {
     let shipped = normal_binding(&shipped().get(name)?.binding);
     let installed = normal_binding(&binding.spec);
@@ -148,7 +149,7 @@ fn drift_of_binding(name: &str, binding: &ValidatingAdmissionPolicyBinding) -> O
     (!is_later(binding)).then(|| format!("of its binding, {difference}"))
 }
 
-/// Whether the chart that brought it is of a later version than this one.
+/// Whether the chart that installed it is of a later version than this one.
 fn is_later(object: &impl ResourceExt) -> bool {
     let version = object.labels().get(VERSION);
     let version = version.and_then(|version| Version::parse(version).ok());
@@ -191,15 +192,16 @@ fn normal_binding(spec: &ValidatingAdmissionPolicyBindingSpec) -> Value {
     serde_json::to_value(spec).unwrap_or_default()
 }
 
-/// The users of a list that an expression leaves out. None: it does something else, or more.
+/// The users that an expression excludes with a list. None: the expression does something else, or
+/// more.
 fn left_out(expression: &str) -> Option<Vec<String>> {
     let list = expression.strip_prefix("!(request.userInfo.username in ")?;
     names(list.strip_suffix(')')?)
 }
 
-/// The texts of a list in which nothing is computed: `[request.userInfo.username]` would be a list that
-/// everybody is in. The files quote with `'`, the chart with `"`, and neither with both: with one read
-/// as the other, what stands between two texts would become a part of one.
+/// The texts of a list that computes nothing: `[request.userInfo.username]` would be a list with every
+/// user. The files quote with `'`, the chart with `"`, and neither with both. If one was read as the
+/// other, the characters between two texts would become part of a text.
 fn names(expression: &str) -> Option<Vec<String>> {
     let list = |text: &str| serde_json::from_str(text).ok();
     list(expression).or_else(|| match expression.contains('"') {

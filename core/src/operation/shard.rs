@@ -1,12 +1,12 @@
-//! Shards: controllers that write to a part of the objects each.
+//! Shards: each controller writes to one part of the objects.
 //!
-//! What comes in: the selector that a controller was started with. What goes out: what its shard is
-//! known by, to the controllers and to those who look after them.
+//! What comes in: the selector that a controller was started with. What goes out: the names of its
+//! shard, for the controllers and for the people who run them.
 
 use sha2::{Digest, Sha256};
 
-/// The name of the Lease by which the replicas of a shard agree on a leader: each shard has its own.
-/// None: there is one shard of everything.
+/// The name of the Lease by which the replicas of a shard agree on a leader. Each shard has its own.
+/// None: there is only one shard, with all objects.
 pub fn lease(selector: Option<&str>) -> String {
     match selector {
         None => "gate-controller".to_owned(),

@@ -1,8 +1,8 @@
-//! What a name may mean, where something is to be held back: a list that denies and a rejection
-//! must not be escaped by another way to write the same thing.
+//! What a name may mean, for holding back revisions: nobody must escape a list that denies, or a
+//! rejection, by writing the same thing in another way.
 //!
-//! What comes in: the name of a revision. What goes out: the version or the commit that people
-//! would read in it. Nothing is ever let through because of what is read here.
+//! What comes in: the name of a revision. What goes out: the version or the commit that people would
+//! read in it. Nothing may go out because of it.
 
 use std::iter;
 
@@ -48,7 +48,7 @@ fn prerelease(rest: &str) -> Prerelease {
     let text = rest.split(['+', '_']).next().unwrap_or_default();
     match text.strip_prefix('-').unwrap_or(text) {
         "" => Prerelease::EMPTY,
-        // Where the text is no valid prerelease, such as `01`, use the lowest of all.
+        // If the text is not a valid prerelease, such as `01`, use the lowest of all.
         text => Prerelease::new(text)
             .or_else(|_| Prerelease::new("0"))
             .unwrap_or(Prerelease::EMPTY),
@@ -66,8 +66,8 @@ pub fn names_commit(name: &str, digits: &str) -> bool {
     begins(name, digits) || is_commit_cut_short(name) && begins(digits, name)
 }
 
-/// Whether a name is, as far as one can see, the beginning of a commit. Digits alone may be a
-/// number or a date.
+/// Whether a name is, as far as one can see, the beginning of a commit. If it has only decimal digits,
+/// it may be a number or a date.
 pub fn is_commit_cut_short(name: &str) -> bool {
     name.len() >= FEWEST_DIGITS
         && name.bytes().all(|byte| byte.is_ascii_hexdigit())

@@ -6,8 +6,8 @@
 //! | an operator and a version (`>=1.4.0, <2`, `^1.4`, `~1.4.2`, `=1.4.2`) | versions in that range; a prerelease only where the range names one of the same release, as is usual |
 //! | anything else | a glob (`*`, `?`, `[…]`, `{a,b}`) over the name, the version, or the whole revision |
 //!
-//! What denies holds back more, see [`Pattern::covers`]: names that may mean the same. Of a revision
-//! whose name nobody knows ([`Revision::of_unknown_name`]) its digest alone matches.
+//! An entry that denies also holds back names that may mean the same, see [`Pattern::covers`]. If the
+//! name of a revision is unknown ([`Revision::of_unknown_name`]), only its digest can match.
 
 use globset::GlobBuilder;
 use semver::{BuildMetadata, Comparator, Op, Version, VersionReq};
@@ -16,7 +16,7 @@ use super::{Revision, loose};
 
 mod glob;
 
-/// The fewest digits that name a commit: fewer are too likely to name another one some day.
+/// The fewest digits that name a commit: with fewer, another commit may have the same ones.
 const FEWEST_DIGITS: usize = 12;
 /// The digits of a commit in full.
 const COMMIT_DIGITS: usize = 40;
@@ -25,7 +25,7 @@ const SHA1: &str = "sha1:";
 /// The most bytes of an entry.
 const LONGEST: usize = 256;
 
-/// What to write where a pattern is wanted.
+/// What to write as a pattern.
 pub const REMEDY: &str = "write a commit or digest (12 digits or more), a range of versions such \
                           as >=1.4.0, or a glob such as release-*";
 
@@ -45,7 +45,7 @@ enum Rule {
     Versions(VersionReq),
     /// A glob.
     Glob,
-    /// A text in which nothing means anything else, and the version that it may mean.
+    /// A text without special characters, and the version that it may mean.
     Literal(Option<Box<Version>>),
 }
 
@@ -83,7 +83,7 @@ impl Pattern {
                         && may_be_a_name(algorithm.as_deref(), digits, revision)
             }
             Rule::Versions(_) | Rule::Glob | Rule::Literal(_) if revision.has_unknown_name() => {
-                // A pattern of stars alone matches every name.
+                // A pattern with only stars matches every name.
                 let is_any = self.text.bytes().all(|byte| byte == b'*');
                 is_any || self.carries(revision) == Some(true)
             }
@@ -99,9 +99,9 @@ impl Pattern {
         }
     }
 
-    /// Whether a revision matches, or may mean what does: for lists of what may not go out.
-    /// `>=2.0.0` matches neither `2.1.0-rc.1` nor `2.1`, and a commit does not match the tag that
-    /// begins with it, but who wrote that meant to hold them back, too.
+    /// Whether a revision matches, or may mean something that matches: for lists of what may not go
+    /// out. `>=2.0.0` matches neither `2.1.0-rc.1` nor `2.1`, and a commit does not match the tag that
+    /// begins with it, but the author of the entry meant to hold them back, too.
     pub fn covers(&self, revision: &Revision) -> bool {
         let may_mean = || match (&self.rule, revision.loose_version()) {
             (Rule::Digest { algorithm, digits }, _) => {
@@ -134,8 +134,8 @@ impl Pattern {
         }
     }
 
-    /// Whether it matches a version, with or without a leading `v` and its build metadata: Flux adds
-    /// those, and none of them makes another version.
+    /// Whether it matches a version, with or without a leading `v` and build metadata: Flux adds these,
+    /// and they do not make another version.
     fn is_version(&self, version: &Version) -> bool {
         let plain = Version {
             build: BuildMetadata::EMPTY,
@@ -146,8 +146,8 @@ impl Pattern {
         })
     }
 
-    /// Whether a digest stands in the entry behind a name, and is that of the revision. None: none does, or
-    /// it is of another algorithm, and nobody can compare them.
+    /// Whether the entry has a digest after a name, and it is the digest of the revision. None: it has
+    /// none, or one of another algorithm, which cannot be compared.
     fn carries(&self, revision: &Revision) -> Option<bool> {
         let entry = self.text.contains('@').then(|| Revision::parse(&self.text));
         let entry = entry?.ok()?;
@@ -156,7 +156,7 @@ impl Pattern {
         (algorithm(one) == algorithm(other)).then(|| one == other)
     }
 
-    /// Whether the name of a revision whose name nobody knows may be one that the entry is about.
+    /// For a revision whose name is unknown: whether the entry may be about its name.
     fn may_be_its_name(&self, revision: &Revision) -> bool {
         match &self.rule {
             Rule::Versions(_) | Rule::Glob | Rule::Literal(_) => self.carries(revision).is_none(),
@@ -172,8 +172,8 @@ impl Pattern {
     }
 }
 
-/// Whether the digits of an entry may be the name of a revision: a date, or the commit that an image was
-/// built from. What is a commit itself is not called after another one.
+/// Whether the digits of an entry may be the name of a revision: a date, or the commit that an image
+/// was built from. A revision that is a commit is not named after another commit.
 fn may_be_a_name(algorithm: Option<&str>, digits: &str, revision: &Revision) -> bool {
     let digest = revision.digest();
     let is_commit = digest.is_some_and(|digest| digest.starts_with(SHA1));
@@ -229,10 +229,10 @@ fn rule(text: &str) -> Result<Rule, String> {
             algorithm: algorithm.map(str::to_owned),
             digits: digits.to_ascii_lowercase(),
         }),
-        (Some(_), _) => Err(format!("`{text}` is no digest")),
+        (Some(_), _) => Err(format!("`{text}` is not a digest")),
         (None, _) if text.starts_with(['>', '<', '=', '^', '~']) => VersionReq::parse(text)
             .map(Rule::Versions)
-            .map_err(|error| format!("`{text}` is no range of versions: {error}")),
+            .map_err(|error| format!("`{text}` is not a range of versions: {error}")),
         (None, _) if !text.contains(['*', '?', '[', ']', '{', '}', '\\']) => {
             let revision = Revision::parse(text).ok();
             let name = revision.as_ref().and_then(Revision::name);
@@ -243,7 +243,7 @@ fn rule(text: &str) -> Result<Rule, String> {
             .backslash_escape(true)
             .build()
             .map(|_| Rule::Glob)
-            .map_err(|error| format!("`{text}` is no glob: {}", error.kind())),
+            .map_err(|error| format!("`{text}` is not a glob: {}", error.kind())),
     }
 }
 

@@ -1,14 +1,15 @@
 //! Revisions in tables, where there is no room for forty digits.
 
-/// As many digits of a digest as tell revisions apart. Lists of revisions take no fewer, so that what a
-/// table shows can be copied into one.
+/// How many digits of a digest are enough to distinguish revisions. Lists of revisions accept this
+/// many, so that what a table shows can be copied into a list.
 const DIGITS: usize = 12;
 
 /// How many digits a digest has: of sha1, sha256, sha384 and sha512.
 const LENGTHS: [usize; 4] = [40, 64, 96, 128];
 
-/// A revision as people tell it apart at a glance: a digest is cut to twelve digits and stands without
-/// its algorithm. Of several, with commas between them, the first, and how many more there are.
+/// A revision as people recognize it at a glance: a digest is cut to twelve digits, and its algorithm
+/// is left out. If there are several, with commas between them, only the first is shown, and how many
+/// more there are.
 pub fn short(revision: &str) -> String {
     let mut all = revision.split(", ");
     let first = all.next().unwrap_or_default();
@@ -24,7 +25,7 @@ fn one(revision: &str) -> String {
         None => (String::new(), revision),
     };
     let digits = digest.split_once(':').map_or(digest, |(_, digits)| digits);
-    // Tags of digits alone are no digests, such as dates.
+    // A tag that has only digits, such as a date, is not a digest.
     let is_digest =
         LENGTHS.contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     match is_digest {

@@ -1,7 +1,7 @@
-//! Lists as people write them into a ConfigMap: an entry a line, with comments.
+//! Lists as people write them into a ConfigMap: one entry in each line, with comments.
 
-/// The entries of a text, each with the number of its line. What follows a `#` is a comment, where
-/// the `#` begins the line or stands after a space: branches may hold one.
+/// The entries of a text, each with the number of its line. A `#` begins a comment only at the
+/// beginning of a line or after a space, because the name of a branch may have a `#`.
 pub(crate) fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..)
         .zip(text.lines())

@@ -1,14 +1,14 @@
-//! Names and labels, as the API server takes them.
+//! Names and labels that the API server accepts.
 
 use super::refusal::Refusal;
 
-/// The most characters of a name that is to fit a label, as our kinds' have to.
+/// The most characters of a name that has to fit into a label. Names of our kinds have to.
 pub(crate) const LABEL_LENGTH: usize = 63;
 
 /// The most characters of any other name.
 pub(crate) const NAME_LENGTH: usize = 253;
 
-/// A name as DNS has subdomains (RFC 1123).
+/// A name that is a DNS subdomain (RFC 1123).
 pub(crate) fn subdomain(field: &str, name: &str, longest: usize, mistakes: &mut Vec<Refusal>) {
     let is_end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let is_label = |label: &str| {
@@ -22,7 +22,7 @@ pub(crate) fn subdomain(field: &str, name: &str, longest: usize, mistakes: &mut 
     } else if !name.split('.').all(is_label) {
         mistakes.push(Refusal::new(
             field,
-            format!("`{name}` is no name of an object"),
+            format!("`{name}` is not the name of an object"),
             "write lower-case letters, digits, - and ., with a letter or digit at both ends",
         ));
     }

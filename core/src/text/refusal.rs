@@ -1,4 +1,4 @@
-//! How bad input is refused: where it stands, what is wrong, what to write instead.
+//! How bad input is refused: where it is, what is wrong, and what to write instead.
 
 use std::fmt;
 
@@ -42,7 +42,7 @@ impl Refusals {
     /// The value, if no mistake was found on the way to it.
     ///
     /// # Errors
-    /// The mistakes, where there are any.
+    /// The mistakes, if there are any.
     pub fn unless_empty<T>(mistakes: Vec<Refusal>, value: T) -> Result<T, Self> {
         if mistakes.is_empty() {
             Ok(value)

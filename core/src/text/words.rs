@@ -1,11 +1,11 @@
-//! What others wrote, and instants, as messages have them.
+//! Instants, and text that others wrote, as messages show them.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// An instant as its readers know it: the weekday, the date and the wall clock of their zone.
+/// An instant in the time zone of the reader: weekday, date and time of day.
 ///
-/// Always in full, never "tomorrow": a message must not change while nothing else does.
+/// Always in full, never "tomorrow": a message must not change when nothing else changes.
 pub fn instant(at: Timestamp, zone: &TimeZone, zone_name: &str) -> String {
     let zoned = at.to_zoned(zone.clone());
     let form = if zoned.second() == 0 {
@@ -16,13 +16,13 @@ pub fn instant(at: Timestamp, zone: &TimeZone, zone_name: &str) -> String {
     format!("{} {zone_name}", zoned.strftime(form))
 }
 
-/// The same for instants that belong to no zone.
+/// The same in UTC, for instants without a time zone.
 pub fn instant_utc(at: Timestamp) -> String {
     instant(at, &TimeZone::UTC, "UTC")
 }
 
-/// Text that others wrote as it may appear in messages and on terminals: one line, without control
-/// characters or marks that turn the direction of writing, at most `max` characters.
+/// Text that others wrote, made safe for messages and terminals: one line, without control characters
+/// or marks that turn the direction of writing, at most `max` characters.
 pub fn clean(text: &str, max: usize) -> String {
     let turns = |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let plain: String = text

@@ -1,4 +1,4 @@
-//! Calendars: iCalendar (RFC 5545), as far as it says when something is on.
+//! Calendars: the parts of iCalendar (RFC 5545) that say when events are.
 //!
 //! What comes in: the text of a calendar, and the zone for the times in it that name none. What
 //! goes out: the times that its events cover, each half open, `[DTSTART, DTEND)`.

@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-/// As statuses have instants: in whole seconds, so that what was written reads as it was meant.
+/// An instant in whole seconds, as statuses have it, so that it is the same after it is written and
+/// read.
 pub(crate) fn time(at: Timestamp) -> Time {
     Time(whole_second(at))
 }

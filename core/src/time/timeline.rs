@@ -83,7 +83,7 @@ struct Segment {
 pub struct Timeline {
     /// Ascending; the first starts where the timeline does; neighbors differ.
     segments: Vec<Segment>,
-    /// The first instant not covered. None: the last segment goes on for ever.
+    /// The first instant that is not covered. None: the last segment has no end.
     end: Option<Timestamp>,
     /// When the cause of the last segment changes, as far as that is known.
     last_change: Option<Timestamp>,
@@ -105,7 +105,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// Until when it holds. None: for ever.
+    /// When it ends. None: never.
     pub fn holds_until(&self) -> Option<Timestamp> {
         self.until.into_iter().chain(self.end).min()
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bolero::TypeGenerator;
 use jiff::{SignedDuration, Timestamp};
-use sluice_core::gate::nested::Named;
+use sluice_core::gate::Named;
 use sluice_core::gate::{self, Identity, Report, View};
 use sluice_core::{Now, Reason};
 use sluice_crds::gate::annotations::FORCE_SEEN;

@@ -14,6 +14,7 @@ mod cron;
 mod duration;
 mod expression;
 mod force;
+mod marker;
 mod revision;
 mod target;
 mod text;
@@ -52,4 +53,10 @@ fn force() {
 #[test]
 fn expression() {
     expression::TARGET.check(expression::holds);
+}
+
+/// A file of YAML with markers, and a revision for what they mark.
+#[test]
+fn marker() {
+    marker::TARGET.check(marker::holds);
 }

@@ -7,9 +7,9 @@
 //! ([`places`]). Due instants are wall-clock instants, so that they follow a clock that is set.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::cluster::key::{Cluster, Work};
@@ -205,42 +205,42 @@ impl Shared {
 
     /// See [`Queue::push`].
     pub fn push(&self, work: Work, urgency: Urgency, due: Timestamp) {
-        self.lock().push(work, urgency, due);
+        self.queue.lock().push(work, urgency, due);
         self.changed.notify_one();
     }
 
     /// See [`Queue::forget`].
     pub fn forget(&self, work: &Work, now: Timestamp) -> bool {
-        let forgotten = self.lock().forget(work, now);
+        let forgotten = self.queue.lock().forget(work, now);
         self.changed.notify_one();
         forgotten
     }
 
     /// See [`Queue::done`].
     pub fn done(&self, work: &Work) {
-        self.lock().done(work);
+        self.queue.lock().done(work);
         self.changed.notify_one();
     }
 
     /// See [`Queue::slow`].
     pub fn slow(&self, work: &Work) {
-        self.lock().slow(work);
+        self.queue.lock().slow(work);
         self.changed.notify_one();
     }
 
     /// See [`Queue::busy`].
     pub fn busy(&self) -> bool {
-        self.lock().busy()
+        self.queue.lock().busy()
     }
 
     /// See [`Queue::backlog`].
     pub fn backlog(&self) -> usize {
-        self.lock().backlog()
+        self.queue.lock().backlog()
     }
 
     /// See [`Queue::looking`].
     pub fn looking(&self) -> bool {
-        self.lock().looking()
+        self.queue.lock().looking()
     }
 
     /// Waits for the next piece of work.
@@ -248,7 +248,7 @@ impl Shared {
         loop {
             let changed = self.changed.notified();
             let due = {
-                let mut queue = self.lock();
+                let mut queue = self.queue.lock();
                 if let Some(work) = queue.take(clock.now()) {
                     // There may be more, and a single notification wakes a single worker.
                     self.changed.notify_one();
@@ -264,11 +264,6 @@ impl Shared {
                 None => changed.await,
             }
         }
-    }
-
-    /// A panic while the queue was locked leaves it in the state between two of its operations.
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

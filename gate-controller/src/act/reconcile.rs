@@ -108,7 +108,7 @@ pub enum Outcome {
     NotOurs,
 }
 
-/// A kind of object that is looked at: all that the rest of the controller knows of it, besides its line
+/// A kind of object that is looked at: all that the rest of the controller knows of it, except for its line
 /// in the table of [`Kind`]s.
 pub(crate) trait Reconciled: Defines + HasStatus + Clone + Debug + Send + Sync {
     /// Its line in the table.

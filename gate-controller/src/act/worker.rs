@@ -6,11 +6,12 @@
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use jiff::SignedDuration;
+use parking_lot::Mutex;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -80,7 +81,7 @@ pub(crate) struct Failures(Mutex<HashMap<Work, u32>>);
 impl Failures {
     /// Counts another one. Returns how many there were.
     fn count(&self, work: &Work) -> u32 {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         let failures = all.entry(work.clone()).or_default();
         *failures = failures.saturating_add(1);
         *failures
@@ -88,12 +89,7 @@ impl Failures {
 
     /// A look has succeeded, or the object is gone: the count for its name starts again.
     pub(crate) fn forget(&self, work: &Work) {
-        self.lock().remove(work);
-    }
-
-    /// A panic while it was locked leaves it whole.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Work, u32>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().remove(work);
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) struct Wanted {
 /// Why a fetch failed.
 #[derive(Debug, thiserror::Error)]
 enum FetchError {
-    #[error("the artifact cannot be had from {}: {error}", shown(.url))]
+    #[error("the artifact is unavailable from {}: {error}", shown(.url))]
     Unavailable { url: String, error: EgressError },
     #[error("the artifact could not be had from {} within {}s", shown(.url), .time.as_secs_f64())]
     Slow { url: String, time: Duration },

@@ -182,7 +182,7 @@ impl Index {
         };
     }
 
-    /// What `key` has besides `keep` is not needed any more: what is being fetched is cancelled, what
+    /// What `key` has other than `keep` is not needed any more: what is being fetched is cancelled, what
     /// failed is forgotten, what is stored may be removed after [`GRACE`]. Says whether something may be
     /// removed now that might not before.
     pub(super) fn retain(&mut self, key: &ObjectKey, keep: &[Digest], now: Timestamp) -> bool {

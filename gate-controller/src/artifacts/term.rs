@@ -66,7 +66,7 @@ impl Store {
             let why = unusable.to_string();
             if why != said {
                 tracing::error!("no artifact can be stored or served: {why}");
-                *self.standing() = Standing::Unusable { why: why.clone() };
+                *self.standing.lock() = Standing::Unusable { why: why.clone() };
                 self.tell(News::Changed);
                 said = why;
             }
@@ -93,7 +93,7 @@ impl Store {
             index.found(file.key.clone(), file.digest.clone(), file.length);
         }
         tracing::info!(files = files.len(), foreign, "verifying the artifacts");
-        *self.standing() = Standing::Open(Open {
+        *self.standing.lock() = Standing::Open(Open {
             index,
             since: self.clock.now(),
             term: term.token.clone(),
@@ -135,7 +135,7 @@ impl Store {
     }
 
     fn close(&self, why: &str) {
-        *self.standing() = Standing::Closed {
+        *self.standing.lock() = Standing::Closed {
             why: why.to_owned(),
         };
         self.measure();

@@ -2,8 +2,9 @@
 //! upstreams are slow does not keep the others waiting.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use super::Limits;
@@ -41,7 +42,7 @@ impl Turns {
     }
 
     fn of(&self, namespace: &Arc<str>) -> Arc<Semaphore> {
-        let mut all = self.lock();
+        let mut all = self.namespaces.lock();
         if let Some(known) = all.get(namespace).and_then(Weak::upgrade) {
             return known;
         }
@@ -49,12 +50,5 @@ impl Turns {
         let turns = Arc::new(Semaphore::new(self.each));
         all.insert(Arc::clone(namespace), Arc::downgrade(&turns));
         turns
-    }
-
-    /// A panic while it was locked leaves the map whole.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Weak<Semaphore>>> {
-        self.namespaces
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }

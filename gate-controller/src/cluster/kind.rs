@@ -51,7 +51,7 @@ pub enum Urgency {
 pub struct Look {
     /// How urgent a look is that nobody has asked for.
     pub urgency: Urgency,
-    /// Whether a look writes to the object itself, besides its status.
+    /// Whether a look writes to the object itself, and not only to its status.
     pub writes_itself: bool,
     /// Whether a look decides something: by the clock, and by how far clock, watches and authors can be
     /// relied on. When that changes, all objects of the kind are looked at again.

@@ -12,21 +12,21 @@ use crate::tell::audit::Destination;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "gate-controller", version)]
 pub struct Settings {
-    /// Where metrics are served.
+    /// The address at which metrics are served.
     #[arg(long, default_value = ":8080", value_name = "ADDRESS")]
     pub metrics_addr: Address,
 
-    /// Where health and readiness are served.
+    /// The address at which health and readiness are served.
     #[arg(long, default_value = ":9440", value_name = "ADDRESS")]
     pub health_addr: Address,
 
-    /// Where those who ask are answered: `POST /v1/check`, and `POST /gate/check` for Flagger.
-    /// Nowhere unless this is given.
+    /// The address at which the controller answers programs that ask: `POST /v1/check`, and `POST
+    /// /gate/check` for Flagger. By default it does not answer them.
     #[arg(long, default_value = "0", value_name = "ADDRESS")]
     pub check_addr: Address,
 
-    /// The certificate for --check-addr, in PEM, with its issuers after it. It and its key are read
-    /// again when they change.
+    /// The certificate for --check-addr, in PEM, followed by the certificates of its issuers. The
+    /// certificate and its key are read again when they change.
     #[arg(long, value_name = "FILE", requires = "tls_key_file")]
     pub tls_cert_file: Option<PathBuf>,
 
@@ -34,73 +34,73 @@ pub struct Settings {
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     pub tls_key_file: Option<PathBuf>,
 
-    /// Serve --check-addr without TLS although others than this machine can reach it: where
-    /// something in front of it encrypts. Tokens pass in plain text.
+    /// Serve --check-addr without TLS, although other machines can reach it. Use this only if something
+    /// in front of it encrypts: tokens arrive in plain text.
     #[arg(long, default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub check_insecure: bool,
 
-    /// An audience that the tokens of those who ask may be for. May be given several times. Without
-    /// any, tokens have to be for the API server.
+    /// An audience for which the tokens of those who ask may be issued. May be given several times.
+    /// Without it, tokens have to be issued for the API server.
     #[arg(long, value_name = "AUDIENCE")]
     pub check_audience: Vec<String>,
 
-    /// How many gates each of those who ask may ask about in a second.
+    /// How many gates per second each user may ask about.
     #[arg(long, default_value_t = 100, value_name = "GATES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub check_rate: u32,
 
-    /// How many gates each of them may ask about at once, after a pause.
+    /// How many gates each user may ask about at once, after a pause.
     #[arg(long, default_value_t = 500, value_name = "GATES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub check_burst: u32,
 
-    /// Answer `POST /gate/check` to whoever sends no token: whether the gates named are open, and
-    /// why in one word. Flagger can send one only in the URL of a webhook.
+    /// Answer `POST /gate/check` also without a token: whether the gates named are open, and why in one
+    /// word. Flagger can send a token only in the URL of a webhook.
     #[arg(long, default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub flagger_without_token: bool,
 
-    /// Keep copies of artifacts in this folder, on a volume of its own, and serve them: for gated
-    /// sources with the strategy `artifact`. Without it there are none.
+    /// Keep copies of artifacts in this folder, and serve them. Gated sources with the strategy
+    /// `artifact` need it. The folder has to be on a volume of its own. By default no copies are kept.
     #[arg(long, value_name = "FOLDER")]
     pub storage_path: Option<PathBuf>,
 
-    /// How much of them the gated sources of one namespace may have, such as 500Mi or 2Gi. What would
-    /// be more is not stored, and does not go out. 0 for any amount.
+    /// How many bytes of copies the gated sources of one namespace may have, such as 500Mi or 2Gi. An
+    /// artifact that would exceed this is not stored, and does not go out. 0 means no limit.
     #[arg(long, default_value = "2Gi", value_name = "SIZE", value_parser = size)]
     pub storage_namespace_quota: u64,
 
-    /// Where artifacts are served, while this replica leads.
+    /// The address at which artifacts are served, while this replica leads.
     #[arg(long, default_value = ":9790", value_name = "ADDRESS")]
     pub storage_addr: Address,
 
-    /// Where others reach that: a host, and a port unless it is 80. By default the Service
-    /// `gate-controller-artifacts` in this namespace, or the address of --storage-addr where that is
-    /// one of this machine alone.
+    /// The address at which others reach the artifacts: a host, and a port unless it is 80. By default
+    /// it is the Service `gate-controller-artifacts` in this namespace, or the address of
+    /// --storage-addr if only this machine can reach that one.
     #[arg(long, value_name = "HOST[:PORT]", value_parser = authority)]
     pub storage_adv_addr: Option<String>,
 
-    /// Keep an audit log: one line of JSON for each decision, each change of a gate, each force, and
-    /// each change of what a gate or gatekeeper is. A file, which is opened again when it has been
-    /// moved away, or - for standard output.
+    /// Keep an audit log: one line of JSON for each decision, each change of the state of a gate, each
+    /// force, and each change of the spec of a gate or gatekeeper. Write a file, or - for standard
+    /// output. The file is opened again when it has been moved away.
     #[arg(long, value_name = "PATH|-")]
     pub audit_log: Option<Destination>,
 
-    /// Let nothing pass that cannot be recorded: while the audit log cannot be written, whoever asks
-    /// is told no.
+    /// Let nothing pass that cannot be recorded: while the audit log cannot be written, every answer is
+    /// no.
     #[arg(long, requires = "audit_log", default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub audit_required: bool,
 
-    /// Where Flux's notification-controller takes events, such as
-    /// `http://notification-controller.flux-system.svc.cluster.local./`: what becomes an Event in the
-    /// cluster is told there, too. Nowhere unless this is given.
+    /// The address at which Flux's notification-controller accepts events, such as
+    /// `http://notification-controller.flux-system.svc.cluster.local./`. Each Kubernetes event that the
+    /// controller writes is then also sent there. By default nothing is sent.
     #[arg(long, default_value = "", value_name = "URL")]
     pub events_addr: EventsAddress,
 
-    /// How many objects are looked at, and written, at once, and a quarter more where people wait. The
-    /// API server writes no faster for more, and each write takes longer. Objects of one kind whose
-    /// writes hang keep no other kind waiting.
+    /// How many objects are reconciled at once, and a quarter more if people wait for them. With a
+    /// higher number the API server writes no faster, and each write takes longer. If the writes of one
+    /// kind of object hang, other kinds do not have to wait.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub concurrent: u16,
 
-    /// Log as JSON, or as lines for people.
+    /// Whether to log as JSON, or as lines for people.
     #[arg(long, value_enum, default_value_t)]
     pub log_encoding: LogEncoding,
 
@@ -108,25 +108,25 @@ pub struct Settings {
     #[arg(long, value_enum, default_value_t)]
     pub log_level: LogLevel,
 
-    /// Watch objects in all namespaces, or only in the one this controller runs in.
+    /// Watch objects in all namespaces. If false, only in the namespace of this controller.
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub watch_all_namespaces: bool,
 
-    /// Write only to objects with these labels: one shard, as
-    /// `sharding.fluxcd.io/key=shard1`. Everything is read all the same.
+    /// Write only to objects with these labels, which makes one shard, such as
+    /// `sharding.fluxcd.io/key=shard1`. All objects are still read.
     #[arg(long, value_name = "SELECTOR")]
     pub watch_label_selector: Option<String>,
 
-    /// Refuse gatekeepers and gates that are named from another namespace: they count as closed, and
-    /// their messages are not shown there. Gates that a GatePolicy names count all the same.
+    /// Refuse references to gatekeepers and gates in another namespace: they count as closed, and their
+    /// messages are not shown there. Gates that a GatePolicy names still count.
     #[arg(long, default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub no_cross_namespace_refs: bool,
 
-    /// Write only while holding a Lease, so that several replicas may run.
+    /// Write only while this replica holds a Lease, so that several replicas may run.
     #[arg(long, default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub enable_leader_election: bool,
 
-    /// How long others wait for a leader that has fallen silent.
+    /// How long other replicas wait for a leader that no longer renews its Lease.
     #[arg(long, default_value = "35s", value_parser = duration)]
     pub leader_election_lease_duration: Duration,
 
@@ -134,7 +134,7 @@ pub struct Settings {
     #[arg(long, default_value = "30s", value_parser = duration)]
     pub leader_election_renew_deadline: Duration,
 
-    /// How long between two tries.
+    /// How long a replica waits between two tries to get or renew the Lease.
     #[arg(long, default_value = "5s", value_parser = duration)]
     pub leader_election_retry_period: Duration,
 
@@ -142,23 +142,22 @@ pub struct Settings {
     #[arg(long, default_value = "750ms", value_parser = duration)]
     pub min_retry_delay: Duration,
 
-    /// The longest delay after failures.
+    /// The longest delay after repeated failures.
     #[arg(long, default_value = "15m", value_parser = duration)]
     pub max_retry_delay: Duration,
 
-    /// An address range that calendars, metrics and HTTP checks may be asked in although it is
-    /// refused by default (loopback, link-local, the API server's own). May be given several times.
+    /// An address range that is refused by default (loopback, link-local, the API server's own), but in
+    /// which calendars, metrics and HTTP checks may be read. May be given several times.
     #[arg(long, value_name = "CIDR")]
     pub egress_allow: Vec<IpNet>,
 
-    /// All that may be asked for evidence and for artifacts: a host such as
-    /// `prometheus.monitoring.svc`, a host and all below it such as `*.example.com`, or a network. May
-    /// be given several times. Without any, whatever is not refused.
+    /// The only addresses at which evidence and artifacts may be read: a host such as
+    /// `prometheus.monitoring.svc`, all hosts below a name such as `*.example.com`, or a network. May
+    /// be given several times. Without it, all addresses that are not refused.
     #[arg(long, value_name = "HOST|CIDR")]
     pub egress_only: Vec<sluice_egress::Destination>,
 
-    /// Let forces, approvals and reports count although no admission policy makes sure who they are
-    /// by.
+    /// Let forces, approvals and reports count, even if no admission policy verifies who wrote them.
     #[arg(long, default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub trust_unverified_identity: bool,
 
@@ -166,7 +165,8 @@ pub struct Settings {
     #[arg(long, hide = true)]
     pub standby: bool,
 
-    /// Compare the clock with the API server's. Off where the clock is set by hand, as in tests.
+    /// Compare the clock with the one of the API server. Turn it off if the clock is set by hand, as in
+    /// tests.
     #[arg(long, hide = true, default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub compare_clocks: bool,
 
@@ -199,7 +199,7 @@ pub enum LogEncoding {
 pub enum LogLevel {
     /// Every step.
     Trace,
-    /// What one looks for when something is wrong.
+    /// Details for finding the cause of a problem.
     Debug,
     /// What happens.
     #[default]
@@ -232,7 +232,7 @@ impl std::str::FromStr for Address {
     }
 }
 
-/// A host and perhaps a port: what stands in an address before its path.
+/// A host, with or without a port: the part of a URL before its path.
 fn authority(text: &str) -> Result<String, String> {
     match text.parse::<http::uri::Authority>() {
         Ok(authority) if !text.contains('@') && !authority.host().is_empty() => Ok(text.to_owned()),
@@ -242,7 +242,7 @@ fn authority(text: &str) -> Result<String, String> {
     }
 }
 
-/// Where events are sent, besides to the API server: a URL. Empty means nowhere.
+/// The URL to which events are sent, in addition to the API server. Empty means that they are not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventsAddress(pub Option<reqwest::Url>);
 

@@ -1,8 +1,9 @@
 //! How far the clock and the authors of annotations can be relied on, found out in the background.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use sluice_core::gate::Identity;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -57,7 +58,7 @@ async fn follow_policies(parts: Parts, known: watch::Sender<bool>) {
     let told: Mutex<Option<InForce>> = Mutex::new(None);
     let tell = |in_force: InForce| {
         let identity = in_force.identity;
-        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = told.lock();
         if told.as_ref().is_some_and(|told| *told != in_force) {
             tell_of_policies(told.as_ref(), &in_force);
             *told = Some(in_force);
@@ -79,7 +80,7 @@ async fn follow_policies(parts: Parts, known: watch::Sender<bool>) {
         }
         let in_force = policies.in_force(trusted);
         tell_of_policies(None, &in_force);
-        *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(in_force);
+        *told.lock() = Some(in_force);
         known.send_replace(true);
         std::future::pending::<()>().await;
     };

@@ -5,10 +5,11 @@
 //! What this controller has written also goes into the map at once ([`Cache::put`]), so that a second
 //! look does not write the same again.
 
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 use kube::Resource;
+use parking_lot::RwLock;
 use sluice_watching::Pulse;
 use tokio::sync::watch;
 
@@ -133,31 +134,31 @@ impl<K> Default for Cache<K> {
 impl<K> Cache<K> {
     /// The object of that name.
     pub fn get(&self, key: KeyRef<'_>) -> Option<Seen<K>> {
-        self.read().by_key.get(&key).cloned()
+        self.objects.read().by_key.get(&key).cloned()
     }
 
     /// The names of all objects.
     pub fn keys(&self) -> Vec<ObjectKey> {
-        self.read().by_key.keys().cloned().collect()
+        self.objects.read().by_key.keys().cloned().collect()
     }
 
     /// All objects with their names, those that cannot be read among them.
     pub fn all(&self) -> Vec<(ObjectKey, Seen<K>)> {
-        let all = self.read();
+        let all = self.objects.read();
         let all = all.by_key.iter();
         all.map(|(key, seen)| (key.clone(), seen.clone())).collect()
     }
 
     /// All objects that can be read.
     pub fn objects(&self) -> Vec<Arc<K>> {
-        let all = self.read();
+        let all = self.objects.read();
         let all = all.by_key.values();
         all.filter_map(Seen::object).cloned().collect()
     }
 
     /// Those that can be read and are wanted.
     pub fn select(&self, is_wanted: impl Fn(&ObjectKey, &K) -> bool) -> Vec<(ObjectKey, Arc<K>)> {
-        let all = self.read();
+        let all = self.objects.read();
         let all = all.by_key.iter();
         let readable = all.filter_map(|(key, seen)| Some((key, seen.object()?)));
         let wanted = readable.filter(|(key, object)| is_wanted(key, object));
@@ -199,7 +200,7 @@ impl<K> Cache<K> {
     /// Has it hold this, as if a watch had brought it.
     #[cfg(test)]
     pub(crate) fn hold(&self, key: &ObjectKey, object: Option<Seen<K>>) {
-        let mut all = self.write();
+        let mut all = self.objects.write();
         match object {
             Some(object) => drop(all.by_key.insert(key.clone(), object)),
             None => drop(all.by_key.remove(key)),
@@ -210,14 +211,6 @@ impl<K> Cache<K> {
         let mut progress = self.progress.subscribe();
         // The sender lives as long as `self`.
         let _ = progress.wait_for(|progress| far_enough(*progress)).await;
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, Objects<K>> {
-        self.objects.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, Objects<K>> {
-        self.objects.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -230,7 +223,7 @@ impl<K: Resource> Cache<K> {
         of: Option<u64>,
         now: Option<&Seen<K>>,
     ) -> Option<Option<Seen<K>>> {
-        let mut all = self.write();
+        let mut all = self.objects.write();
         all.latest = all.latest.max(of.unwrap_or(0));
         let known = all.by_key.get(key).and_then(version);
         if let (Some(known), Some(of)) = (known, of)
@@ -250,13 +243,13 @@ impl<K: Resource> Cache<K> {
     /// Versions of one kind are numbers that grow, as Kubernetes has it (KEP 5504); where they are
     /// not, the watch alone is believed, and the price is a second write.
     pub fn put(&self, object: Arc<K>) -> Option<Option<Seen<K>>> {
-        self.put_into(&mut self.write(), object)
+        self.put_into(&mut self.objects.write(), object)
     }
 
     /// The same for an object that was there when it was written to. If it is gone now, it stays gone. If it
     /// cannot be read now, nobody knows which version that is.
     pub fn renew(&self, object: Arc<K>) -> Option<Seen<K>> {
-        let mut all = self.write();
+        let mut all = self.objects.write();
         match all.by_key.get(&KeyRef::of(object.as_ref())) {
             Some(Seen::Object(_)) => self.put_into(&mut all, object)?,
             Some(Seen::Unreadable(_)) | None => None,
@@ -278,7 +271,7 @@ impl<K: Resource> Cache<K> {
 
     /// A list begins, which includes everything that was written until now.
     fn begin_list(&self) {
-        let mut all = self.write();
+        let mut all = self.objects.write();
         all.is_listing = true;
         all.written.clear();
     }
@@ -294,7 +287,7 @@ impl<K: Resource> Cache<K> {
         mut fresh: HashMap<ObjectKey, Seen<K>>,
         latest: u64,
     ) -> HashMap<ObjectKey, Seen<K>> {
-        let mut all = self.write();
+        let mut all = self.objects.write();
         for (key, own) in std::mem::take(&mut all.written) {
             if let Some(listed) = fresh.get_mut(&key)
                 && let Some((before, after)) = version(listed).zip(version_of(own.as_ref()))

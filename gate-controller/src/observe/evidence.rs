@@ -1,4 +1,4 @@
-//! Evidence: what gatekeepers are judged from besides spec and clock, gathered in the background.
+//! Evidence: what gatekeepers are judged from, in addition to spec and clock, gathered in the background.
 //!
 //! What comes in: gatekeepers as they are seen, and their deletion. What goes out: an [`EvidenceStore`]
 //! that decisions read without waiting, and a call for each gatekeeper whose evidence has changed. Each
@@ -6,9 +6,10 @@
 //! of requests at once is limited below, in `sluice_egress`.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use sluice_core::verdict::status::REQUESTED_AT;
 use sluice_crds::Gatekeeper;
 use sluice_gatekeepers::{Clients, needs_evidence};
@@ -110,7 +111,7 @@ impl Tracker {
         if !needs_evidence(&object.spec) {
             return self.forget(&key);
         }
-        let mut observers = self.observers();
+        let mut observers = self.0.observers.lock();
         match observers.get(&key) {
             Some(tracked) if tracked.observes(object) => tracked.tell(object),
             Some(_) | None => {
@@ -122,7 +123,7 @@ impl Tracker {
 
     /// It is gone, or there is nothing to observe for it any more.
     pub fn forget(&self, key: &ObjectKey) {
-        if self.observers().remove(key).is_some() {
+        if self.0.observers.lock().remove(key).is_some() {
             self.0.shared.store.remove(key);
         }
     }
@@ -138,14 +139,6 @@ impl Tracker {
             objects,
             task,
         }
-    }
-
-    /// A panic while it was locked leaves the map whole.
-    fn observers(&self) -> MutexGuard<'_, HashMap<ObjectKey, Tracked>> {
-        self.0
-            .observers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

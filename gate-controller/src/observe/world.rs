@@ -5,14 +5,16 @@
 //! statuses takes long.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use hashbrown::HashMap;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
-use sluice_core::gate::nested::{self, Named, Sources};
+use parking_lot::RwLock;
+use sluice_core::gate::Named;
+use sluice_core::gate::nested::{self, Sources};
 use sluice_core::gate::{self, Answer, Identity, View};
 use sluice_core::gatekeeper::approval::Ballot;
 use sluice_core::gatekeeper::{self, Evidence, Keeper, Known};
@@ -143,7 +145,7 @@ impl World {
     fn keeper_alone(&self, object: &Arc<Gatekeeper>, at: Timestamp) -> Arc<Keeper> {
         let key = KeyRef::of(object.as_ref());
         let evidence = gatekeeper::evidence(object, self.evidence.of(object), self);
-        let known = read(&self.keepers).get(&key).cloned();
+        let known = self.keepers.read().get(&key).cloned();
         let keeper = match known.filter(|keeper| is_current(keeper, object, &evidence, at)) {
             Some(keeper) if Arc::ptr_eq(keeper.object(), object) => return keeper,
             // Only metadata or status have changed: what was made from its spec is still right.
@@ -151,7 +153,7 @@ impl World {
             // Outside the lock: a calendar may take a while, and other decisions must go on.
             None => Arc::new(Keeper::new(Arc::clone(object), evidence, at)),
         };
-        write(&self.keepers).insert(key.into(), Arc::clone(&keeper));
+        self.keepers.write().insert(key.into(), Arc::clone(&keeper));
         keeper
     }
 
@@ -205,7 +207,7 @@ impl World {
     /// nothing is kept. Otherwise the old object would take memory until the next question, which may
     /// never come.
     pub fn note_gatekeeper(&self, key: &ObjectKey, object: Option<&Arc<Gatekeeper>>) {
-        let mut keepers = write(&self.keepers);
+        let mut keepers = self.keepers.write();
         let Some(object) = object else {
             keepers.remove(key);
             return;
@@ -289,14 +291,4 @@ fn is_current(keeper: &Keeper, object: &Gatekeeper, evidence: &Evidence, at: Tim
 fn asks_the_same(known: &Gatekeeper, seen: &Gatekeeper) -> bool {
     let (known, seen) = (&known.metadata, &seen.metadata);
     known.uid == seen.uid && known.generation == seen.generation && known.labels == seen.labels
-}
-
-// A panic while one of these was locked leaves it as it was between two of its operations.
-
-fn read<T>(shared: &RwLock<T>) -> RwLockReadGuard<'_, T> {
-    shared.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn write<T>(shared: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
-    shared.write().unwrap_or_else(PoisonError::into_inner)
 }

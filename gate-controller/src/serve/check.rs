@@ -23,27 +23,27 @@ use super::question::{self, Named, Question};
 
 pub use super::asking::{Asking, Decide};
 
-/// What somebody wants to do who asks over HTTP and does not say.
+/// The action of a question over HTTP that names none.
 const ACTION: &str = "check";
-/// The kind of a caller over HTTP.
+/// The kind of a caller over HTTP that names no consumer.
 const KIND: &str = "Check";
-/// The most characters of a parser's complaint, which repeats what it read.
+/// The most characters of the message of a parser, which repeats what it has read.
 const COMPLAINT: usize = 300;
 
 /// Whether a change may go out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CheckRequest {
-    /// The gates that it has to pass. May be left out where a consumer is given: then those
-    /// decide that GatePolicies name for it, and if there are none, the answer is no.
+    /// The gates that it has to pass. They may be left out if there is a consumer: then the gates
+    /// decide that GatePolicies name for it. If there are none, the answer is no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gates: Option<Gates>,
 
-    /// The object that wants to move, where it is one. None: whoever asks.
+    /// The object that wants to change, if it is one. None: the caller itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consumer: Option<Consumer>,
 
-    /// The namespace that the change is for: where gates are that are named without one.
+    /// The namespace of the change. It is also that of gates that are named without a namespace.
     #[schemars(
         length(min = 1, max = 63),
         regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
@@ -51,22 +51,22 @@ pub struct CheckRequest {
     pub namespace: String,
 
     /// The revision that is to go out, as Flux writes it, such as `main@sha1:…` with the commit in
-    /// full. Without one, a gate that depends on the revision counts as closed.
+    /// full. Without it, a gate that depends on the revision counts as closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub revision: Option<String>,
 
-    /// What is to be done with it: one word, for the records. `check` where none is given.
+    /// What it wants to do, in one word, for the records. The default is `check`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Za-z0-9-]+$"))]
     pub action: Option<String>,
 }
 
-/// The object that wants to move. Its namespace is that of the change.
+/// The object that wants to change. Its namespace is that of the change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Consumer {
-    /// Its kind, such as `Kustomization`: GatePolicies may be for some kinds alone.
+    /// Its kind, such as `Kustomization`: a GatePolicy may select only some kinds.
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Z][A-Za-z0-9]*$"))]
     pub kind: String,
 
@@ -78,7 +78,7 @@ pub struct Consumer {
     pub name: String,
 }
 
-/// Several gates, and how their answers combine.
+/// Gates, and how their answers combine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Gates {
@@ -102,7 +102,7 @@ pub struct GateName {
     )]
     pub name: String,
 
-    /// Its namespace, where it is another than that of the change.
+    /// Its namespace, if it is not that of the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = 63),
@@ -129,7 +129,7 @@ pub(super) async fn answer(
     Ok(json(StatusCode::OK, &answer.decision))
 }
 
-/// What a body looks like.
+/// What a body has to look like.
 const FORM: &str = r#"write {"gates": {"refs": [{"name": "…"}]}, "namespace": "…"}; GET /openapi.json has the whole form"#;
 
 /// Reads a body.

@@ -27,14 +27,14 @@ use super::problem::{Refused, json};
 use super::question::{self, Named, Question};
 use crate::tell::decisions::Answer;
 
-/// What Flagger wants to do where the webhook does not say.
+/// What Flagger wants to do if the webhook does not say it.
 const ACTION: &str = "advance";
 /// The kind of the caller.
 const KIND: &str = "Canary";
-/// The most characters of what others wrote that a message repeats.
+/// The most characters that a message repeats of what others have written.
 const QUOTED: usize = 80;
 
-/// What Flagger sends. What it may send besides is of no use here, and left alone.
+/// What Flagger sends. Other fields that it may send are ignored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlaggerRequest {
     /// The name of the Canary.
@@ -52,16 +52,16 @@ pub struct FlaggerRequest {
     pub metadata: BTreeMap<String, String>,
 }
 
-/// What Flagger is answered.
+/// The answer to Flagger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FlaggerAnswer {
-    /// Whether the canary may go on.
+    /// Whether the canary may continue.
     pub open: bool,
 
-    /// Why, in one word; where several gates decided, one for each cause.
+    /// Why, in one word. If several gates decided, one word for each cause.
     pub reason: String,
 
-    /// Why, in a sentence. Left out for whoever sends no token.
+    /// Why, in a sentence. Left out if the request has no token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -118,7 +118,7 @@ async fn check(
     Ok(json(status, &told(answer, caller.is_some())))
 }
 
-/// What a body looks like.
+/// What a body has to look like.
 const FORM: &str = "send what Flagger sends: name, namespace, phase, and metadata with `gate`";
 
 fn in_the_url(refused: Refused) -> Refused {
@@ -206,7 +206,7 @@ fn named(field: &str, gate: &str) -> Named {
     }
 }
 
-/// What a webhook's metadata says.
+/// What the metadata of a webhook says.
 struct Metadata {
     /// The field that names the gates.
     list: &'static str,
@@ -266,7 +266,7 @@ impl Metadata {
     }
 }
 
-/// Refuses hooks to which the answer would mean something else than "go on" and "wait".
+/// Refuses webhooks of types for which the answer would not mean "continue" or "wait".
 fn answers(hook: Option<&str>, phase: &str) -> Result<(), Refusal> {
     match hook {
         Some("confirm-rollout" | "confirm-promotion" | "confirm-traffic-increase") => Ok(()),
@@ -284,7 +284,10 @@ fn answers(hook: Option<&str>, phase: &str) -> Result<(), Refusal> {
         )),
         Some(hook @ ("post-rollout" | "event")) => Err(ask_nothing("metadata.hook", hook)),
         Some(other) => {
-            let problem = format!("`{}` is no hook of Flagger", words::clean(other, QUOTED));
+            let problem = format!(
+                "`{}` is not a webhook type of Flagger",
+                words::clean(other, QUOTED)
+            );
             Err(Refusal::new("metadata.hook", problem, CONFIRM))
         }
     }

@@ -1,7 +1,7 @@
 //! The description of what is served, in the form of OpenAPI 3.1: at `/openapi.json`, and in the
 //! reference.
 //!
-//! The schemas are those of the types that are read and written; the rest stands here.
+//! The schemas are made from the types that are read and written. The rest is written here.
 
 use std::sync::LazyLock;
 
@@ -44,7 +44,7 @@ pub fn document() -> Value {
             "version": env!("CARGO_PKG_VERSION"),
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "servers": [{"url": "/", "description": "Where --check-addr says."}],
+        "servers": [{"url": "/", "description": "The address that --check-addr names."}],
         "paths": paths,
         "components": {
             "schemas": schemas.take_definitions(true),
@@ -52,14 +52,14 @@ pub fn document() -> Value {
                 "bearer": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "A token that the API server knows. Whoever it belongs to needs \
-                                    the verb `check` on every gate named.",
+                    "description": "A token that the API server knows. Its user needs the verb `check` \
+                                    on every gate named.",
                 },
                 "basic": {
                     "type": "http",
                     "scheme": "basic",
-                    "description": "The same token as the password, which is where the password of \
-                                    a URL goes. The user name does not matter.",
+                    "description": "The same token, sent as the password, so that it can be part of a URL. \
+                                    The user name is ignored.",
                 },
             },
         },
@@ -74,7 +74,7 @@ fn check(schemas: &mut SchemaGenerator) -> Value {
     });
     let mut responses = refusals(schemas);
     responses["200"] = json!({
-        "description": "A decision: `allowed` says which.",
+        "description": "A decision: `allowed` says whether the change may go out.",
         "content": body(&schema::<Decision>(schemas), None),
     });
     json!({
@@ -101,20 +101,20 @@ fn flagger(schemas: &mut SchemaGenerator) -> Value {
     let answer = schema::<FlaggerAnswer>(schemas);
     let mut responses = refusals(schemas);
     responses["200"] = json!({
-        "description": "The gates are open: the canary may go on.",
+        "description": "The gates are open: the canary may continue.",
         "content": body(&answer, None),
     });
     let problem = &responses["403"]["content"]["application/json"]["schema"];
     let either = json!({"anyOf": [answer, problem]});
     responses["403"] = json!({
-        "description": "The gates are closed, or the right is missing: the canary has to wait.",
+        "description": "The gates are closed, or the user has no right to check them: the canary has to wait.",
         "content": body(&either, None),
     });
     json!({
         "operationId": "checkForFlagger",
-        "summary": "The same question as a webhook of Flagger asks it",
-        "description": "For the types confirm-rollout, confirm-traffic-increase and \
-                        confirm-promotion. Without a token only where the controller runs with \
+        "summary": "The same question, asked by a webhook of Flagger",
+        "description": "For webhooks of the types confirm-rollout, confirm-traffic-increase and \
+                        confirm-promotion. A token is not needed if the controller runs with \
                         --flagger-without-token.",
         "security": [{"basic": []}, {"bearer": []}, {}],
         "requestBody": {
@@ -126,7 +126,7 @@ fn flagger(schemas: &mut SchemaGenerator) -> Value {
     })
 }
 
-/// The answers that are none.
+/// The answers that refuse the question.
 fn refusals(schemas: &mut SchemaGenerator) -> Value {
     let problem = schema::<Problem>(schemas);
     let refusal =
@@ -135,19 +135,19 @@ fn refusals(schemas: &mut SchemaGenerator) -> Value {
         let mut later = refusal(description);
         later["headers"] = json!({
             "Retry-After": {
-                "description": "After how many seconds it is worth another try.",
+                "description": "How many seconds to wait before the next try.",
                 "schema": {"type": "integer", "minimum": 1},
             },
         });
         later
     };
     json!({
-        "400": refusal("The request is wrong: where, and what to write instead."),
-        "401": refusal("No token that the API server knows was sent."),
-        "403": refusal("The right to check one of the gates is missing."),
-        "429": later("Too many gates were asked about."),
-        "500": refusal("A defect of the controller."),
-        "503": later("The controller does not know every gate and GatePolicy yet, or cannot ask the API server."),
+        "400": refusal("The request is wrong. The answer says where, and what to write instead."),
+        "401": refusal("The request has no token, or one that the API server does not know."),
+        "403": refusal("The user has no right to check one of the gates."),
+        "429": later("The user asked about too many gates."),
+        "500": refusal("A bug of the controller."),
+        "503": later("The controller has not read every gate and GatePolicy yet, or cannot reach the API server."),
     })
 }
 

@@ -16,7 +16,7 @@ pub struct Problem {
     /// What is wrong.
     pub error: String,
 
-    /// The path of the field that is wrong, such as `gates.refs[0].name`. None: it is not about a
+    /// The path of the field that is wrong, such as `gates.refs[0].name`. None: the problem is not in a
     /// field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
@@ -30,12 +30,12 @@ pub struct Problem {
 pub(super) struct Refused {
     status: StatusCode,
     problem: Problem,
-    /// When it is worth another try.
+    /// When to try again.
     again: Option<Duration>,
 }
 
 impl Refused {
-    /// With a status, and words.
+    /// With a status and a message.
     pub(super) fn new(
         status: StatusCode,
         error: impl Into<String>,
@@ -52,25 +52,25 @@ impl Refused {
         }
     }
 
-    /// It is about a field.
+    /// The problem is in a field.
     pub(super) fn at(mut self, field: impl Into<String>) -> Self {
         self.problem.field = Some(field.into());
         self
     }
 
-    /// It is worth another try then.
+    /// The caller should try again at that time.
     pub(super) fn again(mut self, after: Duration) -> Self {
         self.again = Some(after);
         self
     }
 
-    /// Something here, or at the API server, is not ready: it may be in a moment.
+    /// Something here, or at the API server, is not ready yet: it may be in a moment.
     pub(super) fn unavailable(error: impl Into<String>) -> Self {
         let remedy = "ask again in a few seconds; until then take it for closed";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, error, remedy).again(Duration::from_secs(5))
     }
 
-    /// There is something else to do instead.
+    /// Adds what the caller should do instead.
     pub(super) fn or(mut self, remedy: &str) -> Self {
         self.problem.remedy = remedy.to_owned();
         self
@@ -81,12 +81,12 @@ impl Refused {
         self.status
     }
 
-    /// Whether the same request may do in a moment.
+    /// Whether the same request may succeed in a moment.
     pub(super) fn passes(&self) -> bool {
         self.again.is_some()
     }
 
-    /// What the body of the answer says.
+    /// The body of the answer.
     pub(super) fn problem(&self) -> &Problem {
         &self.problem
     }
@@ -120,7 +120,7 @@ impl IntoResponse for Refused {
     }
 }
 
-/// A body in JSON, which is true at its instant only.
+/// A body in JSON, which is valid only at its instant.
 pub(super) fn json(status: StatusCode, body: &impl Serialize) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "application/json"),

@@ -105,7 +105,7 @@ impl Question {
         })
     }
 
-    /// How many gates it is about besides the first.
+    /// How many gates it is about, without the first.
     pub(super) fn others(&self) -> usize {
         self.fields.len().saturating_sub(1)
     }
@@ -131,7 +131,10 @@ pub(super) fn name(field: &str, text: &str) -> Result<(), Refusal> {
     }
     Err(Refusal::new(
         field,
-        format!("`{}` is no name of an object", words::clean(text, QUOTED)),
+        format!(
+            "`{}` is not the name of an object",
+            words::clean(text, QUOTED)
+        ),
         "write at most 63 lower-case letters, digits, - and ., with a letter or digit at both ends",
     ))
 }
@@ -146,7 +149,7 @@ pub(super) fn namespace(field: &str, text: &str) -> Result<(), Refusal> {
     }
     Err(Refusal::new(
         field,
-        format!("`{}` is no namespace", words::clean(text, QUOTED)),
+        format!("`{}` is not a namespace", words::clean(text, QUOTED)),
         "write at most 63 lower-case letters, digits and -, with a letter or digit at both ends",
     ))
 }
@@ -165,7 +168,7 @@ pub(super) fn kind(field: &str, text: &str) -> Result<(), Refusal> {
     }
     Err(Refusal::new(
         field,
-        format!("`{}` is no kind", words::clean(text, QUOTED)),
+        format!("`{}` is not a kind", words::clean(text, QUOTED)),
         "write at most 63 letters and digits, the first of them upper-case, such as Kustomization",
     ))
 }
@@ -181,7 +184,7 @@ pub(super) fn action(field: &str, text: &str) -> Result<(), Refusal> {
     }
     Err(Refusal::new(
         field,
-        format!("`{}` is no action", words::clean(text, QUOTED)),
+        format!("`{}` is not an action", words::clean(text, QUOTED)),
         "write one word of at most 63 letters, digits and -, such as promote",
     ))
 }

@@ -5,9 +5,10 @@
 //! broken changes nothing: the last good one stays, and the log says so.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, RwLock};
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::{self, PemObject};
@@ -77,8 +78,7 @@ impl Certificates {
 
     /// What a connection is accepted with now.
     pub fn current(&self) -> Arc<ServerConfig> {
-        let current = self.current.read();
-        Arc::clone(&current.unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.current.read())
     }
 
     /// Looks at the files again, and takes what is new. Says whether there was anything.
@@ -90,13 +90,13 @@ impl Certificates {
         let pair = Pair::read(&self.certificate, &self.key).await?;
         let hash = pair.hash();
         {
-            let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut read = self.read.lock();
             if std::mem::replace(&mut *read, hash) == hash {
                 return Ok(false);
             }
         }
         let config = pair.config(&self.certificate, &self.key)?;
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.write();
         *current = Arc::new(config);
         Ok(true)
     }

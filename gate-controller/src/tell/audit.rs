@@ -5,12 +5,13 @@
 //! does not fit is counted, and a line says how much is missing.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use parking_lot::Mutex;
 use sluice_crds::audit::{Event, Record, Version};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -206,14 +207,14 @@ impl Kept {
 
 impl State {
     fn why(&self) -> Option<String> {
-        self.lock().why.clone()
+        self.trouble.lock().why.clone()
     }
 
     /// So many records are not written, and why. It is logged when it begins, or is for another
     /// cause, but not each time where that is often.
     fn fails(&self, why: &str, lost: u64) {
         self.counters.audit_dropped.inc_by(lost);
-        let mut trouble = self.lock();
+        let mut trouble = self.trouble.lock();
         trouble.lost = trouble.lost.saturating_add(lost);
         if lost > 0 {
             trouble.lost_for = why.to_owned();
@@ -228,7 +229,7 @@ impl State {
 
     /// Records are written again, and none wait.
     fn works(&self) {
-        let mut trouble = self.lock();
+        let mut trouble = self.trouble.lock();
         let is_news = trouble.ends();
         self.counters.audit_failing.set(0);
         drop(trouble);
@@ -239,19 +240,14 @@ impl State {
 
     /// How many are lost and not reported yet, and why.
     fn lost(&self) -> Option<(u64, String)> {
-        let trouble = self.lock();
+        let trouble = self.trouble.lock();
         (trouble.lost > 0).then(|| (trouble.lost, trouble.lost_for.clone()))
     }
 
     /// So many of them have been reported.
     fn told(&self, lost: u64) {
-        let mut trouble = self.lock();
+        let mut trouble = self.trouble.lock();
         trouble.lost = trouble.lost.saturating_sub(lost);
-    }
-
-    /// A panic while it was locked leaves it whole.
-    fn lock(&self) -> MutexGuard<'_, Trouble> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

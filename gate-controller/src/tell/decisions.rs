@@ -17,9 +17,10 @@
 //! A look that only reads the answer again, and does nothing by it, is not a question: it is reported
 //! only if the answer is new ([`Decisions::look`]).
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 use sluice_core::delivery::gated_source;
 use sluice_crds::audit::{Decided, Event};
 use sluice_crds::{Decision, Subject};
@@ -187,7 +188,7 @@ impl Decisions {
 
     /// Notes an answer, and reports it as far as needed. Returns whether it differs from the one before.
     fn note(&self, decision: &Decision, asker: Asker<'_>, lines: Lines) -> bool {
-        let news = self.lock().note(decision, asker, lines);
+        let news = self.known.lock().note(decision, asker, lines);
         let asked_by = asker.name();
         news::log(decision, asked_by, news.is_new);
         let told = (decision, asked_by);
@@ -229,7 +230,7 @@ impl Decisions {
 
     /// Everything that has a name and asked recently, and whether it waits.
     pub fn waiting(&self) -> Vec<Waiting> {
-        let mut all = self.lock().waiting(self.clock.now());
+        let mut all = self.known.lock().waiting(self.clock.now());
         all.retain_mut(|asked| asked.kind != gated_source::KIND || self.is_current(asked));
         all
     }
@@ -254,14 +255,14 @@ impl Decisions {
             let now = self.clock.now();
             let next = now.saturating_add(SWEEP).unwrap_or(Timestamp::MAX);
             clock::reach(self.clock.as_ref(), next).await;
-            let counted = self.lock().sweep(self.clock.now());
+            let counted = self.known.lock().sweep(self.clock.now());
             self.tell_counted(counted).await;
         }
     }
 
     /// Reports what was counted and not reported yet: before the audit log ends.
     pub async fn finish(&self) {
-        let counted = self.lock().drain();
+        let counted = self.known.lock().drain();
         self.tell_counted(counted).await;
     }
 
@@ -274,11 +275,6 @@ impl Decisions {
             }
             self.audit.tell(|| Event::Decision(Box::new(decided)));
         }
-    }
-
-    /// A panic while it was locked leaves it whole.
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -6,10 +6,10 @@
 //! seen the spec change knows what was in it before.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 use kube::Resource;
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
 use sluice_core::operation::differences;
@@ -68,7 +68,7 @@ impl Definitions {
     /// is reported, too. A replica that does not lead keeps one spec of each object that changed.
     pub(crate) fn note<K: Defines>(&self, work: &Work, change: &Change<'_, K>) {
         let Some(now) = change.now else {
-            self.lock().remove(work);
+            self.0.lock().remove(work);
             return;
         };
         let (Some(before), Some(now)) = (change.before.and_then(Seen::object), now.object()) else {
@@ -83,7 +83,7 @@ impl Definitions {
             spec: json(before.spec()),
             managers: managers(was),
         };
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         if !is_untold(before.as_ref()) {
             all.insert(work.clone(), former);
         } else {
@@ -93,14 +93,9 @@ impl Definitions {
 
     /// What the spec was before this generation, if that is known. It is returned once.
     fn take(&self, work: &Work, generation: Option<i64>) -> Option<Former> {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         let is_before = all.get(work)?.generation < generation?;
         is_before.then(|| all.remove(work)).flatten()
-    }
-
-    /// A panic while it was locked leaves it whole.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Work, Former>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

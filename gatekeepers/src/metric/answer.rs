@@ -86,7 +86,7 @@ fn succeeded(envelope: Envelope, url: &str) -> Result<Answer, String> {
         (Some("vector"), Some(0)) => Ok(Answer::NoData),
         (Some("vector"), Some(1)) => match result.into_sample() {
             Some(sample) if sample.has_histogram => Err(
-                "the query comes to a histogram; write one that comes to a number, such as \
+                "the query returns a histogram; write one that returns a number, such as \
                  histogram_quantile(...)"
                     .to_owned(),
             ),
@@ -94,12 +94,12 @@ fn succeeded(envelope: Envelope, url: &str) -> Result<Answer, String> {
         },
         (Some("vector"), Some(samples)) => Ok(Answer::TooMany(samples)),
         (Some("matrix"), _) => Err(
-            "the query comes to the values of a range; write one that comes to a single value, \
+            "the query returns the values of a range; write one that returns a single value, \
              such as avg_over_time(...)"
                 .to_owned(),
         ),
         (Some("string"), _) => {
-            Err("the query comes to a text; write one that comes to a number".to_owned())
+            Err("the query returns a text; write one that returns a number".to_owned())
         }
         (_, _) => Err("it answers with a result of an unknown type".to_owned()),
     }
@@ -108,5 +108,5 @@ fn succeeded(envelope: Envelope, url: &str) -> Result<Answer, String> {
 /// The number that a text says.
 fn number(text: Option<Word>) -> Result<Answer, String> {
     let number = text.and_then(|text| Answer::of(text.text()?));
-    number.ok_or_else(|| "it answers with a sample that is no number".to_owned())
+    number.ok_or_else(|| "it answers with a sample that is not a number".to_owned())
 }

@@ -127,22 +127,22 @@ async fn what_prometheus_answers_is_read(#[case] reply: Reply, #[case] expected:
 #[rstest]
 #[case::matrix(
     data("matrix", &json!([])),
-    "the query comes to the values of a range; write one that comes to a single value, such as \
+    "the query returns the values of a range; write one that returns a single value, such as \
      avg_over_time(...)"
 )]
 #[case::text(
     data("string", &json!([1, "s3cr3t"])),
-    "the query comes to a text; write one that comes to a number"
+    "the query returns a text; write one that returns a number"
 )]
 #[case::histogram(
     data("vector", &json!([{ "metric": {}, "histogram": [1, { "count": "3" }] }])),
-    "the query comes to a histogram; write one that comes to a number, such as \
+    "the query returns a histogram; write one that returns a number, such as \
      histogram_quantile(...)"
 )]
 #[case::another_type(data("s3cr3t", &json!([])), "it answers with a result of an unknown type")]
-#[case::no_number(data("scalar", &json!([1, "s3cr3t"])), "it answers with a sample that is no number")]
-#[case::no_text(data("scalar", &json!([1, 2])), "it answers with a sample that is no number")]
-#[case::no_pair(data("vector", &json!([{ "value": "s3cr3t" }])), "it answers with a sample that is no number")]
+#[case::no_number(data("scalar", &json!([1, "s3cr3t"])), "it answers with a sample that is not a number")]
+#[case::no_text(data("scalar", &json!([1, 2])), "it answers with a sample that is not a number")]
+#[case::no_pair(data("vector", &json!([{ "value": "s3cr3t" }])), "it answers with a sample that is not a number")]
 #[case::no_data(Reply::ok(r#"{"status":"success"}"#), "it answers without data")]
 #[case::not_prometheus(
     Reply::ok(r#"{"status":"s3cr3t"}"#),

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 /// Answers by question. While one asks, the others wait for the answer.
@@ -24,7 +25,7 @@ impl<Q: Clone + Eq + Hash, A> Answers<Q, A> {
         is_old: impl Fn(&A) -> bool,
     ) -> OwnedMutexGuard<Option<A>> {
         let answer = {
-            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = self.0.lock();
             // Before the map grows: room from what is old.
             if all.len() == all.capacity() {
                 all.retain(|_, answer| !is_unused(answer, &is_old));

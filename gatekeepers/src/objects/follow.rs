@@ -1,9 +1,10 @@
 //! What a watch of one kind in one namespace tells, put into a [`Store`].
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
+use parking_lot::Mutex;
 
 use super::store::{Cursor, Held as Bytes, Limits, News, Room, Store, Stored, TooMuch};
 use sluice_watching::shared::{Setback, Sink};
@@ -32,7 +33,7 @@ impl PartialEq for Held {
 impl Held {
     /// What is new to somebody who has read as far as `cursor`.
     pub(super) fn since(&self, cursor: Option<Cursor>) -> (News, Cursor) {
-        lock(&self.store).since(cursor)
+        self.store.lock().since(cursor)
     }
 }
 
@@ -91,13 +92,13 @@ impl Sink for Follower {
         match step {
             Step::Listed(_) => {
                 let listed = std::mem::take(&mut self.listed);
-                lock(&self.store).replace(listed)?;
+                self.store.lock().replace(listed)?;
             }
             Step::Apply(object) => {
                 let object = self.stored(object)?;
-                lock(&self.store).apply(object)?;
+                self.store.lock().apply(object)?;
             }
-            Step::Delete(object) => lock(&self.store).delete(&object.name_any()),
+            Step::Delete(object) => self.store.lock().delete(&object.name_any()),
             Step::Page(page) => return self.list(page).map(|()| None),
             Step::Begun => {
                 (self.listed, self.bytes) = (Vec::new(), 0);
@@ -107,12 +108,12 @@ impl Sink for Follower {
                 return Ok(None);
             }
         }
-        let (store, changes) = (Arc::clone(&self.store), lock(&self.store).changes());
+        let (store, changes) = (Arc::clone(&self.store), self.store.lock().changes());
         Ok(Some(Held { store, changes }))
     }
 
     fn clear(&mut self) {
-        lock(&self.store).clear();
+        self.store.lock().clear();
     }
 }
 
@@ -120,11 +121,6 @@ impl From<TooMuch> for Setback {
     fn from(TooMuch(why): TooMuch) -> Self {
         Setback::TooMuch(why)
     }
-}
-
-/// A panic while it was locked leaves the store whole.
-fn lock(store: &Mutex<Store>) -> MutexGuard<'_, Store> {
-    store.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How many objects are listed next, after so many that took so many bytes.

@@ -49,7 +49,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Whether so many objects, of so many bytes, may be held besides all others.
+    /// Whether so many objects, of so many bytes, may be held in addition to all others.
     pub(super) fn check(&self, objects: usize, bytes: usize, held: Held) -> Result<(), TooMuch> {
         if objects > self.objects {
             let most = self.objects;

@@ -3,11 +3,12 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::runtime::watcher::Config;
 use kube::{Api, Client};
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, broadcast};
 
 use super::DEADLINE;
@@ -134,8 +135,7 @@ impl ObjectWatches {
 
     /// Where the text of the objects of a namespace is counted.
     fn room(&self, namespace: Option<&str>) -> Room {
-        // A panic while it was locked leaves the map whole.
-        let mut rooms = self.0.rooms.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rooms = self.0.rooms.lock();
         rooms.retain(|_, room| !room.is_alone());
         let room = rooms.entry(namespace.map(str::to_owned));
         room.or_insert_with(|| self.0.room.beside()).clone()

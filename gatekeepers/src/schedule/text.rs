@@ -4,10 +4,11 @@
 //! everybody else, few at once. Who reads the same text in the same zone shares the result.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use sluice_core::gatekeeper::schedule::Reading;
 use sluice_core::time::calendar::{Calendar, CalendarError, MAX_TEXT};
@@ -92,12 +93,12 @@ impl Reader {
     }
 
     fn known(&self, key: &(Digest, String)) -> Option<Arc<Calendar>> {
-        let parsed = self.0.parsed.lock().unwrap_or_else(PoisonError::into_inner);
+        let parsed = self.0.parsed.lock();
         parsed.get(key).and_then(Weak::upgrade)
     }
 
     fn remember(&self, key: (Digest, String), calendar: Calendar) -> Arc<Calendar> {
-        let mut parsed = self.0.parsed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parsed = self.0.parsed.lock();
         if let Some(calendar) = parsed.get(&key).and_then(Weak::upgrade) {
             return calendar;
         }

@@ -79,7 +79,7 @@ fn condition(kind: &str, status: &str, reason: &str, message: &str) -> Value {
 /// Two candidates, of which the newest is held back; somebody goes around.
 fn status(namespace: &str) -> Value {
     let gate = format!("{namespace}/listed");
-    let said = "it is on no list of what may go out";
+    let said = "it is not on a list of what may go out";
     json!({
         "observedGeneration": 1,
         "pending": {"revision": NEW, "since": "2026-11-20T18:30:00Z"},
@@ -129,7 +129,7 @@ async fn what_waits_at_a_source_is_listed() -> Result<()> {
         ensure!(line.contains(part), "{part}: {waits:?}");
     }
     // Once, and no gate beside it that stands in its column.
-    let because = waits.out.matches("it is on no list of what may go out");
+    let because = waits.out.matches("it is not on a list of what may go out");
     ensure!(because.count() == 1, "{waits:?}");
     ensure!(
         !waits.out.contains("held back by") && !waits.out.contains(stage.namespace()),
@@ -179,7 +179,7 @@ async fn whoever_may_not_see_gated_sources_cannot_be_told() -> Result<()> {
         says(&stage, "gus", &["get", "listed"], 0, "listed").await
     })
     .await?;
-    let cannot = "what gated sources wait with cannot be told";
+    let cannot = "cannot list which revisions gated sources hold back";
     let said = says(&stage, "gus", &["pending"], 2, cannot).await?;
     ensure!(said.err.contains("list gated sources"), "{said:?}");
     ensure!(!said.err.contains("Nothing waits"), "{said:?}");

@@ -186,7 +186,7 @@ async fn a_vote_that_would_not_count_is_refused() -> Result<()> {
         ),
         (
             ["approve", "production", "-r", "main@sha1:4f2a9c1"],
-            "is no digest of a known length",
+            "is not a digest of a known length",
         ),
     ] {
         let refused = says(&stage, "alice", &arguments, 2, expected).await?;

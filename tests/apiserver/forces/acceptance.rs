@@ -123,8 +123,8 @@ async fn a_force_that_closes_counts_although_it_cannot_be_noted() -> Result<()> 
     // What closes is told at once; that it cannot be noted, after that.
     stage.says("production", State::Closed, "Forced").await?;
     let words = "forced closed by admin: incident 4711. metadata.annotations[sluice.dev/force-seen]: \
-                 the controller has not accepted the force closed by admin, so it holds, \
-                 though how long is not fixed yet: cannot patch gates: no right to";
+                 the controller has not accepted the force closed by admin, so it counts, \
+                 but its end is not fixed yet: cannot patch gates: no right to";
     stage
         .until("production", words, |status| says(status, words))
         .await?;

@@ -58,7 +58,7 @@ async fn a_request_may_be_a_minute_ahead_and_no_more() -> Result<()> {
             message(status).contains(words)
         })
     };
-    let gate = told("metadata.annotations[open.gate.fluxcd.io/requestedAt]: Fri 2026-11-20 19:01:01 UTC lies ahead; write the present instant").await?;
+    let gate = told("metadata.annotations[open.gate.fluxcd.io/requestedAt]: Fri 2026-11-20 19:01:01 UTC is in the future; write the current time").await?;
     ensure!(gate.status.unwrap().state == Some(State::Closed));
 
     // Within what clocks may be apart it is in force from its instant on.

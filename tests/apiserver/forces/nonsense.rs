@@ -17,18 +17,18 @@ fn nonsense() -> Vec<(Value, &'static str)> {
         annotations
     };
     vec![
-        (but("force", json!("ajar")), "[sluice.dev/force]: `ajar` is no state; write open or closed"),
-        (but("force", json!("")), "[sluice.dev/force]: `` is no state; write open or closed"),
-        (but("force-until", json!("tomorrow")), "[sluice.dev/force-until]: `tomorrow` is no instant; write RFC 3339"),
-        (but("force-until", json!("2026-11-20 13:00")), "[sluice.dev/force-until]: `2026-11-20 13:00` is no instant; write RFC 3339"),
+        (but("force", json!("ajar")), "[sluice.dev/force]: `ajar` is not a state; write open or closed"),
+        (but("force", json!("")), "[sluice.dev/force]: `` is not a state; write open or closed"),
+        (but("force-until", json!("tomorrow")), "[sluice.dev/force-until]: `tomorrow` is not an instant; write RFC 3339"),
+        (but("force-until", json!("2026-11-20 13:00")), "[sluice.dev/force-until]: `2026-11-20 13:00` is not an instant; write RFC 3339"),
         (but("force-until", json!("2026-11-20T11:59:59Z")), "[sluice.dev/force-until]: the end Fri 2026-11-20 11:59:59 UTC has passed; write a later end"),
         (but("force-until", json!("2026-11-21T12:01:01Z")), "[sluice.dev/force-until]: the force would last 24h1m1s; write an end at most 24h"),
         (but("force-until", json!("9999-12-01T00:00:00Z")), "[sluice.dev/force-until]: the force would last"),
         (but("force-reason", json!(" ")), "[sluice.dev/force-reason]: it is missing, so the force does not count; say why"),
         (but("force-by", json!(null)), "[sluice.dev/force-by]: it is missing, so the force does not count; write the user name"),
         (json!({"sluice.dev/force-until": "2026-11-20T13:00:00Z"}), "[sluice.dev/force-until]: it does nothing without sluice.dev/force"),
-        (json!({"open.gate.fluxcd.io/requestedAt": "now"}), "[open.gate.fluxcd.io/requestedAt]: `now` is no instant; write RFC 3339"),
-        (json!({"close.gate.fluxcd.io/requestedAt": "1763640000"}), "[close.gate.fluxcd.io/requestedAt]: `1763640000` is no instant"),
+        (json!({"open.gate.fluxcd.io/requestedAt": "now"}), "[open.gate.fluxcd.io/requestedAt]: `now` is not an instant; write RFC 3339"),
+        (json!({"close.gate.fluxcd.io/requestedAt": "1763640000"}), "[close.gate.fluxcd.io/requestedAt]: `1763640000` is not an instant"),
     ]
 }
 

@@ -110,7 +110,7 @@ async fn a_gate_is_open_while_an_address_answers_as_expected() -> Result<()> {
     assert_eq!(elsewhere.times(), 0);
     server.says(json!({"note": REPLY}).to_string());
     stage.clock().set(stage.now() + ROUND);
-    let words = "spec.http.expression comes to nothing: there is no key `ready`";
+    let words = "spec.http.expression cannot be evaluated: there is no key `ready`";
     stage.told("ready", closed, stalled, words).await?;
     server.says(json!({"ready": true}).to_string());
     stage.clock().set(stage.now() + ROUND);

@@ -149,7 +149,7 @@ async fn a_gate_is_open_while_a_value_is_within_its_range() -> Result<()> {
             (
                 closed,
                 "NoData",
-                "the query comes to no value, asked Fri 2026-11-20 12:00 UTC",
+                "the query returns no value, asked Fri 2026-11-20 12:00 UTC",
                 None,
             ),
         ),
@@ -159,14 +159,14 @@ async fn a_gate_is_open_while_a_value_is_within_its_range() -> Result<()> {
             (
                 open,
                 "NoData",
-                "the query comes to no value, and onNoData is open, asked",
+                "the query returns no value, and onNoData is open, asked",
                 None,
             ),
         ),
         (
             "nan",
             ask("broken", max(), json!({})),
-            (closed, "NoData", "the query comes to no value, asked", None),
+            (closed, "NoData", "the query returns no value, asked", None),
         ),
         (
             "nan-open",
@@ -179,7 +179,7 @@ async fn a_gate_is_open_while_a_value_is_within_its_range() -> Result<()> {
             (
                 closed,
                 "EvidenceBroken",
-                "the query comes to 2 samples; write one that comes to a single one: aggregate, as in \
+                "the query returns 2 samples; write one that returns a single one: aggregate, as in \
              sum(...)",
                 None,
             ),

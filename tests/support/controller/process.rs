@@ -8,10 +8,10 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::control_plane::processes::{Server, Workspace};
@@ -83,7 +83,7 @@ impl Process {
     ///
     /// If it has ended by itself, with its last words.
     pub fn runs(&self) -> Result<()> {
-        let mut server = self.server();
+        let mut server = self.server.lock();
         match server.exited() {
             None => Ok(()),
             Some(status) => bail!(
@@ -119,7 +119,7 @@ impl Process {
     /// The last lines that it logged.
     #[must_use]
     pub fn log_tail(&self) -> String {
-        self.server().log_tail()
+        self.server.lock().log_tail()
     }
 
     /// Kills it, as a crash would, and waits until it is gone.
@@ -194,7 +194,7 @@ impl Process {
 
     async fn gone(self) -> Result<()> {
         poll(DEADLINE, "the process to end", async || {
-            let ended = self.server().exited();
+            let ended = self.server.lock().exited();
             ended.map(|_| ()).context("it runs")
         })
         .await
@@ -206,7 +206,7 @@ impl Process {
     ///
     /// If a line is no JSON.
     pub fn log(&self) -> Result<Vec<Value>> {
-        let text = fs::read_to_string(self.server().log())?;
+        let text = fs::read_to_string(self.server.lock().log())?;
         // The last line may be half written.
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
         let lines = whole.lines().filter(|line| !line.is_empty());
@@ -241,11 +241,6 @@ impl Process {
         let address = line[what].as_str().context("it serves no such thing")?;
         Ok(address.parse()?)
     }
-
-    /// A panic while it was locked leaves a child that can be asked and waited for.
-    fn server(&self) -> MutexGuard<'_, Server> {
-        self.server.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[cfg(test)]
@@ -275,7 +270,7 @@ mod tests {
     #[tokio::test]
     async fn it_can_be_ended_and_nothing_is_left() {
         let process = shell("exec sleep 1000").await;
-        let log = process.server().log().to_owned();
+        let log = process.server.lock().log().to_owned();
         assert!(process.runs().is_ok() && log.exists());
         process.terminate().await.unwrap();
         assert!(!log.parent().unwrap().exists());

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use anyhow::Result;
 use axum::Router;
@@ -14,6 +14,7 @@ use axum::extract::State;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, LAST_MODIFIED};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use crate::serve::Serving;
@@ -64,22 +65,17 @@ impl Bucket {
 
     /// Puts an object, or another in its place. A key is letters, digits, dots, dashes and slashes.
     pub fn put(&self, key: &str, text: &str) {
-        locked(&self.objects).insert(key.to_owned(), text.to_owned());
+        self.objects.lock().insert(key.to_owned(), text.to_owned());
     }
 
     /// Takes an object away.
     pub fn remove(&self, key: &str) {
-        locked(&self.objects).remove(key);
+        self.objects.lock().remove(key);
     }
 }
 
-/// A panic while it was locked leaves objects that can be read.
-fn locked(objects: &Objects) -> MutexGuard<'_, BTreeMap<String, String>> {
-    objects.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 async fn answer(State(objects): State<Objects>, uri: Uri) -> Response {
-    let objects = locked(&objects);
+    let objects = objects.lock();
     let path = uri.path().trim_start_matches('/');
     let key = match path.split_once('/') {
         Some((NAME, key)) => key,

@@ -4,7 +4,7 @@
 //! packages that a HelmRepository and a HelmChart fetch.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use anyhow::Result;
 use axum::Router;
@@ -12,6 +12,7 @@ use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::archive::pack;
@@ -72,21 +73,23 @@ impl Charts {
             files.push((format!("{chart}/templates/{name}"), (*text).to_owned()));
         }
         let package = pack(&files)?;
-        locked(&self.files).insert(format!("{chart}-{version}.tgz"), package);
+        self.files
+            .lock()
+            .insert(format!("{chart}-{version}.tgz"), package);
         index(&self.files);
         Ok(())
     }
 
     /// Takes a version back.
     pub fn withdraw(&self, chart: &str, version: &str) {
-        locked(&self.files).remove(&format!("{chart}-{version}.tgz"));
+        self.files.lock().remove(&format!("{chart}-{version}.tgz"));
         index(&self.files);
     }
 }
 
 /// Writes the index anew: names of charts hold no digit after a dash.
 fn index(files: &Files) {
-    let mut files = locked(files);
+    let mut files = files.lock();
     let mut entries: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
     for name in files.keys() {
         let Some((chart, version)) = named(name) else {
@@ -109,22 +112,17 @@ fn named(file: &str) -> Option<(&str, &str)> {
     Some((&name[..dash.0], &name[dash.0 + 1..]))
 }
 
-/// A panic while it was locked leaves files that can be read.
-fn locked(files: &Files) -> MutexGuard<'_, BTreeMap<String, Vec<u8>>> {
-    files.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 async fn answer(State(files): State<Files>, method: Method, uri: Uri, package: Bytes) -> Response {
     let name = uri.path().trim_start_matches('/');
     match method {
         Method::PUT if named(name).is_some() => {
-            locked(&files).insert(name.to_owned(), package.into());
+            files.lock().insert(name.to_owned(), package.into());
             index(&files);
             StatusCode::CREATED.into_response()
         }
         Method::PUT => (StatusCode::BAD_REQUEST, "name it CHART-VERSION.tgz\n").into_response(),
         _ => {
-            let found = locked(&files).get(name).cloned();
+            let found = files.lock().get(name).cloned();
             found.map_or_else(
                 || StatusCode::NOT_FOUND.into_response(),
                 IntoResponse::into_response,
@@ -158,7 +156,7 @@ mod tests {
         };
         assert_eq!(put("/app-1.2.0.tgz").await, StatusCode::CREATED);
         assert_eq!(put("/index.yaml").await, StatusCode::BAD_REQUEST);
-        let all = locked(&files);
+        let all = files.lock();
         assert_eq!(all["app-1.2.0.tgz"], b"package");
         let index: Value = serde_json::from_slice(&all["index.yaml"]).unwrap();
         assert_eq!(index["entries"]["app"][0]["version"], "1.2.0");

@@ -6,7 +6,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use axum::Router;
@@ -16,6 +16,7 @@ use axum::http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, WWW_AUTH
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use base64::prelude::{BASE64_STANDARD, Engine};
+use parking_lot::Mutex;
 use tempfile::TempDir;
 
 use crate::serve::Serving;
@@ -83,7 +84,7 @@ impl Git {
     /// From now on only this user with this password may fetch.
     pub fn ask_for(&self, user: &str, password: &str) {
         let pair = BASE64_STANDARD.encode(format!("{user}:{password}"));
-        *locked(&self.access) = Some(format!("Basic {pair}"));
+        *self.access.lock() = Some(format!("Basic {pair}"));
     }
 
     /// Writes files to `main` and returns the commit. Files that are not named stay.
@@ -251,11 +252,6 @@ fn output(command: &mut Command, input: &[u8]) -> Result<Output> {
     Ok(output)
 }
 
-/// A panic while it was locked leaves a header that can be read.
-fn locked(access: &Access) -> MutexGuard<'_, Option<String>> {
-    access.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 async fn answer(
     State((folder, access)): State<(PathBuf, Access)>,
     method: Method,
@@ -263,7 +259,7 @@ async fn answer(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let asked = locked(&access).clone();
+    let asked = access.lock().clone();
     let shown = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
     if asked.is_some_and(|asked| shown != Some(asked.as_bytes())) {
         let ask = [(WWW_AUTHENTICATE, "Basic realm=\"git\"")];

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use anyhow::Result;
 use axum::Router;
@@ -14,6 +14,7 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
+use parking_lot::Mutex;
 
 use crate::serve::Serving;
 
@@ -43,22 +44,17 @@ impl Gauges {
     }
 
     pub(super) fn set(&self, gauge: &str, value: f64) {
-        locked(&self.values).insert(gauge.to_owned(), value);
+        self.values.lock().insert(gauge.to_owned(), value);
     }
 
     pub(super) fn remove(&self, gauge: &str) {
-        locked(&self.values).remove(gauge);
+        self.values.lock().remove(gauge);
     }
-}
-
-/// A panic while it was locked leaves a map that can be read.
-fn locked(values: &Values) -> MutexGuard<'_, BTreeMap<String, f64>> {
-    values.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn page(State(values): State<Values>) -> impl IntoResponse {
     let format = [(CONTENT_TYPE, "text/plain; version=0.0.4")];
-    (format, text(&locked(&values)))
+    (format, text(&values.lock()))
 }
 
 fn text(values: &BTreeMap<String, f64>) -> String {

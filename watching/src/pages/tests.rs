@@ -42,7 +42,7 @@ impl Maps {
         });
         let body = list.to_string();
         let page = (limit.try_into().unwrap(), body.len());
-        self.pages.lock().unwrap().push(page);
+        self.pages.lock().push(page);
         Response::new(Answer::from(body))
     }
 
@@ -58,7 +58,7 @@ impl Maps {
 
     /// How many objects were asked for, page by page.
     fn limits(&self) -> Vec<u32> {
-        let pages = self.pages.lock().unwrap();
+        let pages = self.pages.lock();
         pages.iter().map(|(limit, _)| *limit).collect()
     }
 }

@@ -4,7 +4,7 @@
 //! first time that something has happened.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -13,6 +13,7 @@ use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{Config, Event, watcher};
 use kube::{Api, Client, ResourceExt};
+use parking_lot::Mutex;
 use serde_json::Value;
 use sluice_tests::poll;
 use tokio::task::JoinSet;
@@ -122,7 +123,7 @@ impl Seen {
             watches.spawn(watch(api, kind, commit.to_owned(), Arc::clone(&notes)));
         }
         poll(PATIENCE, "the watches to begin", async || {
-            let watched = locked(&notes).watched;
+            let watched = notes.lock().watched;
             ensure!(watched == kinds.len(), "{watched} have begun");
             Ok(())
         })
@@ -168,7 +169,7 @@ impl Seen {
     }
 
     fn instants(&self, moment: Moment) -> HashMap<String, Instant> {
-        let notes = locked(&self.notes);
+        let notes = self.notes.lock();
         let found = notes.arrivals.iter().filter(|((of, _), _)| *of == moment);
         found.map(|((_, name), at)| (name.clone(), *at)).collect()
     }
@@ -183,20 +184,16 @@ async fn watch(api: Api<DynamicObject>, kind: Kind, commit: String, notes: Arc<M
             Event::Apply(object) | Event::InitApply(object) => {
                 let name = object.name_any();
                 for moment in kind.moments(&object.data, &commit) {
-                    let mut notes = locked(&notes);
+                    let mut notes = notes.lock();
                     let first = notes.arrivals.entry((moment, name.clone()));
                     first.or_insert_with(Instant::now);
                 }
             }
-            Event::InitDone => locked(&notes).watched += 1,
+            Event::InitDone => notes.lock().watched += 1,
             Event::Init | Event::Delete(_) => {}
         }
         Ok(())
     });
     // It goes on by itself after errors.
     let _ = noted.await;
-}
-
-fn locked(notes: &Mutex<Notes>) -> MutexGuard<'_, Notes> {
-    notes.lock().unwrap_or_else(PoisonError::into_inner)
 }

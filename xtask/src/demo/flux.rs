@@ -74,7 +74,7 @@ impl Chapter {
         show(screen, stage, &["pending"]).await?;
         show(screen, stage, &["why", "gatedsource/app"]).await?;
 
-        screen.scene("Meanwhile drift is mended, at the commit that is out");
+        screen.scene("Meanwhile drift is corrected, at the commit that is out");
         maps(stage).remove(APP).await?;
         screen.fact("somebody deletes the ConfigMap of the app by hand");
         self.runs(stage, "one").await?;

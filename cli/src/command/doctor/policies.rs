@@ -49,7 +49,7 @@ pub(super) async fn examine(connection: &Connection, controllers: &[Controller])
     findings.extend(strangers.filter_map(|controller| unnamed(controller, &in_force)));
     for trusting in controllers.iter().filter(|controller| controller.trusts()) {
         let found = format!(
-            "{}/{} trusts whoever an annotation names (--trust-unverified-identity)",
+            "{}/{} trusts the name in an annotation (--trust-unverified-identity)",
             trusting.namespace, trusting.name
         );
         let remedy = "leave the flag out once the policies are in force";

@@ -55,7 +55,7 @@ fn head(view: &Source<'_>) -> String {
         Waits::For { revision, .. } => {
             let who = format!("{name}: {}", short(revision));
             match not_held(source) {
-                Some(why) => format!("{who} cannot be had: {why}\n"),
+                Some(why) => format!("{who} is unavailable: {why}\n"),
                 None => explain::sum(&who, decision),
             }
         }

@@ -173,7 +173,7 @@ fn revision(
     };
     let read = |text: &str| {
         Revision::parse(text).map_err(|mistake| {
-            let message = format!("baseline: `{text}` is no revision: {mistake}");
+            let message = format!("baseline: `{text}` is not a revision: {mistake}");
             Trouble::new("BaselineUnreadable", message)
         })
     };

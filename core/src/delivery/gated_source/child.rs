@@ -116,7 +116,7 @@ fn other_file(artifact: &Artifact, admitted: &AdmittedPart, called: &str) -> Opt
     let (is, was) = (artifact.digest.as_deref(), admitted.digest.as_deref());
     is_other_file(admitted.kind, &admitted.spec, is, was).then(|| {
         format!(
-            "the {called} serves another content than was admitted: {} was published anew, as {}, \
+            "the {called} serves another content than was admitted: {} was published again, as {}, \
              and {} was admitted; publish it under a version of its own, or let the gates admit \
              what it is now",
             artifact.revision,

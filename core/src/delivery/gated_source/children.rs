@@ -122,7 +122,7 @@ impl Children {
     fn take_shown(&mut self, shown: Option<Holding>, serves: bool) {
         let fails = match shown {
             Some(Holding::Failed(why)) => {
-                let message = format!("the artifact cannot be had: {why}");
+                let message = format!("the artifact is unavailable: {why}");
                 self.unstored.get_or_insert(why);
                 State::Fails("FetchFailed".into(), message)
             }
@@ -145,7 +145,7 @@ fn look(seen: &Seen, source: &Observed, admitted: &AdmittedPart) -> Look {
         Child::Missing => None,
         Child::Taken => {
             return Look {
-                lost: Some(format!("the {called} is none of this GatedSource's")),
+                lost: Some(format!("the {called} does not belong to this GatedSource")),
                 ..Look::from(taken(source))
             };
         }

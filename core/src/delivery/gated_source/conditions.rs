@@ -237,7 +237,7 @@ fn why_it_waits(found: &Findings<'_>, revision: &str) -> (&'static str, String) 
                 "RevisionNotHeld",
                 format!(
                     "spec.revision asks for {revision}, which the gates have admitted and which \
-                     cannot be had: {why}; write a revision that the source has"
+                     is unavailable: {why}; write a revision that the source has"
                 ),
             ),
             None => {
@@ -288,7 +288,7 @@ fn recoverable(found: &Findings<'_>) -> Option<Wanted> {
     Some(match &children.lost {
         Some(why) => Wanted::new(RECOVERABLE, false, "CannotBeFetched", why.as_str()),
         None => {
-            let message = format!("{} can be had again", admitted.revision);
+            let message = format!("{} can be fetched again", admitted.revision);
             Wanted::new(RECOVERABLE, true, "Pinned", message)
         }
     })

@@ -52,7 +52,7 @@ pub(super) fn demand(seen: &Seen, admitted: Option<&Admitted>, candidates: &[Can
         (_, Strategy::Pin | Strategy::Suspend) => match not_shown(seen, revision) {
             Some(candidate) => Demand::Any(vec![change(&candidate)]),
             None => Demand::Unobtainable(format!(
-                "spec.revision asks for {revision}, and nobody knows yet how it is fetched"
+                "spec.revision asks for {revision}, and it is not known yet how to fetch it"
             )),
         },
     }

@@ -76,7 +76,7 @@ fn stored(holding: Holding, revision: &str) -> Result<Stored, (State, String)> {
             Err((State::Fetching(message.clone()), message))
         }
         Holding::Failed(why) => {
-            let message = format!("the artifact of {revision} cannot be had: {why}");
+            let message = format!("the artifact of {revision} is unavailable: {why}");
             let state = State::Fails("FetchFailed".into(), message.clone());
             Err((state, message))
         }

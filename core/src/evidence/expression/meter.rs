@@ -18,7 +18,7 @@ use cel::{Context, DeclarationError, ExecutionError, FunctionContext};
 const ALLOWANCE: u64 = 200_000_000;
 /// A value that is copied or compared.
 const VALUE: u64 = 100;
-/// An entry of a map, besides its value.
+/// An entry of a map, without its value.
 const ENTRY: u64 = 150;
 /// So many bytes of text cost one unit.
 const BYTES: u64 = 2;

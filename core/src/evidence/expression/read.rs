@@ -16,7 +16,7 @@ const NESTED: u16 = 32;
 /// How deep the tree may be.
 const DEEPEST: usize = 64;
 
-/// What one turn of a macro costs besides its parts, in the units of the meter.
+/// What one turn of a macro costs in addition to its parts, in the units of the meter.
 const TURN: u64 = 500;
 /// What a part costs.
 const PART: u64 = 250;
@@ -83,7 +83,7 @@ pub(super) fn expression(
     };
     reader.part(&mut tree, 0)?;
     match something_else(&tree.expr) {
-        Some(what) => Err(format!("it comes to {what}, not to true or false")),
+        Some(what) => Err(format!("its value is {what}, not true or false")),
         None => Ok((tree, reader.names)),
     }
 }

@@ -99,13 +99,10 @@ fn expressions_are_judged_as_cel_has_it(#[case] text: &str, #[case] expected: bo
     "a list is shorter than the place that is asked for"
 )]
 #[case("body.items[body.load].name == ''", "`[]` does not take double")]
-#[case(
-    "body.name",
-    "it comes to a value of type string, not to true or false"
-)]
+#[case("body.name", "its value is a value of type string, not true or false")]
 #[case(
     "body.nothing",
-    "it comes to a value of type null_type, not to true or false"
+    "its value is a value of type null_type, not true or false"
 )]
 #[case("body.name > 1", "`>` does not take string and int")]
 #[case("body.name + 1 == 1", "`+` does not take values of these types")]
@@ -180,18 +177,15 @@ fn no_message_holds_a_value(#[case] text: &str) {
     "there is no type `Pod`; write a map such as {'key': 1}"
 )]
 #[case("body[0.5]", "a place in a list is a whole number")]
-#[case("1", "it comes to a number, not to true or false")]
-#[case("'true'", "it comes to a text, not to true or false")]
-#[case("null", "it comes to null, not to true or false")]
-#[case("[body.ready]", "it comes to a list, not to true or false")]
-#[case(
-    "body.items.filter(i, i.ok)",
-    "it comes to a list, not to true or false"
-)]
-#[case("size(body.items)", "it comes to a number, not to true or false")]
+#[case("1", "its value is a number, not true or false")]
+#[case("'true'", "its value is a text, not true or false")]
+#[case("null", "its value is null, not true or false")]
+#[case("[body.ready]", "its value is a list, not true or false")]
+#[case("body.items.filter(i, i.ok)", "its value is a list, not true or false")]
+#[case("size(body.items)", "its value is a number, not true or false")]
 #[case(
     "status + 1",
-    "it comes to a number, a text or a list, not to true or false"
+    "its value is a number, a text or a list, not true or false"
 )]
 fn mistakes_are_refused_before_anything_is_judged(#[case] text: &str, #[case] expected: &str) {
     let problem = parse(text).unwrap_err();

@@ -262,6 +262,6 @@ fn nothing_else_is_for_on_error() {
         (opinion.state, opinion.reason),
         (State::Closed, Reason::Expired)
     );
-    let message = "what it was judged from ran out Thu 1970-01-01 00:03 UTC";
+    let message = "its evidence expired Thu 1970-01-01 00:03 UTC";
     assert_eq!(standing.explain(&opinion), message);
 }

@@ -177,14 +177,18 @@ impl<'a> Reader<'a> {
             Some("open") => Setting::Open,
             Some("closed") => Setting::Closed,
             Some(other) => {
-                let problem = format!("`{}` is no state", clean(other, LONGEST_NONSENSE));
+                let problem = format!("`{}` is not a state", clean(other, LONGEST_NONSENSE));
                 return Err(Refusal::new(field(FORCE), problem, "write open or closed").into());
             }
             None => return Ok(self.companions_alone().map(|()| None)?),
         };
         let (by, reason) = self.words(Slot::Force);
         let reason = required(reason, FORCE_REASON, "say why the gate is forced")?;
-        let by = required(by, FORCE_BY, "write the user name of who forces the gate")?;
+        let by = required(
+            by,
+            FORCE_BY,
+            "write the user name of the person who forces the gate",
+        )?;
         let until = match self.get(FORCE_UNTIL) {
             Some(text) => self.end(instant(FORCE_UNTIL, text)?)?,
             None => match self.notes.get(Slot::Force) {
@@ -257,9 +261,9 @@ impl<'a> Reader<'a> {
         };
         let since = instant(annotation, text)?;
         if since > later(self.seen(slot), CLOCKS_APART) {
-            let problem = format!("{} lies ahead", instant_utc(since));
+            let problem = format!("{} is in the future", instant_utc(since));
             return Err(Wrong {
-                complaint: Refusal::new(field(annotation), problem, "write the present instant"),
+                complaint: Refusal::new(field(annotation), problem, "write the current time"),
                 ripens: self.unless_noted(slot, earlier(since, CLOCKS_APART)),
             });
         }
@@ -306,7 +310,7 @@ fn instant(annotation: &str, text: &str) -> Result<Timestamp, Refusal> {
     text.parse().map_err(|_| {
         Refusal::new(
             field(annotation),
-            format!("`{}` is no instant", clean(text, LONGEST_NONSENSE)),
+            format!("`{}` is not an instant", clean(text, LONGEST_NONSENSE)),
             "write RFC 3339, such as 2026-11-20T18:00:00Z",
         )
     })

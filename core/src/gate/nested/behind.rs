@@ -6,8 +6,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use sluice_crds::{Gate, Require, State};
 
-use super::{Gathered, MOST_GATES, Named};
-use crate::gate::{self, View, fold, words};
+use super::{Gathered, MOST_GATES};
+use crate::gate::{self, Named, View, fold, words};
 use crate::gatekeeper::Keeper;
 use crate::gatekeeper::kind::{Basis, Judge};
 use crate::time::clock::Now;
@@ -188,7 +188,7 @@ impl Nested {
             Found::Gate(Named::Forbidden) => gate::FORBIDDEN.to_owned(),
             Found::Gate(Named::Unreadable(why)) => format!("it cannot be read: {why}"),
             Found::Cycle(by) => format!("it depends on itself: {by}"),
-            Found::TooMany => format!("more than {MOST_GATES} gates hang together here"),
+            Found::TooMany => format!("it depends on more than {MOST_GATES} gates"),
         }
     }
 

@@ -8,8 +8,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use sluice_crds::gate::GatekeeperVerdict;
 use sluice_crds::{GatekeeperSpec, Require, State};
 
-use super::{Gathered, Listed, Named, Nested};
-use crate::gate;
+use super::{Gathered, Listed, Nested};
+use crate::gate::{self, Named};
 use crate::verdict::question::Question;
 
 /// What one gate says to the gatekeeper that names it.

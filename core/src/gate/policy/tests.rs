@@ -97,7 +97,7 @@ fn a_policy_concerns_whom_it_selects(
 fn what_nobody_can_tell_is_told_as_such() {
     let prod = spec("namespaceSelector: {matchLabels: {tier: prod}}");
     let unknown = concerns(&prod, &subject("Check"), || None);
-    let expected = "nobody knows the labels of the namespace apps";
+    let expected = "the labels of the namespace apps are unknown";
     assert_eq!(unknown, Concern::Unknown(expected.to_owned()));
     // One that selects nothing by labels needs none.
     let everywhere = concerns(&spec("kinds: [Check]"), &subject("Check"), || None);

@@ -11,8 +11,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use sluice_crds::{Decision, Gate, GatePolicy, GateSet, Require, Subject};
 
 use super::{Policy, Ruling, Set, closes, decide, news, rule};
-use crate::gate::nested::{self, Named};
 use crate::gate::policy::{self, Concern, Labels, Readable};
+use crate::gate::{Named, nested};
 use crate::verdict::question::Question;
 
 /// Where gates, gatekeepers and policies are found.

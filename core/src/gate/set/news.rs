@@ -6,8 +6,7 @@
 use sluice_crds::{CheckedGate, Decision};
 
 use super::Set;
-use crate::gate;
-use crate::gate::nested::Named;
+use crate::gate::{self, Named};
 use crate::verdict::question::Question;
 
 /// Whether the second decision says the same as the first. `sets` are what the second was made from, and

@@ -3,7 +3,8 @@
 use sluice_crds::GateReference;
 
 use super::*;
-use crate::gate::nested::{self, Named, Sources};
+use crate::gate::Named;
+use crate::gate::nested::{self, Sources};
 use crate::gatekeeper::schedule::Reading;
 use crate::gatekeeper::{self, Evidence};
 use crate::time::calendar::Calendar;

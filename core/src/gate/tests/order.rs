@@ -186,7 +186,7 @@ fn those_who_decide_are_named(
     );
 }
 
-/// Open because its calendar cannot be had and its `onError` says so.
+/// Open because its calendar is unavailable and its `onError` says so.
 fn open_for_want_of_evidence() -> Keeper {
     let spec = HOLIDAYS.replacen('{', "{onError: open, ", 1);
     let calendars = vec![Reading::Unavailable("there is no ConfigMap days".into())];

@@ -53,9 +53,9 @@ fn what_is_left_out_has_defaults() {
 #[case(json!({ "url": "status" }), "spec.http.url: it is not an http or https address; write one")]
 #[case(json!({ "url": "http://s", "secretRef": { "name": "s" } }), "spec.http.secretRef: secrets are sent")]
 #[case(json!({ "expectedStatuses": [] }), "spec.http.expectedStatuses: it has 0 statuses; write between")]
-#[case(json!({ "expectedStatuses": [200, 99] }), "spec.http.expectedStatuses[1]: 99 is no status; write one")]
-#[case(json!({ "expectedStatuses": [600] }), "spec.http.expectedStatuses[0]: 600 is no status")]
-#[case(json!({ "expectedStatuses": [-1] }), "spec.http.expectedStatuses[0]: -1 is no status")]
+#[case(json!({ "expectedStatuses": [200, 99] }), "spec.http.expectedStatuses[1]: 99 is not an HTTP status; write one")]
+#[case(json!({ "expectedStatuses": [600] }), "spec.http.expectedStatuses[0]: 600 is not an HTTP status")]
+#[case(json!({ "expectedStatuses": [-1] }), "spec.http.expectedStatuses[0]: -1 is not an HTTP status")]
 #[case(json!({ "expectedStatuses": vec![200; 17] }), "spec.http.expectedStatuses: it has 17 statuses")]
 #[case(json!({ "expression": "body.ready ==" }), "spec.http.expression: at character ")]
 #[case(json!({ "expression": "reply.ready" }), "spec.http.expression: there is no variable `reply`; there is `status` and `body`; write a condition in CEL")]
@@ -123,14 +123,14 @@ fn all_mistakes_are_told_at_once() {
     r#"{"state": "s3cr3t"}"#,
     State::Closed,
     Reason::EvidenceBroken,
-    "spec.http.expression comes to nothing: there is no key `ready`"
+    "spec.http.expression cannot be evaluated: there is no key `ready`"
 )]
 #[case(
     200,
     r#"{"ready": "s3cr3t"}"#,
     State::Closed,
     Reason::EvidenceBroken,
-    "spec.http.expression comes to nothing: `||` does not take bool and string"
+    "spec.http.expression cannot be evaluated: `||` does not take bool and string"
 )]
 fn answers_are_judged(
     #[case] status: u16,

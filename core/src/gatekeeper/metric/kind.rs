@@ -46,7 +46,7 @@ fn attempt(given: Given) -> Result<Result<Answer, Trouble>, String> {
             let text = value.as_str().map(str::to_owned);
             let text = text.unwrap_or_else(|| value.to_string());
             let answer = Answer::of(&text);
-            let answer = answer.ok_or_else(|| format!("value: `{text}` is no number"))?;
+            let answer = answer.ok_or_else(|| format!("value: `{text}` is not a number"))?;
             Ok(Ok(answer))
         }
         Some(Sight::Trouble(trouble)) => Ok(Err(trouble)),

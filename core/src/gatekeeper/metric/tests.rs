@@ -167,12 +167,12 @@ fn limits_belong_to_the_range(
 #[rstest]
 #[case("0.982", "0.982 is below min 0.99, measured Sat 2026-11-21 12:00 UTC")]
 #[case("0.995", "0.995 is within min 0.99, measured Sat 2026-11-21 12:00 UTC")]
-#[case("NaN", "the query comes to no value, asked Sat 2026-11-21 12:00 UTC")]
+#[case("NaN", "the query returns no value, asked Sat 2026-11-21 12:00 UTC")]
 #[case("", "status 503")]
 #[case("<html>", "the answer is not JSON")]
 #[case(
     TOO_MANY,
-    "the query comes to 3 samples; write one that comes to a single one: aggregate, as in \
+    "the query returns 3 samples; write one that returns a single one: aggregate, as in \
      sum(...), or select one by its labels, asked Sat 2026-11-21 12:00 UTC"
 )]
 fn value_threshold_and_time_are_told(#[case] short: &str, #[case] expected: &str) {
@@ -262,7 +262,7 @@ fn an_answer_runs_out_after_three_intervals() {
         judged(&rule, &observed, 3),
         (State::Closed, Reason::Expired)
     );
-    let expected = "what it was judged from ran out Sat 2026-11-21 12:03 UTC";
+    let expected = "its evidence expired Sat 2026-11-21 12:03 UTC";
     assert_eq!(said(&rule, &observed, 3), expected);
 }
 
@@ -441,8 +441,8 @@ fn no_data_may_count_as_a_value_within(
 #[rstest]
 #[case("0.982", "the value is below min 0.99")]
 #[case("0.995", "the value is within min 0.99, but not yet for 10m")]
-#[case("NaN", "the query comes to no value")]
-#[case(TOO_MANY, "the query comes to several samples")]
+#[case("NaN", "the query returns no value")]
+#[case(TOO_MANY, "the query returns several samples")]
 #[case("", "status 503")]
 fn a_cause_stays_while_nothing_else_changes(#[case] short: &str, #[case] expected: &str) {
     let rule = rule(&json!({ "for": "10m" }));

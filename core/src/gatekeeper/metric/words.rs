@@ -68,7 +68,7 @@ pub(super) fn cause(
     let found = match &last.answer {
         Answer::Value(sample) => format!("the value is {}", place(rule, sample)),
         Answer::NoData => no_data(rule).to_owned(),
-        Answer::TooMany(_) => "the query comes to several samples".to_owned(),
+        Answer::TooMany(_) => "the query returns several samples".to_owned(),
     };
     match opinion.reason {
         Reason::Soaking => format!("{found}, but not yet for {}", duration::text(rule.for_)),
@@ -87,14 +87,14 @@ fn place(rule: &Rule, sample: &Sample) -> String {
 
 fn no_data(rule: &Rule) -> &'static str {
     match State::from(rule.on_no_data) {
-        State::Open => "the query comes to no value, and onNoData is open",
-        State::Closed | State::Conditional => "the query comes to no value",
+        State::Open => "the query returns no value, and onNoData is open",
+        State::Closed | State::Conditional => "the query returns no value",
     }
 }
 
 fn too_many(samples: usize) -> String {
     format!(
-        "the query comes to {samples} samples; write one that comes to a single one: aggregate, \
+        "the query returns {samples} samples; write one that returns a single one: aggregate, \
          as in sum(...), or select one by its labels"
     )
 }

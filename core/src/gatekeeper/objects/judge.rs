@@ -54,7 +54,7 @@ impl Part {
                 match expression.evaluate(&[("object", object)]) {
                     Ok(true) => Ok(None),
                     Ok(false) => Err("the expression is false".to_owned()),
-                    Err(error) => Err(format!("the expression comes to nothing: {error}")),
+                    Err(error) => Err(format!("the expression cannot be evaluated: {error}")),
                 }
             }
         }

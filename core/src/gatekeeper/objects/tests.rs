@@ -163,11 +163,13 @@ fn an_object_is_judged(#[case] object: Value, #[case] why: Option<&str>) {
 #[case::of_the_spec("object.spec.paused == false", None)]
 #[case::no_bool(
     "object.status.replicas",
-    Some("the expression comes to nothing: it comes to a value of type int, not to true or false")
+    Some(
+        "the expression cannot be evaluated: its value is a value of type int, not true or false"
+    )
 )]
 #[case::no_such_key(
     "object.status.phase == 'x'",
-    Some("the expression comes to nothing: there is no key `phase`")
+    Some("the expression cannot be evaluated: there is no key `phase`")
 )]
 fn an_expression_is_judged(#[case] text: &str, #[case] why: Option<&str>) {
     let rule = rule(&json!({ "name": "web", "expression": text }), 0);

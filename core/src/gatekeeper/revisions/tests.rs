@@ -128,9 +128,9 @@ fn a_prerelease_of_what_is_denied_is_denied_and_named() {
     "may not go out: no source shows its name, which may match `000000000000`; wait until the \
      source shows it, or list what is denied by its commit or digest")]
 #[case::not_denied(json!({ "deny": ["00000000000a"] }), Reason::RevisionNotDenied,
-    "is on no list of what may not go out")]
+    "is not on a list of what may not go out")]
 #[case::not_listed(json!({ "allow": ["release-*", ">=1.0.0"] }), Reason::RevisionNotListed,
-    "is on no list of what may go out: no source shows its name, so its commit or digest has to be \
+    "is not on a list of what may go out: no source shows its name, so its commit or digest has to be \
      listed")]
 #[case::listed(json!({ "allow": [COMMIT] }), Reason::RevisionAllowed,
     &format!("may go out: it matches `{COMMIT}`"))]
@@ -168,7 +168,7 @@ fn it_says_which_entry_decided() {
 #[rstest]
 #[case(json!({}), "spec.revisions: revisions without a list say nothing")]
 #[case(json!({ "allow": ["main", "4f2a9c1"] }), "spec.revisions.allow[1]: `4f2a9c1` looks like")]
-#[case(json!({ "deny": [">=x"] }), "spec.revisions.deny[0]: `>=x` is no range of versions")]
+#[case(json!({ "deny": [">=x"] }), "spec.revisions.deny[0]: `>=x` is not a range of versions")]
 fn mistakes_are_refused(#[case] spec: serde_json::Value, #[case] begins: &str) {
     let spec = serde_json::from_value(spec).unwrap();
     let refusals = Revisions::read(&spec, "spec.revisions").unwrap_err();

@@ -28,7 +28,7 @@ pub(super) struct Share {
 type Numbered<'a> = (u16, &'a Entry);
 
 impl Schedule {
-    /// Its windows within `reach`, whose steps they share; and `first_day` steps, besides, so that
+    /// Its windows within `reach`, whose steps they share; and `first_day` steps in addition, so that
     /// the day of `reach.from` is known in any case.
     ///
     /// # Errors

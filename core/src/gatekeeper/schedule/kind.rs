@@ -119,7 +119,7 @@ impl Judge for Scheduled {
     fn explain(&self, opinion: &Opinion, question: Question<'_>) -> String {
         if let (Reason::Expired, Some(end)) = (opinion.reason, self.good_until()) {
             let end = words::instant_utc(end);
-            return format!("what it was judged from ran out {end}");
+            return format!("its evidence expired {end}");
         }
         match self.moment(question.now.at) {
             Ok(moment) => explain(&self.schedule, self.readings(), &moment),

@@ -174,7 +174,7 @@ impl Reader {
             Ok(length) if length <= SignedDuration::ZERO => {
                 self.refuse(
                     field,
-                    format!("`{text}` is no time at all"),
+                    format!("`{text}` is not longer than zero"),
                     duration::REMEDY,
                 );
                 None

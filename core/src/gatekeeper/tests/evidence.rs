@@ -49,9 +49,9 @@ fn evidence_decides(
 #[rstest]
 #[case::an_event(vec![christmas(None)], CHRISTMAS_DAY, "closed by window 'holidays' (Christmas) until Sat 2026-12-26 00:00 Europe/London")]
 #[case::unread(vec![], FRIDAY_10, "the calendar of window 'holidays' has not been read yet")]
-#[case::unavailable(vec![unavailable()], FRIDAY_10, "the calendar of window 'holidays' cannot be had: there is no ConfigMap days")]
+#[case::unavailable(vec![unavailable()], FRIDAY_10, "the calendar of window 'holidays' is unavailable: there is no ConfigMap days")]
 #[case::broken(vec![broken()], FRIDAY_10, "the calendar of window 'holidays' is broken: the text does not begin with BEGIN:VCALENDAR; give the text of an iCalendar (.ics) file")]
-#[case::expired(vec![christmas(Some("2026-11-20T09:00:00Z"))], FRIDAY_10, "what it was judged from ran out Fri 2026-11-20 09:00 UTC")]
+#[case::expired(vec![christmas(Some("2026-11-20T09:00:00Z"))], FRIDAY_10, "its evidence expired Fri 2026-11-20 09:00 UTC")]
 fn a_message_names_the_event_or_the_trouble(
     #[case] calendars: Vec<Reading>,
     #[case] instant: &str,
@@ -199,7 +199,7 @@ fn a_report_that_evidence_cannot_be_had_stays_one() {
     );
     let verdict = keeper.verdict(now(FRIDAY_10));
     assert_eq!(verdict.reason, "EvidenceUnavailable");
-    let message = "the calendar of window 'holidays' cannot be had: there is no ConfigMap days; onError is open";
+    let message = "the calendar of window 'holidays' is unavailable: there is no ConfigMap days; onError is open";
     assert_eq!(verdict.message, message);
     let report = super::super::report(&keeper, now("2026-11-20T11:00:00Z"));
     assert!(!report.changed, "what is known did not change");

@@ -1,4 +1,4 @@
-//! A calendar that cannot be had leaves undecided what the other windows do not decide.
+//! A calendar that is unavailable leaves undecided what the other windows do not decide.
 
 use rstest::rstest;
 
@@ -7,7 +7,8 @@ use super::*;
 const CALENDAR: &str = "{name: holidays, calendar: {configMapRef: {name: days, key: uk.ics}}}";
 const FRIDAYS_TOO: &str = "{name: fridays, cron: 0 0 * * FRI, duration: 24h}";
 const OFFICE_HOURS: &str = "{name: office, cron: 0 9 * * MON-FRI, duration: 8h, lastStart: 30m}";
-const MISSING: &str = "the calendar of window 'holidays' cannot be had: there is no ConfigMap days";
+const MISSING: &str =
+    "the calendar of window 'holidays' is unavailable: there is no ConfigMap days";
 
 const FRIDAY_3: &str = "2026-11-20T03:00:00Z";
 const FRIDAY_16_45: &str = "2026-11-20T16:45:00Z";
@@ -79,17 +80,17 @@ fn what_is_known_decides_before_on_error(
 #[case::the_known_window_decides(
     "open",
     FRIDAY_10,
-    "closed by window 'fridays' until Sat 2026-11-21 00:00 UTC; the calendar of window 'holidays' cannot be had: there is no ConfigMap days"
+    "closed by window 'fridays' until Sat 2026-11-21 00:00 UTC; the calendar of window 'holidays' is unavailable: there is no ConfigMap days"
 )]
 #[case::on_error_open_decides(
     "open",
     MONDAY_10,
-    "the calendar of window 'holidays' cannot be had: there is no ConfigMap days; onError is open, which decides until Fri 2026-11-27 00:00 UTC"
+    "the calendar of window 'holidays' is unavailable: there is no ConfigMap days; onError is open, which decides until Fri 2026-11-27 00:00 UTC"
 )]
 #[case::on_error_closed_decides(
     "closed",
     MONDAY_10,
-    "the calendar of window 'holidays' cannot be had: there is no ConfigMap days; onError is closed, which decides until Fri 2026-11-27 00:00 UTC"
+    "the calendar of window 'holidays' is unavailable: there is no ConfigMap days; onError is closed, which decides until Fri 2026-11-27 00:00 UTC"
 )]
 fn a_message_says_what_is_missing_and_what_decided(
     #[case] on_error: &str,

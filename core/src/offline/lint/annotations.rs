@@ -12,7 +12,7 @@ use crate::text::refusal::Refusal;
 /// The domains whose annotations are ours to read.
 const DOMAINS: [&str; 3] = [GROUP, "open.gate.fluxcd.io", "close.gate.fluxcd.io"];
 
-/// Those that nobody reads.
+/// Annotations that nothing reads.
 pub(super) fn unknown(metadata: &ObjectMeta, known: &'static [&'static str]) -> Vec<Refusal> {
     let annotations = metadata.annotations.iter().flatten();
     let is_ours = |name: &str| {
@@ -29,7 +29,7 @@ pub(super) fn unknown(metadata: &ObjectMeta, known: &'static [&'static str]) -> 
             };
             Refusal::new(
                 format!("metadata.annotations[{name}]"),
-                "nobody reads it",
+                "nothing reads it",
                 remedy,
             )
         })

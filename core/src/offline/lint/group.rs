@@ -12,7 +12,7 @@ use crate::text::refusal::Refusal;
 /// The group of the kinds in the drafts of Flux's gating RFC.
 const RFC: &str = "gating.toolkit.fluxcd.io";
 
-/// The kinds that nobody but us is likely to have.
+/// The kinds that probably only Sluice has.
 pub const OURS: [&str; 5] = [
     "Gate",
     "Gatekeeper",
@@ -53,7 +53,7 @@ fn of_rfc(kind: &str, value: &Value) -> Vec<Refusal> {
     match kind {
         "GateKeeper" => add(
             "kind",
-            "the kind is called otherwise here",
+            "the kind has another name here",
             "write Gatekeeper".into(),
         ),
         kind if OURS.contains(&kind) => {}
@@ -64,7 +64,7 @@ fn of_rfc(kind: &str, value: &Value) -> Vec<Refusal> {
         add("spec.interval", problem, "remove it".into());
     }
     if let Some(default) = spec("default").filter(|default| *default == "opened") {
-        let problem = format!("`{}` is called otherwise here", text(default));
+        let problem = format!("`{}` has another name here", text(default));
         add("spec.default", &problem, "write open".into());
     }
     if let Some(closed) = spec("closed").and_then(Value::as_bool) {

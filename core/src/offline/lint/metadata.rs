@@ -22,8 +22,8 @@ pub(super) const SERVED: [&str; 10] = [
     "uid",
 ];
 
-/// What is wrong with an object's metadata beside the types of its fields. Its name may have `longest`
-/// characters.
+/// What is wrong with an object's metadata, other than the types of its fields. Its name may have
+/// `longest` characters.
 pub(super) fn check(object: &Value, longest: usize) -> Vec<Refusal> {
     let mut mistakes = Vec::new();
     if let Some(Value::Object(fields)) = object.get("metadata") {
@@ -92,7 +92,11 @@ fn texts(fields: &Map<String, Value>, list: &str, mistakes: &mut Vec<Refusal>) {
             && !is_label_value(text)
         {
             let remedy = "write at most 63 letters, digits, -, _ and .";
-            mistakes.push(Refusal::new(field, format!("`{text}` is no label"), remedy));
+            mistakes.push(Refusal::new(
+                field,
+                format!("`{text}` is not a label"),
+                remedy,
+            ));
         }
     }
     let text = |(key, value): (&String, &Value)| key.len() + value.as_str().map_or(0, str::len);

@@ -1,4 +1,4 @@
-//! Something about an object that only shows beside the others.
+//! Something about an object that is visible only together with the other objects.
 
 use crate::offline::simulate::{Key, World};
 use crate::text::refusal::Refusal;
@@ -22,7 +22,7 @@ pub enum Subject {
     ConfigMap(Key),
 }
 
-/// Something about an object that only shows beside the others.
+/// Something about an object that is visible only together with the other objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
     /// The object.

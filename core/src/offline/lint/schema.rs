@@ -212,7 +212,7 @@ impl Walk<'_> {
             for (n, item) in items.iter_mut().enumerate() {
                 self.value(each, item, &place(n));
             }
-            // Without an item the others would stand at other places.
+            // If an item was removed, the others would be at other places.
             if (0..items.len()).any(|n| self.unreadable[before..].contains(&place(n))) {
                 self.unreadable.push(path.to_owned());
             }
@@ -254,7 +254,7 @@ impl Walk<'_> {
             );
         } else if schema.format.as_deref() == Some("date-time") && !is_instant(text) {
             let remedy = "write RFC 3339, such as 2026-11-20T18:00:00Z";
-            self.refuse(path, format!("`{text}` is no instant"), remedy);
+            self.refuse(path, format!("`{text}` is not an instant"), remedy);
         }
     }
 }

@@ -103,7 +103,7 @@ fn what_is_right_is_let_through(#[case] kind: &str, #[case] spec: &str) {
 #[case(
     "Gatekeeper",
     "{manual: {state: open, until: '2026-11-20'}}",
-    "spec.manual.until: `2026-11-20` is no instant; write RFC 3339"
+    "spec.manual.until: `2026-11-20` is not an instant; write RFC 3339"
 )]
 #[case(
     "Gatekeeper",
@@ -158,7 +158,7 @@ fn mistakes_are_told_with_field_and_remedy(
 )]
 #[case::bad_name(
     "apiVersion: sluice.dev/v1alpha1\nkind: Gate\nmetadata: {name: A_b}\nspec: {}",
-    "metadata.name: `A_b` is no name"
+    "metadata.name: `A_b` is not the name"
 )]
 #[case::name_is_a_word(
     "apiVersion: sluice.dev/v1alpha1\nkind: Gate\nmetadata: {name: true}\nspec: {}",
@@ -183,7 +183,7 @@ fn mistakes_are_told_with_field_and_remedy(
 )]
 #[case::label(
     "apiVersion: sluice.dev/v1alpha1\nkind: Gate\nmetadata: {name: a, labels: {a: b c}}\nspec: {}",
-    "metadata.labels[a]: `b c` is no label"
+    "metadata.labels[a]: `b c` is not a label"
 )]
 #[case::label_of_a_domain_in_capitals(
     "apiVersion: sluice.dev/v1alpha1\nkind: Gate\nmetadata: {name: a, labels: {Example.com/a: b}}\nspec: {}",
@@ -267,7 +267,7 @@ fn a_force_may_be_long_past_or_far_ahead(#[case] annotations: &str) {
 #[rstest]
 #[case(
     "sluice.dev/force: opened, sluice.dev/force-by: a, sluice.dev/force-reason: b",
-    "force]: `opened` is no state; write open or closed"
+    "force]: `opened` is not a state; write open or closed"
 )]
 #[case(
     "sluice.dev/force: open, sluice.dev/force-by: a",
@@ -283,9 +283,9 @@ fn a_force_may_be_long_past_or_far_ahead(#[case] annotations: &str) {
 )]
 #[case(
     "sluice.dev/force: open, sluice.dev/force-by: a, sluice.dev/force-reason: b, sluice.dev/force-until: tomorrow",
-    "`tomorrow` is no instant"
+    "`tomorrow` is not an instant"
 )]
-#[case("open.gate.fluxcd.io/requestedAt: now", "`now` is no instant")]
+#[case("open.gate.fluxcd.io/requestedAt: now", "`now` is not an instant")]
 fn a_force_that_never_counts_is_refused(#[case] annotations: &str, #[case] expected: &str) {
     let told = forced(annotations);
     assert!(told.iter().any(|told| told.contains(expected)), "{told:#?}");

@@ -9,7 +9,8 @@ use sluice_crds::gatekeeper::ConfigMapKeyReference;
 use sluice_crds::{Approval, Gate, GateReference, Gatekeeper};
 
 use super::{Key, Origin, World, entry};
-use crate::gate::nested::{Named, Sources};
+use crate::gate::Named;
+use crate::gate::nested::Sources;
 use crate::gate::policy::{Labels, Readable};
 use crate::gate::{self, Identity, force};
 use crate::gatekeeper::approval::Ballot;

@@ -1,4 +1,4 @@
-//! How long a gate stays as it is, and because of what.
+//! How long a gate stays in a state, and why.
 
 use jiff::{SignedDuration, Timestamp};
 use sluice_crds::{Require, State};

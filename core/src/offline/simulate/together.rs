@@ -1,4 +1,4 @@
-//! How several gates stand together: when a change may pass every set of gates that it has to.
+//! The state of several gates together: when a change may pass every set of gates that it has to pass.
 //!
 //! What comes in: for each set how its gates combine, and the [`Stretches`] of each. What goes out:
 //! the stretches of them all, by the rules of [`crate::gate::set`].
@@ -20,7 +20,7 @@ pub struct Set<'a> {
     pub gates: Vec<(&'a str, &'a Stretches)>,
 }
 
-/// How the gates of a set stand, or those of several.
+/// The state of the gates of one set, or of several.
 struct Standing<'a> {
     state: State,
     reason: Reason,
@@ -54,7 +54,7 @@ impl Stretches {
     }
 }
 
-/// How all the sets stand through `span`. Without any gate nothing may pass.
+/// The states of all sets together in `span`. Without any gate, nothing may pass.
 pub fn together(sets: &[Set<'_>], span: Span) -> Stretches {
     let gates = || sets.iter().flat_map(|set| &set.gates);
     let cut_off = gates().filter_map(|(_, gate)| gate.cut_off).min();

@@ -1,5 +1,5 @@
-//! Globs, followed as they are written: nothing is kept of one but its text. Compiled, each would take
-//! kilobytes, and who may write a list may write ten thousand of them.
+//! Globs, evaluated from their text. A compiled glob would take kilobytes, and a list may have ten
+//! thousand of them.
 //!
 //! What comes in: a glob that globset reads, at most [`LONGEST`] bytes, and a text. What goes out: whether
 //! the text matches. The places in the glob are the states of a machine, and all those that it may be in

@@ -155,9 +155,9 @@ fn names_that_nobody_knows(
 #[case::empty("  ", "is empty")]
 #[case::a_short_commit("4f2a9c1", "fewer than 12 digits")]
 #[case::a_short_digest("sha1:4f2a", "fewer than 12 digits")]
-#[case::no_digest("sha1:main", "is no digest")]
-#[case::no_range(">=one", "no range of versions")]
-#[case::no_glob("release-[", "no glob")]
+#[case::no_digest("sha1:main", "is not a digest")]
+#[case::no_range(">=one", "not a range of versions")]
+#[case::no_glob("release-[", "not a glob")]
 fn what_is_none_is_refused(#[case] entry: &str, #[case] problem: &str) {
     let refusal = Pattern::parse(entry).unwrap_err();
     assert!(refusal.contains(problem), "{refusal}");

@@ -70,7 +70,7 @@ pub(super) struct Times {
 }
 
 impl Draft {
-    /// Understands a VEVENT. Of a cancelled one, only what it cancels.
+    /// Reads a VEVENT. If it is cancelled, only what it cancels is read.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -131,7 +131,7 @@ fn replaces(event: &Component, zones: &Zones) -> Result<Option<When>, Refusal> {
     };
     if event.all("UID").all(|uid| uid.value.is_empty()) {
         return Err(refused(
-            "the event has no UID to tell of which series it is",
+            "the event has no UID that says to which series it belongs",
             "write the UID of the series",
         ));
     }
@@ -227,7 +227,8 @@ fn until(
         (false, true) => {
             return Err(refused("is a date, and DTSTART is a time", "write a time"));
         }
-        // Strictly nothing; but who writes a day that ends on that day means the day.
+        // By the RFC it covers nothing. But an author who writes a day that ends on the same day means
+        // that day.
         (true, true) if start.wall == end.wall => {
             return Ok((Length::ONE_DAY, Length::ONE_DAY.after(start)));
         }

@@ -58,8 +58,8 @@ impl Starts {
     }
 }
 
-/// The events of a calendar. Of several revisions of one, the newest counts. An instance that has a
-/// VEVENT of its own is left out of its series.
+/// The events of a calendar. If an event has several revisions, the newest counts. An instance that has
+/// a VEVENT of its own is left out of its series.
 ///
 /// # Errors
 /// Which event is wrong, and how.
@@ -153,7 +153,7 @@ impl Event {
         }))
     }
 
-    /// When it is over for good. None: it goes on.
+    /// When its last instance ends. None: it has no end.
     pub fn end(&self) -> Option<Timestamp> {
         let last = self.dates.iter().map(|span| span.end).max();
         let last = last.unwrap_or(Timestamp::MIN);
@@ -195,7 +195,7 @@ impl Event {
 }
 
 impl Series {
-    /// When its last instance is over, or a little later. None: it goes on.
+    /// When its last instance ends, or a little later. None: it has no end.
     fn end(&self) -> Option<Timestamp> {
         let last = Some(self.rule.last).filter(|last| *last < DateTime::MAX)?;
         let last = zone::resolve(&self.zone, last)?;

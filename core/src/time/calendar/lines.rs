@@ -59,7 +59,7 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// What stands between the line breaks of a folded line, without the one blank behind each.
+/// The text of a folded line, without its line breaks and the one blank after each.
 fn pieces(folded: &[u8]) -> impl Iterator<Item = &[u8]> {
     let lines = folded.split(|byte| *byte == b'\n');
     lines.enumerate().map(|(place, line)| {

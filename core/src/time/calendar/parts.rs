@@ -229,7 +229,7 @@ impl Parts {
         if !until.utc {
             return Ok(Some(wall));
         }
-        // The last instants of the year 9999 cannot be had: who writes them means no end.
+        // The last instants of the year 9999 cannot be written: who writes them means no end.
         let Some(instant) = Offset::UTC.to_timestamp(wall).ok() else {
             return Ok(None);
         };

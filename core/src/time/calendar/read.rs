@@ -5,7 +5,7 @@ use super::lines::{Lines, wrong};
 use super::{CalendarError, MAX_EVENTS, MAX_LINE, clean};
 use crate::text::refusal::Refusal;
 
-/// What a calendar says, as it says it.
+/// The content of a calendar, as it is written.
 #[derive(Default)]
 pub(super) struct Written {
     pub events: Vec<Component>,
@@ -14,7 +14,7 @@ pub(super) struct Written {
 
 /// A VTIMEZONE.
 pub(super) struct WrittenZone {
-    /// What stands in it, without what stands in its parts.
+    /// Its own properties, without those of its parts.
     pub own: Component,
     pub standard: Vec<Component>,
     pub daylight: Vec<Component>,
@@ -166,7 +166,7 @@ impl Reader {
         } else if self.open.is_empty() {
             Err(match self.calendars {
                 0 => CalendarError::NotACalendar,
-                _ => wrong(line, "stands outside of the calendar", "remove it"),
+                _ => wrong(line, "is outside of the calendar", "remove it"),
             })
         } else if name.eq_ignore_ascii_case("END") {
             self.end(line, &value.trim().to_ascii_uppercase())
@@ -199,7 +199,7 @@ impl Reader {
                 let (name, place) = (clean(&name, 40), clean(inside.unwrap_or("nothing"), 40));
                 return Err(wrong(
                     line,
-                    format!("BEGIN:{name} stands inside of {place}"),
+                    format!("BEGIN:{name} is inside of {place}"),
                     "end the component before it, and write events directly in a VCALENDAR",
                 ));
             }
@@ -301,7 +301,7 @@ fn parse(line: usize, name: &'static str, rest: &str) -> Result<Option<Property>
     };
     let colon = match rest.find(outside(':')) {
         Some(colon) => colon,
-        // Nobody can tell where the parameters end.
+        // It is unknown where the parameters end.
         None if rest.matches('"').count() % 2 == 1 => {
             return Err(wrong(
                 line,
@@ -320,7 +320,7 @@ fn parse(line: usize, name: &'static str, rest: &str) -> Result<Option<Property>
     let parameter = |wanted: &str| {
         let mut pairs = (parameters.split(outside(';'))).filter_map(|pair| pair.split_once('='));
         let (_, value) = pairs.find(|(name, _)| name.trim().eq_ignore_ascii_case(wanted))?;
-        // Nothing at all is no parameter; what is only blank names nothing that there is.
+        // An empty value is not a parameter; a blank one names nothing that exists.
         let value = Some(value).filter(|value| !value.is_empty())?;
         Some(value.trim().trim_matches('"').trim().to_owned())
     };

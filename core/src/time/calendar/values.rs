@@ -72,7 +72,7 @@ impl Length {
         }
     }
 
-    /// The same of what is written.
+    /// The same for text.
     pub fn after(self, start: &When) -> Option<Timestamp> {
         self.end(&start.zone, start.wall)
     }

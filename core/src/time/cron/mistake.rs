@@ -22,7 +22,7 @@ impl Mistake {
         }
     }
 
-    /// Of an expression that `croner` does not read, and why.
+    /// The mistake in an expression that `croner` cannot read.
     pub(super) fn unread(text: &str, why: &str) -> Self {
         let mut fields = text.split_whitespace().zip(&FIELDS);
         let remedy = fields.find_map(|(written, field)| field.remedy(written));

@@ -79,7 +79,7 @@ impl<C: Covers> Course<C> {
         self.at = self.at.map(|next| next.max(at));
     }
 
-    /// From where on nothing is known. None: it has ended, or goes on.
+    /// The instant after which nothing is known. None: it has ended, or continues.
     pub fn unknown(&self) -> Option<Timestamp> {
         self.unknown
     }

@@ -39,7 +39,7 @@ pub(crate) struct Walk<C> {
     unbounded: bool,
 }
 
-/// What holds at an instant.
+/// The state at an instant.
 pub(crate) struct Step {
     pub cause: Cause,
     /// Until when. None: for ever.

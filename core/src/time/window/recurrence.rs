@@ -42,7 +42,7 @@ pub struct Recurrence<'a> {
     around_change: VecDeque<Span>,
     /// Times that end no later do not matter.
     after: Timestamp,
-    /// The next time, as far as it is known: it may go on.
+    /// The next time, as far as it is known: it may be longer.
     chain: Option<Span>,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Recurrence<'a> {
     /// Starts again, early enough to find every time that ends later than `from`.
     fn start(&mut self, from: Timestamp, whole: bool) {
         let first = self.wall.day(earlier(from, self.lasts.longest()));
-        // Clocks that are turned back over midnight show the day before once more.
+        // If clocks are turned back over midnight, they show the day before again.
         self.day = Some(first.yesterday().unwrap_or(first));
         self.after = if whole { Timestamp::MIN } else { from };
         self.regular_day = None;

@@ -65,7 +65,7 @@ async fn each_artifact_is_served_as_soon_as_it_is_verified() {
     assert_eq!(asked, State::Verifying);
     // Who leads no longer gives it up.
     house.until.send_replace(None);
-    until(|| matches!(*house.store.standing(), Standing::Closed { .. })).await;
+    until(|| matches!(*house.store.standing.lock(), Standing::Closed { .. })).await;
     assert_eq!(house.store.verifying(&key()), None);
 }
 
@@ -75,7 +75,7 @@ async fn a_leader_that_is_not_renewed_ends_by_itself() {
     let house = House::ready(&folder).await;
     let soon = Instant::now() + Duration::from_millis(50);
     house.until.send_replace(Some(Held::until(soon)));
-    until(|| matches!(*house.store.standing(), Standing::Closed { .. })).await;
+    until(|| matches!(*house.store.standing.lock(), Standing::Closed { .. })).await;
 }
 
 #[tokio::test]

@@ -6,10 +6,11 @@
 //! found out again before it is used: what time it is, who leads, and what the API server holds.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 use sluice_core::time::clock::REPORTED;
 use tokio::sync::watch;
 
@@ -56,7 +57,7 @@ impl Jumps {
 
     /// How many there were, up to now.
     pub fn count(&self) -> u64 {
-        let mut seen = self.lock();
+        let mut seen = self.seen.lock();
         let (now, awake) = self.clock.now_and_awake();
         let passed = SignedDuration::try_from(awake.saturating_sub(seen.awake));
         let jump = now.duration_since(seen.now) - passed.unwrap_or(SignedDuration::MAX);
@@ -74,7 +75,7 @@ impl Jumps {
 
     /// By how much the clock jumped last: forwards, or back if it is negative.
     pub fn last(&self) -> SignedDuration {
-        self.lock().by
+        self.seen.lock().by
     }
 
     /// Waits until there were more than `known`.
@@ -98,11 +99,6 @@ impl Jumps {
             }
             pause().await;
         }
-    }
-
-    /// A panic while it was locked leaves it whole.
-    fn lock(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,9 +1,9 @@
 //! What was observed last, for decisions to read.
 
 use std::collections::BTreeSet;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use hashbrown::HashMap;
+use parking_lot::RwLock;
 use sluice_core::gatekeeper::Evidence;
 use sluice_crds::Gatekeeper;
 use sluice_gatekeepers::{Observation, needs_evidence};
@@ -48,7 +48,7 @@ impl EvidenceStore {
         if !needs_evidence(&object.spec) {
             return Evidence::default();
         }
-        let stored = self.read();
+        let stored = self.stored.read();
         let stored = stored.get(&KeyRef::of(object));
         stored
             .map(|stored| stored.evidence_for(object))
@@ -57,7 +57,7 @@ impl EvidenceStore {
 
     /// From now on the observer `id` writes what is observed for `object`.
     pub(super) fn begin(&self, key: &ObjectKey, id: u64, object: &Gatekeeper) {
-        let mut stored = self.write();
+        let mut stored = self.stored.write();
         // Another observer of the same object continues where the one before it ended.
         let before = stored
             .remove(key)
@@ -87,7 +87,7 @@ impl EvidenceStore {
         object: &Gatekeeper,
         observation: Observation,
     ) -> bool {
-        let mut stored = self.write();
+        let mut stored = self.stored.write();
         let Some(stored) = stored.get_mut(key).filter(|stored| stored.id == id) else {
             return false;
         };
@@ -100,7 +100,7 @@ impl EvidenceStore {
 
     /// Forgets everything that is known of it.
     pub(super) fn remove(&self, key: &ObjectKey) {
-        self.write().remove(key);
+        self.stored.write().remove(key);
         self.arrived(key);
     }
 
@@ -114,15 +114,5 @@ impl EvidenceStore {
 
     fn arrived(&self, key: &ObjectKey) {
         self.awaited.send_if_modified(|awaited| awaited.remove(key));
-    }
-
-    // A panic while it was locked leaves the map whole.
-
-    fn read(&self) -> RwLockReadGuard<'_, HashMap<ObjectKey, Stored>> {
-        self.stored.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, HashMap<ObjectKey, Stored>> {
-        self.stored.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

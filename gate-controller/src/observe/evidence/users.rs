@@ -1,8 +1,9 @@
 //! Who uses which source: to wake the users when it changes, and to end its watch when it has none.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use sluice_gatekeepers::{Clients, Source};
 use tokio::sync::Notify;
 use tokio::sync::broadcast::Receiver;
@@ -28,30 +29,20 @@ pub(super) struct User {
 
 impl Users {
     fn wake(&self, source: &Source) {
-        for woken in self
-            .lock()
-            .get(source)
-            .into_iter()
-            .flat_map(HashMap::values)
-        {
+        let by_source = self.by_source.lock();
+        for woken in by_source.get(source).into_iter().flat_map(HashMap::values) {
             woken.notify_one();
         }
     }
 
     fn wake_all(&self) {
-        for woken in self.lock().values().flat_map(HashMap::values) {
+        for woken in self.by_source.lock().values().flat_map(HashMap::values) {
             woken.notify_one();
         }
     }
 
     fn in_use(&self) -> HashSet<Source> {
-        self.lock().keys().cloned().collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Source, HashMap<u64, Arc<Notify>>>> {
-        self.by_source
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.by_source.lock().keys().cloned().collect()
     }
 }
 
@@ -72,7 +63,7 @@ impl User {
             return;
         }
         let before = std::mem::replace(&mut self.uses, sources);
-        let mut by_source = self.users.lock();
+        let mut by_source = self.users.by_source.lock();
         for source in &self.uses {
             by_source
                 .entry(source.clone())

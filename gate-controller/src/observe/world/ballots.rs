@@ -1,9 +1,10 @@
 //! Approvals, by the gatekeeper that they are for.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use hashbrown::HashMap;
+use parking_lot::RwLock;
 use sluice_core::gatekeeper::approval::Ballot;
 use sluice_crds::Approval;
 
@@ -24,7 +25,7 @@ pub(super) struct Ballots {
 impl Ballots {
     /// The approvals for a gatekeeper.
     pub(super) fn of(&self, gatekeeper: KeyRef<'_>) -> Arc<Ballot> {
-        let all = self.of.read().unwrap_or_else(PoisonError::into_inner);
+        let all = self.of.read();
         all.get(&gatekeeper).cloned().unwrap_or_default()
     }
 
@@ -32,7 +33,6 @@ impl Ballots {
     /// one.
     pub(super) fn unreadable_in(&self, namespace: &str) -> Option<Arc<str>> {
         let all = self.unreadable.read();
-        let all = all.unwrap_or_else(PoisonError::into_inner);
         all.get(namespace)?.values().next().cloned()
     }
 
@@ -46,8 +46,7 @@ impl Ballots {
             ))),
             Some(Seen::Object(_)) | None => None,
         };
-        let all = self.unreadable.write();
-        let mut all = all.unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.unreadable.write();
         if why.is_none() && !all.contains_key(namespace) {
             return false;
         }
@@ -76,7 +75,7 @@ impl Ballots {
             return BTreeSet::new();
         }
         let (was_for, is_for) = (before.map(gatekeeper), now.map(gatekeeper));
-        let mut all = self.of.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.of.write();
         if let (Some(gatekeeper), Some(approval)) = (&was_for, before)
             && let Some(ballot) = all.get_mut(gatekeeper)
         {

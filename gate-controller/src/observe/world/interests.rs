@@ -6,9 +6,9 @@
 
 use std::collections::BTreeSet;
 use std::hash::BuildHasher;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hashbrown::{DefaultHashBuilder, HashTable};
+use parking_lot::Mutex;
 
 use crate::cluster::key::Work;
 
@@ -39,7 +39,7 @@ impl Interests {
     /// From now on `who` is interested in these, and in nothing else. `what` is called under the lock: if
     /// two calls happen at once, the later one reads what is true by then.
     pub(super) fn set(&self, who: &Work, what: impl FnOnce() -> Vec<Work>) {
-        let mut index = self.lock();
+        let mut index = self.0.lock();
         let mut what = what();
         what.sort_unstable();
         what.dedup();
@@ -64,7 +64,7 @@ impl Interests {
 
     /// Those who are interested in it.
     pub(super) fn of(&self, what: &Work) -> Vec<Work> {
-        let index = self.lock();
+        let index = self.0.lock();
         let who = index.find(what).map(|place| &index.nodes[place].who);
         let who = who.into_iter().flatten();
         who.map(|place| index.nodes[*place].name.clone()).collect()
@@ -72,7 +72,7 @@ impl Interests {
 
     /// Whether it is interested in anything.
     pub(super) fn has(&self, who: &Work) -> bool {
-        let index = self.lock();
+        let index = self.0.lock();
         let place = index.find(who);
         place.is_some_and(|place| !index.nodes[place].what.is_empty())
     }
@@ -80,7 +80,7 @@ impl Interests {
     /// Those whose decisions depend on it, directly or through others: gates by their gatekeepers, and
     /// everything that waits for these gates.
     pub(super) fn concerned(&self, what: &Work) -> BTreeSet<Work> {
-        let index = self.lock();
+        let index = self.0.lock();
         let (mut found, mut left) = (BTreeSet::new(), vec![what.clone()]);
         while let Some(what) = left.pop() {
             for name in [what.all_beside(), what] {
@@ -98,11 +98,6 @@ impl Interests {
         }
         found.retain(|who| who.kind.look().is_some_and(|look| look.decides));
         found
-    }
-
-    /// A panic while it was locked leaves it whole.
-    fn lock(&self) -> MutexGuard<'_, Index> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -185,12 +180,12 @@ mod tests {
         set(&interests, &other, &[]);
         assert_eq!(interests.of(&night), []);
         // Nothing is left of any of them, and their places are taken again.
-        let index = interests.lock();
+        let index = interests.0.lock();
         assert_eq!((index.places.len(), index.free.len()), (0, 4));
         drop(index);
         set(&interests, &other, &[&day]);
         assert_eq!(interests.of(&day), [other]);
-        assert_eq!(interests.lock().nodes.len(), 4);
+        assert_eq!(interests.0.lock().nodes.len(), 4);
     }
 
     #[test]

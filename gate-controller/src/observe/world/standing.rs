@@ -12,19 +12,19 @@ use sluice_crds::flux::FluxKind;
 use sluice_watching::Pulse;
 use tokio::time::Instant;
 
-use super::{Standing, World, read, write};
+use super::{Standing, World};
 use crate::observe::clock::Jumps;
 use crate::observe::clock::skew;
 
 impl World {
     /// How far the clock and the authors of annotations can be relied on.
     pub fn standing(&self) -> Standing {
-        *read(&self.standing)
+        *self.standing.read()
     }
 
     /// Changes that. Returns whether it was different before.
     pub fn stand(&self, change: impl FnOnce(&mut Standing)) -> bool {
-        let mut standing = write(&self.standing);
+        let mut standing = self.standing.write();
         let before = *standing;
         change(&mut standing);
         before != *standing

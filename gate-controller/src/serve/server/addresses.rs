@@ -5,7 +5,9 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// Everybody who is connected.
 pub(super) struct Addresses {
@@ -30,7 +32,7 @@ impl Addresses {
     pub(super) fn connect(self: &Arc<Self>, address: IpAddr) -> Option<Connected> {
         // What listens for both kinds sees IPv4 as a part of IPv6.
         let address = address.to_canonical();
-        let mut all = self.lock();
+        let mut all = self.connected.lock();
         let count = all.entry(address).or_default();
         if *count >= self.most {
             return None;
@@ -39,18 +41,11 @@ impl Addresses {
         let addresses = Arc::clone(self);
         Some(Connected { addresses, address })
     }
-
-    /// A panic while it was locked leaves every count whole.
-    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
-        self.connected
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Connected {
     fn drop(&mut self) {
-        let mut all = self.addresses.lock();
+        let mut all = self.addresses.connected.lock();
         if let Some(count) = all.get_mut(&self.address) {
             *count -= 1;
             if *count == 0 {
@@ -76,7 +71,7 @@ mod tests {
         drop(first);
         assert!(addresses.connect(one).is_some());
         drop(second);
-        assert!(addresses.lock().is_empty());
+        assert!(addresses.connected.lock().is_empty());
     }
 
     #[test]

@@ -231,12 +231,12 @@ async fn refused(body: impl Into<Body>) -> Answer {
 #[case::no_kind(
     r#"{"consumer": {"kind": "kustomization", "name": "shop"}, "namespace": "apps"}"#,
     Some("consumer.kind"),
-    "`kustomization` is no kind"
+    "`kustomization` is not a kind"
 )]
 #[case::no_consumer(
     r#"{"consumer": {"kind": "Kustomization", "name": ""}, "namespace": "apps"}"#,
     Some("consumer.name"),
-    "is no name"
+    "is not the name"
 )]
 #[case::unknown_field(r#"{"gate": "production"}"#, Some("gate"), "unknown field `gate`")]
 #[case::twice(
@@ -272,27 +272,27 @@ async fn refused(body: impl Into<Body>) -> Answer {
 #[case::no_name(
     r#"{"gates": {"refs": [{"name": "a/b"}]}, "namespace": "apps"}"#,
     Some("gates.refs[0].name"),
-    "`a/b` is no name"
+    "`a/b` is not the name"
 )]
 #[case::no_namespace(
     r#"{"gates": {"refs": [{"name": "a", "namespace": ""}]}, "namespace": "apps"}"#,
     Some("gates.refs[0].namespace"),
-    "is no namespace"
+    "is not a namespace"
 )]
 #[case::no_namespace_of_its_own(
     r#"{"gates": {"refs": [{"name": "a"}]}, "namespace": "Apps"}"#,
     Some("namespace"),
-    "`Apps` is no namespace"
+    "`Apps` is not a namespace"
 )]
 #[case::short_commit(
     r#"{"gates": {"refs": [{"name": "a"}]}, "namespace": "apps", "revision": "main@sha1:4f2a9c1"}"#,
     Some("revision"),
-    "is no digest of a known length"
+    "is not a digest of a known length"
 )]
 #[case::sentence(
     r#"{"gates": {"refs": [{"name": "a"}]}, "namespace": "apps", "action": "go out"}"#,
     Some("action"),
-    "`go out` is no action"
+    "`go out` is not an action"
 )]
 #[case::half_a_consumer(
     r#"{"gates": {"refs": [{"name": "a"}]}, "namespace": "apps", "consumer": {"kind": "Pipeline"}}"#,

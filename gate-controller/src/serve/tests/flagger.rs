@@ -136,13 +136,13 @@ async fn the_metadata_is_the_question() {
 
 #[rstest]
 #[case::none(json!({}), "metadata", "names no gate")]
-#[case::empty(json!({"gate": ""}), "metadata.gate[].name", "is no name")]
-#[case::dangling(json!({"gates": "a,"}), "metadata.gates[].name", "is no name")]
+#[case::empty(json!({"gate": ""}), "metadata.gate[].name", "is not the name")]
+#[case::dangling(json!({"gates": "a,"}), "metadata.gates[].name", "is not the name")]
 #[case::both(json!({"gate": "a", "gates": "b"}), "metadata.gates", "beside `gate`")]
 #[case::twice(json!({"gates": "a,apps/a"}), "metadata.gates[apps/a]", "the same gate")]
-#[case::too_many_parts(json!({"gate": "a/b/c"}), "metadata.gate[a/b/c].name", "is no name")]
+#[case::too_many_parts(json!({"gate": "a/b/c"}), "metadata.gate[a/b/c].name", "is not the name")]
 #[case::require(json!({"gate": "a", "require": "one"}), "metadata.require", "`one` is not known")]
-#[case::revision(json!({"gate": "a", "revision": "sha1:4f2a"}), "metadata.revision", "no digest")]
+#[case::revision(json!({"gate": "a", "revision": "sha1:4f2a"}), "metadata.revision", "not a digest")]
 #[case::misspelt(json!({"gate": "a", "revison": "1"}), "metadata.revison", "not known")]
 #[case::event(
     json!({"gate": "a", "eventMessage": "m", "eventType": "Normal"}),
@@ -153,7 +153,7 @@ async fn the_metadata_is_the_question() {
 #[case::rollout(json!({"gate": "a", "hook": "rollout"}), "metadata.hook", "a failed check")]
 #[case::pre_rollout(json!({"gate": "a", "hook": "pre-rollout"}), "metadata.hook", "a failed check")]
 #[case::post_rollout(json!({"gate": "a", "hook": "post-rollout"}), "metadata.hook", "do not ask")]
-#[case::unknown(json!({"gate": "a", "hook": "confirm"}), "metadata.hook", "no hook of Flagger")]
+#[case::unknown(json!({"gate": "a", "hook": "confirm"}), "metadata.hook", "not a webhook type of Flagger")]
 #[tokio::test]
 async fn what_would_mean_something_else_is_refused(
     #[case] metadata: Value,

@@ -5,9 +5,10 @@
 //! that reads it slowly delays nobody.
 
 use std::fmt::Error;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use hashbrown::HashMap;
+use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -31,7 +32,7 @@ struct Histogram {
 impl Durations {
     /// A look at `work` took so many seconds.
     pub fn observe(&self, work: &Work, seconds: f64) {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         let histogram = match all.get_mut(work) {
             Some(histogram) => histogram,
             None => all.entry(work.clone()).or_default(),
@@ -44,19 +45,14 @@ impl Durations {
 
     /// The object is gone.
     pub fn forget(&self, work: &Work) {
-        self.lock().remove(work);
-    }
-
-    /// A panic while it was locked leaves the map whole.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Work, Histogram>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().remove(work);
     }
 }
 
 impl Collector for Durations {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
         let all: Vec<(Work, Histogram)> = {
-            let all = self.lock();
+            let all = self.0.lock();
             all.iter().map(|(work, is)| (work.clone(), *is)).collect()
         };
         let mut metric = encoder.encode_descriptor(

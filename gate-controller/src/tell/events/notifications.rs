@@ -31,7 +31,7 @@ use sluice_egress::EgressError;
 use super::{METADATA, Sending};
 use crate::tell::counters::{Counters, Notified};
 
-/// The kinds that an Alert can name besides those that Sluice knows, each with its API (the enum of
+/// The kinds that an Alert can name, other than those that Sluice knows, each with its API (the enum of
 /// `spec.eventSources[].kind`, notification-controller 1.9).
 const FURTHER: [(&str, &str); 4] = [
     ("ArtifactGenerator", "source.extensions.fluxcd.io/v1beta1"),
@@ -177,7 +177,7 @@ fn api_of(kind: &str) -> Option<String> {
     known.or_else(|| further().map(|(_, api)| api.to_owned()))
 }
 
-/// What notification-controller shows besides the message, and by what it distinguishes events. It keeps
+/// What notification-controller shows in addition to the message, and by what it distinguishes events. It keeps
 /// keys that begin with the group of the object, or with [`METADATA`], and drops all others.
 ///
 /// It also treats events with the same message and revision within five minutes as duplicates, unless a

@@ -19,7 +19,7 @@ pub(super) fn encode(
     family(
         encoder,
         "sluice_gatekeeper_evidence",
-        "1 while the gatekeeper is judged by evidence, 0 while that cannot be had",
+        "1 while the gatekeeper is judged by evidence, 0 while that is unavailable",
         gatekeepers.iter().filter_map(|gatekeeper| {
             let has = has_evidence(gatekeeper)?;
             Some(Sample::of(gatekeeper.as_ref(), truth(has)))

@@ -57,7 +57,7 @@ async fn a_gate_is_open_while_an_expression_is_true_of_an_object() -> Result<()>
     let home = stage.namespace();
     deploy(&stage, home, "web", 2).await?;
     let _controller = stage.start().await?;
-    let nothing = "the expression comes to nothing: there is no key `readyReplicas`";
+    let nothing = "the expression cannot be evaluated: there is no key `readyReplicas`";
     says(&stage, State::Closed, "ObjectsNotReady", nothing).await?;
     let deployments: Api<Deployment> = Api::namespaced(stage.client(), home);
     for (ready, state, words) in [

@@ -105,7 +105,7 @@ async fn paced(
             let until_now = now.duration_since(began).min(lasts).as_secs_f64();
             let due = (until_now * f64::from(rate)) as u64;
             for turn in turns.by_ref().take(usize::try_from(due - sent)?) {
-                // Whoever has failed is found by the others' end.
+                // A client that has failed is found when the others end.
                 let _ = dues[turn].send(now);
             }
             sent = due;

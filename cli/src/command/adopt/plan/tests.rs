@@ -293,9 +293,9 @@ fn what_cannot_be_gated_is_refused_with_what_can() {
     Some("Bad_Name"),
     None,
     None,
-    "--name: `Bad_Name` is no name of an object"
+    "--name: `Bad_Name` is not the name of an object"
 )]
-#[case(Some(""), None, None, "--name: `` is no name")]
+#[case(Some(""), None, None, "--name: `` is not the name")]
 #[case(None, Some(""), None, "--target: it is empty")]
 #[case(None, Some("Up"), None, "--target: `Up` is not of the form")]
 #[case(

@@ -56,7 +56,7 @@ fn it_says_what_to_write_in_place_of_a_name() {
     let asked = json!({ "revision": tag("v1.4.9", 'b') });
     let mut play = tags("{allow: ['>=1.4.0, <2']}", &asked);
     play.settle();
-    let words = "is on no list of what may go out: no source shows its name, so its commit or digest \
+    let words = "is not on a list of what may go out: no source shows its name, so its commit or digest \
                  has to be listed";
     let said = play.message("Blocked");
     assert!(said.contains(words), "{said}");

@@ -63,7 +63,7 @@ fn what_is_newer_than_what_goes_out_waits_for_the_gates() {
 }
 
 /// `kubectl wait --for=condition=Blocked=false` does not return because somebody suspends the
-/// GatedSource, and what can be had again can be had all the same.
+/// GatedSource, and what can be fetched again can be had all the same.
 #[test]
 fn what_stands_still_says_what_it_said() {
     let mut play = Play::new(&json!({ "strategy": "suspend" }));

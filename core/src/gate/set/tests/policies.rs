@@ -1,8 +1,8 @@
 //! What policies add, and what is said of it; and what sets may be past admission.
 
 use super::*;
-use crate::gate::nested::{self, Named};
 use crate::gate::policy::{Labels, Readable};
+use crate::gate::{Named, nested};
 use crate::gatekeeper::Keeper;
 use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::{Gate, GatePolicy};
@@ -55,8 +55,8 @@ fn a_namespace_that_nobody_knows_counts_as_selected() {
     world.namespaces.clear();
     let decision = ask(&world, &own(), None);
     assert!(!decision.allowed);
-    let expected = "held back by platform/freeze (GatePolicy year-end, because nobody knows the \
-                    labels of the namespace apps): closed";
+    let expected = "held back by platform/freeze (GatePolicy year-end, because the \
+                    labels of the namespace apps are unknown): closed";
     assert!(
         decision.message.starts_with(expected),
         "{}",

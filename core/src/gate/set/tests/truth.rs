@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// What a gate may be. `blind`: its evidence cannot be had, and `onError` says what then.
+/// What a gate may be. `blind`: its evidence is unavailable, and `onError` says what then.
 const STATES: [&str; 6] = [
     "open",
     "closed",

@@ -49,7 +49,7 @@ fn one_that_closes_counts_at_once(#[case] annotations: &[(&str, &str)]) {
     by alice@example.com, so it does not count yet: cannot patch gates")]
 #[case::closed(&[(FORCE, "closed"), (FORCE_BY, "bob"), (FORCE_REASON, "b")], "forced closed by bob: b. \
     metadata.annotations[sluice.dev/force-seen]: the controller has not accepted the force closed \
-    by bob, so it holds, though how long is not fixed yet: cannot patch gates")]
+    by bob, so it counts, but its end is not fixed yet: cannot patch gates")]
 #[case::too_long(&[(FORCE, "open"), (FORCE_BY, "a"), (FORCE_REASON, "b"), (FORCE_UNTIL, "2026-11-28T10:00:00Z")],
     "closed by default: no gatekeeper keeps the gate. \
     metadata.annotations[sluice.dev/force-until]: the force would last longer than 24h; write an \

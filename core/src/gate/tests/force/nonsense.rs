@@ -5,18 +5,18 @@ use rstest::rstest;
 use super::*;
 
 #[rstest]
-#[case::state(&[(FORCE, "Open"), (FORCE_BY, "a"), (FORCE_REASON, "b")], FORCE, "`Open` is no state; write open or closed")]
-#[case::empty_state(&[(FORCE, ""), (FORCE_BY, "a"), (FORCE_REASON, "b")], FORCE, "`` is no state")]
+#[case::state(&[(FORCE, "Open"), (FORCE_BY, "a"), (FORCE_REASON, "b")], FORCE, "`Open` is not a state; write open or closed")]
+#[case::empty_state(&[(FORCE, ""), (FORCE_BY, "a"), (FORCE_REASON, "b")], FORCE, "`` is not a state")]
 #[case::no_reason(&[(FORCE, "open"), (FORCE_BY, "a")], FORCE_REASON, "it is missing, so the force does not count; say why")]
 #[case::blank_reason(&[(FORCE, "open"), (FORCE_BY, "a"), (FORCE_REASON, " ")], FORCE_REASON, "it is missing")]
 #[case::nobody(&[(FORCE, "open"), (FORCE_REASON, "b")], FORCE_BY, "it is missing, so the force does not count; write the user name")]
-#[case::end_is_a_duration(&[(FORCE, "open"), (FORCE_BY, "a"), (FORCE_REASON, "b"), (FORCE_UNTIL, "2h")], FORCE_UNTIL, "`2h` is no instant; write RFC 3339")]
-#[case::end_without_offset(&[(FORCE, "open"), (FORCE_BY, "a"), (FORCE_REASON, "b"), (FORCE_UNTIL, "2026-11-20T18:00:00")], FORCE_UNTIL, "is no instant")]
+#[case::end_is_a_duration(&[(FORCE, "open"), (FORCE_BY, "a"), (FORCE_REASON, "b"), (FORCE_UNTIL, "2h")], FORCE_UNTIL, "`2h` is not an instant; write RFC 3339")]
+#[case::end_without_offset(&[(FORCE, "open"), (FORCE_BY, "a"), (FORCE_REASON, "b"), (FORCE_UNTIL, "2026-11-20T18:00:00")], FORCE_UNTIL, "is not an instant")]
 #[case::end_has_passed(&[(FORCE, "open"), (FORCE_BY, "a"), (FORCE_REASON, "b"), (FORCE_UNTIL, "2026-11-20T10:00:00Z")], FORCE_UNTIL, "the end Fri 2026-11-20 10:00 UTC has passed; write a later end")]
 #[case::too_long(&[(FORCE, "open"), (FORCE_BY, "a"), (FORCE_REASON, "b"), (FORCE_UNTIL, "2026-11-21T10:01:01Z")], FORCE_UNTIL, "the force would last 24h1m1s; write an end at most 24h (spec.maxOverride) ahead")]
 #[case::end_alone(&[(FORCE_UNTIL, "2026-11-20T18:00:00Z")], FORCE_UNTIL, "it does nothing without sluice.dev/force; write sluice.dev/force too")]
-#[case::request(&[(RFC_OPEN, "now")], RFC_OPEN, "`now` is no instant")]
-#[case::request_to_close(&[(RFC_CLOSE, "1700000000")], RFC_CLOSE, "is no instant")]
+#[case::request(&[(RFC_OPEN, "now")], RFC_OPEN, "`now` is not an instant")]
+#[case::request_to_close(&[(RFC_CLOSE, "1700000000")], RFC_CLOSE, "is not an instant")]
 fn nonsense_is_told_at_its_annotation_and_changes_nothing(
     #[case] annotations: &[(&str, &str)],
     #[case] annotation: &str,

@@ -109,7 +109,7 @@ fn a_request_to_close_a_little_ahead_counts_at_once() {
 fn a_request_further_ahead_is_refused_and_does_not_become_right_by_waiting() {
     let gate = forced(&[(RFC_OPEN, "2026-11-20T10:01:01Z")]);
     let told = "metadata.annotations[open.gate.fluxcd.io/requestedAt]: \
-                Fri 2026-11-20 10:01:01 UTC lies ahead; write the present instant";
+                Fri 2026-11-20 10:01:01 UTC is in the future; write the current time";
     assert_eq!(complaints(&gate, FRIDAY_10), [told]);
     let gate = accepted(gate, FRIDAY_10);
     for instant in [

@@ -114,7 +114,7 @@ const STALE: &str = "{objects: [{apiVersion: apps/v1, kind: Deployment, metadata
     "{report: {state: open, expiresAt: 2026-11-20T10:30:00Z}}",
     "PT30M",
     State::Closed,
-    "ran out"
+    "expired"
 )]
 fn what_is_given_is_judged(
     #[case] spec: &str,
@@ -135,7 +135,7 @@ fn what_is_given_is_judged(
     "{value: 1, broken: no}",
     "it is of the kind metric: write value"
 )]
-#[case(METRIC, "{value: many}", "value: `many` is no number")]
+#[case(METRIC, "{value: many}", "value: `many` is not a number")]
 #[case(HTTP, "{value: 1}", "it is of the kind http: write status")]
 #[case(OBJECTS, "{broken: no}", "it is of the kind objects: write objects")]
 #[case(OBJECTS, "{}", "it is of the kind objects: write objects")]
@@ -148,7 +148,7 @@ fn what_is_given_is_judged(
 #[case(
     EXTERNAL,
     "{report: {state: open}, unavailable: gone}",
-    "report: it stands alone"
+    "report: no other field"
 )]
 #[case("{manual: {state: open}}", "{value: 1}", "it measures nothing")]
 fn what_makes_no_sense_is_refused(#[case] spec: &str, #[case] given: &str, #[case] expected: &str) {

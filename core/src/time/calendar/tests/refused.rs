@@ -34,11 +34,11 @@ fn message(text: &str) -> String {
 )]
 #[case::event_in_event(
     "BEGIN:VCALENDAR\nBEGIN:VEVENT\nBEGIN:VEVENT\n",
-    "line 3: BEGIN:VEVENT stands inside of VEVENT; end the component before it, and write events directly in a VCALENDAR"
+    "line 3: BEGIN:VEVENT is inside of VEVENT; end the component before it, and write events directly in a VCALENDAR"
 )]
 #[case::text_after_the_end(
     "BEGIN:VCALENDAR\nBEGIN:VEVENT\nDTSTART:20260101\nEND:VEVENT\nEND:VCALENDAR\nEND:VCALENDAR",
-    "line 6: stands outside of the calendar; remove it"
+    "line 6: is outside of the calendar; remove it"
 )]
 #[case::no_colon(
     "BEGIN:VCALENDAR\nBEGIN:VEVENT\nDESCRIPTION:one\ntwo\nEND:VEVENT\nEND:VCALENDAR\n",
@@ -173,7 +173,7 @@ fn a_time_zone_without_a_name(#[case] zone: &str) {
 )]
 #[case::id_without_uid(
     "DTSTART:20260101\nRECURRENCE-ID:20260101",
-    "RECURRENCE-ID: the event has no UID to tell of which series it is; write the UID of the series"
+    "RECURRENCE-ID: the event has no UID that says to which series it belongs; write the UID of the series"
 )]
 #[case::id_with_range(
     "UID:1\nDTSTART:20260101\nRECURRENCE-ID;RANGE=THISANDFUTURE:20260101",

@@ -1,0 +1,74 @@
+//! Pull requests: what they change, and what they say.
+//!
+//! What comes in: which environment of which pipeline is to get a revision, and the files of a
+//! repository. What goes out: the files with the revision in every value that has a [`marker`] of that
+//! environment, and the [`words`] of the pull request.
+
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+
+pub mod marker;
+pub mod words;
+
+/// Where a promotion leads: one environment of one pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Promotion<'a> {
+    /// The namespace of the pipeline.
+    pub namespace: &'a str,
+    /// The name of the pipeline.
+    pub pipeline: &'a str,
+    /// The name of the environment. Like the other two it holds no `:`.
+    pub environment: &'a str,
+}
+
+/// As a marker names it: `flux-system:podinfo:prod`.
+impl fmt::Display for Promotion<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            namespace,
+            pipeline,
+            environment,
+        } = self;
+        write!(f, "{namespace}:{pipeline}:{environment}")
+    }
+}
+
+/// What stands for several texts where there is no room for them: twelve hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key([u8; 6]);
+
+impl Key {
+    /// The key of some texts. Other texts, or the same with other borders between them, have another.
+    pub fn of(texts: &[&str]) -> Self {
+        let mut hash = Sha256::new();
+        for text in texts {
+            // The length says where each ends.
+            hash.update((text.len() as u64).to_be_bytes());
+            hash.update(text);
+        }
+        let [a, b, c, d, e, f, ..]: [u8; 32] = hash.finalize().into();
+        Self([a, b, c, d, e, f])
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_tell_borders_apart_and_stay_the_same() {
+        let key = |texts: &[&str]| Key::of(texts).to_string();
+        assert_ne!(key(&["a-b", "c"]), key(&["a", "b-c"]));
+        assert_ne!(key(&["ab", "c"]), key(&["a", "bc"]));
+        assert_ne!(key(&["a"]), key(&["a", ""]));
+        // Branches are found by it: it must never change.
+        assert_eq!(key(&["flux-system", "podinfo", "prod"]), "a6a8ea3ca7a1");
+    }
+}
