@@ -250,7 +250,6 @@ impl Fleet {
     }
 
     fn members(&self) -> MutexGuard<'_, HashMap<Cluster, Member>> {
-        let members = &self.0.members;
-        members.lock()
+        self.0.members.lock()
     }
 }

@@ -85,7 +85,7 @@ impl<'a> Asker<'a> {
     }
 
     /// Whether to report to others what `subject` waits for because this asker says so. For gated sources
-    /// only the controller may say it.
+    /// and pipelines only the controller may say it.
     fn speaks_for(self, subject: &Subject) -> bool {
         match self {
             Asker::Controller => true,
