@@ -6,12 +6,14 @@ use http::{Method, Request, Response};
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Map, Value, json};
+use sluice_clusters::{Fleet, Scope};
 use sluice_core::delivery::gated_source::{Act, Child, Report};
 use sluice_core::gate::Identity;
 use sluice_core::time::clock::Trust;
 use sluice_crds::GatedSource;
 use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::SourceKind;
+use sluice_egress::{Egress, Rules};
 use tower::service_fn;
 
 use super::apply::apply;
@@ -20,6 +22,7 @@ use crate::act::waker::Waker;
 use crate::cluster::failure;
 use crate::cluster::key::ObjectKey;
 use crate::lease::{Held, Leadership};
+use crate::observe::apps::Apps;
 use crate::observe::clock::{Clock, Jumps, SetClock};
 use crate::observe::world::{Standing, World};
 use crate::tell::audit::Audit;
@@ -84,6 +87,8 @@ pub(in crate::act::reconcile) fn context(
         queue: Arc::new(crate::act::queue::Shared::new(8)),
         clock: Arc::clone(&clock),
     };
+    let egress = Egress::new(Rules::default()).unwrap();
+    let fleet = Fleet::new(client.clone(), Scope::All, egress);
     Context {
         client,
         world,
@@ -92,6 +97,7 @@ pub(in crate::act::reconcile) fn context(
         audit: Audit::default(),
         decisions: Arc::new(decisions),
         definitions: Arc::default(),
+        apps: Arc::new(Apps::new(fleet)),
         artifacts: None,
         counters,
         shard: Default::default(),
