@@ -218,7 +218,7 @@ async fn write(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), reply: Reply,
 }
 
 /// A server's TLS, and the certificate of its authority.
-fn tls(certificate: Certificate) -> (ServerConfig, String) {
+pub(crate) fn tls(certificate: Certificate) -> (ServerConfig, String) {
     let (Certificate::OfAuthority(name) | Certificate::SelfSigned(name)) = certificate else {
         return signed(certificate);
     };

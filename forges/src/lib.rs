@@ -7,6 +7,8 @@
 mod address;
 mod bitbucket_server;
 mod call;
+#[cfg(test)]
+mod contracts;
 mod forge;
 mod gitea;
 mod github;
@@ -14,6 +16,9 @@ mod gitlab;
 mod names;
 mod outcome;
 mod pulls;
+#[cfg(test)]
+#[path = "../../egress/src/test_server.rs"]
+mod test_server;
 
 pub use address::{Address, AddressError, Provider};
 pub use call::Access;
