@@ -164,11 +164,13 @@ impl BitbucketServer {
 
     pub(crate) async fn open(&self, new: &NewPull<'_>, until: Instant) -> Act<Pull> {
         let call = self.0.call("open a pull request");
+        let (owner, name) = (self.0.address.owner(), self.0.address.name());
+        let repository = json!({"slug": name, "project": {"key": owner}});
         let body = json!({
             "title": new.title,
             "description": new.body,
-            "fromRef": {"id": new.head.reference()},
-            "toRef": {"id": new.base.reference()},
+            "fromRef": {"id": new.head.reference(), "repository": repository},
+            "toRef": {"id": new.base.reference(), "repository": repository},
         });
         let path = "/pull-requests";
         let reply = call
@@ -195,7 +197,7 @@ impl BitbucketServer {
             PullState::Closed => return Ok(()),
             PullState::Open { .. } => {}
         }
-        let path = format!("/pull-requests/{}/decline", old.number);
+        let path = format!("/pull-requests/{}/decline?version={version}", old.number);
         let body = json!({"version": version, "comment": reason});
         let reply = call
             .send(Method::Post, &path, Sending::Json(&body), until)
@@ -236,7 +238,7 @@ impl BitbucketServer {
             Some(MergeMethod::Squash) => body["strategyId"] = "squash".into(),
             Some(MergeMethod::Rebase) => body["strategyId"] = "rebase-ff-only".into(),
         }
-        let path = format!("/pull-requests/{number}/merge");
+        let path = format!("/pull-requests/{number}/merge?version={version}");
         let reply = call
             .send(Method::Post, &path, Sending::Json(&body), until)
             .await?;

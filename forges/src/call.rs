@@ -407,21 +407,26 @@ fn is_too_long(error: &ForgeError) -> bool {
 }
 
 /// What the body of a reply says: `message` (Gitea, GitHub, GitLab) with `errors[].message` (GitHub),
-/// `error` (GitLab) or `errors[].message` alone (Bitbucket). A message of GitLab may be a list.
+/// `error` (GitLab), or `errors[].message` with `errors[].vetoes[].summaryMessage` (Bitbucket). A message of
+/// GitLab may be a list.
 pub(crate) fn said(body: &[u8]) -> Option<String> {
     let value: Value = serde_json::from_slice(body).ok()?;
-    let message = [&value["message"], &value["error"]];
-    let errors = value["errors"].as_array().into_iter().flatten();
-    let errors = errors.map(|error| match error {
-        Value::String(_) => error,
-        error => &error["message"],
-    });
-    let text = |value: &Value| match value {
-        Value::String(text) => Some(text.clone()),
+    let items = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let mut said = vec![value["message"].clone(), value["error"].clone()];
+    for error in items(&value["errors"]) {
+        let vetoes = items(&error["vetoes"]);
+        said.push(match error {
+            Value::String(_) => error,
+            error => error["message"].clone(),
+        });
+        said.extend(vetoes.iter().map(|veto| veto["summaryMessage"].clone()));
+    }
+    let text = |value: Value| match value {
+        Value::String(text) => Some(text),
         Value::Array(_) | Value::Object(_) => Some(value.to_string()),
         Value::Null | Value::Bool(_) | Value::Number(_) => None,
     };
-    let said: Vec<_> = message.into_iter().chain(errors).filter_map(text).collect();
+    let said: Vec<_> = said.into_iter().filter_map(text).collect();
     let said = said.join(": ");
     (!said.trim().is_empty()).then_some(said)
 }

@@ -32,11 +32,12 @@ path.way { stroke: #059669; stroke-width: 1.2 }
 ";
 
 /// A crate of the product, from the ground up: its name, its folder, and what it is.
-const CRATES: [(&str, &str, &str); 6] = [
+const CRATES: [(&str, &str, &str); 7] = [
     ("sluice-crds", "crds", "the API"),
     ("sluice-core", "core", "the decisions, pure"),
     ("sluice-egress", "egress", "the one way out"),
     ("sluice-gatekeepers", "gatekeepers", "the evidence"),
+    ("sluice-forges", "forges", "the forges, for pull requests"),
     (
         "gate-controller",
         "gate-controller",
