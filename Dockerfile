@@ -22,6 +22,7 @@ COPY egress/ egress/
 COPY gatekeepers/ gatekeepers/
 COPY gate-controller/ gate-controller/
 # Not built, but members of the workspace: cargo reads their manifests.
+COPY forges/ forges/
 COPY cli/ cli/
 COPY tests/ tests/
 COPY xtask/ xtask/

@@ -204,7 +204,7 @@ impl BitbucketServer {
             .await?;
         match reply.status {
             // It has changed since: perhaps it was merged.
-            409 => call.undone(Trouble::NotYet),
+            409 => call.undone(Trouble::Changed),
             _ => call.done(&reply),
         }
     }
@@ -244,7 +244,9 @@ impl BitbucketServer {
             .await?;
         match reply.status {
             404 => Err(call.missing(Missing::Pull).await),
-            409 if is(&reply.body, "PullRequestOutOfDateException") => call.undone(Trouble::NotYet),
+            409 if is(&reply.body, "PullRequestOutOfDateException") => {
+                call.undone(Trouble::Changed)
+            }
             409 if is_conflicted(&reply.body) => call.undone(Trouble::Conflict),
             409 => call.undone(Trouble::NotMergeable(call.words(&reply))),
             _ => call.done(&reply),

@@ -4,28 +4,23 @@
 //! [`ForgeError`]. Only the rooms `address` and `outcome` are used. Whatever changes something is sent
 //! once.
 
-use std::time::Duration;
-
-use jiff::Timestamp;
-use jiff::fmt::rfc2822;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use sluice_egress::{
-    Content, Credentials, Egress, EgressError, Method, Once, Reply, Request, Sent,
-};
+use sluice_egress::{Content, Credentials, Egress, Method, Once, Reply, Request, Sent};
 use tokio::time::Instant;
 
 use crate::address::Address;
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone, Wait, Words};
 
+pub(crate) use pages::Page;
+pub(crate) use said::said;
+use said::wait;
+
+mod pages;
+mod said;
+
 /// The most characters of a forge's words that a message quotes.
 const LONGEST_WORDS: usize = 200;
-/// The most pull requests that are listed.
-const MOST_LISTED: usize = 2_000;
-/// How many are on a page, and how many if such a page is too long to be read: bodies may be 64 KiB and
-/// more each, a reply at most 1 MiB.
-const PAGES: [usize; 2] = [50, 5];
-
 /// How a forge is asked.
 #[derive(Clone)]
 pub struct Access {
@@ -130,86 +125,6 @@ impl Call<'_> {
     ) -> Result<T, ForgeError> {
         let found = self.find(path, query).await?;
         found.ok_or_else(|| self.error(Trouble::Absent(missing)))
-    }
-
-    /// All items of a list that has pages, by a header `Link` as RFC 8288 has it. `size` is what the forge
-    /// calls the length of a page. What moves from one page to another in between may be missing, or be
-    /// there twice.
-    pub(crate) async fn list<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        query: &[(&str, &str)],
-        size: &str,
-    ) -> Result<Vec<T>, ForgeError> {
-        let [many, few] = PAGES;
-        match self.list_by(path, query, (size, many)).await {
-            Err(error) if is_too_long(&error) => self.list_by(path, query, (size, few)).await,
-            listed => listed,
-        }
-    }
-
-    async fn list_by<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        query: &[(&str, &str)],
-        (size, length): (&str, usize),
-    ) -> Result<Vec<T>, ForgeError> {
-        let length_text = length.to_string();
-        let mut items = Vec::new();
-        for page in 1..=MOST_LISTED / length {
-            let page = page.to_string();
-            let mut query = query.to_vec();
-            query.extend([(size, length_text.as_str()), ("page", page.as_str())]);
-            let reply = self.ask(path, &query).await?;
-            if reply.status == 404 {
-                self.sees_repository().await?;
-            }
-            items.append(&mut self.read::<Vec<T>>(&reply)?);
-            let links = reply.header("link").unwrap_or_default();
-            if !links.split(',').any(|link| link.contains("rel=\"next\"")) {
-                return Ok(items);
-            }
-        }
-        Err(self.error(Trouble::TooMany(MOST_LISTED)))
-    }
-
-    /// All items of a list that has pages as Bitbucket has them.
-    pub(crate) async fn list_from<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        query: &[(&str, &str)],
-    ) -> Result<Vec<T>, ForgeError> {
-        let [many, few] = PAGES;
-        match self.list_from_by(path, query, many).await {
-            Err(error) if is_too_long(&error) => self.list_from_by(path, query, few).await,
-            listed => listed,
-        }
-    }
-
-    async fn list_from_by<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        query: &[(&str, &str)],
-        length: usize,
-    ) -> Result<Vec<T>, ForgeError> {
-        let length_text = length.to_string();
-        let mut items = Vec::new();
-        let mut start = 0;
-        for _ in 0..MOST_LISTED / length {
-            let start_text = start.to_string();
-            let mut query = query.to_vec();
-            query.extend([
-                ("limit", length_text.as_str()),
-                ("start", start_text.as_str()),
-            ]);
-            let mut page: Page<T> = self.get(path, &query, Missing::Branch).await?;
-            items.append(&mut page.values);
-            match page.next_page_start {
-                Some(next) if !page.is_last_page => start = next,
-                Some(_) | None => return Ok(items),
-            }
-        }
-        Err(self.error(Trouble::TooMany(MOST_LISTED)))
     }
 
     /// Sends a change to a path below the repository, once, and not after `until`.
@@ -333,7 +248,7 @@ impl Call<'_> {
     /// What a reply without success means for every forge.
     pub(crate) fn trouble(&self, reply: &Reply) -> Trouble {
         let words = || self.words(reply);
-        match (reply.status, self.wait(reply)) {
+        match (reply.status, wait(reply)) {
             (403 | 429, Some(wait)) => Trouble::RateLimited(wait),
             (301 | 307 | 308, _) => Trouble::Moved,
             (401, _) => Trouble::Unauthorized,
@@ -343,33 +258,6 @@ impl Call<'_> {
             (status @ 500..=599, _) => Trouble::Failed(status),
             (status, _) => Trouble::Refused(status, words()),
         }
-    }
-
-    /// Until when a reply says that the limit lasts, if it says that one is reached.
-    fn wait(&self, reply: &Reply) -> Option<Wait> {
-        let after = reply.header("retry-after").map(|text| match text.parse() {
-            Ok(seconds) => Wait::For(Duration::from_secs(seconds)),
-            Err(_) => match rfc2822::parse(text) {
-                Ok(instant) => Wait::Until(instant.timestamp()),
-                Err(_) => Wait::Unsaid,
-            },
-        });
-        let number = |name| reply.header(name).and_then(|text| text.parse::<i64>().ok());
-        let reset = |remaining, reset| match number(remaining) {
-            Some(0) => {
-                let instant = number(reset).and_then(|at| Timestamp::from_second(at).ok());
-                Some(instant.map_or(Wait::Unsaid, Wait::Until))
-            }
-            Some(_) | None => None,
-        };
-        let secondary = || {
-            let words = said(&reply.body)?.to_lowercase();
-            words.contains("rate limit").then_some(Wait::Unsaid)
-        };
-        after
-            .or_else(|| reset("x-ratelimit-remaining", "x-ratelimit-reset"))
-            .or_else(|| reset("ratelimit-remaining", "ratelimit-reset"))
-            .or_else(secondary)
     }
 
     /// What the forge says, if it may be shown: neither the token nor the path of the repository is in it.
@@ -388,73 +276,6 @@ impl Call<'_> {
     }
 }
 
-/// A page of a list, as Bitbucket has it.
-#[derive(serde::Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Page<T> {
-    pub(crate) values: Vec<T>,
-    #[serde(default)]
-    is_last_page: bool,
-    next_page_start: Option<u64>,
-}
-
 pub(crate) fn is_success(reply: &Reply) -> bool {
     matches!(reply.status, 200..=299)
-}
-
-fn is_too_long(error: &ForgeError) -> bool {
-    matches!(error.trouble, Trouble::Unanswered(EgressError::TooLong(_)))
-}
-
-/// What the body of a reply says: `message` (Gitea, GitHub, GitLab) with `errors[].message` (GitHub),
-/// `error` (GitLab), or `errors[].message` with `errors[].vetoes[].summaryMessage` (Bitbucket). A message of
-/// GitLab may be a list.
-pub(crate) fn said(body: &[u8]) -> Option<String> {
-    let value: Value = serde_json::from_slice(body).ok()?;
-    let items = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let mut said = vec![value["message"].clone(), value["error"].clone()];
-    for error in items(&value["errors"]) {
-        let vetoes = items(&error["vetoes"]);
-        said.push(match error {
-            Value::String(_) => error,
-            error => error["message"].clone(),
-        });
-        said.extend(vetoes.iter().map(|veto| veto["summaryMessage"].clone()));
-    }
-    let text = |value: Value| match value {
-        Value::String(text) => Some(text),
-        Value::Array(_) | Value::Object(_) => Some(value.to_string()),
-        Value::Null | Value::Bool(_) | Value::Number(_) => None,
-    };
-    let said: Vec<_> = said.into_iter().filter_map(text).collect();
-    let said = said.join(": ");
-    (!said.trim().is_empty()).then_some(said)
-}
-
-#[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-
-    #[rstest]
-    #[case(r#"{"message": "no"}"#, Some("no"))]
-    #[case(
-        r#"{"message": "Validation Failed", "errors": [{"message": "it exists"}, {"code": "x"}]}"#,
-        Some("Validation Failed: it exists")
-    )]
-    #[case(r#"{"message": ["one", "two"]}"#, Some(r#"["one","two"]"#))]
-    #[case(r#"{"message": "no", "errors": ["why"]}"#, Some("no: why"))]
-    #[case(r#"{"error": "insufficient_scope"}"#, Some("insufficient_scope"))]
-    #[case(
-        r#"{"errors": [{"context": null, "message": "vetoed", "exceptionName": "x"}]}"#,
-        Some("vetoed")
-    )]
-    #[case(r#"{"message": ""}"#, None)]
-    #[case("[1]", None)]
-    #[case("<html>", None)]
-    #[case("", None)]
-    fn forges_say_why_in_several_ways(#[case] body: &str, #[case] expected: Option<&str>) {
-        assert_eq!(said(body.as_bytes()).as_deref(), expected);
-    }
 }

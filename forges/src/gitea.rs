@@ -229,7 +229,7 @@ impl Gitea {
             404 => call.undone(Trouble::Closed),
             // Both mean that something was pushed in between.
             409 if words.contains("head out of date") => call.undone(Trouble::HeadMoved),
-            409 => call.undone(Trouble::NotYet),
+            409 => call.undone(Trouble::Changed),
             405 if words.contains("try again later") => call.undone(Trouble::NotYet),
             405 if words.contains("already merged") => call.undone(Trouble::AlreadyMerged),
             405 if words.contains("User not allowed") => {

@@ -265,7 +265,7 @@ impl GitHub {
         match reply.status {
             404 => Err(call.missing(Missing::Pull).await),
             409 => call.undone(Trouble::HeadMoved),
-            405 if names(&reply.body, "Base branch was modified") => call.undone(Trouble::NotYet),
+            405 if names(&reply.body, "Base branch was modified") => call.undone(Trouble::Changed),
             405 => call.undone(Trouble::NotMergeable(call.words(&reply))),
             _ => call.done(&reply),
         }

@@ -193,8 +193,8 @@ impl GitLab {
         }
     }
 
-    /// The merge request is read first: that also makes GitLab check whether it can be merged, and tells
-    /// a missing right (401) from a token that is not known.
+    /// The merge request is read first: that also makes GitLab check whether it can be merged, and shows
+    /// that the token is known: a 401 to the merge is then a missing right.
     pub(crate) async fn merge(
         &self,
         number: u64,

@@ -102,6 +102,9 @@ pub enum Trouble {
     /// The forge is still checking whether it can be merged. Gitea says so for ever if there is a conflict.
     #[error("the forge still checks whether the pull request can be merged")]
     NotYet,
+    /// The pull request, or its base, has changed while the act was under way.
+    #[error("the pull request or its base has changed in this moment; look at it again")]
+    Changed,
     /// A rule of the forge holds the merge: checks, approvals, a draft, the method.
     #[error("the forge does not merge it now{0}")]
     NotMergeable(Words),
@@ -192,7 +195,7 @@ impl From<ForgeError> for Undone {
 impl Trouble {
     fn class(&self) -> Class {
         match self {
-            Self::RateLimited(_) | Self::NotYet => Class::Later,
+            Self::RateLimited(_) | Self::NotYet | Self::Changed => Class::Later,
             Self::Unanswered(_) | Self::Failed(_) | Self::NotUnderstood(_) => Class::Unclear,
             Self::Unauthorized
             | Self::NoRight(_)
@@ -289,7 +292,11 @@ mod tests {
             let before = Undone::from(error(trouble));
             assert!(matches!(before, Undone::NotDone(_)), "{before:?}");
         }
-        for trouble in [Trouble::NotYet, Trouble::RateLimited(Wait::Unsaid)] {
+        for trouble in [
+            Trouble::NotYet,
+            Trouble::Changed,
+            Trouble::RateLimited(Wait::Unsaid),
+        ] {
             let undone = Undone::after(error(trouble));
             assert!(matches!(undone, Undone::NotDone(_)), "{undone:?}");
         }

@@ -203,11 +203,11 @@ impl Gitea {
     ///
     /// If it is refused.
     pub async fn token(&self, user: &str, scopes: &[&str]) -> Result<String> {
+        static TOKENS: AtomicUsize = AtomicUsize::new(0);
         let mut config = self.config()?;
         config.auth_info.username = Some(user.to_owned());
         config.auth_info.password = Some(PASSWORD.to_owned().into());
-        // Each name is given once.
-        static TOKENS: AtomicUsize = AtomicUsize::new(0);
+        // A user gives a name once.
         let name = format!("token {}", TOKENS.fetch_add(1, Ordering::SeqCst));
         let body = json!({"name": name, "scopes": scopes});
         let path = format!("/users/{user}/tokens");
@@ -292,8 +292,11 @@ OFFLINE_MODE = true
 [database]
 DB_TYPE = sqlite3
 PATH = {folder}/gitea.db
+SQLITE_JOURNAL_MODE = WAL
 [security]
 INSTALL_LOCK = true
+; Cheap: the passwords are no secrets.
+PASSWORD_HASH_ALGO = pbkdf2_v1
 [service]
 DISABLE_REGISTRATION = true
 [log]

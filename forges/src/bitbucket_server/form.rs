@@ -12,7 +12,7 @@ impl Form {
     /// Fields with their texts, and one with the bytes of a file.
     pub(super) fn new(fields: &[(&str, &str)], (name, bytes): (&str, &[u8])) -> Self {
         let texts = fields.iter().map(|(_, text)| text.as_bytes());
-        let boundary = boundary(texts.chain([bytes]));
+        let boundary = boundary(&texts.chain([bytes]));
         let mut head = String::new();
         for (name, text) in fields {
             // Writing to a text never fails.
@@ -35,7 +35,7 @@ impl Form {
 }
 
 /// A text that is in none of the parts.
-fn boundary<'a>(parts: impl Iterator<Item = &'a [u8]> + Clone) -> String {
+fn boundary<'a>(parts: &(impl Iterator<Item = &'a [u8]> + Clone)) -> String {
     let is_in = |part: &[u8], text: &[u8]| part.windows(text.len()).any(|window| window == text);
     let free = |text: &String| !parts.clone().any(|part| is_in(part, text.as_bytes()));
     let texts = (0_u64..).map(|n| format!("sluice-part-{n}"));
