@@ -12,7 +12,7 @@ use sluice_egress::{Content, Method};
 use tokio::time::Instant;
 
 use crate::address::{Address, encoded_path};
-use crate::call::{Access, Api, Call, Page, Sending, is_success, said};
+use crate::call::{Access, Api, Call, Extent, List, Page, Sending, is_success, said};
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone};
 use crate::pulls::{
@@ -133,8 +133,37 @@ impl BitbucketServer {
             ("at", base.as_str()),
             ("order", "OLDEST"),
         ];
-        let pulls: Vec<PullShape> = call.list_from("/pull-requests", &query).await?;
+        let list = List {
+            path: "/pull-requests",
+            query: &query,
+            extent: Extent::All,
+        };
+        let pulls: Vec<PullShape> = call.list_from(&list).await?;
         Ok(pulls.into_iter().map(PullShape::read).collect())
+    }
+
+    pub(crate) async fn newest(
+        &self,
+        prefix: &str,
+        base: &Branch,
+    ) -> Result<Option<Pull>, ForgeError> {
+        let call = self.0.call("look for the newest pull request");
+        let base = base.reference();
+        let query = [
+            ("state", "ALL"),
+            ("direction", "INCOMING"),
+            ("at", base.as_str()),
+            ("order", "NEWEST"),
+        ];
+        let is_under = |pull: &PullShape| pull.is_under(prefix);
+        let list = List {
+            path: "/pull-requests",
+            query: &query,
+            extent: Extent::To(&is_under),
+        };
+        let pulls = call.list_from(&list).await?;
+        let found = pulls.into_iter().find(|pull| is_under(pull));
+        Ok(found.map(PullShape::read))
     }
 
     pub(crate) async fn find(
@@ -150,7 +179,12 @@ impl BitbucketServer {
             ("at", reference.as_str()),
             ("order", "NEWEST"),
         ];
-        let pulls: Vec<PullShape> = call.list_from("/pull-requests", &query).await?;
+        let list = List {
+            path: "/pull-requests",
+            query: &query,
+            extent: Extent::All,
+        };
+        let pulls: Vec<PullShape> = call.list_from(&list).await?;
         let same =
             |pull: &Pull| pull.own && pull.head == head.as_str() && pull.base == base.as_str();
         let same = pulls.into_iter().map(PullShape::read).filter(same);

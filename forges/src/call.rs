@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::address::Address;
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone, Wait, Words};
 
-pub(crate) use pages::Page;
+pub(crate) use pages::{Extent, List, Page};
 pub(crate) use said::said;
 use said::wait;
 

@@ -106,6 +106,16 @@ impl Forge {
         on_each!(self, it => it.find(head, base).await)
     }
 
+    /// The newest pull request into `base` in any state whose head is a branch of the repository with a name
+    /// that begins with `prefix`. For a caller that has forgotten which one it has opened. The newest 500
+    /// into `base` are looked through. None: there is none among them.
+    ///
+    /// # Errors
+    /// The forge does not say.
+    pub async fn newest(&self, prefix: &str, base: &Branch) -> Result<Option<Pull>, ForgeError> {
+        on_each!(self, it => it.newest(prefix, base).await)
+    }
+
     /// A pull request by its number. None: there is no such pull request.
     ///
     /// # Errors

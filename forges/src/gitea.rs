@@ -11,14 +11,14 @@ use sluice_egress::Method;
 use tokio::time::Instant;
 
 use crate::address::{Address, encoded, encoded_path};
-use crate::call::{Access, Api, Call, Sending, said};
+use crate::call::{Access, Api, Call, Extent, List, Sending, said};
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone};
 use crate::pulls::{
     Blob, Change, Committed, File, MergeMethod, NewPull, Pull, PullState, Status, StatusState,
     closed_body,
 };
-use shapes::{BranchShape, CommitShape, Committing, ContentShape, PullShape, RepositoryShape};
+use shapes::{CommitShape, Committing, ContentShape, PullShape, References, RepositoryShape};
 
 mod shapes;
 
@@ -130,8 +130,33 @@ impl Gitea {
             ("base_branch", base.as_str()),
             ("sort", "oldest"),
         ];
-        let pulls: Vec<PullShape> = call.list("/pulls", &query, "limit").await?;
+        let list = List {
+            path: "/pulls",
+            query: &query,
+            extent: Extent::All,
+        };
+        let pulls: Vec<PullShape> = call.list(&list, "limit").await?;
         pulls.into_iter().map(|pull| pull.read(&call)).collect()
+    }
+
+    /// Without `sort`, the newest come first.
+    pub(crate) async fn newest(
+        &self,
+        prefix: &str,
+        base: &Branch,
+    ) -> Result<Option<Pull>, ForgeError> {
+        let call = self.0.call("look for the newest pull request");
+        let is_under = |pull: &PullShape| pull.is_under(prefix);
+        let list = List {
+            path: "/pulls",
+            query: &[("state", "all"), ("base_branch", base.as_str())],
+            extent: Extent::To(&is_under),
+        };
+        let pulls = call.list(&list, "limit").await?;
+        match pulls.iter().find(|pull| is_under(pull)) {
+            Some(found) => pull(&call, found.number).await,
+            None => Ok(None),
+        }
     }
 
     /// The oldest of this pair, as Gitea has it: a caller gives a branch a name that was never used.
@@ -299,10 +324,19 @@ impl Gitea {
     }
 }
 
+/// By Git's own references: the list of branches is of a database that follows a moment later. All that
+/// begin with the name are given.
 async fn head(call: &Call<'_>, branch: &Branch) -> Result<Option<Sha>, ForgeError> {
-    let path = format!("/branches/{}", encoded(branch.as_str()));
-    let found: Option<BranchShape> = call.find(&path, &[]).await?;
-    Ok(found.map(|branch| branch.commit.id))
+    let path = format!("/git/refs/heads/{}", encoded_path(branch.as_str()));
+    let found: Option<References> = call.find(&path, &[]).await?;
+    let found = match found {
+        None => Vec::new(),
+        Some(References::One(one)) => vec![one],
+        Some(References::Several(several)) => several,
+    };
+    let name = branch.reference();
+    let found = found.into_iter().find(|found| found.name == name);
+    Ok(found.map(|found| found.object.sha))
 }
 
 async fn pull(call: &Call<'_>, number: u64) -> Result<Option<Pull>, ForgeError> {

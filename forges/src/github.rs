@@ -11,7 +11,7 @@ use sluice_egress::Method;
 use tokio::time::Instant;
 
 use crate::address::{Address, encoded_path};
-use crate::call::{Access, Api, Call, Sending, said};
+use crate::call::{Access, Api, Call, Extent, List, Sending, said};
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone};
 use crate::pulls::{
@@ -142,8 +142,38 @@ impl GitHub {
             ("sort", "created"),
             ("direction", "asc"),
         ];
-        let pulls: Vec<PullShape> = call.list("/pulls", &query, "per_page").await?;
+        let list = List {
+            path: "/pulls",
+            query: &query,
+            extent: Extent::All,
+        };
+        let pulls: Vec<PullShape> = call.list(&list, "per_page").await?;
         Ok(pulls.into_iter().map(PullShape::read).collect())
+    }
+
+    pub(crate) async fn newest(
+        &self,
+        prefix: &str,
+        base: &Branch,
+    ) -> Result<Option<Pull>, ForgeError> {
+        let call = self.0.call("look for the newest pull request");
+        let query = [
+            ("state", "all"),
+            ("base", base.as_str()),
+            ("sort", "created"),
+            ("direction", "desc"),
+        ];
+        let is_under = |pull: &PullShape| pull.is_under(prefix);
+        let list = List {
+            path: "/pulls",
+            query: &query,
+            extent: Extent::To(&is_under),
+        };
+        let pulls = call.list(&list, "per_page").await?;
+        match pulls.iter().find(|pull| is_under(pull)) {
+            Some(found) => pull(&call, found.number).await,
+            None => Ok(None),
+        }
     }
 
     pub(crate) async fn find(
@@ -158,7 +188,12 @@ impl GitHub {
             ("head", head.as_str()),
             ("base", base.as_str()),
         ];
-        let pulls: Vec<PullShape> = call.list("/pulls", &query, "per_page").await?;
+        let list = List {
+            path: "/pulls",
+            query: &query,
+            extent: Extent::All,
+        };
+        let pulls: Vec<PullShape> = call.list(&list, "per_page").await?;
         let own = pulls
             .into_iter()
             .map(PullShape::read)

@@ -11,7 +11,7 @@ use sluice_egress::Method;
 use tokio::time::Instant;
 
 use crate::address::{Address, encoded};
-use crate::call::{Access, Api, Call, Sending, said};
+use crate::call::{Access, Api, Call, Extent, List, Sending, said};
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone};
 use crate::pulls::{
@@ -125,9 +125,37 @@ impl GitLab {
             ("order_by", "created_at"),
             ("sort", "asc"),
         ];
-        let requests: Vec<RequestShape> = call.list("/merge_requests", &query, "per_page").await?;
+        let list = List {
+            path: "/merge_requests",
+            query: &query,
+            extent: Extent::All,
+        };
+        let requests: Vec<RequestShape> = call.list(&list, "per_page").await?;
         let listed = requests.into_iter().filter(RequestShape::has_head);
         listed.map(|request| request.read(&call)).collect()
+    }
+
+    pub(crate) async fn newest(
+        &self,
+        prefix: &str,
+        base: &Branch,
+    ) -> Result<Option<Pull>, ForgeError> {
+        let call = self.0.call("look for the newest merge request");
+        let query = [
+            ("state", "all"),
+            ("target_branch", base.as_str()),
+            ("order_by", "created_at"),
+            ("sort", "desc"),
+        ];
+        let is_under = |request: &RequestShape| request.is_under(prefix);
+        let list = List {
+            path: "/merge_requests",
+            query: &query,
+            extent: Extent::To(&is_under),
+        };
+        let requests = call.list(&list, "per_page").await?;
+        let found = requests.into_iter().find(|request| is_under(request));
+        found.map(|request| request.read(&call)).transpose()
     }
 
     pub(crate) async fn find(
@@ -141,7 +169,12 @@ impl GitLab {
             ("source_branch", head.as_str()),
             ("target_branch", base.as_str()),
         ];
-        let requests: Vec<RequestShape> = call.list("/merge_requests", &query, "per_page").await?;
+        let list = List {
+            path: "/merge_requests",
+            query: &query,
+            extent: Extent::All,
+        };
+        let requests: Vec<RequestShape> = call.list(&list, "per_page").await?;
         let read = requests.into_iter().map(|request| request.read(&call));
         let mut pulls = read.collect::<Result<Vec<_>, _>>()?;
         pulls.retain(|pull| pull.own);

@@ -45,4 +45,8 @@ async fn names_with_slashes_and_letters_of_any_kind_are_found() {
         assert_eq!(found.map(|found| found.number), Some(pull.number), "{name}");
         assert_eq!(scene.seen(pull.number).await.head, name);
     }
+    // The forge gives all references that begin with a name.
+    for name in ["env", "env/prod", "env/prod/nex", "mai", "x"] {
+        assert_eq!(scene.head(name).await, None, "{name}");
+    }
 }

@@ -77,7 +77,7 @@ async fn of_several_opened_at_once_one_stays() {
 
 /// The server gives three on a page, although more are asked for.
 #[tokio::test]
-async fn all_pages_are_listed() {
+async fn all_pages_are_listed_and_looked_through() {
     let scene = Scene::new("pages").await;
     let mut opened = Vec::new();
     for n in 0..7 {
@@ -89,6 +89,18 @@ async fn all_pages_are_listed() {
     let mut listed: Vec<_> = listed.iter().map(|pull| pull.number).collect();
     listed.sort_unstable();
     assert_eq!(listed, opened);
+
+    // Closed ones count, and the newest is found wherever it is.
+    let newest = async |prefix| scene.forge.newest(prefix, &branch("main")).await.unwrap();
+    let number = async |prefix| newest(prefix).await.map(|pull| pull.number);
+    scene
+        .forge
+        .close(&scene.seen(opened[6]).await, "done", soon())
+        .await
+        .unwrap();
+    assert_eq!(number("next-").await, Some(opened[6]));
+    assert_eq!(number("next-0").await, Some(opened[0]));
+    assert_eq!(number("other/").await, None);
 }
 
 #[tokio::test]

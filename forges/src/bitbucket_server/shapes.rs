@@ -5,6 +5,9 @@ use serde::Deserialize;
 use crate::names::Sha;
 use crate::pulls::{Mergeable, Pull, PullState};
 
+/// What the full names of branches begin with.
+const BRANCHES: &str = "refs/heads/";
+
 #[derive(Deserialize)]
 pub(super) struct Commit {
     pub(super) id: Sha,
@@ -74,8 +77,15 @@ struct Link {
 }
 
 impl PullShape {
+    /// Whether its head is a branch of the repository whose name begins so.
+    pub(super) fn is_under(&self, prefix: &str) -> bool {
+        let head = self.from_ref.id.strip_prefix(BRANCHES);
+        self.from_ref.repository == self.to_ref.repository
+            && head.is_some_and(|head| head.starts_with(prefix))
+    }
+
     pub(super) fn read(self) -> Pull {
-        let branch = |id: String| match id.strip_prefix("refs/heads/") {
+        let branch = |id: String| match id.strip_prefix(BRANCHES) {
             Some(branch) => branch.to_owned(),
             None => id,
         };

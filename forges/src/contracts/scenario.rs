@@ -52,7 +52,7 @@ pub(super) struct Exchange {
 }
 
 /// How many operations there are.
-pub(super) const OPERATIONS: usize = 12;
+pub(super) const OPERATIONS: usize = 13;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -78,6 +78,10 @@ pub(super) enum Call {
     },
     Find {
         head: String,
+        base: String,
+    },
+    Newest {
+        prefix: String,
         base: String,
     },
     Pull {
@@ -139,6 +143,7 @@ impl Call {
             Self::DeleteBranch { .. } => "delete_branch",
             Self::OpenPulls { .. } => "open_pulls",
             Self::Find { .. } => "find",
+            Self::Newest { .. } => "newest",
             Self::Pull { .. } => "pull",
             Self::Open { .. } => "open",
             Self::Close { .. } => "close",
@@ -179,6 +184,7 @@ impl Call {
                 Err(error) => format!("error: {error}"),
             },
             Self::Find { head, base } => found(forge.find(&named(head), &named(base)).await, shown),
+            Self::Newest { prefix, base } => found(forge.newest(prefix, &named(base)).await, shown),
             Self::Pull { number } => found(forge.pull(*number).await, shown),
             Self::Open { head, base } => {
                 let (head, base) = (named(head), named(base));

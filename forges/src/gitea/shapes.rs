@@ -8,14 +8,20 @@ use crate::names::Sha;
 use crate::outcome::{ForgeError, Trouble};
 use crate::pulls::{Mergeable, Pull, PullState};
 
+/// The references that begin with a name.
 #[derive(Deserialize)]
-pub(super) struct BranchShape {
-    pub(super) commit: BranchCommit,
+#[serde(untagged)]
+pub(super) enum References {
+    Several(Vec<Reference>),
+    One(Reference),
 }
 
 #[derive(Deserialize)]
-pub(super) struct BranchCommit {
-    pub(super) id: Sha,
+pub(super) struct Reference {
+    /// `refs/heads/…`
+    #[serde(rename = "ref")]
+    pub(super) name: String,
+    pub(super) object: Object,
 }
 
 /// What a path leads to.
@@ -46,11 +52,11 @@ pub(super) struct Committing {
 #[derive(Deserialize)]
 pub(super) struct NewCommit {
     pub(super) sha: Sha,
-    pub(super) parents: Vec<Parent>,
+    pub(super) parents: Vec<Object>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Parent {
+pub(super) struct Object {
     pub(super) sha: Sha,
 }
 
@@ -89,6 +95,11 @@ struct Side {
 }
 
 impl PullShape {
+    /// Whether its head is a branch of the repository whose name begins so.
+    pub(super) fn is_under(&self, prefix: &str) -> bool {
+        self.head.repo_id == self.base.repo_id && self.head.label.starts_with(prefix)
+    }
+
     pub(super) fn read(self, call: &Call<'_>) -> Result<Pull, ForgeError> {
         let wrong = |place: &str| call.error(Trouble::NotUnderstood(place.to_owned()));
         let state = match (self.state.as_str(), self.merged) {

@@ -72,7 +72,7 @@ impl Repository {
 
 #[derive(Deserialize)]
 pub(super) struct PullShape {
-    number: u64,
+    pub(super) number: u64,
     html_url: String,
     title: String,
     body: Option<String>,
@@ -111,7 +111,18 @@ struct Id {
 }
 
 impl PullShape {
+    /// Whether its head is a branch of the repository whose name begins so.
+    pub(super) fn is_under(&self, prefix: &str) -> bool {
+        self.is_own() && self.head.branch.starts_with(prefix)
+    }
+
+    /// A fork may be gone.
+    fn is_own(&self) -> bool {
+        self.head.repo.is_some() && self.head.repo == self.base.repo
+    }
+
     pub(super) fn read(self) -> Pull {
+        let own = self.is_own();
         let state = match (self.state, self.merged_at) {
             (State::Closed, Some(_)) => PullState::Merged {
                 commit: self.merge_commit_sha,
@@ -132,7 +143,7 @@ impl PullShape {
             url: self.html_url,
             title: self.title,
             body: self.body.unwrap_or_default(),
-            own: self.head.repo.is_some() && self.head.repo == self.base.repo,
+            own,
             head: self.head.branch,
             base: self.base.branch,
             state,

@@ -65,6 +65,12 @@ struct User {
 }
 
 impl RequestShape {
+    /// Whether its head is a branch of the project whose name begins so.
+    pub(super) fn is_under(&self, prefix: &str) -> bool {
+        self.source_project_id == Some(self.target_project_id)
+            && self.source_branch.starts_with(prefix)
+    }
+
     /// Whether there is something to merge: the source may be gone.
     pub(super) fn has_head(&self) -> bool {
         self.sha.is_some()
