@@ -89,7 +89,7 @@ impl BitbucketServer {
             .send(Method::Put, &path, Sending::Form(content), until)
             .await?;
         match reply.status {
-            404 => Err(call.missing(Missing::BranchOrFile).await),
+            404 => Err(call.after_404(Trouble::Absent(Missing::BranchOrFile)).await),
             409 => match head(&call, change.branch).await {
                 Ok(Some(_)) => call.undone(Trouble::BranchExists),
                 Ok(None) | Err(_) => call.undone(Trouble::FileChanged),
@@ -211,7 +211,7 @@ impl BitbucketServer {
             .send(Method::Post, path, Sending::Json(&body), until)
             .await?;
         match reply.status {
-            404 => Err(call.missing(Missing::Branch).await),
+            404 => Err(call.after_404(Trouble::Absent(Missing::Branch)).await),
             409 if is(&reply.body, "DuplicatePullRequestException") => {
                 call.undone(Trouble::PullExists)
             }
@@ -277,7 +277,7 @@ impl BitbucketServer {
             .send(Method::Post, &path, Sending::Json(&body), until)
             .await?;
         match reply.status {
-            404 => Err(call.missing(Missing::Pull).await),
+            404 => Err(call.after_404(Trouble::Absent(Missing::Pull)).await),
             409 if is(&reply.body, "PullRequestOutOfDateException") => {
                 call.undone(Trouble::Changed)
             }
@@ -311,7 +311,7 @@ impl BitbucketServer {
             .send(Method::Post, &path, Sending::Json(&body), until)
             .await?;
         match reply.status {
-            404 => Err(call.missing(Missing::Commit).await),
+            404 => Err(call.after_404(Trouble::Absent(Missing::Commit)).await),
             _ => call.done(&reply),
         }
     }

@@ -237,10 +237,10 @@ impl Call<'_> {
         }
     }
 
-    /// What follows from a 404 to a change.
-    pub(crate) async fn missing(&self, missing: Missing) -> Undone {
+    /// What follows from a 404 to a change, if the repository itself can be seen: `otherwise`.
+    pub(crate) async fn after_404(&self, otherwise: Trouble) -> Undone {
         match self.sees_repository().await {
-            Ok(()) => Undone::after(self.error(Trouble::Absent(missing))),
+            Ok(()) => Undone::after(self.error(otherwise)),
             Err(error) => Undone::from(error),
         }
     }

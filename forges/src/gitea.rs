@@ -89,7 +89,7 @@ impl Gitea {
             .send(Method::Post, "/contents", Sending::Json(&body), until)
             .await?;
         match reply.status {
-            404 => Err(call.missing(Missing::BranchOrFile).await),
+            404 => Err(call.after_404(Trouble::Absent(Missing::BranchOrFile)).await),
             403 | 422 => {
                 let trouble = match head(&call, change.branch).await {
                     Ok(Some(_)) => Trouble::BranchExists,
@@ -191,7 +191,7 @@ impl Gitea {
             .send(Method::Post, "/pulls", Sending::Json(&body), until)
             .await?;
         match reply.status {
-            404 => Err(call.missing(Missing::Branch).await),
+            404 => Err(call.after_404(Trouble::Absent(Missing::Branch)).await),
             409 => call.undone(Trouble::PullExists),
             _ => {
                 let made: PullShape = call.made(&reply)?;
@@ -209,7 +209,7 @@ impl Gitea {
             .send(Method::Patch, &path, Sending::Json(&body), until)
             .await?;
         match reply.status {
-            404 => Err(call.missing(Missing::Pull).await),
+            404 => Err(call.after_404(Trouble::Absent(Missing::Pull)).await),
             412 => call.undone(Trouble::AlreadyMerged),
             _ => call.done(&reply),
         }
@@ -288,7 +288,7 @@ impl Gitea {
             .send(Method::Post, &path, Sending::Json(&body), until)
             .await?;
         match reply.status {
-            404 => Err(call.missing(Missing::Commit).await),
+            404 => Err(call.after_404(Trouble::Absent(Missing::Commit)).await),
             500 => match has_commit(&call, commit).await {
                 Ok(false) => call.undone(Trouble::Absent(Missing::Commit)),
                 Ok(true) | Err(_) => call.done(&reply),

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::address::{Address, encoded_path};
 use crate::call::{Access, Api, Call, Extent, List, Sending, said};
 use crate::names::{Branch, FilePath, Sha};
-use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone};
+use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone, Words};
 use crate::pulls::{
     Blob, Change, Committed, File, MergeMethod, Mergeable, NewPull, Pull, PullState, Status,
     StatusState, closed_body, cut, foremost,
@@ -24,6 +24,10 @@ mod shapes;
 
 /// The most characters of a status's description.
 const LONGEST_DESCRIPTION: usize = 140;
+
+/// What a 404 to a change means where the repository can be seen: GitHub says 404 for what the token may not
+/// do, and 422 for a branch or commit that is not there.
+const NO_RIGHT: Trouble = Trouble::NoRight(Words::NONE);
 
 /// A repository on GitHub.
 #[derive(Clone)]
@@ -106,7 +110,7 @@ impl GitHub {
             .send(Method::Post, "/git/refs", Sending::Json(&body), until)
             .await?;
         match reply.status {
-            404 => Err(call.missing(Missing::Commit).await),
+            404 => Err(call.after_404(NO_RIGHT).await),
             422 => match head(&call, change.branch).await {
                 Ok(Some(_)) => call.undone(Trouble::BranchExists),
                 Ok(None) | Err(_) => call.undone(call.trouble(&reply)),
@@ -221,7 +225,7 @@ impl GitHub {
             .send(Method::Post, "/pulls", Sending::Json(&body), until)
             .await?;
         match reply.status {
-            404 => Err(call.missing(Missing::Branch).await),
+            404 => Err(call.after_404(NO_RIGHT).await),
             422 if names(&reply.body, "already exists") => call.undone(Trouble::PullExists),
             422 if has_no_branch(&reply.body) => call.undone(Trouble::Absent(Missing::Branch)),
             _ => Ok(call.made::<PullShape>(&reply)?.read()),
@@ -236,7 +240,7 @@ impl GitHub {
             .send(Method::Patch, &path, Sending::Json(&body), until)
             .await?;
         match reply.status {
-            404 => Err(call.missing(Missing::Pull).await),
+            404 => Err(call.after_404(Trouble::Absent(Missing::Pull)).await),
             _ => {
                 let made: PullShape = call.made(&reply)?;
                 match made.read().state {
@@ -298,7 +302,7 @@ impl GitHub {
             .send(Method::Put, &path, Sending::Json(&body), until)
             .await?;
         match reply.status {
-            404 => Err(call.missing(Missing::Pull).await),
+            404 => Err(call.after_404(NO_RIGHT).await),
             409 => call.undone(Trouble::HeadMoved),
             405 if names(&reply.body, "Base branch was modified") => call.undone(Trouble::Changed),
             405 => call.undone(Trouble::NotMergeable(call.words(&reply))),
@@ -328,7 +332,7 @@ impl GitHub {
             .send(Method::Post, &path, Sending::Json(&body), until)
             .await?;
         match reply.status {
-            404 => Err(call.missing(Missing::Commit).await),
+            404 => Err(call.after_404(NO_RIGHT).await),
             422 if names(&reply.body, "No commit found") => {
                 call.undone(Trouble::Absent(Missing::Commit))
             }
@@ -364,7 +368,7 @@ async fn unseen(call: &Call<'_>, path: &str, body: &Value, until: Instant) -> Ac
             .send(Method::Post, path, Sending::Json(body), until)
             .await?;
         match reply.status {
-            404 => Err(call.missing(Missing::Commit).await),
+            404 => Err(call.after_404(NO_RIGHT).await),
             _ => Ok(call.made::<Made>(&reply)?.sha),
         }
     };

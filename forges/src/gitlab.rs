@@ -87,7 +87,7 @@ impl GitLab {
             .send(Method::Post, path, Sending::Json(&body), until)
             .await?;
         match reply.status {
-            404 => Err(call.missing(Missing::Commit).await),
+            404 => Err(call.after_404(Trouble::Absent(Missing::Commit)).await),
             400 => match head(&call, change.branch).await {
                 Ok(Some(_)) => call.undone(Trouble::BranchExists),
                 Ok(None) | Err(_) => call.undone(call.trouble(&reply)),
@@ -198,7 +198,7 @@ impl GitLab {
             .send(Method::Post, path, Sending::Json(&body), until)
             .await?;
         match reply.status {
-            404 => Err(call.missing(Missing::Branch).await),
+            404 => Err(call.after_404(Trouble::Absent(Missing::Branch)).await),
             409 => call.undone(Trouble::PullExists),
             _ => {
                 let made: RequestShape = call.made(&reply)?;
@@ -216,7 +216,7 @@ impl GitLab {
             .send(Method::Put, &path, Sending::Json(&body), until)
             .await?;
         if reply.status == 404 {
-            return Err(call.missing(Missing::Pull).await);
+            return Err(call.after_404(Trouble::Absent(Missing::Pull)).await);
         }
         let made: RequestShape = call.made(&reply)?;
         match made.read(&call).map_err(Undone::after)?.state {
@@ -277,7 +277,7 @@ impl GitLab {
             .await?;
         match reply.status {
             401 => call.undone(Trouble::NoRight(call.words(&reply))),
-            404 => Err(call.missing(Missing::Pull).await),
+            404 => Err(call.after_404(Trouble::Absent(Missing::Pull)).await),
             409 => call.undone(Trouble::HeadMoved),
             405 | 406 | 422 => call.undone(Trouble::NotMergeable(call.words(&reply))),
             _ => call.done(&reply),
@@ -308,7 +308,7 @@ impl GitLab {
             .send(Method::Post, &path, Sending::Json(&body), until)
             .await?;
         match reply.status {
-            404 => Err(call.missing(Missing::Commit).await),
+            404 => Err(call.after_404(Trouble::Absent(Missing::Commit)).await),
             400 if is_in_state(&reply.body, state) => Ok(()),
             _ => call.done(&reply),
         }

@@ -164,6 +164,11 @@ enum Class {
     Unclear,
 }
 
+impl Words {
+    /// It says nothing.
+    pub(crate) const NONE: Self = Self(None);
+}
+
 impl Undone {
     /// The error, whichever the outcome.
     pub fn error(&self) -> &ForgeError {
