@@ -122,7 +122,14 @@ impl Gitea {
                 .args(token)
                 .args([OWNER, "--scopes", "all", "--raw"]),
         )?;
-        let token = token.lines().last().context("it gave no token")?.to_owned();
+        // What it logs may come before it or after it.
+        let is_token =
+            |line: &&str| line.len() == 40 && line.bytes().all(|b| b.is_ascii_hexdigit());
+        let token = token
+            .lines()
+            .find(is_token)
+            .context("it gave no token")?
+            .to_owned();
 
         let process = Process::run_in(workspace, gitea().arg("web")).await?;
         let started = Self {
@@ -131,7 +138,7 @@ impl Gitea {
             identity,
             token,
         };
-        let answers = async || started.ask(Method::GET, "/version", &Value::Null).await;
+        let answers = async || started.ask(Method::GET, "/user", &Value::Null).await;
         let waited = started
             .process
             .until(DEADLINE, "Gitea to answer", answers)
