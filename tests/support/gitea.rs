@@ -159,12 +159,6 @@ impl Gitea {
         &self.identity.authority
     }
 
-    /// The token of [`OWNER`], who may do everything.
-    #[must_use]
-    pub fn owner_token(&self) -> &str {
-        &self.token
-    }
-
     /// Makes a private repository of [`OWNER`] with one commit.
     ///
     /// # Errors
