@@ -20,10 +20,11 @@ COPY crds/ crds/
 COPY core/ core/
 COPY egress/ egress/
 COPY watching/ watching/
+COPY clusters/ clusters/
 COPY gatekeepers/ gatekeepers/
 COPY gate-controller/ gate-controller/
 # Not built, but members of the workspace: cargo reads their manifests.
-COPY clusters/ clusters/
+COPY forges/ forges/
 COPY cli/ cli/
 COPY tests/ tests/
 COPY xtask/ xtask/

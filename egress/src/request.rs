@@ -286,6 +286,18 @@ impl Credentials {
         };
         (!username.contains(':')).then_some(Self(secret))
     }
+
+    /// Whether `text` contains the secret: such a text is shown to nobody.
+    pub fn is_in(&self, text: &str) -> bool {
+        let secret = match &self.0 {
+            Secret::Bearer(value) => value
+                .to_str()
+                .ok()
+                .and_then(|it| it.strip_prefix("Bearer ")),
+            Secret::Basic { password, .. } => Some(password.as_str()),
+        };
+        secret.is_some_and(|secret| !secret.is_empty() && text.contains(secret))
+    }
 }
 
 impl fmt::Debug for Credentials {

@@ -26,10 +26,10 @@ pub use access::{Access, PASSWORD, USER};
 
 use crate::control_plane::processes::Workspace;
 use crate::controller::Process;
+use crate::identity::Identity;
 use crate::poll::poll;
 use crate::progress::Progress;
 use crate::tools;
-use access::Identity;
 use gauges::Gauges;
 
 /// The folder in `control-plane/` that pins both programs.

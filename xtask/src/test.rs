@@ -11,7 +11,9 @@ use clap::Args;
 use sluice_tests::helm::Helm;
 use sluice_tests::programs::Program;
 use sluice_tests::progress::{Progress, Stderr};
-use sluice_tests::{Binaries, KUBECONFIG_VARIABLE, Options, USERS, flux, kubectl, prometheus};
+use sluice_tests::{
+    Binaries, KUBECONFIG_VARIABLE, Options, USERS, flux, gitea, kubectl, prometheus,
+};
 
 use crate::server::{Open, Server};
 use crate::steps::Steps;
@@ -64,6 +66,7 @@ fn find_tools() -> Result<()> {
     Helm::ensure(&progress)?;
     kubectl::ensure(&progress)?;
     prometheus::Programs::ensure(&progress)?;
+    gitea::Gitea::ensure(&progress)?;
     flux::Registry::ensure(&progress)?;
     flux::Programs::ensure(&progress)?;
     Ok(())

@@ -295,3 +295,13 @@ async fn a_header_that_is_not_the_callers_is_refused(#[case] name: &str, #[case]
     assert_eq!(error, EgressError::Header(name.to_owned()));
     assert_eq!(server.requests(), 0);
 }
+
+#[test]
+fn a_text_with_a_secret_is_known() {
+    let token = Credentials::bearer("t0ken").unwrap();
+    let basic = Credentials::basic("bot", "sesame").unwrap();
+    let nothing = Credentials::basic("bot", "").unwrap();
+    assert!(token.is_in("no such token: t0ken") && !token.is_in("Bearer"));
+    assert!(basic.is_in("open sesame") && !basic.is_in("bot"));
+    assert!(!nothing.is_in("anything"));
+}

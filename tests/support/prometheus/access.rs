@@ -9,8 +9,9 @@ use std::path::Path;
 
 use anyhow::Result;
 use kube::{Client, Config};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::{Map, Value, json};
+
+use crate::identity::Identity;
 
 /// Who may ask a Prometheus with [`Access::password`].
 pub const USER: &str = "reader";
@@ -64,33 +65,5 @@ impl Access {
             config.auth_info.password = Some(PASSWORD.to_owned().into());
         }
         Ok(Client::try_from(config)?)
-    }
-}
-
-/// A certificate with its key and its authority. In PEM, where nothing else is said.
-pub(super) struct Identity {
-    pub(super) authority: String,
-    authority_der: Vec<u8>,
-    certificate: String,
-    key: String,
-}
-
-impl Identity {
-    pub(super) fn create() -> Result<Self> {
-        let authority_key = KeyPair::generate()?;
-        let mut authority = CertificateParams::new(Vec::new())?;
-        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let signed = authority.self_signed(&authority_key)?;
-        let issuer = Issuer::new(authority, authority_key);
-
-        let key = KeyPair::generate()?;
-        let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
-        let certificate = CertificateParams::new(names)?.signed_by(&key, &issuer)?;
-        Ok(Self {
-            authority: signed.pem(),
-            authority_der: signed.der().to_vec(),
-            certificate: certificate.pem(),
-            key: key.serialize_pem(),
-        })
     }
 }

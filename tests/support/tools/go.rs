@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -184,22 +184,27 @@ pub(super) fn keep(module: &Module, folder: &Path, target: &Path) -> Result<()> 
         return Ok(());
     };
     for package in &module.tools {
-        let output = Command::new("go")
-            .args(["list", "-mod=readonly", "-f", "{{.Dir}}", package])
-            .current_dir(folder)
-            .env("GOTOOLCHAIN", "local")
-            .env("GOWORK", "off")
-            .stdin(Stdio::null())
-            .stderr(Stdio::inherit())
-            .output()
-            .context("cannot start go list")?;
-        ensure!(output.status.success(), "go list {package} failed");
-        let sources = String::from_utf8(output.stdout)?;
-        let sources = Path::new(sources.trim()).join(kept);
+        let sources = sources(folder, package)?.join(kept);
         let copies = target.join(format!("{}.kept", program(package)));
         copy(&sources, &copies).with_context(|| format!("cannot copy {}", sources.display()))?;
     }
     Ok(())
+}
+
+/// The folder of Go's own cache that has the sources of `package`, as `go.mod` in `folder` pins it.
+/// They are downloaded if they are not there.
+pub(super) fn sources(folder: &Path, package: &str) -> Result<PathBuf> {
+    let output = Command::new("go")
+        .args(["list", "-mod=readonly", "-f", "{{.Dir}}", package])
+        .current_dir(folder)
+        .env("GOTOOLCHAIN", "local")
+        .env("GOWORK", "off")
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot start go list")?;
+    ensure!(output.status.success(), "go list {package} failed");
+    Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()))
 }
 
 /// Copies the files of a folder, but not its folders.

@@ -26,8 +26,7 @@ use go::Module;
 ///
 /// Without Go, or with a Go older than `go.mod` asks for; if the build fails.
 pub fn ensure(name: &str, progress: &dyn Progress) -> Result<PathBuf> {
-    let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("control-plane");
-    let sources = modules.join(name);
+    let sources = pinned(name);
     let cache = cache::folder()?.join("control-plane");
     let hash = hash(&sources)?;
     let folder = cache.join(&hash);
@@ -45,6 +44,18 @@ pub fn ensure(name: &str, progress: &dyn Progress) -> Result<PathBuf> {
         fs::rename(&unfinished, &folder)?;
     }
     Ok(folder)
+}
+
+/// The folder with the sources of `package`, which `control-plane/<name>/go.mod` pins: for programs that
+/// need more than themselves at run time.
+pub(crate) fn sources(name: &str, package: &str) -> Result<PathBuf> {
+    go::sources(&pinned(name), package)
+}
+
+/// The folder of a `go.mod`.
+fn pinned(name: &str) -> PathBuf {
+    let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("control-plane");
+    modules.join(name)
 }
 
 /// The program of that name that the user has installed.

@@ -36,8 +36,8 @@ fn a_text_is_made_where_one_is_asked_for(
 }
 
 #[rstest]
-#[case("size(body.name)", "it comes to a number, not to a text")]
-#[case("[body.name]", "it comes to a list, not to a text")]
+#[case("size(body.name)", "its value is a number, not a text")]
+#[case("[body.name]", "its value is a list, not a text")]
 fn what_is_never_a_text_is_refused(#[case] text: &str, #[case] problem: &str) {
     let refused = Expression::parse_text(text, &VARIABLES).unwrap_err();
     assert_eq!(refused, problem);

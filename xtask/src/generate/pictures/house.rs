@@ -32,13 +32,14 @@ path.way { stroke: #059669; stroke-width: 1.2 }
 ";
 
 /// A crate of the product, from the ground up: its name, its folder, and what it is.
-const CRATES: [(&str, &str, &str); 8] = [
+const CRATES: [(&str, &str, &str); 9] = [
     ("sluice-crds", "crds", "the API"),
     ("sluice-core", "core", "the decisions, pure"),
     ("sluice-egress", "egress", "the one way out"),
     ("sluice-watching", "watching", "what an API server holds"),
     ("sluice-clusters", "clusters", "other clusters"),
     ("sluice-gatekeepers", "gatekeepers", "the evidence"),
+    ("sluice-forges", "forges", "the forges, for pull requests"),
     (
         "gate-controller",
         "gate-controller",

@@ -1,0 +1,365 @@
+//! Bitbucket Data Center, by its REST API.
+//!
+//! What comes in: what a pull request needs. What goes out: what the forge has, or what it did. Written from
+//! the public documentation (developer.atlassian.com/server/bitbucket/rest) and shown against contracts
+//! (`contracts/bitbucket-server`). Used: the rooms `address`, `call`, `names`, `outcome` and `pulls`.
+//!
+//! It commits one file at a time, so that a change is one file. It gives no ids of blobs: the commit that a
+//! file was read at guards it. A merge is guarded by the version of the pull request.
+
+use serde_json::{Value, json};
+use sluice_egress::{Content, Method};
+use tokio::time::Instant;
+
+use crate::address::{Address, encoded_path};
+use crate::call::{Access, Api, Call, Extent, List, Page, Sending, is_success, said};
+use crate::names::{Branch, FilePath, Sha};
+use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone};
+use crate::pulls::{
+    Blob, Change, Committed, File, MergeMethod, NewPull, Pull, PullState, Status, StatusState, cut,
+    foremost,
+};
+use form::Form;
+use shapes::{Commit, Made, PullShape};
+
+mod form;
+mod shapes;
+
+/// The most characters of a build's name and of its description.
+const LONGEST_DESCRIPTION: usize = 255;
+
+/// A repository on Bitbucket.
+#[derive(Clone)]
+pub(crate) struct BitbucketServer(Api);
+
+impl BitbucketServer {
+    pub(crate) fn new(access: Access, address: Address) -> Self {
+        // Without the second header, Bitbucket takes a form for one of another site.
+        let headers = &[
+            ("accept", "application/json"),
+            ("x-atlassian-token", "no-check"),
+        ];
+        Self(Api::new(access, address, headers))
+    }
+
+    pub(crate) async fn head(&self, branch: &Branch) -> Result<Option<Sha>, ForgeError> {
+        head(&self.0.call("read the head of a branch"), branch).await
+    }
+
+    pub(crate) async fn file(
+        &self,
+        commit: &Sha,
+        path: &FilePath,
+    ) -> Result<Option<File>, ForgeError> {
+        let call = self.0.call("read a file");
+        let path = format!("/raw/{}", encoded_path(path.as_str()));
+        let reply = call.ask(&path, &[("at", commit.as_str())]).await?;
+        match reply.status {
+            404 => call.sees_repository().await.map(|()| None),
+            _ if is_success(&reply) => {
+                let (bytes, blob) = (reply.body.to_vec(), Blob(commit.clone()));
+                Ok(Some(File { bytes, blob }))
+            }
+            // A folder has no bytes.
+            400 => Err(call.error(Trouble::NotAFile)),
+            _ => Err(call.error(call.trouble(&reply))),
+        }
+    }
+
+    pub(crate) async fn commit(&self, change: &Change<'_>, until: Instant) -> Act<Committed> {
+        let call = self.0.call("commit to a new branch");
+        let [file] = change.files else {
+            return call.undone(Trouble::TooManyFiles(change.files.len()));
+        };
+        let form = Form::new(
+            &[
+                ("message", change.message),
+                ("branch", change.branch.as_str()),
+                ("sourceBranch", change.base.as_str()),
+                ("sourceCommitId", file.blob.0.as_str()),
+            ],
+            ("content", file.bytes),
+        );
+        let content = Content {
+            media_type: &form.media_type,
+            body: &form.body,
+        };
+        let path = format!("/browse/{}", encoded_path(file.path.as_str()));
+        let reply = call
+            .send(Method::Put, &path, Sending::Form(content), until)
+            .await?;
+        match reply.status {
+            404 => Err(call.after_404(Trouble::Absent(Missing::BranchOrFile)).await),
+            409 => match head(&call, change.branch).await {
+                Ok(Some(_)) => call.undone(Trouble::BranchExists),
+                Ok(None) | Err(_) => call.undone(Trouble::FileChanged),
+            },
+            _ => {
+                let made: Made = call.made(&reply)?;
+                let wrong = || Trouble::NotUnderstood("parents".to_owned());
+                let parent = made.parents.into_iter().next();
+                let parent = parent.ok_or_else(|| Undone::after(call.error(wrong())))?;
+                Ok(Committed {
+                    commit: made.id,
+                    parent: parent.id,
+                })
+            }
+        }
+    }
+
+    pub(crate) async fn delete_branch(&self, branch: &Branch, until: Instant) -> Act<()> {
+        let call = self.0.call("delete a branch");
+        let repository = self.0.address.repository();
+        let path = repository.replacen("/api/", "/branch-utils/", 1) + "/branches";
+        let body = json!({"name": branch.reference(), "dryRun": false});
+        let reply = call
+            .send_to(Method::Delete, &path, Sending::Json(&body), until)
+            .await?;
+        match reply.status {
+            400 | 404 => match head(&call, branch).await? {
+                None => Ok(()),
+                Some(_) => call.done(&reply),
+            },
+            _ => call.done(&reply),
+        }
+    }
+
+    pub(crate) async fn open_pulls(&self, base: &Branch) -> Result<Vec<Pull>, ForgeError> {
+        let call = self.0.call("list the open pull requests");
+        let base = base.reference();
+        let query = [
+            ("state", "OPEN"),
+            ("direction", "INCOMING"),
+            ("at", base.as_str()),
+            ("order", "OLDEST"),
+        ];
+        let list = List {
+            path: "/pull-requests",
+            query: &query,
+            extent: Extent::All,
+        };
+        let pulls: Vec<PullShape> = call.list_from(&list).await?;
+        Ok(pulls.into_iter().map(PullShape::read).collect())
+    }
+
+    pub(crate) async fn newest(
+        &self,
+        prefix: &str,
+        base: &Branch,
+    ) -> Result<Option<Pull>, ForgeError> {
+        let call = self.0.call("look for the newest pull request");
+        let base = base.reference();
+        let query = [
+            ("state", "ALL"),
+            ("direction", "INCOMING"),
+            ("at", base.as_str()),
+            ("order", "NEWEST"),
+        ];
+        let is_under = |pull: &PullShape| pull.is_under(prefix);
+        let list = List {
+            path: "/pull-requests",
+            query: &query,
+            extent: Extent::To(&is_under),
+        };
+        let pulls = call.list_from(&list).await?;
+        let found = pulls.into_iter().find(|pull| is_under(pull));
+        Ok(found.map(PullShape::read))
+    }
+
+    pub(crate) async fn find(
+        &self,
+        head: &Branch,
+        base: &Branch,
+    ) -> Result<Option<Pull>, ForgeError> {
+        let call = self.0.call("look for a pull request");
+        let reference = head.reference();
+        let query = [
+            ("state", "ALL"),
+            ("direction", "OUTGOING"),
+            ("at", reference.as_str()),
+            ("order", "NEWEST"),
+        ];
+        let list = List {
+            path: "/pull-requests",
+            query: &query,
+            extent: Extent::All,
+        };
+        let pulls: Vec<PullShape> = call.list_from(&list).await?;
+        let same =
+            |pull: &Pull| pull.own && pull.head == head.as_str() && pull.base == base.as_str();
+        let same = pulls.into_iter().map(PullShape::read).filter(same);
+        Ok(foremost(same.collect()))
+    }
+
+    pub(crate) async fn pull(&self, number: u64) -> Result<Option<Pull>, ForgeError> {
+        let call = self.0.call("read a pull request");
+        Ok(pull(&call, number).await?.map(PullShape::read))
+    }
+
+    pub(crate) async fn open(&self, new: &NewPull<'_>, until: Instant) -> Act<Pull> {
+        let call = self.0.call("open a pull request");
+        let (owner, name) = (self.0.address.owner(), self.0.address.name());
+        let repository = json!({"slug": name, "project": {"key": owner}});
+        let body = json!({
+            "title": new.title,
+            "description": new.body,
+            "fromRef": {"id": new.head.reference(), "repository": repository},
+            "toRef": {"id": new.base.reference(), "repository": repository},
+        });
+        let path = "/pull-requests";
+        let reply = call
+            .send(Method::Post, path, Sending::Json(&body), until)
+            .await?;
+        match reply.status {
+            404 => Err(call.after_404(Trouble::Absent(Missing::Branch)).await),
+            409 if is(&reply.body, "DuplicatePullRequestException") => {
+                call.undone(Trouble::PullExists)
+            }
+            _ => Ok(call.made::<PullShape>(&reply)?.read()),
+        }
+    }
+
+    /// The reason becomes a comment: who changes the description has to name all reviewers again.
+    pub(crate) async fn close(&self, old: &Pull, reason: &str, until: Instant) -> Act<()> {
+        let call = self.0.call("close a pull request");
+        let Some(seen) = pull(&call, old.number).await? else {
+            return call.undone(Trouble::Absent(Missing::Pull));
+        };
+        let version = seen.version;
+        match seen.read().state {
+            PullState::Merged { .. } => return call.undone(Trouble::AlreadyMerged),
+            PullState::Closed => return Ok(()),
+            PullState::Open { .. } => {}
+        }
+        let path = format!("/pull-requests/{}/decline?version={version}", old.number);
+        let body = json!({"version": version, "comment": reason});
+        let reply = call
+            .send(Method::Post, &path, Sending::Json(&body), until)
+            .await?;
+        match reply.status {
+            // It has changed since: perhaps it was merged.
+            409 => call.undone(Trouble::Changed),
+            _ => call.done(&reply),
+        }
+    }
+
+    /// The version of a pull request changes with what people write into it. Whether it also changes with
+    /// each push is not documented, so that the head is read in the same reply as the version.
+    pub(crate) async fn merge(
+        &self,
+        number: u64,
+        head: &Sha,
+        method: Option<MergeMethod>,
+        until: Instant,
+    ) -> Act<()> {
+        let call = self.0.call("merge a pull request");
+        let Some(seen) = pull(&call, number).await? else {
+            return call.undone(Trouble::Absent(Missing::Pull));
+        };
+        let version = seen.version;
+        match seen.read().state {
+            PullState::Merged { .. } => return call.undone(Trouble::AlreadyMerged),
+            PullState::Closed => return call.undone(Trouble::Closed),
+            PullState::Open { head: seen, .. } if seen != *head => {
+                return call.undone(Trouble::HeadMoved);
+            }
+            PullState::Open { .. } => {}
+        }
+        let mut body = json!({"version": version});
+        match method {
+            None => {}
+            Some(MergeMethod::Merge) => body["strategyId"] = "no-ff".into(),
+            Some(MergeMethod::Squash) => body["strategyId"] = "squash".into(),
+            Some(MergeMethod::Rebase) => body["strategyId"] = "rebase-ff-only".into(),
+        }
+        let path = format!("/pull-requests/{number}/merge?version={version}");
+        let reply = call
+            .send(Method::Post, &path, Sending::Json(&body), until)
+            .await?;
+        match reply.status {
+            404 => Err(call.after_404(Trouble::Absent(Missing::Pull)).await),
+            409 if is(&reply.body, "PullRequestOutOfDateException") => {
+                call.undone(Trouble::Changed)
+            }
+            409 if is_conflicted(&reply.body) => call.undone(Trouble::Conflict),
+            409 => call.undone(Trouble::NotMergeable(call.words(&reply))),
+            _ => call.done(&reply),
+        }
+    }
+
+    /// A build status, which has a key and an address.
+    pub(crate) async fn set_status(
+        &self,
+        commit: &Sha,
+        status: &Status<'_>,
+        until: Instant,
+    ) -> Act<()> {
+        let call = self.0.call("set a commit status");
+        let body = json!({
+            "key": cut(status.context, LONGEST_DESCRIPTION),
+            "name": cut(status.context, LONGEST_DESCRIPTION),
+            "state": match status.state {
+                StatusState::Pending => "INPROGRESS",
+                StatusState::Success => "SUCCESSFUL",
+                StatusState::Failure => "FAILED",
+            },
+            "description": cut(status.description, LONGEST_DESCRIPTION),
+            "url": status.url,
+        });
+        let path = format!("/commits/{commit}/builds");
+        let reply = call
+            .send(Method::Post, &path, Sending::Json(&body), until)
+            .await?;
+        match reply.status {
+            404 => Err(call.after_404(Trouble::Absent(Missing::Commit)).await),
+            _ => call.done(&reply),
+        }
+    }
+
+    pub(crate) async fn contains(&self, base: &Sha, commit: &Sha) -> Result<bool, ForgeError> {
+        let call = self.0.call("compare two commits");
+        let query = [
+            ("until", commit.as_str()),
+            ("since", base.as_str()),
+            ("limit", "1"),
+        ];
+        let ahead: Page<Commit> = call.get("/commits", &query, Missing::Commit).await?;
+        Ok(ahead.values.is_empty())
+    }
+}
+
+/// The first commit that leads to a branch.
+async fn head(call: &Call<'_>, branch: &Branch) -> Result<Option<Sha>, ForgeError> {
+    let reference = branch.reference();
+    let query = [("until", reference.as_str()), ("limit", "1")];
+    let found: Option<Page<Commit>> = call.find("/commits", &query).await?;
+    let newest = found.and_then(|page| page.values.into_iter().next());
+    Ok(newest.map(|commit| commit.id))
+}
+
+async fn pull(call: &Call<'_>, number: u64) -> Result<Option<PullShape>, ForgeError> {
+    call.find(&format!("/pull-requests/{number}"), &[]).await
+}
+
+/// Whether an error is of this class.
+fn is(body: &[u8], class: &str) -> bool {
+    errors(body).iter().any(|error| {
+        let name = error["exceptionName"].as_str().unwrap_or_default();
+        name.rsplit('.').next() == Some(class)
+    })
+}
+
+fn is_conflicted(body: &[u8]) -> bool {
+    let conflicted = |error: &Value| error["conflicted"] == true;
+    errors(body).iter().any(conflicted)
+        || said(body).is_some_and(|said| said.contains("has conflicts"))
+}
+
+fn errors(body: &[u8]) -> Vec<Value> {
+    let value: Option<Value> = serde_json::from_slice(body).ok();
+    let errors = value.and_then(|mut value| match value["errors"].take() {
+        Value::Array(errors) => Some(errors),
+        _ => None,
+    });
+    errors.unwrap_or_default()
+}

@@ -1,0 +1,115 @@
+//! What is read of Bitbucket's replies.
+
+use serde::Deserialize;
+
+use crate::names::Sha;
+use crate::pulls::{Mergeable, Pull, PullState};
+
+/// What the full names of branches begin with.
+const BRANCHES: &str = "refs/heads/";
+
+#[derive(Deserialize)]
+pub(super) struct Commit {
+    pub(super) id: Sha,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Made {
+    pub(super) id: Sha,
+    pub(super) parents: Vec<Commit>,
+}
+
+/// A pull request. Whether it can be merged is another question, and is said when it is tried.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PullShape {
+    id: u64,
+    /// Changes with the pull request.
+    pub(super) version: i64,
+    title: String,
+    description: Option<String>,
+    state: State,
+    from_ref: Side,
+    to_ref: Side,
+    #[serde(default)]
+    properties: Properties,
+    #[serde(default)]
+    links: Links,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+enum State {
+    Open,
+    Merged,
+    Declined,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Side {
+    /// `refs/heads/…`
+    id: String,
+    latest_commit: Sha,
+    repository: Repository,
+}
+
+#[derive(Deserialize, PartialEq)]
+struct Repository {
+    id: u64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Properties {
+    merge_commit: Option<Commit>,
+}
+
+#[derive(Default, Deserialize)]
+struct Links {
+    #[serde(default, rename = "self")]
+    own: Vec<Link>,
+}
+
+#[derive(Deserialize)]
+struct Link {
+    href: String,
+}
+
+impl PullShape {
+    /// Whether its head is a branch of the repository whose name begins so.
+    pub(super) fn is_under(&self, prefix: &str) -> bool {
+        let head = self.from_ref.id.strip_prefix(BRANCHES);
+        self.from_ref.repository == self.to_ref.repository
+            && head.is_some_and(|head| head.starts_with(prefix))
+    }
+
+    pub(super) fn read(self) -> Pull {
+        let branch = |id: String| match id.strip_prefix(BRANCHES) {
+            Some(branch) => branch.to_owned(),
+            None => id,
+        };
+        let state = match self.state {
+            State::Open => PullState::Open {
+                head: self.from_ref.latest_commit,
+                mergeable: Mergeable::Unknown,
+            },
+            State::Merged => PullState::Merged {
+                commit: self.properties.merge_commit.map(|commit| commit.id),
+                by: None,
+            },
+            State::Declined => PullState::Closed,
+        };
+        let url = self.links.own.into_iter().next();
+        Pull {
+            number: self.id,
+            url: url.map(|link| link.href).unwrap_or_default(),
+            title: self.title,
+            body: self.description.unwrap_or_default(),
+            own: self.from_ref.repository == self.to_ref.repository,
+            head: branch(self.from_ref.id),
+            base: branch(self.to_ref.id),
+            state,
+        }
+    }
+}

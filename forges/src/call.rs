@@ -1,0 +1,281 @@
+//! Requests to the API of a forge, and what their replies mean where all forges agree.
+//!
+//! What comes in: a repository's address, a token, paths. What goes out: replies as values, or a
+//! [`ForgeError`]. Only the rooms `address` and `outcome` are used. Whatever changes something is sent
+//! once.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use sluice_egress::{Content, Credentials, Egress, Method, Once, Reply, Request, Sent};
+use tokio::time::Instant;
+
+use crate::address::Address;
+use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone, Wait, Words};
+
+pub(crate) use pages::{Extent, List, Page};
+pub(crate) use said::said;
+use said::wait;
+
+mod pages;
+mod said;
+
+/// The most characters of a forge's words that a message quotes.
+const LONGEST_WORDS: usize = 200;
+/// How a forge is asked.
+#[derive(Clone)]
+pub struct Access {
+    /// The way out.
+    pub egress: Egress,
+    /// The token: a bearer token of all forges here.
+    pub credentials: Credentials,
+    /// Certificates in PEM, trusted in addition to the public authorities.
+    pub authorities: Option<Vec<u8>>,
+    /// The namespace that the requests are made for.
+    pub namespace: String,
+}
+
+/// The API of a forge, for one repository.
+#[derive(Clone)]
+pub(crate) struct Api {
+    access: Access,
+    pub(crate) address: Address,
+    headers: &'static [(&'static str, &'static str)],
+}
+
+/// One operation on it, which all messages name.
+#[derive(Clone, Copy)]
+pub(crate) struct Call<'a> {
+    api: &'a Api,
+    operation: &'static str,
+}
+
+/// The body of a request.
+#[derive(Clone, Copy)]
+pub(crate) enum Sending<'a> {
+    Nothing,
+    Json(&'a Value),
+    Form(Content<'a>),
+}
+
+impl Api {
+    pub(crate) fn new(
+        access: Access,
+        address: Address,
+        headers: &'static [(&'static str, &'static str)],
+    ) -> Self {
+        Self {
+            access,
+            address,
+            headers,
+        }
+    }
+
+    pub(crate) fn call(&self, operation: &'static str) -> Call<'_> {
+        Call {
+            api: self,
+            operation,
+        }
+    }
+}
+
+impl Call<'_> {
+    /// The reply to a GET of a path below the repository.
+    pub(crate) async fn ask(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<Reply, ForgeError> {
+        let Api {
+            access,
+            address,
+            headers,
+        } = self.api;
+        let url = format!("{}{}{path}", address.api(), address.repository());
+        let request = Request {
+            namespace: &access.namespace,
+            query,
+            headers,
+            authorities: access.authorities.as_deref(),
+            credentials: Some(&access.credentials),
+            ..Request::to(&url)
+        };
+        let asked = access.egress.ask(&request, |_| true).await;
+        asked.map_err(|error| self.error(Trouble::Unanswered(error)))
+    }
+
+    /// What is at a path. None: 404, although the repository can be seen.
+    pub(crate) async fn find<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<Option<T>, ForgeError> {
+        let reply = self.ask(path, query).await?;
+        match reply.status {
+            404 => self.sees_repository().await.map(|()| None),
+            _ => self.read(&reply).map(Some),
+        }
+    }
+
+    /// What is at a path.
+    pub(crate) async fn get<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+        missing: Missing,
+    ) -> Result<T, ForgeError> {
+        let found = self.find(path, query).await?;
+        found.ok_or_else(|| self.error(Trouble::Absent(missing)))
+    }
+
+    /// Sends a change to a path below the repository, once, and not after `until`.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        sending: Sending<'_>,
+        until: Instant,
+    ) -> Act<Reply> {
+        let repository = self.api.address.repository();
+        self.send_to(method, &format!("{repository}{path}"), sending, until)
+            .await
+    }
+
+    /// Sends a change to a path of the API.
+    pub(crate) async fn send_to(
+        &self,
+        method: Method,
+        path: &str,
+        sending: Sending<'_>,
+        until: Instant,
+    ) -> Act<Reply> {
+        let Api {
+            access,
+            address,
+            headers,
+        } = self.api;
+        let url = format!("{}{path}", address.api());
+        let json = match sending {
+            Sending::Json(value) => value.to_string().into_bytes(),
+            Sending::Nothing | Sending::Form(_) => Vec::new(),
+        };
+        let content = match sending {
+            Sending::Nothing => None,
+            Sending::Json(_) => Some(Content {
+                media_type: "application/json",
+                body: &json,
+            }),
+            Sending::Form(content) => Some(content),
+        };
+        let request = Request {
+            namespace: &access.namespace,
+            headers,
+            authorities: access.authorities.as_deref(),
+            credentials: Some(&access.credentials),
+            ..Request::once(
+                Once {
+                    method,
+                    content,
+                    until,
+                },
+                &url,
+            )
+        };
+        let error = |error| self.error(Trouble::Unanswered(error));
+        match access.egress.send(&request, |_| true).await {
+            Sent::Replied(reply) => Ok(reply),
+            Sent::NotSent(why) => Err(Undone::NotDone(error(why))),
+            Sent::Unknown(why) => Err(Undone::Unknown(error(why))),
+        }
+    }
+
+    /// The value of a reply with a status of success.
+    pub(crate) fn read<T: DeserializeOwned>(&self, reply: &Reply) -> Result<T, ForgeError> {
+        if !is_success(reply) {
+            return Err(self.error(self.trouble(reply)));
+        }
+        let mut text = serde_json::Deserializer::from_slice(&reply.body);
+        let read = serde_path_to_error::deserialize(&mut text);
+        read.map_err(|error| self.error(Trouble::NotUnderstood(error.path().to_string())))
+    }
+
+    /// The value of a reply to a change.
+    pub(crate) fn made<T: DeserializeOwned>(&self, reply: &Reply) -> Act<T> {
+        self.read(reply).map_err(Undone::after)
+    }
+
+    /// A change whose reply says nothing but that it was made.
+    pub(crate) fn done(&self, reply: &Reply) -> Act<()> {
+        match is_success(reply) {
+            true => Ok(()),
+            false => Err(Undone::after(self.error(self.trouble(reply)))),
+        }
+    }
+
+    /// What went wrong with the act for which `trouble` was found.
+    pub(crate) fn undone<T>(&self, trouble: Trouble) -> Act<T> {
+        Err(Undone::after(self.error(trouble)))
+    }
+
+    pub(crate) fn error(&self, trouble: Trouble) -> ForgeError {
+        ForgeError {
+            host: self.api.address.host().to_owned(),
+            operation: self.operation,
+            trouble,
+        }
+    }
+
+    /// Whether the token sees the repository at all: forges say 404 for what may not be seen, too.
+    ///
+    /// # Errors
+    /// It does not.
+    pub(crate) async fn sees_repository(&self) -> Result<(), ForgeError> {
+        let reply = self.ask("", &[]).await?;
+        match reply.status {
+            404 => Err(self.error(Trouble::NoRepository)),
+            _ if is_success(&reply) => Ok(()),
+            _ => Err(self.error(self.trouble(&reply))),
+        }
+    }
+
+    /// What follows from a 404 to a change, if the repository itself can be seen: `otherwise`.
+    pub(crate) async fn after_404(&self, otherwise: Trouble) -> Undone {
+        match self.sees_repository().await {
+            Ok(()) => Undone::after(self.error(otherwise)),
+            Err(error) => Undone::from(error),
+        }
+    }
+
+    /// What a reply without success means for every forge.
+    pub(crate) fn trouble(&self, reply: &Reply) -> Trouble {
+        let words = || self.words(reply);
+        match (reply.status, wait(reply)) {
+            (403 | 429, Some(wait)) => Trouble::RateLimited(wait),
+            (301 | 307 | 308, _) => Trouble::Moved,
+            (401, _) => Trouble::Unauthorized,
+            (403, None) => Trouble::NoRight(words()),
+            (423, _) => Trouble::Archived,
+            (429, None) => Trouble::RateLimited(Wait::Unsaid),
+            (status @ 500..=599, _) => Trouble::Failed(status),
+            (status, _) => Trouble::Refused(status, words()),
+        }
+    }
+
+    /// What the forge says, if it may be shown: neither the token nor the path of the repository is in it.
+    pub(crate) fn words(&self, reply: &Reply) -> Words {
+        let Api {
+            access, address, ..
+        } = self.api;
+        let path = format!("{}/{}", address.owner(), address.name());
+        let shown = said(&reply.body)
+            .filter(|said| !access.credentials.is_in(said))
+            .filter(|said| !said.to_lowercase().contains(&path.to_lowercase()));
+        Words(shown.map(|said| {
+            let short: String = said.chars().take(LONGEST_WORDS).collect();
+            short.escape_debug().to_string()
+        }))
+    }
+}
+
+pub(crate) fn is_success(reply: &Reply) -> bool {
+    matches!(reply.status, 200..=299)
+}

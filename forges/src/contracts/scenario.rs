@@ -1,0 +1,337 @@
+//! A scenario as its file has it, and what comes of its call.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use crate::forge::Forge;
+use crate::names::{Branch, FilePath, Sha};
+use crate::outcome::{Act, ForgeError, Undone};
+use crate::pulls::{
+    Blob, Change, ChangedFile, MergeMethod, NewPull, Pull, PullState, Status, StatusState,
+};
+
+/// A call, and the exchanges that have to follow from it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Scenario {
+    /// What it shows.
+    pub(super) says: String,
+    /// Where the documentation is.
+    pub(super) source: String,
+    pub(super) call: Call,
+    pub(super) exchanges: Vec<Exchange>,
+    /// What comes of the call.
+    pub(super) outcome: String,
+}
+
+/// A request with its reply.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Exchange {
+    /// Method and path with query, as they are on the wire.
+    pub(super) request: String,
+    /// The body that has to come: JSON.
+    pub(super) body: Option<String>,
+    /// The body that has to come: another text.
+    pub(super) form: Option<String>,
+    pub(super) status: u16,
+    /// Lines of the head.
+    #[serde(default)]
+    pub(super) headers: Vec<String>,
+    #[serde(default)]
+    pub(super) reply: String,
+    /// The reply breaks off.
+    #[serde(default)]
+    pub(super) cut_off: bool,
+    /// The reply is so many bytes longer.
+    #[serde(default)]
+    pub(super) padding: usize,
+}
+
+/// How many operations there are.
+pub(super) const OPERATIONS: usize = 13;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum Call {
+    Head {
+        branch: String,
+    },
+    File {
+        commit: Sha,
+        path: String,
+    },
+    Commit {
+        branch: String,
+        base: String,
+        from: Sha,
+        files: Vec<Changed>,
+    },
+    DeleteBranch {
+        branch: String,
+    },
+    OpenPulls {
+        base: String,
+    },
+    Find {
+        head: String,
+        base: String,
+    },
+    Newest {
+        prefix: String,
+        base: String,
+    },
+    Pull {
+        number: u64,
+    },
+    Open {
+        head: String,
+        base: String,
+    },
+    Close {
+        number: u64,
+        reason: String,
+    },
+    Merge {
+        number: u64,
+        head: Sha,
+        method: Option<Method>,
+    },
+    SetStatus {
+        commit: Sha,
+        state: State,
+        description: String,
+    },
+    Contains {
+        base: Sha,
+        commit: Sha,
+    },
+}
+
+#[derive(Deserialize)]
+pub(super) struct Changed {
+    path: String,
+    blob: Sha,
+    text: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Method {
+    Merge,
+    Squash,
+    Rebase,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum State {
+    Pending,
+    Success,
+    Failure,
+}
+
+impl Call {
+    pub(super) fn operation(&self) -> &'static str {
+        match self {
+            Self::Head { .. } => "head",
+            Self::File { .. } => "file",
+            Self::Commit { .. } => "commit",
+            Self::DeleteBranch { .. } => "delete_branch",
+            Self::OpenPulls { .. } => "open_pulls",
+            Self::Find { .. } => "find",
+            Self::Newest { .. } => "newest",
+            Self::Pull { .. } => "pull",
+            Self::Open { .. } => "open",
+            Self::Close { .. } => "close",
+            Self::Merge { .. } => "merge",
+            Self::SetStatus { .. } => "set_status",
+            Self::Contains { .. } => "contains",
+        }
+    }
+
+    /// What comes of it.
+    pub(super) async fn on(&self, forge: &Forge) -> String {
+        let until = Instant::now() + Duration::from_secs(60);
+        match self {
+            Self::Head { branch } => found(forge.head(&named(branch)).await, Sha::to_string),
+            Self::File { commit, path } => {
+                let read = forge.file(commit, &FilePath::parse(path).unwrap()).await;
+                found(read, |file| {
+                    format!(
+                        "{:?} of {}",
+                        String::from_utf8_lossy(&file.bytes),
+                        file.blob.0
+                    )
+                })
+            }
+            Self::Commit {
+                branch,
+                base,
+                from,
+                files,
+            } => commit(forge, (branch, base, from), files, until).await,
+            Self::DeleteBranch { branch } => {
+                done(forge.delete_branch(&named(branch), until).await, |()| {
+                    "done".to_owned()
+                })
+            }
+            Self::OpenPulls { base } => match forge.open_pulls(&named(base)).await {
+                Ok(pulls) => pulls.iter().map(shown).collect::<Vec<_>>().join("; "),
+                Err(error) => format!("error: {error}"),
+            },
+            Self::Find { head, base } => found(forge.find(&named(head), &named(base)).await, shown),
+            Self::Newest { prefix, base } => found(forge.newest(prefix, &named(base)).await, shown),
+            Self::Pull { number } => found(forge.pull(*number).await, shown),
+            Self::Open { head, base } => {
+                let (head, base) = (named(head), named(base));
+                let (title, body) = ("Promote", "To 2.0.");
+                let new = NewPull {
+                    title,
+                    body,
+                    head: &head,
+                    base: &base,
+                };
+                done(forge.open(&new, until).await, |pull| shown(&pull))
+            }
+            Self::Close { number, reason } => {
+                let act = forge.close(&closing(*number), reason, until).await;
+                done(act, |()| "done".to_owned())
+            }
+            Self::Merge {
+                number,
+                head,
+                method,
+            } => {
+                let method = method.as_ref().map(|method| match method {
+                    Method::Merge => MergeMethod::Merge,
+                    Method::Squash => MergeMethod::Squash,
+                    Method::Rebase => MergeMethod::Rebase,
+                });
+                let act = forge.merge(*number, head, method, until).await;
+                done(act, |()| "done".to_owned())
+            }
+            Self::SetStatus {
+                commit,
+                state,
+                description,
+            } => {
+                let status = Status {
+                    context: "sluice/gate/prod",
+                    state: match state {
+                        State::Pending => StatusState::Pending,
+                        State::Success => StatusState::Success,
+                        State::Failure => StatusState::Failure,
+                    },
+                    description,
+                    url: "https://sluice.example.com/prod",
+                };
+                done(forge.set_status(commit, &status, until).await, |()| {
+                    "done".to_owned()
+                })
+            }
+            Self::Contains { base, commit } => match forge.contains(base, commit).await {
+                Ok(contains) => contains.to_string(),
+                Err(error) => format!("error: {error}"),
+            },
+        }
+    }
+}
+
+async fn commit(
+    forge: &Forge,
+    (branch, base, from): (&str, &str, &Sha),
+    files: &[Changed],
+    until: Instant,
+) -> String {
+    let names: Vec<_> = files
+        .iter()
+        .map(|file| {
+            (
+                FilePath::parse(&file.path).unwrap(),
+                Blob(file.blob.clone()),
+            )
+        })
+        .collect();
+    let pairs = names.iter().zip(files);
+    let files: Vec<_> = pairs
+        .map(|((path, blob), file)| ChangedFile {
+            path,
+            blob,
+            bytes: file.text.as_bytes(),
+        })
+        .collect();
+    let (branch, base) = (named(branch), named(base));
+    let message = "Promote 2.0";
+    let change = Change {
+        branch: &branch,
+        base: &base,
+        from,
+        message,
+        files: &files,
+    };
+    let made = forge.commit(&change, until).await;
+    done(made, |made| format!("{} on {}", made.commit, made.parent))
+}
+
+/// The pull request that a caller has seen and wants closed.
+fn closing(number: u64) -> Pull {
+    Pull {
+        number,
+        url: String::new(),
+        title: "Promote".to_owned(),
+        body: "To 2.0.".to_owned(),
+        head: "next".to_owned(),
+        base: "main".to_owned(),
+        own: true,
+        state: PullState::Closed,
+    }
+}
+
+fn named(branch: &str) -> Branch {
+    Branch::parse(branch).unwrap()
+}
+
+fn found<T>(asked: Result<Option<T>, ForgeError>, show: impl Fn(&T) -> String) -> String {
+    match asked {
+        Ok(Some(found)) => show(&found),
+        Ok(None) => "none".to_owned(),
+        Err(error) => format!("error: {error}"),
+    }
+}
+
+fn done<T>(act: Act<T>, show: impl Fn(T) -> String) -> String {
+    let with = |word: &str, error: &dyn Display| format!("{word}: {error}");
+    match act {
+        Ok(made) => show(made),
+        Err(Undone::Refused(error)) => with("refused", &error),
+        Err(Undone::NotDone(error)) => with("not done", &error),
+        Err(Undone::Unknown(error)) => with("unknown", &error),
+    }
+}
+
+fn shown(pull: &Pull) -> String {
+    let Pull {
+        number,
+        url,
+        title,
+        body,
+        head,
+        base,
+        own,
+        state,
+    } = pull;
+    let fork = if *own { "" } else { "of a fork, " };
+    let state = match state {
+        PullState::Open { head, mergeable } => format!("open at {head}, {mergeable:?}"),
+        PullState::Merged { commit, by } => {
+            let commit = commit.as_ref().map_or("?", Sha::as_str);
+            format!("merged as {commit} by {}", by.as_deref().unwrap_or("?"))
+        }
+        PullState::Closed => "closed".to_owned(),
+    };
+    format!("#{number} {title:?} {body:?} {head} to {base}, {fork}{state}, {url}")
+}

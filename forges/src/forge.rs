@@ -1,0 +1,175 @@
+//! A repository on any forge.
+//!
+//! What comes in: an [`Address`] with [`Access`]. What goes out: a [`Forge`], which does the same on each
+//! of them as far as they can. Every other room is used.
+//!
+//! A question may reach the server twice. An act reaches it once, and not after the instant that comes with
+//! it; its caller looks at what the forge has before it tries again ([`crate::Undone`]).
+
+use tokio::time::Instant;
+
+use crate::address::{Address, Provider};
+use crate::bitbucket_server::BitbucketServer;
+use crate::call::Access;
+use crate::gitea::Gitea;
+use crate::github::GitHub;
+use crate::gitlab::GitLab;
+use crate::names::{Branch, FilePath, Sha};
+use crate::outcome::{Act, ForgeError};
+use crate::pulls::{Change, Committed, File, MergeMethod, NewPull, Pull, Status};
+
+/// A repository on a forge.
+#[derive(Clone)]
+pub struct Forge(Kind);
+
+#[derive(Clone)]
+enum Kind {
+    GitHub(GitHub),
+    GitLab(GitLab),
+    Gitea(Gitea),
+    BitbucketServer(BitbucketServer),
+}
+
+/// The same on each.
+macro_rules! on_each {
+    ($forge:expr, $it:ident => $act:expr) => {
+        match &$forge.0 {
+            Kind::GitHub($it) => $act,
+            Kind::GitLab($it) => $act,
+            Kind::Gitea($it) => $act,
+            Kind::BitbucketServer($it) => $act,
+        }
+    };
+}
+
+impl Forge {
+    /// The repository at an address. Nothing is asked yet.
+    pub fn new(address: Address, access: Access) -> Self {
+        Self(match address.provider() {
+            Provider::GitHub => Kind::GitHub(GitHub::new(access, address)),
+            Provider::GitLab => Kind::GitLab(GitLab::new(access, address)),
+            Provider::Gitea => Kind::Gitea(Gitea::new(access, address)),
+            Provider::BitbucketServer => {
+                Kind::BitbucketServer(BitbucketServer::new(access, address))
+            }
+        })
+    }
+
+    /// The newest commit of a branch. None: there is no such branch.
+    ///
+    /// # Errors
+    /// The forge does not say.
+    pub async fn head(&self, branch: &Branch) -> Result<Option<Sha>, ForgeError> {
+        on_each!(self, it => it.head(branch).await)
+    }
+
+    /// A file as it is at a commit, byte for byte. None: there is no such file, or no such commit. A reply
+    /// has at most 1 MiB, and all but Bitbucket encode the file: it has to be shorter than 750 KiB.
+    ///
+    /// # Errors
+    /// The forge does not say, the file is too long, or what is there is no file.
+    pub async fn file(&self, commit: &Sha, path: &FilePath) -> Result<Option<File>, ForgeError> {
+        on_each!(self, it => it.file(commit, path).await)
+    }
+
+    /// Makes a commit on a new branch. If any of the files has changed since it was read, nothing is made.
+    ///
+    /// # Errors
+    /// It is not made, or that is not known: then the head of the new branch says.
+    pub async fn commit(&self, change: &Change<'_>, until: Instant) -> Act<Committed> {
+        on_each!(self, it => it.commit(change, until).await)
+    }
+
+    /// Deletes a branch. That it is not there is a success.
+    ///
+    /// # Errors
+    /// It is still there, or that is not known.
+    pub async fn delete_branch(&self, branch: &Branch, until: Instant) -> Act<()> {
+        on_each!(self, it => it.delete_branch(branch, until).await)
+    }
+
+    /// All open pull requests into `base`, also those of forks.
+    ///
+    /// # Errors
+    /// The forge does not say, or there are more than 2,000.
+    pub async fn open_pulls(&self, base: &Branch) -> Result<Vec<Pull>, ForgeError> {
+        on_each!(self, it => it.open_pulls(base).await)
+    }
+
+    /// The pull request of `head` into `base`, in any state; not of a fork. Of several the open one with the
+    /// lowest number, else the newest; on Gitea the oldest of all, so that names of branches should never be
+    /// used twice. None: there was never one.
+    ///
+    /// # Errors
+    /// The forge does not say.
+    pub async fn find(&self, head: &Branch, base: &Branch) -> Result<Option<Pull>, ForgeError> {
+        on_each!(self, it => it.find(head, base).await)
+    }
+
+    /// The newest pull request into `base` in any state whose head is a branch of the repository with a name
+    /// that begins with `prefix`. For a caller that has forgotten which one it has opened. The newest 500
+    /// into `base` are looked through. None: there is none among them.
+    ///
+    /// # Errors
+    /// The forge does not say.
+    pub async fn newest(&self, prefix: &str, base: &Branch) -> Result<Option<Pull>, ForgeError> {
+        on_each!(self, it => it.newest(prefix, base).await)
+    }
+
+    /// A pull request by its number. None: there is no such pull request.
+    ///
+    /// # Errors
+    /// The forge does not say.
+    pub async fn pull(&self, number: u64) -> Result<Option<Pull>, ForgeError> {
+        on_each!(self, it => it.pull(number).await)
+    }
+
+    /// Opens a pull request. Two that are opened at once may both succeed, see [`crate::surplus`].
+    ///
+    /// # Errors
+    /// It is not opened, or that is not known: then [`Forge::find`] says.
+    pub async fn open(&self, new: &NewPull<'_>, until: Instant) -> Act<Pull> {
+        on_each!(self, it => it.open(new, until).await)
+    }
+
+    /// Closes a pull request and writes the reason, in Markdown, below its body; on Bitbucket into a comment.
+    /// That it is closed already is a success.
+    ///
+    /// # Errors
+    /// It is not closed, perhaps because it is merged, or that is not known: then [`Forge::pull`] says.
+    pub async fn close(&self, pull: &Pull, reason: &str, until: Instant) -> Act<()> {
+        on_each!(self, it => it.close(pull, reason, until).await)
+    }
+
+    /// Merges a pull request if this commit is its head. Without a method by the one that the repository is
+    /// set to, or its first that is allowed.
+    ///
+    /// # Errors
+    /// It is not merged, or that is not known: then [`Forge::pull`] says.
+    pub async fn merge(
+        &self,
+        number: u64,
+        head: &Sha,
+        method: Option<MergeMethod>,
+        until: Instant,
+    ) -> Act<()> {
+        on_each!(self, it => it.merge(number, head, method, until).await)
+    }
+
+    /// Sets a commit status. The newest of a context counts. A forge may keep every one that was set: set
+    /// it only where it changes.
+    ///
+    /// # Errors
+    /// It is not set, or that is not known: then it may be set again.
+    pub async fn set_status(&self, commit: &Sha, status: &Status<'_>, until: Instant) -> Act<()> {
+        on_each!(self, it => it.set_status(commit, status, until).await)
+    }
+
+    /// Whether `commit` is `base` or an ancestor of it.
+    ///
+    /// # Errors
+    /// The forge does not say, or has no such commits.
+    pub async fn contains(&self, base: &Sha, commit: &Sha) -> Result<bool, ForgeError> {
+        on_each!(self, it => it.contains(base, commit).await)
+    }
+}

@@ -1,0 +1,131 @@
+//! What is read of Gitea's replies.
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use crate::call::Call;
+use crate::names::Sha;
+use crate::outcome::{ForgeError, Trouble};
+use crate::pulls::{Mergeable, Pull, PullState};
+
+/// The references that begin with a name.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum References {
+    Several(Vec<Reference>),
+    One(Reference),
+}
+
+#[derive(Deserialize)]
+pub(super) struct Reference {
+    /// `refs/heads/…`
+    #[serde(rename = "ref")]
+    pub(super) name: String,
+    pub(super) object: Object,
+}
+
+/// What a path leads to.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum ContentShape {
+    Entry {
+        #[serde(rename = "type")]
+        kind: String,
+        content: Option<String>,
+        sha: Sha,
+    },
+    Folder(#[allow(dead_code, reason = "that it is a list says enough")] Vec<IgnoredAny>),
+}
+
+/// Its `commit.tree.sha` is the commit's own id, so that it is not read.
+#[derive(Deserialize)]
+pub(super) struct CommitShape {
+    #[allow(dead_code, reason = "without it, it is no commit")]
+    sha: Sha,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Committing {
+    pub(super) commit: NewCommit,
+}
+
+#[derive(Deserialize)]
+pub(super) struct NewCommit {
+    pub(super) sha: Sha,
+    pub(super) parents: Vec<Object>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Object {
+    pub(super) sha: Sha,
+}
+
+#[derive(Deserialize)]
+pub(super) struct RepositoryShape {
+    pub(super) default_merge_style: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct PullShape {
+    pub(super) number: u64,
+    html_url: String,
+    title: String,
+    #[serde(default)]
+    body: Option<String>,
+    state: String,
+    merged: bool,
+    mergeable: bool,
+    merge_commit_sha: Option<String>,
+    merged_by: Option<User>,
+    head: Side,
+    base: Side,
+}
+
+#[derive(Deserialize)]
+struct User {
+    login: String,
+}
+
+/// The label keeps the name of a branch that was deleted; the reference does not.
+#[derive(Deserialize)]
+struct Side {
+    label: String,
+    sha: String,
+    repo_id: i64,
+}
+
+impl PullShape {
+    /// Whether its head is a branch of the repository whose name begins so.
+    pub(super) fn is_under(&self, prefix: &str) -> bool {
+        self.head.repo_id == self.base.repo_id && self.head.label.starts_with(prefix)
+    }
+
+    pub(super) fn read(self, call: &Call<'_>) -> Result<Pull, ForgeError> {
+        let wrong = |place: &str| call.error(Trouble::NotUnderstood(place.to_owned()));
+        let state = match (self.state.as_str(), self.merged) {
+            (_, true) => PullState::Merged {
+                commit: self.merge_commit_sha.as_deref().and_then(Sha::parse),
+                by: self.merged_by.map(|user| user.login),
+            },
+            ("open", false) => PullState::Open {
+                head: Sha::parse(&self.head.sha).ok_or_else(|| wrong("head.sha"))?,
+                mergeable: match self.mergeable {
+                    true => Mergeable::Yes,
+                    false => Mergeable::Unknown,
+                },
+            },
+            ("closed", false) => PullState::Closed,
+            _ => return Err(wrong("state")),
+        };
+        Ok(Pull {
+            number: self.number,
+            url: self.html_url,
+            title: self.title,
+            body: self.body.unwrap_or_default(),
+            own: self.head.repo_id == self.base.repo_id,
+            head: self.head.label,
+            base: self.base.label,
+            state,
+        })
+    }
+}

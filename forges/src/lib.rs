@@ -1,0 +1,31 @@
+//! What a git forge is asked and told for pull requests.
+//!
+//! What comes in: the [`Address`] of a repository, a token, and a question or an act. What goes out: what
+//! the forge has in words that are the same for all forges, or what came of the act: done, refused, not
+//! done, or unknown. Nothing is decided here. Every request leaves through [`sluice_egress`].
+
+mod address;
+mod bitbucket_server;
+mod call;
+#[cfg(test)]
+mod contracts;
+mod forge;
+mod gitea;
+mod github;
+mod gitlab;
+mod names;
+mod outcome;
+mod pulls;
+#[cfg(test)]
+#[path = "../../egress/src/test_server.rs"]
+mod test_server;
+
+pub use address::{Address, AddressError, Provider};
+pub use call::Access;
+pub use forge::Forge;
+pub use names::{Branch, FilePath, NameError, Sha};
+pub use outcome::{Act, ForgeError, Missing, Trouble, Undone, Wait, Words};
+pub use pulls::{
+    Blob, Change, ChangedFile, Committed, File, MergeMethod, Mergeable, NewPull, Pull, PullState,
+    Status, StatusState, surplus,
+};

@@ -1,0 +1,228 @@
+//! A repository of a test, with a user who may write to it.
+//!
+//! What comes in: a name that no other test has. What goes out: a [`Forge`] for that user, and what other
+//! people do meanwhile.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use base64::prelude::{BASE64_STANDARD, Engine};
+use http::Method;
+use serde_json::{Value, json};
+use sluice_egress::{Credentials, Egress, Rules};
+use sluice_forges::{
+    Access, Act, Address, Branch, Change, ChangedFile, Committed, FilePath, Forge, ForgeError,
+    MergeMethod, NewPull, Provider, Pull, PullState, Sha, Trouble, Undone,
+};
+use sluice_tests::gitea::{Gitea, OWNER, gitea};
+use sluice_tests::poll;
+use tokio::time::Instant;
+
+/// Until a forge has done what it does by itself.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
+
+/// What a pull request needs.
+pub(crate) const SCOPES: [&str; 1] = ["write:repository"];
+
+/// The file that tests change.
+pub(crate) const FILE: &str = "apps/prod.yaml";
+
+/// A repository with [`FILE`], and the forge as a user sees it who may write to it.
+pub(crate) struct Scene {
+    pub(crate) gitea: &'static Gitea,
+    pub(crate) name: String,
+    pub(crate) bot: String,
+    pub(crate) token: String,
+    pub(crate) forge: Forge,
+}
+
+impl Scene {
+    pub(crate) async fn new(name: &str) -> Self {
+        Self::open(name).await.unwrap()
+    }
+
+    async fn open(name: &str) -> Result<Self> {
+        let gitea = gitea().await?;
+        gitea.repository(name).await?;
+        let bot = format!("bot-{name}");
+        gitea.user(&bot).await?;
+        gitea.permit(&bot, name, "write").await?;
+        let token = gitea.token(&bot, &SCOPES).await?;
+        let forge = forge(gitea, name, &token);
+        let scene = Self {
+            gitea,
+            name: name.to_owned(),
+            bot,
+            token,
+            forge,
+        };
+        scene.push("main", FILE, b"version: 1\n").await?;
+        Ok(scene)
+    }
+
+    /// The forge as another token sees it.
+    pub(crate) fn with(&self, token: &str) -> Forge {
+        forge(self.gitea, &self.name, token)
+    }
+
+    /// What the owner does: a path such as `/pulls/1`.
+    pub(crate) async fn ask(&self, method: Method, path: &str, body: Value) -> Result<Value> {
+        let path = format!("/repos/{OWNER}/{}{path}", self.name);
+        self.gitea.ask(method, &path, &body).await
+    }
+
+    /// Writes a file to a branch, as a person pushes it. Returns the commit.
+    pub(crate) async fn push(&self, branch: &str, path: &str, bytes: &[u8]) -> Result<Sha> {
+        let (place, at) = (escaped(path), escaped(branch));
+        let seen = format!("/contents/{place}?ref={at}");
+        let seen = self.ask(Method::GET, &seen, Value::Null).await.ok();
+        let mut file = json!({
+            "operation": "create", "path": path, "content": BASE64_STANDARD.encode(bytes),
+        });
+        if let Some(seen) = seen {
+            file["operation"] = "update".into();
+            file["sha"] = seen["sha"].clone();
+        }
+        let body = json!({"branch": branch, "message": "Push", "files": [file]});
+        let made = self.ask(Method::POST, "/contents", body).await?;
+        let commit = made["commit"]["sha"].as_str().and_then(Sha::parse);
+        commit.context("no commit")
+    }
+
+    pub(crate) async fn head(&self, name: &str) -> Option<Sha> {
+        self.forge.head(&branch(name)).await.unwrap()
+    }
+
+    /// Changes files of `main`, read at its head, on a new branch.
+    pub(crate) async fn change(&self, name: &str, files: &[(&str, &[u8])]) -> Act<Committed> {
+        let from = self.head("main").await.unwrap();
+        let mut read = Vec::new();
+        for (path, _) in files {
+            let path = file(path);
+            let found = self.forge.file(&from, &path).await.unwrap();
+            read.push((path, found.unwrap().blob));
+        }
+        let pairs = read.iter().zip(files);
+        let files: Vec<_> = pairs
+            .map(|((path, blob), (_, bytes))| ChangedFile { path, blob, bytes })
+            .collect();
+        let (branch, base) = (branch(name), branch("main"));
+        let change = Change {
+            branch: &branch,
+            base: &base,
+            from: &from,
+            message: "Promote 2.0",
+            files: &files,
+        };
+        self.forge.commit(&change, soon()).await
+    }
+
+    /// A branch with a commit that changes [`FILE`], and its pull request.
+    pub(crate) async fn pull(&self, name: &str, bytes: &[u8]) -> (Sha, Pull) {
+        let commit = self.change(name, &[(FILE, bytes)]).await.unwrap().commit;
+        (commit, self.open_pull(name).await.unwrap())
+    }
+
+    pub(crate) async fn open_pull(&self, head: &str) -> Act<Pull> {
+        let (head, base) = (branch(head), branch("main"));
+        let new = NewPull {
+            title: "Promote",
+            body: "To 2.0.\n",
+            head: &head,
+            base: &base,
+        };
+        self.forge.open(&new, soon()).await
+    }
+
+    pub(crate) async fn seen(&self, number: u64) -> Pull {
+        self.forge.pull(number).await.unwrap().unwrap()
+    }
+
+    /// Merges as soon as the forge is ready for it, or says why it never will be.
+    pub(crate) async fn merge(
+        &self,
+        number: u64,
+        head: &Sha,
+        method: Option<MergeMethod>,
+    ) -> Result<(), Trouble> {
+        let merging = poll(DEADLINE, "the forge to be ready", async || {
+            match self.forge.merge(number, head, method, soon()).await {
+                Err(Undone::NotDone(error)) => Err(error),
+                Err(Undone::Refused(error) | Undone::Unknown(error)) => Ok(Err(error.trouble)),
+                Ok(()) => Ok(Ok(())),
+            }
+        });
+        merging.await.unwrap()
+    }
+
+    /// Waits until a pull request is in a state.
+    pub(crate) async fn becomes(&self, number: u64, is: fn(&PullState) -> bool) -> Pull {
+        poll(DEADLINE, "the pull request to change", async || {
+            let pull = self.seen(number).await;
+            match is(&pull.state) {
+                true => Ok(pull),
+                false => Err(format!("{:?}", pull.state)),
+            }
+        })
+        .await
+        .unwrap()
+    }
+
+    /// Whether a message shows neither a token nor where the repository is.
+    pub(crate) fn shows_no_secret(&self, error: &ForgeError) {
+        let text = error.to_string();
+        assert!(text.starts_with("127.0.0.1:"), "{text}");
+        let path = format!("{OWNER}/{}", self.name);
+        assert!(
+            !text.contains(&path) && !text.contains(&self.token),
+            "{text}"
+        );
+    }
+}
+
+/// A forge behind the authority of the server.
+pub(crate) fn forge(gitea: &Gitea, name: &str, token: &str) -> Forge {
+    let rules = Rules {
+        allow: vec!["127.0.0.0/8".parse().unwrap()],
+        ..Rules::default()
+    };
+    let access = Access {
+        egress: Egress::new(rules).unwrap(),
+        credentials: Credentials::bearer(token).unwrap(),
+        authorities: Some(gitea.authority().as_bytes().to_vec()),
+        namespace: "apps".to_owned(),
+    };
+    let address = Address::parse(Provider::Gitea, &gitea.url(OWNER, name));
+    Forge::new(address.unwrap(), access)
+}
+
+pub(crate) fn branch(name: &str) -> Branch {
+    Branch::parse(name).unwrap()
+}
+
+pub(crate) fn file(path: &str) -> FilePath {
+    FilePath::parse(path).unwrap()
+}
+
+/// When an act has to be sent at the latest.
+pub(crate) fn soon() -> Instant {
+    Instant::now() + DEADLINE
+}
+
+/// Every byte as `%XX`.
+fn escaped(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+/// A commit that no repository has.
+pub(crate) fn unknown() -> Sha {
+    Sha::parse(&"1234567890".repeat(4)).unwrap()
+}
+
+/// Why an act was refused.
+pub(crate) fn refused<T: std::fmt::Debug>(act: Act<T>) -> Trouble {
+    match act {
+        Err(Undone::Refused(error)) => error.trouble,
+        other => panic!("it was not refused: {other:?}"),
+    }
+}
