@@ -143,7 +143,7 @@ fn a_pipeline_that_admits_nothing_is_told() {
     ];
     let said = remarked(&objects.concat());
     let expected = [
-        "metadata.annotations[sluice.dev/redo]: nobody reads it; remove it; the fields here are sluice.dev/retry",
+        "metadata.annotations[sluice.dev/redo]: nothing reads it; remove it; the fields here are sluice.dev/retry",
         "spec.environments[0].promotion: nothing is promoted to the first environment; remove it",
         "spec.environments[1].gates.refs[0]: there is no Gate default/freeze in these files, so nothing is promoted to `eu`; add it, unless the cluster has it",
         "spec.environments[1].targets[1]: the same target is listed before; remove one",
