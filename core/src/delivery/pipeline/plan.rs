@@ -142,6 +142,18 @@ pub(super) fn stand_still(
     plan
 }
 
+/// The plan of an environment of which it is not known yet what was promoted to it: nothing is written that
+/// would look newer than that.
+pub(super) fn wait(
+    context: Context<'_>,
+    before: Option<&EnvironmentStatus>,
+    record: Option<&PromotionRecord>,
+) -> Plan {
+    let mut plan = stand_still(context, EnvironmentState::Waiting, before, record);
+    plan.message = context.hold.map(str::to_owned);
+    plan
+}
+
 /// The plan of the first environment: people give it its revision.
 pub(super) fn first(environment: &Environment<'_>, before: Option<&EnvironmentStatus>) -> Plan {
     let mut plan = Plan::new(EnvironmentState::Passed, before);
@@ -164,7 +176,6 @@ pub(super) fn next(
 ) -> Plan {
     let mut plan = stand_still(context, EnvironmentState::Waiting, before, record);
     let Some(wanted) = wanted else {
-        plan.message = context.hold.map(str::to_owned);
         return plan;
     };
     let promotion = context.object.spec.promotion_of(environment.spec);
@@ -207,10 +218,9 @@ pub(super) fn next(
         }
         Standing::Elsewhere if !reached => at.wait(&mut plan, current),
         Standing::Elsewhere if is_closing => plan.state = EnvironmentState::Closing,
-        Standing::Elsewhere => match (wish, context.hold) {
-            (None, _) => plan.state = EnvironmentState::Unpromoted,
-            (Some(_), Some(hold)) => plan.say(EnvironmentState::Waiting, hold),
-            (Some(wish), None) => at.step(&mut plan, current, wish),
+        Standing::Elsewhere => match wish {
+            None => plan.state = EnvironmentState::Unpromoted,
+            Some(wish) => at.step(&mut plan, current, wish),
         },
     }
     plan
