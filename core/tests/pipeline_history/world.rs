@@ -79,7 +79,6 @@ pub(super) struct World {
     forge: Forge,
     /// How often each notification was sent, by environment and run.
     sent: BTreeMap<(String, String), u32>,
-    crashes: u32,
     checked: Arc<Reader>,
     now: Timestamp,
 }
@@ -177,7 +176,6 @@ impl World {
             leaders: [BTreeMap::new(), BTreeMap::new()],
             forge: Forge::default(),
             sent: BTreeMap::new(),
-            crashes: 0,
             checked,
             now: start(),
         }
@@ -203,7 +201,6 @@ impl World {
             21 => self.now += SignedDuration::from_secs(i64::from(b)),
             22 if self.setup.wipes && b < 64 => self.wipe(a),
             23 if b < 32 => {
-                self.crashes += 1;
                 self.leaders[usize::from(a) % 2].clear();
             }
             _ => {}
@@ -309,7 +306,6 @@ impl World {
         if is_known || self.discipline == Discipline::ActsFirst {
             for (place, act) in report.acts.into_iter().enumerate() {
                 if place == usize::from(crash) {
-                    self.crashes += 1;
                     self.leaders[leader].clear();
                     break;
                 }
@@ -417,7 +413,6 @@ impl World {
                 0..32 => Some(failed),
                 // Somebody acts on it, and the answer is lost.
                 32..64 => {
-                    self.crashes += 1;
                     self.hear(key)?;
                     None
                 }
@@ -493,7 +488,6 @@ impl World {
             }
         };
         if crash < 24 {
-            self.crashes += 1;
             return Ok(());
         }
         let commit = Some("c".repeat(40));

@@ -141,3 +141,16 @@ fn a_rejection_of_an_open_pull_request_forbids_the_order() {
     assert_eq!(play.record("staging").order, None);
     assert_eq!(play.state("staging"), EnvironmentState::Rejected);
 }
+
+#[test]
+fn a_rejection_stops_what_could_not_be_opened_yet() {
+    let mut play = Play::new(&super::by_pull_request(&json!({})));
+    play.runs("dev", "6.1.6");
+    play.settle();
+    play.forge("staging", PullRequestState::Pending).attempts = Some(1);
+    play.settle();
+    vote(&mut play, Vote::Reject, |_| {});
+    play.settle();
+    assert_eq!(play.state("staging"), EnvironmentState::Rejected);
+    assert!(play.pull_requests[0].spec.suspend);
+}
