@@ -299,7 +299,7 @@ impl World {
         if is_known {
             let version = self.present.object.metadata.resource_version.clone();
             self.leaders[leader].retain(|errand, outcome| match errand {
-                Errand::Recall(_, asked) => Some(&*asked) == version.as_ref(),
+                Errand::Recall(_, asked) => Some(asked as &String) == version.as_ref(),
                 Errand::Try(..) => *outcome == Outcome::UnderWay,
             });
         }
@@ -571,7 +571,7 @@ impl World {
 
     /// The status is lost, or an object, or both.
     fn wipe(&mut self, what: u8) {
-        if what % 3 != 0 {
+        if !what.is_multiple_of(3) {
             self.version += 1;
             let mut object = (*self.present.object).clone();
             object.metadata.resource_version = Some(self.version.to_string());
@@ -610,14 +610,10 @@ impl World {
             for pick in 0..self.present.pull_requests.len() {
                 self.act_for_pull_request(pick, u8::MAX)?;
             }
-            for place in 1..3 {
+            for (place, name) in NAMES.iter().enumerate().skip(1) {
                 let is_wanted =
                     |it: &super::forge::Opened| it.about.revision.as_deref() == Some("2.0.0");
-                if self
-                    .forge
-                    .open_of(NAMES[place])
-                    .is_some_and(|it| is_wanted(it))
-                {
+                if self.forge.open_of(name).is_some_and(|it| is_wanted(it)) {
                     self.person(place, 1)?;
                 }
                 self.apply(place);

@@ -79,7 +79,7 @@ pub(super) struct Ask {
 #[derive(Clone, Debug)]
 pub(super) enum Then {
     /// The promotion begins, or is tried again. Its record as it then is.
-    Begin(PromotionRecord),
+    Begin(Box<PromotionRecord>),
     /// The PullRequest, which is not open yet, goes on trying.
     GoOn(Arc<PullRequest>),
     /// The pull request may be merged.

@@ -74,7 +74,7 @@ impl At<'_, '_> {
         plan.ask = Some(Ask {
             wanted: wish.wanted.clone(),
             asks_own: wish.asks_at_begin(self.environment.spec.gate_at),
-            then: Then::Begin(begun),
+            then: Then::Begin(Box::new(begun)),
         });
     }
 

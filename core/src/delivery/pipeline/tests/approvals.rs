@@ -90,7 +90,7 @@ fn a_rejection_holds_until_it_is_taken_back() {
     let mut play = manual();
     vote(&mut play, Vote::Approve, |_| {});
     vote(&mut play, Vote::Reject, |spec| {
-        spec.by = "bob@example.com".to_owned()
+        spec.by = "bob@example.com".to_owned();
     });
     play.settle();
     assert_eq!(play.state("staging"), EnvironmentState::Rejected);
