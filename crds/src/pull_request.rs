@@ -10,6 +10,10 @@ use crate::pipeline::{ForgeType, SecretName};
 
 /// What the pull request changes, and where. Only `title`, `description`, `suspend` and `close` ever
 /// change. Whether it is merged is not said here: an order to merge is in the status of its owner.
+#[allow(
+    clippy::duplicated_attributes,
+    reason = "each column has a type of its own"
+)]
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "sluice.dev",

@@ -79,7 +79,6 @@ pub(super) struct World {
     forge: Forge,
     /// How often each notification was sent, by environment and run.
     sent: BTreeMap<(String, String), u32>,
-    crashes: u32,
     checked: Arc<Reader>,
     now: Timestamp,
 }
@@ -177,7 +176,6 @@ impl World {
             leaders: [BTreeMap::new(), BTreeMap::new()],
             forge: Forge::default(),
             sent: BTreeMap::new(),
-            crashes: 0,
             checked,
             now: start(),
         }
@@ -203,7 +201,6 @@ impl World {
             21 => self.now += SignedDuration::from_secs(i64::from(b)),
             22 if self.setup.wipes && b < 64 => self.wipe(a),
             23 if b < 32 => {
-                self.crashes += 1;
                 self.leaders[usize::from(a) % 2].clear();
             }
             _ => {}
@@ -302,14 +299,13 @@ impl World {
         if is_known {
             let version = self.present.object.metadata.resource_version.clone();
             self.leaders[leader].retain(|errand, outcome| match errand {
-                Errand::Recall(_, asked) => Some(&*asked) == version.as_ref(),
+                Errand::Recall(_, asked) => Some(asked as &String) == version.as_ref(),
                 Errand::Try(..) => *outcome == Outcome::UnderWay,
             });
         }
         if is_known || self.discipline == Discipline::ActsFirst {
             for (place, act) in report.acts.into_iter().enumerate() {
                 if place == usize::from(crash) {
-                    self.crashes += 1;
                     self.leaders[leader].clear();
                     break;
                 }
@@ -417,7 +413,6 @@ impl World {
                 0..32 => Some(failed),
                 // Somebody acts on it, and the answer is lost.
                 32..64 => {
-                    self.crashes += 1;
                     self.hear(key)?;
                     None
                 }
@@ -493,7 +488,6 @@ impl World {
             }
         };
         if crash < 24 {
-            self.crashes += 1;
             return Ok(());
         }
         let commit = Some("c".repeat(40));
@@ -577,7 +571,7 @@ impl World {
 
     /// The status is lost, or an object, or both.
     fn wipe(&mut self, what: u8) {
-        if what % 3 != 0 {
+        if !what.is_multiple_of(3) {
             self.version += 1;
             let mut object = (*self.present.object).clone();
             object.metadata.resource_version = Some(self.version.to_string());
@@ -616,14 +610,10 @@ impl World {
             for pick in 0..self.present.pull_requests.len() {
                 self.act_for_pull_request(pick, u8::MAX)?;
             }
-            for place in 1..3 {
+            for (place, name) in NAMES.iter().enumerate().skip(1) {
                 let is_wanted =
                     |it: &super::forge::Opened| it.about.revision.as_deref() == Some("2.0.0");
-                if self
-                    .forge
-                    .open_of(NAMES[place])
-                    .is_some_and(|it| is_wanted(it))
-                {
+                if self.forge.open_of(name).is_some_and(|it| is_wanted(it)) {
                     self.person(place, 1)?;
                 }
                 self.apply(place);

@@ -164,6 +164,7 @@ fn find(given: &Given) -> Found {
         let plan = match (object.spec.suspend, place) {
             (true, _) => plan::stand_still(context, state, before, record),
             (false, 0) => plan::first(environment, before),
+            (false, _) if memory.waits.is_some() => plan::wait(context, before, record),
             (false, _) => {
                 let before = (before, record);
                 plan::next(

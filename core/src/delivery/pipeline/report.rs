@@ -47,13 +47,13 @@ pub fn report(considered: Considered, recorded: &[Decision]) -> Report {
             acts: Vec::new(),
             wake: None,
         },
-        Found::Refused(refusals) => refused_spec(&given, before, &refusals),
-        Found::Plans(plans) => decided(&given, before, *plans, &asked, recorded),
+        Found::Refused(refusals) => refused_spec(&given, &before, &refusals),
+        Found::Plans(plans) => decided(&given, &before, *plans, &asked, recorded),
     }
 }
 
 /// A spec that is refused changes nothing; and nothing may be merged by it.
-fn refused_spec(given: &Given, before: PipelineStatus, refusals: &Refusals) -> Report {
+fn refused_spec(given: &Given, before: &PipelineStatus, refusals: &Refusals) -> Report {
     let generation = given.object.metadata.generation;
     let message = format!("the spec is refused: {refusals}");
     let say = |type_, holds| Wanted::new(type_, holds, "InvalidSpec", message.as_str());
@@ -69,7 +69,7 @@ fn refused_spec(given: &Given, before: PipelineStatus, refusals: &Refusals) -> R
         ..before.clone()
     };
     Report {
-        changed: status != before,
+        changed: status != *before,
         status,
         acts: Vec::new(),
         wake: None,
@@ -78,7 +78,7 @@ fn refused_spec(given: &Given, before: PipelineStatus, refusals: &Refusals) -> R
 
 fn decided(
     given: &Given,
-    before: PipelineStatus,
+    before: &PipelineStatus,
     plans: Plans,
     asked: &[Asked],
     recorded: &[Decision],
@@ -162,7 +162,7 @@ fn decided(
         };
         acts.extend(plan::sweep(&own, is_kept));
         acts.extend(expired(&own, is_kept));
-        environments.extend(left(&before, object, &own));
+        environments.extend(left(before, object, &own));
     }
     within_bounds(&mut environments);
     // Without a run the status says that something is still to be read back.
@@ -199,7 +199,7 @@ fn decided(
         conditions: condition::settle(wanted, &before.conditions, generation, whole_second(now)),
     };
     Report {
-        changed: status != before || !acts.is_empty(),
+        changed: status != *before || !acts.is_empty(),
         status,
         acts,
         wake: wakes.into_iter().filter(|at| *at > now).min(),

@@ -41,7 +41,7 @@ pub(super) fn settle(
         return plan;
     }
     match then {
-        Then::Begin(record) => begin(context, place, spec, &mut plan, record),
+        Then::Begin(record) => begin(context, place, spec, &mut plan, *record),
         Then::GoOn(object) => plan.acts.extend(object.spec.suspend.then(|| Act::Change {
             suspend: false,
             close: object.spec.close.clone(),

@@ -7,6 +7,7 @@ use sluice_crds::pipeline::{
     EnvironmentState, GateAt, MergeGate, MergeMode, Phase, PromotionRecord, StrategyKind,
 };
 
+use super::super::Act;
 use super::super::approval::Word;
 use super::super::child::Child;
 use super::super::words;
@@ -118,6 +119,17 @@ impl At<'_, '_> {
             next_attempt_at: next.map(time),
             ..facts::with_child(record, Some(object))
         };
+        if let Word::Rejected(by) = self.word(wish) {
+            let message = words::rejected(&record.revision, &by);
+            plan.acts
+                .extend((!object.spec.suspend).then(|| Act::Change {
+                    before: Arc::clone(object),
+                    suspend: true,
+                    close: object.spec.close.clone(),
+                }));
+            plan.record = Some(record);
+            return plan.say(EnvironmentState::Rejected, message);
+        }
         plan.say(EnvironmentState::Failed, words::failed(&record));
         plan.record = Some(record);
         plan.ask = Some(Ask {

@@ -90,7 +90,7 @@ fn a_rejection_holds_until_it_is_taken_back() {
     let mut play = manual();
     vote(&mut play, Vote::Approve, |_| {});
     vote(&mut play, Vote::Reject, |spec| {
-        spec.by = "bob@example.com".to_owned()
+        spec.by = "bob@example.com".to_owned();
     });
     play.settle();
     assert_eq!(play.state("staging"), EnvironmentState::Rejected);
@@ -140,4 +140,17 @@ fn a_rejection_of_an_open_pull_request_forbids_the_order() {
     play.look();
     assert_eq!(play.record("staging").order, None);
     assert_eq!(play.state("staging"), EnvironmentState::Rejected);
+}
+
+#[test]
+fn a_rejection_stops_what_could_not_be_opened_yet() {
+    let mut play = Play::new(&super::by_pull_request(&json!({})));
+    play.runs("dev", "6.1.6");
+    play.settle();
+    play.forge("staging", PullRequestState::Pending).attempts = Some(1);
+    play.settle();
+    vote(&mut play, Vote::Reject, |_| {});
+    play.settle();
+    assert_eq!(play.state("staging"), EnvironmentState::Rejected);
+    assert!(play.pull_requests[0].spec.suspend);
 }

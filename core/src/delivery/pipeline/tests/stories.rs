@@ -361,7 +361,7 @@ fn a_freeze_concerns_environments_without_gates() {
                 .as_object_mut()
                 .unwrap()
                 .remove("gates"),
-        )
+        );
     });
     play.settle();
     play.freeze = true;

@@ -1,0 +1,83 @@
+//! An environment that runs its revision, or begins to: whatever was on its way has done its work.
+
+use sluice_crds::pipeline::{Phase, PromotionRecord, StrategyKind};
+
+use super::super::Act;
+use super::super::child::is_outstanding;
+use super::super::step::{self, Due, Reports, Step};
+use super::{ARRIVED, At, Plan, Wish, acts, facts, frozen};
+
+impl At<'_, '_> {
+    /// A target runs the revision or begins to: whatever was on its way has done its work.
+    pub(super) fn arrive(
+        &self,
+        plan: &mut Plan,
+        current: Option<PromotionRecord>,
+        wish: Option<Wish<'_>>,
+        is_closing: bool,
+    ) {
+        let Some(wish) = wish.filter(|_| !is_closing) else {
+            return;
+        };
+        let now = self.context.now;
+        let is_known = current.as_ref().is_some_and(|record| {
+            record.phase == Phase::Succeeded && record.reason.as_deref() != Some("Sent")
+        });
+        let record = match current {
+            Some(record) if is_known && record.reason.as_deref() != Some("Admitted") => {
+                facts::merged(record)
+            }
+            current => {
+                let is_open = current.as_ref().filter(|record| is_outstanding(record));
+                let of = is_open.and_then(|record| record.pull_request.as_ref());
+                plan.acts.extend(of.map(|it| Act::LookAt(it.name.clone())));
+                PromotionRecord {
+                    reason: Some(ARRIVED.to_owned()),
+                    ..wish.record(current, Phase::Succeeded, now)
+                }
+            }
+        };
+        let record = frozen(record);
+        if let StrategyKind::Admission(_) = wish.strategy {
+            self.keep_reported(plan, &record, wish);
+        }
+        plan.record = Some(record);
+    }
+
+    /// A report of an admission that was wiped is written again.
+    pub(super) fn keep_reported(&self, plan: &mut Plan, record: &PromotionRecord, wish: Wish<'_>) {
+        let tried = facts::tried(self.context, record);
+        let reports = self.reports(wish);
+        match step::admission(Some(record.phase), reports, tried, Due::Later) {
+            Step::Act
+                if record.reason.as_deref() != Some(ARRIVED) || self.is_admitted(plan, record) =>
+            {
+                plan.acts.extend(self.acts(record, wish.strategy));
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the admission was made, and not only overtaken by people.
+    pub(super) fn is_admitted(&self, plan: &Plan, record: &PromotionRecord) -> bool {
+        plan.admitted.iter().any(|it| it.run == record.run)
+    }
+
+    pub(super) fn reports(&self, wish: Wish<'_>) -> Reports {
+        let StrategyKind::Admission(admission) = wish.strategy else {
+            return Reports::None;
+        };
+        match admission.gatekeeper_ref {
+            None => Reports::None,
+            Some(_) => {
+                let revision = wish.wanted.revision.as_str();
+                match acts::lacking(self.context, self.place, self.environment.spec, revision)
+                    .is_empty()
+                {
+                    true => Reports::All,
+                    false => Reports::Lacking,
+                }
+            }
+        }
+    }
+}
