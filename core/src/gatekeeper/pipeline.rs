@@ -203,7 +203,7 @@ impl Judge for Admitting {
         };
         match (opinion.reason, question.revision) {
             (Reason::NothingAdmitted, _) => {
-                let why = otherwise.map(|why| why.words()).unwrap_or_default();
+                let why = otherwise.map(Otherwise::words).unwrap_or_default();
                 format!("{pipeline} has admitted nothing to {environment}{why}")
             }
             (Reason::UnverifiedIdentity, _) => format!(

@@ -1,5 +1,6 @@
 //! What the environments of a Pipeline were admitted, and which gates depend on it.
 
+use sluice_crds::pipeline::StrategyKind;
 use sluice_crds::{Gatekeeper, Pipeline};
 
 use crate::gate::set::Gathered;
@@ -16,7 +17,7 @@ pub fn admissions(object: &Pipeline) -> Vec<(String, Option<&'static str>, Vec<S
         let admitted = status.into_iter().flat_map(|it| &it.admitted);
         (
             environment.name.clone(),
-            strategy.map(|it| it.as_str()),
+            strategy.map(StrategyKind::as_str),
             admitted.map(|it| it.revision.clone()).collect(),
         )
     });
