@@ -29,6 +29,8 @@ mod closing;
 mod facts;
 mod merging;
 
+pub(super) use facts::errand;
+
 pub(super) use closing::sweep;
 
 /// The reason of a record whose environment has run the revision.
