@@ -129,7 +129,8 @@ fn not_before(answer: &Response, now: Timestamp) -> Option<Timestamp> {
 }
 
 /// The event, in the form of Flux. notification-controller distinguishes events by the revision and the
-/// token under the group of the object, and shows people the revision.
+/// token under the group of the object, and shows people the revision. A word that is there under both
+/// prefixes would be a conflict, which it reports on the Alert as a warning.
 fn notification<'a>(
     promotion: &'a Promotion,
     instance: &'a str,
@@ -148,11 +149,10 @@ fn notification<'a>(
     let of_group = |word: &str| Some(format!("{}/{word}", group?));
     let shown = |word: &str| Some(format!("{METADATA}{word}"));
     let metadata = [
-        (of_group("revision"), revision),
+        (of_group("revision").or_else(|| shown("revision")), revision),
         (of_group("token"), token),
         (shown("pipeline"), pipeline),
         (shown("environment"), environment),
-        (shown("revision"), revision),
     ];
     let metadata = metadata.into_iter();
     Notification {

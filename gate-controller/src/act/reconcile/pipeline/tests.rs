@@ -240,7 +240,6 @@ async fn it_is_sent_once_after_the_status_was_accepted() {
         "helm.toolkit.fluxcd.io/token": record.key,
         "event.toolkit.fluxcd.io/pipeline": "apps/podinfo",
         "event.toolkit.fluxcd.io/environment": "prod",
-        "event.toolkit.fluxcd.io/revision": "6.1.6",
     });
     assert_eq!(seen[0]["metadata"], metadata);
 }

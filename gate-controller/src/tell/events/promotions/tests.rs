@@ -116,12 +116,24 @@ async fn a_promotion_has_the_form_of_flux() {
             "helm.toolkit.fluxcd.io/token": "3f9a1c2b7d4e",
             "event.toolkit.fluxcd.io/pipeline": "apps/podinfo",
             "event.toolkit.fluxcd.io/environment": "prod",
-            "event.toolkit.fluxcd.io/revision": "6.1.6",
         },
         "reportingController": "gate-controller",
         "reportingInstance": "gate-controller-0",
     });
     assert_eq!(server.seen(), [expected]);
+}
+
+/// Of an object without a group nothing else would be kept.
+#[test]
+fn an_object_without_a_group_has_its_revision_too() {
+    let promotion = promotion("v1", "ConfigMap");
+    let notification = notification(&promotion, "gate-controller-0", NOON.parse().unwrap());
+    let metadata = json!({
+        "event.toolkit.fluxcd.io/pipeline": "apps/podinfo",
+        "event.toolkit.fluxcd.io/environment": "prod",
+        "event.toolkit.fluxcd.io/revision": "6.1.6",
+    });
+    assert_eq!(json!(notification.metadata), metadata);
 }
 
 #[tokio::test]
