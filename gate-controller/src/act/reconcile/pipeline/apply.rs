@@ -35,7 +35,7 @@ pub(super) async fn apply(
     }
     for act in acts {
         match act {
-            Act::Notify(notice) => notify::begin(context, key, object, *notice),
+            Act::Notify(notice) => notify::begin(context, key, object, &notice),
             // `available` refuses the strategies that these belong to.
             Act::Create(_)
             | Act::Change { .. }

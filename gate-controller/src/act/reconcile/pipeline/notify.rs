@@ -17,11 +17,11 @@ use crate::tell::events::promotions::{Promotion, Promotions};
 
 /// Begins to send it, unless it has been begun. Its end wakes the pipeline. Without `--events-addr` the
 /// pipeline is refused before anything is decided.
-pub(super) fn begin(context: &Context, key: &ObjectKey, object: &Pipeline, notice: Notice) {
+pub(super) fn begin(context: &Context, key: &ObjectKey, object: &Pipeline, notice: &Notice) {
     let Some(promotions) = context.promotions.clone() else {
         return;
     };
-    let promotion = promotion(key, object, &notice);
+    let promotion = promotion(key, object, notice);
     let of = Work::own(Kind::Pipeline, key.clone());
     let host = promotions.host().to_owned();
     let errand = |term| send(promotions, promotion, term);
