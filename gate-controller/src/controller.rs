@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use kube::Client;
 use sluice_clusters::{Fleet, Scope};
+use sluice_core::delivery::pipeline;
 use sluice_core::time::clock::Trust;
 use sluice_egress::{Egress, Endpoints, Rules};
 use sluice_gatekeepers::Clients;
@@ -20,6 +21,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::act::errands::Errands;
 use crate::act::queue::Shared;
 use crate::act::reconcile::Context;
 use crate::act::shard::Shard;
@@ -37,6 +39,7 @@ use crate::tell::counters::Counters;
 use crate::tell::decisions::Decisions;
 use crate::tell::definitions::Definitions;
 use crate::tell::events::notifications::{Notifications, Patience};
+use crate::tell::events::promotions::Promotions;
 use crate::tell::events::{Events, Sending, post};
 
 mod background;
@@ -134,6 +137,10 @@ struct Parts {
     /// What evidence is gathered with.
     clients: Clients,
     apps: Arc<Apps>,
+    /// What pipelines have others do.
+    errands: Arc<Errands<pipeline::Errand, pipeline::Outcome>>,
+    /// None: there is no `--events-addr`.
+    promotions: Option<Arc<Promotions>>,
     /// None: artifacts are not stored here.
     artifacts: Option<Arc<Store>>,
     shard: Shard,
@@ -194,14 +201,23 @@ pub async fn start(
     let clients = Clients::new(client.clone(), egress);
     let concurrent = settings.concurrent.into();
     let (until, leadership) = Leadership::new(Arc::clone(&jumps));
+    let queue = Arc::new(Shared::new(concurrent));
+    let waker = Waker {
+        world: Arc::clone(&world),
+        queue: Arc::clone(&queue),
+        clock: Arc::clone(&clock),
+    };
+    let errands = Errands::new(leadership.clone(), move |work| waker.wake(work.clone()));
     let parts = Parts {
         world,
+        errands,
+        promotions: promotions(&settings, &clock)?,
         settings: Arc::new(settings),
         client,
         clock,
         jumps,
         counters,
-        queue: Arc::new(Shared::new(concurrent)),
+        queue,
         failures: Arc::default(),
         events,
         audit,
@@ -311,6 +327,22 @@ fn audit(
     started.context("--audit-log: cannot start the thread that writes it")
 }
 
+/// Who sends the notifications of promotions, where there is a notification-controller.
+///
+/// # Errors
+/// The TLS library refuses its own defaults.
+fn promotions(
+    settings: &Settings,
+    clock: &Arc<dyn Clock>,
+) -> anyhow::Result<Option<Arc<Promotions>>> {
+    let Some(url) = settings.events_addr.0.clone() else {
+        return Ok(None);
+    };
+    let (instance, clock) = (settings.pod_name.clone(), Arc::clone(clock));
+    let promotions = Promotions::new(url, instance, clock, Patience::default());
+    Ok(Some(Arc::new(promotions.context("--events-addr")?)))
+}
+
 fn workers(parts: &Parts) -> Workers {
     let (parts, waker) = (parts.clone(), parts.waker());
     Workers {
@@ -326,6 +358,8 @@ fn workers(parts: &Parts) -> Workers {
             audit: parts.audit,
             definitions: parts.definitions,
             apps: parts.apps,
+            errands: parts.errands,
+            promotions: parts.promotions,
             artifacts: parts.artifacts,
             counters: parts.counters,
             shard: parts.shard,

@@ -15,6 +15,7 @@ mod harness;
 mod kinds;
 mod marks;
 mod pipelines;
+mod promotions;
 mod recovery;
 mod revisions;
 mod stage;

@@ -11,8 +11,10 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kube::core::object::HasStatus;
 use kube::{Client, ResourceExt};
+use sluice_core::delivery::pipeline::{Errand, Outcome as Ended};
 use sluice_crds::{Gate, GatePolicy, GateReference, GatedSource, Gatekeeper, Pipeline};
 
+use crate::act::errands::Errands;
 use crate::act::queue::urgency;
 use crate::act::shard::Shard;
 use crate::act::waker::Waker;
@@ -29,6 +31,7 @@ use crate::tell::counters::Counters;
 use crate::tell::decisions::Decisions;
 use crate::tell::definitions::{Defines, Definitions, Telling};
 use crate::tell::events::Events;
+use crate::tell::events::promotions::Promotions;
 
 pub mod gate;
 pub mod gate_policy;
@@ -62,6 +65,10 @@ pub struct Context {
     pub definitions: Arc<Definitions>,
     /// The apps that pipelines promote.
     pub apps: Arc<Apps>,
+    /// What pipelines have others do.
+    pub(crate) errands: Arc<Errands<Errand, Ended>>,
+    /// Sends the notifications of promotions. None: there is no `--events-addr`.
+    pub promotions: Option<Arc<Promotions>>,
     /// Where artifacts are stored. None: not here, since there is no `--storage-path`.
     pub artifacts: Option<Arc<Store>>,
     /// What is counted.

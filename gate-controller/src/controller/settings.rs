@@ -90,7 +90,8 @@ pub struct Settings {
 
     /// The address at which Flux's notification-controller accepts events, such as
     /// `http://notification-controller.flux-system.svc.cluster.local./`. Each Kubernetes event that the
-    /// controller writes is then also sent there. By default nothing is sent.
+    /// controller writes is then also sent there, and so are promotions by notification. By default
+    /// nothing is sent.
     #[arg(long, default_value = "", value_name = "URL")]
     pub events_addr: EventsAddress,
 

@@ -11,6 +11,7 @@
 
 pub mod notifications;
 pub mod post;
+pub mod promotions;
 #[cfg(test)]
 mod tests;
 mod waiting;

@@ -33,6 +33,7 @@ mod merging;
 
 pub(super) use acts::acts;
 pub(super) use closing::sweep;
+pub(super) use facts::errand;
 
 /// The reason of a record whose environment has run the revision.
 pub(super) const ARRIVED: &str = "Arrived";

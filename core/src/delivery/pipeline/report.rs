@@ -1,11 +1,11 @@
 //! Step 5: the status, what has to be done, and when to look again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use sluice_crds::pipeline::{
-    ClusterStatus, EnvironmentState, EnvironmentStatus, Run, TargetStatus,
+    ClusterStatus, EnvironmentState, EnvironmentStatus, Phase, Run, TargetStatus,
 };
 use sluice_crds::pull_request::About;
 use sluice_crds::{Decision, Pipeline, PipelineStatus, PullRequest};
@@ -14,7 +14,7 @@ use super::conditions::{self, Findings};
 use super::considered::{Asked, Considered, Found, Plans};
 use super::plan::{self, Context, Plan};
 use super::whose::Whose;
-use super::{Act, ClusterSight, Given, Report, child, memory, settled, words};
+use super::{Act, ClusterSight, Errand, Given, Report, child, memory, settled, words};
 use crate::delivery::act::{Refused, replace_ready, still_refused};
 use crate::delivery::current;
 use crate::revision::short;
@@ -50,6 +50,15 @@ pub fn report(considered: Considered, recorded: &[Decision]) -> Report {
         Found::Refused(refusals) => refused_spec(&given, &before, &refusals),
         Found::Plans(plans) => decided(&given, &before, *plans, &asked, recorded),
     }
+}
+
+/// The tries whose outcome a status waits for. Once the API server has accepted that status, the outcomes
+/// of all other tries can be forgotten.
+pub fn awaited(status: &PipelineStatus) -> BTreeSet<Errand> {
+    let environments = status.environments.values();
+    let records = environments.filter_map(|environment| environment.promotion.as_ref());
+    let tries = records.filter(|record| record.phase == Phase::Attempting);
+    tries.map(plan::errand).collect()
 }
 
 /// A spec that is refused changes nothing; and nothing may be merged by it.

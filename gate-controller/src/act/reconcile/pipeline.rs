@@ -16,6 +16,9 @@ mod apply;
 mod available;
 mod gather;
 mod news;
+mod notify;
+#[cfg(test)]
+mod tests;
 
 impl Reconciled for Pipeline {
     const KIND: Kind = Kind::Pipeline;

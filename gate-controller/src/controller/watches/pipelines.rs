@@ -16,6 +16,8 @@ pub(super) async fn follow(parts: Parts) {
     let told = |change: &Change<'_, Pipeline>| {
         if change.now.is_none() {
             parts.apps.name(change.key, BTreeSet::new());
+            let gone = Work::own(Kind::Pipeline, change.key.clone());
+            parts.errands.keep(&gone, |_| false);
         }
     };
     follow_kind(&parts, parts.api(), told).await;

@@ -22,7 +22,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use reqwest::header::CONTENT_TYPE;
-use reqwest::{Client, StatusCode, Url};
+use reqwest::{Client, Response, StatusCode, Url};
 use serde::Serialize;
 use sluice_crds::decision::told;
 use sluice_crds::flux::FluxKind;
@@ -119,15 +119,15 @@ impl Notifications {
 /// An event in Flux's form.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Notification<'a> {
-    involved_object: ObjectReference,
-    severity: &'static str,
-    timestamp: Option<Time>,
-    message: &'a str,
-    reason: &'a str,
-    metadata: BTreeMap<String, Cow<'a, str>>,
-    reporting_controller: &'a str,
-    reporting_instance: &'a str,
+pub(super) struct Notification<'a> {
+    pub(super) involved_object: ObjectReference,
+    pub(super) severity: &'static str,
+    pub(super) timestamp: Option<Time>,
+    pub(super) message: &'a str,
+    pub(super) reason: &'a str,
+    pub(super) metadata: BTreeMap<String, Cow<'a, str>>,
+    pub(super) reporting_controller: &'a str,
+    pub(super) reporting_instance: &'a str,
 }
 
 impl<'a> Notification<'a> {
@@ -170,7 +170,7 @@ fn about(event: &Event) -> ObjectReference {
 }
 
 /// The API of a kind that an Alert can name.
-fn api_of(kind: &str) -> Option<String> {
+pub fn api_of(kind: &str) -> Option<String> {
     let known = FluxKind::ALL
         .into_iter()
         .find(|known| known.as_str() == kind);
@@ -215,7 +215,7 @@ fn token(event: &Event) -> Option<Cow<'_, str>> {
 }
 
 /// A client that keeps its connection, follows no redirect, and takes no proxy from the environment.
-fn client(patience: Patience) -> Result<Client, EgressError> {
+pub(super) fn client(patience: Patience) -> Result<Client, EgressError> {
     Client::builder()
         .user_agent(concat!(
             "sluice-gate-controller/",
@@ -253,20 +253,27 @@ async fn post(
     body: Vec<u8>,
     patience: Patience,
 ) -> Result<Notified, EgressError> {
-    let request = client.post(url.clone());
-    let request = request.header(CONTENT_TYPE, "application/json").body(body);
-    let answer = request
-        .send()
-        .await
-        .map_err(|error| match error.is_timeout() {
-            true => EgressError::TimedOut(patience.answer),
-            false => sluice_egress::outcome(&error),
-        })?;
-    match answer.status() {
+    match ask(client, url, body, patience).await?.status() {
         status if status.is_success() => Ok(Notified::Sent),
         StatusCode::TOO_MANY_REQUESTS => Ok(Notified::Duplicate),
         status => Err(EgressError::Status(status.as_u16())),
     }
+}
+
+/// One request, and the answer to it, without its body.
+pub(super) async fn ask(
+    client: &Client,
+    url: &Url,
+    body: Vec<u8>,
+    patience: Patience,
+) -> Result<Response, EgressError> {
+    let request = client.post(url.clone());
+    let request = request.header(CONTENT_TYPE, "application/json").body(body);
+    let answer = request.send().await;
+    answer.map_err(|error| match error.is_timeout() {
+        true => EgressError::TimedOut(patience.answer),
+        false => sluice_egress::outcome(&error),
+    })
 }
 
 /// Whether the same may be taken a moment later.

@@ -100,7 +100,7 @@ pub(super) fn merged(record: PromotionRecord) -> PromotionRecord {
 }
 
 /// The errand of the present try.
-pub(super) fn errand(record: &PromotionRecord) -> Errand {
+pub(in super::super) fn errand(record: &PromotionRecord) -> Errand {
     let number = record.attempts.saturating_add(record.repeats);
     Errand::Try(record.key.clone(), number)
 }

@@ -1,5 +1,7 @@
 //! Promotion by notification, and by an admission that is reported to other clusters.
 
+use std::collections::BTreeSet;
+
 use super::*;
 
 fn notification() -> Play {
@@ -145,6 +147,30 @@ fn a_crash_repeats_what_the_status_says() {
     play.look();
     assert_eq!(sent(&play), 2);
     assert_eq!(play.phase("staging"), Phase::Attempting);
+}
+
+#[test]
+fn a_status_waits_for_the_present_try_alone() {
+    let mut play = notification();
+    let awaits = |play: &Play| awaited(play.object.status.as_ref().unwrap());
+    play.look();
+    let key = play.record("staging").key.clone();
+    let first = BTreeSet::from([Errand::Try(key.clone(), 0)]);
+    assert_eq!(awaits(&play), first);
+    // Whatever else the status says, the outcome is not in it yet.
+    play.spec(|spec| spec["suspend"] = json!(true));
+    play.look();
+    assert_eq!(awaits(&play), first);
+    play.spec(|spec| spec["suspend"] = json!(false));
+    play.errands(&failed("connection refused"));
+    play.settle();
+    assert_eq!(awaits(&play), BTreeSet::new());
+    play.pass(1);
+    play.look();
+    assert_eq!(awaits(&play), BTreeSet::from([Errand::Try(key, 1)]));
+    play.errands(&Outcome::Done);
+    play.settle();
+    assert_eq!(awaits(&play), BTreeSet::new());
 }
 
 fn remote() -> Play {

@@ -17,6 +17,7 @@ use sluice_egress::{Egress, Rules};
 use tower::service_fn;
 
 use super::apply::apply;
+use crate::act::errands::Errands;
 use crate::act::reconcile::Context;
 use crate::act::waker::Waker;
 use crate::cluster::failure;
@@ -89,8 +90,12 @@ pub(in crate::act::reconcile) fn context(
     };
     let egress = Egress::new(Rules::default()).unwrap();
     let fleet = Fleet::new(client.clone(), Scope::All, egress);
+    let wake = waker.clone();
+    let errands = Errands::new(leadership.clone(), move |work| wake.wake(work.clone()));
     Context {
         client,
+        errands,
+        promotions: None,
         world,
         clock,
         events,

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use sluice_core::delivery::pipeline::Report;
+use sluice_core::delivery::pipeline::{self, Act, Report};
 use sluice_crds::Pipeline;
 
-use super::news;
+use super::{news, notify};
 use crate::act::reconcile::{Context, Outcome, status};
-use crate::cluster::key::ObjectKey;
+use crate::cluster::key::{ObjectKey, Work};
+use crate::cluster::kind::Kind;
 
-/// Writes the status onto this version of the pipeline. Where it admits something, that is the act.
+/// Writes the status onto this version of the pipeline. Where it admits something, that is the act. Only if
+/// the API server accepts it, does what follows: until then outcomes are kept, and nothing is begun.
 pub(super) async fn apply(
     context: &Context,
     key: &ObjectKey,
@@ -19,12 +21,29 @@ pub(super) async fn apply(
     let Report {
         status,
         changed,
-        acts: _,
+        acts,
         wake,
     } = report;
     if changed {
+        let awaited = pipeline::awaited(&status);
         let written = status::write(context, object.as_ref(), status).await?;
         news::tell(context, key, object, &written);
+        let work = Work::own(Kind::Pipeline, key.clone());
+        context
+            .errands
+            .keep(&work, |errand| awaited.contains(errand));
+    }
+    for act in acts {
+        match act {
+            Act::Notify(notice) => notify::begin(context, key, object, &notice),
+            // `available` refuses the strategies that these belong to.
+            Act::Create(_)
+            | Act::Change { .. }
+            | Act::Delete(_)
+            | Act::LookAt(_)
+            | Act::Recall(_)
+            | Act::Admit(_) => {}
+        }
     }
     Ok(Outcome::Wake(wake))
 }

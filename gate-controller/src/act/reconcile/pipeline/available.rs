@@ -4,31 +4,42 @@ use sluice_core::text::refusal::{Refusal, Refusals};
 use sluice_crds::Pipeline;
 use sluice_crds::pipeline::{Admission, StrategyKind};
 
-/// Refuses what would be decided, and never done.
+/// What to write in place of a strategy that this version does not have.
+const INSTEAD: &str = "write `admission: {}`, or leave the promotion out and promote by hand";
+/// The same where notifications cannot be sent.
+const ADDRESS: &str = "give it the address of Flux's notification-controller by the flag --events-addr \
+                       (`events.addr` of the chart), or write `admission: {}`";
+
+/// Refuses what would be decided, and never done. `notifies`: whether there is a notification-controller
+/// that notifications are sent to.
 ///
 /// # Errors
 /// The environments that are promoted to in another way.
-pub(super) fn check(object: &Pipeline) -> Result<(), Refusals> {
+pub(super) fn check(object: &Pipeline, notifies: bool) -> Result<(), Refusals> {
     let spec = &object.spec;
     let mut mistakes = Vec::new();
     for (place, environment) in spec.environments.iter().enumerate().skip(1) {
         let strategy = spec.promotion_of(environment);
-        let problem = match strategy.and_then(|it| it.strategy.kind()) {
+        let (problem, remedy) = match strategy.and_then(|it| it.strategy.kind()) {
             None
             | Some(StrategyKind::Admission(Admission {
                 gatekeeper_ref: None,
             })) => continue,
-            Some(StrategyKind::Admission(_)) => {
-                "this version does not report admissions to other clusters"
-            }
-            Some(StrategyKind::PullRequest(_)) => "this version opens no pull requests",
-            Some(StrategyKind::Notification(_)) => "this version sends no notifications",
+            Some(StrategyKind::Notification(_)) if notifies => continue,
+            Some(StrategyKind::Notification(_)) => (
+                "this controller does not know where to send notifications",
+                ADDRESS,
+            ),
+            Some(StrategyKind::Admission(_)) => (
+                "this version does not report admissions to other clusters",
+                INSTEAD,
+            ),
+            Some(StrategyKind::PullRequest(_)) => ("this version opens no pull requests", INSTEAD),
         };
         let field = match environment.promotion {
             Some(_) => format!("spec.environments[{place}].promotion.strategy"),
             None => "spec.promotion.strategy".to_owned(),
         };
-        let remedy = "write `admission: {}`, or leave the promotion out and promote by hand";
         mistakes.push(Refusal::new(field, problem, remedy));
     }
     Refusals::unless_empty(mistakes, ())

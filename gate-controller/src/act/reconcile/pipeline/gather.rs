@@ -7,7 +7,8 @@ use sluice_clusters::{
     Cluster, Fleet, Kind, Part, Reason, Reference, ReferenceKind, Unknown, Wanted,
 };
 use sluice_core::delivery::pipeline::{
-    self, App, ClusterSight, Given, Missing, Reader, Sight, Surroundings, Trouble, Votes, What,
+    self, App, ClusterSight, Errand, Given, Missing, Outcome, Reader, Sight, Surroundings, Trouble,
+    Votes, What,
 };
 use sluice_core::gate;
 use sluice_core::gate::Identity;
@@ -16,8 +17,10 @@ use sluice_crds::Pipeline;
 use sluice_crds::pipeline::{ClusterKind, ClusterReference, Environment, Target};
 
 use super::available;
+use crate::act::errands::Standing;
 use crate::act::reconcile::Context;
-use crate::cluster::key::ObjectKey;
+use crate::cluster::key::{ObjectKey, Work};
+use crate::cluster::kind;
 use crate::observe::apps::Place;
 
 /// All of it, as it is at `now`. None: something was not read yet.
@@ -28,7 +31,7 @@ pub(super) fn gather(
     now: Now,
 ) -> Option<Given> {
     let checked = pipeline::check(object).and_then(|reader| {
-        available::check(object)?;
+        available::check(object, context.promotions.is_some())?;
         Ok(Arc::new(reader))
     });
     let view = View::of(context, key, object, checked.as_ref().ok());
@@ -48,7 +51,7 @@ pub(super) fn gather(
         environments,
         pull_requests: Vec::new(),
         votes: votes(context, key),
-        errands: BTreeMap::new(),
+        errands: errands(context, key),
         clusters: view.iter().flat_map(View::clusters).collect(),
         object: Arc::clone(object),
         now,
@@ -56,7 +59,7 @@ pub(super) fn gather(
 }
 
 /// What surrounds an environment, without its targets.
-fn surroundings(
+pub(super) fn surroundings(
     context: &Context,
     object: &Pipeline,
     environment: &Environment,
@@ -71,6 +74,24 @@ fn surroundings(
         gates,
         reports: Vec::new(),
     }
+}
+
+/// What has come of its errands.
+pub(super) fn errands(context: &Context, key: &ObjectKey) -> BTreeMap<Errand, Outcome> {
+    let work = Work::own(kind::Kind::Pipeline, key.clone());
+    let standings = context.errands.of(&work).into_iter();
+    let outcomes = standings.map(|(errand, standing)| {
+        let outcome = match standing {
+            Standing::UnderWay => Outcome::UnderWay,
+            Standing::Over(Ok(outcome)) => outcome,
+            Standing::Over(Err(unfinished)) => Outcome::Failed {
+                why: unfinished.to_string(),
+                not_before: None,
+            },
+        };
+        (errand, outcome)
+    });
+    outcomes.collect()
 }
 
 /// The approvals of its promotions.
