@@ -3,12 +3,12 @@
 //! What comes in: the kinds to watch. What goes out: how long after an instant each object said for the
 //! first time that something has happened.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use futures::TryStreamExt;
+use futures::StreamExt;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{Config, Event, watcher};
@@ -45,7 +45,7 @@ pub(super) enum Moment {
 }
 
 /// A kind that is watched.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     Gatekeeper,
     Gate,
@@ -73,7 +73,7 @@ impl Kind {
             text.is_some_and(|text| text.ends_with(end))
         };
         let found: &[(Moment, bool)] = match self {
-            Self::Gatekeeper => &[(Moment::Allowed, says("/status/verdict/state", "Open"))],
+            Self::Gatekeeper => &[(Moment::Allowed, says("/status/state", "Open"))],
             Self::Gate => &[(Moment::Open, says("/status/state", "Open"))],
             Self::GatedSource => &[
                 (Moment::Pending, says("/status/pending/revision", commit)),
@@ -97,8 +97,8 @@ impl Kind {
 #[derive(Default)]
 struct Notes {
     arrivals: HashMap<(Moment, String), Instant>,
-    /// How many kinds have been listed, and are watched from there on.
-    watched: usize,
+    /// The kinds that have been listed, and are watched from there on.
+    watched: HashSet<Kind>,
 }
 
 /// Watches from before something is set in motion, and notes when each thing was first seen.
@@ -123,7 +123,7 @@ impl Seen {
             watches.spawn(watch(api, kind, commit.to_owned(), Arc::clone(&notes)));
         }
         poll(PATIENCE, "the watches to begin", async || {
-            let watched = notes.lock().watched;
+            let watched = notes.lock().watched.len();
             ensure!(watched == kinds.len(), "{watched} have begun");
             Ok(())
         })
@@ -179,9 +179,10 @@ async fn watch(api: Api<DynamicObject>, kind: Kind, commit: String, notes: Arc<M
     // The first objects come over the watch itself: after a list of its own, the watch would be opened
     // while what is measured is under way, and every moment would be late by a handshake.
     let events = watcher(api, Config::default().streaming_lists()).default_backoff();
-    let noted = events.try_for_each(async |event| {
+    let mut events = std::pin::pin!(events);
+    while let Some(event) = events.next().await {
         match event {
-            Event::Apply(object) | Event::InitApply(object) => {
+            Ok(Event::Apply(object) | Event::InitApply(object)) => {
                 let name = object.name_any();
                 for moment in kind.moments(&object.data, &commit) {
                     let mut notes = notes.lock();
@@ -189,11 +190,12 @@ async fn watch(api: Api<DynamicObject>, kind: Kind, commit: String, notes: Arc<M
                     first.or_insert_with(Instant::now);
                 }
             }
-            Event::InitDone => notes.lock().watched += 1,
-            Event::Init | Event::Delete(_) => {}
+            Ok(Event::InitDone) => {
+                notes.lock().watched.insert(kind);
+            }
+            Ok(Event::Init | Event::Delete(_)) => {}
+            // It goes on by itself, and what was missed comes with the next list.
+            Err(error) => eprintln!("a watch of {kind:?} broke: {error}"),
         }
-        Ok(())
-    });
-    // It goes on by itself after errors.
-    let _ = noted.await;
+    }
 }
