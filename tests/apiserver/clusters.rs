@@ -2,7 +2,7 @@
 //! second.
 
 mod line;
-mod scene;
+pub mod scene;
 
 use std::time::{Duration, Instant};
 

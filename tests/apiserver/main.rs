@@ -19,6 +19,7 @@ mod gated_sources;
 mod kinds;
 mod notifications;
 mod outages;
+mod pipelines;
 mod policies;
 mod proxy;
 mod replicas;

@@ -38,6 +38,8 @@ pub struct Scene {
     own: Client,
     remote: Client,
     kind: Kind,
+    /// Its definition.
+    definition: String,
     /// On the first server, and on the second.
     home: Namespace,
     apps: Namespace,
@@ -118,6 +120,7 @@ impl Scene {
         Applier::new(remote.clone())
             .text(&definition.to_string())
             .await?;
+        let definition = definition.to_string();
 
         // All that the controller may do on the first server: this is what the chart grants for a name.
         let user = format!("fleet-of-{}", home.name());
@@ -146,6 +149,7 @@ impl Scene {
             own,
             remote,
             kind,
+            definition,
             home,
             apps,
             server: line::server(&kubeconfig)?,
@@ -157,6 +161,57 @@ impl Scene {
 
     pub fn fleet(&self) -> &Fleet {
         &self.fleet
+    }
+
+    /// Clients with all rights on the first server, and on the second.
+    pub fn own(&self) -> Client {
+        self.own.clone()
+    }
+
+    pub fn remote(&self) -> Client {
+        self.remote.clone()
+    }
+
+    /// The namespace of the object on the second server.
+    pub fn apps(&self) -> &str {
+        self.apps.name()
+    }
+
+    /// The group and version of the kind.
+    pub fn api_version(&self) -> String {
+        format!("{}/v1", self.kind.group)
+    }
+
+    /// Defines the kind on the first server, too.
+    pub async fn define_here(&self) -> Result<()> {
+        let applier = Applier::new(self.own.clone());
+        applier.text(&self.definition).await?;
+        Ok(())
+    }
+
+    /// Writes the object somewhere as it is when it runs a revision healthily. `written`: how often it was
+    /// written then.
+    pub async fn runs_at(
+        &self,
+        client: &Client,
+        namespace: &str,
+        written: i64,
+        revision: &str,
+    ) -> Result<()> {
+        let ready = json!({
+            "type": "Ready", "status": "True", "reason": "Applied", "message": "",
+            "lastTransitionTime": "2026-11-20T12:00:00Z",
+        });
+        let object = json!({
+            "apiVersion": self.api_version(), "kind": "Widget", "metadata": {"name": OBJECT},
+            "status": {
+                "observedGeneration": written, "conditions": [ready],
+                "lastAppliedRevision": revision, "lastAttemptedRevision": revision,
+            },
+        });
+        let applier = Applier::new(client.clone()).in_namespace(namespace);
+        applier.text(&object.to_string()).await?;
+        Ok(())
     }
 
     /// The client of the fleet on the first server.
