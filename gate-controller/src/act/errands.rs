@@ -158,6 +158,11 @@ where
         }
     }
 
+    /// Forgets all of them: another replica leads, and decides from what it sees.
+    pub(crate) fn clear(&self) {
+        self.lock().clear();
+    }
+
     /// None: this replica does not lead any more.
     async fn run<F>(
         &self,

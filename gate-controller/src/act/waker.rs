@@ -93,7 +93,8 @@ impl Waker {
         self.all::<Gatekeeper>();
     }
 
-    fn all<K: Reconciled>(&self) {
+    /// All objects of a kind.
+    pub(crate) fn all<K: Reconciled>(&self) {
         for key in K::cache(&self.world).keys() {
             self.wake(Work::own(K::KIND, key));
         }

@@ -141,6 +141,9 @@ async fn who_does_not_lead_any_more_acts_no_more() {
     assert!(term.may_act().is_none());
     assert_eq!(woken.recv().await, Some(work.clone()));
     assert_eq!(stands(&errands, &work, "key"), None);
+    errands.begin(&work, &"over", "git.example.com", |_| async { 1 });
+    errands.clear();
+    assert!(errands.of(&work).is_empty());
     // The next one begins nothing before this replica leads again.
     errands.begin(&work, &"key", "git.example.com", |_| async { 1 });
     assert_eq!(woken.recv().await, Some(work.clone()));

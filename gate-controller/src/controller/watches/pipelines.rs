@@ -34,15 +34,29 @@ pub(super) fn approved(change: &Change<'_, Approval>) -> BTreeSet<ObjectKey> {
 /// watch on other clusters.
 pub(super) async fn follow_apps(parts: Parts) {
     let mut leadership = parts.leadership.clone();
+    let waker = parts.waker();
     loop {
-        leadership.led().await;
+        tokio::select! {
+            () = leadership.led() => {}
+            () = end_watches(&parts) => {}
+        }
+        // This replica may have led before: what it knew of the apps is gone.
+        waker.all::<Pipeline>();
         tokio::select! {
             () = watch_apps(&parts) => {}
             () = leadership.lost() => {}
         }
         parts.apps.clear();
-        parts.apps.watch(parts.clock.now());
+        parts.errands.clear();
     }
+}
+
+/// Ends the watches of what nobody names any more, each in its time. It never returns.
+async fn end_watches(parts: &Parts) {
+    while let Some(next) = parts.apps.watch(parts.clock.now()) {
+        reach(parts.clock.as_ref(), next).await;
+    }
+    std::future::pending().await
 }
 
 /// Watches what is named, and wakes the pipelines that a change concerns.
