@@ -44,7 +44,6 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         GatePolicy::crd(),
         GatedSource::crd(),
         Pipeline::crd(),
-        PullRequest::crd(),
     ]
 }
 

@@ -75,7 +75,7 @@ async fn an_alert_about_the_app_receives_what_is_to_be_promoted_once() -> Result
         stage.released(APP, "1.0.0").await?;
     }
     let inbox = alert(&prod).await?;
-    dev.apply(&pipeline(dev.namespace(), prod.namespace()))
+    prod.apply(&pipeline(dev.namespace(), prod.namespace()))
         .await?;
     let mut settings = dev.settings();
     settings.watch_all_namespaces = true;
@@ -85,7 +85,7 @@ async fn an_alert_about_the_app_receives_what_is_to_be_promoted_once() -> Result
         let run = status.run.as_ref();
         run.is_some_and(|run| run.completed_at.is_some())
     };
-    prod_is(&dev, "the first run to be completed", completed).await?;
+    prod_is(&prod, "the first run to be completed", completed).await?;
     let early = inbox.events().into_iter().find(is_promotion);
     ensure!(early.is_none(), "nothing was to be promoted: {early:?}");
 
@@ -105,7 +105,7 @@ async fn an_alert_about_the_app_receives_what_is_to_be_promoted_once() -> Result
     });
     assert_eq!(event["involvedObject"], involved);
     let metadata = json!({
-        "pipeline": format!("{}/shop", dev.namespace()), "environment": PROD, "revision": "1.1.0",
+        "pipeline": format!("{}/shop", prod.namespace()), "environment": PROD, "revision": "1.1.0",
     });
     assert_eq!(event["metadata"], metadata);
     let sent = |_: &PipelineStatus, prod: &EnvironmentStatus| {
@@ -113,7 +113,7 @@ async fn an_alert_about_the_app_receives_what_is_to_be_promoted_once() -> Result
         prod.state == EnvironmentState::Promoted
             && promotion.is_some_and(|it| it.phase == Phase::Succeeded)
     };
-    let status = prod_is(&dev, "it to be sent", sent).await?;
+    let status = prod_is(&prod, "it to be sent", sent).await?;
     let reason = status.promotion.and_then(|it| it.reason);
     assert_eq!(reason.as_deref(), Some("Sent"));
 
@@ -127,7 +127,7 @@ async fn an_alert_about_the_app_receives_what_is_to_be_promoted_once() -> Result
     prod.released(APP, "1.1.0").await?;
     let passed =
         |_: &PipelineStatus, prod: &EnvironmentStatus| prod.state == EnvironmentState::Passed;
-    prod_is(&dev, "prod to have passed", passed).await?;
+    prod_is(&prod, "prod to have passed", passed).await?;
     let events = inbox.events();
     let promotions = events.iter().filter(|event| is_promotion(event));
     assert_eq!(promotions.count(), 1, "{events:?}");

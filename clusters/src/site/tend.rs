@@ -245,6 +245,10 @@ impl Tender {
         self.lose_vanished(&needed);
         let kinds: BTreeSet<_> = needed.into_iter().map(|key| key.kind).collect();
         self.again.retain(|kind, _| kinds.contains(kind));
+        self.site
+            .known()
+            .kinds
+            .retain(|kind, _| kinds.contains(kind));
         for kind in kinds {
             let is_found = matches!(self.site.known().kinds.get(&kind), Some(Ok(_)));
             let is_due = |again: &Instant| *again <= Instant::now();

@@ -107,7 +107,7 @@ async fn follow_approvals(parts: Parts) {
         for gatekeeper in parts.world.note_approval(&change) {
             waker.news(Work::own(Kind::Gatekeeper, gatekeeper));
         }
-        for pipeline in pipelines::approved(&change) {
+        for pipeline in pipelines::approved(&parts, &change) {
             waker.wake(Work::own(Kind::Pipeline, pipeline));
         }
     };

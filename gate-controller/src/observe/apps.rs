@@ -4,10 +4,12 @@
 //! an app, without waiting, and the pipelines that a change concerns. What no pipeline names is not watched.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
-use sluice_clusters::{Change, Fleet, Sight, Wanted};
+use sluice_clusters::{Change, Fleet, Object, Sight, Wanted};
+use sluice_core::delivery::pipeline::{App, Reader};
 use tokio::sync::Notify;
 
 use crate::cluster::key::ObjectKey;
@@ -31,8 +33,17 @@ pub struct Place {
 #[derive(Default)]
 struct Named {
     places: HashMap<ObjectKey, BTreeSet<Place>>,
+    /// What was read of their apps.
+    read: HashMap<ObjectKey, HashMap<Place, Read>>,
     /// Whom a change concerns.
     concerned: HashMap<Change, HashSet<ObjectKey>>,
+}
+
+/// What was read of an object: right for as long as the object and what is read of it are the same.
+struct Read {
+    object: Arc<Object>,
+    reader: Arc<Reader>,
+    app: Arc<App>,
 }
 
 impl Apps {
@@ -53,6 +64,38 @@ impl Apps {
     /// What is known of an object now. What no pipeline has named is not known.
     pub fn see(&self, place: &Place) -> Sight {
         self.fleet.look(&place.wanted, &place.name)
+    }
+
+    /// What a pipeline reads of an app. Expressions may take a part of a second, so each is evaluated once
+    /// for each version of the object.
+    pub fn read(
+        &self,
+        pipeline: &ObjectKey,
+        place: &Place,
+        object: &Arc<Object>,
+        reader: &Arc<Reader>,
+    ) -> Arc<App> {
+        let is_current =
+            |known: &&Read| Arc::ptr_eq(&known.object, object) && *known.reader == **reader;
+        let known = self.named().read.get(pipeline).and_then(|read| {
+            let known = read.get(place).filter(is_current)?;
+            Some(Arc::clone(&known.app))
+        });
+        if let Some(app) = known {
+            return app;
+        }
+        let app = Arc::new(reader.read(&object.read()));
+        let read = Read {
+            object: Arc::clone(object),
+            reader: Arc::clone(reader),
+            app: Arc::clone(&app),
+        };
+        let mut named = self.named();
+        if named.places.contains_key(pipeline) {
+            let known = named.read.entry(pipeline.clone()).or_default();
+            known.insert(place.clone(), read);
+        }
+        app
     }
 
     /// From now on a pipeline names these, and no others.
@@ -115,6 +158,7 @@ impl Apps {
 
 impl Named {
     fn forget(&mut self, pipeline: &ObjectKey) {
+        self.read.remove(pipeline);
         for place in self.places.remove(pipeline).iter().flatten() {
             for change in changes(place) {
                 if let Some(concerned) = self.concerned.get_mut(&change) {

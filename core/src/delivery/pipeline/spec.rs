@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use sluice_crds::Pipeline;
 use sluice_crds::pipeline::{
-    Environment, MOST_ENVIRONMENTS, MOST_TARGETS, PipelineSpec, Promotion, PullRequestStrategy,
-    StrategyKind,
+    Environment, InvolvedObject, MOST_ENVIRONMENTS, MOST_TARGETS, Notification, PipelineSpec,
+    Promotion, PullRequestStrategy, StrategyKind,
 };
 
 use super::Reader;
@@ -140,6 +140,7 @@ fn environment(
         ));
     }
     foreign(object, field, environment, mistakes);
+    told_of(object, field, environment, mistakes);
     if let Some(promotion) = promotion {
         self::promotion(&format!("{field}.promotion"), promotion, mistakes);
     }
@@ -174,6 +175,38 @@ fn foreign(object: &Pipeline, field: &str, environment: &Environment, mistakes: 
             "leave the expressions out, or put the Pipeline into that namespace",
         )
     }));
+}
+
+/// An event about the app is sent in the name of that object, and the Alerts of its namespace act on it. So
+/// the author of the Pipeline has to be at home there.
+fn told_of(object: &Pipeline, field: &str, environment: &Environment, mistakes: &mut Vec<Refusal>) {
+    let is_first = object.spec.environments.first() == Some(environment);
+    let strategy = object.spec.promotion_of(environment);
+    let about_the_app = strategy.is_some_and(|it| {
+        matches!(
+            it.strategy.kind(),
+            Some(StrategyKind::Notification(Notification {
+                involved_object: InvolvedObject::Application
+            }))
+        )
+    });
+    let (Some(target), Some(own)) = (
+        environment
+            .targets
+            .first()
+            .filter(|_| about_the_app && !is_first),
+        object.metadata.namespace.as_deref(),
+    ) else {
+        return;
+    };
+    if target.cluster_ref.is_some() || target.namespace != own {
+        mistakes.push(Refusal::new(
+            format!("{field}.targets[0]"),
+            "an event about the app can only be sent where the app is in the Pipeline's own namespace \
+             and cluster",
+            "write involvedObject: Pipeline, or put the Pipeline into that namespace",
+        ));
+    }
 }
 
 fn is_name(name: &str) -> bool {

@@ -54,10 +54,22 @@ pub fn gather(
     subject: &Subject,
     at: Timestamp,
 ) -> Gathered {
+    gather_among(sources, own, subject, &[&subject.namespace], at)
+}
+
+/// The same, where what the subject does takes effect in several namespaces: the policies of each of them
+/// concern it.
+pub fn gather_among(
+    sources: &impl Sources,
+    own: Option<&GateSet>,
+    subject: &Subject,
+    namespaces: &[&str],
+    at: Timestamp,
+) -> Gathered {
     let own = own.map(|own| GatheredSet::of(sources, own, None, &subject.namespace, at));
     let mut sets = Vec::from_iter(own);
     for (name, policy) in sources.policies() {
-        sets.extend(added(sources, name, policy, subject, at));
+        sets.extend(added(sources, name, policy, (subject, namespaces), at));
     }
     Gathered(sets)
 }
@@ -68,18 +80,33 @@ fn added(
     sources: &impl Sources,
     name: String,
     policy: Readable,
-    subject: &Subject,
+    (subject, namespaces): (&Subject, &[&str]),
     at: Timestamp,
 ) -> Option<GatheredSet> {
     let policy = match policy {
         Ok(policy) => policy,
         Err(why) => return Some(GatheredSet::closed(name, None, why)),
     };
-    let labels = || sources.labels(&subject.namespace);
-    let doubt = match policy::concerns(&policy.spec, subject, labels) {
-        Concern::No => return None,
-        Concern::Yes => None,
-        Concern::Unknown(doubt) => Some(doubt),
+    let concerns = |namespace: &&str| {
+        let there = Subject {
+            namespace: (*namespace).to_owned(),
+            ..subject.clone()
+        };
+        policy::concerns(&policy.spec, &there, || sources.labels(namespace))
+    };
+    let mut doubt = None;
+    let mut is_concerned = false;
+    for concern in namespaces.iter().map(concerns) {
+        match concern {
+            Concern::No => {}
+            Concern::Yes => is_concerned = true,
+            Concern::Unknown(why) => doubt = Some(why),
+        }
+    }
+    let doubt = match (is_concerned, doubt) {
+        (false, None) => return None,
+        (true, _) => None,
+        (false, Some(why)) => Some(why),
     };
     let gates = &policy.spec.gates;
     if gates.refs.is_empty() {

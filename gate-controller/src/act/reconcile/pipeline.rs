@@ -1,5 +1,6 @@
 //! A look at a pipeline.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -33,7 +34,14 @@ impl Reconciled for Pipeline {
         let gates = self.spec.environments.iter();
         let gates = gates.filter_map(|environment| environment.gates.as_ref());
         let gates: Vec<_> = gates.flat_map(|set| set.refs.clone()).collect();
-        consumer_interests(key, &gates)
+        let targets = self.spec.environments.iter().flat_map(|it| &it.targets);
+        let namespaces = targets.filter(|it| it.cluster_ref.is_none()).map(|it| {
+            let (namespace, name) = ("".into(), it.namespace.as_str().into());
+            Work::own(Kind::Namespace, ObjectKey { namespace, name })
+        });
+        let mut all: BTreeSet<Work> = consumer_interests(key, &gates).into_iter().collect();
+        all.extend(namespaces);
+        all.into_iter().collect()
     }
 
     /// Gatekeepers of the kind `pipeline` depend on what its environments were admitted.
@@ -81,5 +89,12 @@ async fn look(
         });
     }
     let report = pipeline::report(considered, &recorded);
-    apply::apply(context, key, &object, report).await
+    let outcome = apply::apply(context, key, &object, report).await;
+    if context.world.pipelines.get(key.borrowed()).is_none() {
+        // It was deleted meanwhile, and what this look has named and begun belongs to nobody.
+        context.apps.name(key, BTreeSet::new());
+        let gone = Work::own(Kind::Pipeline, key.clone());
+        context.errands.keep(&gone, |_| false);
+    }
+    outcome
 }

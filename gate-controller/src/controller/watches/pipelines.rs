@@ -2,19 +2,21 @@
 
 use std::collections::BTreeSet;
 
+use kube::ResourceExt;
 use sluice_crds::{Approval, Pipeline};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::{Parts, follow_kind};
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
-use crate::observe::cache::Change;
+use crate::observe::cache::{Change, Seen};
 use crate::observe::clock::reach;
 
 /// Follows pipelines.
 pub(super) async fn follow(parts: Parts) {
     let told = |change: &Change<'_, Pipeline>| {
-        if change.now.is_none() {
+        let object = change.now.and_then(Seen::object);
+        if !object.is_some_and(|it| parts.shard.holds(it.labels())) {
             parts.apps.name(change.key, BTreeSet::new());
             let gone = Work::own(Kind::Pipeline, change.key.clone());
             parts.errands.keep(&gone, |_| false);
@@ -23,10 +25,16 @@ pub(super) async fn follow(parts: Parts) {
     follow_kind(&parts, parts.api(), told).await;
 }
 
-/// The pipelines whose promotions an approval was and is for.
-pub(super) fn approved(change: &Change<'_, Approval>) -> BTreeSet<ObjectKey> {
-    let both = [change.before, change.now].into_iter().flatten();
-    let named = both.filter_map(|seen| seen.object()?.spec.pipeline_ref.as_ref());
+/// The pipelines whose promotions an approval was and is for. Of one that cannot be read it is not known.
+pub(super) fn approved(parts: &Parts, change: &Change<'_, Approval>) -> BTreeSet<ObjectKey> {
+    let both = || [change.before, change.now].into_iter().flatten();
+    if both().any(|seen| seen.object().is_none()) {
+        let all = parts.world.pipelines.keys().into_iter();
+        return all
+            .filter(|key| key.namespace == change.key.namespace)
+            .collect();
+    }
+    let named = both().filter_map(|seen| seen.object()?.spec.pipeline_ref.as_ref());
     named.map(|it| change.key.naming(None, &it.name)).collect()
 }
 

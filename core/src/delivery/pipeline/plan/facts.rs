@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use sluice_crds::PullRequest;
 use sluice_crds::pipeline::{MergeGate, Phase, PromotionRecord, PullRequestRecord};
 use sluice_crds::pull_request::PullRequestState;
@@ -13,6 +13,9 @@ use super::super::step::{Due, Try};
 use super::super::{Errand, Outcome};
 use super::{Context, MERGED_PAST_GATE};
 use crate::time::stamp::time;
+
+/// For how long a decision counts that has not been carried out.
+const OLD: SignedDuration = SignedDuration::from_secs(60);
 
 /// The PullRequest with this key.
 pub(super) fn object<'g>(context: Context<'g>, key: &str) -> Option<&'g Arc<PullRequest>> {
@@ -123,6 +126,17 @@ pub(super) fn tried_of(context: Context<'_>, record: Option<&PromotionRecord>) -
 pub(super) fn retry(record: &Option<PromotionRecord>, now: Timestamp) -> Due {
     let next = record.as_ref().and_then(|it| it.next_attempt_at.as_ref());
     due(next.is_none_or(|next| next.0 <= now))
+}
+
+/// Whether what was decided is too old to be done without asking the gates again. An open question to a
+/// forge has its own object, which asks them before it is merged.
+pub(super) fn is_old(record: &Option<PromotionRecord>, now: Timestamp) -> bool {
+    record.as_ref().is_some_and(|record| {
+        let end = record.at.0.saturating_add(OLD);
+        record.phase == Phase::Attempting
+            && record.pull_request.is_none()
+            && end.is_ok_and(|end| time(end).0 <= now)
+    })
 }
 
 /// Whether a notification that has had no effect is sent again now.

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sluice_clusters::{
-    Cluster, Fleet, Kind, Part, Reason, Reference, ReferenceKind, Unknown, Wanted,
+    Cluster, Fleet, Kind, Part, Reason, Reference, ReferenceKind, Sight as Seen, Unknown, Wanted,
 };
 use sluice_core::delivery::pipeline::{
-    self, App, ClusterSight, Errand, Given, Missing, Outcome, Reader, Sight, Surroundings, Trouble,
+    self, ClusterSight, Errand, Given, Missing, Outcome, Reader, Sight, Surroundings, Trouble,
     Votes, What,
 };
 use sluice_core::gate;
@@ -32,6 +32,7 @@ pub(super) fn gather(
 ) -> Option<Given> {
     let checked = pipeline::check(object).and_then(|reader| {
         available::check(object, context.promotions.is_some())?;
+        available::votes(context.world.as_ref(), key)?;
         Ok(Arc::new(reader))
     });
     let view = View::of(context, key, object, checked.as_ref().ok());
@@ -67,7 +68,15 @@ pub(super) fn surroundings(
 ) -> Surroundings {
     let world = context.world.as_ref();
     let subject = pipeline::subject(object, &environment.name, What::Promote, None);
-    let gates = gate::set::gather(world, environment.gates.as_ref(), &subject, now.at);
+    // A promotion takes effect where the targets are: their policies count as well.
+    let targets = environment
+        .targets
+        .iter()
+        .filter(|it| it.cluster_ref.is_none());
+    let mut namespaces: Vec<&str> = targets.map(|it| it.namespace.as_str()).collect();
+    namespaces.push(&subject.namespace);
+    let own = environment.gates.as_ref();
+    let gates = gate::set::gather_among(world, own, &subject, &namespaces, now.at);
     Surroundings {
         targets: Vec::new(),
         depends_on: pipeline::depends_on(&gates),
@@ -107,6 +116,7 @@ fn votes(context: &Context, key: &ObjectKey) -> Votes {
 /// The apps of a pipeline, as they can be seen from it.
 struct View<'c> {
     context: &'c Context,
+    key: &'c ObjectKey,
     object: &'c Pipeline,
     namespace: &'c str,
     kind: Kind,
@@ -125,6 +135,7 @@ impl<'c> View<'c> {
         let (group, kind) = pipeline::kind_of(&object.spec.app_ref)?;
         Some(Self {
             context,
+            key,
             object,
             namespace: &key.namespace,
             kind: Kind {
@@ -191,29 +202,24 @@ impl<'c> View<'c> {
     }
 
     fn target(&self, target: &Target) -> Option<Sight> {
-        let unknown = |what, message| Some(Sight::Unknown(Trouble { what, message }));
-        let seen = self
-            .place(target)
-            .map(|place| self.context.apps.see(&place));
-        match seen {
-            Ok(sluice_clusters::Sight::Seen(object)) => {
-                let app: App = self.reader.read(&object.read());
-                Some(Sight::Here(Arc::new(app)))
+        let apps = &self.context.apps;
+        let place = match self.place(target) {
+            Ok(place) => place,
+            Err(why) => return unknown(&why),
+        };
+        match apps.see(&place) {
+            Seen::Seen(object) => {
+                let app = apps.read(self.key, &place, &object, &self.reader);
+                Some(Sight::Here(app))
             }
-            Ok(sluice_clusters::Sight::Absent) => {
+            Seen::Absent => {
                 let (kind, name) = (&self.kind.kind, &self.object.spec.app_ref.name);
-                let message = format!("there is no {kind} {}/{name}", target.namespace);
-                unknown(Missing::App, message)
+                Some(Sight::Unknown(Trouble {
+                    what: Missing::App,
+                    message: format!("there is no {kind} {}/{name}", target.namespace),
+                }))
             }
-            Ok(sluice_clusters::Sight::Unknown(Unknown::NotYet)) | Err(Unknown::NotYet) => None,
-            Ok(sluice_clusters::Sight::Unknown(why)) | Err(why) => {
-                let missing = match why.reason() {
-                    Reason::TargetClusterNotFound => Missing::Cluster,
-                    Reason::TargetClusterNotReady => Missing::Connection,
-                    Reason::TargetNotReadable => Missing::App,
-                };
-                unknown(missing, why.to_string())
-            }
+            Seen::Unknown(why) => unknown(&why),
         }
     }
 
@@ -230,9 +236,7 @@ impl<'c> View<'c> {
                 .place(target)
                 .map(|place| self.context.apps.see(&place))
             {
-                Ok(sluice_clusters::Sight::Unknown(why)) | Err(why) if why.is_of_cluster() => {
-                    Some(why.to_string())
-                }
+                Ok(Seen::Unknown(why)) | Err(why) if why.is_of_cluster() => Some(why.to_string()),
                 Ok(_) | Err(_) => None,
             };
             clusters
@@ -246,6 +250,20 @@ impl<'c> View<'c> {
         });
         sights.collect()
     }
+}
+
+/// What is said of an app that is not known. None: it was not read yet.
+fn unknown(why: &Unknown) -> Option<Sight> {
+    if *why == Unknown::NotYet {
+        return None;
+    }
+    let what = match why.reason() {
+        Reason::TargetClusterNotFound => Missing::Cluster,
+        Reason::TargetClusterNotReady => Missing::Connection,
+        Reason::TargetNotReadable => Missing::App,
+    };
+    let message = why.to_string();
+    Some(Sight::Unknown(Trouble { what, message }))
 }
 
 fn reference(named: &ClusterReference) -> Reference {

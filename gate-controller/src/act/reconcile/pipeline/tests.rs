@@ -32,7 +32,7 @@ fn object(strategy: &Value) -> Pipeline {
     serde_json::from_value(json!({
         "apiVersion": "sluice.dev/v1alpha1", "kind": "Pipeline",
         "metadata": {
-            "namespace": "apps", "name": "podinfo", "resourceVersion": "5", "generation": 1,
+            "namespace": "prod", "name": "podinfo", "resourceVersion": "5", "generation": 1,
         },
         "spec": {
             "appRef": {
@@ -83,7 +83,7 @@ fn api(answers: &Arc<Answers>) -> Client {
             false => {
                 let version = answers.taken.fetch_add(1, SeqCst) + 10;
                 let metadata = json!({
-                    "namespace": "apps", "name": "podinfo", "resourceVersion": version.to_string(),
+                    "namespace": "prod", "name": "podinfo", "resourceVersion": version.to_string(),
                 });
                 (200, json!({ "metadata": metadata }))
             }
@@ -92,7 +92,7 @@ fn api(answers: &Arc<Answers>) -> Client {
         let answer = Response::builder().status(code).body(body).unwrap();
         async move { Ok::<_, std::convert::Infallible>(answer) }
     });
-    Client::new(service, "apps")
+    Client::new(service, "prod")
 }
 
 /// dev runs 6.1.6 healthily, and prod is to have it.
@@ -238,7 +238,7 @@ async fn it_is_sent_once_after_the_status_was_accepted() {
     let metadata = json!({
         "helm.toolkit.fluxcd.io/revision": "6.1.6",
         "helm.toolkit.fluxcd.io/token": record.key,
-        "event.toolkit.fluxcd.io/pipeline": "apps/podinfo",
+        "event.toolkit.fluxcd.io/pipeline": "prod/podinfo",
         "event.toolkit.fluxcd.io/environment": "prod",
     });
     assert_eq!(seen[0]["metadata"], metadata);
@@ -253,7 +253,7 @@ async fn without_a_word_it_is_about_the_pipeline() {
     scene.settles().await;
     let seen = server.seen();
     let involved = json!({
-        "apiVersion": "sluice.dev/v1alpha1", "kind": "Pipeline", "namespace": "apps",
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "Pipeline", "namespace": "prod",
         "name": "podinfo", "uid": "u-1",
     });
     assert_eq!(seen[0]["involvedObject"], involved);
