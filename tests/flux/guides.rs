@@ -115,7 +115,7 @@ async fn recover_after_a_wiped_store() -> Result<()> {
 
     world.flux.wipe()?;
     stage.reconcile("Kustomization", APP).await?;
-    guide.run("The disk is lost, and the pod is not").await?;
+    guide.run("The disk is lost, but not the pod").await?;
 
     guide.run("The GatedSource is lost").await?;
     stage.pends(APP, &Git::revision(&two)).await?;
@@ -124,7 +124,7 @@ async fn recover_after_a_wiped_store() -> Result<()> {
     let other = git.commit_to("other", &[("other.yaml", &app("other", "x"))])?;
     git.reset(&other)?;
     world.flux.replace_source().await?;
-    guide.run("The upstream has it no longer").await?;
+    guide.run("The upstream no longer has the revision").await?;
     git.reset(&two)?;
     stage.reconcile("GatedSource", APP).await?;
     stage

@@ -68,6 +68,37 @@ fn a_repetition_asks_the_gates() {
     assert_eq!(sent(&play), 2);
 }
 
+/// The process died between the status and the notification, and nobody has led since.
+#[test]
+fn what_was_decided_long_ago_is_asked_again_before_it_is_sent() {
+    let mut play = notification();
+    play.look();
+    assert_eq!(play.phase("staging"), Phase::Attempting);
+    play.errands.clear();
+    play.gate("staging", false);
+    play.pass(2);
+    let report = play.decide();
+    assert!(report.acts.is_empty(), "{:?}", report.acts);
+    play.look();
+    assert_eq!(
+        (play.state("staging"), sent(&play)),
+        (EnvironmentState::GatesClosed, 1)
+    );
+    play.gate("staging", true);
+    play.look();
+    assert_eq!((play.phase("staging"), sent(&play)), (Phase::Attempting, 2));
+}
+
+#[test]
+fn what_was_decided_a_moment_ago_is_done_although_the_gate_closes() {
+    let mut play = notification();
+    play.look();
+    play.errands.clear();
+    play.gate("staging", false);
+    play.look();
+    assert_eq!((play.phase("staging"), sent(&play)), (Phase::Attempting, 2));
+}
+
 #[test]
 fn a_repetition_is_another_notification_and_a_retry_is_the_same() {
     let token = |play: &mut Play| {

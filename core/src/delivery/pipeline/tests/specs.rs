@@ -55,6 +55,41 @@ fn a_mistake_is_told(#[case] pointer: &str, #[case] value: Value, #[case] expect
     );
 }
 
+/// An event in the name of an object that may belong to somebody else.
+#[rstest]
+#[case("Application", json!({"namespace": "team-b"}), true)]
+#[case("Application", json!({"namespace": "apps"}), false)]
+#[case("Application", json!({"namespace": "apps", "clusterRef": {"kind": "Secret", "name": "a"}}), true)]
+#[case("Pipeline", json!({"namespace": "team-b"}), false)]
+fn events_about_apps_are_sent_at_home_alone(
+    #[case] about: &str,
+    #[case] target: Value,
+    #[case] is_refused: bool,
+) {
+    let mut play = Play::new(&json!({"strategy": {"notification": {"involvedObject": about}}}));
+    play.spec(|spec| {
+        for environment in spec["environments"].as_array_mut().unwrap() {
+            environment["targets"] = json!([target]);
+        }
+    });
+    let found = match check(&play.object) {
+        Ok(_) => Vec::new(),
+        Err(refusals) => refusals.iter().map(ToString::to_string).collect(),
+    };
+    let expected = "spec.environments[1].targets[0]: an event about the app can only be sent";
+    assert_eq!(
+        found.iter().any(|it| it.starts_with(expected)),
+        is_refused,
+        "{found:?}"
+    );
+    assert!(
+        !found
+            .iter()
+            .any(|it| it.starts_with("spec.environments[0]")),
+        "{found:?}"
+    );
+}
+
 #[test]
 fn too_many_environments_targets_and_versions_are_refused() {
     let environment = |place: usize, targets: usize| {

@@ -4,6 +4,7 @@ use super::*;
 use crate::gate::policy::{Labels, Readable};
 use crate::gate::{Named, nested};
 use crate::gatekeeper::Keeper;
+use crate::offline::simulate::sources::Seen;
 use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::{Gate, GatePolicy};
 
@@ -47,6 +48,34 @@ fn a_decision_names_the_policy_that_asks_for_a_gate() {
     let decision = ask(&world(&elsewhere), &own(), None);
     assert!(decision.allowed);
     assert_eq!(decision.checked.len(), 1);
+}
+
+/// What is done from one namespace takes effect in another.
+#[test]
+fn the_policies_of_every_namespace_in_which_it_takes_effect_are_asked() {
+    let mut world = world(FREEZE);
+    world.namespaces.insert("dev".to_owned(), Labels::new());
+    let subject = Subject {
+        kind: "Pipeline".to_owned(),
+        namespace: "dev".to_owned(),
+        name: None,
+        environment: None,
+        step: None,
+        action: "promote".to_owned(),
+        revision: None,
+    };
+    let seen = Seen {
+        world: &world,
+        identity: Identity::Trusted,
+        from: NOW.parse().unwrap(),
+    };
+    let sets = |namespaces: &[&str]| {
+        let gathered = gather_among(&seen, Some(&own()), &subject, namespaces, seen.from);
+        gathered.sets().len()
+    };
+    assert_eq!(sets(&["dev"]), 1);
+    assert_eq!(sets(&["apps"]), 2);
+    assert_eq!(sets(&["dev", "apps", "apps"]), 2);
 }
 
 #[test]
