@@ -64,7 +64,7 @@ async fn end_watches(parts: &Parts) {
     while let Some(next) = parts.apps.watch(parts.clock.now()) {
         reach(parts.clock.as_ref(), next).await;
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// Watches what is named, and wakes the pipelines that a change concerns.
