@@ -26,7 +26,7 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const MESSAGE: usize = 512;
 /// How many releases of a history are kept, the newest first.
 const HISTORY: usize = 5;
-/// What an object takes besides its text, in bytes.
+/// What an object takes in addition to its text, in bytes.
 const BESIDE: usize = 200;
 /// How many bytes of objects a watch may hold, and all watches of a cluster.
 const WATCH: usize = 16 << 20;

@@ -48,7 +48,7 @@ pub enum Refusal {
     )]
     Unreadable(&'static str),
     /// The client cannot be made from it.
-    #[error("a client cannot be made from it; write it anew with `kubectl config`")]
+    #[error("a client cannot be made from it; write it again with `kubectl config`")]
     Unusable,
     /// A field is wrong.
     #[error("{field}: {problem}; {remedy}")]

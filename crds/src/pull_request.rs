@@ -218,7 +218,7 @@ pub struct PullRequestStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged_by: Option<String>,
 
-    /// What the last try has come to, in one word.
+    /// The outcome of the last try, in one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
 

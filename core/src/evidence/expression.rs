@@ -79,7 +79,7 @@ pub enum ExpressionError {
     #[error("its value is a value of type {0}, not true or false")]
     NotABool(String),
     /// The result is not a text.
-    #[error("it comes to a value of type {0}, not to a text")]
+    #[error("its value has the type {0}, not to a text")]
     NotAText(String),
     /// A key is not there. With its name, where the expression has it.
     #[error("there is no key{}", named(.0.as_deref()))]
@@ -138,7 +138,7 @@ impl Expression {
         Self::read(text, variables, read::Wanted::Truth)
     }
 
-    /// Reads an expression over `variables` that comes to a text: see [`Expression::text_of`].
+    /// Reads an expression over `variables` whose value is a text: see [`Expression::text_of`].
     ///
     /// # Errors
     /// What is wrong with it, without the remedy: see [`REMEDY_FOR_TEXT`].

@@ -78,7 +78,7 @@ fn whatever_happens_nothing_is_promoted_twice_and_everything_arrives() {
     }
 }
 
-/// The test of the test: whoever acts before the status is accepted is found out.
+/// The test of the test: a controller that acts before the status is accepted is found out.
 #[test]
 fn acts_before_the_status_break_a_promise() {
     let mut runner = TestRunner::new(Config {

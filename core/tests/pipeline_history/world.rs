@@ -592,7 +592,7 @@ impl World {
     /// The faults end, the gates open, people say yes: every environment arrives at a new revision.
     pub(super) fn arrives(mut self) -> Result<(), String> {
         self.present.gates = [true; 3];
-        // Whoever does not lead any more calls nobody.
+        // A replica that does not lead any more calls nobody.
         self.leaders = [BTreeMap::new(), BTreeMap::new()];
         for place in 0..3 {
             if let Sight::Unknown(_) = self.present.apps[place] {

@@ -302,7 +302,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Makes the account anew: its tokens count no more.
+    /// Makes the account again: its old tokens do not count any more.
     pub async fn renew_account(&self) -> Result<()> {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.remote.clone(), self.apps.name());
         accounts.delete(ACCOUNT, &DeleteParams::default()).await?;

@@ -9,13 +9,9 @@ use sluice_crds::pipeline::{PromotionRecord, PullRequestRecord, PullRequestStrat
 use sluice_crds::pull_request::{About, Change, Markers, PullRequestState, Repository};
 use sluice_crds::{Pipeline, PullRequest, PullRequestSpec};
 
+use super::KIND;
 use super::whose::Whose;
-use super::{KIND, key};
-use crate::text::words::clean;
-use crate::verdict::condition::cut;
-
-/// The most bytes of a title.
-const LONGEST_TITLE: usize = 255;
+use crate::delivery::pull_request::words;
 
 /// How far a PullRequest is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,37 +108,35 @@ pub(super) fn make(
         merge: _,
         method: _,
     } = strategy;
-    let (app, revision) = (&object.spec.app_ref.name, &record.revision);
-    let title = format!("Promote {app} {} to {environment}", clean(revision, 160));
-    let code = |text: &str| format!("`{}`", text.replace('`', "'"));
-    let description = format!(
-        "This brings {app} to the revision {} in the environment {environment}.\n\nIt is made by \
-         the Pipeline {}, run {}. Close it without a merge, and the revision is not promoted again \
-         in this run.\n",
-        code(revision),
-        code(&format!("{}/{}", whose.namespace, whose.name)),
-        record.run,
-    );
+    let promotion = whose.to(environment);
+    let about = words::About {
+        promotion,
+        kind: &object.spec.app_ref.kind,
+        name: &object.spec.app_ref.name,
+        revision: &record.revision,
+        run: record.run,
+        versions: &[],
+    };
     let spec = PullRequestSpec {
         repository: Repository {
             type_: *type_,
             url: url.clone(),
             secret_ref: secret_ref.clone(),
         },
-        source_branch: key::branch(whose, environment, &record.key),
+        source_branch: words::branch(&promotion, &record.key),
         target_branch: base_branch.clone(),
-        title: cut(title, LONGEST_TITLE),
-        description,
+        title: words::title(&about),
+        description: words::description(&about),
         change: Change::Markers(Markers {
-            name: format!("{}:{}:{environment}", whose.namespace, whose.name),
-            revision: revision.clone(),
+            name: promotion.to_string(),
+            revision: record.revision.clone(),
             paths: paths.clone(),
         }),
         about: About {
             kind: KIND.to_owned(),
             name: whose.name.to_owned(),
             environment: environment.to_owned(),
-            revision: Some(revision.clone()),
+            revision: Some(record.revision.clone()),
             run: Some(record.run),
             key: record.key.clone(),
         },

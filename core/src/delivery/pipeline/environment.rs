@@ -1,4 +1,4 @@
-//! Step 1: how an environment stands: what all its targets come to.
+//! Step 1: how an environment stands, by all its targets.
 
 use sluice_crds::pipeline::{Environment as Spec, EnvironmentStatus};
 

@@ -1,17 +1,12 @@
-//! What tells one act from every other: keys, names of branches, numbers of runs, and how long to wait.
-
-use std::fmt::Write;
+//! What tells one act from every other: keys and numbers of runs; and how long to wait.
 
 use jiff::{SignedDuration, Timestamp};
-use sha2::{Digest, Sha256};
 use sluice_crds::PullRequestSpec;
 use sluice_crds::pipeline::{PullRequestStrategy, StrategyKind};
 
 use super::whose::Whose;
+use crate::delivery::pull_request::Key;
 use crate::revision::Revision;
-
-/// How many bytes of a hash a key has: twelve hexadecimal digits.
-const BYTES: usize = 6;
 
 /// After what was promoted has not arrived for so long, it is said to have no effect.
 pub(super) const SETTLE: SignedDuration = SignedDuration::from_mins(30);
@@ -77,33 +72,7 @@ pub(super) fn key(
         way.url,
         way.base,
     ];
-    digits(&parts)
-}
-
-/// What the branches of an environment begin with. It is found by this when everything else is lost.
-pub(super) fn branch_prefix(whose: Whose<'_>, environment: &str) -> String {
-    let parts = [whose.namespace, whose.name, environment];
-    format!("sluice/{}/", digits(&parts))
-}
-
-/// The branch of one promotion.
-pub(super) fn branch(whose: Whose<'_>, environment: &str, key: &str) -> String {
-    branch_prefix(whose, environment) + key
-}
-
-/// A hash of texts, each with its length before it, so that no two lists of texts are written the same.
-fn digits(parts: &[&str]) -> String {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update(part.len().to_be_bytes());
-        hash.update(part.as_bytes());
-    }
-    let mut text = String::with_capacity(2 * BYTES);
-    for byte in hash.finalize().iter().take(BYTES) {
-        // Writing into a text does not fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    Key::of(&parts).to_string()
 }
 
 /// The number of a run that begins at `now`, in milliseconds since 1970, and more than `greatest`.
@@ -218,18 +187,6 @@ mod tests {
             assert!(!keys[..place].contains(one), "{place}: {keys:?}");
         }
         assert_eq!(keys[0], key(WHOSE, "prod", 1, "6.1.0", note));
-    }
-
-    #[test]
-    fn a_branch_fits_a_forge_however_long_the_names_are() {
-        let long = "n".repeat(63);
-        let whose = Whose {
-            namespace: &long,
-            name: &long,
-        };
-        let branch = branch(whose, &long, "0123456789ab");
-        assert_eq!(branch.len(), "sluice/".len() + 12 + 1 + 12);
-        assert_ne!(branch_prefix(whose, "a"), branch_prefix(whose, "b"));
     }
 
     #[test]

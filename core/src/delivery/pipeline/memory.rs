@@ -13,9 +13,10 @@ use sluice_crds::pipeline::{Phase, PromotionRecord, PullRequestRecord, StrategyK
 use sluice_crds::pull_request::{About, PullRequestState};
 use sluice_crds::{Pipeline, PullRequest};
 
-use super::key::{Merge, Way, branch_prefix, key};
+use super::key::{Merge, Way, key};
 use super::whose::Whose;
 use super::{Errand, Given, KIND, Outcome, Recall, Recalled, child};
+use crate::delivery::pull_request::words;
 use crate::time::stamp::time;
 
 /// What is said while the forges have not answered.
@@ -39,7 +40,7 @@ pub(super) struct Memory {
 }
 
 /// The PullRequests that this Pipeline has made, by what they are for. An object with another key than its
-/// spec comes to was made by somebody else, and is left alone.
+/// spec leads to was made by somebody else, and is left alone.
 pub(super) fn own<'g>(
     whose: Whose<'_>,
     all: &'g [Arc<PullRequest>],
@@ -116,7 +117,7 @@ impl Memory {
                 errand: errand.clone(),
                 environment: name.clone(),
                 strategy: strategy.clone(),
-                branch_prefix: branch_prefix(whose, name),
+                branch_prefix: words::branches(&whose.to(name)),
             };
             match outcome {
                 None => self.recalls.push(recall()),

@@ -354,11 +354,6 @@ impl At<'_, '_> {
                 )
             }
         };
-        let step = match step {
-            // What was decided long ago, and was not begun, is asked again.
-            Step::Act if facts::is_old(&current, now) => Step::Begin,
-            step => step,
-        };
         match step {
             Step::Begin => self.begin(plan, current, wish),
             Step::Act => {

@@ -150,7 +150,7 @@ fn environment(
     }
 }
 
-/// Expressions may read all of an object, and whoever reads the Pipeline reads their results. So they are
+/// Expressions may read all of an object, and everybody who reads the Pipeline reads their results. So they are
 /// not asked about apps of another namespace, which the author of the Pipeline may not be allowed to read.
 /// In another cluster, the rights of the kubeconfig say what may be read.
 fn foreign(object: &Pipeline, field: &str, environment: &Environment, mistakes: &mut Vec<Refusal>) {

@@ -36,6 +36,8 @@ pub(super) enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Try {
     NotBegun,
+    /// It was decided too long ago, and has not been begun.
+    TooOld,
     UnderWay,
     Done,
     Failed,
@@ -88,6 +90,7 @@ pub(super) fn notification(phase: Option<Phase>, tried: Try, retry: Due, repeat:
         None | Some(Phase::Unapproved | Phase::Unattempted) => Step::Begin,
         Some(Phase::Attempting) => match tried {
             Try::NotBegun => Step::Act,
+            Try::TooOld => Step::Begin,
             Try::UnderWay => Step::Wait,
             Try::Done => Step::Succeeded("Sent"),
             Try::Failed => Step::Failed,
@@ -114,6 +117,7 @@ pub(super) fn admission(phase: Option<Phase>, reports: Reports, tried: Try, retr
             (Reports::None, _) => Step::Succeeded("Admitted"),
             (Reports::All, _) => Step::Succeeded("Reported"),
             (Reports::Lacking, Try::NotBegun) => Step::Act,
+            (Reports::Lacking, Try::TooOld) => Step::Begin,
             (Reports::Lacking, Try::UnderWay | Try::Done) => Step::Wait,
             (Reports::Lacking, Try::Failed) => Step::Failed,
         },
@@ -125,7 +129,7 @@ pub(super) fn admission(phase: Option<Phase>, reports: Reports, tried: Try, retr
         },
         // A report that was wiped, or is for an older generation, is written again.
         Some(Phase::Succeeded) => match (reports, tried) {
-            (Reports::Lacking, Try::NotBegun) => Step::Act,
+            (Reports::Lacking, Try::NotBegun | Try::TooOld) => Step::Act,
             (Reports::Lacking, Try::UnderWay | Try::Done | Try::Failed)
             | (Reports::None | Reports::All, _) => Step::Finished,
         },

@@ -1,7 +1,7 @@
 //! Step 1: what the app runs in a target, and whether it runs it healthily.
 //!
 //! What comes in: the object of the app as the API server has it, and what the status said of the target
-//! before. What goes out: [`App`], which has all that is read of an object, and what a target comes to.
+//! before. What goes out: [`App`], which has all that is read of an object, and how a target stands.
 //!
 //! The controllers of Flux set `Ready=Unknown` at each interval, while they look whether anything has
 //! drifted. An app that runs what it ran before, and was last told to run nothing else, is then taken to be

@@ -209,7 +209,7 @@ impl Play {
         }
     }
 
-    /// What a look comes to, without carrying anything out.
+    /// The result of a look, without carrying anything out.
     fn decide(&mut self) -> Report {
         let considered = consider(self.given());
         let asked = considered.asked().iter();
@@ -244,7 +244,7 @@ impl Play {
                 return;
             }
         }
-        panic!("it never comes to rest: {:#?}", self.object.status);
+        panic!("it never settles: {:#?}", self.object.status);
     }
 
     fn carry_out(&mut self, act: Act) {
@@ -299,7 +299,7 @@ impl Play {
         status
     }
 
-    /// Every errand that is under way comes to this.
+    /// Every errand that is under way ends like this.
     fn errands(&mut self, outcome: &Outcome) {
         for known in self.errands.values_mut() {
             if *known == Outcome::UnderWay {

@@ -2,6 +2,8 @@
 
 use sluice_crds::Pipeline;
 
+use crate::delivery::pull_request::Promotion;
+
 /// A Pipeline by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Whose<'a> {
@@ -15,6 +17,15 @@ impl<'a> Whose<'a> {
         Self {
             namespace: text(&object.metadata.namespace),
             name: text(&object.metadata.name),
+        }
+    }
+
+    /// Where a promotion to one of its environments leads.
+    pub(super) fn to(self, environment: &'a str) -> Promotion<'a> {
+        Promotion {
+            namespace: self.namespace,
+            pipeline: self.name,
+            environment,
         }
     }
 }

@@ -5,8 +5,10 @@
 //! is mentioned, close issues and run commands. Nothing that others wrote does any of that here: a title
 //! has a few harmless characters of it, and a description has it in spans of code.
 
+use std::fmt::Display;
+
 use super::{Key, Promotion};
-use crate::revision::{Revision, short};
+use crate::revision::short;
 use crate::text::words::clean;
 
 /// The most bytes of a title, in which every forge takes it as a whole.
@@ -31,7 +33,9 @@ pub struct About<'a> {
     /// The name of the application.
     pub name: &'a str,
     /// What it brings there.
-    pub revision: &'a Revision,
+    pub revision: &'a str,
+    /// The run that it belongs to.
+    pub run: i64,
     /// What is shown beside the revision, by name: the tag of an image, for one.
     pub versions: &'a [(&'a str, &'a str)],
 }
@@ -43,7 +47,7 @@ pub fn title(about: &About<'_>) -> String {
         pipeline,
         environment,
     } = about.promotion;
-    let revision = clean(&short(about.revision.as_str()), LONGEST_IN_TITLE);
+    let revision = clean(&short(about.revision), LONGEST_IN_TITLE);
     let [namespace, pipeline, environment, revision] =
         [namespace, pipeline, environment, &revision].map(harmless);
     let mut title = format!("Promote {namespace}/{pipeline} to {revision} in {environment}");
@@ -59,13 +63,14 @@ pub fn description(about: &About<'_>) -> String {
         pipeline,
         environment,
     } = about.promotion;
-    let revision = code(about.revision.as_str(), LONGEST);
+    let revision = code(about.revision, LONGEST);
     let (kind, name) = (code(about.kind, LONGEST), code(about.name, LONGEST));
     let pipeline = code(&format!("{namespace}/{pipeline}"), LONGEST);
     let environment = code(environment, LONGEST);
     let mut text = format!(
         "Brings the revision {revision} of the {kind} {name} to the environment {environment} of \
-         the pipeline {pipeline}.\n"
+         the pipeline {pipeline}, run {}.\n",
+        about.run
     );
     for (name, value) in about.versions {
         let (name, value) = (code(name, LONGEST), code(value, LONGEST_VALUE));
@@ -93,7 +98,7 @@ pub fn branches(promotion: &Promotion<'_>) -> String {
 }
 
 /// The branch of one promotion: always 32 characters, because a forge may take no more than 100.
-pub fn branch(promotion: &Promotion<'_>, key: Key) -> String {
+pub fn branch(promotion: &Promotion<'_>, key: impl Display) -> String {
     format!("{}{key}", branches(promotion))
 }
 
@@ -144,24 +149,20 @@ mod tests {
         environment: "prod",
     };
 
-    fn about<'a>(revision: &'a Revision, versions: &'a [(&'a str, &'a str)]) -> About<'a> {
+    fn about<'a>(revision: &'a str, versions: &'a [(&'a str, &'a str)]) -> About<'a> {
         About {
             promotion: PROD,
             kind: "HelmRelease",
             name: "podinfo",
             revision,
+            run: 7,
             versions,
         }
     }
 
-    fn revision(text: &str) -> Revision {
-        Revision::parse(text).unwrap()
-    }
-
     #[test]
     fn a_pull_request_says_what_it_brings_and_where() {
-        let revision = revision("6.1.6");
-        let about = about(&revision, &[("image", "6.1.6-alpine"), ("chart", "")]);
+        let about = about("6.1.6", &[("image", "6.1.6-alpine"), ("chart", "")]);
         assert_eq!(
             title(&about),
             "Promote flux-system/podinfo to 6.1.6 in prod"
@@ -169,7 +170,7 @@ mod tests {
         assert_eq!(
             description(&about),
             "Brings the revision `6.1.6` of the `HelmRelease` `podinfo` to the environment `prod` of the \
-             pipeline `flux-system/podinfo`.\n\
+             pipeline `flux-system/podinfo`, run 7.\n\
              \n\
              - `image`: `6.1.6-alpine`\n\
              - `chart`: (empty)\n\
@@ -183,8 +184,7 @@ mod tests {
     #[test]
     fn a_title_has_a_commit_in_short_and_the_description_in_full() {
         let text = format!("main@sha1:{COMMIT}");
-        let revision = revision(&text);
-        let about = about(&revision, &[]);
+        let about = about(&text, &[]);
         assert_eq!(
             title(&about),
             "Promote flux-system/podinfo to main@4f2a9c1e0b7d in prod"
@@ -202,7 +202,7 @@ mod tests {
     #[case::html("<!--x-->", "??--x--?")]
     #[case::not_ascii("gr\u{202e}ün", "gr?n")]
     fn a_title_mentions_nobody(#[case] name: &str, #[case] shown: &str) {
-        let revision = revision(&name.replace("{commit}", COMMIT));
+        let revision = name.replace("{commit}", COMMIT);
         assert_eq!(
             title(&about(&revision, &[])),
             format!("Promote flux-system/podinfo to {shown} in prod")
@@ -277,11 +277,8 @@ mod tests {
             name in "[`@#!<>/\\-\\[\\]()*_a]{1,40}",
         ) {
             let [kind, app, one, other] = texts.each_ref().map(String::as_str);
-            let revision = Revision::parse(&name);
-            prop_assume!(revision.is_ok());
-            let revision = revision.unwrap();
             let versions = [(one, other), (other, one)];
-            let mut about = about(&revision, &versions);
+            let mut about = about(&name, &versions);
             (about.kind, about.name) = (kind, app);
             let text = description(&about);
             let ours = description(&About { kind: "a", name: "a", versions: &[("a", "a"); 2], ..about });

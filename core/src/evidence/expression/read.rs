@@ -69,7 +69,7 @@ const TYPES: [&str; 10] = [
     "uint",
 ];
 
-/// What an expression has to come to.
+/// What the value of an expression has to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// True or false.

@@ -238,7 +238,7 @@ fn the_controllers_are_named_in_each_policy_that_knows_them() {
     assert_eq!(controllers(&computed), None);
 }
 
-/// Whoever may only pause a pipeline changes nothing else of it: a field that the policy does not name
+/// A person who may only pause a pipeline changes nothing else of it: a field that the policy does not name
 /// would be free for them.
 #[test]
 fn the_policy_of_pipelines_names_every_field_of_their_spec() {

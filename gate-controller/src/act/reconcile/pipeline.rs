@@ -7,9 +7,10 @@ use jiff::Timestamp;
 use sluice_core::delivery::pipeline;
 use sluice_crds::Pipeline;
 
-use super::{Context, Outcome, Reconciled, consumer_interests};
+use super::{Context, Ended, Errand, Errands, Outcome, Reconciled, consumer_interests};
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
+use crate::observe::apps::Apps;
 use crate::observe::cache::{Cache, Change};
 use crate::observe::world::World;
 
@@ -39,9 +40,9 @@ impl Reconciled for Pipeline {
             let (namespace, name) = ("".into(), it.namespace.as_str().into());
             Work::own(Kind::Namespace, ObjectKey { namespace, name })
         });
-        let mut all: BTreeSet<Work> = consumer_interests(key, &gates).into_iter().collect();
+        let mut all = consumer_interests(key, &gates);
         all.extend(namespaces);
-        all.into_iter().collect()
+        all
     }
 
     /// Gatekeepers of the kind `pipeline` depend on what its environments were admitted.
@@ -55,8 +56,19 @@ impl Reconciled for Pipeline {
         object: Arc<Self>,
         _: Timestamp,
     ) -> Result<Outcome, kube::Error> {
-        look(context, key, object).await
+        let outcome = look(context, key, object).await;
+        if context.world.pipelines.get(key.borrowed()).is_none() {
+            // It was deleted meanwhile.
+            forget(&context.apps, &context.errands, key);
+        }
+        outcome
     }
+}
+
+/// Gives up what a pipeline has named and begun: it is gone, or another shard looks at it.
+pub(crate) fn forget(apps: &Apps, errands: &Errands<Errand, Ended>, key: &ObjectKey) {
+    apps.name(key, BTreeSet::new());
+    errands.keep(&Work::own(Kind::Pipeline, key.clone()), |_| false);
 }
 
 /// Looks at a pipeline: what its gates admit is promoted, and what was promoted is followed until the
@@ -89,12 +101,5 @@ async fn look(
         });
     }
     let report = pipeline::report(considered, &recorded);
-    let outcome = apply::apply(context, key, &object, report).await;
-    if context.world.pipelines.get(key.borrowed()).is_none() {
-        // It was deleted meanwhile, and what this look has named and begun belongs to nobody.
-        context.apps.name(key, BTreeSet::new());
-        let gone = Work::own(Kind::Pipeline, key.clone());
-        context.errands.keep(&gone, |_| false);
-    }
-    outcome
+    apply::apply(context, key, &object, report).await
 }

@@ -7,6 +7,7 @@ use sluice_crds::{Approval, Pipeline};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::{Parts, follow_kind};
+use crate::act::reconcile::pipeline::forget;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::observe::cache::{Change, Seen};
@@ -17,9 +18,7 @@ pub(super) async fn follow(parts: Parts) {
     let told = |change: &Change<'_, Pipeline>| {
         let object = change.now.and_then(Seen::object);
         if !object.is_some_and(|it| parts.shard.holds(it.labels())) {
-            parts.apps.name(change.key, BTreeSet::new());
-            let gone = Work::own(Kind::Pipeline, change.key.clone());
-            parts.errands.keep(&gone, |_| false);
+            forget(&parts.apps, &parts.errands, change.key);
         }
     };
     follow_kind(&parts, parts.api(), told).await;

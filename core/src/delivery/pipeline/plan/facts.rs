@@ -111,11 +111,18 @@ pub(in super::super) fn errand(record: &PromotionRecord) -> Errand {
 /// What has come of the present try.
 pub(super) fn tried(context: Context<'_>, record: &PromotionRecord) -> Try {
     match context.given.errands.get(&errand(record)) {
+        None if is_old(record, context.now) => Try::TooOld,
         None => Try::NotBegun,
         Some(Outcome::UnderWay | Outcome::Recalled(_)) => Try::UnderWay,
         Some(Outcome::Done) => Try::Done,
         Some(Outcome::Failed { .. }) => Try::Failed,
     }
+}
+
+/// Whether what was decided is too old to be done without asking the gates again.
+fn is_old(record: &PromotionRecord, now: Timestamp) -> bool {
+    let end = record.at.0.saturating_add(OLD);
+    record.phase == Phase::Attempting && end.is_ok_and(|end| time(end).0 <= now)
 }
 
 pub(super) fn tried_of(context: Context<'_>, record: Option<&PromotionRecord>) -> Try {
@@ -126,17 +133,6 @@ pub(super) fn tried_of(context: Context<'_>, record: Option<&PromotionRecord>) -
 pub(super) fn retry(record: &Option<PromotionRecord>, now: Timestamp) -> Due {
     let next = record.as_ref().and_then(|it| it.next_attempt_at.as_ref());
     due(next.is_none_or(|next| next.0 <= now))
-}
-
-/// Whether what was decided is too old to be done without asking the gates again. An open question to a
-/// forge has its own object, which asks them before it is merged.
-pub(super) fn is_old(record: &Option<PromotionRecord>, now: Timestamp) -> bool {
-    record.as_ref().is_some_and(|record| {
-        let end = record.at.0.saturating_add(OLD);
-        record.phase == Phase::Attempting
-            && record.pull_request.is_none()
-            && end.is_ok_and(|end| time(end).0 <= now)
-    })
 }
 
 /// Whether a notification that has had no effect is sent again now.

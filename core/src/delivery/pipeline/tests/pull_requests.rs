@@ -187,7 +187,7 @@ fn an_order_names_our_commit_and_ends_soon() {
     assert_eq!(order.head_sha, "c".repeat(40));
     assert_eq!(order.key, play.record("staging").key);
     assert_eq!(order.not_after.0, play.now + SignedDuration::from_secs(60));
-    // It stays until it ends, and is then given anew.
+    // It stays until it ends, and is then given again.
     play.now += SignedDuration::from_secs(59);
     assert!(!play.look().changed);
     play.now += SignedDuration::from_secs(1);

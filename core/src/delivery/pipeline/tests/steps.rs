@@ -88,6 +88,10 @@ fn by_pull_request(#[case] child: Child, #[case] expected: &str) {
     "begin | begin | begin | act | wait | finished | finished | given up"
 )]
 #[case(
+    Try::TooOld,
+    "begin | begin | begin | begin | wait | finished | finished | given up"
+)]
+#[case(
     Try::UnderWay,
     "begin | begin | begin | wait | wait | finished | finished | given up"
 )]
@@ -134,6 +138,11 @@ fn a_notification_is_tried_and_sent_again_when_its_time_has_come() {
     Reports::Lacking,
     Try::NotBegun,
     "begin | begin | begin | act | wait | finished | act | given up"
+)]
+#[case(
+    Reports::Lacking,
+    Try::TooOld,
+    "begin | begin | begin | begin | wait | finished | act | given up"
 )]
 #[case(
     Reports::Lacking,

@@ -200,7 +200,7 @@ fn expressions_say_what_it_runs_and_what_is_shown() {
         "{error}"
     );
     assert!(
-        error.contains("version number: it comes to a value of type int"),
+        error.contains("version number: its value has the type int"),
         "{error}"
     );
 }

@@ -4,9 +4,6 @@ use sluice_core::text::refusal::{Refusal, Refusals};
 use sluice_crds::Pipeline;
 use sluice_crds::pipeline::{Admission, StrategyKind};
 
-use crate::cluster::key::ObjectKey;
-use crate::observe::world::World;
-
 /// What to write in place of a strategy that this version does not have.
 const INSTEAD: &str = "write `admission: {}`, or leave the promotion out and promote by hand";
 /// The same where notifications cannot be sent.
@@ -46,19 +43,4 @@ pub(super) fn check(object: &Pipeline, notifies: bool) -> Result<(), Refusals> {
         mistakes.push(Refusal::new(field, problem, remedy));
     }
     Refusals::unless_empty(mistakes, ())
-}
-
-/// An approval that cannot be read may be a rejection of any promotion in its namespace.
-///
-/// # Errors
-/// There is one.
-pub(super) fn votes(world: &World, key: &ObjectKey) -> Result<(), Refusals> {
-    match world.approvals_of(key) {
-        Some(_) => Ok(()),
-        None => {
-            let problem = "one of this namespace cannot be read, and may be a rejection";
-            let remedy = "delete it, or upgrade gate-controller";
-            Err(Refusal::new("Approval", problem, remedy).into())
-        }
-    }
 }

@@ -12,6 +12,7 @@ use sluice_core::delivery::pipeline::{
 };
 use sluice_core::gate;
 use sluice_core::gate::Identity;
+use sluice_core::text::refusal::{Refusal, Refusals};
 use sluice_core::time::clock::Now;
 use sluice_crds::Pipeline;
 use sluice_crds::pipeline::{ClusterKind, ClusterReference, Environment, Target};
@@ -30,30 +31,37 @@ pub(super) fn gather(
     object: &Arc<Pipeline>,
     now: Now,
 ) -> Option<Given> {
-    let checked = pipeline::check(object).and_then(|reader| {
-        available::check(object, context.promotions.is_some())?;
-        available::votes(context.world.as_ref(), key)?;
-        Ok(Arc::new(reader))
-    });
+    let votes = votes(context, key);
+    let (checked, votes) = match (pipeline::check(object), votes) {
+        (Ok(reader), Ok(votes)) => {
+            let available = available::check(object, context.promotions.is_some());
+            (available.map(|()| Arc::new(reader)), votes)
+        }
+        (Err(refusals), _) | (Ok(_), Err(refusals)) => (Err(refusals), Votes::default()),
+    };
     let view = View::of(context, key, object, checked.as_ref().ok());
+    // It is named before it is seen, so that a change in between wakes the pipeline.
     let places = view.as_ref().map(View::places).unwrap_or_default();
     context.apps.name(key, places);
-    let environments = object.spec.environments.iter();
-    let environments = environments.map(|environment| {
-        let targets = view.iter().flat_map(|view| view.targets(environment));
+    let apps = view.as_ref().map(View::apps).unwrap_or_default();
+    let environments = object.spec.environments.iter().enumerate();
+    let environments = environments.map(|(place, environment)| {
+        let targets = view
+            .iter()
+            .zip(apps.get(place))
+            .flat_map(|(view, apps)| view.sights(apps));
         Some(Surroundings {
             targets: targets.collect::<Option<_>>()?,
             ..surroundings(context, object, environment, now)
         })
     });
-    let environments = environments.collect::<Option<_>>()?;
     Some(Given {
+        environments: environments.collect::<Option<_>>()?,
         checked,
-        environments,
         pull_requests: Vec::new(),
-        votes: votes(context, key),
+        votes,
         errands: errands(context, key),
-        clusters: view.iter().flat_map(View::clusters).collect(),
+        clusters: clusters(&apps),
         object: Arc::clone(object),
         now,
     })
@@ -104,13 +112,25 @@ pub(super) fn errands(context: &Context, key: &ObjectKey) -> BTreeMap<Errand, Ou
 }
 
 /// The approvals of its promotions.
-fn votes(context: &Context, key: &ObjectKey) -> Votes {
+///
+/// # Errors
+/// One in its namespace cannot be read, and may be a rejection of any of them.
+fn votes(context: &Context, key: &ObjectKey) -> Result<Votes, Refusals> {
     let world = context.world.as_ref();
-    let all = world.approvals_of(key);
-    Votes {
-        verified: all.is_some() && world.standing().identity != Identity::Unverified,
-        all: all.unwrap_or_default(),
-    }
+    let Some(all) = world.approvals_of(key) else {
+        let problem = "one of this namespace cannot be read, and may be a rejection";
+        let remedy = "delete it, or upgrade gate-controller";
+        return Err(Refusal::new("Approval", problem, remedy).into());
+    };
+    let verified = world.standing().identity != Identity::Unverified;
+    Ok(Votes { all, verified })
+}
+
+/// The app in a target: where it is, and what is known of it now.
+struct Found<'c> {
+    target: &'c Target,
+    place: Option<Place>,
+    sight: Seen,
 }
 
 /// The apps of a pipeline, as they can be seen from it.
@@ -118,7 +138,6 @@ struct View<'c> {
     context: &'c Context,
     key: &'c ObjectKey,
     object: &'c Pipeline,
-    namespace: &'c str,
     kind: Kind,
     reader: Arc<Reader>,
 }
@@ -137,7 +156,6 @@ impl<'c> View<'c> {
             context,
             key,
             object,
-            namespace: &key.namespace,
             kind: Kind {
                 group: group.to_owned(),
                 kind: kind.to_owned(),
@@ -146,34 +164,38 @@ impl<'c> View<'c> {
         })
     }
 
-    /// Everything that has to be watched for it.
-    fn places(&self) -> BTreeSet<Place> {
-        let targets = self.object.spec.environments.iter();
-        let targets = targets.flat_map(|environment| &environment.targets);
-        let mut places = BTreeSet::new();
-        for target in targets {
-            if let Some(reference) = target.cluster_ref.as_ref().map(reference) {
-                let needs = Fleet::needs(self.namespace, &reference);
-                places.extend(needs.map(|wanted| Place {
-                    wanted,
-                    name: reference.name,
-                }));
+    /// The app in each target of each environment.
+    fn apps(&self) -> Vec<Vec<Found<'c>>> {
+        let environments = self.object.spec.environments.iter();
+        let apps = environments.map(|environment| {
+            let targets = environment.targets.iter();
+            targets.map(|target| self.find(target)).collect()
+        });
+        apps.collect()
+    }
+
+    fn find(&self, target: &'c Target) -> Found<'c> {
+        let (place, sight) = match self.place(target) {
+            Ok(place) => {
+                let sight = self.context.apps.see(&place);
+                (Some(place), sight)
             }
-            places.extend(self.place(target).ok());
+            Err(why) => (None, Seen::Unknown(why)),
+        };
+        Found {
+            target,
+            place,
+            sight,
         }
-        places
     }
 
     /// Where the app of a target is.
     fn place(&self, target: &Target) -> Result<Place, Unknown> {
+        let fleet = self.context.apps.fleet();
         let cluster = match &target.cluster_ref {
             None if self.is_out_of_bounds(target) => return Err(Unknown::OutOfScope),
             None => Cluster::Own,
-            Some(it) => self
-                .context
-                .apps
-                .fleet()
-                .find(self.namespace, &reference(it))?,
+            Some(it) => fleet.find(&self.key.namespace, &reference(it))?,
         };
         let part = match self.reader.asks_expressions() {
             true => Part::Whole,
@@ -181,7 +203,7 @@ impl<'c> View<'c> {
         };
         Ok(Place {
             wanted: Wanted {
-                from: self.namespace.to_owned(),
+                from: self.key.namespace.to_string(),
                 cluster,
                 kind: self.kind.clone(),
                 namespace: target.namespace.clone(),
@@ -193,63 +215,73 @@ impl<'c> View<'c> {
 
     /// Whether it may not see this namespace of our own cluster.
     fn is_out_of_bounds(&self, target: &Target) -> bool {
-        target.namespace != self.namespace && !self.context.world.crosses_namespaces()
+        *target.namespace != *self.key.namespace && !self.context.world.crosses_namespaces()
     }
 
-    /// The app in each target. None: it was not read yet.
-    fn targets(&self, environment: &'c Environment) -> impl Iterator<Item = Option<Sight>> {
-        environment.targets.iter().map(|target| self.target(target))
-    }
-
-    fn target(&self, target: &Target) -> Option<Sight> {
-        let apps = &self.context.apps;
-        let place = match self.place(target) {
-            Ok(place) => place,
-            Err(why) => return unknown(&why),
-        };
-        match apps.see(&place) {
-            Seen::Seen(object) => {
-                let app = apps.read(self.key, &place, &object, &self.reader);
-                Some(Sight::Here(app))
+    /// Everything that has to be watched to see the apps, and to find their clusters.
+    fn places(&self) -> BTreeSet<Place> {
+        let environments = self.object.spec.environments.iter();
+        let mut places = BTreeSet::new();
+        for target in environments.flat_map(|environment| &environment.targets) {
+            if let Some(reference) = target.cluster_ref.as_ref().map(reference) {
+                let needs = Fleet::needs(&self.key.namespace, &reference);
+                places.extend(needs.map(|wanted| Place {
+                    wanted,
+                    name: reference.name,
+                }));
             }
-            Seen::Absent => {
+            places.extend(self.place(target).ok());
+        }
+        places
+    }
+
+    /// The apps of an environment. None: one was not read yet.
+    fn sights(&self, apps: &[Found<'_>]) -> impl Iterator<Item = Option<Sight>> {
+        apps.iter().map(|found| self.sight(found))
+    }
+
+    fn sight(&self, found: &Found<'_>) -> Option<Sight> {
+        match (&found.sight, &found.place) {
+            (Seen::Seen(object), Some(place)) => {
+                let apps = &self.context.apps;
+                Some(Sight::Here(apps.read(
+                    self.key,
+                    place,
+                    object,
+                    &self.reader,
+                )))
+            }
+            (Seen::Unknown(why), _) => unknown(why),
+            (Seen::Absent | Seen::Seen(_), _) => {
                 let (kind, name) = (&self.kind.kind, &self.object.spec.app_ref.name);
+                let namespace = &found.target.namespace;
                 Some(Sight::Unknown(Trouble {
                     what: Missing::App,
-                    message: format!("there is no {kind} {}/{name}", target.namespace),
+                    message: format!("there is no {kind} {namespace}/{name}"),
                 }))
             }
-            Seen::Unknown(why) => unknown(&why),
         }
     }
+}
 
-    /// The other clusters that its targets name.
-    fn clusters(&self) -> Vec<ClusterSight> {
-        let environments = self.object.spec.environments.iter();
-        let targets = environments.flat_map(|environment| &environment.targets);
-        let mut clusters: BTreeMap<&ClusterReference, Option<String>> = BTreeMap::new();
-        for target in targets {
-            let Some(cluster) = &target.cluster_ref else {
-                continue;
-            };
-            let trouble = match self
-                .place(target)
-                .map(|place| self.context.apps.see(&place))
-            {
-                Ok(Seen::Unknown(why)) | Err(why) if why.is_of_cluster() => Some(why.to_string()),
-                Ok(_) | Err(_) => None,
-            };
-            clusters
-                .entry(cluster)
-                .or_default()
-                .get_or_insert_with(|| trouble.unwrap_or_default());
-        }
-        let sights = clusters.into_iter().map(|(cluster, trouble)| ClusterSight {
-            cluster: cluster.clone(),
-            trouble: trouble.filter(|it| !it.is_empty()),
-        });
-        sights.collect()
+/// The other clusters that targets name. Of several targets on one, the first says why it cannot be read.
+fn clusters(apps: &[Vec<Found<'_>>]) -> Vec<ClusterSight> {
+    let mut clusters: BTreeMap<&ClusterReference, Option<String>> = BTreeMap::new();
+    for found in apps.iter().flatten() {
+        let Some(cluster) = &found.target.cluster_ref else {
+            continue;
+        };
+        let trouble = match &found.sight {
+            Seen::Unknown(why) if why.is_of_cluster() => Some(why.to_string()),
+            Seen::Unknown(_) | Seen::Seen(_) | Seen::Absent => None,
+        };
+        clusters.entry(cluster).or_insert(trouble);
     }
+    let sights = clusters.into_iter().map(|(cluster, trouble)| ClusterSight {
+        cluster: cluster.clone(),
+        trouble,
+    });
+    sights.collect()
 }
 
 /// What is said of an app that is not known. None: it was not read yet.
