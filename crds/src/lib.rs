@@ -44,6 +44,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         GatePolicy::crd(),
         GatedSource::crd(),
         Pipeline::crd(),
+        PullRequest::crd(),
     ]
 }
 

@@ -12,7 +12,9 @@ use jiff::{SignedDuration, Timestamp};
 use kube::core::object::HasStatus;
 use kube::{Client, ResourceExt};
 use sluice_core::delivery::pipeline::{Errand, Outcome as Ended};
-use sluice_crds::{Gate, GatePolicy, GateReference, GatedSource, Gatekeeper, Pipeline};
+use sluice_crds::{
+    Gate, GatePolicy, GateReference, GatedSource, Gatekeeper, Pipeline, PullRequest,
+};
 
 use crate::act::errands::Errands;
 use crate::act::queue::urgency;
@@ -39,6 +41,7 @@ pub mod gated_source;
 pub mod gatekeeper;
 mod patch;
 pub mod pipeline;
+pub mod pull_request;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -192,6 +195,7 @@ pub async fn look(context: &Context, work: &Work) -> Result<Outcome, kube::Error
         Kind::GatePolicy => look_at::<GatePolicy>(context, &work.key).await,
         Kind::GatedSource => look_at::<GatedSource>(context, &work.key).await,
         Kind::Pipeline => look_at::<Pipeline>(context, &work.key).await,
+        Kind::PullRequest => look_at::<PullRequest>(context, &work.key).await,
         #[cfg(test)]
         Kind::Probe => {
             look_at::<crate::observe::world::tests::probe::Probe>(context, &work.key).await

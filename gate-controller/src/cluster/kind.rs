@@ -18,6 +18,8 @@ pub enum Kind {
     GatedSource,
     /// A pipeline.
     Pipeline,
+    /// A pull request.
+    PullRequest,
     /// What tests add.
     #[cfg(test)]
     Probe,
@@ -98,6 +100,7 @@ impl Kind {
             #[cfg(test)]
             Kind::Probe => ours("Probe", "probes", Look { urgency: delivery, ..LOOK }),
             Kind::Pipeline => ours("Pipeline", "pipelines", Look { urgency: delivery, ..LOOK }),
+            Kind::PullRequest => ours("PullRequest", "pullrequests", Look { urgency: delivery, ..LOOK }),
             Kind::Namespace => others("Namespace", "namespaces", "", "v1"),
             Kind::Flux(kind) => others(kind.as_str(), kind.plural(), kind.group(), kind.version()),
         }

@@ -22,6 +22,7 @@ use crate::tell::definitions::{Defines, Telling};
 
 mod gated_sources;
 mod pipelines;
+mod pull_requests;
 
 /// Follows gates, gatekeepers, approvals, policies with the namespaces that they select, gated sources
 /// with the objects of Flux that matter to them, pipelines with the apps that they promote, and all other
@@ -35,6 +36,7 @@ pub(super) fn follow(parts: &Parts, background: &mut JoinSet<()>) {
     background.spawn(gated_sources::follow(parts.clone()));
     background.spawn(pipelines::follow(parts.clone()));
     background.spawn(pipelines::follow_apps(parts.clone()));
+    background.spawn(pull_requests::follow(parts.clone()));
     if parts.settings.compare_clocks {
         background.spawn(follow_jumps(parts.clone()));
     }

@@ -21,7 +21,9 @@ use sluice_core::gatekeeper::{self, Evidence, Keeper, Known, Promoting};
 use sluice_core::time::clock::Trust;
 use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::gatekeeper::PipelineRule;
-use sluice_crds::{Approval, Gate, GatePolicy, GateReference, GatedSource, Gatekeeper, Pipeline};
+use sluice_crds::{
+    Approval, Gate, GatePolicy, GateReference, GatedSource, Gatekeeper, Pipeline, PullRequest,
+};
 
 use crate::cluster::key::{Cluster, KeyRef, ObjectKey, Work};
 use crate::cluster::kind;
@@ -54,6 +56,8 @@ pub struct World {
     pub policies: Cache<GatePolicy>,
     /// All pipelines.
     pub pipelines: Cache<Pipeline>,
+    /// All pull requests.
+    pub pull_requests: Cache<PullRequest>,
     /// All gated sources.
     pub gated_sources: Cache<GatedSource>,
     /// All objects of the kind that tests add.
@@ -105,6 +109,7 @@ impl World {
             approvals: Cache::default(),
             policies: Cache::default(),
             pipelines: Cache::default(),
+            pull_requests: Cache::default(),
             gated_sources: Cache::default(),
             #[cfg(test)]
             probes: Cache::default(),

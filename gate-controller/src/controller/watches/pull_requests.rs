@@ -1,0 +1,23 @@
+//! The watch of pull requests.
+
+use sluice_core::delivery::pipeline;
+use sluice_crds::PullRequest;
+
+use super::{Parts, follow_kind};
+use crate::cluster::key::Work;
+use crate::cluster::kind::Kind;
+use crate::observe::cache::{Change, Seen};
+
+/// Follows pull requests. The owner of each that changes records what becomes of it.
+pub(super) async fn follow(parts: Parts) {
+    let waker = parts.waker();
+    let told = |change: &Change<'_, PullRequest>| {
+        let seen = change.now.or(change.before).and_then(Seen::object);
+        let about = seen.map(|object| &object.spec.about);
+        if let Some(about) = about.filter(|about| about.kind == pipeline::KIND) {
+            let owner = change.key.naming(None, &about.name);
+            waker.wake(Work::own(Kind::Pipeline, owner));
+        }
+    };
+    follow_kind(&parts, parts.api(), told).await;
+}
