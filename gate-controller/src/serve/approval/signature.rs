@@ -109,3 +109,114 @@ fn bytes(digits: &str) -> Option<[u8; LENGTH]> {
     }
     Some(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+    use rstest::rstest;
+
+    use super::*;
+
+    const KEY: &[u8] = b"0123456789abcdef0123456789abcdef";
+    const PATH: &str = "/approval/apps/podinfo/prod/6.1.6";
+    /// As `openssl dgst -sha256 -hmac` prints it for the time 1795000000 and an empty body.
+    const DIGITS: &str = "fc5f07419c6ecb4179d80a43a83d46694d1dec1ac348db07dbe5b45f539f0697";
+
+    fn read(headers: &[(&'static str, &str)]) -> Result<Signature, String> {
+        let mut all = HeaderMap::new();
+        for (name, value) in headers {
+            let value = HeaderValue::from_str(value).unwrap();
+            all.append(*name, value);
+        }
+        Signature::read(&all)
+    }
+
+    fn signed(digits: &str) -> Signature {
+        let signature = format!("sha256={digits}");
+        let headers = [
+            ("x-signature-timestamp", "1795000000"),
+            ("x-signature", &signature),
+        ];
+        read(&headers).unwrap()
+    }
+
+    #[test]
+    fn what_openssl_signs_is_signed() {
+        for digits in [DIGITS.to_owned(), DIGITS.to_uppercase()] {
+            let signature = signed(&digits);
+            assert_eq!(signature.at().as_second(), 1_795_000_000);
+            assert!(signature.is_of(KEY, &Method::POST, PATH, b""));
+            assert!(!signature.is_of(KEY, &Method::POST, PATH, b"\n"));
+            assert!(!signature.is_of(KEY, &Method::GET, PATH, b""));
+            assert!(!signature.is_of(
+                KEY,
+                &Method::POST,
+                "/approval/apps/podinfo/prod/6.1.60",
+                b""
+            ));
+            assert!(!signature.is_of(&KEY[1..], &Method::POST, PATH, b""));
+        }
+    }
+
+    /// One digit that is another is another signature.
+    #[test]
+    fn every_digit_counts() {
+        for place in 0..DIGITS.len() {
+            let mut digits = DIGITS.as_bytes().to_vec();
+            digits[place] = if digits[place] == b'0' { b'1' } else { b'0' };
+            let signature = signed(&String::from_utf8(digits).unwrap());
+            assert!(!signature.is_of(KEY, &Method::POST, PATH, b""), "{place}");
+        }
+    }
+
+    #[rstest]
+    #[case::no_time(None, Some("sha256="), "X-Signature-Timestamp has to be there once")]
+    #[case::no_signature(Some("1795000000"), None, "X-Signature has to be there once")]
+    #[case::an_instant(Some("2026-11-20T12:00:00Z"), Some("sha256="), "seconds since 1970")]
+    #[case::a_sign(Some("+1795000000"), Some("sha256="), "seconds since 1970")]
+    #[case::a_fraction(Some("1795000000.5"), Some("sha256="), "seconds since 1970")]
+    #[case::too_late(Some("999999999999"), Some("sha256="), "seconds since 1970")]
+    #[case::empty(Some(""), Some("sha256="), "seconds since 1970")]
+    #[case::another_hash(Some("1795000000"), Some("sha512="), "64 hexadecimal digits")]
+    #[case::too_short(Some("1795000000"), Some("sha256=0"), "64 hexadecimal digits")]
+    fn headers_of_another_form_are_refused(
+        #[case] time: Option<&str>,
+        #[case] signature: Option<&str>,
+        #[case] words: &str,
+    ) {
+        let signature = signature.map(|scheme| match scheme.ends_with('=') {
+            true => format!("{scheme}{DIGITS}"),
+            false => scheme.to_owned(),
+        });
+        let time = time.map(|time| ("x-signature-timestamp", time));
+        let signature = signature.as_deref().map(|text| ("x-signature", text));
+        let headers: Vec<_> = time.into_iter().chain(signature).collect();
+        let refused = read(&headers).unwrap_err();
+        assert!(refused.contains(words), "{refused}");
+    }
+
+    #[test]
+    fn a_header_that_is_there_twice_is_refused() {
+        let signature = format!("sha256={DIGITS}");
+        let (time, code) = ("x-signature-timestamp", "x-signature");
+        for twice in [(time, "1795000000"), (code, signature.as_str())] {
+            let headers = [(time, "1795000000"), (code, signature.as_str()), twice];
+            let refused = read(&headers).unwrap_err();
+            assert!(refused.contains("has to be there once"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn only_hexadecimal_digits_are_digits() {
+        assert_eq!(bytes(&"0".repeat(64)), Some([0; LENGTH]));
+        assert_eq!(bytes(&"fF".repeat(32)), Some([255; LENGTH]));
+        for text in [
+            "g".repeat(64),
+            "0".repeat(63),
+            "0".repeat(66),
+            "é".repeat(32),
+        ] {
+            assert_eq!(bytes(&text), None, "{text}");
+        }
+    }
+}
