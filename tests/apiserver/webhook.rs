@@ -15,8 +15,9 @@ use kube::{Api, Client, Config};
 use serde_json::{Value, json};
 use sluice_crds::pipeline::EnvironmentState;
 use sluice_crds::{Approval, Pipeline, PipelineStatus};
+use sluice_tests::controller::{self, InProcess};
 use sluice_tests::rights::{grant_rules, rule};
-use sluice_tests::{Applier, controller, poll};
+use sluice_tests::{Applier, poll};
 use tokio::process::Command;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -30,8 +31,10 @@ const REVISION: &str = "feature/x@sha1:4f2a9c1e0b7d8a6f5e4d3c2b1a09f8e7d6c5b4a3"
 /// dev, on the second server, runs the revision, and prod waits for a person.
 struct Desk {
     scene: Scene,
+    /// Another one than the one that leads.
     controller: Controller,
     client: Client,
+    _leader: InProcess,
     _shutdown: DropGuard,
 }
 
@@ -67,9 +70,11 @@ impl Desk {
         let acting = installed().await?.client_for(CONTROLLER).await?;
         let mut settings = controller::settings(namespace);
         settings.egress_allow = vec!["127.0.0.0/8".parse()?];
+        let clock = Arc::new(SystemClock);
+        let leader = InProcess::start(settings.clone(), acting.clone(), clock.clone()).await?;
+        settings.standby = true;
         settings.check_addr = "127.0.0.1:0".parse().map_err(anyhow::Error::msg)?;
         let shutdown = CancellationToken::new();
-        let clock = Arc::new(SystemClock);
         let controller = start(settings, acting, clock, shutdown.clone()).await?;
         let address = controller.check.context("nobody is answered")?;
         let config = Config::new(format!("http://{address}").parse()?);
@@ -77,6 +82,7 @@ impl Desk {
             scene,
             controller,
             client: Client::try_from(config)?,
+            _leader: leader,
             _shutdown: shutdown.drop_guard(),
         };
         desk.says("prod to wait for a person", |status| {
