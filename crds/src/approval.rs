@@ -110,4 +110,11 @@ pub struct PipelineReference {
     /// The run, as `status.environments.<environment>.waitingApproval.run` has it. A vote on one run does
     /// not count for another.
     pub run: i64,
+    /// The promotion, as `status.environments.<environment>.promotion.key` has it. With it, an approval
+    /// does not count once the promotion is to be done in another way: by another strategy, in another
+    /// repository or branch. Without it, an approval counts for the run, however the promotion is done. A
+    /// rejection always counts for the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 12, max = 12), regex(pattern = r"^[0-9a-f]{12}$"))]
+    pub key: Option<String>,
 }

@@ -1,14 +1,16 @@
 //! What is served: metrics, whether the process is alive and ready, and decisions for those who
 //! ask.
 //!
-//! What comes in: requests over HTTP. What goes out: answers; nothing is written. It may use
-//! [`tell`](crate::tell), [`observe`](crate::observe) and [`cluster`](crate::cluster).
+//! What comes in: requests over HTTP. What goes out: answers; nothing is written but the Approvals that
+//! signed requests ask for. It may use [`tell`](crate::tell), [`observe`](crate::observe) and
+//! [`cluster`](crate::cluster).
 //!
 //! | | |
 //! |---|---|
 //! | [`server`], [`tls`] | connections, and what they may take |
 //! | [`asking`] | who asks, what they may, how often: with [`auth`] and [`limit`] |
 //! | [`check`], [`flagger`] | the two forms of the question, which both become a `question` |
+//! | [`approval`] | approvals of promotions, by signed requests |
 //! | [`decider`] | the answer, from the caches |
 //! | [`openapi`], [`problem`] | how it is described, and how it is refused |
 
@@ -28,6 +30,7 @@ use tokio_util::task::TaskTracker;
 
 use server::Bounds;
 
+pub mod approval;
 pub mod asking;
 pub mod auth;
 pub mod check;

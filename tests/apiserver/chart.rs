@@ -5,6 +5,7 @@
 //! planes of their own, whatever the shared server is.
 
 mod alerts;
+mod approvals;
 mod controller;
 mod dashboard;
 mod gated_sources;

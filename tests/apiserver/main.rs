@@ -29,3 +29,4 @@ mod stage;
 mod told;
 mod transitions;
 mod trouble;
+mod webhook;

@@ -4,6 +4,7 @@
 
 mod adopting;
 mod children;
+mod ci;
 mod copies;
 mod delivery;
 mod events;

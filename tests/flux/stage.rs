@@ -276,6 +276,7 @@ pub fn resource(kind: &str) -> Result<ApiResource> {
         "Kustomization" => ("kustomize.toolkit.fluxcd.io", "v1"),
         "HelmRelease" => ("helm.toolkit.fluxcd.io", "v2"),
         "Alert" | "Provider" => ("notification.toolkit.fluxcd.io", "v1beta3"),
+        "Receiver" => ("notification.toolkit.fluxcd.io", "v1"),
         "GatedSource" | "Gate" | "Gatekeeper" | "GatePolicy" | "Pipeline" => {
             ("sluice.dev", "v1alpha1")
         }

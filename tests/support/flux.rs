@@ -219,6 +219,12 @@ impl Flux {
         events_url(self.addresses)
     }
 
+    /// Where notification-controller is called for Receivers: what stands before their paths.
+    #[must_use]
+    pub fn receiver_url(&self) -> String {
+        format!("http://{}", self.addresses.receiver)
+    }
+
     /// Removes every artifact, as a disk that is lost does. source-controller runs on, and knows
     /// nothing of it.
     ///

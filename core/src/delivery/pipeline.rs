@@ -51,6 +51,7 @@ mod step;
 mod target;
 #[cfg(test)]
 mod tests;
+mod webhook;
 mod whose;
 mod words;
 
@@ -61,6 +62,7 @@ pub use considered::{Asked, Considered, What, consider};
 pub use report::{awaited, refused, report};
 pub use spec::check;
 pub use target::{App, Reader};
+pub use webhook::{Signed, approve_by_webhook, name_by_webhook};
 
 /// The kind, as it is written in subjects and PullRequests.
 pub const KIND: &str = "Pipeline";

@@ -554,6 +554,7 @@ impl World {
                 name: "p".to_owned(),
                 environment: "prod".to_owned(),
                 run: waits.run,
+                key: None,
             }),
             revision: waits.revision,
             decision: match how < 40 {

@@ -217,6 +217,7 @@ impl Workers {
             Outcome::Gone | Outcome::NotOurs => {
                 self.failures.forget(work);
                 reconciles.forget(work);
+                self.context.counters.promoted.forget(work);
                 None
             }
         };

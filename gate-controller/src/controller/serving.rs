@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use super::Parts;
 use super::settings::Settings;
 use crate::serve;
+use crate::serve::approval::Approving;
 use crate::serve::asking::Asking;
 use crate::serve::auth::{Kept, Reviews};
 use crate::serve::decider::Decider;
@@ -114,7 +115,14 @@ pub(super) async fn serve_check(
         },
         settings.flagger_without_token,
     );
-    let router = asking.router();
+    let world = Arc::clone(&parts.world);
+    let approving = Approving::new(
+        parts.client.clone(),
+        Arc::clone(&parts.world),
+        Arc::clone(&parts.clock),
+        move || world.is_ready(),
+    );
+    let router = asking.router(approving);
     let served = serve::server::serve(
         address,
         router,

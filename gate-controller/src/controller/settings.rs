@@ -162,7 +162,7 @@ pub struct Settings {
     #[arg(long, default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub trust_unverified_identity: bool,
 
-    /// Keep the caches full and never write.
+    /// Keep the caches full and never lead.
     #[arg(long, hide = true)]
     pub standby: bool,
 

@@ -13,6 +13,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Value, json};
 use sluice_crds::Decision;
 
+use super::approval::{ApprovalRequest, Approved};
 use super::check::CheckRequest;
 use super::flagger::{FlaggerAnswer, FlaggerRequest};
 use super::problem::Problem;
@@ -35,6 +36,10 @@ pub fn document() -> Value {
     let paths = json!({
         "/v1/check": {"post": check(&mut schemas)},
         "/gate/check": {"post": flagger(&mut schemas)},
+        "/approval/{namespace}/{pipeline}/{environment}/{revision}": {
+            "parameters": parameters(),
+            "post": approval(&mut schemas),
+        },
     });
     json!({
         "openapi": "3.1.0",
@@ -60,6 +65,15 @@ pub fn document() -> Value {
                     "scheme": "basic",
                     "description": "The same token, sent as the password, so that it can be part of a URL. \
                                     The user name is ignored.",
+                },
+                "signature": {
+                    "type": "apiKey",
+                    "in": "header",
+                    "name": "X-Signature",
+                    "description": "`sha256=` and the HMAC-SHA256, in hexadecimal digits, of the value of \
+                                    X-Signature-Timestamp, a line feed, the method, a line feed, the \
+                                    path as it is sent, a line feed, and the body. The key is the \
+                                    `hmac-key` of the Secret that the environment's promotion names.",
                 },
             },
         },
@@ -121,6 +135,68 @@ fn flagger(schemas: &mut SchemaGenerator) -> Value {
             "required": true,
             "description": "At most 64 KiB.",
             "content": body(&schema::<FlaggerRequest>(schemas), Some(&asked)),
+        },
+        "responses": responses,
+    })
+}
+
+/// The parts of the path of an approval, and the header that says when it was signed.
+fn parameters() -> Value {
+    let part = |name: &str, description: &str| {
+        json!({
+            "name": name, "in": "path", "required": true, "description": description,
+            "schema": {"type": "string", "minLength": 1},
+        })
+    };
+    json!([
+        part("namespace", "The namespace of the Pipeline."),
+        part("pipeline", "Its name."),
+        part("environment", "The environment that is promoted to."),
+        part("revision", "The revision, as status.environments.<environment>.waitingApproval has it, percent-encoded."),
+        {
+            "name": "X-Signature-Timestamp", "in": "header", "required": true,
+            "description": "When the request was signed, in seconds since 1970. At most 5 minutes from \
+                            the controller's time.",
+            "schema": {"type": "integer", "minimum": 0},
+        },
+    ])
+}
+
+fn approval(schemas: &mut SchemaGenerator) -> Value {
+    let mut responses = refusals(schemas);
+    responses["201"] = json!({
+        "description": "The Approval was created.",
+        "content": body(&schema::<Approved>(schemas), None),
+    });
+    let problem = schema::<Problem>(schemas);
+    for (code, description) in [
+        (
+            "401",
+            "The signature is missing, wrong or old, or there is no key for this environment.",
+        ),
+        (
+            "403",
+            "The controller has no right to approve this promotion.",
+        ),
+        ("404", "The path has another form."),
+        ("409", "This promotion was approved by webhook before."),
+        (
+            "422",
+            "The environment does not wait for this approval. The answer says what it waits for.",
+        ),
+        ("429", "Too many requests come from this address."),
+    ] {
+        responses[code]["description"] = json!(description);
+        responses[code]["content"] = body(&problem, None);
+    }
+    json!({
+        "operationId": "approve",
+        "summary": "Approve a promotion that waits for it",
+        "security": [{"signature": []}],
+        "requestBody": {
+            "required": false,
+            "description": "At most 64 KiB. It is signed, too.",
+            "content": body(&schema::<ApprovalRequest>(schemas), None),
         },
         "responses": responses,
     })

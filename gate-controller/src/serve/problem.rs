@@ -32,6 +32,8 @@ pub(super) struct Refused {
     problem: Problem,
     /// When to try again.
     again: Option<Duration>,
+    /// How callers of that address say who they are.
+    scheme: &'static str,
 }
 
 impl Refused {
@@ -49,6 +51,15 @@ impl Refused {
                 remedy: remedy.into(),
             },
             again: None,
+            scheme: "Bearer",
+        }
+    }
+
+    /// It is not signed, or not with the right key.
+    pub(super) fn unsigned(error: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            scheme: "HMAC-SHA256",
+            ..Self::new(StatusCode::UNAUTHORIZED, error, remedy)
         }
     }
 
@@ -113,7 +124,7 @@ impl IntoResponse for Refused {
             headers.insert(header::RETRY_AFTER, seconds.max(1).into());
         }
         if self.status == StatusCode::UNAUTHORIZED {
-            let scheme = HeaderValue::from_static("Bearer");
+            let scheme = HeaderValue::from_static(self.scheme);
             headers.insert(header::WWW_AUTHENTICATE, scheme);
         }
         response

@@ -6,16 +6,20 @@ use axum::Router;
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn};
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 
+use super::approval::{self, Approving};
 use super::asking::Asking;
 use super::problem::Refused;
 use super::{check, flagger, guard, openapi};
 
 impl Asking {
     /// All that is served.
-    pub fn router(self) -> Router {
+    pub fn router(self, approving: Approving) -> Router {
         Router::new()
+            .route("/approval/{*promotion}", post(approval::answer))
+            .with_state(Arc::new(approving))
+            .route("/promotion/{*promotion}", any(approval::gone))
             .route("/v1/check", post(check::answer))
             .route("/gate/check", post(flagger::answer))
             .route("/openapi.json", get(openapi::show))
@@ -29,12 +33,13 @@ impl Asking {
 }
 
 async fn nothing_here() -> Refused {
-    let remedy = "POST to /v1/check or /gate/check; GET /openapi.json describes them";
+    let remedy = "POST to /v1/check, /gate/check or \
+                  /approval/NAMESPACE/PIPELINE/ENVIRONMENT/REVISION; GET /openapi.json describes them";
     Refused::new(StatusCode::NOT_FOUND, "there is nothing here", remedy)
 }
 
 async fn not_so() -> Refused {
     let error = "this is not answered to that method";
-    let remedy = "use POST for /v1/check and /gate/check, GET for /openapi.json";
+    let remedy = "use POST for /v1/check, /gate/check and /approval, GET for /openapi.json";
     Refused::new(StatusCode::METHOD_NOT_ALLOWED, error, remedy)
 }

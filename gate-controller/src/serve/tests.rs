@@ -21,6 +21,7 @@ use sluice_crds::{CheckedGate, Decision, GateSet, State, Subject};
 use tokio::sync::Semaphore;
 use tower::{ServiceExt, service_fn};
 
+use super::approval::Approving;
 use super::asking::{Asking, Decide, Remote};
 use super::auth::{Kept, Reviews};
 use super::limit::Rate;
@@ -251,10 +252,11 @@ impl Scene {
         let (decisions, sending) = decisions(self.audit);
         let without_token = self.flagger_without_token;
         let asking = Asking::new(decide, decisions, reviews, rate, without_token);
+        let approving = Approving::new(api.client(), world(), clock(), || true);
         Stage {
             api,
             decider,
-            router: asking.router(),
+            router: asking.router(approving),
             _sending: Arc::new(sending),
         }
     }
@@ -269,14 +271,21 @@ struct Stage {
     _sending: Arc<Sending>,
 }
 
-/// Reports answers. The events are not sent.
-fn decisions(audit: Audit) -> (Arc<Decisions>, Sending) {
+fn world() -> Arc<World> {
     let standing = Standing {
         trust: Trust::Good,
         identity: Identity::Trusted,
     };
-    let world = Arc::new(World::new(standing, true));
-    let clock: Arc<dyn Clock> = Arc::new(SetClock::new(NOW.parse().unwrap()));
+    Arc::new(World::new(standing, true))
+}
+
+fn clock() -> Arc<dyn Clock> {
+    Arc::new(SetClock::new(NOW.parse().unwrap()))
+}
+
+/// Reports answers. The events are not sent.
+fn decisions(audit: Audit) -> (Arc<Decisions>, Sending) {
+    let (world, clock) = (world(), clock());
     let counters = Arc::<Counters>::default();
     let (events, sending) = Events::new(Arc::clone(&counters), Arc::clone(&clock));
     let decisions = Decisions::new(world, clock, counters, events, audit);

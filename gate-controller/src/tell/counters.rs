@@ -9,13 +9,21 @@ use sluice_crds::State;
 
 mod durations;
 mod outcomes;
+mod promotions;
 
 pub use durations::Durations;
 pub use outcomes::Notified;
 pub(crate) use outcomes::OF_FETCHES;
+pub use promotions::{OutcomeLabels, Promoted, StrategyLabels};
 
 /// The kinds that are looked at and written.
-const KINDS: [&str; 4] = ["Gate", "Gatekeeper", "GatePolicy", "GatedSource"];
+const KINDS: [&str; 5] = [
+    "Gate",
+    "Gatekeeper",
+    "GatePolicy",
+    "GatedSource",
+    "Pipeline",
+];
 
 /// What is counted as it happens.
 pub struct Counters {
@@ -33,6 +41,8 @@ pub struct Counters {
     pub events_dropped: Counter,
     /// The outcomes of events for notification-controller.
     pub notifications: Family<NotificationLabels, Counter>,
+    /// How promotions end, and how long they take.
+    pub promoted: Promoted,
     /// Answers to those who asked.
     pub decisions: Family<DecisionLabels, Counter>,
     /// Lines of the audit log.
@@ -108,6 +118,7 @@ impl Default for Counters {
             transition_delay: Family::new_with_constructor(delay_histogram),
             events_dropped: Counter::default(),
             notifications: Family::default(),
+            promoted: Promoted::default(),
             decisions: Family::default(),
             audit_records: Counter::default(),
             audit_dropped: Counter::default(),

@@ -9,6 +9,7 @@ mod gate_policies;
 mod gatekeepers;
 mod gates;
 mod gauges;
+mod pipelines;
 mod sample;
 
 pub use gauges::Sources;
@@ -67,10 +68,24 @@ impl Counters {
             "1 while the audit log cannot be written",
             self.audit_failing.clone(),
         );
+        self.register_promotions(&mut registry);
         self.register_artifacts(&mut registry);
         registry.register_collector(Box::new(self.reconciles.clone()));
         registry.register_collector(Box::new(sources));
         registry
+    }
+
+    fn register_promotions(&self, registry: &mut Registry) {
+        registry.register(
+            "sluice_promotions",
+            "How promotions, and tries of them, have ended",
+            self.promoted.outcomes.clone(),
+        );
+        registry.register(
+            "sluice_promotion_seconds",
+            "From when the environment before runs a revision healthily to its promotion being done",
+            self.promoted.seconds.clone(),
+        );
     }
 
     fn register_artifacts(&self, registry: &mut Registry) {

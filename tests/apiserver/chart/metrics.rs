@@ -179,6 +179,7 @@ async fn busy(stage: &Stage) -> Result<Metrics> {
         "address": server.url("/"), "query": "seven", "range": {"max": 7},
     }});
     stage.apply(&kept("measured", &metric)).await?;
+    stage.apply(&pipeline()).await?;
     let mut settings = stage.settings();
     settings.trust_unverified_identity = true;
     settings.egress_allow = vec!["127.0.0.0/8".parse()?];
@@ -203,7 +204,11 @@ async fn busy(stage: &Stage) -> Result<Metrics> {
     let policy = reported_policy(stage).await?;
     let found = poll(DEADLINE, "force and policy to be known", async || {
         let found = page(&controller).await?;
-        for metric in ["sluice_gate_override", "sluice_gate_policy_ready"] {
+        for metric in [
+            "sluice_gate_override",
+            "sluice_gate_policy_ready",
+            "sluice_pipeline_environment_state",
+        ] {
             let metric = found.get(metric);
             ensure!(metric.is_some_and(|it| !it.labels.is_empty()), "{found:?}");
         }
@@ -213,6 +218,21 @@ async fn busy(stage: &Stage) -> Result<Metrics> {
     let policies: Api<GatePolicy> = Api::all(stage.client());
     policies.remove(&policy).await?;
     Ok(found)
+}
+
+/// A pipeline of an app that is not there.
+fn pipeline() -> String {
+    let environment = json!({"name": "dev", "targets": [{"namespace": "nowhere"}]});
+    let pipeline = json!({
+        "apiVersion": "sluice.dev/v1alpha1",
+        "kind": "Pipeline",
+        "metadata": {"name": "shop"},
+        "spec": {
+            "appRef": {"apiVersion": "v1", "kind": "ConfigMap", "name": "shop"},
+            "environments": [environment],
+        },
+    });
+    pipeline.to_string()
 }
 
 /// A policy over this namespace alone, with a status: this controller keeps one namespace, and

@@ -106,6 +106,10 @@ fn mistakes_are_refused_with_the_path() -> Result<()> {
             "check.tls.certManager.issuerRef: must name the issuer",
         ),
         (json!({"check": {"port": 8080}}), "/check/port"),
+        (
+            json!({"check": {"approvals": [{"namespace": "apps", "secrets": ["a"]}]}}),
+            "check.approvals: nobody is answered; set check.enabled as well",
+        ),
         (json!({"audit": {"path": "audit.log"}}), "/audit/path"),
         (json!({"audit": {"path": "/audit.log"}}), "/audit/path"),
         (

@@ -22,6 +22,7 @@ use sluice_tests::rights::grant_rules;
 use sluice_tests::{Applier, Namespace, poll, second, shared};
 
 use super::line;
+use crate::chart::installed;
 use crate::stage::DEADLINE;
 
 /// How long nothing may be heard, for tests that do not wait for it.
@@ -56,23 +57,28 @@ impl Scene {
     /// The same, where nothing may be heard for another time.
     pub async fn silent_after(word: &str, silence: Duration) -> Result<Self> {
         let scene = Self::define(word, silence).await?;
+        scene.let_read_all().await?;
+        Ok(scene)
+    }
+
+    async fn let_read_all(&self) -> Result<()> {
         let all = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-            "metadata": {"name": scene.apps.name(), "labels": {"sluice.dev/test": "true"}},
-            "rules": [{"apiGroups": [scene.kind.group], "resources": ["widgets"],
+            "metadata": {"name": self.apps.name(), "labels": {"sluice.dev/test": "true"}},
+            "rules": [{"apiGroups": [self.kind.group], "resources": ["widgets"],
                        "verbs": ["get", "list", "watch"]}],
         });
         let binding = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-            "metadata": {"name": scene.apps.name(), "labels": {"sluice.dev/test": "true"}},
+            "metadata": {"name": self.apps.name(), "labels": {"sluice.dev/test": "true"}},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
-                        "name": scene.apps.name()},
-            "subjects": [{"kind": "ServiceAccount", "namespace": scene.apps.name(), "name": ACCOUNT}],
+                        "name": self.apps.name()},
+            "subjects": [{"kind": "ServiceAccount", "namespace": self.apps.name(), "name": ACCOUNT}],
         });
-        let applier = Applier::new(scene.remote.clone());
+        let applier = Applier::new(self.remote.clone());
         applier.text(&all.to_string()).await?;
         applier.text(&binding.to_string()).await?;
-        Ok(scene)
+        Ok(())
     }
 
     /// The account may read the kind in its own namespace alone.
@@ -97,7 +103,22 @@ impl Scene {
     }
 
     async fn define(word: &str, silence: Duration) -> Result<Self> {
-        let (first, second) = (shared().await?, second().await?);
+        Self::define_on(shared().await?, word, silence).await
+    }
+
+    /// The first server has the chart, and the account may read the kind in all namespaces.
+    pub async fn installed(word: &str) -> Result<Self> {
+        let scene = Self::define_on(installed().await?, word, SILENCE).await?;
+        scene.let_read_all().await?;
+        Ok(scene)
+    }
+
+    async fn define_on(
+        first: &sluice_tests::Cluster,
+        word: &str,
+        silence: Duration,
+    ) -> Result<Self> {
+        let second = second().await?;
         let home = Namespace::create(first, word).await?;
         let apps = Namespace::create(second, word).await?;
         let (own, remote) = (first.client().await?, second.client().await?);
@@ -180,6 +201,11 @@ impl Scene {
     /// The group and version of the kind.
     pub fn api_version(&self) -> String {
         format!("{}/v1", self.kind.group)
+    }
+
+    /// The group of the kind.
+    pub fn group(&self) -> String {
+        self.kind.group.clone()
     }
 
     /// Defines the kind on the first server, too.

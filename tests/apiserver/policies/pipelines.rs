@@ -1,8 +1,10 @@
 //! Who may pause a Pipeline, run it again and change it, who writes its status, and who votes on its
 //! promotions.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
+use kube::api::{DeleteParams, ListParams};
 use serde_json::{Value, json};
 use sluice_crds::{Approval, Pipeline};
 use sluice_tests::{Writes, poll, rights};
@@ -185,4 +187,50 @@ async fn who_votes_on_a_promotion_is_a_right_of_each_environment() -> Result<()>
     })
     .await?;
     refused(vote("bob", "prod", "reject").await?, prod)
+}
+
+/// Who may delete and create cannot put a Pipeline that is not suspended in place of one that is.
+#[tokio::test]
+async fn a_suspended_pipeline_is_deleted_only_by_those_who_may_pause() -> Result<()> {
+    let scene = scene().await?;
+    let of_editor = pipelines(&scene, "editor").await?;
+    change(&scene, "operator", &suspended(true)).await??;
+    let words = "to delete a suspended Pipeline needs the verb pause on pipelines.sluice.dev, as to \
+                 resume it does, and \"editor\" does not have it";
+    refused_by(POLICY, of_editor.remove("shop").await, words)?;
+    let all = of_editor
+        .delete_collection(&DeleteParams::default(), &ListParams::default())
+        .await;
+    refused_by(POLICY, all.map(drop), words)?;
+    // Nor by the garbage collector.
+    let gone = json!([{
+        "apiVersion": "v1", "kind": "ConfigMap", "name": "gone",
+        "uid": "00000000-0000-0000-0000-000000000000",
+    }]);
+    let orphan = json!({"metadata": {"ownerReferences": gone}});
+    refused_by(
+        POLICY,
+        change(&scene, "editor", &orphan).await?,
+        "to give a suspended Pipeline an owner needs the verb pause",
+    )?;
+    change(&scene, "operator", &suspended(false)).await??;
+    of_editor.remove("shop").await?;
+    Ok(())
+}
+
+/// A namespace goes with everything in it.
+#[tokio::test]
+async fn a_suspended_pipeline_goes_with_its_namespace() -> Result<()> {
+    let scene = scene().await?;
+    change(&scene, "operator", &suspended(true)).await??;
+    let client = scene.cluster().client().await?;
+    let namespaces: Api<Namespace> = Api::all(client);
+    namespaces.remove(scene.namespace()).await?;
+    let all = pipelines(&scene, "admin").await?;
+    poll(DEADLINE, "the Pipeline to be gone", async || {
+        let left = all.get_opt("shop").await?;
+        ensure!(left.is_none(), "it is still there");
+        Ok(())
+    })
+    .await
 }

@@ -1,8 +1,9 @@
 //! Step 3: whether a person has approved a promotion, where one has to.
 //!
 //! One approval is enough, and one rejection holds until its author takes it back. Both are for one run:
-//! who approves a revision once has not approved that it is promoted again. Who may approve what, the API
-//! server says: a right for each environment. A ServiceAccount that has it counts, such as that of a
+//! who approves a revision once has not approved that it is promoted again. An approval that names the key
+//! of a promotion does not count for another way to do it. Who may approve what, the API server says: a
+//! right for each environment. A ServiceAccount that has it counts, such as that of a
 //! pipeline of CI.
 
 use sluice_crds::Approval;
@@ -36,6 +37,7 @@ pub(super) fn word(
     environment: &str,
     run: i64,
     revision: &Revision,
+    key: &str,
 ) -> Word {
     let is_about = |approval: &Approval| {
         let named = approval.spec.pipeline_ref.as_ref();
@@ -47,10 +49,13 @@ pub(super) fn word(
     let mut is_approved = false;
     for approval in about {
         let named = Revision::parse(&approval.spec.revision);
+        let of = approval.spec.pipeline_ref.as_ref();
+        let of = of.and_then(|it| it.key.as_deref());
+        let is_this_way = of.is_none_or(|of| of == key);
         match (approval.spec.decision, named) {
             (Vote::Reject, Ok(named)) if !named.is(revision) => {}
             (Vote::Reject, _) => return Word::Rejected(approval.spec.by.clone()),
-            (Vote::Approve, Ok(named)) => is_approved |= named.is(revision),
+            (Vote::Approve, Ok(named)) => is_approved |= is_this_way && named.is(revision),
             (Vote::Approve, Err(_)) => {}
         }
     }

@@ -153,7 +153,7 @@ pub(super) fn make(
 }
 
 /// None: it was never created, as in a file.
-fn owner(object: &Pipeline) -> Option<OwnerReference> {
+pub(super) fn owner(object: &Pipeline) -> Option<OwnerReference> {
     Some(OwnerReference {
         api_version: Pipeline::api_version(&()).into_owned(),
         kind: KIND.to_owned(),

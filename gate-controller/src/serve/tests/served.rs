@@ -42,7 +42,9 @@ fn every_reference_of_the_description_leads_somewhere() {
 async fn what_is_described_is_what_is_served() {
     let stage = Scene::default().start();
     let document = openapi::document();
-    for (path, methods) in document["paths"].as_object().unwrap() {
+    let paths = document["paths"].as_object().unwrap();
+    // What is signed is tested with its signature.
+    for (path, methods) in paths.iter().filter(|(path, _)| !path.contains('{')) {
         let post = &methods["post"];
         let example = &post["requestBody"]["content"]["application/json"]["example"];
         for (credentials, status) in [(Some("Bearer token-of-alice"), "200"), (None, "401")] {
@@ -51,4 +53,38 @@ async fn what_is_described_is_what_is_served() {
             assert!(post["responses"].get(status).is_some(), "{path}");
         }
     }
+}
+
+#[tokio::test]
+async fn approvals_are_signed_posts_and_promotions_are_not_called_for() {
+    let stage = Scene::default().start();
+    let send = async |method: &str, path: &str| {
+        let request = Request::builder().method(method).uri(path);
+        stage.send(request.body(Body::empty()).unwrap()).await
+    };
+    let path = "/approval/apps/shop/prod/6.1.6";
+    let document = openapi::document();
+    let described = &document["paths"]["/approval/{namespace}/{pipeline}/{environment}/{revision}"];
+    for (method, path, status) in [
+        ("POST", path, StatusCode::UNAUTHORIZED),
+        ("POST", "/approval/apps/shop/prod", StatusCode::NOT_FOUND),
+    ] {
+        assert_eq!(send(method, path).await.status, status);
+        assert!(
+            described["post"]["responses"]
+                .get(status.as_str())
+                .is_some()
+        );
+    }
+    for method in ["GET", "PUT", "DELETE", "PATCH"] {
+        let refused = send(method, path).await;
+        assert_eq!(refused.status, StatusCode::METHOD_NOT_ALLOWED, "{method}");
+        assert!(refused.text("remedy").contains("use POST"), "{refused:?}");
+    }
+    for method in ["GET", "POST"] {
+        let gone = send(method, "/promotion/apps/shop/prod").await;
+        assert_eq!(gone.status, StatusCode::GONE);
+        assert!(gone.text("remedy").contains("remove this call"), "{gone:?}");
+    }
+    assert!(stage.decider.asked().is_empty());
 }

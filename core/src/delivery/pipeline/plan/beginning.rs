@@ -82,7 +82,15 @@ impl At<'_, '_> {
         let Context { given, whose, .. } = self.context;
         let Wanted { run, revision, .. } = wish.wanted;
         let is_needed = wish.promotion.manual;
-        approval::word(&given.votes, is_needed, whose, self.name(), *run, revision)
+        approval::word(
+            &given.votes,
+            is_needed,
+            whose,
+            self.name(),
+            *run,
+            revision,
+            wish.key,
+        )
     }
 
     /// The gates of this environment that depend on what it, or a later one, is admitted.

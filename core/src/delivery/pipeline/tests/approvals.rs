@@ -23,6 +23,7 @@ fn vote(play: &mut Play, decision: Vote, change: impl FnOnce(&mut ApprovalSpec))
             name: "podinfo".to_owned(),
             environment: "staging".to_owned(),
             run,
+            key: None,
         }),
         revision: "6.1.6".to_owned(),
         decision,
@@ -66,6 +67,7 @@ fn it_waits_for_a_person_and_says_for_which_run() {
 #[case::another_environment(|spec: &mut ApprovalSpec| named(spec).environment = "prod".into())]
 #[case::another_pipeline(|spec: &mut ApprovalSpec| named(spec).name = "other".into())]
 #[case::another_revision(|spec: &mut ApprovalSpec| spec.revision = "6.1.7".into())]
+#[case::another_way(|spec: &mut ApprovalSpec| named(spec).key = Some("0123456789ab".into()))]
 #[case::no_revision(|spec: &mut ApprovalSpec| spec.revision = "a b".into())]
 #[case::a_gatekeepers(|spec: &mut ApprovalSpec| spec.pipeline_ref = None)]
 fn an_approval_of_something_else_does_not_count(#[case] change: fn(&mut ApprovalSpec)) {
@@ -110,6 +112,113 @@ fn a_closed_gate_does_not_use_an_approval_up() {
     play.gate("staging", true);
     play.settle();
     assert_eq!(play.environment("staging").admitted.len(), 1);
+}
+
+/// What was approved is what is done: an edit in between asks again.
+#[test]
+fn an_approval_that_names_its_promotion_does_not_count_for_another_way() {
+    let mut play = Play::new(&super::by_pull_request(&json!({})));
+    play.object.spec.promotion.as_mut().unwrap().manual = true;
+    play.gate("staging", false);
+    play.runs("dev", "6.1.6");
+    play.settle();
+    let key = play.record("staging").key.clone();
+    vote(&mut play, Vote::Approve, |spec| {
+        named(spec).key = Some(key.clone());
+    });
+    play.settle();
+    assert_eq!(play.state("staging"), EnvironmentState::GatesClosed);
+    let promotion = play.object.spec.promotion.as_mut().unwrap();
+    let forge = promotion.strategy.pull_request.as_mut().unwrap();
+    forge.url = "https://git.example.com/other.git".to_owned();
+    play.settle();
+    assert_ne!(play.record("staging").key, key);
+    assert_eq!(play.state("staging"), EnvironmentState::Unapproved);
+    // A rejection holds for the run.
+    vote(&mut play, Vote::Reject, |spec| {
+        named(spec).key = Some(key.clone());
+    });
+    play.settle();
+    assert_eq!(play.state("staging"), EnvironmentState::Rejected);
+}
+
+/// What a request that is signed now makes of it.
+fn by_webhook(play: &Play, revision: &str, at: Timestamp) -> Result<Approval, String> {
+    let signed = Signed {
+        environment: "staging",
+        revision,
+        at,
+        reason: None,
+    };
+    approve_by_webhook(&play.object, signed, "controller").map_err(|(why, _)| why)
+}
+
+#[test]
+fn a_signed_request_approves_the_promotion_that_waits_and_no_other_run() {
+    let mut play = manual();
+    let made = by_webhook(&play, "6.1.6", play.now).unwrap();
+    let name = name_by_webhook(&play.object, "staging", "6.1.6").unwrap();
+    assert_eq!(made.metadata.name.as_deref(), Some(name.as_str()));
+    assert_eq!(
+        name,
+        format!("podinfo-{}-webhook", play.record("staging").key)
+    );
+    assert_eq!(made.spec.by, "controller");
+    let owners = made.metadata.owner_references.as_ref().unwrap();
+    assert_eq!((owners.len(), owners[0].uid.as_str()), (1, "u"));
+    let other = by_webhook(&play, "6.1.7", play.now).unwrap_err();
+    assert!(
+        other.contains("waits for the approval of 6.1.6, and not of 6.1.7"),
+        "{other}"
+    );
+    let signed_at = play.now;
+    play.votes.all.push(Arc::new(made));
+    play.pass(1);
+    play.settle();
+    assert_eq!(play.state("staging"), EnvironmentState::Promoted);
+    let late = by_webhook(&play, "6.1.6", play.now).unwrap_err();
+    assert!(late.starts_with("no approval is waited for: "), "{late}");
+    // The same promotion would make the same Approval.
+    assert_eq!(
+        name_by_webhook(&play.object, "staging", "6.1.6"),
+        Some(name.clone())
+    );
+
+    let annotations = BTreeMap::from([("sluice.dev/retry".to_owned(), "1".to_owned())]);
+    play.object.metadata.annotations = Some(annotations);
+    play.pass(1);
+    play.settle();
+    assert_eq!(play.state("staging"), EnvironmentState::Unapproved);
+    assert_ne!(
+        name_by_webhook(&play.object, "staging", "6.1.6"),
+        Some(name)
+    );
+    let replayed = by_webhook(&play, "6.1.6", signed_at).unwrap_err();
+    assert!(
+        replayed.contains("before staging began to wait"),
+        "{replayed}"
+    );
+    assert!(by_webhook(&play, "6.1.6", play.now).is_ok());
+}
+
+#[test]
+fn a_signed_request_does_not_outvote_a_rejection() {
+    let mut play = manual();
+    vote(&mut play, Vote::Reject, |_| {});
+    play.settle();
+    let refused = by_webhook(&play, "6.1.6", play.now).unwrap_err();
+    assert!(
+        refused.contains("is rejected by alice@example.com"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_signed_request_for_what_nobody_promotes_approves_nothing() {
+    let play = Play::new(&json!({"manual": true, "strategy": {"admission": {}}}));
+    let refused = by_webhook(&play, "6.1.0", play.now).unwrap_err();
+    assert_eq!(refused, "nothing is being promoted to staging");
+    assert_eq!(name_by_webhook(&play.object, "staging", "6.1.0"), None);
 }
 
 #[test]

@@ -32,7 +32,11 @@ pub(super) fn tell(context: &Context, key: &ObjectKey, before: &Pipeline, now: &
     let (Some(now_says), nothing) = (now.status.as_ref(), PipelineStatus::default()) else {
         return;
     };
-    for item in news(before.status.as_ref().unwrap_or(&nothing), now_says) {
+    let before_says = before.status.as_ref().unwrap_or(&nothing);
+    let work = Work::own(Kind::Pipeline, key.clone());
+    let (at, promoted) = (context.clock.now(), &context.counters.promoted);
+    promoted.note(&work, now, before_says, now_says, at);
+    for item in news(before_says, now_says) {
         tracing::info!(
             target: "decision",
             kind = KIND,
@@ -45,7 +49,7 @@ pub(super) fn tell(context: &Context, key: &ObjectKey, before: &Pipeline, now: &
             item.message
         );
         context.events.tell(Told {
-            about: About::new(Work::own(Kind::Pipeline, key.clone()), now),
+            about: About::new(work.clone(), now),
             warning: item.warning,
             reason: item.reason.into(),
             action: "Promote",

@@ -1,0 +1,356 @@
+//! `POST /approval/{namespace}/{pipeline}/{environment}/{revision}`: a program approves a promotion, in
+//! place of a person.
+//!
+//! What comes in: a request that is signed by the key of that environment. What goes out: an Approval,
+//! created once, or why there is none.
+//!
+//! Every replica answers, also one that does not lead: the Approval has the name of its promotion, so that
+//! the API server takes it once, and the leader decides from it like from every other vote. The controller
+//! creates it in its own name, and needs the rights that a person needs.
+//!
+//! A wrong signature is answered with the same words as an environment that has no key, or is not there:
+//! an answer to a stranger says nothing of the cluster. The log says more.
+
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode, Uri};
+use axum::response::Response;
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use kube::api::PostParams;
+use kube::{Api, Client};
+use percent_encoding::percent_decode_str;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sluice_core::delivery::pipeline::{Signed, approve_by_webhook, name_by_webhook};
+use sluice_core::text::words;
+use sluice_crds::{Approval, Pipeline};
+use sluice_egress::secrets;
+use tokio::sync::Semaphore;
+
+use super::asking::{Remote, whole};
+use super::check::read;
+use super::limit::{Limiter, Rate, Who};
+use super::problem::{Refused, json};
+use crate::cluster::failure;
+use crate::cluster::key::KeyRef;
+use crate::observe::cache::Seen;
+use crate::observe::clock::Clock;
+use crate::observe::world::World;
+use signature::Signature;
+
+mod signature;
+#[cfg(test)]
+mod tests;
+
+/// How often requests from one address are looked at.
+const RATE: Rate = Rate {
+    rate: NonZeroU32::new(5).unwrap(),
+    burst: NonZeroU32::new(20).unwrap(),
+};
+/// How many requests read a Secret or write an Approval at once.
+const UNDER_WAY: usize = 8;
+/// The most characters of a reason.
+const REASON: usize = 1024;
+/// The most characters of what others wrote in a line of the log.
+const LOGGED: usize = 100;
+
+/// The answer to every request whose signature cannot be verified.
+const UNSIGNED: &str =
+    "the signature is not that of this environment's key, or there is no such key";
+/// What to do then.
+const SIGN: &str = "sign TIMESTAMP \"\\n\" METHOD \"\\n\" PATH \"\\n\" BODY with the `hmac-key` of the Secret that \
+                    promotion.strategy.secretRef of the environment names; the log of the controller \
+                    says what is missing";
+/// What a body has to look like.
+const FORM: &str = "send no body, or {\"reason\": \"…\"}";
+
+/// The body of an approval. It may be left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ApprovalRequest {
+    /// Why, for the people who read the Approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1024))]
+    pub reason: Option<String>,
+}
+
+/// The Approval that was created.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Approved {
+    /// Its name.
+    pub approval: String,
+    /// The environment.
+    pub environment: String,
+    /// The revision.
+    pub revision: String,
+    /// The run for which it counts.
+    pub run: i64,
+}
+
+/// What is needed to approve.
+pub struct Approving {
+    client: Client,
+    world: Arc<World>,
+    clock: Arc<dyn Clock>,
+    ready: Box<dyn Fn() -> bool + Send + Sync>,
+    strangers: Limiter,
+    turns: Semaphore,
+}
+
+/// What a path names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Named {
+    namespace: String,
+    pipeline: String,
+    environment: String,
+    revision: String,
+}
+
+pub(super) async fn answer(
+    State(approving): State<Arc<Approving>>,
+    request: Request,
+) -> Result<Response, Refused> {
+    let (parts, body) = request.into_parts();
+    let from = Remote::of(&parts).0;
+    approving.take(from)?;
+    let named = Named::read(&parts.uri).ok_or_else(unknown_path)?;
+    if !(approving.ready)() {
+        let why = "the controller does not know every Pipeline yet";
+        return Err(Refused::unavailable(why));
+    }
+    let body = whole(body).await?;
+    let signature = Signature::read(&parts.headers).map_err(unsigned)?;
+    let now = approving.clock.now();
+    signature.check_time(now).map_err(unsigned)?;
+    // It is never closed.
+    let _turn = approving.turns.acquire().await;
+    let path = parts.uri.path();
+    let object = approving
+        .verify(&named, &signature, &parts.method, path, &body)
+        .await;
+    let object = object.map_err(|why| {
+        let path = words::clean(path, LOGGED);
+        tracing::warn!(path, %from, why, "an approval by webhook is refused");
+        Refused::unsigned(UNSIGNED, SIGN)
+    })?;
+    let request = match body.is_empty() {
+        true => ApprovalRequest::default(),
+        false => read(&body, FORM)?,
+    };
+    approving
+        .approve(&object, &named, &signature, &request, from)
+        .await
+}
+
+/// `/promotion/…`: where another controller was called to promote.
+pub(super) async fn gone() -> Refused {
+    let error = "promotions are not begun by calls: the controller looks at what environments run";
+    let remedy = "remove this call; to approve a promotion, POST to \
+                  /approval/NAMESPACE/PIPELINE/ENVIRONMENT/REVISION";
+    Refused::new(StatusCode::GONE, error, remedy)
+}
+
+impl Approving {
+    /// Approvals are created by this client, for the Pipelines of this world, once it is ready.
+    pub fn new(
+        client: Client,
+        world: Arc<World>,
+        clock: Arc<dyn Clock>,
+        ready: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            client,
+            world,
+            clock,
+            ready: Box::new(ready),
+            strangers: Limiter::new(RATE),
+            turns: Semaphore::new(UNDER_WAY),
+        }
+    }
+
+    /// Counts a request by the address of its connection: headers can say anything.
+    fn take(&self, from: IpAddr) -> Result<(), Refused> {
+        let taken = self.strangers.take(Who::at(from), NonZeroU32::MIN);
+        taken.map_err(|after| {
+            let remedy = "wait for as many seconds as the header Retry-After says";
+            let error = "too many requests come from your address";
+            Refused::new(StatusCode::TOO_MANY_REQUESTS, error, remedy).again(after)
+        })
+    }
+
+    /// The Pipeline, if the request is signed by the key of the environment.
+    ///
+    /// # Errors
+    /// Why it is not, for the log.
+    async fn verify(
+        &self,
+        named: &Named,
+        signature: &Signature,
+        method: &Method,
+        path: &str,
+        body: &[u8],
+    ) -> Result<Arc<Pipeline>, String> {
+        let Named {
+            namespace,
+            pipeline,
+            environment,
+            ..
+        } = named;
+        let name = pipeline.as_str();
+        let seen = self.world.pipelines.get(KeyRef { namespace, name });
+        let object = match seen {
+            Some(Seen::Object(object)) => object,
+            Some(Seen::Unreadable(_)) | None => return Err("there is no such Pipeline".to_owned()),
+        };
+        let secret = secret_of(&object, environment)?;
+        let key = secrets::signing_key(&self.client, namespace, secret).await?;
+        match signature.is_of(&key, method, path, body) {
+            true => Ok(object),
+            false => Err("the signature is wrong".to_owned()),
+        }
+    }
+
+    async fn approve(
+        &self,
+        object: &Pipeline,
+        named: &Named,
+        signature: &Signature,
+        request: &ApprovalRequest,
+        from: IpAddr,
+    ) -> Result<Response, Refused> {
+        let Named {
+            namespace,
+            environment,
+            revision,
+            ..
+        } = named;
+        let name = name_by_webhook(object, environment, revision).unwrap_or_default();
+        let key = KeyRef {
+            namespace,
+            name: &name,
+        };
+        if self.world.approvals.get(key).is_some() {
+            return Err(replayed(&name));
+        }
+        let by = self.own_name().await?;
+        let reason = request.reason.as_deref();
+        let reason = reason.map(|reason| words::clean(reason, REASON));
+        let signed = Signed {
+            environment,
+            revision,
+            at: signature.at(),
+            reason: reason.as_deref().filter(|reason| !reason.is_empty()),
+        };
+        let made = approve_by_webhook(object, signed, &by)
+            .map_err(|(why, remedy)| Refused::new(StatusCode::UNPROCESSABLE_ENTITY, why, remedy))?;
+        let approvals: Api<Approval> = Api::namespaced(self.client.clone(), namespace);
+        let made = approvals.create(&PostParams::default(), &made).await;
+        let made = made.map_err(|error| not_created(&error, &name))?;
+        let approved = Approved {
+            approval: made.metadata.name.unwrap_or_default(),
+            environment: environment.clone(),
+            revision: made.spec.revision,
+            run: made.spec.pipeline_ref.map(|it| it.run).unwrap_or_default(),
+        };
+        tracing::info!(
+            namespace,
+            pipeline = named.pipeline,
+            environment,
+            revision = approved.revision,
+            run = approved.run,
+            %from,
+            "approved by webhook"
+        );
+        Ok(json(StatusCode::CREATED, &approved))
+    }
+
+    /// As whom the API server knows the controller.
+    async fn own_name(&self) -> Result<String, Refused> {
+        let reviews: Api<SelfSubjectReview> = Api::all(self.client.clone());
+        let review = SelfSubjectReview::default();
+        let review = reviews.create(&PostParams::default(), &review).await;
+        let status = review.ok().and_then(|review| review.status);
+        let name = status.and_then(|status| status.user_info?.username);
+        name.ok_or_else(|| {
+            Refused::unavailable("the API server cannot be asked who the controller is")
+        })
+    }
+}
+
+impl Named {
+    /// None: the path has another form.
+    fn read(uri: &Uri) -> Option<Self> {
+        let parts = uri.path().strip_prefix("/approval/")?.split('/');
+        let parts = parts.map(|part| {
+            let text = percent_decode_str(part).decode_utf8().ok()?;
+            (!text.is_empty()).then(|| text.into_owned())
+        });
+        let parts: Vec<String> = parts.collect::<Option<_>>()?;
+        let [namespace, pipeline, environment, revision] = parts.try_into().ok()?;
+        uri.query().is_none().then_some(Self {
+            namespace,
+            pipeline,
+            environment,
+            revision,
+        })
+    }
+}
+
+/// The Secret whose key signs approvals for an environment.
+fn secret_of<'p>(object: &'p Pipeline, environment: &str) -> Result<&'p str, String> {
+    let mut environments = object.spec.environments.iter();
+    let environment = environments
+        .find(|it| it.name == environment)
+        .ok_or("the Pipeline has no such environment")?;
+    let promotion = object.spec.promotion_of(environment);
+    let secret = promotion.and_then(|it| it.strategy.secret_ref.as_ref());
+    let missing = "its promotion.strategy has no secretRef";
+    Ok(secret.ok_or(missing)?.name.as_str())
+}
+
+fn unknown_path() -> Refused {
+    let error = "this path names no promotion";
+    let remedy = "POST to /approval/NAMESPACE/PIPELINE/ENVIRONMENT/REVISION without a query, each part \
+                  percent-encoded: a `/` in a revision is %2F";
+    Refused::new(StatusCode::NOT_FOUND, error, remedy)
+}
+
+/// What is wrong with the headers: that says nothing of the cluster.
+fn unsigned(error: String) -> Refused {
+    Refused::unsigned(error, SIGN)
+}
+
+/// The same promotion was approved by webhook before, perhaps by the same request.
+fn replayed(name: &str) -> Refused {
+    let error =
+        format!("this promotion was approved by webhook before: the Approval {name} is there");
+    let remedy = "send nothing more: another run needs another approval, which is signed after it has \
+                  begun to wait";
+    Refused::new(StatusCode::CONFLICT, error, remedy)
+}
+
+fn not_created(error: &kube::Error, name: &str) -> Refused {
+    let code = match error {
+        kube::Error::Api(status) => status.code,
+        _ => 0,
+    };
+    let why = failure::of_request(error, "create", "approvals", sluice_crds::GROUP);
+    match code {
+        409 => replayed(name),
+        403 => {
+            tracing::warn!(why, "an approval by webhook cannot be created");
+            let remedy = "name its namespace in check.approvals of the chart, or give the controller the verbs \
+                          create on approvals and approve on environments of the group sluice.dev";
+            let error = "the controller has no right to approve this promotion";
+            Refused::new(StatusCode::FORBIDDEN, error, remedy)
+        }
+        _ => {
+            tracing::warn!(why, "an approval by webhook cannot be created");
+            Refused::unavailable("the API server does not take the Approval")
+        }
+    }
+}
