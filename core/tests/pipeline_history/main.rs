@@ -25,6 +25,8 @@ use world::{Discipline, Setup, Way, World};
 const STEPS: usize = 200;
 /// How many histories are played.
 const CASES: u32 = 256;
+/// How many are played at most until one shows that a promise is broken. A few dozen are enough as a rule.
+const TRIES: u32 = 20 * CASES;
 
 fn setups() -> impl Strategy<Value = Setup> {
     let way = prop_oneof![
@@ -83,7 +85,7 @@ fn whatever_happens_nothing_is_promoted_twice_and_everything_arrives() {
 fn acts_before_the_status_break_a_promise() {
     let mut runner = TestRunner::new(Config {
         max_shrink_iters: 0,
-        ..config(CASES)
+        ..config(TRIES)
     });
     let outcome = runner.run(&histories(), |(setup, steps)| {
         play(setup, &steps, Discipline::ActsFirst).map(drop)

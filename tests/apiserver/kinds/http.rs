@@ -66,7 +66,7 @@ async fn a_gate_is_open_while_an_address_answers_as_expected() -> Result<()> {
     let server = Server::plain(json!({"ready": true, "note": REPLY}).to_string()).await?;
     let stage = Stage::new("http", NOON).await?;
     let with = json!({"expression": "body.ready && status < 300", "expectedStatuses": [200, 204]});
-    let spec = asks(&server.url("/ready-4711?key=1"), with);
+    let spec = asks(&server.url("/ready-needle?key=1"), with);
     stage.apply(&kept("ready", &spec)).await?;
     let _controller = stage.start_with_egress().await?;
     let words = "it answered 200, and the body satisfies spec.http.expression, asked Fri 2026-11-20 \
@@ -132,8 +132,8 @@ async fn a_gate_is_open_while_an_address_answers_as_expected() -> Result<()> {
     stage.says("ready", State::Open, "AsExpected").await?;
     let everything = stage.everything().await?;
     ensure!(!everything.contains(REPLY), "{everything}");
-    let words = everything.matches("4711").count();
-    let in_spec = everything.matches("ready-4711?key=1").count();
+    let words = everything.matches("needle").count();
+    let in_spec = everything.matches("ready-needle?key=1").count();
     assert_eq!(words, in_spec, "an address is told: {everything}");
     Ok(())
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use sluice_crds::pipeline::{
-    Admitted, EnvironmentState, EnvironmentStatus, GateAt, MergeGate, MergeMethod, Phase,
-    Promotion, PromotionRecord, StrategyKind, WaitingApproval,
+    Admitted, EnvironmentState, EnvironmentStatus, MergeMethod, Phase, PromotionRecord,
+    StrategyKind, WaitingApproval,
 };
 use sluice_crds::pull_request::About;
 use sluice_crds::{Pipeline, PullRequest};
@@ -21,7 +21,6 @@ use super::run::Wanted;
 use super::step::{self, Step};
 use super::whose::Whose;
 use super::{Act, Given};
-use crate::time::stamp::time;
 
 mod acts;
 mod arriving;
@@ -30,10 +29,13 @@ mod closing;
 mod ending;
 mod facts;
 mod merging;
+mod wish;
 
 pub(super) use acts::acts;
 pub(super) use closing::sweep;
 pub(super) use facts::errand;
+pub(super) use wish::frozen;
+use wish::{Wish, is_of, moved};
 
 /// The reason of a record whose environment has run the revision.
 pub(super) const ARRIVED: &str = "Arrived";
@@ -93,15 +95,6 @@ pub(super) struct Merge {
     /// The commit that may be merged by the controller. None: a person merges it, or there is none yet.
     pub(super) head: Option<String>,
     pub(super) method: Option<MergeMethod>,
-}
-
-/// A promotion that an environment is to have.
-#[derive(Clone, Copy)]
-struct Wish<'a> {
-    wanted: &'a Wanted,
-    promotion: &'a Promotion,
-    strategy: StrategyKind<'a>,
-    key: &'a str,
 }
 
 /// An environment on its way through the step.
@@ -230,79 +223,6 @@ pub(super) fn next(
     plan
 }
 
-fn is_of(record: &PromotionRecord, wish: Option<Wish<'_>>) -> bool {
-    wish.is_some_and(|wish| (record.run, record.key.as_str()) == (wish.wanted.run, wish.key))
-}
-
-/// The same record, with nothing that lets anything be merged.
-pub(super) fn frozen(record: PromotionRecord) -> PromotionRecord {
-    PromotionRecord {
-        gate: record.gate.map(|_| MergeGate::Pending),
-        order: None,
-        ..record
-    }
-}
-
-/// The same record in another phase. If it was in that phase already, it keeps since when.
-fn moved(record: PromotionRecord, phase: Phase, now: Timestamp) -> PromotionRecord {
-    let at = match record.phase == phase {
-        true => record.at,
-        false => time(now),
-    };
-    PromotionRecord {
-        phase,
-        at,
-        reason: None,
-        message: None,
-        next_attempt_at: None,
-        order: None,
-        ..record
-    }
-}
-
-impl Wish<'_> {
-    /// The first record of this promotion.
-    fn fresh(&self, phase: Phase, now: Timestamp) -> PromotionRecord {
-        PromotionRecord {
-            run: self.wanted.run,
-            revision: self.wanted.revision.as_str().to_owned(),
-            key: self.key.to_owned(),
-            phase,
-            reason: None,
-            message: None,
-            at: time(now),
-            attempts: 0,
-            repeats: 0,
-            next_attempt_at: None,
-            pull_request: None,
-            gate: None,
-            order: None,
-        }
-    }
-
-    /// The record in another phase, or a first one.
-    fn record(
-        &self,
-        before: Option<PromotionRecord>,
-        phase: Phase,
-        now: Timestamp,
-    ) -> PromotionRecord {
-        match before {
-            Some(before) => moved(before, phase, now),
-            None => self.fresh(phase, now),
-        }
-    }
-
-    /// Whether the environment's own gates are asked before it begins.
-    fn asks_at_begin(&self, gate_at: GateAt) -> bool {
-        match (self.strategy, gate_at) {
-            (StrategyKind::PullRequest(_), GateAt::Merge) => false,
-            (StrategyKind::PullRequest(_), GateAt::Create | GateAt::Both)
-            | (StrategyKind::Notification(_) | StrategyKind::Admission(_), _) => true,
-        }
-    }
-}
-
 impl At<'_, '_> {
     fn name(&self) -> &str {
         &self.environment.spec.name
@@ -411,11 +331,5 @@ impl At<'_, '_> {
                 self.given_up(plan, wish);
             }
         }
-    }
-}
-
-impl Wish<'_> {
-    fn is_pull_request(&self) -> bool {
-        matches!(self.strategy, StrategyKind::PullRequest(_))
     }
 }
