@@ -52,12 +52,24 @@ pub fn report(considered: Considered, recorded: &[Decision]) -> Report {
     }
 }
 
-/// The tries whose outcome a status waits for. Once the API server has accepted that status, the outcomes
+/// The tries whose outcome a status waits for, and those of admissions that are reported again if the report
+/// is lost. Once the API server has accepted that status, the outcomes
 /// of all other tries can be forgotten.
 pub fn awaited(status: &PipelineStatus) -> BTreeSet<Errand> {
     let environments = status.environments.values();
     let records = environments.filter_map(|environment| environment.promotion.as_ref());
-    let tries = records.filter(|record| record.phase == Phase::Attempting);
+    let tries = records.filter(|record| match record.phase {
+        Phase::Attempting => true,
+        Phase::Succeeded => {
+            let reason = record.reason.as_deref();
+            matches!(reason, Some(plan::REPORTED | plan::ARRIVED))
+        }
+        Phase::Unapproved
+        | Phase::Unattempted
+        | Phase::Failed
+        | Phase::Created
+        | Phase::Abandoned => false,
+    });
     tries.map(plan::errand).collect()
 }
 
