@@ -129,7 +129,10 @@ fn one_namespace_takes_no_room_from_another() {
     assert!(is_here(&keeper, "shop", "api"));
     assert!(keeper.lists_again_at().is_some());
     while changes.try_recv().is_ok() {}
-    assert!(list(&mut keeper, vec![release("d", QUARTER)]).is_ok());
+    // While the first of these lists is under way, what was there before still takes its room.
+    for _ in 0..2 {
+        assert!(list(&mut keeper, vec![release("d", QUARTER)]).is_ok());
+    }
     assert!(is_here(&keeper, "apps", "d") && keeper.lists_again_at().is_none());
     let told: Vec<_> = std::iter::from_fn(|| changes.try_recv().ok()).collect();
     let all = |change: &Change| matches!(change, Change::Objects { .. });
