@@ -14,12 +14,15 @@ use crate::observe::cache::{Change, Seen};
 /// What is wrong with objects, by their names.
 type Faults = BTreeMap<Arc<str>, Arc<str>>;
 
+/// Approvals by their names.
+type Named = BTreeMap<Arc<str>, Arc<Approval>>;
+
 /// The approvals for each gatekeeper. A reader that counts some of them keeps them as they were.
 #[derive(Default)]
 pub(super) struct Ballots {
     of: RwLock<HashMap<ObjectKey, Arc<Ballot>>>,
     /// Those on promotions, by pipeline and by their own name.
-    on: RwLock<HashMap<ObjectKey, BTreeMap<Arc<str>, Arc<Approval>>>>,
+    on: RwLock<HashMap<ObjectKey, Named>>,
     /// Those of each namespace that this version cannot read, by name, and why.
     unreadable: RwLock<HashMap<Arc<str>, Faults>>,
 }
