@@ -1,18 +1,190 @@
-//! How much an API server may send: another cluster may belong to somebody else, and must not fill the
-//! controller's memory.
+//! How much is read and held of clusters: another cluster may belong to somebody else, and one tenant of
+//! ours must not take what the others need.
 //!
-//! What comes in: the body of an answer. What goes out: the same, which breaks off with an error where
-//! it is too long. Of a watch, each line counts by itself.
+//! What comes in: bytes that are to be held, and bodies of answers. What goes out: whether there is room
+//! for them, and the same bodies, which break off with an error where they are too long. All numbers are
+//! here.
 //!
 //! No other room is used.
 
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
 use axum::body::{Body, Bytes};
 use futures::StreamExt;
+use parking_lot::Mutex;
 use tower::BoxError;
 
-/// The most bytes of an answer, or of a line of a watch. An object has at most 1.5 MiB in etcd, and lists
-/// are read in shorter pages.
-pub(crate) const LONGEST: usize = 8 << 20;
+/// The most bytes of an answer of another cluster, or of a line of a watch. An object has at most 1.5 MiB
+/// in etcd.
+pub(crate) const LONGEST: usize = 3 << 20;
+/// The most bytes of a page of a list of another cluster, where the page has several objects.
+pub(crate) const PAGE: usize = 1 << 20;
+/// How many bytes of answers of one other cluster are read at the same time, and of all others.
+pub(crate) const READING: usize = 8 << 20;
+pub(crate) const ALL_READING: usize = 32 << 20;
+/// How many bytes of objects are held: of a namespace, of our own cluster, of another one, and of all
+/// others. Lists that are under way count.
+pub(crate) const NAMESPACE: usize = 4 << 20;
+pub(crate) const OWN: usize = 48 << 20;
+pub(crate) const OTHER: usize = 16 << 20;
+pub(crate) const ALL_OTHERS: usize = 48 << 20;
+
+/// Room for so many bytes, perhaps within a larger room.
+#[derive(Debug)]
+pub(crate) struct Room {
+    /// What takes it, for messages.
+    what: &'static str,
+    most: usize,
+    used: AtomicUsize,
+    within: Option<Arc<Room>>,
+}
+
+/// There is no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what} take more than {most} bytes")]
+pub(crate) struct Full {
+    what: &'static str,
+    most: usize,
+}
+
+impl Full {
+    /// Whether it is the room of a namespace that is full: others may have room.
+    pub(crate) fn is_of_namespace(&self) -> bool {
+        self.what == OF_NAMESPACE
+    }
+}
+
+const OF_NAMESPACE: &str = "the objects of this namespace";
+
+impl Room {
+    /// For the objects of our own cluster.
+    pub(crate) fn own() -> Arc<Self> {
+        Self::new("all objects of this cluster", OWN, None)
+    }
+
+    /// For the objects of all other clusters.
+    pub(crate) fn others() -> Arc<Self> {
+        Self::new("all objects of other clusters", ALL_OTHERS, None)
+    }
+
+    /// For the objects of one other cluster.
+    pub(crate) fn other(self: &Arc<Self>) -> Arc<Self> {
+        let within = Some(Arc::clone(self));
+        Self::new("all objects of this cluster", OTHER, within)
+    }
+
+    /// For the answers of all other clusters that are being read.
+    pub(crate) fn reading() -> Arc<Self> {
+        Self::new("the answers of all clusters", ALL_READING, None)
+    }
+
+    /// For the answers of one other cluster that are being read.
+    pub(crate) fn reading_one(self: &Arc<Self>) -> Arc<Self> {
+        let within = Some(Arc::clone(self));
+        Self::new("the answers of this cluster", READING, within)
+    }
+
+    fn new(what: &'static str, most: usize, within: Option<Arc<Room>>) -> Arc<Self> {
+        Arc::new(Self {
+            what,
+            most,
+            used: AtomicUsize::new(0),
+            within,
+        })
+    }
+
+    /// Takes room for more bytes.
+    ///
+    /// # Errors
+    /// There is not so much; then nothing is taken.
+    pub(crate) fn take(&self, bytes: usize) -> Result<(), Full> {
+        let more = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.most);
+        let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+        if self.used.fetch_update(set, fetch, more).is_err() {
+            let (what, most) = (self.what, self.most);
+            return Err(Full { what, most });
+        }
+        if let Some(Err(full)) = self.within.as_ref().map(|within| within.take(bytes)) {
+            self.used.fetch_sub(bytes, Ordering::Relaxed);
+            return Err(full);
+        }
+        Ok(())
+    }
+
+    /// Gives room back that was taken.
+    pub(crate) fn give(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(within) = &self.within {
+            within.give(bytes);
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+}
+
+/// The rooms of a cluster's namespaces, which all its watches share.
+#[derive(Debug)]
+pub(crate) struct Rooms {
+    cluster: Arc<Room>,
+    of: Mutex<HashMap<String, Weak<Room>>>,
+}
+
+impl Rooms {
+    /// None is used yet.
+    pub(crate) fn new(cluster: Arc<Room>) -> Self {
+        let of = Mutex::default();
+        Self { cluster, of }
+    }
+
+    /// The room of a namespace.
+    pub(crate) fn of(&self, namespace: &str) -> Arc<Room> {
+        let mut all = self.of.lock();
+        if let Some(room) = all.get(namespace).and_then(Weak::upgrade) {
+            return room;
+        }
+        // Now and then, so that each costs little.
+        if all.len() == all.capacity() {
+            all.retain(|_, room| room.strong_count() > 0);
+        }
+        let room = Room::new(OF_NAMESPACE, NAMESPACE, Some(Arc::clone(&self.cluster)));
+        all.insert(namespace.to_owned(), Arc::downgrade(&room));
+        room
+    }
+}
+
+/// An answer, or a line of a watch, is too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it sends more than {0} bytes")]
+pub(crate) struct TooLong(usize);
+
+/// What is taken of a room. Dropped, it is given back.
+struct Taken {
+    room: Arc<Room>,
+    bytes: usize,
+}
+
+impl Taken {
+    fn set(&mut self, bytes: usize) -> Result<(), Full> {
+        if let Some(more) = bytes.checked_sub(self.bytes) {
+            self.room.take(more)?;
+        } else {
+            self.room.give(self.bytes - bytes);
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.room.give(self.bytes);
+    }
+}
 
 /// What is bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,30 +195,28 @@ pub(crate) enum Bounded {
     Lines,
 }
 
-/// The body, of which no more than `most` bytes are read, in all or in a line.
-pub(crate) fn bound(body: Body, bounded: Bounded, most: usize) -> Body {
-    let mut read = 0;
+/// The body, of which no more than `most` bytes are read, in all or in a line. What is being read takes
+/// room.
+pub(crate) fn bound(body: Body, bounded: Bounded, most: usize, room: Arc<Room>) -> Body {
+    let mut taken = Taken { room, bytes: 0 };
     let pieces = body.into_data_stream().map(move |piece| {
         let piece: Bytes = piece?;
-        let longest = match bounded {
-            Bounded::Whole => {
-                read += piece.len();
-                read
-            }
+        let read = taken.bytes;
+        let (longest, left) = match bounded {
+            Bounded::Whole => (read + piece.len(), read + piece.len()),
             Bounded::Lines => {
                 let mut lines = piece.split(|byte| *byte == b'\n').map(<[u8]>::len);
                 let first = read + lines.next().unwrap_or_default();
-                let (longest, last) = lines.fold((first, first), |(longest, _), line| {
+                lines.fold((first, first), |(longest, _), line| {
                     (longest.max(line), line)
-                });
-                read = last;
-                longest
+                })
             }
         };
-        match longest > most {
-            true => Err(BoxError::from(format!("it sends more than {most} bytes"))),
-            false => Ok(piece),
+        if longest > most {
+            return Err(TooLong(most).into());
         }
+        taken.set(left)?;
+        Ok::<_, BoxError>(piece)
     });
     Body::from_stream(pieces)
 }
@@ -78,10 +248,50 @@ mod tests {
         let body = Body::from_stream(stream::iter(
             pieces.iter().copied().map(Ok::<_, Infallible>),
         ));
-        let read = to_bytes(bound(body, bounded, 5), usize::MAX).await;
+        let room = Room::reading();
+        let read = to_bytes(bound(body, bounded, 5, Arc::clone(&room)), usize::MAX).await;
         match read {
             Ok(read) => assert!(fits && read == pieces.concat(), "{read:?}"),
             Err(_) => assert!(!fits),
         }
+        assert_eq!(room.used(), 0);
+    }
+
+    #[tokio::test]
+    async fn lines_that_never_end_take_room_together() {
+        let room = Room::new("these", 10, None);
+        let line = |text: &'static str| {
+            let pieces = stream::iter([Ok::<_, Infallible>(text)]);
+            let body = Body::from_stream(pieces.chain(stream::pending()));
+            bound(body, Bounded::Lines, 8, Arc::clone(&room)).into_data_stream()
+        };
+        let (mut first, mut second) = (line("1234567"), line("1\n2345"));
+        assert!(first.next().await.unwrap().is_ok());
+        let refused = second.next().await.unwrap().unwrap_err();
+        assert!(
+            refused.to_string().contains("more than 10 bytes"),
+            "{refused}"
+        );
+        drop(first);
+        let mut third = line("1\n2345");
+        assert!(third.next().await.unwrap().is_ok());
+        assert_eq!(room.used(), 4);
+    }
+
+    #[test]
+    fn a_namespace_that_is_full_leaves_room_to_others() {
+        let cluster = Room::new("all", 2 * NAMESPACE, None);
+        let rooms = Rooms::new(Arc::clone(&cluster));
+        let (apps, again) = (rooms.of("apps"), rooms.of("apps"));
+        assert!(apps.take(NAMESPACE).is_ok());
+        let full = again.take(1).unwrap_err();
+        assert!(full.is_of_namespace(), "{full}");
+        assert!(rooms.of("shop").take(1).is_ok());
+        // The larger room counts, too, and nothing is taken in vain.
+        let other = rooms.of("other");
+        let full = other.take(NAMESPACE).unwrap_err();
+        assert!(!full.is_of_namespace() && other.used() == 0, "{full}");
+        apps.give(NAMESPACE);
+        assert_eq!(cluster.used(), 1);
     }
 }

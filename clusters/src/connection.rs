@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::{self, Poll};
 use std::time::Duration;
 
-use axum::body::Body as Answer;
+use axum::body::{Body as Answer, Bytes, HttpBody};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::{Request, Response, StatusCode, Uri};
@@ -23,14 +23,14 @@ use kube::client::{Body, ConfigExt};
 use kube::{Client, Config};
 use parking_lot::{Mutex, MutexGuard};
 use sluice_egress::{Egress, EgressError, of_connection};
-use sluice_watching::pages::{BUDGET, Pages};
+use sluice_watching::pages::Pages;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use tower::util::{BoxCloneService, MapErrLayer, option_layer};
 use tower::{BoxError, Layer, Service, ServiceExt};
 
-use crate::bounds::{Bounded, LONGEST, bound};
+use crate::bounds::{Bounded, Full, LONGEST, PAGE, Room, TooLong, bound};
 use crate::kubeconfig::{Kubeconfig, Refusal};
 
 /// How long the API server may say nothing on a connection: it sends a bookmark every minute.
@@ -47,20 +47,37 @@ pub(crate) struct Connection {
     client: Client,
     /// None: our own cluster, to which others have connected.
     door: Option<Door>,
+    /// For the answers that are being read.
+    reading: Arc<Room>,
+}
+
+/// What has happened to a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    pub(crate) why: String,
+    /// It may end by itself, and then it may be another word each time.
+    pub(crate) passes: bool,
 }
 
 impl Connection {
     /// To our own cluster.
     pub(crate) fn own(client: Client) -> Self {
-        Self { client, door: None }
+        Self {
+            client,
+            door: None,
+            // It is our own: what it sends is bounded where others have connected to it.
+            reading: Room::reading(),
+        }
     }
 
-    /// It leads nowhere yet.
-    pub(crate) fn remote() -> Self {
+    /// It leads nowhere yet. What is being read of it takes room.
+    pub(crate) fn remote(reading: Arc<Room>) -> Self {
         let door = Door::default();
-        let client = Client::new(door.clone(), "default");
-        let door = Some(door);
-        Self { client, door }
+        Self {
+            client: Client::new(door.clone(), "default"),
+            door: Some(door),
+            reading,
+        }
     }
 
     /// The client. It stays the same when the connection leads elsewhere.
@@ -70,20 +87,32 @@ impl Connection {
 
     /// From now on requests go where `kubeconfig` leads. Requests that are under way go on.
     pub(crate) fn lead(&self, kubeconfig: &Kubeconfig, egress: &Egress) -> Result<(), Refusal> {
-        let way = way(kubeconfig, egress).map_err(|_| Refusal::Unusable)?;
-        self.set(Some(way));
+        let way = way(kubeconfig, egress, &self.reading).map_err(|_| Refusal::Unusable)?;
+        let host = kubeconfig.server.host().unwrap_or_default();
+        self.set(Some(way), host);
         Ok(())
     }
 
     /// From now on no request is sent, and no credentials are held.
     pub(crate) fn close(&self) {
-        self.set(None);
+        self.set(None, "");
     }
 
-    fn set(&self, way: Option<Way>) {
+    fn set(&self, way: Option<Way>, host: &str) {
         if let Some(door) = &self.door {
-            *door.lock() = Now { way, trouble: None };
+            *door.lock() = Now {
+                way,
+                host: host.to_owned(),
+                trouble: None,
+            };
         }
+    }
+
+    /// The host that it leads to. Empty: our own, or nowhere.
+    pub(crate) fn host(&self) -> String {
+        let door = self.door.as_ref();
+        door.map(|door| door.lock().host.clone())
+            .unwrap_or_default()
     }
 
     /// Waits until the API server has answered 401: what the Secret holds now may be newer.
@@ -95,7 +124,7 @@ impl Connection {
     }
 
     /// Why the last request was not answered.
-    pub(crate) fn trouble(&self) -> Option<String> {
+    pub(crate) fn trouble(&self) -> Option<Trouble> {
         self.door.as_ref()?.lock().trouble.clone()
     }
 }
@@ -113,7 +142,8 @@ struct Inside {
 #[derive(Default)]
 struct Now {
     way: Option<Way>,
-    trouble: Option<String>,
+    host: String,
+    trouble: Option<Trouble>,
 }
 
 impl Door {
@@ -136,24 +166,56 @@ impl Service<Request<Body>> for Door {
         async move {
             let way = door.lock().way.clone();
             let way = way.ok_or("there is no kubeconfig")?;
-            let query = request.uri().query().unwrap_or_default();
-            let bounded = match query.split('&').any(|pair| pair == "watch=true") {
-                true => Bounded::Lines,
-                false => Bounded::Whole,
-            };
             let answer = way.oneshot(request).await;
             door.lock().trouble = answer.as_ref().err().map(|error| trouble(&**error));
             let answer = answer?;
             if answer.status() == StatusCode::UNAUTHORIZED {
                 door.0.denied.notify_one();
             }
-            Ok(answer.map(|body| bound(body, bounded, LONGEST)))
+            Ok(answer)
         }
         .boxed()
     }
 }
 
-fn way(kubeconfig: &Kubeconfig, egress: &Egress) -> Result<Way, kube::Error> {
+/// Bounds each answer while it is read.
+#[derive(Clone)]
+struct Within<S> {
+    inner: S,
+    reading: Arc<Room>,
+}
+
+impl<S, B> Service<Request<Body>> for Within<S>
+where
+    S: Service<Request<Body>, Response = Response<B>, Error = BoxError>,
+    S::Future: Send + 'static,
+    B: HttpBody<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Answer>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Response<Answer>, BoxError>>;
+
+    fn poll_ready(&mut self, context: &mut task::Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let query = request.uri().query().unwrap_or_default();
+        let bounded = match query.split('&').any(|pair| pair == "watch=true") {
+            true => Bounded::Lines,
+            false => Bounded::Whole,
+        };
+        let (answer, reading) = (self.inner.call(request), Arc::clone(&self.reading));
+        async move {
+            let answer = answer.await?;
+            Ok(answer.map(|body| bound(Answer::new(body), bounded, LONGEST, reading)))
+        }
+        .boxed()
+    }
+}
+
+fn way(kubeconfig: &Kubeconfig, egress: &Egress, reading: &Arc<Room>) -> Result<Way, kube::Error> {
     let mut config = Config::new(kubeconfig.server.clone());
     config.root_cert = Some(kubeconfig.authorities.clone());
     config.tls_server_name.clone_from(&kubeconfig.server_name);
@@ -169,7 +231,13 @@ fn way(kubeconfig: &Kubeconfig, egress: &Egress) -> Result<Way, kube::Error> {
     let service = config.extra_headers_layer()?.layer(service);
     let service = option_layer(config.auth_layer()?).layer(service);
     let service = config.base_uri_layer().layer(service);
-    Ok(BoxCloneService::new(Pages::new(service, BUDGET)))
+    let reading = Arc::clone(reading);
+    // Pages are read as a whole, and no longer than that.
+    let inner = Within {
+        inner: service,
+        reading,
+    };
+    Ok(BoxCloneService::new(Pages::new(inner, PAGE)))
 }
 
 /// Connects to addresses that the rules allow.
@@ -212,14 +280,25 @@ async fn dial(egress: &Egress, server: &Uri) -> Result<TcpStream, EgressError> {
 }
 
 /// What has happened to a request, in words that say what to do about a kubeconfig.
-fn trouble(error: &(dyn Error + 'static)) -> String {
+fn trouble(error: &(dyn Error + 'static)) -> Trouble {
+    if let Some(why) = too_much(error) {
+        return Trouble { why, passes: false };
+    }
     let of_http = error.downcast_ref::<HttpError>();
     let outcome = match of_connection(error) {
         Some(outcome) => outcome,
         None if of_http.is_some_and(HttpError::is_connect) => EgressError::NoConnection,
         None => EgressError::Broken,
     };
-    match outcome {
+    let passes = matches!(
+        outcome,
+        EgressError::NoConnection
+            | EgressError::ConnectionRefused
+            | EgressError::Broken
+            | EgressError::TimedOut(_)
+            | EgressError::Unresolved
+    );
+    let why = match outcome {
         EgressError::CertificateNotTrusted
         | EgressError::CertificateNotSigned
         | EgressError::CertificateOfAuthority => {
@@ -228,5 +307,18 @@ fn trouble(error: &(dyn Error + 'static)) -> String {
                 .to_owned()
         }
         other => other.to_string(),
+    };
+    Trouble { why, passes }
+}
+
+/// Why an answer was not read to its end, if that is what has happened.
+fn too_much(error: &(dyn Error + 'static)) -> Option<String> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if error.is::<TooLong>() || error.is::<Full>() {
+            return Some(error.to_string());
+        }
+        cause = error.source();
     }
+    None
 }

@@ -3,8 +3,7 @@
 //! What comes in: the whole of what is wanted, each time that it may have changed, and the instant. What
 //! goes out: what is known of each object, at once, and what has changed.
 //!
-//! It uses every room but [`bounds`](crate::bounds), [`held`](crate::held) and
-//! [`kubeconfig`](crate::kubeconfig).
+//! It uses every room but [`held`](crate::held) and [`kubeconfig`](crate::kubeconfig).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,6 +17,7 @@ use sluice_watching::shared::{Kept, SILENCE, Shared, Signals, Used};
 use tokio::sync::{broadcast, watch};
 use tokio::task::AbortHandle;
 
+use crate::bounds::Room;
 use crate::connection::Connection;
 use crate::reference::{Reference, ReferenceKind};
 use crate::secret::{self, Noted};
@@ -45,6 +45,9 @@ struct Inner {
     secrets: Shared<SecretKey, Option<Noted>>,
     members: Mutex<HashMap<Cluster, Member>>,
     news: broadcast::Sender<Change>,
+    /// For the objects of all other clusters, and for what is being read of them.
+    others: Arc<Room>,
+    reading: Arc<Room>,
 }
 
 struct Member {
@@ -90,17 +93,22 @@ impl Fleet {
             secrets: Shared::new(Duration::ZERO),
             members: Mutex::default(),
             news: broadcast::Sender::new(BACKLOG),
+            others: Room::others(),
+            reading: Room::reading(),
         }))
     }
 
     /// From now on all this is wanted, and nothing else. What has not been wanted for a minute ends: its
     /// watches, and of a cluster the connection too. Returns when the next one ends if it stays unwanted:
     /// the time to call again.
-    pub fn want(&self, wanted: &BTreeSet<Wanted>, now: Timestamp) -> Option<Timestamp> {
-        let mut by_cluster: BTreeMap<&Cluster, BTreeSet<Wanted>> = BTreeMap::new();
+    pub fn want<'w>(
+        &self,
+        wanted: impl IntoIterator<Item = &'w Wanted>,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let mut by_cluster: BTreeMap<&Cluster, BTreeSet<&Wanted>> = BTreeMap::new();
         for one in wanted {
-            let wants = by_cluster.entry(&one.cluster).or_default();
-            wants.insert(one.clone());
+            by_cluster.entry(&one.cluster).or_default().insert(one);
         }
         let mut members = self.members();
         for (cluster, wants) in &by_cluster {
@@ -108,9 +116,9 @@ impl Fleet {
             let member = member.or_insert_with(|| self.join(cluster));
             member.used = Used::default();
             member.wants.send_if_modified(|before| {
-                let is_new = **before != *wants;
+                let is_new = !before.iter().eq(wants.iter().copied());
                 if is_new {
-                    *before = Arc::new(wants.clone());
+                    *before = Arc::new(wants.iter().copied().cloned().collect());
                 }
                 is_new
             });
@@ -149,6 +157,17 @@ impl Fleet {
             Some(member) => member.site.look(wanted, name),
             None => Sight::Unknown(Unknown::NotYet),
         }
+    }
+
+    /// A client of a cluster for objects in the namespace `from`, and the host that it leads to: an empty
+    /// text for our own. A cluster of which nothing is wanted has none.
+    ///
+    /// # Errors
+    /// It cannot be asked, or that namespace may not use it.
+    pub fn client(&self, from: &str, cluster: &Cluster) -> Result<(Client, String), Unknown> {
+        let members = self.members();
+        let member = members.get(cluster).ok_or(Unknown::NotYet)?;
+        member.site.client(from)
     }
 
     /// What has to be wanted so that a reference of an object in the namespace `from` can be followed.
@@ -222,9 +241,15 @@ impl Fleet {
     /// Begins to tend a cluster.
     fn join(&self, cluster: &Cluster) -> Member {
         let inner = &self.0;
-        let (connection, scope) = match cluster {
-            Cluster::Own => (Connection::own(inner.own.clone()), inner.scope.clone()),
-            Cluster::Remote(_) => (Connection::remote(), Scope::All),
+        let (connection, scope, room) = match cluster {
+            Cluster::Own => {
+                let connection = Connection::own(inner.own.clone());
+                (connection, inner.scope.clone(), Room::own())
+            }
+            Cluster::Remote(_) => {
+                let connection = Connection::remote(inner.reading.reading_one());
+                (connection, Scope::All, inner.others.other())
+            }
         };
         let source = match cluster {
             Cluster::Own => None,
@@ -238,7 +263,9 @@ impl Fleet {
             }),
         };
         let (cluster, news) = (cluster.clone(), inner.news.clone());
-        let site = Arc::new(Site::new(cluster, scope, connection, inner.silence, news));
+        let silence = inner.silence;
+        let site = Site::new(cluster, scope, connection, silence, news, room);
+        let site = Arc::new(site);
         let (wants, heard) = watch::channel(Wants::default());
         let task = tokio::spawn(Tender::new(Arc::clone(&site), heard, source).run());
         Member {

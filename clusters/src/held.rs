@@ -4,145 +4,135 @@
 //! that has changed in what is kept of it. Objects are kept as text, which takes a fraction of the memory
 //! of values.
 //!
-//! It uses [`wanted`](crate::wanted).
+//! It uses [`wanted`](crate::wanted) and [`bounds`](crate::bounds).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use kube::ResourceExt;
-use kube::api::{ApiResource, DynamicObject, TypeMeta};
+use kube::api::{ApiResource, DynamicObject};
 use parking_lot::{Mutex, MutexGuard};
-use serde_json::{Map, Value, json};
 use sluice_watching::shared::{Setback, Sink};
 use sluice_watching::{Guard, Step, Unreadable};
 use tokio::sync::broadcast;
+use tokio::time::Instant;
 
+use crate::bounds::{Full, Room, Rooms};
 use crate::wanted::{Change, Cluster, Kind, Part};
 
-/// The annotation in which `kubectl apply` keeps a copy of the whole object.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// How much of a message of a condition is kept, in characters.
-const MESSAGE: usize = 512;
-/// How many releases of a history are kept, the newest first.
-const HISTORY: usize = 5;
+mod object;
+
+pub use object::Object;
+
 /// What an object takes in addition to its text, in bytes.
 const BESIDE: usize = 200;
-/// How many bytes of objects a watch may hold, and all watches of a cluster.
-const WATCH: usize = 16 << 20;
-const CLUSTER: usize = 32 << 20;
-
-/// An object as it is kept.
-///
-/// Of [`Part::State`] it has what says how it is and what it runs: `metadata.name`, `namespace`, `uid`,
-/// `generation` and `deletionTimestamp`; `spec.suspend`, `secretRef` and `capiClusterRef`;
-/// `status.observedGeneration`, `lastAppliedRevision`, `lastAttemptedRevision`, the conditions without
-/// their times, and of `history` the versions, digests and states. Of [`Part::Whole`] it has everything
-/// but `managedFields` and what `kubectl apply` has noted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Object(Box<str>);
-
-impl Object {
-    /// The object, in the fields that it has at the API server.
-    pub fn read(&self) -> Value {
-        // It was made from a value.
-        serde_json::from_str(&self.0).unwrap_or_default()
-    }
-
-    fn new(object: DynamicObject, resource: &ApiResource, part: Part) -> Self {
-        let value = match part {
-            Part::State => state(&object, resource),
-            Part::Whole => whole(object, resource),
-        };
-        Self(value.to_string().into())
-    }
-
-    fn size(&self) -> usize {
-        self.0.len() + BESIDE
-    }
-}
-
-fn whole(mut object: DynamicObject, resource: &ApiResource) -> Value {
-    object.types = Some(TypeMeta {
-        api_version: resource.api_version.clone(),
-        kind: resource.kind.clone(),
-    });
-    object.metadata.managed_fields = None;
-    if let Some(annotations) = &mut object.metadata.annotations {
-        annotations.remove(LAST_APPLIED);
-    }
-    serde_json::to_value(object).unwrap_or_default()
-}
-
-fn state(object: &DynamicObject, resource: &ApiResource) -> Value {
-    let metadata = &object.metadata;
-    let (spec, status) = (&object.data["spec"], &object.data["status"]);
-    let mut kept = pick(
-        status,
-        &[
-            "observedGeneration",
-            "lastAppliedRevision",
-            "lastAttemptedRevision",
-        ],
-    );
-    if let Some(conditions) = status["conditions"].as_array() {
-        let conditions: Vec<_> = conditions.iter().map(condition).collect();
-        kept.insert("conditions".to_owned(), conditions.into());
-    }
-    if let Some(history) = status["history"].as_array() {
-        let fields = ["chartVersion", "appVersion", "status", "ociDigest"];
-        let history = history.iter().take(HISTORY);
-        let history: Vec<_> = history.map(|it| pick(it, &fields).into()).collect();
-        kept.insert("history".to_owned(), Value::Array(history));
-    }
-    json!({
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "metadata": {
-            "name": metadata.name,
-            "namespace": metadata.namespace,
-            "uid": metadata.uid,
-            "generation": metadata.generation,
-            "deletionTimestamp": metadata.deletion_timestamp,
-        },
-        "spec": pick(spec, &["suspend", "secretRef", "capiClusterRef"]),
-        "status": kept,
-    })
-}
-
-/// When a condition has changed is not read: controllers of Flux set it at every interval.
-fn condition(condition: &Value) -> Value {
-    let mut kept = pick(
-        condition,
-        &["type", "status", "reason", "observedGeneration"],
-    );
-    if let Some(message) = condition["message"].as_str() {
-        let message: String = message.chars().take(MESSAGE).collect();
-        kept.insert("message".to_owned(), message.into());
-    }
-    kept.into()
-}
-
-fn pick(from: &Value, fields: &[&str]) -> Map<String, Value> {
-    let found = fields.iter().filter_map(|field| {
-        let value = from.get(field)?;
-        Some(((*field).to_owned(), value.clone()))
-    });
-    found.collect()
-}
+/// How soon objects are listed again for which there was no room in their namespace.
+const AGAIN: Duration = Duration::from_secs(300);
 
 /// An object, or why it cannot be read. One that cannot be read hides no other.
 pub(crate) type Entry = Result<Arc<Object>, Arc<str>>;
 
-fn size(entry: &Entry) -> usize {
-    match entry {
-        Ok(object) => object.size(),
-        Err(why) => why.len() + BESIDE,
+/// What is known of an object of a watch.
+pub(crate) enum Found {
+    Here(Entry),
+    /// There is none.
+    Nothing,
+    /// Its namespace has more than may be held, and it may be among the rest.
+    Full(Arc<str>),
+}
+
+/// The objects of a namespace, by name. Dropped, they give back their room.
+#[derive(Debug)]
+struct Names {
+    entries: HashMap<String, Entry>,
+    room: Arc<Room>,
+    bytes: usize,
+    /// Why there are objects that are not here.
+    full: Option<Arc<str>>,
+}
+
+impl Drop for Names {
+    fn drop(&mut self) {
+        self.room.give(self.bytes);
     }
 }
 
-/// Entries by namespace and name.
-type Entries = HashMap<String, HashMap<String, Entry>>;
+fn size(name: &str, entry: &Entry) -> usize {
+    let text = match entry {
+        Ok(object) => object.size(),
+        Err(why) => why.len(),
+    };
+    text + name.len() + BESIDE
+}
+
+fn is_shared(one: &Entry, other: &Entry) -> bool {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Arc::ptr_eq(one, other),
+        (Err(one), Err(other)) => Arc::ptr_eq(one, other),
+        (Ok(_), Err(_)) | (Err(_), Ok(_)) => false,
+    }
+}
+
+impl Names {
+    fn new(room: Arc<Room>) -> Self {
+        Self {
+            entries: HashMap::new(),
+            room,
+            bytes: 0,
+            full: None,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.full.is_none()
+    }
+
+    /// Puts an object in its place. Where there is no room for it in the namespace, it is left out.
+    fn put(&mut self, name: String, entry: Entry) -> Result<(), Full> {
+        self.remove(&name);
+        let size = size(&name, &entry);
+        match self.room.take(size) {
+            Ok(()) => {
+                self.bytes += size;
+                self.entries.insert(name, entry);
+                Ok(())
+            }
+            Err(full) if full.is_of_namespace() => {
+                self.full = Some(full.to_string().into());
+                Ok(())
+            }
+            Err(full) => Err(full),
+        }
+    }
+
+    fn remove(&mut self, name: &str) -> Option<Entry> {
+        let entry = self.entries.remove(name)?;
+        let size = size(name, &entry);
+        self.bytes -= size;
+        self.room.give(size);
+        Some(entry)
+    }
+
+    /// What both have takes room once: from now on here.
+    fn inherit(&mut self, before: &mut Names) {
+        for (name, entry) in &self.entries {
+            let known = before.entries.get(name);
+            if known.is_some_and(|known| is_shared(known, entry)) {
+                let size = size(name, entry);
+                self.bytes += size;
+                before.bytes -= size;
+            }
+        }
+    }
+}
+
+/// Objects by namespace.
+type Entries = HashMap<String, Names>;
+
+fn entry_of<'e>(all: &'e Entries, namespace: &str, name: &str) -> Option<&'e Entry> {
+    all.get(namespace)?.entries.get(name)
+}
 
 /// What a watch holds.
 #[derive(Clone, Debug)]
@@ -156,9 +146,17 @@ impl PartialEq for Held {
 }
 
 impl Held {
-    /// What is known of an object. None: there is none.
-    pub(crate) fn find(&self, namespace: &str, name: &str) -> Option<Entry> {
-        self.lock().get(namespace)?.get(name).cloned()
+    /// What is known of an object.
+    pub(crate) fn find(&self, namespace: &str, name: &str) -> Found {
+        let all = self.lock();
+        let Some(names) = all.get(namespace) else {
+            return Found::Nothing;
+        };
+        match (names.entries.get(name), &names.full) {
+            (Some(entry), _) => Found::Here(entry.clone()),
+            (None, Some(why)) => Found::Full(Arc::clone(why)),
+            (None, None) => Found::Nothing,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {
@@ -173,19 +171,19 @@ pub(crate) struct How {
     pub(crate) resource: ApiResource,
     pub(crate) part: Part,
     pub(crate) news: broadcast::Sender<Change>,
-    /// How many bytes all watches of the cluster hold.
-    pub(crate) room: Arc<AtomicUsize>,
+    /// Where there is room for objects of the cluster.
+    pub(crate) rooms: Arc<Rooms>,
 }
 
 /// Keeps what a watch brings.
 pub(crate) struct Keeper {
     how: How,
     held: Held,
-    /// How many bytes it holds.
-    bytes: usize,
-    /// What the list that is under way has so far.
+    /// What the list that is under way has so far. What is the same as before is shared with that, and
+    /// takes no room of its own.
     listed: Entries,
-    listed_bytes: usize,
+    /// When everything is listed again, because there was no room for some of it.
+    again: Option<Instant>,
     /// A list was complete: from then on each change is told by itself.
     is_told: bool,
 }
@@ -195,9 +193,8 @@ impl Keeper {
         Self {
             how,
             held: Held(Arc::default()),
-            bytes: 0,
             listed: Entries::default(),
-            listed_bytes: 0,
+            again: None,
             is_told: false,
         }
     }
@@ -219,46 +216,59 @@ impl Keeper {
     fn list(&mut self, page: Vec<Guard<DynamicObject>>) -> Result<(), Setback> {
         for object in page {
             let (namespace, name, entry) = self.entry(object);
-            self.listed_bytes += size(&entry);
-            self.listed
-                .entry(namespace)
-                .or_default()
-                .insert(name, entry);
-            check(self.listed_bytes, 0)?;
+            let known = entry_of(&self.held.lock(), &namespace, &name).cloned();
+            let names = names_of(&mut self.listed, &self.how.rooms, namespace);
+            match known.filter(|known| *known == entry) {
+                Some(known) => drop(names.entries.insert(name, known)),
+                None => names.put(name, entry).map_err(too_much)?,
+            }
         }
         Ok(())
     }
 
     /// What was listed takes the place of what was held.
-    fn replace(&mut self) -> Result<(), Setback> {
-        let listed = std::mem::take(&mut self.listed);
-        self.count(self.listed_bytes, self.bytes);
-        let before = std::mem::replace(&mut *self.held.lock(), listed);
+    fn replace(&mut self) {
+        let mut listed = std::mem::take(&mut self.listed);
+        let before = {
+            let mut held = self.held.lock();
+            for (namespace, names) in &mut listed {
+                let before = held.get_mut(namespace);
+                before.into_iter().for_each(|before| names.inherit(before));
+            }
+            std::mem::replace(&mut *held, listed)
+        };
+        let is_full = self.held.lock().values().any(|names| names.full.is_some());
+        self.again = is_full.then(|| Instant::now() + AGAIN);
         if self.is_told {
             self.tell_differences(&before);
         }
         self.is_told = true;
-        check(self.bytes, self.how.room.load(Ordering::Relaxed))
     }
 
     fn tell_differences(&self, before: &Entries) {
-        let now = self.held.lock().clone();
-        let places = |entries: &Entries| -> Vec<(String, String)> {
-            let all = entries.iter();
-            let all = all.flat_map(|(namespace, names)| {
-                names.keys().map(|name| (namespace.clone(), name.clone()))
-            });
-            all.collect()
-        };
-        let mut all = places(before);
-        all.extend(places(&now));
-        all.sort_unstable();
-        all.dedup();
-        for (namespace, name) in all {
-            let of = |entries: &Entries| entries.get(&namespace)?.get(&name).cloned();
-            if of(before) != of(&now) {
-                self.tell(namespace, name);
+        let mut differ = BTreeSet::new();
+        let mut filled = BTreeSet::new();
+        {
+            let now = self.held.lock();
+            for (from, other) in [(before, &*now), (&*now, before)] {
+                for (namespace, names) in from {
+                    let beside = other.get(namespace).and_then(|it| it.full.as_ref());
+                    if names.full.is_some() != beside.is_some() {
+                        filled.insert(namespace.clone());
+                    }
+                    for (name, entry) in &names.entries {
+                        if entry_of(other, namespace, name) != Some(entry) {
+                            differ.insert((namespace.clone(), name.clone()));
+                        }
+                    }
+                }
             }
+        }
+        for (namespace, name) in differ {
+            self.tell(namespace, name);
+        }
+        for namespace in filled {
+            self.tell_all(namespace);
         }
     }
 
@@ -267,34 +277,32 @@ impl Keeper {
         &mut self,
         namespace: String,
         name: String,
-        entry: Option<&Entry>,
+        entry: Option<Entry>,
     ) -> Result<(), Setback> {
-        let more = entry.map_or(0, size);
-        let before = {
+        let (is_new, is_full) = {
             let mut all = self.held.lock();
+            let is_new = entry_of(&all, &namespace, &name) != entry.as_ref();
+            let names = names_of(&mut all, &self.how.rooms, namespace.clone());
+            let was_full = names.full.is_some();
             match entry {
-                Some(entry) => {
-                    let names = all.entry(namespace.clone()).or_default();
-                    names.insert(name.clone(), entry.clone())
-                }
-                None => {
-                    let gone = all.get_mut(&namespace).and_then(|it| it.remove(&name));
-                    all.retain(|_, names| !names.is_empty());
-                    gone
-                }
+                Some(entry) if is_new => names.put(name.clone(), entry).map_err(too_much)?,
+                Some(_) => {}
+                None => drop(names.remove(&name)),
             }
+            let is_full = names.full.is_some() && !was_full;
+            if names.is_empty() {
+                all.remove(&namespace);
+            }
+            (is_new, is_full)
         };
-        self.count(more, before.as_ref().map_or(0, size));
-        if before.as_ref() != entry {
+        if is_full {
+            self.again = self.again.or_else(|| Some(Instant::now() + AGAIN));
+            self.tell_all(namespace.clone());
+        }
+        if is_new {
             self.tell(namespace, name);
         }
-        check(self.bytes, self.how.room.load(Ordering::Relaxed))
-    }
-
-    fn count(&mut self, more: usize, less: usize) {
-        self.bytes = self.bytes + more - less;
-        self.how.room.fetch_add(more, Ordering::Relaxed);
-        self.how.room.fetch_sub(less, Ordering::Relaxed);
+        Ok(())
     }
 
     fn tell(&self, namespace: String, name: String) {
@@ -306,18 +314,23 @@ impl Keeper {
             name,
         });
     }
+
+    fn tell_all(&self, namespace: String) {
+        let _ = self.how.news.send(Change::Objects {
+            cluster: self.how.cluster.clone(),
+            kind: self.how.kind.clone(),
+            namespace: Some(namespace),
+        });
+    }
 }
 
-fn check(of_watch: usize, of_cluster: usize) -> Result<(), Setback> {
-    let too_much =
-        |who: &str, most: usize| Setback::TooMuch(format!("{who} more than {most} bytes"));
-    if of_watch > WATCH {
-        return Err(too_much("the objects of this kind take", WATCH));
-    }
-    if of_cluster > CLUSTER {
-        return Err(too_much("all objects of this cluster take", CLUSTER));
-    }
-    Ok(())
+fn names_of<'e>(all: &'e mut Entries, rooms: &Rooms, namespace: String) -> &'e mut Names {
+    let new = |namespace: &String| Names::new(rooms.of(namespace));
+    all.entry(namespace).or_insert_with_key(new)
+}
+
+fn too_much(full: Full) -> Setback {
+    Setback::TooMuch(full.to_string())
 }
 
 impl Sink for Keeper {
@@ -325,17 +338,22 @@ impl Sink for Keeper {
     type Told = Held;
     const VANISHES: bool = true;
 
+    fn lists_again_at(&self) -> Option<Instant> {
+        self.again
+    }
+
     fn take(&mut self, step: Step<Guard<DynamicObject>>) -> Result<Option<Held>, Setback> {
         match step {
             Step::Begun => {
-                (self.listed, self.listed_bytes) = (Entries::default(), 0);
+                self.listed.clear();
+                self.again = None;
                 return Ok(None);
             }
             Step::Page(page) => return self.list(page).map(|()| None),
-            Step::Listed(_) => self.replace()?,
+            Step::Listed(_) => self.replace(),
             Step::Apply(object) => {
                 let (namespace, name, entry) = self.entry(object);
-                self.change(namespace, name, Some(&entry))?;
+                self.change(namespace, name, Some(entry))?;
             }
             Step::Delete(object) => {
                 let namespace = object.namespace().unwrap_or_default();
@@ -350,15 +368,9 @@ impl Sink for Keeper {
 
     fn clear(&mut self) {
         self.held.lock().clear();
-        self.count(0, self.bytes);
         self.listed.clear();
+        self.again = None;
         self.is_told = false;
-    }
-}
-
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        self.count(0, self.bytes);
     }
 }
 

@@ -4,7 +4,7 @@
 //! What goes out: a [`Sight`] of each object, from memory, and the [`Change`]s that somebody has to look
 //! at. Each cluster is watched by a task of its own, with one watch for each kind, so that one that is
 //! dead costs the others nothing. What is not known is [`Sight::Unknown`], with the reason; nothing is
-//! decided here, and nothing is written.
+//! decided here, and nothing is written. For those who have to write something there is [`Fleet::client`].
 //!
 //! A cluster is known by the Secret that has its kubeconfig. Of that Secret the metadata are watched by
 //! name; its data are read when it has changed, or when the cluster says 401, and are kept in the client

@@ -98,7 +98,7 @@ pub(crate) async fn read(
             verb: "get",
             secret: key.clone(),
         }),
-        Ok(Err(_)) | Err(_) => Err(Unknown::Unreachable(format!(
+        Ok(Err(_)) | Err(_) => Err(Unknown::Away(format!(
             "our own API server does not give the Secret {key}"
         ))),
     }

@@ -76,7 +76,10 @@ pub enum Unknown {
         /// What is wrong with it.
         why: kubeconfig::Refusal,
     },
-    /// The API server does not answer, or refuses the credentials.
+    /// The API server does not answer. That may end by itself.
+    #[error("the API server cannot be read: {0}")]
+    Away(String),
+    /// The API server refuses the credentials, or cannot be read before somebody changes something.
     #[error("the API server cannot be read: {0}")]
     Unreachable(String),
     /// Nothing was heard for too long.
@@ -126,6 +129,7 @@ impl Unknown {
             | Unknown::NotAllowed { .. }
             | Unknown::NoRight { .. }
             | Unknown::Kubeconfig { .. }
+            | Unknown::Away(_)
             | Unknown::Unreachable(_)
             | Unknown::Silent(_)
             | Unknown::NoKind(_)
@@ -143,6 +147,7 @@ impl Unknown {
             | Unknown::NotReady(_)
             | Unknown::NoRight { .. }
             | Unknown::Kubeconfig { .. }
+            | Unknown::Away(_)
             | Unknown::Unreachable(_)
             | Unknown::Silent(_) => true,
             Unknown::NotYet
@@ -154,5 +159,35 @@ impl Unknown {
             | Unknown::TooMuch(_)
             | Unknown::Unreadable(_) => false,
         }
+    }
+
+    /// The same, or what was said before if it is trouble of the same kind: a cluster that is away says so
+    /// in other words at each try, and nobody has to be told of each.
+    pub(crate) fn after(self, before: Option<&Self>) -> Self {
+        match (before, &self) {
+            (Some(Unknown::Away(_)), Unknown::Away(_))
+            | (Some(Unknown::Silent(_)), Unknown::Silent(_)) => before.cloned().unwrap_or(self),
+            _ => self,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trouble_of_one_kind_is_told_in_its_first_words() {
+        let away = |why: &str| Unknown::Away(why.to_owned());
+        let lasting = |why: &str| Unknown::Unreachable(why.to_owned());
+        let refused = away("connection refused");
+        assert_eq!(away("timed out").after(Some(&refused)), refused);
+        assert_eq!(away("timed out").after(None), away("timed out"));
+        // What somebody has to change is told each time.
+        let denied = lasting("status 401");
+        assert_eq!(denied.clone().after(Some(&refused)), denied);
+        let other = lasting("its certificate has expired");
+        assert_eq!(other.clone().after(Some(&denied)), other);
+        assert_eq!(refused.clone().after(Some(&denied)), refused);
     }
 }

@@ -3,23 +3,23 @@
 //! What comes in: what is wanted of it. What goes out: a [`Sight`] of each object. A [`tend`] task brings
 //! it up to date, whenever something that it depends on has changed.
 //!
-//! It uses every room but [`fleet`](crate::fleet) and [`bounds`](crate::bounds).
+//! It uses every room but [`fleet`](crate::fleet).
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::Api;
 use kube::api::ApiResource;
 use kube::runtime::watcher::Config;
+use kube::{Api, Client};
 use parking_lot::{Mutex, MutexGuard};
 use sluice_watching::shared::{self, Shared, Signals};
 use tokio::sync::broadcast;
 
+use crate::bounds::{Room, Rooms};
 use crate::connection::Connection;
-use crate::held::{Held, How, Keeper};
+use crate::held::{Found, Held, How, Keeper};
 use crate::reference::allows;
 use crate::sight::{Sight, Unknown};
 use crate::wanted::{Change, Cluster, Kind, Part, Wanted};
@@ -47,8 +47,8 @@ pub(crate) struct Site {
     watches: Shared<Key, Held>,
     known: Mutex<Known>,
     news: broadcast::Sender<Change>,
-    /// How many bytes all its watches hold.
-    room: Arc<AtomicUsize>,
+    /// For the objects that its watches hold.
+    rooms: Arc<Rooms>,
 }
 
 /// What a watch is of.
@@ -66,6 +66,8 @@ struct Known {
     /// The annotation of the Secret that says who may use it.
     allowed: Option<String>,
     kinds: BTreeMap<Kind, Result<ApiResource, Unknown>>,
+    /// What was last said of watches that say nothing.
+    said: HashMap<Key, Unknown>,
 }
 
 /// Whether the cluster can be asked.
@@ -88,6 +90,7 @@ impl Site {
         connection: Connection,
         silence: Duration,
         news: broadcast::Sender<Change>,
+        room: Arc<Room>,
     ) -> Self {
         let link = match cluster {
             Cluster::Own => Link::Up,
@@ -103,9 +106,10 @@ impl Site {
                 link,
                 allowed: None,
                 kinds: BTreeMap::new(),
+                said: HashMap::new(),
             }),
             news,
-            room: Arc::default(),
+            rooms: Arc::new(Rooms::new(room)),
         }
     }
 
@@ -126,9 +130,10 @@ impl Site {
             Err(why) => return Sight::Unknown(why),
         };
         match held.find(&wanted.namespace, name) {
-            Some(Ok(object)) => Sight::Seen(object),
-            Some(Err(why)) => Sight::Unknown(Unknown::Unreadable(why.to_string())),
-            None => Sight::Absent,
+            Found::Here(Ok(object)) => Sight::Seen(object),
+            Found::Here(Err(why)) => Sight::Unknown(Unknown::Unreadable(why.to_string())),
+            Found::Full(why) => Sight::Unknown(Unknown::TooMuch(why.to_string())),
+            Found::Nothing => Sight::Absent,
         }
     }
 
@@ -152,21 +157,31 @@ impl Site {
     /// Ends the watches that have not been used for a while, as [`Shared::keep`] does.
     pub(crate) fn keep(&self, wants: &BTreeSet<Wanted>, now: Timestamp) -> Option<Timestamp> {
         let in_use: HashSet<_> = self.needed(wants).into_iter().collect();
+        self.known().said.retain(|key, _| in_use.contains(key));
         self.watches.keep(&in_use, now)
+    }
+
+    /// A client of the cluster for objects in the namespace `from`, and the host that it leads to.
+    pub(crate) fn client(&self, from: &str) -> Result<(Client, String), Unknown> {
+        self.open(&self.known(), from)?;
+        Ok((self.connection.client(), self.connection.host()))
     }
 
     fn held(&self, wanted: &Wanted) -> Result<Held, Unknown> {
         self.way(wanted)?;
-        let all = match (wanted.part, &self.scope) {
-            (Part::State, Scope::All) => self.told(&Key::all(wanted)),
-            (Part::Whole, _) | (Part::State, Scope::Namespace(_)) => {
-                return self.told(&Key::one(wanted));
-            }
-        };
-        match all {
+        if !self.is_followed_everywhere(wanted) {
+            return self.told(&Key::one(wanted));
+        }
+        match self.told(&Key::all(wanted)) {
             Err(Unknown::Forbidden { .. }) => self.told(&Key::one(wanted)),
             told => told,
         }
+    }
+
+    /// Whether one watch is for all namespaces. Where whole objects are looked at, and of kinds of which
+    /// there may be anything, only what is wanted is followed.
+    fn is_followed_everywhere(&self, wanted: &Wanted) -> bool {
+        wanted.part == Part::State && self.scope == Scope::All && wanted.kind.is_of_flux()
     }
 
     /// Why what is wanted cannot be asked for at all.
@@ -175,18 +190,22 @@ impl Site {
             return Err(Unknown::OutOfScope);
         }
         let known = self.known();
-        let allowed = self.is_allowed(&known, wanted);
-        match (&known.link, allowed) {
-            (Link::NotYet, _) => return Err(Unknown::NotYet),
-            (_, Err(why)) => return Err(why),
-            (Link::Unread, Ok(())) => return Err(Unknown::NotYet),
-            (Link::Down(why), Ok(())) => return Err(why.clone()),
-            (Link::Up, Ok(())) => {}
-        }
+        self.open(&known, &wanted.from)?;
         match known.kinds.get(&wanted.kind) {
             None => Err(Unknown::NotYet),
             Some(Ok(_)) => Ok(()),
             Some(Err(why)) => Err(why.clone()),
+        }
+    }
+
+    /// Why objects in the namespace `from` cannot ask the cluster, if they cannot.
+    fn open(&self, known: &Known, from: &str) -> Result<(), Unknown> {
+        match (&known.link, self.is_allowed(known, from)) {
+            (Link::NotYet, _) => Err(Unknown::NotYet),
+            (_, Err(why)) => Err(why),
+            (Link::Unread, Ok(())) => Err(Unknown::NotYet),
+            (Link::Down(why), Ok(())) => Err(why.clone()),
+            (Link::Up, Ok(())) => Ok(()),
         }
     }
 
@@ -197,31 +216,45 @@ impl Site {
         }
     }
 
-    fn is_allowed(&self, known: &Known, wanted: &Wanted) -> Result<(), Unknown> {
+    fn is_allowed(&self, known: &Known, from: &str) -> Result<(), Unknown> {
         match &self.cluster {
             Cluster::Own => Ok(()),
-            Cluster::Remote(secret) => {
-                match allows(secret, known.allowed.as_deref(), &wanted.from) {
-                    true => Ok(()),
-                    false => Err(Unknown::NotAllowed {
-                        secret: (**secret).clone(),
-                        from: wanted.from.clone(),
-                    }),
-                }
+            Cluster::Remote(secret) => match allows(secret, known.allowed.as_deref(), from) {
+                true => Ok(()),
+                false => Err(Unknown::NotAllowed {
+                    secret: (**secret).clone(),
+                    from: from.to_owned(),
+                }),
+            },
+        }
+    }
+
+    /// What a watch has told. Trouble of one kind is told in the same words until it is over.
+    fn told(&self, key: &Key) -> Result<Held, Unknown> {
+        let told = self.told_now(key);
+        let mut known = self.known();
+        match told {
+            Ok(held) => {
+                known.said.remove(key);
+                Ok(held)
+            }
+            Err(why) => {
+                let why = why.after(known.said.get(key));
+                known.said.insert(key.clone(), why.clone());
+                Err(why)
             }
         }
     }
 
-    /// What a watch has told.
-    fn told(&self, key: &Key) -> Result<Held, Unknown> {
-        let trouble = |why: String| self.connection.trouble().unwrap_or(why);
+    fn told_now(&self, key: &Key) -> Result<Held, Unknown> {
         match self.watches.sight(key) {
             Some(shared::Sight::Told(held)) => Ok(held),
             None | Some(shared::Sight::Nothing(None)) => Err(Unknown::NotYet),
-            Some(shared::Sight::Nothing(Some(why))) => Err(Unknown::Unreachable(trouble(why))),
+            Some(shared::Sight::Nothing(Some(trouble))) => Err(self.unanswered(trouble)),
             Some(shared::Sight::Silent(why)) => {
                 let why = why.unwrap_or_else(|| "it says nothing".to_owned());
-                Err(Unknown::Silent(trouble(why)))
+                let newer = self.connection.trouble().map(|trouble| trouble.why);
+                Err(Unknown::Silent(newer.unwrap_or(why)))
             }
             Some(shared::Sight::Refused(verb)) => Err(Unknown::Forbidden {
                 whom: match self.cluster {
@@ -236,29 +269,39 @@ impl Site {
         }
     }
 
-    /// The watches that are needed for what is wanted: one for each kind, of all namespaces; one for each
-    /// namespace where that is refused, or where whole objects are looked at.
+    /// With what has happened to the connection, if it has answered nothing.
+    fn unanswered(&self, trouble: shared::Trouble) -> Unknown {
+        let shared::Trouble { why, passes } = trouble;
+        let (why, passes) = match self.connection.trouble() {
+            Some(trouble) => (trouble.why, trouble.passes),
+            None => (why, passes),
+        };
+        match passes {
+            true => Unknown::Away(why),
+            false => Unknown::Unreachable(why),
+        }
+    }
+
+    /// The watches that are needed for what is wanted: one for each kind of Flux, of all namespaces; one for
+    /// each namespace where that is refused, for other kinds, and where whole objects are looked at.
     fn needed(&self, wants: &BTreeSet<Wanted>) -> BTreeSet<Key> {
         let mut needed = BTreeSet::new();
         let known = self.known();
         for wanted in wants {
-            if !self.is_in_scope(wanted) || self.is_allowed(&known, wanted).is_err() {
+            if !self.is_in_scope(wanted) || self.is_allowed(&known, &wanted.from).is_err() {
                 continue;
             }
-            match (wanted.part, &self.scope) {
-                (Part::State, Scope::All) => {
-                    let all = Key::all(wanted);
-                    let refused = self.watches.sight(&all);
-                    if matches!(refused, Some(shared::Sight::Refused(_))) {
-                        needed.insert(Key::one(wanted));
-                    }
-                    // It is retried, so that a right that is granted later is used.
-                    needed.insert(all);
-                }
-                (Part::Whole, _) | (Part::State, Scope::Namespace(_)) => {
-                    needed.insert(Key::one(wanted));
-                }
+            if !self.is_followed_everywhere(wanted) {
+                needed.insert(Key::one(wanted));
+                continue;
             }
+            let all = Key::all(wanted);
+            let refused = self.watches.sight(&all);
+            if matches!(refused, Some(shared::Sight::Refused(_))) {
+                needed.insert(Key::one(wanted));
+            }
+            // It is retried, so that a right that is granted later is used.
+            needed.insert(all);
         }
         needed
     }
@@ -285,7 +328,7 @@ impl Site {
                     resource: resource.clone(),
                     part: key.part,
                     news: self.news.clone(),
-                    room: Arc::clone(&self.room),
+                    rooms: Arc::clone(&self.rooms),
                 });
                 (api, Config::default(), keeper)
             });
@@ -294,8 +337,15 @@ impl Site {
 
     /// Notes whether the cluster can be asked.
     fn set_link(&self, link: &Link) {
-        let before = std::mem::replace(&mut self.known().link, link.clone());
-        if before != *link {
+        let is_new = {
+            let mut known = self.known();
+            let link = match (&known.link, link.clone()) {
+                (Link::Down(before), Link::Down(why)) => Link::Down(why.after(Some(before))),
+                (_, link) => link,
+            };
+            std::mem::replace(&mut known.link, link.clone()) != link
+        };
+        if is_new {
             self.tell();
         }
     }
@@ -310,6 +360,15 @@ impl Site {
     fn tell(&self) {
         // Nobody listens: nobody waits.
         let _ = self.news.send(Change::Cluster(self.cluster.clone()));
+    }
+
+    /// All who look at objects of this kind, in this namespace or in all, have to look again.
+    fn tell_of(&self, kind: &Kind, namespace: Option<&str>) {
+        let _ = self.news.send(Change::Objects {
+            cluster: self.cluster.clone(),
+            kind: kind.clone(),
+            namespace: namespace.map(str::to_owned),
+        });
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

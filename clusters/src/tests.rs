@@ -158,7 +158,7 @@ impl Stage {
         while let Ok(change) = self.changes.try_recv() {
             match change {
                 Change::Object { name, .. } => names.push(name),
-                Change::Cluster(_) => {}
+                Change::Objects { .. } | Change::Cluster(_) => {}
             }
         }
         names

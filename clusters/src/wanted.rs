@@ -47,6 +47,15 @@ pub struct Kind {
     pub kind: String,
 }
 
+impl Kind {
+    /// Whether it belongs to Flux. Those are there everywhere and small; objects of other kinds are
+    /// followed only in the namespaces that are wanted.
+    pub fn is_of_flux(&self) -> bool {
+        self.group.ends_with(".toolkit.fluxcd.io")
+            || ["infra.contrib.fluxcd.io", "gitops.weave.works"].contains(&&*self.group)
+    }
+}
+
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.group {
@@ -94,6 +103,15 @@ pub enum Change {
         namespace: String,
         /// Its name.
         name: String,
+    },
+    /// All objects of a kind: whether they are known has changed.
+    Objects {
+        /// Where they are.
+        cluster: Cluster,
+        /// What they are.
+        kind: Kind,
+        /// Their namespace. None: all.
+        namespace: Option<String>,
     },
     /// Everything on a cluster: whether it is known has changed.
     Cluster(Cluster),

@@ -14,8 +14,8 @@ mod promotion;
 mod status;
 
 pub use promotion::{
-    Admission, ForgeType, InvolvedObject, MergeMethod, MergeMode, Notification, Promotion,
-    PullRequestStrategy, SecretName, Strategy, StrategyKind,
+    Admission, ForgeType, GatekeeperReference, InvolvedObject, MergeMethod, MergeMode,
+    Notification, Promotion, PullRequestStrategy, SecretName, Strategy, StrategyKind,
 };
 pub use status::{
     Admitted, ClusterStatus, EnvironmentState, EnvironmentStatus, MergeGate, Order, Phase,

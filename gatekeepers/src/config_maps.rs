@@ -109,7 +109,10 @@ impl ConfigMaps {
             Sight::Refused(_) => Err(ReadError::Forbidden {
                 namespace: key.namespace.clone(),
             }),
-            Sight::Nothing(trouble) | Sight::Silent(trouble) => Err(self.unanswered(key, trouble)),
+            Sight::Nothing(trouble) => {
+                Err(self.unanswered(key, trouble.map(|trouble| trouble.why)))
+            }
+            Sight::Silent(trouble) => Err(self.unanswered(key, trouble)),
             Sight::TooMuch(_) | Sight::Vanished => Err(self.unanswered(key, None)),
         }
     }

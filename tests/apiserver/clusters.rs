@@ -1,7 +1,7 @@
 //! Other clusters by kubeconfig, on two real API servers: Secrets are on the first, what is seen on the
 //! second.
 
-mod line;
+pub mod line;
 pub mod scene;
 
 use std::time::{Duration, Instant};
@@ -173,7 +173,7 @@ async fn a_cluster_that_says_nothing_is_unknown_until_it_is_heard_of_again() -> 
         .await?;
     let change = changes.recv().await?;
     ensure!(
-        change == Change::Cluster(apps.cluster.clone()),
+        matches!(&change, Change::Objects { kind, .. } if *kind == apps.kind),
         "{change:?}"
     );
     let standings = scene.fleet().clusters();

@@ -1,5 +1,7 @@
 //! Pipelines whose environments are on two real API servers.
 
+mod reports;
+
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::sync::{broadcast, watch};
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::failure::refusal;
 pub use super::used::{KEPT, Kept, Used};
@@ -41,8 +41,8 @@ const BACKLOG: usize = 1024;
 /// What is known of what is watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sight<T> {
-    /// The API server has not answered yet; what went wrong last.
-    Nothing(Option<String>),
+    /// The API server has not answered yet, and why. Trouble that passes is told once, in its first words.
+    Nothing(Option<Trouble>),
     /// Nothing was heard for too long; what went wrong last.
     Silent(Option<String>),
     /// The API server refuses: the verb that is not allowed.
@@ -55,6 +55,15 @@ pub enum Sight<T> {
     Told(T),
 }
 
+/// What is wrong with a list or a watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// In words.
+    pub why: String,
+    /// It may end by itself: the API server is away or busy, or the object is going to be replaced.
+    pub passes: bool,
+}
+
 impl<T: PartialEq> Sight<T> {
     fn is_answer(&self) -> bool {
         !matches!(self, Sight::Nothing(_))
@@ -63,13 +72,19 @@ impl<T: PartialEq> Sight<T> {
     /// Takes in the news; returns whether those who listen have to look.
     fn take_in(&mut self, news: Self) -> bool {
         // What was read stays true until the API server says otherwise, or too little is heard of it.
-        let says_nothing = matches!(news, Sight::Nothing(_));
-        let adds_nothing = says_nothing && !matches!(self, Sight::Nothing(_));
+        let adds_nothing = match (&*self, &news) {
+            (Sight::Nothing(None), Sight::Nothing(_)) => false,
+            (Sight::Nothing(Some(before)), Sight::Nothing(Some(now))) => {
+                before.passes && now.passes
+            }
+            (_, Sight::Nothing(_)) => true,
+            _ => false,
+        };
         if adds_nothing || *self == news {
             return false;
         }
         *self = news;
-        !says_nothing
+        true
     }
 }
 
@@ -100,6 +115,12 @@ pub trait Sink: Send + 'static {
 
     /// How many objects are listed next. None: as many as usual.
     fn page_size(&self) -> Option<u32> {
+        None
+    }
+
+    /// When everything is listed again, whatever happens until then. None: only where that is needed to
+    /// go on.
+    fn lists_again_at(&self) -> Option<Instant> {
         None
     }
 
@@ -316,7 +337,7 @@ impl<Key: Clone, S: Sink> Follower<Key, S> {
             if let Some(objects) = self.sink.page_size() {
                 self.watching.page_size(objects);
             }
-            let news = match self.watching.next().await {
+            let news = match self.next().await {
                 Step::Failed(error) => Some(self.failed(&error)),
                 Step::Silent => self.silent(),
                 step => match self.sink.take(step) {
@@ -343,6 +364,17 @@ impl<Key: Clone, S: Sink> Follower<Key, S> {
         }
     }
 
+    /// The next step.
+    async fn next(&mut self) -> Step<Guard<S::Object>> {
+        if let Some(again) = self.sink.lists_again_at() {
+            match timeout_at(again, self.watching.next()).await {
+                Ok(step) => return step,
+                Err(_) => self.watching.list_again(),
+            }
+        }
+        self.watching.next().await
+    }
+
     fn is_told(&self) -> bool {
         matches!(*self.tell.borrow(), Sight::Told(_))
     }
@@ -366,14 +398,16 @@ impl<Key: Clone, S: Sink> Follower<Key, S> {
             None => "it cannot be reached".to_owned(),
         };
         self.pulse.fails(&why);
-        Sight::Nothing(Some(why))
+        let passes = refusal(error).is_none_or(|status| matches!(status.code, 429 | 500..));
+        Sight::Nothing(Some(Trouble { why, passes }))
     }
 
     fn set_back(&mut self, setback: Setback) -> Sight<S::Told> {
         match setback {
             Setback::Lost(why) => {
                 self.watching.list_later(None);
-                Sight::Nothing(Some(why))
+                let passes = false;
+                Sight::Nothing(Some(Trouble { why, passes }))
             }
             Setback::TooMuch(why) => {
                 self.watching.list_later(Some(TOO_MUCH));
@@ -393,5 +427,30 @@ impl<Key: Clone, S: Sink> Follower<Key, S> {
         let why = self.pulse.trouble().map(|why| why.to_string());
         let why = why.unwrap_or_else(|| "it says nothing".to_owned());
         self.is_told().then_some(Sight::Silent(Some(why)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_a_first_list_is_news_once() {
+        let trouble = |why: &str, passes| {
+            let why = why.to_owned();
+            Sight::Nothing(Some(Trouble { why, passes }))
+        };
+        let mut sight: Sight<u8> = Sight::Nothing(None);
+        assert!(sight.take_in(trouble("it cannot be reached", true)));
+        // It goes on in other words.
+        assert!(!sight.take_in(trouble("it answers with status 503", true)));
+        assert_eq!(sight, trouble("it cannot be reached", true));
+        assert!(sight.take_in(trouble("it answers with status 401", false)));
+        assert!(!sight.take_in(trouble("it answers with status 401", false)));
+        assert!(sight.take_in(trouble("it cannot be reached", true)));
+        assert!(sight.take_in(Sight::Told(1)));
+        // What was read counts until nothing was heard for too long.
+        assert!(!sight.take_in(trouble("it cannot be reached", true)));
+        assert_eq!(sight, Sight::Told(1));
     }
 }

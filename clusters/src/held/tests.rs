@@ -1,11 +1,18 @@
 use kube::core::GroupVersionKind;
+use serde_json::json;
 
 use super::*;
+use crate::bounds::NAMESPACE;
 
-fn keeper(part: Part) -> (Keeper, Arc<AtomicUsize>, broadcast::Receiver<Change>) {
+fn keeper(part: Part) -> (Keeper, Arc<Room>, broadcast::Receiver<Change>) {
+    let room = Room::own();
+    let (keeper, changes) = keeper_in(part, Arc::clone(&room));
+    (keeper, room, changes)
+}
+
+fn keeper_in(part: Part, room: Arc<Room>) -> (Keeper, broadcast::Receiver<Change>) {
     let kind = GroupVersionKind::gvk("helm.toolkit.fluxcd.io", "v2", "HelmRelease");
     let (news, changes) = broadcast::channel(16);
-    let room = Arc::<AtomicUsize>::default();
     let keeper = Keeper::new(How {
         cluster: Cluster::Own,
         kind: Kind {
@@ -15,13 +22,17 @@ fn keeper(part: Part) -> (Keeper, Arc<AtomicUsize>, broadcast::Receiver<Change>)
         resource: ApiResource::from_gvk(&kind),
         part,
         news,
-        room: Arc::clone(&room),
+        rooms: Arc::new(Rooms::new(room)),
     });
-    (keeper, room, changes)
+    (keeper, changes)
 }
 
 /// A release as helm-controller leaves it, with this many bytes of values.
 fn release(name: &str, values: usize) -> Guard<DynamicObject> {
+    release_in("apps", name, values)
+}
+
+fn release_in(namespace: &str, name: &str, values: usize) -> Guard<DynamicObject> {
     let condition = |kind: &str| {
         json!({
             "type": kind, "status": "True", "reason": "UpgradeSucceeded", "observedGeneration": 7,
@@ -39,7 +50,7 @@ fn release(name: &str, values: usize) -> Guard<DynamicObject> {
     });
     let object = json!({
         "metadata": {
-            "name": name, "namespace": "apps", "generation": 7, "resourceVersion": "1234",
+            "name": name, "namespace": namespace, "generation": 7, "resourceVersion": "1234",
             "uid": "0e5d9a3e-54a5-4a2c-b0a6-0123456789ab",
             "managedFields": [{"manager": "helm-controller", "operation": "Apply"}],
         },
@@ -66,7 +77,7 @@ fn is_too_much(taken: &Result<Option<Held>, Setback>) -> bool {
 fn a_target_takes_less_than_2_kib_whatever_its_values_are() {
     let (mut keeper, room, _changes) = keeper(Part::State);
     assert!(list(&mut keeper, vec![release("podinfo", 100_000)]).is_ok());
-    let held = room.load(Ordering::Relaxed);
+    let held = room.used();
     assert!((1..2048).contains(&held), "{held}");
 }
 
@@ -74,33 +85,103 @@ fn a_target_takes_less_than_2_kib_whatever_its_values_are() {
 fn what_goes_takes_no_room() {
     let (mut keeper, room, _changes) = keeper(Part::Whole);
     assert!(list(&mut keeper, vec![release("a", 10), release("b", 20)]).is_ok());
-    let both = room.load(Ordering::Relaxed);
+    let both = room.used();
     assert!(keeper.take(Step::Delete(release("b", 20))).is_ok());
-    let one = room.load(Ordering::Relaxed);
+    let one = room.used();
     assert!(one > 0 && one < both, "{one} of {both}");
     assert!(list(&mut keeper, vec![release("a", 10)]).is_ok());
-    assert_eq!(room.load(Ordering::Relaxed), one);
+    assert_eq!(room.used(), one);
     drop(keeper);
-    assert_eq!(room.load(Ordering::Relaxed), 0);
+    assert_eq!(room.used(), 0);
+}
+
+/// A quarter of the room of a namespace, and a bit.
+const QUARTER: usize = NAMESPACE / 4;
+
+fn is_here(keeper: &Keeper, namespace: &str, name: &str) -> bool {
+    matches!(keeper.held.find(namespace, name), Found::Here(_))
+}
+
+fn is_full(keeper: &Keeper, namespace: &str, name: &str) -> bool {
+    matches!(keeper.held.find(namespace, name), Found::Full(_))
 }
 
 #[test]
-fn there_is_a_limit_to_what_a_watch_and_a_cluster_hold() {
+fn one_namespace_takes_no_room_from_another() {
+    let (mut keeper, room, mut changes) = keeper(Part::Whole);
+    let mut page: Vec<_> = ["a", "b", "c", "d", "e"]
+        .map(|name| release(name, QUARTER))
+        .into();
+    page.push(release_in("shop", "web", 10));
+    assert!(list(&mut keeper, page).is_ok());
+    assert!(is_here(&keeper, "apps", "a") && is_full(&keeper, "apps", "d"));
+    // What is not there may be among the rest.
+    assert!(is_full(&keeper, "apps", "never"));
+    assert!(is_here(&keeper, "shop", "web"));
+    assert!(matches!(keeper.held.find("shop", "never"), Found::Nothing));
+    assert!(room.used() <= NAMESPACE + 10_000);
+    // Another one fits there, too; and it is listed again some time later.
+    assert!(
+        keeper
+            .take(Step::Apply(release_in("shop", "api", 10)))
+            .is_ok()
+    );
+    assert!(is_here(&keeper, "shop", "api"));
+    assert!(keeper.lists_again_at().is_some());
+    while changes.try_recv().is_ok() {}
+    // While the first of these lists is under way, what was there before still takes its room.
+    for _ in 0..2 {
+        assert!(list(&mut keeper, vec![release("d", QUARTER)]).is_ok());
+    }
+    assert!(is_here(&keeper, "apps", "d") && keeper.lists_again_at().is_none());
+    let told: Vec<_> = std::iter::from_fn(|| changes.try_recv().ok()).collect();
+    let all = |change: &Change| matches!(change, Change::Objects { .. });
+    assert!(told.iter().any(all), "{told:?}");
+}
+
+#[test]
+fn an_object_that_grows_too_large_is_not_shown_as_it_was() {
+    let (mut keeper, _room, mut changes) = keeper(Part::Whole);
+    let page = ["a", "b", "c"].map(|name| release(name, QUARTER));
+    assert!(list(&mut keeper, page.into()).is_ok());
+    assert!(keeper.take(Step::Apply(release("a", 3 * QUARTER))).is_ok());
+    assert!(is_full(&keeper, "apps", "a") && is_here(&keeper, "apps", "b"));
+    assert!(changes.try_recv().is_ok());
+    assert!(keeper.lists_again_at().is_some());
+}
+
+#[test]
+fn a_list_of_the_same_takes_no_room_while_it_is_under_way() {
     let (mut keeper, room, _changes) = keeper(Part::Whole);
-    let quarter = || release("a", WATCH / 4);
-    // Before they are all there, a list is given up.
-    let page = ["a", "b", "c", "d"].map(|name| release(name, WATCH / 4));
-    assert!(is_too_much(&list(&mut keeper, page.into())));
+    let page = || ["a", "b", "c"].map(|name| release(name, QUARTER)).into();
+    assert!(list(&mut keeper, page()).is_ok());
+    let before = room.used();
+    for _ in 0..2 {
+        assert!(list(&mut keeper, page()).is_ok());
+        assert_eq!(room.used(), before);
+        assert!(is_here(&keeper, "apps", "c"));
+    }
+    // What differs does, until it is complete or given up.
+    assert!(keeper.take(Step::Begun).is_ok());
+    let differs = vec![release("a", QUARTER / 2)];
+    assert!(keeper.take(Step::Page(differs)).is_ok());
+    assert!(room.used() > before);
+    assert!(keeper.take(Step::Begun).is_ok());
+    assert_eq!(room.used(), before);
+    drop(keeper);
+    assert_eq!(room.used(), 0);
+}
+
+#[test]
+fn a_cluster_that_is_full_is_given_up_as_a_whole() {
+    let others = Room::others();
+    let (mut keeper, _changes) = keeper_in(Part::Whole, others.other());
+    let page = (0..6).map(|n| release_in(&format!("n{n}"), "a", 3 * QUARTER));
+    let listed = list(&mut keeper, page.collect());
+    assert!(is_too_much(&listed));
     keeper.clear();
-    assert_eq!(room.load(Ordering::Relaxed), 0);
-    assert!(list(&mut keeper, vec![quarter()]).is_ok());
-    let grown = keeper.take(Step::Apply(release("b", WATCH)));
-    assert!(is_too_much(&grown));
-    keeper.clear();
-    assert_eq!(room.load(Ordering::Relaxed), 0);
-    // Other watches of the cluster have taken the rest.
-    room.store(CLUSTER - WATCH / 8, Ordering::Relaxed);
-    assert!(is_too_much(&list(&mut keeper, vec![quarter()])));
+    assert_eq!(others.used(), 0);
+    assert!(list(&mut keeper, vec![release("a", QUARTER)]).is_ok());
 }
 
 #[test]

@@ -7,6 +7,7 @@ use kube::Client;
 use kube::api::ApiResource;
 use kube::discovery::{self, Scope};
 use kube::error::DiscoveryError;
+use sluice_watching::passes;
 use tokio::time::timeout;
 
 use crate::sight::Unknown;
@@ -32,14 +33,17 @@ pub(super) async fn find(client: &Client, kind: &Kind) -> Result<ApiResource, Un
             DiscoveryError::MissingApiGroup(_) | DiscoveryError::MissingKind(_),
         ))) => return Err(missing()),
         Ok(Err(kube::Error::Api(status))) => {
-            let (code, reason) = (status.code, &status.reason);
+            let (code, reason) = (status.code, status.reason.clone());
             let why = format!("it answers with status {code} {reason}");
-            return Err(Unknown::Unreachable(why));
+            return Err(match passes(&kube::Error::Api(status)) {
+                true => Unknown::Away(why),
+                false => Unknown::Unreachable(why),
+            });
         }
-        Ok(Err(_)) => return Err(Unknown::Unreachable("it cannot be reached".to_owned())),
+        Ok(Err(_)) => return Err(Unknown::Away("it cannot be reached".to_owned())),
         Err(_) => {
             let why = format!("no answer within {}s", DEADLINE.as_secs());
-            return Err(Unknown::Unreachable(why));
+            return Err(Unknown::Away(why));
         }
     };
     let (resource, capabilities) = group.recommended_kind(&kind.kind).ok_or_else(missing)?;

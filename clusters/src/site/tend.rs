@@ -88,7 +88,8 @@ impl Tender {
                     return;
                 },
                 change = watched.recv() => match change {
-                    Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => self.site.tell(),
+                    Ok(key) => self.site.tell_of(&key.kind, key.namespace.as_deref()),
+                    Err(broadcast::error::RecvError::Lagged(_)) => self.site.tell(),
                     // It lives as long as the site.
                     Err(broadcast::error::RecvError::Closed) => return,
                 },
@@ -121,7 +122,15 @@ impl Tender {
                 self.site.set_link(&Link::Down(Unknown::Silent(why)));
                 return None;
             }
-            shared::Sight::Nothing(_) | shared::Sight::Vanished | shared::Sight::TooMuch(_) => {
+            shared::Sight::Nothing(Some(trouble)) => {
+                let why = format!(
+                    "our own API server does not show its Secret: {}",
+                    trouble.why
+                );
+                self.site.set_link(&Link::Down(Unknown::Away(why)));
+                return None;
+            }
+            shared::Sight::Nothing(None) | shared::Sight::Vanished | shared::Sight::TooMuch(_) => {
                 return None;
             }
         };
@@ -233,7 +242,7 @@ impl Tender {
     fn is_allowed(&self, wants: &BTreeSet<Wanted>) -> bool {
         let known = self.site.known();
         let mut wants = wants.iter();
-        wants.any(|wanted| self.site.is_allowed(&known, wanted).is_ok())
+        wants.any(|wanted| self.site.is_allowed(&known, &wanted.from).is_ok())
     }
 
     /// Finds the kinds that are wanted and not found yet. Returns when to look for the others again.
@@ -261,9 +270,12 @@ impl Tender {
                 true => drop(self.again.remove(&kind)),
                 false => drop(self.again.insert(kind.clone(), Instant::now() + RETRY)),
             }
-            let before = self.site.known().kinds.insert(kind, found.clone());
+            let before = self.site.known().kinds.get(&kind).cloned();
+            let known = before.as_ref().and_then(|before| before.as_ref().err());
+            let found = found.map_err(|why| why.after(known));
+            self.site.known().kinds.insert(kind.clone(), found.clone());
             if found.is_err() && before != Some(found) {
-                self.site.tell();
+                self.site.tell_of(&kind, None);
             }
         }
         self.again.values().min().copied()
@@ -284,9 +296,11 @@ impl Tender {
 
     /// With what has happened to the connection.
     fn explained(&self, why: Unknown) -> Unknown {
-        match (why, self.site.connection.trouble()) {
-            (Unknown::Unreachable(_), Some(trouble)) => Unknown::Unreachable(trouble),
-            (why, _) => why,
+        let unanswered = |why, passes| self.site.unanswered(shared::Trouble { why, passes });
+        match why {
+            Unknown::Away(why) => unanswered(why, true),
+            Unknown::Unreachable(why) => unanswered(why, false),
+            why => why,
         }
     }
 }

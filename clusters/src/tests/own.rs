@@ -95,6 +95,33 @@ async fn one_watch_is_enough_for_all_namespaces() {
     );
 }
 
+/// There may be anything among the objects of another kind.
+#[tokio::test]
+async fn kinds_that_are_not_of_flux_are_followed_where_they_are_wanted() {
+    let stage = Stage::new();
+    let widgets = ("shop.example.com/v1", "widgets");
+    stage.own.serve_kind(widgets.0, "Widget", widgets.1, true);
+    stage.own.forbid("");
+    let all = ["apps", "shop"].map(|namespace| {
+        let mut wanted = wanted(&Cluster::Own, namespace);
+        wanted.kind = Kind {
+            group: "shop.example.com".to_owned(),
+            kind: "Widget".to_owned(),
+        };
+        wanted
+    });
+    for one in &all {
+        let namespace = Some(one.namespace.as_str());
+        let object = release("1.0.0");
+        stage.own.put_object(widgets, namespace, "web", object);
+    }
+    stage.want(&[&all[0], &all[1]], 0);
+    for one in &all {
+        stage.runs(one, "web", "1.0.0").await;
+    }
+    assert_eq!(stage.watches(&Cluster::Own), Some(2));
+}
+
 #[tokio::test]
 async fn where_all_namespaces_are_refused_each_is_watched_by_itself() {
     let stage = Stage::new();
@@ -139,7 +166,12 @@ async fn a_cluster_of_which_nothing_is_heard_is_unknown_until_it_is_listed_again
         matches!(&sight, Sight::Unknown(Unknown::Silent(_))),
         "{sight:?}"
     );
-    assert_eq!(changes.try_recv(), Ok(Change::Cluster(Cluster::Own)));
+    let objects = Change::Objects {
+        cluster: Cluster::Own,
+        kind: releases(),
+        namespace: None,
+    };
+    assert_eq!(changes.try_recv(), Ok(objects));
     assert!(
         stage
             .trouble(&Cluster::Own)

@@ -298,3 +298,49 @@ async fn a_server_that_nobody_answers_at_is_told() {
     let words = "the API server cannot be read: connection refused";
     stage.is_unknown(&apps, "web", words).await;
 }
+
+/// It is not even read: whoever has a kubeconfig could fill the memory.
+#[tokio::test]
+async fn an_object_that_is_too_long_is_not_read() {
+    let (stage, remote) = (Stage::new(), Remote::start().await);
+    let prod = cluster("pipes", "prod");
+    let apps = wanted(&prod, "apps");
+    let mut large = release("1.0.0");
+    large["spec"]["values"]["text"] = json!("x".repeat(7 << 19));
+    remote.api.put_object(RELEASES, Some("apps"), "web", large);
+    stage.put_kubeconfig(&prod, None, &remote.kubeconfig("first"));
+    stage.want(&[&apps], 0);
+    let words = "the API server cannot be read: it sends more than 3145728 bytes";
+    stage.is_unknown(&apps, "web", words).await;
+    // One of the size that etcd takes is read, as a page of its own.
+    let mut large = release("1.1.0");
+    large["spec"]["values"]["text"] = json!("x".repeat(3 << 19));
+    remote.api.put_object(RELEASES, Some("apps"), "web", large);
+    remote.put("apps", "api", "2.0.0");
+    stage.runs(&apps, "web", "1.1.0").await;
+    stage.runs(&apps, "api", "2.0.0").await;
+}
+
+#[tokio::test]
+async fn a_client_is_for_the_namespaces_that_may_use_the_cluster() {
+    let (stage, remote) = (Stage::new(), Remote::start().await);
+    let prod = cluster("fleet", "prod");
+    let client = |from: &str| stage.fleet.client(from, &prod).map(|(_, host)| host);
+    assert_eq!(client("pipes"), Err(Unknown::NotYet));
+    let apps = wanted(&prod, "apps");
+    remote.put("apps", "web", "1.0.0");
+    stage.put_kubeconfig(&prod, Some("pipes"), &remote.kubeconfig("first"));
+    stage.want(&[&apps], 0);
+    stage.runs(&apps, "web", "1.0.0").await;
+    assert_eq!(client("pipes"), Ok(HOST.to_owned()));
+    let refused = client("shop");
+    assert!(
+        matches!(refused, Err(Unknown::NotAllowed { .. })),
+        "{refused:?}"
+    );
+    stage.delete_kubeconfig(&prod);
+    stage
+        .is_unknown(&apps, "web", "not for namespace pipes")
+        .await;
+    assert!(client("pipes").is_err());
+}

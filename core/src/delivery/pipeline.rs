@@ -44,6 +44,7 @@ mod key;
 mod memory;
 mod plan;
 mod report;
+mod reports;
 mod run;
 mod settled;
 mod spec;
@@ -60,6 +61,7 @@ pub use app::kind_of;
 pub use conditions::{BLOCKED, PROMOTION_PENDING};
 pub use considered::{Asked, Considered, What, consider};
 pub use report::{awaited, refused, report};
+pub use reports::{Desk, desk, report_of, said};
 pub use spec::check;
 pub use target::{App, Reader};
 pub use webhook::{Signed, approve_by_webhook, name_by_webhook};
@@ -120,8 +122,8 @@ pub struct Surroundings {
     /// What those gates depend on: the environments whose admissions are read by gatekeepers of the kind
     /// `pipeline`, as the namespace and name of the Pipeline and the environment.
     pub depends_on: Vec<(String, String, String)>,
-    /// For an admission that is reported to gatekeepers of other clusters: what each of them says, in the
-    /// order of the targets.
+    /// For an admission that is reported to gatekeepers: what each of them says, in the order of the
+    /// targets.
     pub reports: Vec<ReportSight>,
 }
 
@@ -154,12 +156,12 @@ pub enum Missing {
     App,
 }
 
-/// What a gatekeeper of another cluster says of an admission.
+/// What a gatekeeper says of an admission: see [`said`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReportSight {
-    /// It has the report of this revision, for its present generation.
+    /// It has the report of this revision, which counts.
     Says(String),
-    /// It has no report, or one for an older generation.
+    /// It has no report, or one that does not count, such as one for an older generation.
     Nothing,
     /// It cannot be read: why.
     Unreadable(String),
@@ -254,7 +256,7 @@ pub enum Act {
     Recall(Box<Recall>),
     /// Send a notification. It is errand [`Errand::Try`].
     Notify(Box<Notice>),
-    /// Report an admission to the gatekeepers of other clusters. It is errand [`Errand::Try`].
+    /// Report an admission to gatekeepers. It is errand [`Errand::Try`]; if that is over, it is begun again.
     Admit(Box<Admit>),
 }
 
@@ -291,7 +293,7 @@ pub struct Notice {
     pub message: String,
 }
 
-/// An admission for gatekeepers in other clusters.
+/// An admission for gatekeepers of the kind `external`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admit {
     /// The errand.
@@ -300,6 +302,8 @@ pub struct Admit {
     pub environment: String,
     /// The revision.
     pub revision: String,
-    /// The places of the targets whose gatekeepers do not have the report yet.
+    /// The places of the targets whose gatekeepers do not have the report.
     pub targets: Vec<usize>,
+    /// All of them had it before.
+    pub again: bool,
 }

@@ -61,6 +61,15 @@ pub const REMEDY_FOR_TEXT: &str = "write an expression in CEL that is a text, su
 static ENVIRONMENT: LazyLock<Arc<Env>> =
     LazyLock::new(|| Arc::new(Env::default().with_optional_support(false).with_stdlib()));
 
+/// The work that several expressions may take together: as much as one alone.
+pub struct Allowance(Meter);
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Self(Meter::full())
+    }
+}
+
 /// A condition, ready to be asked. Clones share it.
 #[derive(Clone)]
 pub struct Expression(Arc<Inner>);
@@ -168,33 +177,40 @@ impl Expression {
     /// # Errors
     /// The result is not true or false.
     pub fn evaluate(&self, inputs: &[(&str, Json)]) -> Result<bool, ExpressionError> {
-        self.ask(inputs, truth)
+        self.ask(inputs, &Meter::full(), truth)
     }
 
-    /// The text that it makes of `inputs`: a value for each of its variables, by name.
+    /// The text that it makes of `inputs`: a value for each of its variables, by name. `allowance` is what
+    /// this and other expressions may take together.
     ///
     /// Takes part of a second at most, and does not yield during that time.
     ///
     /// # Errors
     /// The result is not a text.
-    pub fn text_of(&self, inputs: &[(&str, Json)]) -> Result<String, ExpressionError> {
-        self.ask(inputs, |found| match found.downcast_ref::<CelString>() {
-            Some(found) => Ok(found.inner().to_owned()),
-            None => Err(ExpressionError::NotAText(type_of(found))),
+    pub fn text_of(
+        &self,
+        inputs: &[(&str, Json)],
+        allowance: &Allowance,
+    ) -> Result<String, ExpressionError> {
+        self.ask(inputs, &allowance.0, |found| {
+            match found.downcast_ref::<CelString>() {
+                Some(found) => Ok(found.inner().to_owned()),
+                None => Err(ExpressionError::NotAText(type_of(found))),
+            }
         })
     }
 
     fn ask<T: Send>(
         &self,
         inputs: &[(&str, Json)],
+        meter: &Meter,
         read: fn(&dyn Val) -> Result<T, ExpressionError>,
     ) -> Result<T, ExpressionError> {
         let mut size = Size::default();
         for (_, json) in inputs {
             size.add(json, 0)?;
         }
-        let meter = Meter::full();
-        let outcome = on_large_stack(|| self.run(inputs, &meter, read))
+        let outcome = on_large_stack(|| self.run(inputs, meter, read))
             .unwrap_or(Err(ExpressionError::Defect));
         if meter.is_spent() {
             return Err(ExpressionError::TooMuchWork);

@@ -158,6 +158,16 @@ where
         }
     }
 
+    /// Forgets an errand that is over, so that it can be begun again.
+    pub(crate) fn forget_over(&self, of: &Work, key: &K) {
+        let mut known = self.lock();
+        if let Some(errands) = known.get_mut(of)
+            && matches!(errands.get(key), Some(Errand::Over(_)))
+        {
+            errands.remove(key);
+        }
+    }
+
     /// Forgets all of them: another replica leads, and decides from what it sees.
     pub(crate) fn clear(&self) {
         self.lock().clear();

@@ -2,23 +2,39 @@
 //!
 //! What comes in: the apps that each pipeline names, where it finds them. What goes out: what is known of
 //! an app, without waiting, and the pipelines that a change concerns. What no pipeline names is not watched.
+//!
+//! Expressions over an app may take a part of a second. They are evaluated beside the looks, once for each
+//! version of an object: a few at a time, and of each pipeline one after the other, so that one with many
+//! of them delays no other.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use sluice_clusters::{Change, Fleet, Object, Sight, Wanted};
-use sluice_core::delivery::pipeline::{App, Reader};
-use tokio::sync::Notify;
+use sluice_core::delivery::pipeline::{self, App, Reader};
+use sluice_core::text::refusal::Refusals;
+use sluice_crds::Pipeline;
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::spawn_blocking;
 
 use crate::cluster::key::ObjectKey;
+
+#[cfg(test)]
+mod tests;
+
+/// How many objects are read by expressions at the same time.
+const AT_ONCE: usize = 2;
 
 /// The apps of all pipelines.
 pub struct Apps {
     fleet: Fleet,
     named: Mutex<Named>,
     renewed: Notify,
+    /// Some pipelines have apps that were being read and are read now.
+    is_read: Notify,
+    turns: Semaphore,
 }
 
 /// An app in a target, or an object that says which cluster a target is on.
@@ -33,8 +49,16 @@ pub struct Place {
 #[derive(Default)]
 struct Named {
     places: HashMap<ObjectKey, BTreeSet<Place>>,
+    /// What is wanted for them, and for how many places.
+    wanted: BTreeMap<Wanted, usize>,
     /// What was read of their apps.
     read: HashMap<ObjectKey, HashMap<Place, Read>>,
+    /// Those whose apps are being read.
+    reading: HashSet<ObjectKey>,
+    /// Those that have to look, because all that was being read of their apps is read.
+    done: BTreeSet<ObjectKey>,
+    /// What is wrong with their specs, or how their apps are read.
+    checked: HashMap<ObjectKey, Checked>,
     /// Whom a change concerns.
     concerned: HashMap<Change, HashSet<ObjectKey>>,
 }
@@ -43,7 +67,14 @@ struct Named {
 struct Read {
     object: Arc<Object>,
     reader: Arc<Reader>,
-    app: Arc<App>,
+    /// None: it is still being read.
+    app: Option<Arc<App>>,
+}
+
+/// What was found in a spec: right for as long as the generation is the same.
+struct Checked {
+    of: (Option<String>, i64),
+    found: Result<Arc<Reader>, Refusals>,
 }
 
 impl Apps {
@@ -53,6 +84,8 @@ impl Apps {
             fleet,
             named: Mutex::default(),
             renewed: Notify::new(),
+            is_read: Notify::new(),
+            turns: Semaphore::new(AT_ONCE),
         }
     }
 
@@ -66,36 +99,115 @@ impl Apps {
         self.fleet.look(&place.wanted, &place.name)
     }
 
-    /// What a pipeline reads of an app. Expressions may take a part of a second, so each is evaluated once
-    /// for each version of the object.
+    /// What is wrong with the spec of a pipeline, or how its apps are read. Expressions are compiled once
+    /// for each generation.
+    ///
+    /// # Errors
+    /// The mistakes.
+    pub fn check(&self, key: &ObjectKey, object: &Pipeline) -> Result<Arc<Reader>, Refusals> {
+        let of = object.metadata.generation;
+        let of = of.map(|generation| (object.metadata.uid.clone(), generation));
+        let known = self.named().checked.get(key).and_then(|checked| {
+            let is_current = of.as_ref() == Some(&checked.of);
+            is_current.then(|| checked.found.clone())
+        });
+        if let Some(known) = known {
+            return known;
+        }
+        let found = pipeline::check(object).map(Arc::new);
+        if let Some(of) = of {
+            let found = found.clone();
+            let checked = Checked { of, found };
+            self.named().checked.insert(key.clone(), checked);
+        }
+        found
+    }
+
+    /// What a pipeline reads of an app. None: it is being read, and the pipeline is among those that
+    /// [`Self::read_now`] brings when that is done.
     pub fn read(
-        &self,
+        self: &Arc<Self>,
         pipeline: &ObjectKey,
         place: &Place,
         object: &Arc<Object>,
         reader: &Arc<Reader>,
-    ) -> Arc<App> {
-        let is_current =
-            |known: &&Read| Arc::ptr_eq(&known.object, object) && *known.reader == **reader;
-        let known = self.named().read.get(pipeline).and_then(|read| {
-            let known = read.get(place).filter(is_current)?;
-            Some(Arc::clone(&known.app))
-        });
-        if let Some(app) = known {
-            return app;
+    ) -> Option<Arc<App>> {
+        let mut named = self.named();
+        let known = named.read.get(pipeline).and_then(|read| read.get(place));
+        if let Some(known) = known.filter(|known| known.is_of(object, reader)) {
+            return known.app.clone();
         }
-        let app = Arc::new(reader.read(&object.read()));
+        let app = match reader.asks_expressions() {
+            true => None,
+            false => Some(Arc::new(reader.read(&object.read()))),
+        };
         let read = Read {
             object: Arc::clone(object),
             reader: Arc::clone(reader),
-            app: Arc::clone(&app),
+            app: app.clone(),
         };
-        let mut named = self.named();
         if named.places.contains_key(pipeline) {
             let known = named.read.entry(pipeline.clone()).or_default();
             known.insert(place.clone(), read);
+            if app.is_none() && named.reading.insert(pipeline.clone()) {
+                tokio::spawn(Arc::clone(self).read_all(pipeline.clone()));
+            }
         }
         app
+    }
+
+    /// Reads the apps of a pipeline that are still to be read, one after the other.
+    async fn read_all(self: Arc<Self>, pipeline: ObjectKey) {
+        while let Some((place, object, reader)) = self.unread(&pipeline) {
+            let Ok(_turn) = self.turns.acquire().await else {
+                return;
+            };
+            let of = (Arc::clone(&object), Arc::clone(&reader));
+            let app = spawn_blocking(move || Arc::new(reader.read(&object.read()))).await;
+            let mut named = self.named();
+            let read = named.read.get_mut(&pipeline);
+            let Some(read) = read.and_then(|read| read.get_mut(&place)) else {
+                continue;
+            };
+            match app {
+                // It may have changed meanwhile; then it is read again.
+                Ok(app) if read.is_of(&of.0, &of.1) => read.app = Some(app),
+                Ok(_) => {}
+                // A defect, which the next version of the object may be without.
+                Err(_) => {
+                    named.reading.remove(&pipeline);
+                    return;
+                }
+            }
+        }
+        self.is_read.notify_one();
+    }
+
+    /// An app of a pipeline that is still to be read. None: there is no more, and the pipeline has to look.
+    fn unread(&self, pipeline: &ObjectKey) -> Option<(Place, Arc<Object>, Arc<Reader>)> {
+        let mut named = self.named();
+        let mut read = named.read.get(pipeline).into_iter().flatten();
+        let found = read.find(|(_, read)| read.app.is_none());
+        let found = found.map(|(place, read)| {
+            let (object, reader) = (Arc::clone(&read.object), Arc::clone(&read.reader));
+            (place.clone(), object, reader)
+        });
+        if found.is_none() {
+            named.reading.remove(pipeline);
+            named.done.insert(pipeline.clone());
+        }
+        found
+    }
+
+    /// Waits for pipelines whose apps were being read, and are read now.
+    pub async fn read_now(&self) -> BTreeSet<ObjectKey> {
+        loop {
+            let done = std::mem::take(&mut self.named().done);
+            if !done.is_empty() {
+                return done;
+            }
+            self.is_read.notified().await;
+        }
     }
 
     /// From now on a pipeline names these, and no others.
@@ -106,6 +218,7 @@ impl Apps {
         }
         named.forget(pipeline);
         for place in &places {
+            *named.wanted.entry(place.wanted.clone()).or_default() += 1;
             for change in changes(place) {
                 let concerned = named.concerned.entry(change).or_default();
                 concerned.insert(pipeline.clone());
@@ -116,6 +229,12 @@ impl Apps {
         }
         drop(named);
         self.renewed.notify_one();
+    }
+
+    /// Forgets a pipeline.
+    pub fn forget(&self, pipeline: &ObjectKey) {
+        self.name(pipeline, BTreeSet::new());
+        self.named().checked.remove(pipeline);
     }
 
     /// No pipeline names anything: another replica leads.
@@ -143,12 +262,7 @@ impl Apps {
 
     /// Watches what is named, and ends what has not been named for a minute. Returns when to call again.
     pub fn watch(&self, now: Timestamp) -> Option<Timestamp> {
-        let wanted = {
-            let named = self.named();
-            let places = named.places.values().flatten();
-            places.map(|place| place.wanted.clone()).collect()
-        };
-        self.fleet.want(&wanted, now)
+        self.fleet.want(self.named().wanted.keys(), now)
     }
 
     fn named(&self) -> MutexGuard<'_, Named> {
@@ -156,10 +270,22 @@ impl Apps {
     }
 }
 
+impl Read {
+    fn is_of(&self, object: &Arc<Object>, reader: &Arc<Reader>) -> bool {
+        Arc::ptr_eq(&self.object, object) && *self.reader == **reader
+    }
+}
+
 impl Named {
     fn forget(&mut self, pipeline: &ObjectKey) {
         self.read.remove(pipeline);
         for place in self.places.remove(pipeline).iter().flatten() {
+            if let Some(count) = self.wanted.get_mut(&place.wanted) {
+                *count -= 1;
+                if *count == 0 {
+                    self.wanted.remove(&place.wanted);
+                }
+            }
             for change in changes(place) {
                 if let Some(concerned) = self.concerned.get_mut(&change) {
                     concerned.remove(pipeline);
@@ -173,7 +299,7 @@ impl Named {
 }
 
 /// What may change about an object.
-fn changes(place: &Place) -> [Change; 2] {
+fn changes(place: &Place) -> [Change; 4] {
     let Wanted {
         from: _,
         cluster,
@@ -187,5 +313,11 @@ fn changes(place: &Place) -> [Change; 2] {
         namespace: namespace.clone(),
         name: place.name.clone(),
     };
-    [object, Change::Cluster(cluster.clone())]
+    let objects = |namespace: Option<&String>| Change::Objects {
+        cluster: cluster.clone(),
+        kind: kind.clone(),
+        namespace: namespace.cloned(),
+    };
+    let cluster = Change::Cluster(cluster.clone());
+    [object, objects(Some(namespace)), objects(None), cluster]
 }

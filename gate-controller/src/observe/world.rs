@@ -180,14 +180,8 @@ impl World {
     /// The approvals of a pipeline's promotions. None: one in its namespace cannot be read, which may be a
     /// rejection.
     pub fn approvals_of(&self, pipeline: &ObjectKey) -> Option<Vec<Arc<Approval>>> {
-        let is_of = |key: &ObjectKey, approval: &Approval| {
-            let named = approval.spec.pipeline_ref.as_ref();
-            key.namespace == pipeline.namespace
-                && named.is_some_and(|it| *it.name == *pipeline.name)
-        };
         let readable = self.ballots.unreadable_in(&pipeline.namespace).is_none();
-        let all = readable.then(|| self.approvals.select(is_of));
-        Some(all?.into_iter().map(|(_, approval)| approval).collect())
+        readable.then(|| self.ballots.on(pipeline))
     }
 
     /// Whether objects may name those of other namespaces.

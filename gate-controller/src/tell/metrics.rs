@@ -5,6 +5,7 @@ use prometheus_client::registry::Registry;
 
 use crate::tell::counters::Counters;
 
+mod clusters;
 mod gate_policies;
 mod gatekeepers;
 mod gates;

@@ -124,7 +124,7 @@ impl ObjectWatches {
                 format!("nothing was heard of the {what} for {silence}s")
             }
             Sight::Nothing(trouble) => {
-                let trouble = trouble.map(|trouble| format!(": {trouble}"));
+                let trouble = trouble.map(|trouble| format!(": {}", trouble.why));
                 let deadline = self.0.watches.deadline().as_secs();
                 let trouble = trouble.unwrap_or_default();
                 format!("the API server has not told the {what} within {deadline}s{trouble}")

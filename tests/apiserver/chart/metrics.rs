@@ -202,12 +202,14 @@ async fn busy(stage: &Stage) -> Result<Metrics> {
     let asked = serde_json::from_value(asked)?;
     controller.decisions().tell(asked, Asker::Controller).await;
     let policy = reported_policy(stage).await?;
+    stage.apply(&over_a_lost_cluster().to_string()).await?;
     let found = poll(DEADLINE, "force and policy to be known", async || {
         let found = page(&controller).await?;
         for metric in [
             "sluice_gate_override",
             "sluice_gate_policy_ready",
             "sluice_pipeline_environment_state",
+            "sluice_cluster_reachable",
         ] {
             let metric = found.get(metric);
             ensure!(metric.is_some_and(|it| !it.labels.is_empty()), "{found:?}");
@@ -233,6 +235,21 @@ fn pipeline() -> String {
         },
     });
     pipeline.to_string()
+}
+
+/// A pipeline whose only target is on a cluster that nobody has a kubeconfig for.
+fn over_a_lost_cluster() -> serde_json::Value {
+    let cluster = json!({"kind": "Secret", "name": "lost"});
+    let target = json!({"namespace": "apps", "clusterRef": cluster});
+    json!({
+        "apiVersion": "sluice.dev/v1alpha1",
+        "kind": "Pipeline",
+        "metadata": {"name": "remote"},
+        "spec": {
+            "appRef": {"kind": "HelmRelease", "name": "podinfo"},
+            "environments": [{"name": "prod", "targets": [target]}],
+        },
+    })
 }
 
 /// A policy over this namespace alone, with a status: this controller keeps one namespace, and

@@ -29,7 +29,7 @@ use crate::stage::DEADLINE;
 const SILENCE: Duration = Duration::from_secs(300);
 /// The Secret with the kubeconfig, the account on the second server, and the object there.
 const SECRET: &str = "prod-kubeconfig";
-const ACCOUNT: &str = "reader";
+pub const ACCOUNT: &str = "reader";
 const OBJECT: &str = "web";
 
 pub struct Scene {
@@ -123,7 +123,8 @@ impl Scene {
         let apps = Namespace::create(second, word).await?;
         let (own, remote) = (first.client().await?, second.client().await?);
         let kind = Kind {
-            group: format!("{}.example.com", apps.name()),
+            // Those of Flux are watched in all namespaces at once.
+            group: format!("{}.toolkit.fluxcd.io", apps.name()),
             kind: "Widget".to_owned(),
         };
         let group = &kind.group;

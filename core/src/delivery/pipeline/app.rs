@@ -19,6 +19,15 @@ pub fn kind_of(app: &AppReference) -> Option<(&str, &str)> {
     Some((group, &app.kind))
 }
 
+/// Whether the app is of a kind of Flux, of which a pipeline shows nothing but how a deployment stands.
+pub(super) fn is_of_flux(app: &AppReference) -> bool {
+    let is_known = |(group, kind): (&str, &str)| {
+        let known = KNOWN.iter();
+        known.copied().any(|known| known == (kind, group))
+    };
+    kind_of(app).is_some_and(is_known)
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;

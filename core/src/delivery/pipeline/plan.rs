@@ -39,6 +39,8 @@ use wish::{Wish, is_of, moved};
 
 /// The reason of a record whose environment has run the revision.
 pub(super) const ARRIVED: &str = "Arrived";
+/// The reason of a record whose admission all gatekeepers have been told.
+pub(super) const REPORTED: &str = "Reported";
 /// The reason of a record whose pull request was merged although the gates held that back.
 pub(super) const MERGED_PAST_GATE: &str = "MergedPastGate";
 
@@ -268,7 +270,7 @@ impl At<'_, '_> {
                 let tried = facts::tried_of(self.context, current.as_ref());
                 step::admission(
                     phase,
-                    self.reports(wish),
+                    self.reports(wish, current.as_ref()),
                     tried,
                     facts::retry(&current, now),
                 )

@@ -52,12 +52,22 @@ pub fn report(considered: Considered, recorded: &[Decision]) -> Report {
     }
 }
 
-/// The tries whose outcome a status waits for. Once the API server has accepted that status, the outcomes
-/// of all other tries can be forgotten.
+/// The tries whose outcome a status waits for, and those of admissions that are reported again if the report
+/// is lost. Once the API server has accepted that status, the outcomes of all other tries can be
+/// forgotten.
 pub fn awaited(status: &PipelineStatus) -> BTreeSet<Errand> {
     let environments = status.environments.values();
-    let records = environments.filter_map(|environment| environment.promotion.as_ref());
-    let tries = records.filter(|record| record.phase == Phase::Attempting);
+    let tries = environments.filter_map(|environment| {
+        let record = environment.promotion.as_ref()?;
+        let is_admitted = || environment.admitted.iter().any(|it| it.run == record.run);
+        let is_awaited = match (record.phase, record.reason.as_deref()) {
+            (Phase::Attempting, _) => true,
+            (Phase::Succeeded, Some(plan::REPORTED)) => true,
+            (Phase::Succeeded, Some(plan::ARRIVED)) => is_admitted(),
+            _ => false,
+        };
+        is_awaited.then_some(record)
+    });
     tries.map(plan::errand).collect()
 }
 

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use sluice_crds::Pipeline;
 use sluice_crds::pipeline::{
-    Environment, InvolvedObject, MOST_ENVIRONMENTS, MOST_TARGETS, Notification, PipelineSpec,
-    Promotion, PullRequestStrategy, StrategyKind,
+    Admission, Environment, InvolvedObject, MOST_ENVIRONMENTS, MOST_TARGETS, Notification,
+    PipelineSpec, Promotion, PullRequestStrategy, StrategyKind, Target,
 };
 
 use super::Reader;
+use super::app::is_of_flux;
 use crate::gatekeeper::gates;
 use crate::text::names::{LABEL_LENGTH, subdomain};
 use crate::text::refusal::{Refusal, Refusals};
@@ -140,6 +141,7 @@ fn environment(
         ));
     }
     foreign(object, field, environment, mistakes);
+    reported_to(object, field, environment, mistakes);
     told_of(object, field, environment, mistakes);
     if let Some(promotion) = promotion {
         self::promotion(&format!("{field}.promotion"), promotion, mistakes);
@@ -152,10 +154,12 @@ fn environment(
 
 /// Expressions may read all of an object, and everybody who reads the Pipeline reads their results. So they are
 /// not asked about apps of another namespace, which the author of the Pipeline may not be allowed to read.
-/// In another cluster, the rights of the kubeconfig say what may be read.
+/// For the same reason nothing but apps of Flux is shown of another namespace: the message of any other object
+/// may say anything. In another cluster, the rights of the kubeconfig say what may be read.
 fn foreign(object: &Pipeline, field: &str, environment: &Environment, mistakes: &mut Vec<Refusal>) {
     let spec = &object.spec;
-    if spec.versions.is_empty() && spec.app_ref.revision_expression.is_none() {
+    let has_expressions = !spec.versions.is_empty() || spec.app_ref.revision_expression.is_some();
+    if !has_expressions && is_of_flux(&spec.app_ref) {
         return;
     }
     // A file need not say in which namespace its object will be.
@@ -165,14 +169,70 @@ fn foreign(object: &Pipeline, field: &str, environment: &Environment, mistakes: 
     let targets = environment.targets.iter().enumerate();
     let foreign = targets.filter(|(_, it)| it.cluster_ref.is_none() && it.namespace != own);
     mistakes.extend(foreign.map(|(place, target)| {
+        let (what, remedy) = match has_expressions {
+            true => (
+                "the expressions of versions and revisionExpression are asked about apps of",
+                "leave the expressions out, or put the Pipeline into that namespace",
+            ),
+            false => (
+                "apps that are no HelmRelease, Kustomization or Terraform are shown of",
+                "put the Pipeline into that namespace",
+            ),
+        };
+        let problem = format!(
+            "{what} the Pipeline's own namespace alone, and not of `{}`",
+            target.namespace
+        );
         Refusal::new(
             format!("{field}.targets[{place}].namespace"),
-            format!(
-                "the expressions of versions and revisionExpression are asked about apps of the \
-                 Pipeline's own namespace alone, and not of `{}`",
-                target.namespace
-            ),
-            "leave the expressions out, or put the Pipeline into that namespace",
+            problem,
+            remedy,
+        )
+    }));
+}
+
+/// The gatekeeper that an admission is reported to is in the namespace of a target. On our own cluster that is
+/// the Pipeline's own: otherwise its author could report in the name of the controller to gatekeepers of
+/// others.
+fn reported_to(
+    object: &Pipeline,
+    field: &str,
+    environment: &Environment,
+    mistakes: &mut Vec<Refusal>,
+) {
+    let is_first = object.spec.environments.first() == Some(environment);
+    let strategy = object.spec.promotion_of(environment).filter(|_| !is_first);
+    let Some(StrategyKind::Admission(Admission {
+        gatekeeper_ref: Some(named),
+    })) = strategy.and_then(|it| it.strategy.kind())
+    else {
+        return;
+    };
+    let targets = &environment.targets;
+    if let Some(namespace) = &named.namespace
+        && !targets.iter().any(|it| it.namespace == *namespace)
+    {
+        mistakes.push(Refusal::new(
+            format!("{field}.promotion.strategy.admission.gatekeeperRef.namespace"),
+            format!("no target of this environment is in the namespace `{namespace}`"),
+            "write the namespace of a target, or leave it out",
+        ));
+    }
+    let Some(own) = object.metadata.namespace.as_deref() else {
+        return;
+    };
+    let at = |target: &Target| match &named.namespace {
+        Some(namespace) => *namespace != own,
+        None => target.namespace != own,
+    };
+    let foreign = targets.iter().enumerate();
+    let foreign = foreign.filter(|(_, it)| it.cluster_ref.is_none() && at(it));
+    mistakes.extend(foreign.map(|(place, _)| {
+        Refusal::new(
+            format!("{field}.targets[{place}]"),
+            "on this cluster an admission can only be reported to a gatekeeper of the Pipeline's own \
+             namespace",
+            "write `admission: {}`, and a gatekeeper of the kind pipeline in that namespace",
         )
     }));
 }

@@ -6,6 +6,7 @@
 use sluice_crds::pipeline::Phase;
 
 use super::child::Child;
+use super::plan::REPORTED;
 
 /// What comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,23 +116,25 @@ pub(super) fn admission(phase: Option<Phase>, reports: Reports, tried: Try, retr
         None | Some(Phase::Unapproved | Phase::Unattempted) => Step::Begin,
         Some(Phase::Attempting) => match (reports, tried) {
             (Reports::None, _) => Step::Succeeded("Admitted"),
-            (Reports::All, _) => Step::Succeeded("Reported"),
-            (Reports::Lacking, Try::NotBegun) => Step::Act,
+            (Reports::All, _) => Step::Succeeded(REPORTED),
+            // It was written, and is not there any more.
+            (Reports::Lacking, Try::NotBegun | Try::Done) => Step::Act,
             (Reports::Lacking, Try::TooOld) => Step::Begin,
-            (Reports::Lacking, Try::UnderWay | Try::Done) => Step::Wait,
+            (Reports::Lacking, Try::UnderWay) => Step::Wait,
             (Reports::Lacking, Try::Failed) => Step::Failed,
         },
         Some(Phase::Failed) => match (reports, retry) {
             (Reports::None, _) => Step::Succeeded("Admitted"),
-            (Reports::All, _) => Step::Succeeded("Reported"),
+            (Reports::All, _) => Step::Succeeded(REPORTED),
             (Reports::Lacking, Due::Now) => Step::Begin,
             (Reports::Lacking, Due::Later) => Step::Wait,
         },
         // A report that was wiped, or is for an older generation, is written again.
         Some(Phase::Succeeded) => match (reports, tried) {
-            (Reports::Lacking, Try::NotBegun | Try::TooOld) => Step::Act,
-            (Reports::Lacking, Try::UnderWay | Try::Done | Try::Failed)
-            | (Reports::None | Reports::All, _) => Step::Finished,
+            (Reports::Lacking, Try::NotBegun | Try::TooOld | Try::Done) => Step::Act,
+            (Reports::Lacking, Try::UnderWay | Try::Failed) | (Reports::None | Reports::All, _) => {
+                Step::Finished
+            }
         },
         // There is no pull request to be created.
         Some(Phase::Created) => Step::Finished,

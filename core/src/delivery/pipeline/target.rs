@@ -14,7 +14,7 @@ use sluice_crds::PipelineSpec;
 use sluice_crds::pipeline::{AppReference, ClusterReference, Target, TargetStatus};
 
 use super::{Sight, Trouble};
-use crate::evidence::expression::{Expression, REMEDY_FOR_TEXT};
+use crate::evidence::expression::{Allowance, Expression, REMEDY_FOR_TEXT};
 use crate::revision::Revision;
 use crate::text::refusal::{Refusal, Refusals};
 use crate::text::words::clean;
@@ -138,7 +138,8 @@ impl Reader {
         self.revision.is_some() || !self.versions.is_empty()
     }
 
-    /// Reads an object. With expressions this takes part of a second at most; keep the result.
+    /// Reads an object. With expressions this takes part of a second at most, for all of them together; keep
+    /// the result.
     pub fn read(&self, object: &Value) -> App {
         let status = &object["status"];
         let (mut applied, mut attempted) = match self.kind {
@@ -152,16 +153,16 @@ impl Reader {
         let mut problem = None;
         let mut versions = BTreeMap::new();
         if self.asks_expressions() {
-            let inputs = [(OBJECT, object.clone())];
+            let (inputs, allowance) = ([(OBJECT, object.clone())], Allowance::default());
             if let Some(expression) = &self.revision {
                 (applied, attempted) = (None, None);
-                match expression.text_of(&inputs) {
+                match expression.text_of(&inputs, &allowance) {
                     Ok(text) => applied = Some(text),
                     Err(why) => problem = Some(format!("revisionExpression: {why}")),
                 }
             }
             for (name, expression) in &self.versions {
-                match expression.text_of(&inputs) {
+                match expression.text_of(&inputs, &allowance) {
                     Ok(text) => {
                         let text = cut(clean(&text, LONGEST_VERSION), LONGEST_VERSION);
                         versions.insert(name.clone(), text);

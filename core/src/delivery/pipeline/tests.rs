@@ -227,8 +227,10 @@ impl Play {
         assert!(report.changed || report.acts.is_empty());
         self.object.status = Some(report.status.clone());
         // Outcomes are kept until the status is accepted.
+        let awaited = awaited(&report.status);
         self.errands.retain(|errand, outcome| {
-            matches!(errand, Errand::Recall(..)) || *outcome == Outcome::UnderWay
+            let is_awaited = matches!(errand, Errand::Recall(..)) || awaited.contains(errand);
+            is_awaited || *outcome == Outcome::UnderWay
         });
         for act in report.acts.clone() {
             self.carry_out(act);
@@ -280,9 +282,7 @@ impl Play {
             }
             Act::Admit(admit) => {
                 self.done.push(format!("admit {}", admit.environment));
-                self.errands
-                    .entry(admit.errand)
-                    .or_insert(Outcome::UnderWay);
+                self.errands.insert(admit.errand, Outcome::UnderWay);
             }
         }
     }

@@ -31,7 +31,7 @@ fn a_text_is_made_where_one_is_asked_for(
     #[case] expected: Result<String, ExpressionError>,
 ) {
     let read = Expression::parse_text(text, &VARIABLES).unwrap();
-    let made = read.text_of(&[("body", body())]);
+    let made = read.text_of(&[("body", body())], &Allowance::default());
     assert_eq!(made, expected);
 }
 

@@ -1,6 +1,5 @@
 //! A look at a pipeline.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -14,6 +13,7 @@ use crate::observe::apps::Apps;
 use crate::observe::cache::{Cache, Change};
 use crate::observe::world::World;
 
+mod admit;
 mod apply;
 mod available;
 mod gather;
@@ -67,7 +67,7 @@ impl Reconciled for Pipeline {
 
 /// Gives up what a pipeline has named and begun: it is gone, or another shard looks at it.
 pub(crate) fn forget(apps: &Apps, errands: &Errands<Errand, Ended>, key: &ObjectKey) {
-    apps.name(key, BTreeSet::new());
+    apps.forget(key);
     errands.keep(&Work::own(Kind::Pipeline, key.clone()), |_| false);
 }
 

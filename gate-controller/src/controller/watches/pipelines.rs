@@ -89,6 +89,10 @@ async fn watch_apps(parts: &Parts) {
         loop {
             let change = tokio::select! {
                 () = &mut is_over => break,
+                read = parts.apps.read_now() => {
+                    read.into_iter().for_each(wake);
+                    continue;
+                }
                 change = changes.recv() => change,
             };
             match change {

@@ -1,4 +1,4 @@
-//! Approvals, by the gatekeeper that they are for.
+//! Approvals, by the gatekeeper or the pipeline that they are for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,10 +14,15 @@ use crate::observe::cache::{Change, Seen};
 /// What is wrong with objects, by their names.
 type Faults = BTreeMap<Arc<str>, Arc<str>>;
 
+/// Approvals by their names.
+type Named = BTreeMap<Arc<str>, Arc<Approval>>;
+
 /// The approvals for each gatekeeper. A reader that counts some of them keeps them as they were.
 #[derive(Default)]
 pub(super) struct Ballots {
     of: RwLock<HashMap<ObjectKey, Arc<Ballot>>>,
+    /// Those on promotions, by pipeline and by their own name.
+    on: RwLock<HashMap<ObjectKey, Named>>,
     /// Those of each namespace that this version cannot read, by name, and why.
     unreadable: RwLock<HashMap<Arc<str>, Faults>>,
 }
@@ -27,6 +32,13 @@ impl Ballots {
     pub(super) fn of(&self, gatekeeper: KeyRef<'_>) -> Arc<Ballot> {
         let all = self.of.read();
         all.get(&gatekeeper).cloned().unwrap_or_default()
+    }
+
+    /// The approvals of a pipeline's promotions.
+    pub(super) fn on(&self, pipeline: &ObjectKey) -> Vec<Arc<Approval>> {
+        let all = self.on.read();
+        let of = all.get(pipeline).into_iter().flatten();
+        of.map(|(_, approval)| Arc::clone(approval)).collect()
     }
 
     /// What is wrong with an approval in a namespace that this version cannot read, if there is
@@ -78,6 +90,7 @@ impl Ballots {
         if before.is_some() && before.map(version) == now.map(version) {
             return BTreeSet::new();
         }
+        self.note_promotion(change.key, before, now);
         let (was_for, is_for) = (before.and_then(gatekeeper), now.and_then(gatekeeper));
         let mut all = self.of.write();
         if let (Some(gatekeeper), Some(approval)) = (&was_for, before)
@@ -94,6 +107,35 @@ impl Ballots {
         }
         drop(all);
         was_for.into_iter().chain(is_for).collect()
+    }
+
+    fn note_promotion(
+        &self,
+        key: &ObjectKey,
+        before: Option<&Arc<Approval>>,
+        now: Option<&Arc<Approval>>,
+    ) {
+        let pipeline = |approval: &Arc<Approval>| {
+            let named = approval.spec.pipeline_ref.as_ref()?;
+            Some(key.naming(None, &named.name))
+        };
+        let (was_on, is_on) = (before.and_then(pipeline), now.and_then(pipeline));
+        if was_on.is_none() && is_on.is_none() {
+            return;
+        }
+        let mut all = self.on.write();
+        if let Some(pipeline) = was_on
+            && let Some(of) = all.get_mut(&pipeline)
+        {
+            of.remove(&key.name);
+            if of.is_empty() {
+                all.remove(&pipeline);
+            }
+        }
+        if let (Some(pipeline), Some(approval)) = (is_on, now) {
+            let of = all.entry(pipeline).or_default();
+            of.insert(Arc::clone(&key.name), Arc::clone(approval));
+        }
     }
 }
 
@@ -145,6 +187,35 @@ mod tests {
         assert_eq!((held.len(), counts()), (1, (0, 1)));
         assert_eq!(note(Some(&other), None), 1);
         assert_eq!(counts(), (0, 0));
+    }
+
+    #[test]
+    fn those_on_promotions_are_found_by_their_pipeline() {
+        let (ballots, key) = (Ballots::default(), key());
+        let on = |pipeline: &str, version: &str| {
+            let Seen::Object(object) = approval("release", version) else {
+                panic!("it is an object")
+            };
+            let mut object = Arc::unwrap_or_clone(object);
+            object.spec.gatekeeper_ref = None;
+            let named = json!({"name": pipeline, "environment": "prod", "run": 1});
+            object.spec.pipeline_ref = serde_json::from_value(named).unwrap();
+            Seen::Object(Arc::new(object))
+        };
+        let note = |before: Option<&Seen<Approval>>, now: Option<&Seen<Approval>>| {
+            let key = &key;
+            ballots.note(&Change { key, before, now }).len()
+        };
+        let count = |pipeline: &str| ballots.on(&key.naming(None, pipeline)).len();
+        let (podinfo, shop) = (on("podinfo", "1"), on("shop", "2"));
+        assert_eq!(note(None, Some(&podinfo)), 0);
+        assert_eq!((count("podinfo"), count("shop")), (1, 0));
+        // It was created again, for another one.
+        note(Some(&podinfo), Some(&shop));
+        assert_eq!((count("podinfo"), count("shop")), (0, 1));
+        note(Some(&shop), None);
+        assert_eq!(count("shop"), 0);
+        assert!(ballots.on.read().is_empty());
     }
 
     #[test]

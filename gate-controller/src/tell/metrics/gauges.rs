@@ -13,7 +13,7 @@ use sluice_core::time::clock::Trust;
 use tokio::time::Instant;
 
 use super::sample::{Sample, family, name, truth};
-use super::{gate_policies, gatekeepers, gates, pipelines};
+use super::{clusters, gate_policies, gatekeepers, gates, pipelines};
 use crate::observe::clock::Clock;
 use crate::observe::world::World;
 use crate::tell::decisions::{Decisions, Waiting};
@@ -48,7 +48,9 @@ impl Collector for Sources {
         gatekeepers::encode(&mut encoder, &gatekeepers, measured)?;
         let policies = sorted(self.world.policies.objects());
         gate_policies::encode(&mut encoder, &policies)?;
-        pipelines::encode(&mut encoder, &sorted(self.world.pipelines.objects()))?;
+        let pipelines = sorted(self.world.pipelines.objects());
+        pipelines::encode(&mut encoder, &pipelines)?;
+        clusters::encode(&mut encoder, &pipelines)?;
         blocked(&mut encoder, &self.decisions.waiting())?;
         watches(&mut encoder, &self.world)?;
         self.standing(&mut encoder)

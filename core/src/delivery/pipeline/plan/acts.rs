@@ -1,25 +1,36 @@
 //! What has to be done for a promotion that is decided.
 
-use sluice_crds::pipeline::{Environment as Spec, PromotionRecord, StrategyKind};
+use sluice_crds::pipeline::{Environment as Spec, Phase, PromotionRecord, StrategyKind};
 
 use super::super::{Act, Admit, Notice, ReportSight, child};
-use super::{Context, facts};
+use super::{Context, REPORTED, facts};
 
-/// The places of the targets whose gatekeepers do not say a revision.
+/// The places of the targets whose gatekeepers have to be told a revision, which `record` is about. Once that
+/// is done, one that cannot be read is left alone. Once all of them have said it, so is one that says another
+/// revision: somebody else has written that there.
 pub(super) fn lacking(
     context: Context<'_>,
     place: usize,
     spec: &Spec,
     revision: &str,
+    record: Option<&PromotionRecord>,
 ) -> Vec<usize> {
-    let surroundings = context.given.environments.get(place);
-    let reports = surroundings.map_or(&[][..], |it| &it.reports);
-    let says = |place: &usize| match reports.get(*place) {
-        Some(ReportSight::Says(said)) => said == revision,
-        Some(ReportSight::Nothing | ReportSight::Unreadable(_)) | None => false,
+    let reports = reports(context, place);
+    let is_made = record.is_some_and(|record| record.phase == Phase::Succeeded);
+    let was_said = record.is_some_and(|record| record.reason.as_deref() == Some(REPORTED));
+    let lacks = |place: &usize| match reports.get(*place) {
+        Some(ReportSight::Says(said)) => said != revision && !was_said,
+        Some(ReportSight::Unreadable(_)) => !is_made,
+        Some(ReportSight::Nothing) | None => true,
     };
     let places = 0..spec.targets.len();
-    places.filter(|place| !says(place)).collect()
+    places.filter(lacks).collect()
+}
+
+/// What the gatekeepers of an environment say.
+pub(super) fn reports<'g>(context: Context<'g>, place: usize) -> &'g [ReportSight] {
+    let surroundings = context.given.environments.get(place);
+    surroundings.map_or(&[][..], |it| &it.reports)
 }
 
 /// What has to be done for a promotion that is decided.
@@ -60,11 +71,13 @@ pub(in super::super) fn acts(
             if admission.gatekeeper_ref.is_none() {
                 return Vec::new();
             }
+            let targets = lacking(context, place, spec, &record.revision, Some(record));
             Act::Admit(Box::new(Admit {
                 errand,
                 environment: name.to_owned(),
                 revision: record.revision.clone(),
-                targets: lacking(context, place, spec, &record.revision),
+                targets,
+                again: record.phase == Phase::Succeeded,
             }))
         }
     };

@@ -1,11 +1,11 @@
 //! An environment that runs its revision, or begins to: whatever was on its way has done its work.
 
-use sluice_crds::pipeline::{Phase, PromotionRecord, StrategyKind};
+use sluice_crds::pipeline::{Admission, Phase, PromotionRecord, StrategyKind};
 
-use super::super::Act;
 use super::super::child::is_outstanding;
 use super::super::step::{self, Due, Reports, Step};
-use super::{ARRIVED, At, Plan, Wish, acts, facts, frozen};
+use super::super::{Act, Outcome, ReportSight};
+use super::{ARRIVED, At, Plan, REPORTED, Wish, acts, facts, frozen};
 
 impl At<'_, '_> {
     /// A target runs the revision or begins to: whatever was on its way has done its work.
@@ -37,8 +37,12 @@ impl At<'_, '_> {
                 }
             }
         };
-        let record = frozen(record);
+        let mut record = frozen(record);
         if let StrategyKind::Admission(_) = wish.strategy {
+            let is_said = self.reports(wish, Some(&record)) == Reports::All;
+            if is_said && self.is_admitted(plan, &record) {
+                record.reason = Some(REPORTED.to_owned());
+            }
             self.keep_reported(plan, &record, wish);
         }
         plan.record = Some(record);
@@ -47,14 +51,55 @@ impl At<'_, '_> {
     /// A report of an admission that was wiped is written again.
     pub(super) fn keep_reported(&self, plan: &mut Plan, record: &PromotionRecord, wish: Wish<'_>) {
         let tried = facts::tried(self.context, record);
-        let reports = self.reports(wish);
+        let reports = self.reports(wish, Some(record));
         match step::admission(Some(record.phase), reports, tried, Due::Later) {
             Step::Act
                 if record.reason.as_deref() != Some(ARRIVED) || self.is_admitted(plan, record) =>
             {
                 plan.acts.extend(self.acts(record, wish.strategy));
             }
-            _ => {}
+            _ => self.tell_unreported(plan, record, wish),
+        }
+    }
+
+    /// Says why gatekeepers that were told of an admission do not have it any more, and when that is tried
+    /// again.
+    pub(super) fn tell_unreported(
+        &self,
+        plan: &mut Plan,
+        record: &PromotionRecord,
+        wish: Wish<'_>,
+    ) {
+        let StrategyKind::Admission(Admission {
+            gatekeeper_ref: Some(_),
+        }) = wish.strategy
+        else {
+            return;
+        };
+        let revision = record.revision.as_str();
+        let errand = facts::errand(record);
+        if let Some(Outcome::Failed { why, not_before }) = self.context.given.errands.get(&errand)
+            && self.reports(wish, Some(record)) == Reports::Lacking
+        {
+            plan.message = Some(format!(
+                "the report of {revision} is lost, and could not be written again: {why}"
+            ));
+            plan.wakes.extend(*not_before);
+            return;
+        }
+        if record.reason.as_deref() != Some(REPORTED) {
+            return;
+        }
+        let all = acts::reports(self.context, self.place).iter();
+        let mut others = all.filter_map(|report| match report {
+            ReportSight::Says(other) if other != revision => Some(other),
+            ReportSight::Says(_) | ReportSight::Nothing | ReportSight::Unreadable(_) => None,
+        });
+        if let Some(other) = others.next() {
+            plan.message = Some(format!(
+                "somebody else has reported {other} to the gatekeeper; let this Pipeline alone \
+                 report to it"
+            ));
         }
     }
 
@@ -63,7 +108,8 @@ impl At<'_, '_> {
         plan.admitted.iter().any(|it| it.run == record.run)
     }
 
-    pub(super) fn reports(&self, wish: Wish<'_>) -> Reports {
+    /// What the gatekeepers say of an admission, which `record` is about.
+    pub(super) fn reports(&self, wish: Wish<'_>, record: Option<&PromotionRecord>) -> Reports {
         let StrategyKind::Admission(admission) = wish.strategy else {
             return Reports::None;
         };
@@ -71,9 +117,8 @@ impl At<'_, '_> {
             None => Reports::None,
             Some(_) => {
                 let revision = wish.wanted.revision.as_str();
-                match acts::lacking(self.context, self.place, self.environment.spec, revision)
-                    .is_empty()
-                {
+                let spec = self.environment.spec;
+                match acts::lacking(self.context, self.place, spec, revision, record).is_empty() {
                     true => Reports::All,
                     false => Reports::Lacking,
                 }

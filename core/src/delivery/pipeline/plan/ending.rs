@@ -1,10 +1,9 @@
 //! A promotion that is decided: what is said of it while it is done, when it fails, and once it is over.
 
 use jiff::Timestamp;
-use sluice_crds::pipeline::{EnvironmentState, Phase, PromotionRecord, StrategyKind};
+use sluice_crds::pipeline::{EnvironmentState, Phase, PromotionRecord};
 
 use super::super::key::{SETTLE, repeat_after, retry_after};
-use super::super::step::{Reports, Try};
 use super::super::{Outcome, words};
 use super::{At, Plan, Wish, facts};
 use crate::text::words::clean;
@@ -70,11 +69,7 @@ impl At<'_, '_> {
             }
         }
         plan.wakes.extend(again);
-        if let (StrategyKind::Admission(_), Reports::Lacking) = (wish.strategy, self.reports(wish))
-            && facts::tried(self.context, &record) == Try::NotBegun
-        {
-            plan.acts.extend(self.acts(&record, wish.strategy));
-        }
+        self.tell_unreported(plan, &record, wish);
         plan.record = Some(record);
     }
 

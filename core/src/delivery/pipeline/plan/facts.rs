@@ -108,13 +108,20 @@ pub(in super::super) fn errand(record: &PromotionRecord) -> Errand {
     Errand::Try(record.key.clone(), number)
 }
 
-/// What has come of the present try.
+/// What has come of the present try. What was done before and could not be done again is tried once more
+/// when it is time.
 pub(super) fn tried(context: Context<'_>, record: &PromotionRecord) -> Try {
     match context.given.errands.get(&errand(record)) {
         None if is_old(record, context.now) => Try::TooOld,
         None => Try::NotBegun,
         Some(Outcome::UnderWay | Outcome::Recalled(_)) => Try::UnderWay,
         Some(Outcome::Done) => Try::Done,
+        Some(Outcome::Failed { not_before, .. }) if record.phase == Phase::Succeeded => {
+            match not_before.is_some_and(|not_before| context.now < not_before) {
+                true => Try::Failed,
+                false => Try::NotBegun,
+            }
+        }
         Some(Outcome::Failed { .. }) => Try::Failed,
     }
 }

@@ -207,6 +207,12 @@ fn a_status_waits_for_the_present_try_alone() {
 fn remote() -> Play {
     let promotion = json!({"strategy": {"admission": {"gatekeeperRef": {"name": "pipeline"}}}});
     let mut play = Play::new(&promotion);
+    play.spec(|spec| {
+        for place in 1..3 {
+            let cluster = json!({"kind": "Secret", "name": "kubeconfig"});
+            spec["environments"][place]["targets"][0]["clusterRef"] = cluster;
+        }
+    });
     play.reports = vec![ReportSight::Nothing];
     play.settle();
     play.runs("dev", "6.1.6");
@@ -252,4 +258,134 @@ fn an_admission_is_reported_until_every_cluster_says_it() {
         "{:?}",
         play.done
     );
+}
+
+/// staging was told 6.1.6.
+fn reported() -> Play {
+    let mut play = remote();
+    play.look();
+    play.errands(&Outcome::Done);
+    play.reports = vec![ReportSight::Says("6.1.6".to_owned())];
+    play.settle();
+    let record = play.record("staging");
+    assert_eq!(
+        (record.phase, record.reason.as_deref()),
+        (Phase::Succeeded, Some("Reported"))
+    );
+    play
+}
+
+fn admissions(play: &Play) -> usize {
+    let done = play.done.iter().filter(|it| *it == "admit staging");
+    done.count()
+}
+
+#[test]
+fn a_report_is_written_again_each_time_that_it_is_lost() {
+    let mut play = reported();
+    for n in 2..5 {
+        play.reports = vec![ReportSight::Nothing];
+        play.look();
+        assert_eq!(admissions(&play), n);
+        // It is under way.
+        play.errands(&Outcome::UnderWay);
+        play.look();
+        assert_eq!(admissions(&play), n);
+        play.errands(&Outcome::Done);
+        play.reports = vec![ReportSight::Says("6.1.6".to_owned())];
+        play.settle();
+        assert_eq!(admissions(&play), n);
+    }
+    // Also if nobody has seen it in between.
+    play.reports = vec![ReportSight::Nothing];
+    play.look();
+    play.errands(&Outcome::Done);
+    play.look();
+    assert_eq!(admissions(&play), 6);
+}
+
+#[test]
+fn a_report_that_cannot_be_written_again_is_told_and_tried_when_it_is_time() {
+    for arrives in [false, true] {
+        let mut play = reported();
+        if arrives {
+            play.runs("staging", "6.1.6");
+            play.settle();
+        }
+        play.reports = vec![ReportSight::Nothing];
+        play.look();
+        let later = play.now + SignedDuration::from_mins(5);
+        play.errands(&Outcome::Failed {
+            why: "forbidden".to_owned(),
+            not_before: Some(later),
+        });
+        let report = play.look();
+        assert_eq!(play.phase("staging"), Phase::Succeeded);
+        let message = play.environment("staging").message.clone().unwrap();
+        assert!(
+            message.contains("could not be written again: forbidden"),
+            "{message}"
+        );
+        assert!(report.wake.is_some_and(|wake| wake <= later));
+        let writes = play.writes;
+        play.look();
+        assert_eq!((admissions(&play), play.writes), (2, writes));
+        play.pass(5);
+        play.look();
+        assert_eq!(admissions(&play), 3);
+    }
+}
+
+/// A cluster that is away is not asked again and again, and what somebody else has written is theirs.
+#[test]
+fn once_reported_only_a_report_that_is_lost_is_written_again() {
+    let mut play = reported();
+    play.reports = vec![ReportSight::Unreadable("it is away".to_owned())];
+    play.settle();
+    assert_eq!(admissions(&play), 1);
+    play.reports = vec![ReportSight::Says("7.0.0".to_owned())];
+    play.settle();
+    assert_eq!(admissions(&play), 1);
+    let message = play.environment("staging").message.clone().unwrap();
+    assert!(
+        message.starts_with("somebody else has reported 7.0.0"),
+        "{message}"
+    );
+}
+
+#[test]
+fn the_next_run_reports_its_own_revision() {
+    let mut play = reported();
+    play.runs("dev", "6.1.7");
+    play.settle();
+    assert_eq!(play.record("staging").revision, "6.1.7");
+    assert_eq!(
+        (play.phase("staging"), admissions(&play)),
+        (Phase::Attempting, 2)
+    );
+    play.errands(&Outcome::Done);
+    play.reports = vec![ReportSight::Says("6.1.7".to_owned())];
+    play.settle();
+    assert_eq!(play.phase("staging"), Phase::Succeeded);
+}
+
+/// The environment runs the revision as soon as one of its targets does.
+#[test]
+fn a_gatekeeper_that_says_the_revision_before_is_told_although_the_environment_has_arrived() {
+    let mut play = reported();
+    play.runs("dev", "6.1.7");
+    play.look();
+    assert_eq!(admissions(&play), 2);
+    play.runs("staging", "6.1.7");
+    play.errands(&failed("it does not answer"));
+    play.look();
+    play.look();
+    assert_eq!(
+        (play.phase("staging"), admissions(&play)),
+        (Phase::Succeeded, 3)
+    );
+    play.errands(&Outcome::Done);
+    play.reports = vec![ReportSight::Says("6.1.7".to_owned())];
+    play.settle();
+    assert_eq!(play.record("staging").reason.as_deref(), Some("Reported"));
 }

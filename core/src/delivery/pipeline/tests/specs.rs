@@ -133,3 +133,84 @@ fn expressions_may_be_asked_in_the_own_namespace_and_in_other_clusters() {
     });
     assert!(check(&play.object).is_ok());
 }
+
+/// The message of any other object may say anything.
+#[rstest]
+#[case("HelmRelease", None, "team-b", None)]
+#[case("Kustomization", None, "team-b", None)]
+#[case("ConfigMap", Some("v1"), "apps", None)]
+#[case(
+    "Order",
+    Some("shop.example.com/v1"),
+    "team-b",
+    Some(
+        "spec.environments[1].targets[0].namespace: apps that are no HelmRelease, Kustomization or \
+         Terraform are shown of the Pipeline's own namespace alone, and not of `team-b`; put the \
+         Pipeline into that namespace"
+    )
+)]
+#[case(
+    "HelmRelease",
+    Some("shop.example.com/v1"),
+    "team-b",
+    Some("spec.environments[1].targets[0].namespace: apps that are no HelmRelease")
+)]
+fn of_other_namespaces_nothing_but_apps_of_flux_is_shown(
+    #[case] kind: &str,
+    #[case] version: Option<&str>,
+    #[case] namespace: &str,
+    #[case] expected: Option<&str>,
+) {
+    let mut play = Play::new(&json!({"strategy": {"admission": {}}}));
+    play.spec(|spec| {
+        spec["appRef"] = json!({"apiVersion": version, "kind": kind, "name": "podinfo"});
+        let cluster = json!({"kind": "Secret", "name": "kubeconfig"});
+        spec["environments"][0]["targets"] = json!([{"namespace": "apps"}]);
+        spec["environments"][1]["targets"] = json!([{"namespace": namespace}]);
+        let remote = json!({"namespace": "other", "clusterRef": cluster});
+        spec["environments"][2]["targets"] = json!([remote]);
+    });
+    told(&play, expected);
+}
+
+fn told(play: &Play, expected: Option<&str>) {
+    let found = match check(&play.object) {
+        Ok(_) => Vec::new(),
+        Err(refusals) => refusals.iter().map(ToString::to_string).collect(),
+    };
+    match expected {
+        None => assert_eq!(found, [""; 0]),
+        Some(expected) => assert!(
+            found.len() == 1 && found[0].starts_with(expected),
+            "{found:?}"
+        ),
+    }
+}
+
+const AT_HOME: &str = "spec.environments[1].targets[0]: on this cluster an admission can only be \
+                       reported to a gatekeeper of the Pipeline's own namespace; write";
+const NO_TARGET: &str = "spec.environments[1].promotion.strategy.admission.gatekeeperRef.namespace: \
+                         no target of this environment is in the namespace `team-c`; write the \
+                         namespace of a target, or leave it out";
+
+#[rstest]
+#[case(None, json!({"namespace": "apps"}), None)]
+#[case(None, json!({"namespace": "team-b"}), Some(AT_HOME))]
+#[case(None, json!({"namespace": "team-b", "clusterRef": {"kind": "Secret", "name": "a"}}), None)]
+#[case(Some("team-b"), json!({"namespace": "team-b", "clusterRef": {"kind": "Secret", "name": "a"}}), None)]
+#[case(Some("team-c"), json!({"namespace": "team-b", "clusterRef": {"kind": "Secret", "name": "a"}}),
+    Some(NO_TARGET))]
+fn an_admission_is_reported_where_a_target_is(
+    #[case] namespace: Option<&str>,
+    #[case] target: Value,
+    #[case] expected: Option<&str>,
+) {
+    let mut play = Play::new(&json!({"strategy": {"admission": {}}}));
+    play.spec(|spec| {
+        spec["environments"][1]["targets"] = json!([target]);
+        let named = json!({"name": "promoted", "namespace": namespace});
+        let admission = json!({"admission": {"gatekeeperRef": named}});
+        spec["environments"][1]["promotion"] = json!({"strategy": admission});
+    });
+    told(&play, expected);
+}

@@ -152,7 +152,7 @@ fn a_notification_is_tried_and_sent_again_when_its_time_has_come() {
 #[case(
     Reports::Lacking,
     Try::Done,
-    "begin | begin | begin | wait | wait | finished | finished | given up"
+    "begin | begin | begin | act | wait | finished | act | given up"
 )]
 #[case(
     Reports::Lacking,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sluice_core::delivery::pipeline::{self, Act, Report};
 use sluice_crds::Pipeline;
 
-use super::{news, notify};
+use super::{admit, news, notify};
 use crate::act::reconcile::{Context, Outcome, status};
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
@@ -36,13 +36,13 @@ pub(super) async fn apply(
     for act in acts {
         match act {
             Act::Notify(notice) => notify::begin(context, key, object, &notice),
-            // `available` refuses the strategies that these belong to.
+            Act::Admit(admission) => admit::begin(context, key, object, &admission),
+            // `available` refuses the strategy that these belong to.
             Act::Create(_)
             | Act::Change { .. }
             | Act::Delete(_)
             | Act::LookAt(_)
-            | Act::Recall(_)
-            | Act::Admit(_) => {}
+            | Act::Recall(_) => {}
         }
     }
     Ok(Outcome::Wake(wake))

@@ -2,7 +2,7 @@
 
 use sluice_core::text::refusal::{Refusal, Refusals};
 use sluice_crds::Pipeline;
-use sluice_crds::pipeline::{Admission, StrategyKind};
+use sluice_crds::pipeline::StrategyKind;
 
 /// What to write in place of a strategy that this version does not have.
 const INSTEAD: &str = "write `admission: {}`, or leave the promotion out and promote by hand";
@@ -21,18 +21,11 @@ pub(super) fn check(object: &Pipeline, notifies: bool) -> Result<(), Refusals> {
     for (place, environment) in spec.environments.iter().enumerate().skip(1) {
         let strategy = spec.promotion_of(environment);
         let (problem, remedy) = match strategy.and_then(|it| it.strategy.kind()) {
-            None
-            | Some(StrategyKind::Admission(Admission {
-                gatekeeper_ref: None,
-            })) => continue,
+            None | Some(StrategyKind::Admission(_)) => continue,
             Some(StrategyKind::Notification(_)) if notifies => continue,
             Some(StrategyKind::Notification(_)) => (
                 "this controller does not know where to send notifications",
                 ADDRESS,
-            ),
-            Some(StrategyKind::Admission(_)) => (
-                "this version does not report admissions to other clusters",
-                INSTEAD,
             ),
             Some(StrategyKind::PullRequest(_)) => ("this version opens no pull requests", INSTEAD),
         };

@@ -7,8 +7,8 @@ use sluice_clusters::{
     Cluster, Fleet, Kind, Part, Reason, Reference, ReferenceKind, Sight as Seen, Unknown, Wanted,
 };
 use sluice_core::delivery::pipeline::{
-    self, ClusterSight, Errand, Given, Missing, Outcome, Reader, Sight, Surroundings, Trouble,
-    Votes, What,
+    self, ClusterSight, Errand, Given, Missing, Outcome, Reader, ReportSight, Sight, Surroundings,
+    Trouble, Votes, What,
 };
 use sluice_core::gate;
 use sluice_core::gate::Identity;
@@ -17,7 +17,7 @@ use sluice_core::time::clock::Now;
 use sluice_crds::Pipeline;
 use sluice_crds::pipeline::{ClusterKind, ClusterReference, Environment, Target};
 
-use super::available;
+use super::{admit, available};
 use crate::act::errands::Standing;
 use crate::act::reconcile::Context;
 use crate::cluster::key::{ObjectKey, Work};
@@ -32,10 +32,10 @@ pub(super) fn gather(
     now: Now,
 ) -> Option<Given> {
     let votes = votes(context, key);
-    let (checked, votes) = match (pipeline::check(object), votes) {
+    let (checked, votes) = match (context.apps.check(key, object), votes) {
         (Ok(reader), Ok(votes)) => {
             let available = available::check(object, context.promotions.is_some());
-            (available.map(|()| Arc::new(reader)), votes)
+            (available.map(|()| reader), votes)
         }
         (Err(refusals), _) | (Ok(_), Err(refusals)) => (Err(refusals), Votes::default()),
     };
@@ -44,14 +44,19 @@ pub(super) fn gather(
     let places = view.as_ref().map(View::places).unwrap_or_default();
     context.apps.name(key, places);
     let apps = view.as_ref().map(View::apps).unwrap_or_default();
-    let environments = object.spec.environments.iter().enumerate();
-    let environments = environments.map(|(place, environment)| {
-        let targets = view
-            .iter()
-            .zip(apps.get(place))
-            .flat_map(|(view, apps)| view.sights(apps));
+    // All of them, also if one is not known yet: what has to be read of the others is begun.
+    let sights = apps.iter().map(|apps| {
+        let sights = view.iter().flat_map(|view| view.sights(apps));
+        sights.collect::<Vec<_>>()
+    });
+    let mut sights: Vec<_> = sights.collect();
+    sights.resize_with(object.spec.environments.len(), Vec::new);
+    let environments = object.spec.environments.iter().zip(sights);
+    let environments = environments.map(|(environment, targets)| {
+        let reports = view.iter().flat_map(|view| view.reports(environment));
         Some(Surroundings {
-            targets: targets.collect::<Option<_>>()?,
+            targets: targets.into_iter().collect::<Option<_>>()?,
+            reports: reports.collect::<Option<_>>()?,
             ..surroundings(context, object, environment, now)
         })
     });
@@ -191,12 +196,7 @@ impl<'c> View<'c> {
 
     /// Where the app of a target is.
     fn place(&self, target: &Target) -> Result<Place, Unknown> {
-        let fleet = self.context.apps.fleet();
-        let cluster = match &target.cluster_ref {
-            None if self.is_out_of_bounds(target) => return Err(Unknown::OutOfScope),
-            None => Cluster::Own,
-            Some(it) => fleet.find(&self.key.namespace, &reference(it))?,
-        };
+        let cluster = cluster_of(self.context, self.key, target)?;
         let part = match self.reader.asks_expressions() {
             true => Part::Whole,
             false => Part::State,
@@ -213,9 +213,24 @@ impl<'c> View<'c> {
         })
     }
 
-    /// Whether it may not see this namespace of our own cluster.
-    fn is_out_of_bounds(&self, target: &Target) -> bool {
-        *target.namespace != *self.key.namespace && !self.context.world.crosses_namespaces()
+    /// The gatekeepers that admissions to an environment are reported to, in the order of its targets.
+    fn gatekeepers(&self, environment: &Environment) -> Vec<Result<Place, Unknown>> {
+        let named = admit::gatekeeper_of(self.object, environment);
+        let targets = named.map(|named| (named, &environment.targets)).into_iter();
+        let places = targets.flat_map(|(named, targets)| {
+            let all = targets.iter();
+            all.map(move |target| admit::place(self.context, self.key, target, named))
+        });
+        places.collect()
+    }
+
+    /// What those say. None: one was not read yet.
+    fn reports(&self, environment: &Environment) -> Vec<Option<ReportSight>> {
+        let gatekeepers = self.gatekeepers(environment);
+        let sights = gatekeepers.iter();
+        sights
+            .map(|place| admit::sight(self.context, place))
+            .collect()
     }
 
     /// Everything that has to be watched to see the apps, and to find their clusters.
@@ -232,6 +247,9 @@ impl<'c> View<'c> {
             }
             places.extend(self.place(target).ok());
         }
+        let environments = self.object.spec.environments.iter();
+        let gatekeepers = environments.flat_map(|environment| self.gatekeepers(environment));
+        places.extend(gatekeepers.flatten());
         places
     }
 
@@ -244,12 +262,8 @@ impl<'c> View<'c> {
         match (&found.sight, &found.place) {
             (Seen::Seen(object), Some(place)) => {
                 let apps = &self.context.apps;
-                Some(Sight::Here(apps.read(
-                    self.key,
-                    place,
-                    object,
-                    &self.reader,
-                )))
+                let app = apps.read(self.key, place, object, &self.reader);
+                app.map(Sight::Here)
             }
             (Seen::Unknown(why), _) => unknown(why),
             (Seen::Absent | Seen::Seen(_), _) => {
@@ -261,6 +275,20 @@ impl<'c> View<'c> {
                 }))
             }
         }
+    }
+}
+
+/// The cluster of a target.
+pub(super) fn cluster_of(
+    context: &Context,
+    key: &ObjectKey,
+    target: &Target,
+) -> Result<Cluster, Unknown> {
+    let crosses = || context.world.crosses_namespaces();
+    match &target.cluster_ref {
+        None if *target.namespace != *key.namespace && !crosses() => Err(Unknown::OutOfScope),
+        None => Ok(Cluster::Own),
+        Some(it) => context.apps.fleet().find(&key.namespace, &reference(it)),
     }
 }
 

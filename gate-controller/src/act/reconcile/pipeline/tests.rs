@@ -390,7 +390,7 @@ fn what_cannot_be_carried_out_is_refused() {
         (admission, false, None),
         (notification(), true, None),
         (notification(), false, Some("--events-addr")),
-        (remote, true, Some("other clusters")),
+        (remote, false, None),
         (pull_request, true, Some("opens no pull requests")),
     ];
     for (strategy, notifies, expected) in table {

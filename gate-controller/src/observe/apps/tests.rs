@@ -1,0 +1,231 @@
+//! Apps on an API server that is played.
+
+use std::time::Duration;
+
+use http::{Request, Response};
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+use sluice_clusters::{Cluster, Kind, Part, Scope, Unknown};
+use sluice_egress::{Egress, Rules};
+use tokio::time::timeout;
+use tower::service_fn;
+
+use super::*;
+
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// A HelmRelease `podinfo` in the namespace `prod`, and in each watch nothing.
+fn answer(path: &str, query: &str) -> Option<Value> {
+    let release = json!({
+        "metadata": {"name": "podinfo", "namespace": "prod", "uid": "u", "resourceVersion": "5"},
+        "spec": {"values": {"image": {"tag": "v1"}}},
+        "status": {"lastAttemptedRevision": "6.1.6"},
+    });
+    let resource = json!({
+        "name": "helmreleases", "namespaced": true, "kind": "HelmRelease", "verbs": ["list", "watch"],
+    });
+    match path.trim_end_matches('/') {
+        "/apis" => Some(
+            json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [{
+                "name": "helm.toolkit.fluxcd.io",
+                "versions": [{"groupVersion": "helm.toolkit.fluxcd.io/v2", "version": "v2"}],
+                "preferredVersion": {"groupVersion": "helm.toolkit.fluxcd.io/v2", "version": "v2"},
+            }]}),
+        ),
+        "/apis/helm.toolkit.fluxcd.io/v2" => Some(json!({
+            "kind": "APIResourceList", "apiVersion": "v1",
+            "groupVersion": "helm.toolkit.fluxcd.io/v2", "resources": [resource],
+        })),
+        _ if query.contains("watch=") => None,
+        _ => Some(json!({
+            "kind": "HelmReleaseList", "apiVersion": "helm.toolkit.fluxcd.io/v2",
+            "metadata": {"resourceVersion": "7"}, "items": [release],
+        })),
+    }
+}
+
+fn api() -> Client {
+    let service = service_fn(|request: Request<Body>| async move {
+        let (path, query) = (request.uri().path(), request.uri().query());
+        match answer(path, query.unwrap_or_default()) {
+            Some(answer) => {
+                let body = Body::from(answer.to_string().into_bytes());
+                Ok::<_, std::convert::Infallible>(Response::new(body))
+            }
+            None => std::future::pending().await,
+        }
+    });
+    Client::new(service, "prod")
+}
+
+fn apps() -> Arc<Apps> {
+    let egress = Egress::new(Rules::default()).unwrap();
+    Arc::new(Apps::new(Fleet::new(api(), Scope::All, egress)))
+}
+
+fn key(name: &str) -> ObjectKey {
+    let (namespace, name) = ("prod".into(), name.into());
+    ObjectKey { namespace, name }
+}
+
+fn place(namespace: &str, part: Part) -> Place {
+    let kind = Kind {
+        group: "helm.toolkit.fluxcd.io".to_owned(),
+        kind: "HelmRelease".to_owned(),
+    };
+    Place {
+        wanted: Wanted {
+            from: "prod".to_owned(),
+            cluster: Cluster::Own,
+            kind,
+            namespace: namespace.to_owned(),
+            part,
+        },
+        name: "podinfo".to_owned(),
+    }
+}
+
+fn pipeline(generation: i64, expression: Option<&str>) -> Pipeline {
+    let versions = expression.map(|text| json!([{"name": "image", "expression": text}]));
+    serde_json::from_value(json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "Pipeline",
+        "metadata": {"namespace": "prod", "name": "podinfo", "generation": generation, "uid": "u"},
+        "spec": {
+            "appRef": {"kind": "HelmRelease", "name": "podinfo"},
+            "versions": versions.unwrap_or_else(|| json!([])),
+            "environments": [{"name": "prod", "targets": [{"namespace": "prod"}]}],
+        },
+    }))
+    .unwrap()
+}
+
+fn reader(expression: Option<&str>) -> Arc<Reader> {
+    Arc::new(pipeline::check(&pipeline(1, expression)).unwrap())
+}
+
+/// The object, as soon as it is seen.
+async fn object(apps: &Apps, place: &Place) -> Arc<Object> {
+    let seen = async {
+        loop {
+            match apps.see(place) {
+                Sight::Seen(object) => return object,
+                _ => drop(timeout(Duration::from_millis(2), std::future::pending::<()>()).await),
+            }
+        }
+    };
+    timeout(DEADLINE, seen).await.expect("the object")
+}
+
+fn names(keys: impl IntoIterator<Item = ObjectKey>) -> BTreeSet<String> {
+    keys.into_iter().map(|key| key.name.to_string()).collect()
+}
+
+#[tokio::test]
+async fn a_change_concerns_those_who_have_named_it_and_no_others() {
+    let apps = apps();
+    let (prod, dev) = (place("prod", Part::State), place("dev", Part::State));
+    apps.name(&key("a"), BTreeSet::from([prod.clone()]));
+    apps.name(&key("b"), BTreeSet::from([prod.clone(), dev.clone()]));
+    let (cluster, kind) = (Cluster::Own, prod.wanted.kind.clone());
+    let object = |namespace: &str| Change::Object {
+        cluster: cluster.clone(),
+        kind: kind.clone(),
+        namespace: namespace.to_owned(),
+        name: "podinfo".to_owned(),
+    };
+    let objects = |kind: &Kind, namespace: Option<&str>| Change::Objects {
+        cluster: cluster.clone(),
+        kind: kind.clone(),
+        namespace: namespace.map(str::to_owned),
+    };
+    let other = Kind {
+        group: "kustomize.toolkit.fluxcd.io".to_owned(),
+        kind: "Kustomization".to_owned(),
+    };
+    let concerned = |change: &Change| names(apps.concerned(change));
+    let of = |all: &[&str]| all.iter().map(|it| (*it).to_owned()).collect();
+    let both: BTreeSet<String> = of(&["a", "b"]);
+    assert_eq!(concerned(&object("prod")), both);
+    assert_eq!(concerned(&object("dev")), of(&["b"]));
+    assert_eq!(concerned(&objects(&kind, None)), both);
+    assert_eq!(concerned(&objects(&kind, Some("dev"))), of(&["b"]));
+    // A first sight of another kind is nothing to them.
+    assert_eq!(concerned(&objects(&other, None)), of(&[]));
+    assert_eq!(concerned(&Change::Cluster(cluster.clone())), both);
+
+    // What is no longer named is forgotten, and wanted by nobody.
+    apps.name(&key("b"), BTreeSet::from([prod.clone()]));
+    assert_eq!(concerned(&object("dev")), of(&[]));
+    let wanted = |apps: &Apps| apps.named().wanted.clone();
+    assert_eq!(wanted(&apps), BTreeMap::from([(prod.wanted.clone(), 2)]));
+    apps.forget(&key("a"));
+    assert_eq!(wanted(&apps), BTreeMap::from([(prod.wanted.clone(), 1)]));
+    apps.forget(&key("b"));
+    let named = apps.named();
+    assert!(named.wanted.is_empty() && named.concerned.is_empty() && named.places.is_empty());
+}
+
+#[tokio::test]
+async fn an_app_is_read_once_for_each_version_of_the_object_and_each_reader() {
+    let apps = apps();
+    let (podinfo, prod) = (key("podinfo"), place("prod", Part::State));
+    apps.name(&podinfo, BTreeSet::from([prod.clone()]));
+    apps.watch(Timestamp::UNIX_EPOCH);
+    let object = object(&apps, &prod).await;
+    let plain = reader(None);
+    let read = |reader| apps.read(&podinfo, &prod, &object, reader);
+    let first = read(&plain).unwrap();
+    assert!(Arc::ptr_eq(&first, &read(&plain).unwrap()));
+    apps.forget(&podinfo);
+    apps.name(&podinfo, BTreeSet::from([prod.clone()]));
+    assert!(!Arc::ptr_eq(&first, &read(&plain).unwrap()));
+}
+
+#[tokio::test]
+async fn expressions_are_evaluated_beside_the_look_which_is_told_when_they_are() {
+    let apps = apps();
+    let (podinfo, prod) = (key("podinfo"), place("prod", Part::Whole));
+    apps.name(&podinfo, BTreeSet::from([prod.clone()]));
+    apps.watch(Timestamp::UNIX_EPOCH);
+    let object = object(&apps, &prod).await;
+    let asks = reader(Some("object.spec.values.image.tag"));
+    assert_eq!(apps.read(&podinfo, &prod, &object, &asks), None);
+    let done = timeout(DEADLINE, apps.read_now()).await.unwrap();
+    assert_eq!(names(done), BTreeSet::from(["podinfo".to_owned()]));
+    let app = apps.read(&podinfo, &prod, &object, &asks).unwrap();
+    assert!(Arc::ptr_eq(
+        &app,
+        &apps.read(&podinfo, &prod, &object, &asks).unwrap()
+    ));
+    // Another expression is evaluated, too.
+    let others = reader(Some("object.status.lastAttemptedRevision"));
+    assert_eq!(apps.read(&podinfo, &prod, &object, &others), None);
+    timeout(DEADLINE, apps.read_now()).await.unwrap();
+    let other = apps.read(&podinfo, &prod, &object, &others).unwrap();
+    assert_ne!(app, other);
+    // Another replica leads: nothing is known any more.
+    apps.clear();
+    assert_eq!(apps.see(&prod), Sight::Seen(object));
+    apps.watch(Timestamp::UNIX_EPOCH);
+    apps.watch(Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_secs(60));
+    assert_eq!(apps.see(&prod), Sight::Unknown(Unknown::NotYet));
+}
+
+#[tokio::test]
+async fn a_spec_is_checked_once_for_each_generation() {
+    let (apps, podinfo) = (apps(), key("podinfo"));
+    let first = apps.check(&podinfo, &pipeline(1, None)).unwrap();
+    assert!(Arc::ptr_eq(
+        &first,
+        &apps.check(&podinfo, &pipeline(1, None)).unwrap()
+    ));
+    let wrong = pipeline(2, Some("1 +"));
+    assert!(apps.check(&podinfo, &wrong).is_err() && apps.check(&podinfo, &wrong).is_err());
+    // One that was created again begins at generation 1.
+    let mut again = pipeline(1, Some("object.kind"));
+    again.metadata.uid = Some("v".to_owned());
+    assert_ne!(*apps.check(&podinfo, &again).unwrap(), *first);
+    apps.forget(&podinfo);
+    assert!(apps.named().checked.is_empty());
+}
