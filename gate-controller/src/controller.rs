@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::act::errands::Errands;
+use crate::act::forges::Forges;
 use crate::act::queue::Shared;
 use crate::act::reconcile::Context;
 use crate::act::shard::Shard;
@@ -137,6 +138,7 @@ struct Parts {
     /// What evidence is gathered with.
     clients: Clients,
     apps: Arc<Apps>,
+    forges: Arc<Forges>,
     /// What pipelines have others do.
     errands: Arc<Errands<pipeline::Errand, pipeline::Outcome>>,
     /// None: there is no `--events-addr`.
@@ -178,6 +180,8 @@ pub async fn start(
 ) -> anyhow::Result<Controller> {
     let shard = Shard::parse(settings.watch_label_selector.as_deref())
         .map_err(|why| anyhow::anyhow!("--watch-label-selector: {why}"))?;
+    let shard = shard.of_kinds(&settings.kinds);
+    let shard = shard.map_err(|why| anyhow::anyhow!("--kinds: {why}"))?;
     let jumps = Arc::new(Jumps::new(Arc::clone(&clock)));
     let world = Arc::new(world(&settings, &jumps));
     let counters = Arc::<Counters>::default();
@@ -198,6 +202,7 @@ pub async fn start(
         .as_ref()
         .map(|storage| storage.store(&egress, &clock, &counters));
     let fleet = Fleet::new(client.clone(), scope(&settings), egress.clone());
+    let forges = Forges::new(client.clone(), egress.clone());
     let clients = Clients::new(client.clone(), egress);
     let concurrent = settings.concurrent.into();
     let (until, leadership) = Leadership::new(Arc::clone(&jumps));
@@ -225,6 +230,7 @@ pub async fn start(
         definitions: Arc::default(),
         clients,
         apps: Arc::new(Apps::new(fleet)),
+        forges: Arc::new(forges),
         artifacts,
         shard,
         leadership,
@@ -359,6 +365,8 @@ fn workers(parts: &Parts) -> Workers {
             definitions: parts.definitions,
             apps: parts.apps,
             errands: parts.errands,
+            forges: parts.forges,
+            look_now: Arc::default(),
             promotions: parts.promotions,
             artifacts: parts.artifacts,
             counters: parts.counters,

@@ -9,6 +9,7 @@ use std::fmt;
 use sha2::{Digest, Sha256};
 
 pub mod marker;
+pub mod trailers;
 pub mod words;
 
 /// Where a promotion leads: one environment of one pipeline.

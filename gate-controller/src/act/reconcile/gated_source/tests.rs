@@ -18,6 +18,7 @@ use tower::service_fn;
 
 use super::apply::apply;
 use crate::act::errands::Errands;
+use crate::act::forges::Forges;
 use crate::act::reconcile::Context;
 use crate::act::waker::Waker;
 use crate::cluster::failure;
@@ -89,12 +90,15 @@ pub(in crate::act::reconcile) fn context(
         clock: Arc::clone(&clock),
     };
     let egress = Egress::new(Rules::default()).unwrap();
+    let forges = Arc::new(Forges::new(client.clone(), egress.clone()));
     let fleet = Fleet::new(client.clone(), Scope::All, egress);
     let wake = waker.clone();
     let errands = Errands::new(leadership.clone(), move |work| wake.wake(work.clone()));
     Context {
         client,
         errands,
+        forges,
+        look_now: Arc::default(),
         promotions: None,
         world,
         clock,
