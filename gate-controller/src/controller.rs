@@ -183,6 +183,8 @@ pub async fn start(
 ) -> anyhow::Result<Controller> {
     let shard = Shard::parse(settings.watch_label_selector.as_deref())
         .map_err(|why| anyhow::anyhow!("--watch-label-selector: {why}"))?;
+    let shard = shard.of_kinds(&settings.kinds);
+    let shard = shard.map_err(|why| anyhow::anyhow!("--kinds: {why}"))?;
     let jumps = Arc::new(Jumps::new(Arc::clone(&clock)));
     let world = Arc::new(world(&settings, &jumps));
     let counters = Arc::<Counters>::default();

@@ -127,7 +127,7 @@ pub enum Outcome {
     },
     /// The object is gone.
     Gone,
-    /// It belongs to another shard.
+    /// It belongs to another shard, or is of a kind that others look at.
     NotOurs,
 }
 
@@ -222,7 +222,7 @@ async fn look_at<K: Reconciled>(
     let Some(Seen::Object(object)) = K::cache(&context.world).get(key.borrowed()) else {
         return Ok(Outcome::Gone);
     };
-    if !context.shard.holds(object.labels()) {
+    if !context.shard.holds(K::KIND, object.labels()) {
         return Ok(Outcome::NotOurs);
     }
     let at = context.clock.now();

@@ -21,6 +21,7 @@ const POLICIES: [(&str, &str); 7] = [
     ("sluice-gate-overrides", "anybody could force gates in another name"),
     ("sluice-gated-sources", "anybody who may edit a gated source could let something out by its baseline"),
     ("sluice-pipelines", "anybody who may edit a pipeline could pause it and run it again"),
+    ("sluice-pull-requests", "anybody who may write PullRequests could have the controller open and close pull requests"),
     ("sluice-status-writers", "anybody could write the statuses that decide"),
 ];
 /// The version that is compared with: the controller compares with its own.

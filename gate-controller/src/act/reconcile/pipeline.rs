@@ -17,9 +17,11 @@ use crate::observe::world::World;
 
 mod apply;
 mod available;
+mod children;
 mod gather;
 mod news;
 mod notify;
+mod recall;
 #[cfg(test)]
 mod tests;
 

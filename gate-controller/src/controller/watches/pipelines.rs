@@ -17,7 +17,7 @@ use crate::observe::clock::reach;
 pub(super) async fn follow(parts: Parts) {
     let told = |change: &Change<'_, Pipeline>| {
         let object = change.now.and_then(Seen::object);
-        if !object.is_some_and(|it| parts.shard.holds(it.labels())) {
+        if !object.is_some_and(|it| parts.shard.holds(Kind::Pipeline, it.labels())) {
             forget(&parts.apps, &parts.errands, change.key);
         }
     };
