@@ -7,7 +7,7 @@ use sluice_core::delivery::pull_request::{self, Errand, Given, Looked, Says};
 use sluice_core::delivery::{act, pipeline};
 use sluice_crds::PullRequest;
 
-use super::{Context, Outcome, Reconciled, status};
+use super::{Context, Outcome, Reconciled, SOON, status};
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::observe::cache::{Cache, Change, Seen};
@@ -41,46 +41,55 @@ impl Reconciled for PullRequest {
         false
     }
 
-    /// Writes the status. Only if the API server accepts it, the next task is begun: until then the outcome
-    /// of the last one is kept.
     async fn look(
         context: &Context,
         key: &ObjectKey,
         object: Arc<Self>,
         at: Timestamp,
     ) -> Result<Outcome, kube::Error> {
-        if !context.world.is_ready() {
-            // What is not known yet wakes this object as soon as it is known.
-            return Ok(Outcome::Wake(None));
+        match context.world.pipelines.is_synced() {
+            true => look(context, key, object, at).await,
+            // It is not known what its owner says.
+            false => Ok(Outcome::Wake(at.checked_add(SOON).ok())),
         }
-        let given = gather(context, key, &object, at);
-        let is_over = matches!(given.errand, Errand::Over(_));
-        let Looked { report, recent } = pull_request::report(given);
-        let act::Report {
-            status,
-            changed,
-            acts,
-            wake,
-        } = report;
-        let mut present = Arc::clone(&object);
-        if changed {
-            present = status::write(context, object.as_ref(), status).await?;
-            news::tell(context, key, &object, &present);
-        }
-        let desk = &context.at_forges;
-        if is_over {
-            desk.accepted(key);
-        }
-        desk.remember(key, recent);
-        for task in acts {
-            desk.begin(context, key, Arc::clone(&present), task);
-        }
-        if context.world.pull_requests.get(key.borrowed()).is_none() {
-            // It was deleted meanwhile.
-            desk.forget(key);
-        }
-        Ok(Outcome::Wake(wake))
     }
+}
+
+/// Writes the status. Only if the API server accepts it, the next task is begun: until then the outcome of
+/// the last one is kept.
+async fn look(
+    context: &Context,
+    key: &ObjectKey,
+    object: Arc<PullRequest>,
+    at: Timestamp,
+) -> Result<Outcome, kube::Error> {
+    let given = gather(context, key, &object, at);
+    let is_over = matches!(given.errand, Errand::Over(_));
+    let Looked { report, recent } = pull_request::report(given);
+    let act::Report {
+        status,
+        changed,
+        acts,
+        wake,
+    } = report;
+    let mut present = Arc::clone(&object);
+    if changed {
+        present = status::write(context, object.as_ref(), status).await?;
+        news::tell(context, key, &object, &present);
+    }
+    let desk = &context.at_forges;
+    if is_over {
+        desk.accepted(key);
+    }
+    desk.remember(key, recent);
+    for task in acts {
+        desk.begin(context, key, Arc::clone(&present), task);
+    }
+    if context.world.pull_requests.get(key.borrowed()).is_none() {
+        // It was deleted meanwhile.
+        desk.forget(key);
+    }
+    Ok(Outcome::Wake(wake))
 }
 
 /// Everything that the decision needs, from memory.

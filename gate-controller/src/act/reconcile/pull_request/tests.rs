@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use tower::service_fn;
 
 use crate::act::reconcile::gated_source::tests::{context, world};
-use crate::act::reconcile::{Context, Outcome, Reconciled};
+use crate::act::reconcile::{Context, Outcome};
 use crate::cluster::failure;
 use crate::cluster::key::ObjectKey;
 use crate::observe::cache::Seen;
@@ -149,7 +149,7 @@ impl Scene {
         let seen = self.context.world.pull_requests.get(self.key.borrowed());
         let object = seen.as_ref().and_then(Seen::object).cloned().unwrap();
         let at = self.context.clock.now();
-        let outcome = PullRequest::look(&self.context, &self.key, object, at).await?;
+        let outcome = super::look(&self.context, &self.key, object, at).await?;
         let Outcome::Wake(wake) = outcome else {
             panic!("{outcome:?}");
         };
