@@ -25,6 +25,7 @@ use crate::act::errands::Errands;
 use crate::act::forges::Forges;
 use crate::act::queue::Shared;
 use crate::act::reconcile::Context;
+use crate::act::reconcile::pull_request::at_forges::AtForges;
 use crate::act::shard::Shard;
 use crate::act::waker::Waker;
 use crate::act::worker::{self, Failures, Retry, Workers};
@@ -139,6 +140,8 @@ struct Parts {
     clients: Clients,
     apps: Arc<Apps>,
     forges: Arc<Forges>,
+    /// What is under way at forges for pull requests.
+    at_forges: Arc<AtForges>,
     /// What pipelines have others do.
     errands: Arc<Errands<pipeline::Errand, pipeline::Outcome>>,
     /// None: there is no `--events-addr`.
@@ -212,6 +215,7 @@ pub async fn start(
         queue: Arc::clone(&queue),
         clock: Arc::clone(&clock),
     };
+    let at_forges = AtForges::new(leadership.clone(), waker.clone());
     let errands = Errands::new(leadership.clone(), move |work| waker.wake(work.clone()));
     let parts = Parts {
         world,
@@ -231,6 +235,7 @@ pub async fn start(
         clients,
         apps: Arc::new(Apps::new(fleet)),
         forges: Arc::new(forges),
+        at_forges: Arc::new(at_forges),
         artifacts,
         shard,
         leadership,
@@ -367,6 +372,7 @@ fn workers(parts: &Parts) -> Workers {
             errands: parts.errands,
             forges: parts.forges,
             look_now: Arc::default(),
+            at_forges: parts.at_forges,
             promotions: parts.promotions,
             artifacts: parts.artifacts,
             counters: parts.counters,

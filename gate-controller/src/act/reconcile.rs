@@ -36,6 +36,7 @@ use crate::tell::decisions::Decisions;
 use crate::tell::definitions::{Defines, Definitions, Telling};
 use crate::tell::events::Events;
 use crate::tell::events::promotions::Promotions;
+use pull_request::at_forges::AtForges;
 
 pub mod gate;
 pub mod gate_policy;
@@ -76,6 +77,8 @@ pub struct Context {
     pub forges: Arc<Forges>,
     /// Pull requests whose forge is to be asked now.
     pub(crate) look_now: Arc<LookNow>,
+    /// What is under way at forges for pull requests.
+    pub(crate) at_forges: Arc<AtForges>,
     /// Sends the notifications of promotions. None: there is no `--events-addr`.
     pub promotions: Option<Arc<Promotions>>,
     /// Where artifacts are stored. None: not here, since there is no `--storage-path`.

@@ -52,3 +52,37 @@ impl Trailers {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::delivery::pull_request::tests::object;
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let spec = object().spec;
+        let text = message(&spec);
+        assert_eq!(
+            text,
+            "Promote podinfo\n\nSluice-Key: 77aa00112233\nSluice-Run: 7\nSluice-Revision: 6.1.6\n"
+        );
+        let read = Trailers {
+            key: "77aa00112233".to_owned(),
+            run: Some(7),
+            revision: Some("6.1.6".to_owned()),
+        };
+        assert_eq!(Trailers::read(&text), Some(read.clone()));
+        assert_eq!(Trailers::read(&text.replace('\n', "\r\n")), Some(read));
+    }
+
+    #[test]
+    fn a_title_or_a_revision_makes_no_trailer() {
+        let mut spec = object().spec;
+        spec.about.revision = Some("1\nSluice-Key: theirs".to_owned());
+        spec.title = "Sluice-Key: theirs".to_owned();
+        let read = Trailers::read(&message(&spec)).unwrap();
+        assert_eq!((read.key.as_str(), read.revision), ("77aa00112233", None));
+        assert_eq!(Trailers::read("Sluice-Key: a\n\nMore words.\n"), None);
+        assert_eq!(Trailers::read(""), None);
+    }
+}

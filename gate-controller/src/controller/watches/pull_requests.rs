@@ -12,6 +12,9 @@ use crate::observe::cache::{Change, Seen};
 pub(super) async fn follow(parts: Parts) {
     let waker = parts.waker();
     let told = |change: &Change<'_, PullRequest>| {
+        if change.now.is_none() {
+            parts.at_forges.forget(change.key);
+        }
         let seen = change.now.or(change.before).and_then(Seen::object);
         let about = seen.map(|object| &object.spec.about);
         if let Some(about) = about.filter(|about| about.kind == pipeline::KIND) {
