@@ -6,6 +6,7 @@ use http::Method;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use sluice_crds::pipeline::{EnvironmentState, EnvironmentStatus, Phase, PromotionRecord};
+use sluice_tests::gitea::BRANCH;
 use sluice_tests::poll;
 
 use super::shop::{NAME, PROD, Shop};
@@ -52,16 +53,7 @@ async fn what_a_person_merges_arrives_and_nothing_is_opened_twice() -> Result<()
     let first = record(&prod).context("no record")?.clone();
     let pulls = shop.pulls_are(&["open"]).await?;
     let head = pulls[0]["head"]["ref"].as_str().unwrap_or_default();
-    let file = shop
-        .ask(
-            Method::GET,
-            &format!("/raw/prod.yaml?ref={head}"),
-            &Value::Null,
-        )
-        .await;
-    // It is no JSON: the error has its text.
-    let file = file.err().context("it is JSON")?.to_string();
-    ensure!(file.contains(&shop.file("1.1.0")), "{file}");
+    assert_eq!(shop.said_on(head).await?, shop.file("1.1.0"));
 
     // The status is lost while nobody runs.
     controller.stop().await;
@@ -99,7 +91,7 @@ async fn what_a_person_merges_arrives_and_nothing_is_opened_twice() -> Result<()
     };
     shop.prod_says("the merge to be recorded", is_done).await?;
     shop.pulls_are(&["merged"]).await?;
-    assert_eq!(shop.said().await?, shop.file("1.1.0"));
+    assert_eq!(shop.said_on(BRANCH).await?, shop.file("1.1.0"));
     Ok(())
 }
 
@@ -115,7 +107,6 @@ async fn what_a_person_closes_is_abandoned_and_what_is_superseded_is_closed() ->
         .await?;
     let closed = json!({"state": "closed"});
     shop.ask(Method::PATCH, "/pulls/1", &closed).await?;
-    shop.minute_passes();
     let is_abandoned = |prod: &EnvironmentStatus| prod.state == EnvironmentState::Abandoned;
     shop.prod_says("it to be abandoned", is_abandoned).await?;
 
@@ -186,7 +177,7 @@ async fn the_controller_merges_once_behind_a_gate() -> Result<()> {
     shop.turn("open").await?;
     shop.pulls_are(&["merged"]).await?;
     status("success").await?;
-    assert_eq!(shop.said().await?, shop.file("1.1.0"));
+    assert_eq!(shop.said_on(BRANCH).await?, shop.file("1.1.0"));
     shop.prod_runs("1.1.0").await?;
     let is_passed = |prod: &EnvironmentStatus| prod.state == EnvironmentState::Passed;
     shop.prod_says("prod to run it", is_passed).await?;

@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use gate_controller::observe::clock::{Clock, SetClock};
+use gate_controller::observe::clock::SystemClock;
 use http::Method;
-use jiff::{SignedDuration, Timestamp};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
@@ -19,8 +18,8 @@ use sluice_tests::{Applier, poll};
 
 use crate::clusters::scene::Scene;
 
-/// Until the controller and the forge have done what they do by themselves.
-const DEADLINE: Duration = Duration::from_secs(60);
+/// Until the controller and the forge have done what they do by themselves: the forge is asked once a minute.
+const DEADLINE: Duration = Duration::from_secs(120);
 /// The pipeline, the environment that is promoted to, and the file that says what it runs.
 pub const NAME: &str = "web";
 pub const PROD: &str = "prod";
@@ -31,7 +30,6 @@ pub struct Shop {
     scene: Scene,
     gitea: &'static Gitea,
     repository: String,
-    clock: Arc<SetClock>,
     /// How often each of the two apps was written.
     written: [AtomicI64; 2],
     promotion: Value,
@@ -60,7 +58,6 @@ impl Shop {
         let shop = Self {
             gitea,
             repository,
-            clock: Arc::new(SetClock::new(Timestamp::now())),
             written: Default::default(),
             promotion: json!({"strategy": {"pull-request": strategy}}),
             scene,
@@ -103,7 +100,7 @@ impl Shop {
         let mut settings = controller::settings(self.scene.namespace());
         settings.egress_allow = vec!["127.0.0.0/8".parse()?];
         settings.kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
-        InProcess::start(settings, self.scene.own(), self.clock.clone()).await
+        InProcess::start(settings, self.scene.own(), Arc::new(SystemClock)).await
     }
 
     /// The file with this version, and all that must stay as it is.
@@ -114,9 +111,9 @@ impl Shop {
         )
     }
 
-    /// What the file says on the branch that prod follows.
-    pub async fn said(&self) -> Result<String> {
-        self.gitea.file(&self.repository, BRANCH, FILE).await
+    /// What the file says on a branch.
+    pub async fn said_on(&self, branch: &str) -> Result<String> {
+        self.gitea.file(&self.repository, branch, FILE).await
     }
 
     pub async fn apply(&self, object: &Value) -> Result<()> {
@@ -168,12 +165,6 @@ impl Shop {
         let written = self.written[1].fetch_add(1, Ordering::SeqCst) + 1;
         let (own, namespace) = (self.scene.own(), self.scene.namespace());
         self.scene.runs_at(&own, namespace, written, revision).await
-    }
-
-    /// The forge is asked once a minute.
-    pub fn minute_passes(&self) {
-        self.clock
-            .step(self.clock.now() + SignedDuration::from_secs(61));
     }
 
     pub fn pipelines(&self) -> Api<Pipeline> {
