@@ -16,6 +16,7 @@ mod kinds;
 mod marks;
 mod pipelines;
 mod promotions;
+mod pulls;
 mod recovery;
 mod revisions;
 mod stage;
