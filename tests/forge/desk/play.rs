@@ -10,9 +10,11 @@ use sluice_core::delivery::pull_request::{
     Errand, Given, Looked, Outcome, Recent, Says, Task, report,
 };
 use sluice_crds::pipeline::{MergeGate, Order};
+use sluice_crds::pull_request::PullRequestState;
 use sluice_crds::{PullRequest, PullRequestStatus};
 use sluice_forges::Sha;
 use sluice_tests::poll;
+use tokio::time::Instant;
 
 use gate_controller::act::reconcile::pull_request::lists::Lists;
 use gate_controller::act::reconcile::pull_request::task::{Desk, perform};
@@ -185,7 +187,18 @@ impl Play {
         self.object.status = None;
     }
 
-    /// Goes on until nothing is to be done now. A forge that is not ready for a merge yet is waited for.
+    /// Orders are given until it is merged: for a moment after a push the forge may not be ready.
+    pub(super) async fn merged(&mut self) {
+        let end = Instant::now() + DEADLINE;
+        while self.status().state != Some(PullRequestState::Merged) {
+            assert!(Instant::now() < end, "{:?}", self.object.status);
+            self.pass(6);
+            self.order(|order| order);
+            self.settle().await;
+        }
+    }
+
+    /// Goes on until nothing is to be done now.
     pub(super) async fn settle(&mut self) {
         for _ in 0..MOST_TASKS {
             if self.step().await.is_none() {

@@ -50,8 +50,11 @@ pub(super) fn take(
         | Outcome::NoPull
         | Outcome::Done => {}
     }
+    let had_failed = status.attempts.is_some();
     (status.attempts, status.next_attempt_at) = (None, None);
-    if !is_held(status, task) {
+    // That something else was done says nothing of what was seen before.
+    let says_more = had_failed || *outcome != Outcome::Done;
+    if says_more && !is_held(status, task) {
         said(status, None);
     }
     match outcome {
@@ -146,7 +149,7 @@ fn is_held(status: &PullRequestStatus, task: &Task) -> bool {
     let said = status.outcome.as_deref();
     status.state == Some(PullRequestState::Open)
         && holds.iter().any(|word| Some(word.as_str()) == said)
-        && matches!(task, Task::Look { .. } | Task::SetStatus { .. })
+        && matches!(task, Task::Look { .. })
 }
 
 fn with(status: &mut PullRequestStatus, pull: Option<&Pull>) {

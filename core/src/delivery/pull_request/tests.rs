@@ -537,6 +537,8 @@ fn somebody_who_pushes_to_the_branch_is_told_of() {
     scene.over(look_at(), touched);
     assert_eq!(scene.status().outcome.as_deref(), Some("BranchTouched"));
     assert_eq!(scene.status().head_sha.as_deref(), Some(OTHER));
+    scene.over(status_of(MergeGate::Pending), Outcome::Done);
+    assert_eq!(scene.status().outcome.as_deref(), Some("BranchTouched"));
     let fate = Fate::Merged {
         commit: None,
         onto: None,
@@ -544,6 +546,7 @@ fn somebody_who_pushes_to_the_branch_is_told_of() {
         is_touched: true,
     };
     scene.over(look_at(), Outcome::Seen(pull(), fate));
+    scene.over(Task::DeleteBranch { commit: None }, Outcome::Done);
     assert_eq!(scene.status().outcome.as_deref(), Some("BranchTouched"));
     assert_eq!(scene.status().state, Some(PullRequestState::Merged));
 }
