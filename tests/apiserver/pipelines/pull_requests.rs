@@ -6,6 +6,7 @@ use http::Method;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use sluice_crds::pipeline::{EnvironmentState, EnvironmentStatus, Phase, PromotionRecord};
+use sluice_crds::pull_request::PullRequestState;
 use sluice_tests::gitea::BRANCH;
 use sluice_tests::poll;
 
@@ -151,7 +152,12 @@ async fn the_controller_merges_once_behind_a_gate() -> Result<()> {
         .await?;
     shop.turn("closed").await?;
     shop.dev_runs("1.1.0").await?;
-    shop.prod_says("the pull request to be open", is_open)
+    let is_held = |prod: &EnvironmentStatus| {
+        let of = record(prod).and_then(|record| record.pull_request.as_ref());
+        let state = of.and_then(|it| it.state);
+        prod.state == EnvironmentState::GatesClosed && state == Some(PullRequestState::Open)
+    };
+    shop.prod_says("the gate to hold an open one", is_held)
         .await?;
     let pulls = shop.pulls_are(&["open"]).await?;
     let head = pulls[0]["head"]["sha"]

@@ -25,6 +25,8 @@ use crate::observe::cache::{Progress, Seen};
 use crate::observe::clock::SetClock;
 use crate::tell::events::promotions::tests::{Server, dead, promotions};
 
+mod children;
+
 const NOON: &str = "2026-11-20T12:00:00Z";
 
 fn object(strategy: &Value) -> Pipeline {
