@@ -6,7 +6,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::pipeline::{ForgeType, SecretName};
+use crate::pipeline::{ForgeType, MergeGate, SecretName};
 
 /// What the pull request changes, and where. Only `title`, `description`, `suspend` and `close` ever
 /// change. Whether it is merged is not said here: an order to merge is in the status of its owner.
@@ -217,6 +217,16 @@ pub struct PullRequestStatus {
     /// Who merged it, as the forge names them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged_by: Option<String>,
+
+    /// What the commit status of its commit may say on the forge. It is `success` here before it is there,
+    /// and `pending` there before it is here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit_status: Option<MergeGate>,
+
+    /// Whether its branch is gone, or is left to somebody who has pushed to it. Then the forge is not asked
+    /// again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub branch_deleted: bool,
 
     /// The outcome of the last try, in one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -29,6 +29,8 @@ const SHORTEST_KEY: usize = 32;
 /// The keys of a Secret that hold a name and its password.
 const USERNAME: &str = "username";
 const PASSWORD: &str = "password";
+/// How a message about a missing right begins.
+pub const NO_RIGHT: &str = "may not get secrets";
 /// How long to wait for the API server.
 const DEADLINE: Duration = Duration::from_secs(10);
 
@@ -104,6 +106,32 @@ pub async fn signing_key(client: &Client, namespace: &str, name: &str) -> Result
     }
 }
 
+/// The token in the Secret `name`, for `url`, and the certificates of authorities in PEM, if the Secret has
+/// any. Other keys are left alone.
+///
+/// # Errors
+/// In words that fit a status and hold nothing of the Secret.
+pub async fn token(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+    url: &str,
+) -> Result<(Credentials, Option<Vec<u8>>), String> {
+    let secret = read(client, namespace, name).await?;
+    let wrong = |what: &str| format!("the Secret {namespace}/{name} {what}");
+    may_be_sent(&secret, url).map_err(|why| wrong(&why))?;
+    let mut data = secret.data.unwrap_or_default();
+    let authorities = data.remove(AUTHORITIES).map(|bytes| bytes.0);
+    let token = data.remove(TOKEN);
+    let token = token.ok_or_else(|| wrong("has no key `token`"))?;
+    let token = std::str::from_utf8(&token.0).ok();
+    // A line break at the end was added by an editor or by `echo`.
+    let token = token.and_then(|text| Credentials::bearer(text.trim_end_matches(['\r', '\n'])));
+    let token =
+        token.ok_or_else(|| wrong("has a `token` with characters that no header may hold"))?;
+    Ok((token, authorities))
+}
+
 /// Whether a Secret names the host of `url` as one that it may be sent to.
 fn may_be_sent(secret: &Secret, url: &str) -> Result<(), String> {
     let annotations = secret.metadata.annotations.as_ref();
@@ -163,7 +191,7 @@ async fn read(client: &Client, namespace: &str, name: &str) -> Result<Secret, St
         Ok(Ok(secret)) => Ok(secret),
         Ok(Err(kube::Error::Api(status))) if status.is_not_found() => Err(missing()),
         Ok(Err(kube::Error::Api(status))) if status.is_forbidden() => Err(format!(
-            "may not get secrets in namespace {namespace}: grant get on the Secret {name}"
+            "{NO_RIGHT} in namespace {namespace}: grant get on the Secret {name}"
         )),
         Ok(Err(_)) | Err(_) => Err(format!(
             "the API server does not give the Secret {namespace}/{name}"

@@ -16,11 +16,11 @@ use crate::call::{Access, Api, Call, Extent, List, Page, Sending, is_success, sa
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone};
 use crate::pulls::{
-    Blob, Change, Committed, File, MergeMethod, NewPull, Pull, PullState, Status, StatusState, cut,
-    foremost,
+    Blob, Change, Commit as Seen, Committed, File, MOST_COMMITS, MergeMethod, NewPull, Pull,
+    PullState, Status, StatusState, cut, foremost,
 };
 use form::Form;
-use shapes::{Commit, Made, PullShape};
+use shapes::{Commit, CommitShape, Made, PullShape};
 
 mod form;
 mod shapes;
@@ -314,6 +314,21 @@ impl BitbucketServer {
             404 => Err(call.after_404(Trouble::Absent(Missing::Commit)).await),
             _ => call.done(&reply),
         }
+    }
+
+    pub(crate) async fn read_commit(&self, commit: &Sha) -> Result<Option<Seen>, ForgeError> {
+        let call = self.0.call("read a commit");
+        let found: Option<CommitShape> = call.find(&format!("/commits/{commit}"), &[]).await?;
+        Ok(found.map(CommitShape::read))
+    }
+
+    pub(crate) async fn commits(&self, number: u64) -> Result<Vec<Seen>, ForgeError> {
+        let call = self.0.call("read the commits of a pull request");
+        let path = format!("/pull-requests/{number}/commits");
+        let query = [("limit", MOST_COMMITS)];
+        let found: Option<Page<CommitShape>> = call.find(&path, &query).await?;
+        let found = found.into_iter().flat_map(|page| page.values);
+        Ok(found.map(CommitShape::read).collect())
     }
 
     pub(crate) async fn contains(&self, base: &Sha, commit: &Sha) -> Result<bool, ForgeError> {

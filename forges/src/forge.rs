@@ -16,7 +16,7 @@ use crate::github::GitHub;
 use crate::gitlab::GitLab;
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError};
-use crate::pulls::{Change, Committed, File, MergeMethod, NewPull, Pull, Status};
+use crate::pulls::{Change, Commit, Committed, File, MergeMethod, NewPull, Pull, Status};
 
 /// A repository on a forge.
 #[derive(Clone)]
@@ -163,6 +163,24 @@ impl Forge {
     /// It is not set, or that is not known: then it may be set again.
     pub async fn set_status(&self, commit: &Sha, status: &Status<'_>, until: Instant) -> Act<()> {
         on_each!(self, it => it.set_status(commit, status, until).await)
+    }
+
+    /// A commit by its id, also one of no branch. None: there is no such commit.
+    ///
+    /// # Errors
+    /// The forge does not say.
+    pub async fn read_commit(&self, commit: &Sha) -> Result<Option<Commit>, ForgeError> {
+        on_each!(self, it => it.read_commit(commit).await)
+    }
+
+    /// The commits of a pull request, in any order, at most ten: of one that was merged those that were
+    /// merged, by whatever method, also after its branch was deleted or has moved. None at all: there is no
+    /// such pull request.
+    ///
+    /// # Errors
+    /// The forge does not say.
+    pub async fn commits(&self, number: u64) -> Result<Vec<Commit>, ForgeError> {
+        on_each!(self, it => it.commits(number).await)
     }
 
     /// Whether `commit` is `base` or an ancestor of it.

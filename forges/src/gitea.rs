@@ -15,8 +15,8 @@ use crate::call::{Access, Api, Call, Extent, List, Sending, said};
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone};
 use crate::pulls::{
-    Blob, Change, Committed, File, MergeMethod, NewPull, Pull, PullState, Status, StatusState,
-    closed_body,
+    Blob, Change, Commit, Committed, File, MOST_COMMITS, MergeMethod, NewPull, Pull, PullState,
+    Status, StatusState, closed_body,
 };
 use shapes::{CommitShape, Committing, ContentShape, PullShape, References, RepositoryShape};
 
@@ -24,6 +24,13 @@ mod shapes;
 
 /// The most characters of a branch that the API makes. By a push it may be longer.
 const LONGEST_BRANCH: usize = 100;
+
+/// What is left out of commits.
+const LITTLE: [(&str, &str); 3] = [
+    ("stat", "false"),
+    ("verification", "false"),
+    ("files", "false"),
+];
 
 /// A repository on Gitea or Forgejo.
 #[derive(Clone)]
@@ -297,6 +304,21 @@ impl Gitea {
         }
     }
 
+    pub(crate) async fn read_commit(&self, commit: &Sha) -> Result<Option<Commit>, ForgeError> {
+        let call = self.0.call("read a commit");
+        Ok(read_commit(&call, commit).await?.map(CommitShape::read))
+    }
+
+    pub(crate) async fn commits(&self, number: u64) -> Result<Vec<Commit>, ForgeError> {
+        let call = self.0.call("read the commits of a pull request");
+        let mut query = LITTLE.to_vec();
+        query.push(("limit", MOST_COMMITS));
+        let path = format!("/pulls/{number}/commits");
+        let found: Option<Vec<CommitShape>> = call.find(&path, &query).await?;
+        let found = found.unwrap_or_default().into_iter();
+        Ok(found.map(CommitShape::read).collect())
+    }
+
     pub(crate) async fn contains(&self, base: &Sha, commit: &Sha) -> Result<bool, ForgeError> {
         let call = self.0.call("compare two commits");
         let query = [
@@ -344,14 +366,12 @@ async fn pull(call: &Call<'_>, number: u64) -> Result<Option<Pull>, ForgeError> 
     found.map(|pull| pull.read(call)).transpose()
 }
 
+async fn read_commit(call: &Call<'_>, commit: &Sha) -> Result<Option<CommitShape>, ForgeError> {
+    call.find(&format!("/git/commits/{commit}"), &LITTLE).await
+}
+
 async fn has_commit(call: &Call<'_>, commit: &Sha) -> Result<bool, ForgeError> {
-    let query = [
-        ("stat", "false"),
-        ("verification", "false"),
-        ("files", "false"),
-    ];
-    let found: Option<CommitShape> = call.find(&format!("/git/commits/{commit}"), &query).await?;
-    Ok(found.is_some())
+    Ok(read_commit(call, commit).await?.is_some())
 }
 
 /// Whether a commit was refused because a file is another one than that which was read.

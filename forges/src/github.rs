@@ -15,10 +15,13 @@ use crate::call::{Access, Api, Call, Extent, List, Sending, said};
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone, Words};
 use crate::pulls::{
-    Blob, Change, Committed, File, MergeMethod, Mergeable, NewPull, Pull, PullState, Status,
-    StatusState, closed_body, cut, foremost,
+    Blob, Change, Commit as Seen, Committed, File, MOST_COMMITS, MergeMethod, Mergeable, NewPull,
+    Pull, PullState, Status, StatusState, closed_body, cut, foremost,
 };
-use shapes::{Commit, Compared, Content, Made, Object, PullShape, Reference, Repository};
+use shapes::{
+    Commit, CommitShape, Compared, Content, ListedCommit, Made, Object, PullShape, Reference,
+    Repository,
+};
 
 mod shapes;
 
@@ -341,6 +344,21 @@ impl GitHub {
     }
 
     /// The second page of the comparison has no files.
+    pub(crate) async fn read_commit(&self, commit: &Sha) -> Result<Option<Seen>, ForgeError> {
+        let call = self.0.call("read a commit");
+        let found: Option<CommitShape> = call.find(&format!("/git/commits/{commit}"), &[]).await?;
+        Ok(found.map(CommitShape::read))
+    }
+
+    pub(crate) async fn commits(&self, number: u64) -> Result<Vec<Seen>, ForgeError> {
+        let call = self.0.call("read the commits of a pull request");
+        let path = format!("/pulls/{number}/commits");
+        let query = [("per_page", MOST_COMMITS)];
+        let found: Option<Vec<ListedCommit>> = call.find(&path, &query).await?;
+        let found = found.unwrap_or_default().into_iter();
+        Ok(found.map(ListedCommit::read).collect())
+    }
+
     pub(crate) async fn contains(&self, base: &Sha, commit: &Sha) -> Result<bool, ForgeError> {
         let call = self.0.call("compare two commits");
         let path = format!("/compare/{base}...{commit}");

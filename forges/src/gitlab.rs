@@ -15,10 +15,10 @@ use crate::call::{Access, Api, Call, Extent, List, Sending, said};
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone};
 use crate::pulls::{
-    Blob, Change, Committed, File, MergeMethod, Mergeable, NewPull, Pull, PullState, Status,
-    StatusState, closed_body, cut, foremost,
+    Blob, Change, Commit as Seen, Committed, File, MOST_COMMITS, MergeMethod, Mergeable, NewPull,
+    Pull, PullState, Status, StatusState, closed_body, cut, foremost,
 };
-use shapes::{BranchShape, Commit, FileShape, Made, RequestShape};
+use shapes::{BranchShape, Commit, CommitShape, FileShape, Made, RequestShape};
 
 mod shapes;
 
@@ -312,6 +312,22 @@ impl GitLab {
             400 if is_in_state(&reply.body, state) => Ok(()),
             _ => call.done(&reply),
         }
+    }
+
+    pub(crate) async fn read_commit(&self, commit: &Sha) -> Result<Option<Seen>, ForgeError> {
+        let call = self.0.call("read a commit");
+        let path = format!("/repository/commits/{commit}");
+        let found: Option<CommitShape> = call.find(&path, &[("stats", "false")]).await?;
+        Ok(found.map(CommitShape::read))
+    }
+
+    pub(crate) async fn commits(&self, number: u64) -> Result<Vec<Seen>, ForgeError> {
+        let call = self.0.call("read the commits of a merge request");
+        let path = format!("/merge_requests/{number}/commits");
+        let query = [("per_page", MOST_COMMITS)];
+        let found: Option<Vec<CommitShape>> = call.find(&path, &query).await?;
+        let found = found.unwrap_or_default().into_iter();
+        Ok(found.map(CommitShape::read).collect())
     }
 
     pub(crate) async fn contains(&self, base: &Sha, commit: &Sha) -> Result<bool, ForgeError> {

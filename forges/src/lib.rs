@@ -26,6 +26,6 @@ pub use forge::Forge;
 pub use names::{Branch, FilePath, NameError, Sha};
 pub use outcome::{Act, ForgeError, Missing, Trouble, Undone, Wait, Words};
 pub use pulls::{
-    Blob, Change, ChangedFile, Committed, File, MergeMethod, Mergeable, NewPull, Pull, PullState,
-    Status, StatusState, surplus,
+    Blob, Change, ChangedFile, Commit, Committed, File, MergeMethod, Mergeable, NewPull, Pull,
+    PullState, Status, StatusState, surplus,
 };

@@ -134,6 +134,20 @@ pub struct Committed {
     pub parent: Sha,
 }
 
+/// How many commits of a pull request are read: more than one is more than was made here.
+pub(crate) const MOST_COMMITS: &str = "10";
+
+/// A commit as it was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// Its id.
+    pub sha: Sha,
+    /// What it goes on from, in order. A list of GitLab does not have them.
+    pub parents: Vec<Sha>,
+    /// What was written about it.
+    pub message: String,
+}
+
 /// What a commit status says.
 #[derive(Clone, Copy, Debug)]
 pub struct Status<'a> {

@@ -13,6 +13,8 @@
 //! every room but `serve` and `controller`.
 
 pub(crate) mod errands;
+pub mod forges;
+pub(crate) mod look_now;
 pub mod queue;
 pub mod reconcile;
 pub mod shard;

@@ -22,8 +22,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::act::errands::Errands;
+use crate::act::forges::Forges;
 use crate::act::queue::Shared;
 use crate::act::reconcile::Context;
+use crate::act::reconcile::pull_request::at_forges::AtForges;
 use crate::act::shard::Shard;
 use crate::act::waker::Waker;
 use crate::act::worker::{self, Failures, Retry, Workers};
@@ -137,6 +139,9 @@ struct Parts {
     /// What evidence is gathered with.
     clients: Clients,
     apps: Arc<Apps>,
+    forges: Arc<Forges>,
+    /// What is under way at forges for pull requests.
+    at_forges: Arc<AtForges>,
     /// What pipelines have others do.
     errands: Arc<Errands<pipeline::Errand, pipeline::Outcome>>,
     /// None: there is no `--events-addr`.
@@ -178,6 +183,8 @@ pub async fn start(
 ) -> anyhow::Result<Controller> {
     let shard = Shard::parse(settings.watch_label_selector.as_deref())
         .map_err(|why| anyhow::anyhow!("--watch-label-selector: {why}"))?;
+    let shard = shard.of_kinds(&settings.kinds);
+    let shard = shard.map_err(|why| anyhow::anyhow!("--kinds: {why}"))?;
     let jumps = Arc::new(Jumps::new(Arc::clone(&clock)));
     let world = Arc::new(world(&settings, &jumps));
     let counters = Arc::<Counters>::default();
@@ -198,6 +205,7 @@ pub async fn start(
         .as_ref()
         .map(|storage| storage.store(&egress, &clock, &counters));
     let fleet = Fleet::new(client.clone(), scope(&settings), egress.clone());
+    let forges = Forges::new(client.clone(), egress.clone());
     let clients = Clients::new(client.clone(), egress);
     let concurrent = settings.concurrent.into();
     let (until, leadership) = Leadership::new(Arc::clone(&jumps));
@@ -207,6 +215,7 @@ pub async fn start(
         queue: Arc::clone(&queue),
         clock: Arc::clone(&clock),
     };
+    let at_forges = AtForges::new(leadership.clone(), waker.clone());
     let errands = Errands::new(leadership.clone(), move |work| waker.wake(work.clone()));
     let parts = Parts {
         world,
@@ -225,6 +234,8 @@ pub async fn start(
         definitions: Arc::default(),
         clients,
         apps: Arc::new(Apps::new(fleet)),
+        forges: Arc::new(forges),
+        at_forges: Arc::new(at_forges),
         artifacts,
         shard,
         leadership,
@@ -359,6 +370,9 @@ fn workers(parts: &Parts) -> Workers {
             definitions: parts.definitions,
             apps: parts.apps,
             errands: parts.errands,
+            forges: parts.forges,
+            look_now: Arc::default(),
+            at_forges: parts.at_forges,
             promotions: parts.promotions,
             artifacts: parts.artifacts,
             counters: parts.counters,

@@ -11,6 +11,7 @@ mod dashboard;
 mod gated_sources;
 mod metrics;
 mod options;
+mod pipelines;
 mod plain;
 mod pod;
 mod promql;
@@ -41,15 +42,15 @@ fn the_default_values_render_what_is_needed() -> Result<()> {
     let expected = [
         ("ClusterRole", 11),
         ("ClusterRoleBinding", 2),
-        ("CustomResourceDefinition", 6),
+        ("CustomResourceDefinition", 7),
         ("Deployment", 1),
         ("NetworkPolicy", 1),
         ("Role", 2),
         ("RoleBinding", 2),
         ("Service", 1),
         ("ServiceAccount", 1),
-        ("ValidatingAdmissionPolicy", 7),
-        ("ValidatingAdmissionPolicyBinding", 7),
+        ("ValidatingAdmissionPolicy", 8),
+        ("ValidatingAdmissionPolicyBinding", 8),
     ];
     let expected = expected.map(|(kind, count)| (kind.to_owned(), count));
     assert_eq!(kinds, BTreeMap::from(expected));
@@ -84,7 +85,7 @@ fn the_chart_carries_the_api_of_this_version() -> Result<()> {
 fn the_plain_policies_are_those_of_the_default_installation() -> Result<()> {
     let plain = apply::read(&chart().join("policies"))?;
     let rendered = Helm::ensure(&Stderr::new())?.template(&Release::default())?;
-    assert_eq!(plain.len(), 14);
+    assert_eq!(plain.len(), 16);
     for plain in plain {
         let same = rendered.iter().find(|rendered| {
             rendered.object.types == plain.object.types

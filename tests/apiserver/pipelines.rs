@@ -1,4 +1,4 @@
-//! Pipelines whose environments are on two real API servers.
+//! Pipelines whose environments are on two real API servers, and some that promote by a real Gitea.
 
 mod reports;
 
@@ -15,6 +15,9 @@ use sluice_tests::{Applier, poll};
 
 use crate::clusters::scene::Scene;
 use crate::stage::DEADLINE;
+
+mod pull_requests;
+mod shop;
 
 const PROD: &str = "prod";
 

@@ -8,6 +8,7 @@ mod children;
 mod ended;
 mod force;
 mod pipelines;
+mod pull_requests;
 pub mod scene;
 mod spec;
 mod status;

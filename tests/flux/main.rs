@@ -17,6 +17,7 @@ mod kinds;
 mod marks;
 mod pipelines;
 mod promotions;
+mod pulls;
 mod recovery;
 mod revisions;
 mod stage;

@@ -8,6 +8,7 @@ use sluice_crds::{Pipeline, PipelineStatus};
 use sluice_tests::flux::{Git, World};
 use sluice_tests::poll;
 
+use crate::pulls;
 use crate::stage::{DEADLINE, NOW, Stage, app};
 
 const APP: &str = "app";
@@ -150,6 +151,7 @@ async fn a_commit_is_admitted_to_prod_when_dev_runs_it_and_the_gate_opens() -> R
     let shop = Shop::open(&world).await?;
     let mut settings = shop.dev.settings();
     settings.watch_all_namespaces = true;
+    settings.egress_allow = vec!["127.0.0.0/8".parse()?];
     let _controller = shop.dev.start_with(settings).await?;
     shop.prod.deployed(APP, "one").await?;
     let says = |status: &PipelineStatus| {
@@ -196,5 +198,6 @@ async fn a_commit_is_admitted_to_prod_when_dev_runs_it_and_the_gate_opens() -> R
     let status = shop.says("dev not to be ready", pending).await?;
     ensure!(status.environments[PROD].admitted[0].revision == two);
     ensure!(shop.prod.says_now(APP).await?.as_deref() == Some("two"));
-    Ok(())
+    // The same controller, and another pipeline.
+    pulls::story(&shop.dev).await
 }

@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod changes;
+mod desk;
 mod merging;
 mod names;
 mod pulls;

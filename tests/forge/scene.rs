@@ -6,9 +6,8 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use base64::prelude::{BASE64_STANDARD, Engine};
 use http::Method;
-use serde_json::{Value, json};
+use serde_json::Value;
 use sluice_egress::{Credentials, Egress, Rules};
 use sluice_forges::{
     Access, Act, Address, Branch, Change, ChangedFile, Committed, FilePath, Forge, ForgeError,
@@ -67,26 +66,15 @@ impl Scene {
 
     /// What the owner does: a path such as `/pulls/1`.
     pub(crate) async fn ask(&self, method: Method, path: &str, body: Value) -> Result<Value> {
-        let path = format!("/repos/{OWNER}/{}{path}", self.name);
-        self.gitea.ask(method, &path, &body).await
+        self.gitea
+            .in_repository(&self.name, method, path, &body)
+            .await
     }
 
     /// Writes a file to a branch, as a person pushes it. Returns the commit.
     pub(crate) async fn push(&self, branch: &str, path: &str, bytes: &[u8]) -> Result<Sha> {
-        let (place, at) = (escaped(path), escaped(branch));
-        let seen = format!("/contents/{place}?ref={at}");
-        let seen = self.ask(Method::GET, &seen, Value::Null).await.ok();
-        let mut file = json!({
-            "operation": "create", "path": path, "content": BASE64_STANDARD.encode(bytes),
-        });
-        if let Some(seen) = seen {
-            file["operation"] = "update".into();
-            file["sha"] = seen["sha"].clone();
-        }
-        let body = json!({"branch": branch, "message": "Push", "files": [file]});
-        let made = self.ask(Method::POST, "/contents", body).await?;
-        let commit = made["commit"]["sha"].as_str().and_then(Sha::parse);
-        commit.context("no commit")
+        let commit = self.gitea.push(&self.name, branch, path, bytes).await?;
+        Sha::parse(&commit).context("no commit")
     }
 
     pub(crate) async fn head(&self, name: &str) -> Option<Sha> {
@@ -207,11 +195,6 @@ pub(crate) fn file(path: &str) -> FilePath {
 /// When an act has to be sent at the latest.
 pub(crate) fn soon() -> Instant {
     Instant::now() + DEADLINE
-}
-
-/// Every byte as `%XX`.
-fn escaped(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
 /// A commit that no repository has.

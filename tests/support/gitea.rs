@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use base64::prelude::{BASE64_STANDARD, Engine};
 use http::{Method, Request, header};
 use kube::client::Body;
 use kube::{Client, Config};
@@ -229,12 +230,78 @@ impl Gitea {
         answer(config, method, path, body).await
     }
 
+    /// What the API answers [`OWNER`] about a repository of theirs, under a path such as `/pulls/1`.
+    ///
+    /// # Errors
+    ///
+    /// With what it says, if it refuses.
+    pub async fn in_repository(
+        &self,
+        repository: &str,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> Result<Value> {
+        let path = format!("/repos/{OWNER}/{repository}{path}");
+        self.ask(method, &path, body).await
+    }
+
+    /// The text of a file at the newest commit of a branch.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such file.
+    pub async fn file(&self, repository: &str, branch: &str, path: &str) -> Result<String> {
+        let (place, at) = (escaped(path), escaped(branch));
+        let path = format!("/contents/{place}?ref={at}");
+        let seen = self.in_repository(repository, Method::GET, &path, &Value::Null);
+        let content = seen.await?["content"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        Ok(String::from_utf8(BASE64_STANDARD.decode(content)?)?)
+    }
+
+    /// Writes a file to a branch, as a person pushes it. Returns the commit.
+    ///
+    /// # Errors
+    ///
+    /// If it is refused.
+    pub async fn push(
+        &self,
+        repository: &str,
+        branch: &str,
+        path: &str,
+        bytes: &[u8],
+    ) -> Result<String> {
+        let (place, at) = (escaped(path), escaped(branch));
+        let seen = format!("/contents/{place}?ref={at}");
+        let seen = self.in_repository(repository, Method::GET, &seen, &Value::Null);
+        let mut file = json!({
+            "operation": "create", "path": path, "content": BASE64_STANDARD.encode(bytes),
+        });
+        if let Ok(seen) = seen.await {
+            file["operation"] = "update".into();
+            file["sha"] = seen["sha"].clone();
+        }
+        let body = json!({"branch": branch, "message": "Push", "files": [file]});
+        let made = self.in_repository(repository, Method::POST, "/contents", &body);
+        let made = made.await?;
+        let commit = made["commit"]["sha"].as_str();
+        Ok(commit.context("no commit")?.to_owned())
+    }
+
     fn config(&self) -> Result<Config> {
         let mut config = Config::new(format!("https://{}", self.address).parse()?);
         config.default_retry = false;
         config.root_cert = Some(vec![self.identity.authority_der.clone()]);
         Ok(config)
     }
+}
+
+/// Every byte as `%XX`.
+fn escaped(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
 /// On the runtime of the caller, which may not be that of the test that started the server.

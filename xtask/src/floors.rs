@@ -38,6 +38,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 11] = [
             "sluice-watching",
             "sluice-clusters",
             "sluice-gatekeepers",
+            "sluice-forges",
         ],
     ),
     ("kubectl-gate", &["sluice-crds", "sluice-core"]),

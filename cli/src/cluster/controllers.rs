@@ -19,6 +19,7 @@ const ELECTS: &str = "--enable-leader-election";
 const ONE_NAMESPACE: &str = "--watch-all-namespaces=false";
 const TRUSTS: &str = "--trust-unverified-identity";
 const SHARD: &str = "--watch-label-selector=";
+const KINDS: &str = "--kinds=";
 
 /// A controller.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -66,8 +67,12 @@ impl Controller {
 
     /// The name of that Lease, in its namespace: each shard has its own.
     pub(crate) fn lease(&self) -> String {
-        let mut given = self.arguments.iter();
-        shard::lease(given.find_map(|argument| argument.strip_prefix(SHARD)))
+        let given = |flag| {
+            let mut given = self.arguments.iter();
+            given.find_map(|argument| argument.strip_prefix(flag))
+        };
+        let kinds = given(KINDS).into_iter().flat_map(|kinds| kinds.split(','));
+        shard::lease(given(SHARD), &kinds.collect::<Vec<_>>())
     }
 
     /// The namespace that it watches. None: all.

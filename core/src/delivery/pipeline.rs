@@ -60,6 +60,7 @@ pub use admitted::{admissions, depends_on};
 pub use app::kind_of;
 pub use conditions::{BLOCKED, PROMOTION_PENDING};
 pub use considered::{Asked, Considered, What, consider};
+pub(super) use key::retry_after;
 pub use report::{awaited, refused, report};
 pub use reports::{Desk, desk, report_of, said};
 pub use spec::check;

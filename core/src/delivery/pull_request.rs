@@ -1,15 +1,34 @@
-//! Pull requests: what they change, and what they say.
+//! Pull requests: what they change, what they say, and what has to be done at the forge.
 //!
-//! What comes in: which environment of which pipeline is to get a revision, and the files of a
+//! What comes in: which environment of which pipeline is to get a revision, and the [`files`] of a
 //! repository. What goes out: the files with the revision in every value that has a [`marker`] of that
 //! environment, and the [`words`] of the pull request.
+//!
+//! What comes in, too ([`Given`]): a PullRequest, what its [`owner`] says of it, what has come of the last
+//! [`errand`] to the forge, and the instant. What goes out ([`report`]): its status, at most one [`Task`] to
+//! be done at the forge, and when to look again. A task is begun only after the API server has accepted the
+//! status, which has everything that was done before: the commit, before a pull request is opened for it.
 
 use std::fmt;
 
 use sha2::{Digest, Sha256};
 
+mod conditions;
+pub mod errand;
+pub mod files;
 pub mod marker;
+pub mod owner;
+mod report;
+mod step;
+mod taken;
+#[cfg(test)]
+pub(crate) mod tests;
+pub mod trailers;
 pub mod words;
+
+pub use errand::{Failure, Fate, Outcome, Pull, Task, Word};
+pub use owner::Says;
+pub use report::{Errand, Given, Looked, Recent, report};
 
 /// Where a promotion leads: one environment of one pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,20 +74,5 @@ impl Key {
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_tell_borders_apart_and_stay_the_same() {
-        let key = |texts: &[&str]| Key::of(texts).to_string();
-        assert_ne!(key(&["a-b", "c"]), key(&["a", "b-c"]));
-        assert_ne!(key(&["ab", "c"]), key(&["a", "bc"]));
-        assert_ne!(key(&["a"]), key(&["a", ""]));
-        // Branches are found by it: it must never change.
-        assert_eq!(key(&["flux-system", "podinfo", "prod"]), "a6a8ea3ca7a1");
     }
 }

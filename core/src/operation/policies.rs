@@ -29,12 +29,14 @@ pub const IDENTITY: [&str; 3] = [
 ];
 
 /// The policies that keep everybody else from children of GatedSources and from their names, and say
-/// who may let something go out without its gates or pause a Pipeline. No identity depends on them.
-pub const CHILDREN: [&str; 4] = [
+/// who may let something go out without its gates, pause a Pipeline or write a PullRequest. No identity
+/// depends on them.
+pub const CHILDREN: [&str; 5] = [
     "sluice-child-names",
     "sluice-children",
     "sluice-gated-sources",
     "sluice-pipelines",
+    "sluice-pull-requests",
 ];
 
 /// The specs by the names of the policies. `cargo xtask generate` reads them from the chart.

@@ -6,15 +6,18 @@
 use sha2::{Digest, Sha256};
 
 /// The name of the Lease by which the replicas of a shard agree on a leader. Each shard has its own.
-/// None: there is only one shard, with all objects.
-pub fn lease(selector: Option<&str>) -> String {
-    match selector {
-        None => "gate-controller".to_owned(),
-        Some(selector) => {
-            let digest = Sha256::digest(selector);
-            let first = digest.iter().take(4);
-            let short: String = first.map(|byte| format!("{byte:02x}")).collect();
-            format!("gate-controller-{short}")
-        }
-    }
+/// Without a selector it has all objects, and without kinds, in any order, those of all kinds.
+pub fn lease(selector: Option<&str>, kinds: &[impl AsRef<str>]) -> String {
+    let mut kinds: Vec<&str> = kinds.iter().map(AsRef::as_ref).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let of = match (selector, kinds.is_empty()) {
+        (None, true) => return "gate-controller".to_owned(),
+        (Some(selector), true) => selector.to_owned(),
+        (selector, false) => format!("{} kinds={}", selector.unwrap_or_default(), kinds.join(",")),
+    };
+    let digest = Sha256::digest(of);
+    let first = digest.iter().take(4);
+    let short: String = first.map(|byte| format!("{byte:02x}")).collect();
+    format!("gate-controller-{short}")
 }

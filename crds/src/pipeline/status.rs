@@ -248,7 +248,9 @@ pub struct PullRequestRecord {
 }
 
 /// What the commit status of a pull request has to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub enum MergeGate {
     /// The gates hold the merge back.

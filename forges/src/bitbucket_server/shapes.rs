@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::names::Sha;
-use crate::pulls::{Mergeable, Pull, PullState};
+use crate::pulls::{Commit as Seen, Mergeable, Pull, PullState};
 
 /// What the full names of branches begin with.
 const BRANCHES: &str = "refs/heads/";
@@ -11,6 +11,24 @@ const BRANCHES: &str = "refs/heads/";
 #[derive(Deserialize)]
 pub(super) struct Commit {
     pub(super) id: Sha,
+}
+
+/// A commit with what was written about it.
+#[derive(Deserialize)]
+pub(super) struct CommitShape {
+    id: Sha,
+    message: String,
+    parents: Vec<Commit>,
+}
+
+impl CommitShape {
+    pub(super) fn read(self) -> Seen {
+        Seen {
+            sha: self.id,
+            parents: self.parents.into_iter().map(|parent| parent.id).collect(),
+            message: self.message,
+        }
+    }
 }
 
 #[derive(Deserialize)]

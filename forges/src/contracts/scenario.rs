@@ -10,7 +10,8 @@ use crate::forge::Forge;
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Undone};
 use crate::pulls::{
-    Blob, Change, ChangedFile, MergeMethod, NewPull, Pull, PullState, Status, StatusState,
+    Blob, Change, ChangedFile, Commit as Seen, MergeMethod, NewPull, Pull, PullState, Status,
+    StatusState,
 };
 
 /// A call, and the exchanges that have to follow from it.
@@ -52,7 +53,7 @@ pub(super) struct Exchange {
 }
 
 /// How many operations there are.
-pub(super) const OPERATIONS: usize = 13;
+pub(super) const OPERATIONS: usize = 15;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -109,6 +110,12 @@ pub(super) enum Call {
         base: Sha,
         commit: Sha,
     },
+    ReadCommit {
+        commit: Sha,
+    },
+    Commits {
+        number: u64,
+    },
 }
 
 #[derive(Deserialize)]
@@ -150,6 +157,8 @@ impl Call {
             Self::Merge { .. } => "merge",
             Self::SetStatus { .. } => "set_status",
             Self::Contains { .. } => "contains",
+            Self::ReadCommit { .. } => "read_commit",
+            Self::Commits { .. } => "commits",
         }
     }
 
@@ -237,6 +246,11 @@ impl Call {
                 Ok(contains) => contains.to_string(),
                 Err(error) => format!("error: {error}"),
             },
+            Self::ReadCommit { commit } => found(forge.read_commit(commit).await, shown_commit),
+            Self::Commits { number } => match forge.commits(*number).await {
+                Ok(all) => all.iter().map(shown_commit).collect::<Vec<_>>().join("; "),
+                Err(error) => format!("error: {error}"),
+            },
         }
     }
 }
@@ -311,6 +325,16 @@ fn done<T>(act: Act<T>, show: impl Fn(T) -> String) -> String {
         Err(Undone::NotDone(error)) => with("not done", &error),
         Err(Undone::Unknown(error)) => with("unknown", &error),
     }
+}
+
+fn shown_commit(commit: &Seen) -> String {
+    let parents: Vec<_> = commit.parents.iter().map(Sha::as_str).collect();
+    format!(
+        "{} on [{}] {:?}",
+        commit.sha,
+        parents.join(" "),
+        commit.message
+    )
 }
 
 fn shown(pull: &Pull) -> String {

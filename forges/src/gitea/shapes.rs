@@ -6,7 +6,7 @@ use serde::de::IgnoredAny;
 use crate::call::Call;
 use crate::names::Sha;
 use crate::outcome::{ForgeError, Trouble};
-use crate::pulls::{Mergeable, Pull, PullState};
+use crate::pulls::{Commit, Mergeable, Pull, PullState};
 
 /// The references that begin with a name.
 #[derive(Deserialize)]
@@ -40,8 +40,24 @@ pub(super) enum ContentShape {
 /// Its `commit.tree.sha` is the commit's own id, so that it is not read.
 #[derive(Deserialize)]
 pub(super) struct CommitShape {
-    #[allow(dead_code, reason = "without it, it is no commit")]
     sha: Sha,
+    commit: Told,
+    parents: Vec<Object>,
+}
+
+#[derive(Deserialize)]
+struct Told {
+    message: String,
+}
+
+impl CommitShape {
+    pub(super) fn read(self) -> Commit {
+        Commit {
+            sha: self.sha,
+            parents: self.parents.into_iter().map(|parent| parent.sha).collect(),
+            message: self.commit.message,
+        }
+    }
 }
 
 #[derive(Deserialize)]

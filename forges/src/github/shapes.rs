@@ -5,7 +5,7 @@ use serde::de::IgnoredAny;
 
 use super::name;
 use crate::names::Sha;
-use crate::pulls::{MergeMethod, Mergeable, Pull, PullState};
+use crate::pulls::{Commit as Seen, MergeMethod, Mergeable, Pull, PullState};
 
 #[derive(Deserialize)]
 pub(super) struct Reference {
@@ -21,6 +21,47 @@ pub(super) struct Made {
 #[derive(Deserialize)]
 pub(super) struct Commit {
     pub(super) tree: Made,
+}
+
+/// A commit as Git has it, alone.
+#[derive(Deserialize)]
+pub(super) struct CommitShape {
+    sha: Sha,
+    message: String,
+    parents: Vec<Made>,
+}
+
+/// A commit in a list.
+#[derive(Deserialize)]
+pub(super) struct ListedCommit {
+    sha: Sha,
+    commit: Told,
+    parents: Vec<Made>,
+}
+
+#[derive(Deserialize)]
+struct Told {
+    message: String,
+}
+
+impl CommitShape {
+    pub(super) fn read(self) -> Seen {
+        Seen {
+            sha: self.sha,
+            parents: self.parents.into_iter().map(|parent| parent.sha).collect(),
+            message: self.message,
+        }
+    }
+}
+
+impl ListedCommit {
+    pub(super) fn read(self) -> Seen {
+        Seen {
+            sha: self.sha,
+            parents: self.parents.into_iter().map(|parent| parent.sha).collect(),
+            message: self.commit.message,
+        }
+    }
 }
 
 /// What a path leads to.

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use crate::call::Call;
 use crate::names::Sha;
 use crate::outcome::{ForgeError, Trouble};
-use crate::pulls::{Mergeable, Pull, PullState};
+use crate::pulls::{Commit as Seen, Mergeable, Pull, PullState};
 
 #[derive(Deserialize)]
 pub(super) struct BranchShape {
@@ -15,6 +15,25 @@ pub(super) struct BranchShape {
 #[derive(Deserialize)]
 pub(super) struct Commit {
     pub(super) id: Sha,
+}
+
+/// A commit with what was written about it. In a list its parents may be left out.
+#[derive(Deserialize)]
+pub(super) struct CommitShape {
+    id: Sha,
+    message: String,
+    #[serde(default)]
+    parent_ids: Vec<Sha>,
+}
+
+impl CommitShape {
+    pub(super) fn read(self) -> Seen {
+        Seen {
+            sha: self.id,
+            parents: self.parent_ids,
+            message: self.message,
+        }
+    }
 }
 
 #[derive(Deserialize)]

@@ -17,6 +17,8 @@ use sluice_crds::{
 };
 
 use crate::act::errands::Errands;
+use crate::act::forges::Forges;
+use crate::act::look_now::LookNow;
 use crate::act::queue::urgency;
 use crate::act::shard::Shard;
 use crate::act::waker::Waker;
@@ -34,6 +36,7 @@ use crate::tell::decisions::Decisions;
 use crate::tell::definitions::{Defines, Definitions, Telling};
 use crate::tell::events::Events;
 use crate::tell::events::promotions::Promotions;
+use pull_request::at_forges::AtForges;
 
 pub mod gate;
 pub mod gate_policy;
@@ -70,6 +73,12 @@ pub struct Context {
     pub apps: Arc<Apps>,
     /// What pipelines have others do.
     pub(crate) errands: Arc<Errands<Errand, Ended>>,
+    /// The way to forges.
+    pub forges: Arc<Forges>,
+    /// Pull requests whose forge is to be asked now.
+    pub(crate) look_now: Arc<LookNow>,
+    /// What is under way at forges for pull requests.
+    pub(crate) at_forges: Arc<AtForges>,
     /// Sends the notifications of promotions. None: there is no `--events-addr`.
     pub promotions: Option<Arc<Promotions>>,
     /// Where artifacts are stored. None: not here, since there is no `--storage-path`.
@@ -118,7 +127,7 @@ pub enum Outcome {
     },
     /// The object is gone.
     Gone,
-    /// It belongs to another shard.
+    /// It belongs to another shard, or is of a kind that others look at.
     NotOurs,
 }
 
@@ -213,7 +222,7 @@ async fn look_at<K: Reconciled>(
     let Some(Seen::Object(object)) = K::cache(&context.world).get(key.borrowed()) else {
         return Ok(Outcome::Gone);
     };
-    if !context.shard.holds(object.labels()) {
+    if !context.shard.holds(K::KIND, object.labels()) {
         return Ok(Outcome::NotOurs);
     }
     let at = context.clock.now();

@@ -1,12 +1,19 @@
-//! Shards: several controllers split the writing, never the reading.
+//! Shards: several controllers split the writing, never the reading: by the labels of objects, by their
+//! kinds, or by both.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use kube::core::{Expression, Selector, SelectorExt};
 
-/// The objects that this controller writes to, by their labels.
+use crate::cluster::kind::Kind;
+
+/// The objects that this controller writes to, by their labels and kinds.
 #[derive(Clone, Debug, Default)]
-pub struct Shard(Selector);
+pub struct Shard {
+    labels: Selector,
+    /// None: all.
+    kinds: Option<BTreeSet<Kind>>,
+}
 
 impl Shard {
     /// The shard of a label selector as `kubectl -l` takes it; of none, everything.
@@ -17,12 +24,52 @@ impl Shard {
         let terms = selector.map(split).unwrap_or_default();
         let expressions: Result<Vec<Expression>, String> =
             terms.into_iter().map(expression).collect();
-        Ok(Self(Selector::from_iter(expressions?)))
+        Ok(Self {
+            labels: Selector::from_iter(expressions?),
+            kinds: None,
+        })
     }
 
-    /// Whether an object with these labels is this controller's to write.
-    pub fn holds(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.0.matches(labels)
+    /// The same, of these kinds alone; of none, all.
+    ///
+    /// # Errors
+    /// One is no kind that is looked at.
+    pub fn of_kinds(self, kinds: &[String]) -> Result<Self, String> {
+        if kinds.is_empty() {
+            return Ok(self);
+        }
+        let all: Vec<&str> = Kind::LOOKED_AT.map(Kind::as_str).into();
+        let kind = |word: &String| {
+            let found = Kind::LOOKED_AT
+                .into_iter()
+                .find(|kind| kind.as_str() == word);
+            found.ok_or_else(|| format!("`{word}` is no kind; write some of {}", all.join(", ")))
+        };
+        let kinds = kinds.iter().map(kind).collect::<Result<_, _>>()?;
+        Ok(Self {
+            kinds: Some(kinds),
+            ..self
+        })
+    }
+
+    /// Whether an object of this kind and with these labels is this controller's to write.
+    pub fn holds(&self, kind: Kind, labels: &BTreeMap<String, String>) -> bool {
+        self.looks_at(kind) && self.labels.matches(labels)
+    }
+
+    /// Whether it looks at objects that gates decide about. PullRequests follow what others have decided:
+    /// who looks at nothing else needs no evidence, and sees no source.
+    pub fn asks_gates(&self) -> bool {
+        let others = Kind::LOOKED_AT.into_iter();
+        let mut others = others.filter(|kind| *kind != Kind::PullRequest);
+        others.any(|kind| self.looks_at(kind))
+    }
+
+    /// Whether it looks at objects of this kind.
+    pub fn looks_at(&self, kind: Kind) -> bool {
+        self.kinds
+            .as_ref()
+            .is_none_or(|kinds| kinds.contains(&kind))
     }
 }
 
@@ -119,15 +166,34 @@ mod tests {
         #[case] label: Option<&str>,
         #[case] holds: bool,
     ) {
-        assert_eq!(
-            Shard::parse(Some(selector)).unwrap().holds(&labels(label)),
-            holds
-        );
+        let shard = Shard::parse(Some(selector)).unwrap();
+        assert_eq!(shard.holds(Kind::Gate, &labels(label)), holds);
+    }
+
+    #[test]
+    fn a_shard_of_some_kinds_holds_no_other() {
+        let of = |kinds: &[&str]| {
+            let kinds: Vec<_> = kinds.iter().map(|kind| (*kind).to_owned()).collect();
+            Shard::default().of_kinds(&kinds)
+        };
+        let holds = |shard: &Shard, kind| shard.holds(kind, &labels(None));
+        let apart = of(&["PullRequest"]).unwrap();
+        assert!(holds(&apart, Kind::PullRequest) && !holds(&apart, Kind::Pipeline));
+        assert!(!apart.asks_gates());
+        let others = of(&["Pipeline", "Gate"]).unwrap();
+        assert!(holds(&others, Kind::Pipeline) && !holds(&others, Kind::PullRequest));
+        assert!(others.asks_gates());
+        let all = of(&[]).unwrap();
+        assert!(Kind::LOOKED_AT.into_iter().all(|kind| holds(&all, kind)));
+        for wrong in ["Namespace", "pullrequests", "!PullRequest", ""] {
+            let why = of(&[wrong]).unwrap_err();
+            assert!(why.contains("write some of Gate, Gatekeeper"), "{why}");
+        }
     }
 
     #[test]
     fn without_a_selector_everything_is_ours_and_nonsense_is_refused() {
-        assert!(Shard::parse(None).unwrap().holds(&labels(None)));
+        assert!(Shard::parse(None).unwrap().holds(Kind::Gate, &labels(None)));
         for nonsense in ["", "a b", "=x", "a in b", "!"] {
             assert!(Shard::parse(Some(nonsense)).is_err(), "{nonsense}");
         }

@@ -85,6 +85,16 @@ const LOOK: Look = Look {
 };
 
 impl Kind {
+    /// Those that are looked at by themselves.
+    pub const LOOKED_AT: [Kind; 6] = [
+        Kind::Gate,
+        Kind::Gatekeeper,
+        Kind::GatePolicy,
+        Kind::GatedSource,
+        Kind::Pipeline,
+        Kind::PullRequest,
+    ];
+
     /// The table.
     #[rustfmt::skip] // A kind is a line.
     fn row(self) -> Row {

@@ -56,7 +56,7 @@ pub(super) fn lead(
 fn terms(settings: &Settings, now: Timestamp) -> anyhow::Result<Terms> {
     let terms = Terms {
         namespace: settings.runtime_namespace.clone(),
-        name: shard::lease(settings.watch_label_selector.as_deref()),
+        name: shard::lease(settings.watch_label_selector.as_deref(), &settings.kinds),
         identity: format!("{}_{}", settings.pod_name, nonce(now)),
         duration: settings.leader_election_lease_duration,
         renew_deadline: settings.leader_election_renew_deadline,
@@ -87,13 +87,18 @@ mod tests {
     /// Who looks after a shard finds its leader by the Lease that this shard takes.
     /// The chart grants rights on the Lease by this name.
     #[rstest]
-    #[case(None, "gate-controller")]
-    #[case(Some("sharding.fluxcd.io/key=shard1"), "gate-controller-73fdc1be")]
+    #[case(None, "", "gate-controller")]
+    #[case(Some("sharding.fluxcd.io/key=shard1"), "", "gate-controller-73fdc1be")]
+    #[case(None, "--kinds=PullRequest", "gate-controller-379a13be")]
+    #[case(Some("a=b"), "--kinds=Pipeline,Gate", "gate-controller-fe507339")]
     fn the_lease_of_a_shard_is_the_one_that_is_looked_for(
         #[case] selector: Option<&str>,
+        #[case] kinds: &str,
         #[case] expected: &str,
     ) {
-        let mut settings = Settings::parse_from(["gate-controller"]);
+        let flags = ["gate-controller", kinds];
+        let flags = flags.into_iter().filter(|flag| !flag.is_empty());
+        let mut settings = Settings::parse_from(flags);
         settings.watch_label_selector = selector.map(str::to_owned);
         let terms = terms(&settings, Timestamp::UNIX_EPOCH).unwrap();
         assert_eq!(terms.name, expected);

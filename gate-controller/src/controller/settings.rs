@@ -118,6 +118,11 @@ pub struct Settings {
     #[arg(long, value_name = "SELECTOR")]
     pub watch_label_selector: Option<String>,
 
+    /// Look only at objects of these kinds, such as `PullRequest`. Other processes have to look at the
+    /// others. All objects are still read. Without it, all kinds.
+    #[arg(long, value_name = "KIND,...", value_delimiter = ',')]
+    pub kinds: Vec<String>,
+
     /// Refuse references to gatekeepers and gates in another namespace: they count as closed, and their
     /// messages are not shown there. Gates that a GatePolicy names still count.
     #[arg(long, default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]

@@ -41,7 +41,9 @@ pub(super) fn follow(parts: &Parts, background: &mut JoinSet<()>) {
         background.spawn(follow_jumps(parts.clone()));
     }
     for kind in FluxKind::ALL {
-        background.spawn(gated_sources::follow_flux(parts.clone(), kind));
+        if parts.shard.asks_gates() {
+            background.spawn(gated_sources::follow_flux(parts.clone(), kind));
+        }
     }
 }
 
@@ -153,7 +155,8 @@ async fn follow_gatekeepers(parts: Parts, tracker: Tracker) {
         let object = change.now.and_then(Seen::object);
         parts.world.note_gatekeeper(change.key, object);
         match object {
-            Some(object) => tracker.track(object),
+            Some(object) if parts.shard.asks_gates() => tracker.track(object),
+            Some(_) => {}
             None => tracker.forget(change.key),
         }
     };
@@ -187,7 +190,7 @@ impl Parts {
     fn define<K: Defines>(&self, work: &Work, change: &Change<'_, K>) {
         self.definitions.note(work, change);
         if let (None, Some(before)) = (change.now, change.before.and_then(Seen::object))
-            && self.shard.holds(before.labels())
+            && self.shard.holds(work.kind, before.labels())
             && self.load().leads()
         {
             let telling = Telling {

@@ -69,6 +69,16 @@ stringData: {token: t0ken}
 ---
 apiVersion: v1
 kind: Secret
+metadata: {name: git-token, namespace: team}
+stringData: {token: t0ken}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: prod-kubeconfig, namespace: team}
+stringData: {value: nothing}
+---
+apiVersion: v1
+kind: Secret
 metadata: {name: other, namespace: team}
 stringData: {password: secret}
 ";
@@ -107,6 +117,9 @@ pub fn every_option() -> Value {
         "objects": {"extraRules": [
             {"apiGroups": ["cert-manager.io"], "resources": ["certificates"]}]},
         "evidence": {"secrets": [{"namespace": "team", "names": ["calendar-ca", "prometheus"]}]},
+        "pipelines": {"secrets": [
+            {"namespace": "team", "names": ["git-token"], "for": "forge"},
+            {"namespace": "team", "names": ["prod-kubeconfig"], "for": "kubeconfig"}]},
         "metrics": {"service": {"port": 9090},
             "podMonitor": {"enabled": true, "scrapeTimeout": "5s", "labels": {"release": "prometheus"}}},
         "alerts": {"enabled": true, "labels": {"release": "prometheus"},
@@ -118,6 +131,7 @@ pub fn every_option() -> Value {
             "metricsFrom": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}],
             "apiServer": {"ports": [6443], "cidrs": ["10.0.0.1/32"]},
             "evidence": {"ports": [9090], "to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]},
+            "pipelines": {"ports": [8443], "to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]},
             "events": {"ports": [9091], "to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]},
             "extraEgress": [{"ports": [{"port": 3128, "protocol": "TCP"}]}],
         },
@@ -215,6 +229,13 @@ async fn only_named_secrets_can_be_read(cluster: &Cluster) -> Result<()> {
     secrets.get("calendar-ca").await?;
     secrets.get("prometheus").await?;
     assert!(secrets.get("other").await.is_err());
+    // A token is read when it is needed; a kubeconfig is followed by its name.
+    let named = |name: &str| ListParams::default().fields(&format!("metadata.name={name}"));
+    secrets.get("git-token").await?;
+    secrets.list(&named("prod-kubeconfig")).await?;
+    for name in ["git-token", "prometheus", "other"] {
+        assert!(secrets.list(&named(name)).await.is_err(), "{name}");
+    }
     assert!(secrets.list(&ListParams::default()).await.is_err());
     Ok(())
 }

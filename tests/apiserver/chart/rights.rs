@@ -22,7 +22,7 @@ use kube::api::{ListParams, Patch, PatchParams, WatchEvent, WatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use sluice_crds::{Gate, GatePolicy, Gatekeeper, Pipeline};
+use sluice_crds::{Gate, GatePolicy, Gatekeeper, Pipeline, PullRequest};
 use sluice_tests::apply::{self, Document};
 use sluice_tests::helm::{Helm, Release};
 use sluice_tests::progress::Stderr;
@@ -78,6 +78,7 @@ async fn the_controller_may_read_what_it_decides_from() -> Result<()> {
         read::<Gatekeeper>(&client),
         read::<GatePolicy>(&client),
         read::<Pipeline>(&client),
+        read::<PullRequest>(&client),
         read::<KubeNamespace>(&client),
         read::<ConfigMap>(&client),
         read::<ValidatingAdmissionPolicy>(&client),
@@ -220,6 +221,9 @@ async fn the_controller_has_no_other_right() -> Result<()> {
         ("sluice.dev/gates", &["patch", "override"]),
         ("sluice.dev/gatekeepers", READ),
         ("sluice.dev/pipelines", READ),
+        ("sluice.dev/pullrequests", READ),
+        ("sluice.dev/pullrequests", &["create", "patch", "delete"]),
+        ("sluice.dev/pullrequests/status", &["patch"]),
         ("sluice.dev/gates/status", &["patch"]),
         ("sluice.dev/gatekeepers/status", &["patch"]),
         ("sluice.dev/pipelines/status", &["patch"]),
@@ -375,6 +379,8 @@ async fn the_clusters_own_roles_view_and_edit_but_do_not_force() -> Result<()> {
         ("sluice.dev/gatepolicies/status", READ),
         ("sluice.dev/pipelines", READ),
         ("sluice.dev/pipelines/status", READ),
+        ("sluice.dev/pullrequests", READ),
+        ("sluice.dev/pullrequests/status", READ),
     ]);
     let mut edit = lines(&[
         ("sluice.dev/gatedsources", WRITE),

@@ -74,6 +74,10 @@ fn mistakes_are_refused_with_the_path() -> Result<()> {
             "/policies/extraStatusWriters",
         ),
         (
+            json!({"pipelines": {"secrets": [{"namespace": "a", "names": ["b"], "for": "all"}]}}),
+            "/pipelines/secrets/0/for",
+        ),
+        (
             json!({"evidence": {"secrets": [{"namespace": "a"}]}}),
             "/evidence/secrets/0",
         ),

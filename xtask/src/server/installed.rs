@@ -169,6 +169,7 @@ mod tests {
                      ValidatingAdmissionPolicy sluice-gate-overrides, \
                      ValidatingAdmissionPolicy sluice-gated-sources, \
                      ValidatingAdmissionPolicy sluice-pipelines, \
+                     ValidatingAdmissionPolicy sluice-pull-requests, \
                      ValidatingAdmissionPolicy sluice-status-writers): ";
         assert!(error.starts_with(words), "{error}");
     }

@@ -82,7 +82,7 @@ pub(super) fn next_run(now: Timestamp, greatest: Option<i64>) -> i64 {
 }
 
 /// How long to wait after so many failures: 10 s, 20 s, up to 15 min.
-pub(super) fn retry_after(attempts: u32) -> SignedDuration {
+pub(in crate::delivery) fn retry_after(attempts: u32) -> SignedDuration {
     doubled(FIRST_RETRY, attempts.saturating_sub(1), LONGEST_RETRY)
 }
 

@@ -37,6 +37,8 @@ pub(super) struct Memory {
     pub(super) recalls: Vec<Recall>,
     /// Why nothing is begun yet.
     pub(super) waits: Option<String>,
+    /// When a forge that did not answer is asked again.
+    pub(super) asks_at: Option<Timestamp>,
 }
 
 /// The PullRequests that this Pipeline has made, by what they are for. An object with another key than its
@@ -68,6 +70,7 @@ impl Memory {
             merges: Vec::new(),
             recalls: Vec::new(),
             waits: None,
+            asks_at: None,
         };
         let environments = status.map(|status| status.environments.iter());
         for (name, environment) in environments.into_iter().flatten() {
@@ -120,7 +123,6 @@ impl Memory {
                 branch_prefix: words::branches(&whose.to(name)),
             };
             match outcome {
-                None => self.recalls.push(recall()),
                 Some(Outcome::Recalled(None)) => continue,
                 Some(Outcome::Recalled(Some(found))) => {
                     let way = Way::of(StrategyKind::PullRequest(strategy));
@@ -130,14 +132,27 @@ impl Memory {
                     continue;
                 }
                 Some(Outcome::UnderWay | Outcome::Done) => {}
-                Some(Outcome::Failed { why, .. }) => {
+                Some(Outcome::Failed { why, not_before }) => {
                     trouble.get_or_insert_with(|| format!("{ASKED}, and does not answer: {why}"));
+                    match not_before.filter(|at| *at > given.now.at) {
+                        None if not_before.is_some() => self.recalls.push(recall()),
+                        later => self.asks_later(later),
+                    }
                 }
+                // What it said for an earlier version counts no more, but when it may be asked again does.
+                None => match refused_until(given, name) {
+                    Some(later) => self.asks_later(Some(later)),
+                    None => self.recalls.push(recall()),
+                },
             }
             // The same words until all have answered: another status would be another version.
-            self.waits.get_or_insert_with(|| ASKED.to_owned());
+            self.waits.get_or_insert_with(|| said_before(given));
         }
         self.waits = trouble.or(self.waits.take());
+    }
+
+    fn asks_later(&mut self, at: Option<Timestamp>) {
+        self.asks_at = self.asks_at.into_iter().chain(at).min();
     }
 
     /// What follows from the records.
@@ -164,6 +179,31 @@ impl Memory {
         });
         self.merges = of_objects.chain(of_records).collect();
     }
+}
+
+/// Before when a forge that did not answer is not asked again about an environment.
+fn refused_until(given: &Given, environment: &str) -> Option<Timestamp> {
+    let of = given
+        .errands
+        .iter()
+        .filter_map(|(errand, outcome)| match (errand, outcome) {
+            (Errand::Recall(of, _), Outcome::Failed { not_before, .. }) if of == environment => {
+                *not_before
+            }
+            _ => None,
+        });
+    of.max().filter(|at| *at > given.now.at)
+}
+
+/// What the status says of forges that are asked.
+fn said_before(given: &Given) -> String {
+    let status = given.object.status.as_ref();
+    let environments = status
+        .into_iter()
+        .flat_map(|status| status.environments.values());
+    let mut messages = environments.filter_map(|environment| environment.message.as_deref());
+    let said = messages.find(|message| message.starts_with(ASKED));
+    said.unwrap_or(ASKED).to_owned()
 }
 
 /// A record as a PullRequest has kept it.

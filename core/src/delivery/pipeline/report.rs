@@ -174,6 +174,7 @@ fn decided(
             .cloned()
             .map(|it| Act::Recall(Box::new(it))),
     );
+    wakes.extend(memory.asks_at);
     if !object.spec.suspend {
         let is_kept = |about: &About| {
             let kept = keeps.get(about.environment.as_str());

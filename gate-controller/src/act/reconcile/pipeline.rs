@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use sluice_core::delivery::pipeline;
+use sluice_core::delivery::pull_request::owner;
 use sluice_crds::Pipeline;
 
 use super::{Context, Ended, Errand, Errands, Outcome, Reconciled, consumer_interests};
@@ -16,9 +17,11 @@ use crate::observe::world::World;
 mod admit;
 mod apply;
 mod available;
+mod children;
 mod gather;
 mod news;
 mod notify;
+mod recall;
 #[cfg(test)]
 mod tests;
 
@@ -45,9 +48,10 @@ impl Reconciled for Pipeline {
         all
     }
 
-    /// Gatekeepers of the kind `pipeline` depend on what its environments were admitted.
+    /// Gatekeepers of the kind `pipeline` depend on what its environments were admitted, and PullRequests
+    /// on what it says of them.
     fn may_matter(change: &Change<'_, Self>) -> bool {
-        change.differs(pipeline::admissions)
+        change.differs(pipeline::admissions) || change.differs(owner::words)
     }
 
     async fn look(

@@ -3,14 +3,22 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use sluice_core::delivery::pipeline;
+use sluice_core::delivery::pull_request::{self, Errand, Given, Looked, Says};
+use sluice_core::delivery::{act, pipeline};
 use sluice_crds::PullRequest;
 
-use super::{Context, Outcome, Reconciled};
+use super::{Context, Outcome, Reconciled, SOON, status};
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
-use crate::observe::cache::{Cache, Change};
+use crate::observe::cache::{Cache, Change, Seen};
 use crate::observe::world::World;
+
+pub(crate) mod at_forges;
+pub mod lists;
+mod news;
+pub mod task;
+#[cfg(test)]
+mod tests;
 
 impl Reconciled for PullRequest {
     const KIND: Kind = Kind::PullRequest;
@@ -34,11 +42,78 @@ impl Reconciled for PullRequest {
     }
 
     async fn look(
-        _: &Context,
-        _: &ObjectKey,
-        _: Arc<Self>,
-        _: Timestamp,
+        context: &Context,
+        key: &ObjectKey,
+        object: Arc<Self>,
+        at: Timestamp,
     ) -> Result<Outcome, kube::Error> {
-        Ok(Outcome::Wake(None))
+        match context.world.pipelines.is_synced() {
+            true => look(context, key, object, at).await,
+            // It is not known what its owner says.
+            false => Ok(Outcome::Wake(at.checked_add(SOON).ok())),
+        }
+    }
+}
+
+/// Writes the status. Only if the API server accepts it, the next task is begun: until then the outcome of
+/// the last one is kept.
+async fn look(
+    context: &Context,
+    key: &ObjectKey,
+    object: Arc<PullRequest>,
+    at: Timestamp,
+) -> Result<Outcome, kube::Error> {
+    let given = gather(context, key, &object, at);
+    let is_over = matches!(given.errand, Errand::Over(_));
+    let Looked { report, recent } = pull_request::report(given);
+    let act::Report {
+        status,
+        changed,
+        acts,
+        wake,
+    } = report;
+    let mut present = Arc::clone(&object);
+    if changed {
+        present = status::write(context, object.as_ref(), status).await?;
+        news::tell(context, key, &object, &present);
+    }
+    let desk = &context.at_forges;
+    if is_over {
+        desk.accepted(key);
+    }
+    desk.remember(key, recent);
+    for task in acts {
+        desk.begin(context, key, Arc::clone(&present), task);
+    }
+    if context.world.pull_requests.get(key.borrowed()).is_none() {
+        // It was deleted meanwhile.
+        desk.forget(key);
+    }
+    Ok(Outcome::Wake(wake))
+}
+
+/// Everything that the decision needs, from memory.
+fn gather(context: &Context, key: &ObjectKey, object: &Arc<PullRequest>, now: Timestamp) -> Given {
+    let about = &object.spec.about;
+    let owner = context
+        .world
+        .pipelines
+        .get(key.naming(None, &about.name).borrowed());
+    let owner = match &owner {
+        Some(Seen::Object(owner)) => Says::of(object, owner),
+        Some(_) | None => None,
+    };
+    let desk = &context.at_forges;
+    let mut recent = desk.recent(key);
+    if context.look_now.take(key) {
+        recent.is_asked_for = true;
+        desk.remember(key, recent.clone());
+    }
+    Given {
+        object: Arc::clone(object),
+        owner,
+        recent,
+        errand: desk.errand(key),
+        now,
     }
 }

@@ -13,6 +13,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::request;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
+use sluice_core::delivery::act::Refused;
 
 use super::{Context, Reconciled};
 use crate::cluster::failure;
@@ -141,6 +142,19 @@ impl Writer<'_> {
         let writes = &self.context.counters.writes;
         writes.get_or_create(&KindLabels { kind }).inc();
         Ok(answer)
+    }
+}
+
+/// A write that the API server has refused, as a status says it.
+pub(super) fn refused(what: String, error: &kube::Error) -> Refused {
+    let (code, message) = match error {
+        kube::Error::Api(status) => (status.code, status.message.clone()),
+        other => (0, other.to_string()),
+    };
+    Refused {
+        what,
+        code,
+        message,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use kube::ResourceExt;
-use sluice_crds::{Approval, Pipeline};
+use sluice_crds::{Approval, Pipeline, PullRequest};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::{Parts, follow_kind};
@@ -17,7 +17,7 @@ use crate::observe::clock::reach;
 pub(super) async fn follow(parts: Parts) {
     let told = |change: &Change<'_, Pipeline>| {
         let object = change.now.and_then(Seen::object);
-        if !object.is_some_and(|it| parts.shard.holds(it.labels())) {
+        if !object.is_some_and(|it| parts.shard.holds(Kind::Pipeline, it.labels())) {
             forget(&parts.apps, &parts.errands, change.key);
         }
     };
@@ -49,12 +49,14 @@ pub(super) async fn follow_apps(parts: Parts) {
         }
         // This replica may have led before: what it knew of the apps is gone.
         waker.all::<Pipeline>();
+        waker.all::<PullRequest>();
         tokio::select! {
             () = watch_apps(&parts) => {}
             () = leadership.lost() => {}
         }
         parts.apps.clear();
         parts.errands.clear();
+        parts.at_forges.clear();
     }
 }
 

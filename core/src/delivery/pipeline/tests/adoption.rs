@@ -205,3 +205,35 @@ fn what_a_forge_says_counts_only_with_its_key() {
     play.settle();
     assert_eq!(created(&play), 1);
 }
+
+/// Otherwise each failure would be a new status, and each new status another question.
+#[test]
+fn a_forge_that_fails_is_asked_again_when_it_is_time_and_the_status_stays() {
+    let mut play = Play::new(&super::by_pull_request(&json!({})));
+    play.runs("dev", "6.1.6");
+    let asked = |play: &Play| {
+        play.done
+            .iter()
+            .filter(|it| it.starts_with("recall"))
+            .count()
+    };
+    play.errands.clear();
+    play.look();
+    let before = asked(&play);
+    let at = play.now + SignedDuration::from_secs(30);
+    for environment in ["staging", "prod"] {
+        let errand = Errand::Recall(environment.to_owned(), "an earlier version".to_owned());
+        let failed = Outcome::Failed {
+            why: "502".to_owned(),
+            not_before: Some(at),
+        };
+        play.errands.insert(errand, failed);
+    }
+    let report = play.look();
+    assert_eq!((asked(&play), report.wake), (before, Some(at)));
+    let status = play.object.status.clone();
+    play.pass(1);
+    play.look();
+    assert_eq!(asked(&play), before + 2);
+    assert_eq!(play.object.status, status);
+}

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use kube::Api;
 use kube::core::{PartialObjectMeta, Status};
 use serde_json::json;
-use sluice_core::delivery::act::Refused;
 use sluice_core::delivery::gated_source::{self, Act, Report};
 use sluice_crds::gated_source::marks;
 use sluice_crds::{GatedSource, GatedSourceStatus};
 
 use super::flux::Writer;
 use super::{news, stored};
-use crate::act::reconcile::write::Part;
+use crate::act::reconcile::write::{self, Part};
 use crate::act::reconcile::{Context, Outcome, Reconciled, status};
 use crate::cluster::failure;
 use crate::cluster::key::ObjectKey;
@@ -54,7 +53,7 @@ pub(super) async fn apply(
     let Some((what, error)) = refusal else {
         return Ok(Outcome::Wake(wake));
     };
-    let refused = refused(what, &error);
+    let refused = write::refused(what, &error);
     if let Some(status) = gated_source::refused(&present, &refused, context.clock.now()) {
         write(context, key, &present, status).await?;
     }
@@ -92,18 +91,6 @@ async fn confirm(
     let why = "the cache has an earlier version of the gated source, from which nothing is written";
     let conflict = Status::failure(why, "Conflict").with_code(409);
     Err(kube::Error::Api(conflict.boxed()))
-}
-
-fn refused(what: String, error: &kube::Error) -> Refused {
-    let (code, message) = match error {
-        kube::Error::Api(status) => (status.code, status.message.clone()),
-        other => (0, other.to_string()),
-    };
-    Refused {
-        what,
-        code,
-        message,
-    }
 }
 
 async fn carry_out(

@@ -18,7 +18,9 @@ use tower::service_fn;
 
 use super::apply::apply;
 use crate::act::errands::Errands;
+use crate::act::forges::Forges;
 use crate::act::reconcile::Context;
+use crate::act::reconcile::pull_request::at_forges::AtForges;
 use crate::act::waker::Waker;
 use crate::cluster::failure;
 use crate::cluster::key::ObjectKey;
@@ -89,12 +91,17 @@ pub(in crate::act::reconcile) fn context(
         clock: Arc::clone(&clock),
     };
     let egress = Egress::new(Rules::default()).unwrap();
+    let forges = Arc::new(Forges::new(client.clone(), egress.clone()));
     let fleet = Fleet::new(client.clone(), Scope::All, egress);
+    let at_forges = AtForges::new(leadership.clone(), waker.clone());
     let wake = waker.clone();
     let errands = Errands::new(leadership.clone(), move |work| wake.wake(work.clone()));
     Context {
         client,
         errands,
+        forges,
+        look_now: Arc::default(),
+        at_forges: Arc::new(at_forges),
         promotions: None,
         world,
         clock,

@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use sluice_core::delivery::pipeline::{self, Act, Report};
-use sluice_crds::Pipeline;
+use sluice_core::delivery::pipeline::{self, Act, Errand, Report};
+use sluice_crds::{Pipeline, PipelineStatus};
 
-use super::{admit, news, notify};
-use crate::act::reconcile::{Context, Outcome, status};
+use super::{admit, children, news, notify, recall};
+use crate::act::reconcile::{Context, Outcome, status, write};
+use crate::cluster::failure;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
 
 /// Writes the status onto this version of the pipeline. Where it admits something, that is the act. Only if
-/// the API server accepts it, does what follows: until then outcomes are kept, and nothing is begun.
+/// the API server accepts it, does what follows: until then outcomes are kept, and nothing is begun. If it
+/// refuses one of the writes that follow, the others go on, and the status reports the refusal.
 pub(super) async fn apply(
     context: &Context,
     key: &ObjectKey,
@@ -24,26 +26,90 @@ pub(super) async fn apply(
         acts,
         wake,
     } = report;
+    let mut present = Arc::clone(object);
     if changed {
         let awaited = pipeline::awaited(&status);
-        let written = status::write(context, object.as_ref(), status).await?;
-        news::tell(context, key, object, &written);
+        // Until there is a run, forges are asked what was promoted before.
+        let asks_forges = status.run.is_none();
+        present = write(context, key, object, status).await?;
         let work = Work::own(Kind::Pipeline, key.clone());
-        context
-            .errands
-            .keep(&work, |errand| awaited.contains(errand));
+        context.errands.keep(&work, |errand| match errand {
+            Errand::Recall(..) => asks_forges,
+            Errand::Try(..) => awaited.contains(errand),
+        });
     }
+    let mut refusal = None;
     for act in acts {
-        match act {
-            Act::Notify(notice) => notify::begin(context, key, object, &notice),
-            Act::Admit(admission) => admit::begin(context, key, object, &admission),
-            // `available` refuses the strategy that these belong to.
-            Act::Create(_)
-            | Act::Change { .. }
-            | Act::Delete(_)
-            | Act::LookAt(_)
-            | Act::Recall(_) => {}
+        let what = what(&act);
+        match carry_out(context, key, &present, act).await {
+            Err(error) if failure::is_refusal(&error) => {
+                refusal.get_or_insert((what, error));
+            }
+            done => done?,
         }
     }
-    Ok(Outcome::Wake(wake))
+    let Some((what, error)) = refusal else {
+        return Ok(Outcome::Wake(wake));
+    };
+    let refused = write::refused(what, &error);
+    if let Some(status) = pipeline::refused(&present, &refused, context.clock.now()) {
+        write(context, key, &present, status).await?;
+    }
+    let error = Box::new(error);
+    Ok(Outcome::Unfinished { error, wake })
+}
+
+/// Writes the status, and reports what is new in it. Returns the pipeline as it is then.
+async fn write(
+    context: &Context,
+    key: &ObjectKey,
+    object: &Pipeline,
+    status: PipelineStatus,
+) -> Result<Arc<Pipeline>, kube::Error> {
+    let written = status::write(context, object, status).await?;
+    news::tell(context, key, object, &written);
+    Ok(written)
+}
+
+/// Which object it writes, in words.
+fn what(act: &Act) -> String {
+    let name = match act {
+        Act::Create(object) => object.metadata.name.as_deref(),
+        Act::Change { before, .. } | Act::Delete(before) => before.metadata.name.as_deref(),
+        Act::LookAt(_) | Act::Recall(_) | Act::Notify(_) | Act::Admit(_) => None,
+    };
+    format!("the PullRequest {}", name.unwrap_or_default())
+}
+
+async fn carry_out(
+    context: &Context,
+    key: &ObjectKey,
+    object: &Pipeline,
+    act: Act,
+) -> Result<(), kube::Error> {
+    match act {
+        Act::Create(child) => children::create(context, *child).await,
+        Act::Change {
+            before,
+            suspend,
+            close,
+        } => children::change(context, &before, suspend, close).await,
+        Act::Delete(before) => children::delete(context, &before).await,
+        Act::LookAt(name) => {
+            context.look_now.at(key.naming(None, &name), &context.waker);
+            Ok(())
+        }
+        Act::Recall(recall) => {
+            recall::begin(context, key, *recall);
+            Ok(())
+        }
+        Act::Notify(notice) => {
+            notify::begin(context, key, object, &notice);
+            Ok(())
+        }
+        Act::Admit(admission) => {
+            admit::begin(context, key, object, &admission);
+            Ok(())
+        }
+    }
 }

@@ -17,12 +17,13 @@ use sluice_core::time::clock::Now;
 use sluice_crds::Pipeline;
 use sluice_crds::pipeline::{ClusterKind, ClusterReference, Environment, Target};
 
-use super::{admit, available};
+use super::{admit, available, children};
 use crate::act::errands::Standing;
 use crate::act::reconcile::Context;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind;
 use crate::observe::apps::Place;
+use crate::observe::cache::Progress;
 
 /// All of it, as it is at `now`. None: something was not read yet.
 pub(super) fn gather(
@@ -31,10 +32,14 @@ pub(super) fn gather(
     object: &Arc<Pipeline>,
     now: Now,
 ) -> Option<Given> {
+    let listed = context.world.pull_requests.progress();
+    if listed == Progress::Unanswered {
+        return None;
+    }
     let votes = votes(context, key);
     let (checked, votes) = match (context.apps.check(key, object), votes) {
         (Ok(reader), Ok(votes)) => {
-            let available = available::check(object, context.promotions.is_some());
+            let available = available::check(object, context.promotions.is_some(), listed);
             (available.map(|()| reader), votes)
         }
         (Err(refusals), _) | (Ok(_), Err(refusals)) => (Err(refusals), Votes::default()),
@@ -63,7 +68,7 @@ pub(super) fn gather(
     Some(Given {
         environments: environments.collect::<Option<_>>()?,
         checked,
-        pull_requests: Vec::new(),
+        pull_requests: children::of(&context.world, key),
         votes,
         errands: errands(context, key),
         clusters: clusters(&apps),

@@ -21,9 +21,11 @@ use crate::act::reconcile::Context;
 use crate::act::reconcile::gated_source::tests::{context, world};
 use crate::cluster::failure;
 use crate::cluster::key::ObjectKey;
-use crate::observe::cache::Seen;
+use crate::observe::cache::{Progress, Seen};
 use crate::observe::clock::SetClock;
 use crate::tell::events::promotions::tests::{Server, dead, promotions};
+
+mod children;
 
 const NOON: &str = "2026-11-20T12:00:00Z";
 
@@ -386,15 +388,28 @@ fn what_cannot_be_carried_out_is_refused() {
         "type": "gitea", "url": "https://git.example.com/apps.git",
         "secretRef": {"name": "token"}, "paths": ["prod.yaml"],
     }});
+    let no_kind = Progress::NotInstalled;
     let table = [
-        (admission, false, None),
-        (notification(), true, None),
-        (notification(), false, Some("--events-addr")),
-        (remote, false, None),
-        (pull_request, true, Some("opens no pull requests")),
+        (admission, false, no_kind, None),
+        (notification(), true, no_kind, None),
+        (notification(), false, no_kind, Some("--events-addr")),
+        (remote, false, no_kind, None),
+        (pull_request.clone(), false, Progress::Synced, None),
+        (
+            pull_request.clone(),
+            true,
+            no_kind,
+            Some("pullrequests.sluice.dev"),
+        ),
+        (
+            pull_request,
+            true,
+            Progress::Refused,
+            Some("no right to list and watch"),
+        ),
     ];
-    for (strategy, notifies, expected) in table {
-        let checked = available::check(&object(&strategy), notifies);
+    for (strategy, notifies, listed, expected) in table {
+        let checked = available::check(&object(&strategy), notifies, listed);
         match expected {
             None => assert_eq!(checked, Ok(()), "{strategy}"),
             Some(words) => {

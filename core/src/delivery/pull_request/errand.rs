@@ -1,0 +1,226 @@
+//! What is done at a forge for a PullRequest, and what comes of it.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use sluice_crds::pipeline::{MergeGate, MergeMethod};
+
+/// Something to be done at the forge. Each begins by looking at what the forge has, so that all of them can
+/// be done twice.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Task {
+    /// Make the commit on its branch, unless there was ever a pull request of that branch.
+    Commit,
+    /// Open it. Its branch has this commit.
+    Open {
+        /// Our commit.
+        commit: String,
+    },
+    /// See what has become of it.
+    Look {
+        /// Its number.
+        number: i64,
+        /// Our commit.
+        commit: String,
+        /// Whether the forge is asked about it alone. Otherwise a list of all that are open does, which may
+        /// be almost a minute old.
+        alone: bool,
+    },
+    /// Set the commit status of our commit.
+    SetStatus {
+        /// Our commit.
+        commit: String,
+        /// What it says.
+        gate: MergeGate,
+        /// Why, for people.
+        why: String,
+    },
+    /// Merge it.
+    Merge {
+        /// Its number.
+        number: i64,
+        /// Our commit: nothing else is merged.
+        commit: String,
+        /// How. None: as the repository prefers.
+        method: Option<MergeMethod>,
+        /// After this instant nothing is merged.
+        not_after: Timestamp,
+    },
+    /// Close it, or make sure that it was never opened.
+    Close {
+        /// Its number, if it is known.
+        number: Option<i64>,
+        /// Our commit, if it is known.
+        commit: Option<String>,
+        /// Why.
+        reason: String,
+    },
+    /// Delete its branch, if that has our commit.
+    DeleteBranch {
+        /// Our commit, if it is known.
+        commit: Option<String>,
+    },
+}
+
+impl Task {
+    /// Whether it changes nothing.
+    pub fn only_looks(&self) -> bool {
+        matches!(self, Self::Look { .. })
+    }
+}
+
+/// What has come of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Its branch has this commit, which is ours.
+    Committed(String),
+    /// Its branch is not there any more.
+    NoBranch,
+    /// The target branch has the change, and no pull request is open.
+    InBase(Option<Pull>),
+    /// The pull request as the forge has it.
+    Seen(Pull, Fate),
+    /// The forge has no pull request: none of this number, or none was ever opened.
+    NoPull,
+    /// It was not merged now. Nothing is wrong with the pull request itself.
+    Held(Failure),
+    /// The commit status was set, or the branch deleted.
+    Done,
+    /// It could not be done.
+    Failed(Failure),
+}
+
+/// A pull request of a forge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pull {
+    /// Its number.
+    pub number: i64,
+    /// Its page.
+    pub url: String,
+}
+
+/// What has become of a pull request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is open, with this commit as its head.
+    Open(String),
+    /// It was merged.
+    Merged {
+        /// The commit that the merge has made, where the forge says it.
+        commit: Option<String>,
+        /// The first parent of that.
+        onto: Option<String>,
+        /// Who merged it.
+        by: Option<String>,
+        /// Whether something else than our commit was merged.
+        is_touched: bool,
+    },
+    /// It was closed without a merge.
+    Closed,
+}
+
+/// Why something was not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// In one word.
+    pub word: Word,
+    /// In a sentence.
+    pub message: String,
+    /// Before that the forge is not asked again.
+    pub not_before: Option<Timestamp>,
+}
+
+/// Why something was not done, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "their words say it")]
+pub enum Word {
+    /// There is no Secret, or it cannot be used.
+    SecretNotUsable,
+    /// The address or a name in the spec is not right.
+    InvalidSpec,
+    Unauthorized,
+    NoRight,
+    NoRepository,
+    RepositoryMoved,
+    RepositoryArchived,
+    /// The target branch is not there.
+    NoTargetBranch,
+    /// A file is not there, or cannot be changed.
+    FileNotEditable,
+    /// Somebody has pushed to our branch.
+    BranchTouched,
+    /// The forge refuses it for another reason.
+    Refused,
+    RateLimited,
+    /// There was no proper answer.
+    Unanswered,
+    /// Something has changed in between.
+    Changed,
+    Conflict,
+    /// The forge does not know yet whether it can be merged, or never will.
+    NotYet,
+    /// A rule of the repository holds the merge back.
+    NotMergeable,
+}
+
+impl Word {
+    /// The word, as a status has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::SecretNotUsable => "SecretNotUsable",
+            Self::InvalidSpec => "InvalidSpec",
+            Self::Unauthorized => "Unauthorized",
+            Self::NoRight => "NoRight",
+            Self::NoRepository => "NoRepository",
+            Self::RepositoryMoved => "RepositoryMoved",
+            Self::RepositoryArchived => "RepositoryArchived",
+            Self::NoTargetBranch => "NoTargetBranch",
+            Self::FileNotEditable => "FileNotEditable",
+            Self::BranchTouched => "BranchTouched",
+            Self::Refused => "Refused",
+            Self::RateLimited => "RateLimited",
+            Self::Unanswered => "Unanswered",
+            Self::Changed => "Changed",
+            Self::Conflict => "Conflict",
+            Self::NotYet => "NotYet",
+            Self::NotMergeable => "NotMergeable",
+        }
+    }
+
+    /// Whether nothing changes before a person does something.
+    pub(super) fn lasts(self) -> bool {
+        match self {
+            Self::SecretNotUsable
+            | Self::InvalidSpec
+            | Self::Unauthorized
+            | Self::NoRight
+            | Self::NoRepository
+            | Self::RepositoryMoved
+            | Self::RepositoryArchived
+            | Self::NoTargetBranch
+            | Self::FileNotEditable
+            | Self::BranchTouched
+            | Self::Refused
+            | Self::Conflict
+            | Self::NotMergeable => true,
+            Self::RateLimited | Self::Unanswered | Self::Changed | Self::NotYet => false,
+        }
+    }
+}
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Failure {
+    /// Without an instant before which the forge is not asked again.
+    pub fn new(word: Word, message: impl Into<String>) -> Self {
+        Self {
+            word,
+            message: message.into(),
+            not_before: None,
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What the owner of a PullRequest says of it: whether it is wanted, and whether it may be merged.
+
+use sluice_crds::pipeline::{MergeGate, Order, PromotionRecord};
+use sluice_crds::{Pipeline, PullRequest};
+
+use crate::delivery::pipeline::KIND;
+use crate::text::words::clean;
+
+/// The most characters of a description of a commit status.
+const LONGEST: usize = 140;
+
+/// What its owner says of a PullRequest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Says {
+    /// What its commit status has to be.
+    pub gate: MergeGate,
+    /// Why, for people.
+    pub why: String,
+    /// The order to merge it.
+    pub order: Option<Order>,
+}
+
+impl Says {
+    /// What a Pipeline says of it. None: it says nothing of this promotion, because it is not its owner, or
+    /// speaks of another promotion.
+    pub fn of(object: &PullRequest, owner: &Pipeline) -> Option<Self> {
+        let about = &object.spec.about;
+        let is_owner = about.kind == KIND
+            && owner.metadata.name.as_deref() == Some(about.name.as_str())
+            && owner.metadata.namespace == object.metadata.namespace
+            && owner.metadata.deletion_timestamp.is_none();
+        let status = owner.status.as_ref().filter(|_| is_owner)?;
+        let environment = status.environments.get(&about.environment)?;
+        let record = environment.promotion.as_ref()?;
+        if record.key != about.key {
+            return None;
+        }
+        let gate = record.gate.unwrap_or(MergeGate::Pending);
+        let why = match (gate, &environment.message) {
+            (MergeGate::Success, _) => "the gates admit the merge",
+            (MergeGate::Pending, Some(message)) => message,
+            (MergeGate::Pending, None) => "the gates hold the merge back",
+        };
+        Some(Self {
+            gate,
+            why: clean(why, LONGEST),
+            order: record.order.clone(),
+        })
+    }
+}
+
+/// What an owner says of all its PullRequests: if it says something else, they are looked at.
+pub fn words(owner: &Pipeline) -> Vec<(String, Option<MergeGate>, Option<Order>)> {
+    let status = owner.status.as_ref();
+    let environments = status.map(|status| status.environments.values());
+    let records = environments.into_iter().flatten();
+    let records = records.filter_map(|environment| environment.promotion.as_ref());
+    let records = records.filter(|record| record.pull_request.is_some());
+    let word = |record: &PromotionRecord| (record.key.clone(), record.gate, record.order.clone());
+    records.map(word).collect()
+}

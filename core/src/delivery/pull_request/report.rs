@@ -1,0 +1,119 @@
+//! A look at a PullRequest: its status, what has to be done at the forge, and when to look again.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use sluice_crds::pipeline::MergeGate;
+use sluice_crds::pull_request::PullRequestState;
+use sluice_crds::{PullRequest, PullRequestStatus};
+
+use super::step::{self, At, Step};
+use super::{Outcome, Says, Task, conditions, taken};
+use crate::delivery::act;
+use crate::time::stamp::whole_second;
+use crate::verdict::condition;
+
+/// Everything that a look at a PullRequest is decided from.
+pub struct Given {
+    /// The PullRequest.
+    pub object: Arc<PullRequest>,
+    /// What its owner says of it. None: its owner is gone, or speaks of another promotion.
+    pub owner: Option<Says>,
+    /// What this process remembers.
+    pub recent: Recent,
+    /// How the last errand stands.
+    pub errand: Errand,
+    /// The instant.
+    pub now: Timestamp,
+}
+
+/// How the last errand to the forge stands. Its outcome is kept until a status was accepted that was decided
+/// from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Errand {
+    /// There is none.
+    None,
+    /// It is under way, and its end leads to another look.
+    UnderWay,
+    /// It is over.
+    Over(Box<(Task, Outcome)>),
+}
+
+/// What is remembered of a PullRequest as long as this process leads. Nothing breaks if it is lost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recent {
+    /// When the forge last said what it has.
+    pub seen_at: Option<Timestamp>,
+    /// When an errand last ended.
+    pub tried_at: Option<Timestamp>,
+    /// What this process has last set the commit status to.
+    pub told: Option<MergeGate>,
+    /// Before that a merge is not tried again.
+    pub merge_after: Option<Timestamp>,
+    /// Whether it has probably been merged, and the forge is to be asked now.
+    pub is_asked_for: bool,
+}
+
+/// What a look leads to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Looked {
+    /// The status, what has to be done, and when to look again.
+    pub report: act::Report<PullRequestStatus, Task>,
+    /// What is to be remembered once the status was accepted.
+    pub recent: Recent,
+}
+
+/// The status, at most one task, and when to look again. Where the task changes something, the status is
+/// written also if it says the same as before: what was decided from an old version begins nothing.
+pub fn report(given: Given) -> Looked {
+    let Given {
+        object,
+        owner,
+        recent,
+        errand,
+        now,
+    } = given;
+    let before = object.status.clone().unwrap_or_default();
+    let (mut status, mut recent) = (before.clone(), recent);
+    let mut lasts = conditions::lasted(&before);
+    if object.metadata.deletion_timestamp.is_some() || errand == Errand::UnderWay {
+        return Looked {
+            report: act::Report {
+                status,
+                changed: false,
+                acts: Vec::new(),
+                wake: None,
+            },
+            recent,
+        };
+    }
+    if let Errand::Over(over) = &errand {
+        let (task, outcome) = over.as_ref();
+        lasts = taken::take(&object, task, outcome, &mut status, &mut recent, now);
+    }
+    let Step { task, gate, wake } = step::next(&At {
+        object: &object,
+        status: &status,
+        owner: owner.as_ref(),
+        recent: &recent,
+        lasts,
+        now,
+    });
+    status.commit_status = gate.or(status.commit_status);
+    status.state = status.state.or(Some(PullRequestState::Pending));
+    let generation = object.metadata.generation;
+    status.observed_generation = generation;
+    let wanted = conditions::all(&object, &status, owner.is_some(), lasts);
+    let at = whole_second(now);
+    status.conditions = condition::settle(wanted, &before.conditions, generation, at);
+    let acts = task.as_ref().is_some_and(|task| !task.only_looks());
+    Looked {
+        report: act::Report {
+            changed: acts || status != before,
+            status,
+            acts: task.into_iter().collect(),
+            wake,
+        },
+        recent,
+    }
+}

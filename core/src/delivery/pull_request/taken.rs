@@ -1,0 +1,174 @@
+//! What a status says once an errand is over.
+
+use jiff::{SignedDuration, Timestamp};
+use sluice_crds::pipeline::MergeGate;
+use sluice_crds::pull_request::PullRequestState;
+use sluice_crds::{PullRequest, PullRequestStatus};
+
+use super::{Failure, Fate, Outcome, Pull, Recent, Task, Word};
+use crate::delivery::pipeline::retry_after;
+use crate::text::words::clean;
+use crate::time::stamp::time;
+
+/// The most characters of a message.
+const LONGEST: usize = 1024;
+
+/// The wait before a merge is tried again for which the forge was not ready, and for which a person has to
+/// do something.
+const NOT_READY: SignedDuration = SignedDuration::from_secs(5);
+const NOT_ALLOWED: SignedDuration = SignedDuration::from_mins(1);
+
+/// Takes the outcome of an errand into the status. Returns whether it failed in a way that lasts until a
+/// person does something.
+pub(super) fn take(
+    object: &PullRequest,
+    task: &Task,
+    outcome: &Outcome,
+    status: &mut PullRequestStatus,
+    recent: &mut Recent,
+    now: Timestamp,
+) -> bool {
+    recent.tried_at = Some(now);
+    match outcome {
+        Outcome::Failed(failure) => {
+            failed(status, failure, now);
+            return failure.word.lasts();
+        }
+        Outcome::Held(failure) => {
+            let wait = match failure.word.lasts() {
+                true => NOT_ALLOWED,
+                false => NOT_READY,
+            };
+            recent.merge_after = now.checked_add(wait).ok().max(failure.not_before);
+            said(status, Some((failure.word.as_str(), &failure.message)));
+            return false;
+        }
+        Outcome::Committed(_)
+        | Outcome::NoBranch
+        | Outcome::InBase(_)
+        | Outcome::Seen(..)
+        | Outcome::NoPull
+        | Outcome::Done => {}
+    }
+    let had_failed = status.attempts.is_some();
+    (status.attempts, status.next_attempt_at) = (None, None);
+    // That something else was done says nothing of what was seen before.
+    let says_more = had_failed || *outcome != Outcome::Done;
+    if says_more && !is_held(status, task) {
+        said(status, None);
+    }
+    match outcome {
+        Outcome::Committed(commit) => status.commit_sha = Some(commit.clone()),
+        Outcome::NoBranch => status.commit_sha = None,
+        Outcome::InBase(pull) => {
+            status.state = Some(PullRequestState::AlreadyInBase);
+            with(status, pull.as_ref());
+        }
+        Outcome::Seen(pull, fate) => {
+            recent.seen_at = Some(now);
+            // A list may be older than the question.
+            recent.is_asked_for &= matches!(task, Task::Look { alone: false, .. });
+            with(status, Some(pull));
+            seen(status, fate);
+        }
+        Outcome::NoPull => {
+            recent.seen_at = Some(now);
+            let state = match status.state {
+                Some(PullRequestState::Open) => PullRequestState::Missing,
+                _ => PullRequestState::Closed,
+            };
+            status.state = Some(state);
+        }
+        Outcome::Done => done(task, status, recent),
+        Outcome::Failed(_) | Outcome::Held(_) => {}
+    }
+    if status.state == Some(PullRequestState::Closed) && object.spec.close.is_none() {
+        let message = "it was closed on the forge without a merge";
+        said(status, Some(("ClosedByOthers", message)));
+    }
+    false
+}
+
+fn done(task: &Task, status: &mut PullRequestStatus, recent: &mut Recent) {
+    match task {
+        Task::SetStatus { gate, .. } => {
+            recent.told = Some(*gate);
+            // That it is pending is known only now; that it may be a success was written before.
+            if *gate == MergeGate::Pending {
+                status.commit_status = Some(*gate);
+            }
+        }
+        Task::DeleteBranch { .. } => status.branch_deleted = true,
+        Task::Commit
+        | Task::Open { .. }
+        | Task::Look { .. }
+        | Task::Merge { .. }
+        | Task::Close { .. } => {}
+    }
+}
+
+fn seen(status: &mut PullRequestStatus, fate: &Fate) {
+    match fate {
+        Fate::Open(head) => {
+            status.state = Some(PullRequestState::Open);
+            status.head_sha = Some(head.clone());
+            if status.commit_sha.as_ref() != Some(head) {
+                let message = "somebody has pushed to its branch, so that the controller does not \
+                               merge it; merge or close it";
+                said(status, Some((Word::BranchTouched.as_str(), message)));
+            }
+        }
+        Fate::Merged {
+            commit,
+            onto,
+            by,
+            is_touched,
+        } => {
+            status.state = Some(PullRequestState::Merged);
+            status.merged_sha.clone_from(commit);
+            status.merged_onto.clone_from(onto);
+            status.merged_by.clone_from(by);
+            if *is_touched {
+                let message = "somebody had pushed to its branch, so that more was merged than the \
+                               commit of the controller";
+                said(status, Some((Word::BranchTouched.as_str(), message)));
+            }
+        }
+        Fate::Closed => status.state = Some(PullRequestState::Closed),
+    }
+}
+
+/// What holds a merge back is said until the merge was tried again, or nothing is left to merge.
+fn is_held(status: &PullRequestStatus, task: &Task) -> bool {
+    let holds = [
+        Word::NotYet,
+        Word::Conflict,
+        Word::NotMergeable,
+        Word::Changed,
+    ];
+    let said = status.outcome.as_deref();
+    status.state == Some(PullRequestState::Open)
+        && holds.iter().any(|word| Some(word.as_str()) == said)
+        && matches!(task, Task::Look { .. })
+}
+
+fn with(status: &mut PullRequestStatus, pull: Option<&Pull>) {
+    if let Some(pull) = pull {
+        status.id = Some(pull.number);
+        status.url = Some(pull.url.clone());
+    }
+}
+
+fn failed(status: &mut PullRequestStatus, failure: &Failure, now: Timestamp) {
+    let attempts = status.attempts.unwrap_or_default().saturating_add(1);
+    let next = now.saturating_add(retry_after(attempts)).unwrap_or(now);
+    let next = failure.not_before.map_or(next, |end| end.max(next));
+    status.attempts = Some(attempts);
+    status.next_attempt_at = Some(time(next));
+    said(status, Some((failure.word.as_str(), &failure.message)));
+}
+
+fn said(status: &mut PullRequestStatus, what: Option<(&str, &str)>) {
+    status.outcome = what.map(|(word, _)| word.to_owned());
+    status.message = what.map(|(_, message)| clean(message, LONGEST));
+}

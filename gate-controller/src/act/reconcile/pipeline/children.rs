@@ -1,0 +1,70 @@
+//! The PullRequests of a pipeline: those that are there, and what is written to them.
+
+use std::sync::Arc;
+
+use kube::core::object::HasSpec;
+use serde_json::json;
+use sluice_crds::{Pipeline, PullRequest};
+
+use crate::act::reconcile::write::{Part, Writer};
+use crate::act::reconcile::{Context, Reconciled};
+use crate::cluster::failure;
+use crate::cluster::key::{ObjectKey, Work};
+use crate::cluster::kind::Kind;
+use crate::observe::world::World;
+
+/// Those that name this pipeline.
+pub(super) fn of(world: &World, key: &ObjectKey) -> Vec<Arc<PullRequest>> {
+    let interested = world.interested(&Work::own(Kind::Pipeline, key.clone()));
+    let own = interested
+        .into_iter()
+        .filter(|work| work.kind == Kind::PullRequest);
+    let seen = own.filter_map(|work| world.pull_requests.get(work.key.borrowed()));
+    seen.filter_map(|seen| seen.object().cloned()).collect()
+}
+
+/// Creates one. If there is one of its name, it is this one: the watch brings it.
+pub(super) async fn create(context: &Context, object: PullRequest) -> Result<(), kube::Error> {
+    let made = serde_json::to_value(&object).map_err(kube::Error::SerdeError)?;
+    match writer(context, &object).create::<PullRequest>(made).await {
+        Ok(created) => take_in(context, created),
+        Err(error) if failure::is_overtaken(&error) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// Changes what may change in one.
+pub(super) async fn change(
+    context: &Context,
+    before: &PullRequest,
+    suspend: bool,
+    close: Option<String>,
+) -> Result<(), kube::Error> {
+    if (before.spec().suspend, &before.spec().close) == (suspend, &close) {
+        return Ok(());
+    }
+    let patch = json!({ "spec": { "suspend": suspend, "close": close } });
+    let writer = writer(context, before);
+    let changed = writer.merge(Part::Whole, &before.metadata, patch).await?;
+    take_in(context, changed);
+    Ok(())
+}
+
+/// Deletes this one.
+pub(super) async fn delete(context: &Context, before: &PullRequest) -> Result<(), kube::Error> {
+    writer(context, before).delete(&before.metadata).await
+}
+
+fn writer<'c>(context: &'c Context, object: &PullRequest) -> Writer<'c> {
+    context.writer(object, Pipeline::MANAGER)
+}
+
+/// It is known at once, ahead of the watch, which then brings nothing new: it is looked at now.
+fn take_in(context: &Context, object: PullRequest) {
+    let key = ObjectKey::of(&object);
+    let work = Work::own(Kind::PullRequest, key.clone());
+    context.world.note(&work, object.interests(&key));
+    context.world.pull_requests.put(Arc::new(object));
+    context.waker.wake(work);
+}

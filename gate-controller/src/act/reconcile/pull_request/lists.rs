@@ -1,0 +1,165 @@
+//! The lists of open pull requests: one a minute for each repository and branch, which all PullRequests of
+//! it use.
+//!
+//! What comes in: which list, the instant, and how to get it. What goes out: one pull request of it, if it
+//! is open. Of several who need a list at once, one gets it, and the others wait for that.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
+use sluice_crds::PullRequest;
+use sluice_crds::pull_request::Repository;
+
+/// For how long a list is used: less than the minute between two looks at a pull request.
+const FRESH: SignedDuration = SignedDuration::from_secs(50);
+/// After so long a list is dropped that nobody has got again.
+const KEPT: SignedDuration = SignedDuration::from_mins(10);
+
+/// The lists.
+#[derive(Default)]
+pub struct Lists(Mutex<HashMap<Key, Arc<tokio::sync::Mutex<Option<Listed>>>>>);
+
+/// Which list: of the same Secret, so that nobody sees by it what another one may see.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    namespace: String,
+    repository: Repository,
+    base: String,
+}
+
+/// An open pull request in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Open {
+    pub(crate) url: String,
+    pub(crate) head: String,
+}
+
+struct Listed {
+    at: Timestamp,
+    open: HashMap<u64, Open>,
+}
+
+impl Key {
+    pub(crate) fn of(object: &PullRequest) -> Self {
+        Self {
+            namespace: object.metadata.namespace.clone().unwrap_or_default(),
+            repository: object.spec.repository.clone(),
+            base: object.spec.target_branch.clone(),
+        }
+    }
+}
+
+impl Lists {
+    /// A pull request, as a list has it that is fresh: the known one, or what `list` gets.
+    ///
+    /// # Errors
+    /// Those of `list`.
+    pub(crate) async fn find<E>(
+        &self,
+        key: &Key,
+        now: Timestamp,
+        number: u64,
+        list: impl Future<Output = Result<HashMap<u64, Open>, E>>,
+    ) -> Result<Option<Open>, E> {
+        let place = self.place(key, now);
+        let mut known = place.lock().await;
+        let fresh = known
+            .take()
+            .filter(|listed| is_within(listed.at, FRESH, now));
+        let listed = match fresh {
+            Some(listed) => listed,
+            None => Listed {
+                at: now,
+                open: list.await?,
+            },
+        };
+        let found = listed.open.get(&number).cloned();
+        *known = Some(listed);
+        Ok(found)
+    }
+
+    /// The same without getting anything. None: no list is fresh, or it is not in it.
+    pub(crate) fn known(&self, key: &Key, now: Timestamp, number: u64) -> Option<Open> {
+        let place = self.place(key, now);
+        let known = place.try_lock().ok()?;
+        let listed = known.as_ref()?;
+        let is_fresh = is_within(listed.at, FRESH, now);
+        listed.open.get(&number).filter(|_| is_fresh).cloned()
+    }
+
+    fn place(&self, key: &Key, now: Timestamp) -> Arc<tokio::sync::Mutex<Option<Listed>>> {
+        let mut all = self.0.lock();
+        if !all.contains_key(key) {
+            all.retain(|_, place| match place.try_lock() {
+                Ok(known) => (known.as_ref()).is_some_and(|it| is_within(it.at, KEPT, now)),
+                Err(_) => true,
+            });
+        }
+        Arc::clone(all.entry(key.clone()).or_default())
+    }
+}
+
+/// Whether an instant is at most so long ago, and not to come: the clock may have been set back.
+fn is_within(at: Timestamp, long: SignedDuration, now: Timestamp) -> bool {
+    let ago = now.duration_since(at);
+    !ago.is_negative() && ago < long
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    fn key(base: &str) -> Key {
+        let repository = serde_json::json!({
+            "type": "gitea", "url": "https://git.example.com/a/b", "secretRef": {"name": "token"},
+        });
+        Key {
+            namespace: "apps".to_owned(),
+            repository: serde_json::from_value(repository).unwrap(),
+            base: base.to_owned(),
+        }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_000 + second).unwrap()
+    }
+
+    async fn find(lists: &Lists, base: &str, second: i64, head: &str) -> Option<Open> {
+        let url = String::new();
+        let head = head.to_owned();
+        let list = async { Ok::<_, Infallible>(HashMap::from([(7, Open { url, head })])) };
+        lists.find(&key(base), at(second), 7, list).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_list_is_got_once_a_minute_for_each_branch() {
+        let lists = Lists::default();
+        let head = async |base, second, new| find(&lists, base, second, new).await.unwrap().head;
+        assert_eq!(lists.known(&key("main"), at(0), 7), None);
+        assert_eq!(head("main", 0, "one").await, "one");
+        assert_eq!(head("main", 49, "two").await, "one");
+        assert_eq!(lists.known(&key("main"), at(49), 7).unwrap().head, "one");
+        assert_eq!(lists.known(&key("main"), at(49), 8), None);
+        assert_eq!(lists.known(&key("main"), at(50), 7), None);
+        assert_eq!(head("main", 50, "three").await, "three");
+        assert_eq!(head("env/prod", 50, "four").await, "four");
+        // The clock was set back.
+        assert_eq!(head("main", 0, "five").await, "five");
+        // What nobody asks for is dropped.
+        assert_eq!(head("other", 700, "six").await, "six");
+        assert_eq!(lists.0.lock().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_list_that_cannot_be_got_is_no_list() {
+        let lists = Lists::default();
+        let failing = async { Err::<HashMap<u64, Open>, _>("dead") };
+        let found = lists.find(&key("main"), at(0), 7, failing).await;
+        assert_eq!(found, Err("dead"));
+        assert_eq!(find(&lists, "main", 1, "one").await.unwrap().head, "one");
+    }
+}

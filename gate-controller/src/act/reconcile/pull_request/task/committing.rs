@@ -1,0 +1,100 @@
+//! The commit: the files of the target branch with the change, on a branch of its own.
+
+use sluice_core::delivery::pull_request::{Outcome, Word, files, trailers};
+use sluice_forges::{Blob, Change, ChangedFile, FilePath, PullState, Sha, Trouble, Undone};
+
+use super::{Job, Stopped};
+
+/// A file of the repository.
+struct Read {
+    path: FilePath,
+    blob: Blob,
+}
+
+impl Job<'_> {
+    /// Makes the commit, unless there was ever a pull request of its branch, or the branch has it already.
+    pub(super) async fn commit(&self) -> Result<Outcome, Stopped> {
+        if let Some(pull) = self.forge().find(&self.head, &self.base).await? {
+            return match pull.state {
+                PullState::Open { head, .. } => self.found(head).await,
+                PullState::Merged { .. } | PullState::Closed => self.seen(pull, None).await,
+            };
+        }
+        if let Some(head) = self.forge().head(&self.head).await? {
+            return self.found(head).await;
+        }
+        let Some(from) = self.forge().head(&self.base).await? else {
+            let message = format!("there is no branch {}; write one that is there", self.base);
+            return Err(Stopped::new(Word::NoTargetBranch, message));
+        };
+        let (read, bytes) = self.read(&from).await?;
+        let changed = files::changed(&self.object.spec, &bytes);
+        let changed = changed.map_err(|why| Stopped::new(Word::FileNotEditable, why))?;
+        if changed.is_empty() {
+            return Ok(Outcome::InBase(None));
+        }
+        let files = changed.iter().filter_map(|(place, text)| {
+            let Read { path, blob } = read.get(*place)?;
+            let bytes = text.as_bytes();
+            Some(ChangedFile { path, blob, bytes })
+        });
+        let files: Vec<_> = files.collect();
+        self.make(&from, &files).await
+    }
+
+    /// The branch is there: its commit is ours, or the branch is somebody else's.
+    async fn found(&self, head: Sha) -> Result<Outcome, Stopped> {
+        match self.is_ours(&head, None).await? {
+            true => Ok(Outcome::Committed(head.to_string())),
+            false => Err(self.touched()),
+        }
+    }
+
+    /// All files, as they are at a commit.
+    async fn read(&self, from: &Sha) -> Result<(Vec<Read>, Vec<Vec<u8>>), Stopped> {
+        let (mut read, mut bytes) = (Vec::new(), Vec::new());
+        for path in files::paths(&self.object.spec) {
+            let path = FilePath::parse(path)?;
+            let Some(file) = self.forge().file(from, &path).await? else {
+                let message = format!(
+                    "there is no file {path} in the branch {}; correct its path in `paths`",
+                    self.base
+                );
+                return Err(Stopped::new(Word::FileNotEditable, message));
+            };
+            bytes.push(file.bytes);
+            let blob = file.blob;
+            read.push(Read { path, blob });
+        }
+        Ok((read, bytes))
+    }
+
+    /// The commit may go on from a newer one than the files were read at. That is as well: each of its files
+    /// is still the one that was read, or the forge refuses it.
+    async fn make(&self, from: &Sha, files: &[ChangedFile<'_>]) -> Result<Outcome, Stopped> {
+        let message = trailers::message(&self.object.spec);
+        let change = Change {
+            branch: &self.head,
+            base: &self.base,
+            from,
+            message: &message,
+            files,
+        };
+        match self.forge().commit(&change, self.until()?).await {
+            Ok(made) => Ok(Outcome::Committed(made.commit.to_string())),
+            // It may be ours: of a request whose reply was lost, or of a leader before.
+            Err(undone) if may_be_there(&undone) => match self.forge().head(&self.head).await? {
+                Some(head) => self.found(head).await,
+                None => Err(undone.into()),
+            },
+            Err(undone) => Err(undone.into()),
+        }
+    }
+}
+
+fn may_be_there(undone: &Undone) -> bool {
+    match undone {
+        Undone::Unknown(_) => true,
+        Undone::Refused(error) | Undone::NotDone(error) => error.trouble == Trouble::BranchExists,
+    }
+}

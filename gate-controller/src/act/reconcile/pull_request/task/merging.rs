@@ -1,0 +1,74 @@
+//! The merge that an order asks for.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use sluice_core::delivery::pull_request::{Outcome, Word};
+use sluice_crds::pipeline::MergeMethod as Method;
+use sluice_forges::{MergeMethod, Sha, Trouble, Undone};
+use tokio::time::Instant;
+
+use super::{Job, Stopped};
+
+impl Job<'_> {
+    /// Merges our commit, and nothing after the end of the order. Whatever the forge says, it is looked at
+    /// afterwards what has become of the pull request.
+    pub(super) async fn merge(
+        &self,
+        number: u64,
+        commit: &Sha,
+        method: Option<Method>,
+        not_after: Timestamp,
+    ) -> Result<Outcome, Stopped> {
+        let until = self.until()?.min(self.end(not_after)?);
+        let method = method.map(|method| match method {
+            Method::Merge => MergeMethod::Merge,
+            Method::Squash => MergeMethod::Squash,
+            Method::Rebase => MergeMethod::Rebase,
+        });
+        let merged = self.forge().merge(number, commit, method, until).await;
+        let Err(undone) = merged else {
+            return self.look_at(number, commit).await;
+        };
+        match (&undone, &undone.error().trouble) {
+            // For Gitea, a commit that is in its base already is not ready for ever.
+            (_, Trouble::NotYet) if self.is_in_base(commit).await? => {
+                match self.forge().pull(number).await? {
+                    Some(pull) => self.close_merged_otherwise(pull).await,
+                    None => Ok(Outcome::NoPull),
+                }
+            }
+            (
+                Undone::Refused(_) | Undone::NotDone(_),
+                Trouble::NotYet
+                | Trouble::Conflict
+                | Trouble::NotMergeable(_)
+                | Trouble::NoSuchMethod
+                | Trouble::Changed,
+            ) => Ok(Outcome::Held(
+                Stopped::from(undone).at(self.desk.clock.now()),
+            )),
+            (
+                _,
+                Trouble::AlreadyMerged | Trouble::Closed | Trouble::HeadMoved | Trouble::Absent(_),
+            ) => self.look_at(number, commit).await,
+            // It may be under way there.
+            (Undone::Unknown(_), _) => match self.look_at(number, commit).await? {
+                seen @ Outcome::Seen(
+                    _,
+                    sluice_core::delivery::pull_request::Fate::Merged { .. },
+                ) => Ok(seen),
+                _ => Err(undone.into()),
+            },
+            (Undone::Refused(_) | Undone::NotDone(_), _) => Err(undone.into()),
+        }
+    }
+
+    /// The end of an order on the clock by which requests end.
+    fn end(&self, not_after: Timestamp) -> Result<Instant, Stopped> {
+        let left = not_after.duration_since(self.desk.clock.now());
+        let left = Duration::try_from(left).ok().filter(|left| !left.is_zero());
+        let late = || Stopped::new(Word::Changed, "the order to merge it has ended");
+        Ok(Instant::now() + left.ok_or_else(late)?)
+    }
+}

@@ -1,0 +1,56 @@
+//! The pull request of our commit is opened, once.
+
+use sluice_core::delivery::pull_request::Outcome;
+use sluice_forges::{NewPull, Pull, PullState, Sha, surplus};
+
+use super::{Job, Stopped};
+
+impl Job<'_> {
+    /// Opens it, unless there was ever one of its branch. Where several were opened at once, the oldest one
+    /// stays.
+    pub(super) async fn open(&self, commit: &Sha) -> Result<Outcome, Stopped> {
+        let opened = match self.forge().find(&self.head, &self.base).await? {
+            Some(pull) => match &pull.state {
+                PullState::Open { head, .. } if head == commit => pull,
+                PullState::Open { .. } => return Err(self.touched()),
+                // One that was closed does not come back.
+                PullState::Merged { .. } | PullState::Closed => {
+                    return self.seen(pull, Some(commit)).await;
+                }
+            },
+            None => match self.forge().head(&self.head).await? {
+                None => return Ok(Outcome::NoBranch),
+                Some(head) if head != *commit => return Err(self.touched()),
+                Some(_) => self.make_pull().await?,
+            },
+        };
+        let listed = self.forge().open_pulls(&self.base).await?;
+        self.close_surplus(&listed).await?;
+        let is_same = |pull: &&Pull| {
+            pull.own && pull.head == self.head.as_str() && pull.base == self.base.as_str()
+        };
+        let oldest = listed.into_iter().filter(|pull| is_same(&pull));
+        let oldest = oldest.min_by_key(|pull| pull.number);
+        let kept = oldest.filter(|oldest| oldest.number < opened.number);
+        self.seen(kept.unwrap_or(opened), Some(commit)).await
+    }
+
+    async fn make_pull(&self) -> Result<Pull, Stopped> {
+        let spec = &self.object.spec;
+        let new = NewPull {
+            title: &spec.title,
+            body: &spec.description,
+            head: &self.head,
+            base: &self.base,
+        };
+        Ok(self.forge().open(&new, self.until()?).await?)
+    }
+
+    async fn close_surplus(&self, listed: &[Pull]) -> Result<(), Stopped> {
+        for pull in surplus(listed, &self.head, &self.base) {
+            let reason = "it was opened twice; the older one stays";
+            self.forge().close(pull, reason, self.until()?).await?;
+        }
+        Ok(())
+    }
+}

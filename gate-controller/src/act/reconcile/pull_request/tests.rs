@@ -1,0 +1,259 @@
+//! Looks at a PullRequest, on an API server that is played. There is no forge: its Secret is not there.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+use http::{Method, Request, Response};
+use jiff::{SignedDuration, Timestamp};
+use kube::Client;
+use kube::client::Body;
+use serde_json::json;
+use sluice_core::delivery::pull_request::{Errand, Recent};
+use sluice_crds::pull_request::PullRequestState;
+use sluice_crds::{Pipeline, PullRequest, PullRequestStatus};
+use tokio::time::timeout;
+use tower::service_fn;
+
+use crate::act::reconcile::gated_source::tests::{context, world};
+use crate::act::reconcile::{Context, Outcome};
+use crate::cluster::failure;
+use crate::cluster::key::ObjectKey;
+use crate::observe::cache::Seen;
+use crate::observe::clock::SetClock;
+
+const NOON: &str = "2026-11-20T12:00:00Z";
+
+fn object() -> PullRequest {
+    serde_json::from_value(json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "PullRequest",
+        "metadata": {
+            "namespace": "prod", "name": "podinfo-77aa00112233", "resourceVersion": "5",
+            "generation": 1,
+        },
+        "spec": {
+            "repository": {
+                "type": "gitea", "url": "https://git.example.com/platform/apps",
+                "secretRef": {"name": "git-token"},
+            },
+            "sourceBranch": "sluice/a6a8ea3ca7a1/77aa00112233", "targetBranch": "main",
+            "title": "Promote podinfo",
+            "change": {"markers": {
+                "name": "prod:podinfo:prod", "revision": "6.1.6", "paths": ["prod.yaml"],
+            }},
+            "about": {
+                "kind": "Pipeline", "name": "podinfo", "environment": "prod",
+                "revision": "6.1.6", "run": 7, "key": "77aa00112233",
+            },
+        },
+    }))
+    .unwrap()
+}
+
+/// Its owner, which wants it.
+fn owner() -> Pipeline {
+    serde_json::from_value(json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "Pipeline",
+        "metadata": {"namespace": "prod", "name": "podinfo", "resourceVersion": "5"},
+        "spec": {"appRef": {"kind": "HelmRelease", "name": "podinfo"}, "environments": []},
+        "status": {"environments": {"prod": {
+            "state": "Promoting",
+            "promotion": {
+                "run": 7, "revision": "6.1.6", "key": "77aa00112233", "phase": "Attempting",
+                "at": NOON, "pullRequest": {"name": "podinfo-77aa00112233"},
+            },
+        }}},
+    }))
+    .unwrap()
+}
+
+/// What the API server was asked, and whether it refuses writes.
+#[derive(Default)]
+struct Api {
+    refuses: AtomicBool,
+    writes: AtomicUsize,
+    secrets: AtomicUsize,
+}
+
+fn client(api: &Arc<Api>) -> Client {
+    let api = Arc::clone(api);
+    let service = service_fn(move |request: Request<Body>| {
+        let refusal = |code: u16, reason: &str| {
+            let status = json!({
+                "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
+                "reason": reason, "message": reason,
+            });
+            (code, status)
+        };
+        let (code, answer) = match *request.method() == Method::GET {
+            true => {
+                assert!(request.uri().path().ends_with("/secrets/git-token"));
+                api.secrets.fetch_add(1, SeqCst);
+                refusal(404, "NotFound")
+            }
+            false if api.refuses.load(SeqCst) => refusal(409, "Conflict"),
+            false => {
+                let version = api.writes.fetch_add(1, SeqCst) + 10;
+                let metadata = json!({
+                    "namespace": "prod", "name": "podinfo-77aa00112233",
+                    "resourceVersion": version.to_string(),
+                });
+                (200, json!({ "metadata": metadata }))
+            }
+        };
+        let body = Body::from(answer.to_string().into_bytes());
+        let answer = Response::builder().status(code).body(body).unwrap();
+        async move { Ok::<_, std::convert::Infallible>(answer) }
+    });
+    Client::new(service, "prod")
+}
+
+struct Scene {
+    context: Context,
+    clock: Arc<SetClock>,
+    api: Arc<Api>,
+    key: ObjectKey,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let clock = Arc::new(SetClock::new(NOON.parse().unwrap()));
+        let api = Arc::<Api>::default();
+        let context = context(client(&api), world(), clock.clone());
+        let key = ObjectKey::of(&object());
+        let scene = Self {
+            context,
+            clock,
+            api,
+            key,
+        };
+        let seen = Some(Seen::Object(Arc::new(object())));
+        scene.context.world.pull_requests.hold(&scene.key, seen);
+        scene.owned(Some(owner()));
+        scene
+    }
+
+    fn owned(&self, owner: Option<Pipeline>) {
+        let key = self.key.naming(None, "podinfo");
+        let owner = owner.map(|owner| Seen::Object(Arc::new(owner)));
+        self.context.world.pipelines.hold(&key, owner);
+    }
+
+    fn status(&self) -> PullRequestStatus {
+        let seen = self.context.world.pull_requests.get(self.key.borrowed());
+        let object = seen.as_ref().and_then(Seen::object).cloned().unwrap();
+        object.status.clone().unwrap_or_default()
+    }
+
+    async fn look(&self) -> Result<Option<Timestamp>, kube::Error> {
+        let seen = self.context.world.pull_requests.get(self.key.borrowed());
+        let object = seen.as_ref().and_then(Seen::object).cloned().unwrap();
+        let at = self.context.clock.now();
+        let outcome = super::look(&self.context, &self.key, object, at).await?;
+        let Outcome::Wake(wake) = outcome else {
+            panic!("{outcome:?}");
+        };
+        Ok(wake)
+    }
+
+    /// Waits until the errand is over.
+    async fn over(&self) {
+        let over = async {
+            while !matches!(self.context.at_forges.errand(&self.key), Errand::Over(_)) {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(Duration::from_secs(30), over).await.unwrap();
+    }
+
+    fn read(&self) -> usize {
+        self.api.secrets.load(SeqCst)
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_begun_before_its_status_was_accepted() {
+    let scene = Scene::new();
+    scene.api.refuses.store(true, SeqCst);
+    for _ in 0..2 {
+        let error = scene.look().await.unwrap_err();
+        assert!(failure::is_overtaken(&error), "{error}");
+        assert_eq!(scene.context.at_forges.errand(&scene.key), Errand::None);
+    }
+    scene.api.refuses.store(false, SeqCst);
+    scene.look().await.unwrap();
+    assert_eq!(scene.status().state, Some(PullRequestState::Pending));
+    scene.over().await;
+    assert_eq!(scene.read(), 1);
+}
+
+#[tokio::test]
+async fn an_outcome_is_kept_until_a_status_says_it() {
+    let scene = Scene::new();
+    scene.look().await.unwrap();
+    scene.over().await;
+    scene.api.refuses.store(true, SeqCst);
+    let kept = scene.context.at_forges.errand(&scene.key);
+    assert!(scene.look().await.is_err());
+    assert_eq!(scene.context.at_forges.errand(&scene.key), kept);
+    scene.api.refuses.store(false, SeqCst);
+    let wake = scene.look().await.unwrap();
+    let status = scene.status();
+    assert_eq!(status.outcome.as_deref(), Some("SecretNotUsable"));
+    let message = status.message.as_deref();
+    assert_eq!(message, Some("there is no Secret prod/git-token"));
+    let next = scene.context.clock.now() + SignedDuration::from_secs(10);
+    assert_eq!(wake, Some(next));
+    assert_eq!(scene.context.at_forges.errand(&scene.key), Errand::None);
+
+    // Until then nothing is written or asked.
+    let written = scene.api.writes.load(SeqCst);
+    scene.look().await.unwrap();
+    assert_eq!((scene.api.writes.load(SeqCst), scene.read()), (written, 1));
+    scene.clock.set(next);
+    scene.look().await.unwrap();
+    scene.over().await;
+    assert_eq!(scene.read(), 2);
+}
+
+#[tokio::test]
+async fn without_an_owner_that_wants_it_nothing_is_begun() {
+    let scene = Scene::new();
+    scene.owned(None);
+    scene.look().await.unwrap();
+    assert_eq!(scene.context.at_forges.errand(&scene.key), Errand::None);
+    let conditions = scene.status().conditions;
+    assert!(conditions.iter().any(|it| it.reason == "NotWanted"));
+}
+
+#[tokio::test]
+async fn who_asks_for_a_look_is_heard_once() {
+    let scene = Scene::new();
+    scene
+        .context
+        .look_now
+        .at(scene.key.clone(), &scene.context.waker);
+    scene.api.refuses.store(true, SeqCst);
+    // The question survives a status that is refused.
+    assert!(scene.look().await.is_err());
+    assert!(scene.context.at_forges.recent(&scene.key).is_asked_for);
+    assert!(!scene.context.look_now.take(&scene.key));
+}
+
+#[tokio::test]
+async fn nothing_is_remembered_of_one_that_is_gone_or_that_others_lead() {
+    let scene = Scene::new();
+    let desk = &scene.context.at_forges;
+    let remembered = || Recent {
+        is_asked_for: true,
+        ..Recent::default()
+    };
+    desk.remember(&scene.key, remembered());
+    desk.forget(&scene.key);
+    assert_eq!(desk.recent(&scene.key), Recent::default());
+    scene.look().await.unwrap();
+    desk.remember(&scene.key, remembered());
+    desk.clear();
+    assert_eq!(desk.recent(&scene.key), Recent::default());
+    assert_eq!(desk.errand(&scene.key), Errand::None);
+}

@@ -1,0 +1,141 @@
+//! What pipelines need: the Secrets that they name, and, on request, a second Deployment for forges.
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::networking::v1::NetworkPolicy;
+use k8s_openapi::api::rbac::v1::{ClusterRole, Role, RoleBinding};
+use kube::ResourceExt;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use sluice_core::operation::shard;
+use sluice_tests::apply::Document;
+
+use super::values::render;
+
+const MAIN: &str = "gate-controller";
+const FORGE: &str = "gate-controller-forge";
+
+/// The object of this kind and name, in a namespace if it is in one.
+fn named<K: DeserializeOwned>(documents: &[Document], kind: &str, name: &str) -> Result<K> {
+    let is_it = |document: &&Document| {
+        let types = document.object.types.as_ref();
+        types.is_some_and(|it| it.kind == kind) && document.object.name_any() == name
+    };
+    let found = documents.iter().find(is_it);
+    let found = found.with_context(|| format!("no {kind} {name}"))?;
+    Ok(serde_json::from_value(json!(found.object))?)
+}
+
+fn secrets() -> Value {
+    json!([
+        {"namespace": "apps", "names": ["git-token"], "for": "forge"},
+        {"namespace": "apps", "names": ["staging-kubeconfig"], "for": "kubeconfig"},
+    ])
+}
+
+/// The verbs on Secrets, their names, and the account that has them.
+fn granted(documents: &[Document], purpose: &str) -> Result<(Vec<String>, Vec<String>, String)> {
+    let name = format!("{MAIN}-{purpose}-secrets");
+    let role: Role = named(documents, "Role", &name)?;
+    ensure!(role.metadata.namespace.as_deref() == Some("apps"));
+    let rule = role.rules.into_iter().flatten().next().context("no rule")?;
+    let binding: RoleBinding = named(documents, "RoleBinding", &name)?;
+    let mut subjects = binding.subjects.into_iter().flatten();
+    let account = subjects.next().context("no subject")?.name;
+    ensure!(subjects.next().is_none(), "more than one subject");
+    Ok((rule.verbs, rule.resource_names.unwrap_or_default(), account))
+}
+
+#[test]
+fn secrets_of_pipelines_are_read_by_name_alone() -> Result<()> {
+    let documents = render(json!({"pipelines": {"secrets": secrets()}}))?;
+    let (verbs, names, account) = granted(&documents, "forge")?;
+    assert_eq!(
+        (verbs, names),
+        (vec!["get".to_owned()], vec!["git-token".to_owned()])
+    );
+    assert_eq!(account, MAIN);
+    let (verbs, names, account) = granted(&documents, "kubeconfig")?;
+    assert_eq!(verbs, ["get", "list", "watch"]);
+    assert_eq!(
+        (names, account.as_str()),
+        (vec!["staging-kubeconfig".to_owned()], MAIN)
+    );
+    let policy: NetworkPolicy = named(&documents, "NetworkPolicy", MAIN)?;
+    let egress = policy.spec.and_then(|spec| spec.egress).unwrap_or_default();
+    let port = |port: u16| json!({"port": port, "protocol": "TCP"});
+    let last = json!(egress.last().context("no egress")?);
+    assert_eq!(last, json!({"ports": [port(443), port(6443)]}));
+    Ok(())
+}
+
+#[test]
+fn the_work_at_forges_may_have_a_deployment_and_an_account_of_its_own() -> Result<()> {
+    let values = json!({"pipelines": {"secrets": secrets(), "forge": {"separate": true}}});
+    let documents = render(values)?;
+    let kinds = [
+        (MAIN, "Gate,GatePolicy,GatedSource,Gatekeeper,Pipeline"),
+        (FORGE, "PullRequest"),
+    ];
+    for (name, kinds) in kinds {
+        let deployment: Deployment = named(&documents, "Deployment", name)?;
+        let spec = deployment.spec;
+        let template = spec.template;
+        let labels = template
+            .metadata
+            .and_then(|it| it.labels)
+            .unwrap_or_default();
+        assert_eq!(labels["app.kubernetes.io/name"], name);
+        let selector = spec.selector.match_labels.unwrap_or_default();
+        assert_eq!(selector["app.kubernetes.io/name"], name);
+        let pod = template.spec.context("no pod")?;
+        assert_eq!(pod.service_account_name.as_deref(), Some(name));
+        let arguments = pod.containers[0].args.clone().unwrap_or_default();
+        ensure!(
+            arguments.contains(&format!("--kinds={kinds}")),
+            "{arguments:?}"
+        );
+        // Each has a Lease, and no right on that of the other.
+        let role: Role = named(&documents, "Role", name)?;
+        let rules = role.rules.into_iter().flatten();
+        let leases: Vec<_> = rules
+            .filter_map(|rule| rule.resource_names)
+            .flatten()
+            .collect();
+        let kinds: Vec<_> = kinds.split(',').collect();
+        assert_eq!(leases, [shard::lease(None, &kinds)]);
+        let policy: NetworkPolicy = named(&documents, "NetworkPolicy", name)?;
+        let pods = policy
+            .spec
+            .and_then(|spec| spec.pod_selector)
+            .unwrap_or_default();
+        assert_eq!(
+            pods.match_labels.unwrap_or_default()["app.kubernetes.io/name"],
+            name
+        );
+    }
+    assert_eq!(granted(&documents, "forge")?.2, FORGE);
+    assert_eq!(granted(&documents, "kubeconfig")?.2, MAIN);
+    let writes = |name: &str| -> Result<Vec<String>> {
+        let role: ClusterRole = named(&documents, "ClusterRole", name)?;
+        let rules = role.rules.into_iter().flatten();
+        let written = rules.filter(|rule| rule.verbs.iter().any(|verb| verb == "patch"));
+        Ok(written
+            .flat_map(|rule| rule.resources.unwrap_or_default())
+            .collect())
+    };
+    assert_eq!(writes(FORGE)?, ["pullrequests/status"]);
+    ensure!(!writes(MAIN)?.contains(&"pullrequests/status".to_owned()));
+    let alone = json!({
+        "pipelines": {"forge": {"separate": true}},
+        "serviceAccount": {"create": false, "name": "sluice"},
+    });
+    let refused = render(alone).err().context("it was let through")?;
+    ensure!(
+        refused
+            .to_string()
+            .contains("set serviceAccount.create to true"),
+        "{refused}"
+    );
+    Ok(())
+}

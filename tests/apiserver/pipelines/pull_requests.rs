@@ -1,0 +1,218 @@
+//! Promotion by pull requests in a real Gitea: merged and closed by people, merged by the controller behind
+//! a gate, and everything that is lost in between.
+
+use anyhow::{Context, Result, ensure};
+use http::Method;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::{Value, json};
+use sluice_crds::pipeline::{EnvironmentState, EnvironmentStatus, Phase, PromotionRecord};
+use sluice_crds::pull_request::PullRequestState;
+use sluice_tests::gitea::BRANCH;
+use sluice_tests::poll;
+
+use super::shop::{NAME, PROD, Shop};
+use crate::stage::DEADLINE;
+
+fn record(prod: &EnvironmentStatus) -> Option<&PromotionRecord> {
+    prod.promotion.as_ref()
+}
+
+fn is_open(prod: &EnvironmentStatus) -> bool {
+    prod.state == EnvironmentState::PullRequestOpen
+}
+
+/// Takes the status from the pipeline, as a restore does.
+async fn wipe(shop: &Shop) -> Result<()> {
+    let nothing = Patch::Merge(json!({"status": null}));
+    let params = PatchParams::default();
+    shop.pipelines()
+        .patch_status(NAME, &params, &nothing)
+        .await?;
+    Ok(())
+}
+
+async fn delete_children(shop: &Shop) -> Result<()> {
+    for name in shop.children().await? {
+        shop.pull_requests()
+            .delete(&name, &DeleteParams::default())
+            .await?;
+    }
+    Ok(())
+}
+
+/// One pull request is opened and merged, whatever is lost meanwhile, and whenever the controller is
+/// stopped.
+#[tokio::test]
+async fn what_a_person_merges_arrives_and_nothing_is_opened_twice() -> Result<()> {
+    let shop = Shop::open("pulls", json!({})).await?;
+    let controller = shop.start().await?;
+    shop.begins().await?;
+    shop.dev_runs("1.1.0").await?;
+    let prod = shop
+        .prod_says("the pull request to be open", is_open)
+        .await?;
+    let first = record(&prod).context("no record")?.clone();
+    let pulls = shop.pulls_are(&["open"]).await?;
+    let head = pulls[0]["head"]["ref"].as_str().unwrap_or_default();
+    assert_eq!(shop.said_on(head).await?, shop.file("1.1.0"));
+
+    // The status is lost while nobody runs.
+    controller.stop().await;
+    wipe(&shop).await?;
+    let controller = shop.start().await?;
+    let again = shop.prod_says("the record to be back", is_open).await?;
+    ensure!(record(&again).is_some_and(|it| it.key == first.key));
+
+    // Its object is lost.
+    let children = shop.children().await?;
+    delete_children(&shop).await?;
+    poll(DEADLINE, "the object to be there again", async || {
+        let now = shop.children().await?;
+        ensure!(now == children, "{now:?}");
+        Ok::<_, anyhow::Error>(())
+    })
+    .await?;
+
+    // Both are lost: the forge still knows it.
+    controller.stop().await;
+    delete_children(&shop).await?;
+    wipe(&shop).await?;
+    let _controller = shop.start().await?;
+    let again = shop.prod_says("the record to be back", is_open).await?;
+    let again = record(&again).context("no record")?;
+    assert_eq!((&again.key, again.run), (&first.key, first.run));
+    shop.pulls_are(&["open"]).await?;
+
+    shop.merge(1).await?;
+    shop.prod_runs("1.1.0").await?;
+    let is_done = |prod: &EnvironmentStatus| {
+        let record = record(prod).filter(|it| it.phase == Phase::Succeeded);
+        let of = record.and_then(|it| it.pull_request.as_ref());
+        prod.state == EnvironmentState::Passed && of.is_some_and(|it| it.merge_commit.is_some())
+    };
+    shop.prod_says("the merge to be recorded", is_done).await?;
+    shop.pulls_are(&["merged"]).await?;
+    assert_eq!(shop.said_on(BRANCH).await?, shop.file("1.1.0"));
+    Ok(())
+}
+
+/// What a person has closed is not opened again, until somebody asks for another run. A revision that takes
+/// the place of another closes its pull request first.
+#[tokio::test]
+async fn what_a_person_closes_is_abandoned_and_what_is_superseded_is_closed() -> Result<()> {
+    let shop = Shop::open("closes", json!({})).await?;
+    let _controller = shop.start().await?;
+    shop.begins().await?;
+    shop.dev_runs("1.1.0").await?;
+    shop.prod_says("the pull request to be open", is_open)
+        .await?;
+    let closed = json!({"state": "closed"});
+    shop.ask(Method::PATCH, "/pulls/1", &closed).await?;
+    let is_abandoned = |prod: &EnvironmentStatus| prod.state == EnvironmentState::Abandoned;
+    shop.prod_says("it to be abandoned", is_abandoned).await?;
+
+    let again = json!({"metadata": {"annotations": {"sluice.dev/retry": "once more"}}});
+    let params = PatchParams::default();
+    shop.pipelines()
+        .patch(NAME, &params, &Patch::Merge(again))
+        .await?;
+    shop.prod_says("another run to open another", is_open)
+        .await?;
+    shop.pulls_are(&["closed", "open"]).await?;
+
+    shop.dev_runs("1.2.0").await?;
+    let is_next = |prod: &EnvironmentStatus| {
+        is_open(prod) && record(prod).is_some_and(|it| it.revision == "1.2.0")
+    };
+    shop.prod_says("1.2.0 to have a pull request", is_next)
+        .await?;
+    shop.pulls_are(&["closed", "closed", "open"]).await?;
+
+    // The pipeline goes, and comes back: its pull request is still there.
+    shop.pipelines()
+        .delete(NAME, &DeleteParams::default())
+        .await?;
+    shop.create().await?;
+    shop.prod_says("1.2.0 to be known again", is_next).await?;
+    shop.pulls_are(&["closed", "closed", "open"]).await?;
+    Ok(())
+}
+
+/// The controller merges when the gate opens, and not before; and the forge shows why it waits.
+#[tokio::test]
+async fn the_controller_merges_once_behind_a_gate() -> Result<()> {
+    let shop = Shop::open("merges", json!({"merge": "auto"})).await?;
+    let _controller = shop.start().await?;
+    shop.begins().await?;
+    // It may be opened, and not be merged.
+    let at_merge = json!([{"op": "add", "path": "/spec/environments/1/gateAt", "value": "merge"}]);
+    let patch: Patch<()> = Patch::Json(serde_json::from_value(at_merge)?);
+    shop.pipelines()
+        .patch(NAME, &PatchParams::default(), &patch)
+        .await?;
+    shop.turn("closed").await?;
+    shop.dev_runs("1.1.0").await?;
+    let is_held = |prod: &EnvironmentStatus| {
+        let of = record(prod).and_then(|record| record.pull_request.as_ref());
+        let state = of.and_then(|it| it.state);
+        prod.state == EnvironmentState::GatesClosed && state == Some(PullRequestState::Open)
+    };
+    shop.prod_says("the gate to hold an open one", is_held)
+        .await?;
+    let pulls = shop.pulls_are(&["open"]).await?;
+    let head = pulls[0]["head"]["sha"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    let status = async |expected: &str| {
+        let path = format!("/commits/{head}/status");
+        poll(DEADLINE, "the commit status", async || {
+            let said = shop.ask(Method::GET, &path, &Value::Null).await?;
+            ensure!(said["state"] == expected, "{said}");
+            Ok::<_, anyhow::Error>(said)
+        })
+        .await
+    };
+    let said = status("pending").await?;
+    let context = said["statuses"][0]["context"].as_str().unwrap_or_default();
+    ensure!(
+        context.starts_with("sluice/gate/") && context.ends_with(PROD),
+        "{context}"
+    );
+
+    shop.turn("open").await?;
+    shop.pulls_are(&["merged"]).await?;
+    status("success").await?;
+    assert_eq!(shop.said_on(BRANCH).await?, shop.file("1.1.0"));
+    shop.prod_runs("1.1.0").await?;
+    let is_passed = |prod: &EnvironmentStatus| prod.state == EnvironmentState::Passed;
+    shop.prod_says("prod to run it", is_passed).await?;
+    shop.pulls_are(&["merged"]).await?;
+    Ok(())
+}
+
+/// One process decides, and another, with an account of its own, works at the forge.
+#[tokio::test]
+async fn two_processes_share_the_kinds() -> Result<()> {
+    let shop = Shop::open("shared-kinds", json!({})).await?;
+    let others = [
+        "Gate",
+        "GatePolicy",
+        "GatedSource",
+        "Gatekeeper",
+        "Pipeline",
+    ];
+    let _deciding = shop.start_with(&others).await?;
+    shop.begins().await?;
+    shop.dev_runs("1.1.0").await?;
+    let is_begun = |prod: &EnvironmentStatus| {
+        record(prod).is_some_and(|it| it.phase == Phase::Attempting && it.pull_request.is_some())
+    };
+    shop.prod_says("the promotion to be begun", is_begun)
+        .await?;
+    let _working = shop.start_with(&["PullRequest"]).await?;
+    shop.prod_says("the pull request to be open", is_open)
+        .await?;
+    shop.pulls_are(&["open"]).await?;
+    Ok(())
+}

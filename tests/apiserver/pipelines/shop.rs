@@ -1,0 +1,270 @@
+//! A pipeline that promotes by pull requests in a real Gitea. Its apps are played: tests say what runs where.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use gate_controller::observe::clock::SystemClock;
+use http::Method;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+use sluice_crds::pipeline::EnvironmentStatus;
+use sluice_crds::{Pipeline, PipelineStatus, PullRequest};
+use sluice_tests::controller::{self, InProcess};
+use sluice_tests::gitea::{BRANCH, Gitea, OWNER, gitea};
+use sluice_tests::{Applier, poll};
+
+use crate::clusters::scene::Scene;
+
+/// Until the controller and the forge have done what they do by themselves: the forge is asked once a minute.
+const DEADLINE: Duration = Duration::from_secs(120);
+/// The pipeline, the environment that is promoted to, and the file that says what it runs.
+pub const NAME: &str = "web";
+pub const PROD: &str = "prod";
+const FILE: &str = "prod.yaml";
+
+/// Dev is on the second server, prod on the first.
+pub struct Shop {
+    scene: Scene,
+    gitea: &'static Gitea,
+    repository: String,
+    /// How often each of the two apps was written.
+    written: [AtomicI64; 2],
+    promotion: Value,
+}
+
+impl Shop {
+    /// Both run 1.0.0. `more` belongs to the strategy.
+    pub async fn open(word: &str, more: Value) -> Result<Self> {
+        let scene = Scene::new(word).await?;
+        scene.define_here().await?;
+        let token = scene.token().await?;
+        scene.put_kubeconfig(scene.server(), &token).await?;
+        let gitea = gitea().await?;
+        let repository = scene.namespace().to_owned();
+        gitea.repository(&repository).await?;
+        let bot = format!("bot-{repository}");
+        gitea.user(&bot).await?;
+        gitea.permit(&bot, &repository, "write").await?;
+        let token = gitea.token(&bot, &["write:repository"]).await?;
+        let mut strategy = json!({
+            "type": "gitea", "url": gitea.url(OWNER, &repository), "paths": [FILE],
+            "secretRef": {"name": "git-token"},
+        });
+        let fields = strategy.as_object_mut().context("no object")?;
+        fields.extend(more.as_object().cloned().unwrap_or_default());
+        let shop = Self {
+            gitea,
+            repository,
+            written: Default::default(),
+            promotion: json!({"strategy": {"pull-request": strategy}}),
+            scene,
+        };
+        gitea
+            .push(
+                &shop.repository,
+                BRANCH,
+                FILE,
+                shop.file("1.0.0").as_bytes(),
+            )
+            .await?;
+        shop.apply(&json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": {
+                "name": "git-token", "annotations": {"sluice.dev/allowed-hosts": "127.0.0.1"},
+            },
+            "stringData": {"token": token, "ca.crt": gitea.authority()},
+        }))
+        .await?;
+        shop.turn("open").await?;
+        shop.apply(&json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "Gate",
+            "metadata": {"name": "production"}, "spec": {"gatekeepers": [{"name": "switch"}]},
+        }))
+        .await?;
+        shop.dev_runs("1.0.0").await?;
+        shop.prod_runs("1.0.0").await?;
+        shop.create().await?;
+        Ok(shop)
+    }
+
+    /// Starts a controller that looks after the pipeline.
+    pub async fn start(&self) -> Result<InProcess> {
+        self.start_with(&[]).await
+    }
+
+    /// The same, for these kinds alone.
+    pub async fn start_with(&self, kinds: &[&str]) -> Result<InProcess> {
+        let mut settings = controller::settings(self.scene.namespace());
+        settings.egress_allow = vec!["127.0.0.0/8".parse()?];
+        settings.kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
+        InProcess::start(settings, self.scene.own(), Arc::new(SystemClock)).await
+    }
+
+    /// The file with this version, and all that must stay as it is.
+    pub fn file(&self, version: &str) -> String {
+        let mark = format!("{}:{NAME}:{PROD}", self.scene.namespace());
+        format!(
+            "# What prod runs.\r\napp: web\r\nversion: \"{version}\" # {{\"$promotion\": \"{mark}\"}}\r\nreplicas:   2"
+        )
+    }
+
+    /// What the file says on a branch.
+    pub async fn said_on(&self, branch: &str) -> Result<String> {
+        self.gitea.file(&self.repository, branch, FILE).await
+    }
+
+    pub async fn apply(&self, object: &Value) -> Result<()> {
+        let applier = Applier::new(self.scene.own()).in_namespace(self.scene.namespace());
+        applier.text(&object.to_string()).await?;
+        Ok(())
+    }
+
+    /// The gate of prod.
+    pub async fn turn(&self, state: &str) -> Result<()> {
+        self.apply(&json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "Gatekeeper",
+            "metadata": {"name": "switch"}, "spec": {"manual": {"state": state}},
+        }))
+        .await
+    }
+
+    /// Makes the pipeline, or makes it again.
+    pub async fn create(&self) -> Result<()> {
+        let dev = json!({
+            "namespace": self.scene.apps(),
+            "clusterRef": {"kind": "Secret", "name": "prod-kubeconfig"},
+        });
+        self.apply(&json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "Pipeline", "metadata": {"name": NAME},
+            "spec": {
+                "appRef": {"apiVersion": self.scene.api_version(), "kind": "Widget", "name": "web"},
+                "environments": [
+                    {"name": "dev", "targets": [dev]},
+                    {
+                        "name": PROD, "targets": [{"namespace": self.scene.namespace()}],
+                        "gates": {"refs": [{"name": "production"}]}, "promotion": self.promotion,
+                    },
+                ],
+            },
+        }))
+        .await
+    }
+
+    pub async fn dev_runs(&self, revision: &str) -> Result<()> {
+        let written = self.written[0].fetch_add(1, Ordering::SeqCst) + 1;
+        let (remote, namespace) = (self.scene.remote(), self.scene.apps());
+        self.scene
+            .runs_at(&remote, namespace, written, revision)
+            .await
+    }
+
+    pub async fn prod_runs(&self, revision: &str) -> Result<()> {
+        let written = self.written[1].fetch_add(1, Ordering::SeqCst) + 1;
+        let (own, namespace) = (self.scene.own(), self.scene.namespace());
+        self.scene.runs_at(&own, namespace, written, revision).await
+    }
+
+    pub fn pipelines(&self) -> Api<Pipeline> {
+        Api::namespaced(self.scene.own(), self.scene.namespace())
+    }
+
+    pub fn pull_requests(&self) -> Api<PullRequest> {
+        Api::namespaced(self.scene.own(), self.scene.namespace())
+    }
+
+    /// Waits until `check` is content with the status of the pipeline.
+    pub async fn says(
+        &self,
+        what: &str,
+        check: impl Fn(&PipelineStatus) -> bool,
+    ) -> Result<PipelineStatus> {
+        poll(DEADLINE, what, async || {
+            let status = self
+                .pipelines()
+                .get(NAME)
+                .await?
+                .status
+                .context("no status")?;
+            ensure!(check(&status), "{}", json!(status));
+            Ok::<_, anyhow::Error>(status)
+        })
+        .await
+    }
+
+    /// The same for the status of prod.
+    pub async fn prod_says(
+        &self,
+        what: &str,
+        check: impl Fn(&EnvironmentStatus) -> bool,
+    ) -> Result<EnvironmentStatus> {
+        let prod = |status: &PipelineStatus| status.environments.get(PROD).cloned();
+        let is = |status: &PipelineStatus| prod(status).is_some_and(|it| check(&it));
+        let status = self.says(what, is).await?;
+        prod(&status).context("no prod")
+    }
+
+    /// Waits until the first run is completed: 1.0.0 is everywhere.
+    pub async fn begins(&self) -> Result<()> {
+        let is = |status: &PipelineStatus| {
+            let run = status.run.as_ref();
+            run.is_some_and(|run| run.revision == "1.0.0" && run.completed_at.is_some())
+        };
+        self.says("the first run to be completed", is).await?;
+        Ok(())
+    }
+
+    /// All pull requests of the repository, the oldest first.
+    pub async fn pulls(&self) -> Result<Vec<Value>> {
+        let all = self.ask(
+            Method::GET,
+            "/pulls?state=all&sort=oldest&limit=3",
+            &Value::Null,
+        );
+        Ok(all.await?.as_array().cloned().unwrap_or_default())
+    }
+
+    /// Waits until the pull requests are in these states.
+    pub async fn pulls_are(&self, states: &[&str]) -> Result<Vec<Value>> {
+        poll(DEADLINE, "the pull requests at the forge", async || {
+            let pulls = self.pulls().await?;
+            let found: Vec<_> = pulls.iter().map(state).collect();
+            ensure!(found == states, "{found:?}");
+            Ok::<_, anyhow::Error>(pulls)
+        })
+        .await
+    }
+
+    /// What the owner of the repository does: a path such as `/pulls/1`.
+    pub async fn ask(&self, method: Method, path: &str, body: &Value) -> Result<Value> {
+        self.gitea
+            .in_repository(&self.repository, method, path, body)
+            .await
+    }
+
+    /// A person merges a pull request.
+    pub async fn merge(&self, number: u64) -> Result<()> {
+        let path = format!("/pulls/{number}/merge");
+        poll(DEADLINE, "the forge to be ready to merge", async || {
+            self.ask(Method::POST, &path, &json!({"Do": "merge"})).await
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// The names of the PullRequests.
+    pub async fn children(&self) -> Result<Vec<String>> {
+        let all = self.pull_requests().list(&ListParams::default()).await?;
+        Ok(all.iter().map(ResourceExt::name_any).collect())
+    }
+}
+
+/// `open`, `closed` or `merged`.
+fn state(pull: &Value) -> &str {
+    match pull["merged"].as_bool() {
+        Some(true) => "merged",
+        _ => pull["state"].as_str().unwrap_or_default(),
+    }
+}
