@@ -51,6 +51,7 @@ mod step;
 mod target;
 #[cfg(test)]
 mod tests;
+mod view;
 mod whose;
 mod words;
 
@@ -61,6 +62,8 @@ pub use considered::{Asked, Considered, What, consider};
 pub use report::{awaited, refused, report};
 pub use spec::check;
 pub use target::{App, Reader};
+pub use view::{App as ViewedApp, EnvironmentView, Needs, PromotionView, View, VoteView, view};
+pub use words::target as target_name;
 
 /// The kind, as it is written in subjects and PullRequests.
 pub const KIND: &str = "Pipeline";
