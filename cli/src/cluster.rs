@@ -21,7 +21,8 @@ pub(crate) use connection::{Connection, Use, User, annotate, connect, patch, pos
 pub(crate) use controllers::{Controller, controllers};
 pub(crate) use fault::{Cannot, code};
 pub(crate) use flux::{
-    Around, CannotFlux, Consumer, around, consumers, flux, flux_object, mark, parent, sources,
+    Around, CannotFlux, Consumer, around, consumers, flux, flux_object, mark, parent, pipelines,
+    sources,
 };
 pub(crate) use load::{Scope, load};
 pub(crate) use policies::gates_of;

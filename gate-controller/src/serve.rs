@@ -9,6 +9,7 @@
 //! | [`server`], [`tls`] | connections, and what they may take |
 //! | [`asking`] | who asks, what they may, how often: with [`auth`] and [`limit`] |
 //! | [`check`], [`flagger`] | the two forms of the question, which both become a `question` |
+//! | [`pipelines`] | what pipelines are doing |
 //! | [`decider`] | the answer, from the caches |
 //! | [`openapi`], [`problem`] | how it is described, and how it is refused |
 
@@ -37,6 +38,7 @@ mod guard;
 pub mod limit;
 pub mod openapi;
 mod page;
+pub mod pipelines;
 pub mod problem;
 mod question;
 mod routes;

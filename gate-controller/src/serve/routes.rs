@@ -10,7 +10,7 @@ use axum::routing::{get, post};
 
 use super::asking::Asking;
 use super::problem::Refused;
-use super::{check, flagger, guard, openapi};
+use super::{check, flagger, guard, openapi, pipelines};
 
 impl Asking {
     /// All that is served.
@@ -18,6 +18,9 @@ impl Asking {
         Router::new()
             .route("/v1/check", post(check::answer))
             .route("/gate/check", post(flagger::answer))
+            .route("/v1/pipelines", get(pipelines::everywhere))
+            .route("/v1/pipelines/{namespace}", get(pipelines::of_namespace))
+            .route("/v1/pipelines/{namespace}/{name}", get(pipelines::one))
             .route("/openapi.json", get(openapi::show))
             .fallback(nothing_here)
             .method_not_allowed_fallback(not_so)
@@ -29,12 +32,13 @@ impl Asking {
 }
 
 async fn nothing_here() -> Refused {
-    let remedy = "POST to /v1/check or /gate/check; GET /openapi.json describes them";
+    let remedy =
+        "POST to /v1/check or /gate/check, or GET /v1/pipelines; GET /openapi.json describes them";
     Refused::new(StatusCode::NOT_FOUND, "there is nothing here", remedy)
 }
 
 async fn not_so() -> Refused {
     let error = "this is not answered to that method";
-    let remedy = "use POST for /v1/check and /gate/check, GET for /openapi.json";
+    let remedy = "use POST for /v1/check and /gate/check, GET for /v1/pipelines and /openapi.json";
     Refused::new(StatusCode::METHOD_NOT_ALLOWED, error, remedy)
 }

@@ -40,15 +40,36 @@ fn every_reference_of_the_description_leads_somewhere() {
 /// status that is described.
 #[tokio::test]
 async fn what_is_described_is_what_is_served() {
-    let stage = Scene::default().start();
+    let rights = ["list alice */*", "list alice apps/*", "get alice apps/web"];
+    let mut scene = Scene::default();
+    scene.api = rights.into_iter().fold(scene.api, Api::grant);
+    let stage = scene.start();
+    stage.pipeline("apps", "web");
     let document = openapi::document();
     for (path, methods) in document["paths"].as_object().unwrap() {
-        let post = &methods["post"];
-        let example = &post["requestBody"]["content"]["application/json"]["example"];
-        for (credentials, status) in [(Some("Bearer token-of-alice"), "200"), (None, "401")] {
-            let answer = stage.post(path, credentials, example.to_string()).await;
-            assert_eq!(answer.status.as_str(), status, "{path}: {answer:?}");
-            assert!(post["responses"].get(status).is_some(), "{path}");
+        for (method, described) in methods.as_object().unwrap() {
+            for (credentials, status) in [(Some("Bearer token-of-alice"), "200"), (None, "401")] {
+                let answer = ask(&stage, path, method, described, credentials).await;
+                assert_eq!(answer.status.as_str(), status, "{path}: {answer:?}");
+                assert!(described["responses"].get(status).is_some(), "{path}");
+            }
         }
+    }
+}
+
+/// Asks as it is described, with the example.
+async fn ask(
+    stage: &Stage,
+    path: &str,
+    method: &str,
+    described: &Value,
+    credentials: Option<&str>,
+) -> Answer {
+    let example = &described["requestBody"]["content"]["application/json"]["example"];
+    let path = path.replace("{namespace}", "apps").replace("{name}", "web");
+    match method {
+        "post" => stage.post(&path, credentials, example.to_string()).await,
+        "get" => stage.get(&path, credentials).await,
+        other => panic!("{other}"),
     }
 }
