@@ -4,6 +4,7 @@
 //! on it as a [`World`](sluice_core::offline::simulate::World), what is decided from them, and errors
 //! of one line. Uses the rooms `clock`, `instant` and `arguments`.
 
+mod apps;
 mod connection;
 mod controllers;
 mod fault;
@@ -17,6 +18,7 @@ mod unaccepted;
 mod waiting;
 mod watched;
 
+pub(crate) use apps::{Apps, SourceName};
 pub(crate) use connection::{Connection, Use, User, annotate, connect, patch, post};
 pub(crate) use controllers::{Controller, controllers};
 pub(crate) use fault::{Cannot, code};

@@ -12,6 +12,8 @@ use crate::view::listing::{Listing, Wanted};
 use crate::view::{Promoting, promoting};
 
 mod import;
+mod new;
+mod objects;
 mod steer;
 mod versions;
 
@@ -21,7 +23,7 @@ mod versions;
 /// environments of the pipeline are drawn, with what each target runs, who has approved what, the pull
 /// requests, and what is waited for. What is shown is what the status of the pipeline says.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub(crate) struct Pipeline {
     /// The pipeline [default: list all]
     #[arg(value_name = "NAME")]
@@ -62,6 +64,8 @@ enum Command {
     /// other run needs approvals of its own. If the admission policies are installed, you need the verbs
     /// `patch` and `retry` on the pipeline.
     Retry(steer::Steer),
+    Objects(objects::Objects),
+    New(new::New),
     Import(import::Import),
 }
 
@@ -72,6 +76,7 @@ impl Pipeline {
             Some(Command::Import(import)) if import.is_offline() => {
                 Some(import.run_offline(globals))
             }
+            Some(Command::New(new)) => Some(new.run_offline(globals)),
             Some(_) | None => None,
         }
     }
@@ -83,6 +88,8 @@ impl Pipeline {
             Some(Command::Pause(steer)) => steer.run(globals, steer::Way::Pause).await,
             Some(Command::Resume(steer)) => steer.run(globals, steer::Way::Resume).await,
             Some(Command::Retry(steer)) => steer.run(globals, steer::Way::Retry).await,
+            Some(Command::Objects(objects)) => objects.run(globals).await,
+            Some(Command::New(new)) => new.run_offline(globals),
             Some(Command::Import(import)) => import.run(globals).await,
         }
     }
