@@ -65,7 +65,7 @@ enum Command {
     /// `patch` and `retry` on the pipeline.
     Retry(steer::Steer),
     Objects(objects::Objects),
-    New(new::New),
+    New(Box<new::New>),
     Import(import::Import),
 }
 

@@ -108,7 +108,7 @@ pub(crate) fn choose(world: &World, name: Option<&str>, namespace: Option<&str>)
         true => "gatekeeper",
         false => "gate",
     };
-    chosen(world.gate_names(), name, namespace, what)
+    chosen(&world.gate_names(), name, namespace, what)
 }
 
 /// The one of these objects that is called so, or the only one. `what` they are: `gate`.
@@ -116,7 +116,7 @@ pub(crate) fn choose(world: &World, name: Option<&str>, namespace: Option<&str>)
 /// # Errors
 /// None, several, none of that name.
 pub(crate) fn chosen(
-    known: Vec<&Key>,
+    known: &[&Key],
     name: Option<&str>,
     namespace: Option<&str>,
     what: &str,
@@ -128,7 +128,7 @@ pub(crate) fn chosen(
         };
         key.name == name && namespace.is_none_or(|namespace| key.namespace == namespace)
     };
-    let mut candidates = known.clone();
+    let mut candidates = known.to_vec();
     candidates.retain(|key| name.is_none_or(|name| is_wanted(key, name)));
     let names = |keys: &[&Key]| {
         let names: Vec<String> = keys.iter().map(ToString::to_string).collect();
@@ -144,7 +144,7 @@ pub(crate) fn chosen(
         }
         ([], Some(name)) => bail!(
             "there is no {what} `{name}` in these files; they hold {}",
-            names(&known)
+            names(known)
         ),
         (several, _) => bail!(
             "these files hold {}, {}; choose one with {} NAMESPACE/NAME",

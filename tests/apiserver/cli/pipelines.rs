@@ -8,6 +8,7 @@ use sluice_crds::{Approval, Pipeline};
 use sluice_tests::poll;
 
 use super::{run, says};
+use crate::chart::CONTROLLER;
 use crate::stage::{DEADLINE, Stage};
 
 const NOW: &str = "2026-11-20T12:00:00Z";
@@ -55,7 +56,10 @@ fn waiting() -> Value {
 async fn shop() -> Result<Stage> {
     let stage = Stage::installed("cli-pipelines", NOW).await?;
     stage.apply(SHOP).await?;
-    let pipelines: Api<Pipeline> = Api::namespaced(stage.client(), stage.namespace());
+    // No controller runs: nothing of this changes while it is looked at.
+    stage.judge_no_statuses();
+    let acting = stage.cluster().client_for(CONTROLLER).await?;
+    let pipelines: Api<Pipeline> = Api::namespaced(acting, stage.namespace());
     let status = Patch::Merge(json!({"status": waiting()}));
     pipelines
         .patch_status("shop", &PatchParams::default(), &status)

@@ -39,8 +39,8 @@ struct Told<'a> {
 
 impl Asked<'_> {
     pub(super) fn run(self, form: Option<Data>) -> Result<Outcome> {
-        let pipelines = self.world.pipelines.keys().collect();
-        let key = files::chosen(pipelines, Some(self.name), self.namespace, "pipeline")?;
+        let pipelines: Vec<&Key> = self.world.pipelines.keys().collect();
+        let key = files::chosen(&pipelines, Some(self.name), self.namespace, "pipeline")?;
         let found = course(self.world, &key, self.identity, self.span);
         let found = found.with_context(|| format!("there is no pipeline {key}"))?;
         let found = match found {
