@@ -12,7 +12,10 @@ mod about;
 mod names;
 
 pub(crate) use about::{About, Asker, consumer, require, revision, set, setting};
-pub(crate) use names::{Kind, gate_name, gate_names, gatekeeper_name, listed, source_name, split};
+pub(crate) use names::{
+    Kind, gate_name, gate_names, gatekeeper_name, listed, pipeline_name, promotion_name,
+    source_name, split,
+};
 
 /// As kubectl has them.
 #[derive(Clone, Debug, Args)]

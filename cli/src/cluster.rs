@@ -4,6 +4,7 @@
 //! on it as a [`World`](sluice_core::offline::simulate::World), what is decided from them, and errors
 //! of one line. Uses the rooms `clock`, `instant` and `arguments`.
 
+mod apps;
 mod connection;
 mod controllers;
 mod fault;
@@ -17,11 +18,13 @@ mod unaccepted;
 mod waiting;
 mod watched;
 
+pub(crate) use apps::{Apps, SourceName};
 pub(crate) use connection::{Connection, Use, User, annotate, connect, patch, post};
 pub(crate) use controllers::{Controller, controllers};
 pub(crate) use fault::{Cannot, code};
 pub(crate) use flux::{
-    Around, CannotFlux, Consumer, around, consumers, flux, flux_object, mark, parent, sources,
+    Around, CannotFlux, Consumer, around, consumers, flux, flux_object, mark, parent, pipelines,
+    sources,
 };
 pub(crate) use load::{Scope, load};
 pub(crate) use policies::gates_of;

@@ -23,6 +23,7 @@ mod get;
 mod lint;
 mod markdown;
 mod pending;
+mod pipeline;
 mod reset;
 mod simulate;
 mod version;
@@ -74,16 +75,20 @@ enum Command {
     ///
     /// The approval records your name, as the API server knows you, and your groups if the gatekeeper
     /// requires any. It counts for as long as the gatekeeper says. It cannot be changed: if you change
-    /// your mind, delete it, or reject the revision.
+    /// your mind, delete it, or reject the revision. With --pipeline, the approval is about one promotion
+    /// of a pipeline, in its present run.
     Approve(vote::Vote),
     /// Reject a revision: no gate that needs approvals lets it pass, even if others approve it
     ///
     /// The rejection records your name, as the API server knows you. It counts until you delete it.
-    /// Nobody else can delete it.
+    /// Nobody else can delete it. With --pipeline, the rejection is about one promotion of a pipeline, in
+    /// its present run; what is not done yet can be rejected, also if nobody has to approve it.
     Reject(vote::Vote),
     Check(check::Check),
     Wait(wait::Wait),
     Pending(pending::Pending),
+    #[command(visible_alias = "pipelines")]
+    Pipeline(pipeline::Pipeline),
     Calendar(calendar::Calendar),
     Adopt(adopt::Adopt),
     Simulate(simulate::Simulate),
@@ -120,6 +125,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<Outcome> {
         Command::Simulate(simulate) => simulate.run(&globals),
         Command::Adopt(adopt) => online(adopt.run(&globals)),
         Command::Pending(pending) => online(pending.run(&globals)),
+        Command::Pipeline(pipeline) => match pipeline.run_offline(&globals) {
+            Some(done) => done,
+            None => online(pipeline.run(&globals)),
+        },
         Command::Audit(audit) => audit.run(&globals),
         Command::Lint(lint) => lint.run(&globals),
         Command::Completion(completion) => completion.run(&Arguments::command()),

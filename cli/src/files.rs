@@ -18,4 +18,4 @@ pub(crate) use input::Input;
 #[cfg(test)]
 pub(crate) use source::{Content, Source};
 pub(crate) use source::{STDIN, read};
-pub(crate) use world::{choose, give, world};
+pub(crate) use world::{choose, chosen, give, objects, world};

@@ -182,7 +182,7 @@ pub(crate) fn row(cells: &[String], widths: &[usize]) -> String {
 }
 
 /// How many characters are seen: styles take none.
-fn characters(text: &str) -> usize {
+pub(crate) fn characters(text: &str) -> usize {
     let plain = anstream::adapter::strip_str(text).to_string();
     plain.chars().count()
 }

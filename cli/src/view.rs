@@ -8,9 +8,11 @@ mod changes;
 mod decided;
 pub(crate) mod listing;
 pub(crate) mod pending;
+mod promoting;
 pub(crate) mod rows;
 mod source;
 
 pub(crate) use changes::{Change, changes};
 pub(crate) use decided::{Decided, checked};
+pub(crate) use promoting::{Promoting, promoting};
 pub(crate) use source::{Source, Waits, turn, unready, waits, warnings};

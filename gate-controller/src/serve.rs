@@ -11,6 +11,7 @@
 //! | [`asking`] | who asks, what they may, how often: with [`auth`] and [`limit`] |
 //! | [`check`], [`flagger`] | the two forms of the question, which both become a `question` |
 //! | [`approval`] | approvals of promotions, by signed requests |
+//! | [`pipelines`] | what pipelines are doing |
 //! | [`decider`] | the answer, from the caches |
 //! | [`openapi`], [`problem`] | how it is described, and how it is refused |
 
@@ -40,6 +41,7 @@ mod guard;
 pub mod limit;
 pub mod openapi;
 mod page;
+pub mod pipelines;
 pub mod problem;
 mod question;
 mod routes;

@@ -8,6 +8,7 @@ mod forcing;
 mod listing;
 mod namespaces;
 mod pending;
+mod pipelines;
 mod policies;
 mod sources;
 mod voting;

@@ -10,17 +10,19 @@ pub(crate) enum Kind {
     Source,
     Approval,
     Policy,
+    Pipeline,
 }
 
 impl Kind {
     /// The words for each. The first is the one that `get -o name` prints.
     #[rustfmt::skip] // A row is a line.
-    const WORDS: [(Self, &[&str]); 5] = [
+    const WORDS: [(Self, &[&str]); 6] = [
         (Self::Gate, &["gate", "gates", "gt"]),
         (Self::Gatekeeper, &["gatekeeper", "gatekeepers", "gk"]),
         (Self::Source, &["gatedsource", "gatedsources", "gs", "source", "sources"]),
         (Self::Approval, &["approval", "approvals", "apv"]),
         (Self::Policy, &["gatepolicy", "gatepolicies", "gp", "policy", "policies"]),
+        (Self::Pipeline, &["pipeline", "pipelines", "pipe"]),
     ];
 
     /// What a word stands for.
@@ -73,6 +75,30 @@ pub(crate) fn source_name(text: &str) -> Option<String> {
     (kind == Kind::Source).then(|| name.to_owned())
 }
 
+/// The name of a pipeline, also as `pipeline/NAME` or as `get -o name` prints it.
+pub(crate) fn pipeline_name(text: &str) -> Result<String> {
+    match kind_and_name(text) {
+        Some((Kind::Pipeline, name)) => Ok(name.to_owned()),
+        None if !text.is_empty() && !text.contains('/') => Ok(text.to_owned()),
+        _ => bail!("`{text}` names no pipeline; write its name, and its namespace as -n NAMESPACE"),
+    }
+}
+
+/// A pipeline as `pipeline/NAME`, or one environment of it as `pipeline/NAME/ENVIRONMENT`. None: the text
+/// names something else.
+pub(crate) fn promotion_name(text: &str) -> Option<(String, Option<String>)> {
+    let (kind, rest) = text.split_once('/')?;
+    let kind = kind.split('.').next()?.to_ascii_lowercase();
+    let (name, environment) = match rest.split_once('/') {
+        Some((name, environment)) => (name, Some(environment)),
+        None => (rest, None),
+    };
+    let is_whole =
+        !name.is_empty() && environment.is_none_or(|it| !it.is_empty() && !it.contains('/'));
+    let is_pipeline = Kind::of(&kind) == Some(Kind::Pipeline);
+    (is_pipeline && is_whole).then(|| (name.to_owned(), environment.map(str::to_owned)))
+}
+
 /// The name of a gatekeeper, as `gatekeeper/NAME`. None: the text names something else.
 pub(crate) fn gatekeeper_name(text: &str) -> Option<&str> {
     let (kind, name) = kind_and_name(text)?;
@@ -86,6 +112,10 @@ pub(crate) fn listed(what: &[String]) -> Result<(Kind, Vec<String>)> {
     let sources: Option<Vec<String>> = names.iter().map(|name| source_name(name)).collect();
     match (kind, sources) {
         (None, Some(names)) if !names.is_empty() => Ok((Kind::Source, names)),
+        (Some(Kind::Pipeline), _) => {
+            let names = names.iter().map(|name| pipeline_name(name));
+            Ok((Kind::Pipeline, names.collect::<Result<_>>()?))
+        }
         (None | Some(Kind::Gate), _) => Ok((Kind::Gate, gate_names(names)?)),
         (Some(kind), _) => Ok((kind, names.to_vec())),
     }
@@ -113,6 +143,19 @@ mod tests {
         for text in ["", "gate/", "flux-system/production", "gatekeeper/a"] {
             assert!(gate_name(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_promotion_is_named_by_its_pipeline_and_its_environment() {
+        let named = |text: &str| promotion_name(text);
+        assert_eq!(named("pipeline/a"), Some(("a".to_owned(), None)));
+        let prod = Some(("a".to_owned(), Some("prod".to_owned())));
+        assert_eq!(named("pipeline.sluice.dev/a/prod"), prod);
+        for text in ["a", "pipeline/", "pipeline/a/", "pipeline/a/b/c", "gate/a"] {
+            assert_eq!(named(text), None, "{text}");
+        }
+        assert_eq!(pipeline_name("pipe/a").unwrap(), "a");
+        assert!(pipeline_name("gate/a").is_err());
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The way to the API server, and how long a request may take.
 
+use std::fmt::Debug;
+
 use anyhow::{Context, Result, anyhow};
 use jiff::fmt::rfc2822::DateTimeParser;
 use jiff::{SignedDuration, Timestamp};
@@ -9,11 +11,11 @@ use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::NamespaceResourceScope;
 use kube::{Client, Config, Resource};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sluice_core::Now;
 use sluice_core::offline::simulate::Key;
 use sluice_core::time::clock::Trust;
-use sluice_crds::Gate;
 
 use super::fault::{Cannot, explain};
 use crate::arguments::Globals;
@@ -133,12 +135,15 @@ pub(crate) fn post() -> PostParams {
 ///
 /// # Errors
 /// We cannot `what`, and why.
-pub(crate) async fn annotate(
-    api: &Api<Gate>,
+pub(crate) async fn annotate<K>(
+    api: &Api<K>,
     name: &str,
     annotations: &Value,
     what: &str,
-) -> Result<()> {
+) -> Result<()>
+where
+    K: Clone + Debug + DeserializeOwned,
+{
     let merged = json!({ "metadata": { "annotations": annotations } });
     let patched = api.patch(name, &patch(), &Patch::Merge(merged)).await;
     patched.map(drop).cannot(what)

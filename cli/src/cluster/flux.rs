@@ -1,4 +1,4 @@
-//! GatedSources, and the objects of Flux around them.
+//! GatedSources and Pipelines, and the objects of Flux around them.
 
 use std::fmt::Display;
 
@@ -7,9 +7,9 @@ use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 use sluice_core::delivery::gated_source;
 use sluice_core::offline::simulate::Key;
-use sluice_crds::GatedSource;
 use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{ConsumerKind, Strategy, marks};
+use sluice_crds::{GatedSource, Pipeline};
 
 use super::connection::Connection;
 use super::fault::{Cannot, explain, is_unknown_kind, status};
@@ -29,6 +29,19 @@ pub(crate) async fn sources(
     match pages(&api, page).await {
         Err(error) if is_unknown_kind(&error) => Ok(Vec::new()),
         listed => listed.cannot("list gated sources"),
+    }
+}
+
+/// The Pipelines of the connection's namespace, or of all. There are none where the API server does not
+/// know the kind.
+///
+/// # Errors
+/// Anything that keeps us from listing them.
+pub(crate) async fn pipelines(connection: &Connection, everywhere: bool) -> Result<Vec<Pipeline>> {
+    let api: Api<Pipeline> = connection.api(connection.area(everywhere));
+    match pages(&api, ListParams::default()).await {
+        Err(error) if is_unknown_kind(&error) => Ok(Vec::new()),
+        listed => listed.cannot("list pipelines"),
     }
 }
 

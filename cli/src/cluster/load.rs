@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Resource;
 use kube::api::{Api, ListParams};
 use sluice_core::delivery::gated_source;
+use sluice_core::delivery::pipeline::{self, What};
 use sluice_core::offline::simulate::{Key, Origin, World};
 use sluice_crds::{Approval, Gate, GatedSource, Gatekeeper, Pipeline, Subject};
 
@@ -27,6 +28,8 @@ pub(crate) enum Scope<'a> {
     Named(&'a [String], Option<&'a Subject>),
     /// Those that a gated source names, of any namespace, with those that gate policies add.
     Of(&'a GatedSource),
+    /// Those that the environments of a pipeline name, with those that gate policies add.
+    Promoting(&'a Pipeline),
     /// Those, of any namespace, as far as they are there.
     These(BTreeSet<Key>),
     /// All that the page asks for, in the connection's namespace or everywhere.
@@ -53,6 +56,7 @@ pub(crate) async fn load(
     let (gates, mut notes) = match scope {
         Scope::Named(names, _) => (named(connection, names).await?, Vec::new()),
         Scope::Of(source) => visible(connection, named_by(source)).await,
+        Scope::Promoting(object) => visible(connection, named_by_pipeline(object)).await,
         Scope::These(keys) => visible(connection, keys.clone()).await,
         Scope::All { everywhere, page } => {
             let api = connection.api(connection.area(*everywhere));
@@ -67,10 +71,16 @@ pub(crate) async fn load(
     let subject = match scope {
         Scope::Named(_, subject) => subject.cloned(),
         Scope::Of(source) => Some(gated_source::subject(source, None)),
+        Scope::Promoting(object) => Some(pipeline::subject(object, "", What::Promote, None)),
         Scope::These(_) | Scope::All { .. } => None,
     };
     if let Some(subject) = subject {
-        notes.extend(policies::add(connection, &mut world, &subject).await?);
+        let mut namespaces = BTreeSet::from([connection.namespace.as_str()]);
+        if let Scope::Promoting(object) = scope {
+            let environments = object.spec.environments.iter();
+            namespaces.extend(environments.flat_map(|it| pipeline::namespaces(object, it)));
+        }
+        notes.extend(policies::add(connection, &mut world, &subject, &namespaces).await?);
     }
     nested(connection, &mut world).await?;
     world.forbidden = reach::forbidden(&world);
@@ -109,6 +119,16 @@ async fn named(connection: &Connection, names: &[String]) -> Result<BTreeMap<Key
 fn named_by(source: &GatedSource) -> BTreeSet<Key> {
     let own = Key::of(&source.metadata).namespace;
     let refs = source.spec.gates.refs.iter();
+    refs.map(|it| Key::from_reference(&own, it.namespace.as_deref(), &it.name))
+        .collect()
+}
+
+/// The gates that the environments of a pipeline name.
+fn named_by_pipeline(object: &Pipeline) -> BTreeSet<Key> {
+    let own = Key::of(&object.metadata).namespace;
+    let environments = object.spec.environments.iter();
+    let sets = environments.filter_map(|it| it.gates.as_ref());
+    let refs = sets.flat_map(|set| &set.refs);
     refs.map(|it| Key::from_reference(&own, it.namespace.as_deref(), &it.name))
         .collect()
 }

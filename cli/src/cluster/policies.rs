@@ -16,8 +16,8 @@ use super::connection::Connection;
 use super::fault::{Cannot, code, explain};
 use super::request::visible;
 
-/// Adds the policies to `world`, with the labels by which they choose the connection's namespace,
-/// and the gates that they name. What somebody may not see of that counts as closed: returns what
+/// Adds the policies to `world`, with the labels by which they choose these namespaces, and the gates
+/// that they name. What somebody may not see of that counts as closed: returns what
 /// that is.
 ///
 /// # Errors
@@ -26,6 +26,7 @@ pub(super) async fn add(
     connection: &Connection,
     world: &mut World,
     subject: &Subject,
+    namespaces: &BTreeSet<&str>,
 ) -> Result<Vec<String>> {
     for (name, policy) in policies(connection).await? {
         world.policies.insert(name, policy);
@@ -34,25 +35,32 @@ pub(super) async fn add(
         return Ok(Vec::new());
     }
     let mut notes = Vec::new();
-    let here = &connection.namespace;
-    match connection.all::<Namespace>().get(here).await {
-        Ok(namespace) => {
-            let labels = namespace.labels().clone();
-            world.namespaces.insert(here.clone(), labels);
-        }
-        // Only policies that choose by labels have to know them.
-        Err(_) if !chooses(world) => {}
-        Err(error) => {
-            let what = format!("read the labels of the namespace {here}");
-            notes.push(format!(
-                "{}; every gate policy counts",
-                explain(error, what)
-            ));
+    for name in namespaces {
+        match connection.all::<Namespace>().get(name).await {
+            Ok(namespace) => {
+                let labels = namespace.labels().clone();
+                world.namespaces.insert((*name).to_owned(), labels);
+            }
+            // Only policies that choose by labels have to know them.
+            Err(_) if !chooses(world) => {}
+            Err(error) => {
+                let what = format!("read the labels of the namespace {name}");
+                notes.push(format!(
+                    "{}; every gate policy counts",
+                    explain(error, what)
+                ));
+            }
         }
     }
-    let labels = || world.namespaces.get(here).cloned();
     let concerns = |policy: &&Arc<GatePolicy>| {
-        gate::policy::concerns(&policy.spec, subject, labels) != Concern::No
+        namespaces.iter().any(|name| {
+            let there = Subject {
+                namespace: (*name).to_owned(),
+                ..subject.clone()
+            };
+            let labels = || world.namespaces.get(*name).cloned();
+            gate::policy::concerns(&policy.spec, &there, labels) != Concern::No
+        })
     };
     let named = world.policies.values().flatten().filter(concerns);
     let wanted: BTreeSet<Key> = named

@@ -4,8 +4,10 @@
 //! the controller's.
 
 use jiff::Timestamp;
+use sluice_core::delivery::pipeline::{self, What};
 use sluice_core::gate::FORBIDDEN;
 use sluice_core::gate::Named;
+use sluice_core::gate::set::Gathered;
 use sluice_core::gate::{Answer, Identity, force};
 use sluice_core::offline::simulate::{self, Decision, Key, Scene, Stretch, Stretches, World};
 use sluice_core::time::span::Span;
@@ -13,7 +15,8 @@ use sluice_core::verdict::question::Question;
 use sluice_core::verdict::status::HORIZON;
 use sluice_core::{Now, Reason};
 use sluice_crds::gate::Override;
-use sluice_crds::{Gate, GateSet, Require, Setting, State, Subject};
+use sluice_crds::pipeline::Environment;
+use sluice_crds::{Gate, GateSet, Pipeline, Require, Setting, State, Subject};
 
 use super::{reach, unaccepted};
 use crate::instant::Zone;
@@ -77,9 +80,38 @@ impl Seen {
         subject: Subject,
         question: Question<'_>,
     ) -> sluice_crds::Decision {
-        let now = question.now.at;
-        let world = self.with_identities(now);
-        let mut decision = simulate::decide(&world, own, subject, Identity::Unverified, question);
+        let world = self.with_identities(question.now.at);
+        let decision = simulate::decide(&world, own, subject, Identity::Unverified, question);
+        self.explained(decision, question.now.at)
+    }
+
+    /// Whether a promotion to an environment of a Pipeline may begin, as the controller decides it. None:
+    /// no gate has to be asked.
+    pub(crate) fn ask_promotion(
+        &self,
+        object: &Pipeline,
+        environment: &Environment,
+        question: Question<'_>,
+    ) -> Option<sluice_crds::Decision> {
+        let world = self.with_identities(question.now.at);
+        let identity = Identity::Unverified;
+        let gathered = simulate::gather_promotion(&world, object, environment, identity, question);
+        if gathered.sets().is_empty() {
+            return None;
+        }
+        let revision = question.revision.map(ToString::to_string);
+        let (name, revision) = (&environment.name, revision.as_deref());
+        let subject = pipeline::subject(object, name, What::Promote, revision);
+        let decision = gathered.decide(subject, question);
+        Some(self.explained(decision, question.now.at))
+    }
+
+    /// The same decision, with what is known of forces that nobody has accepted.
+    fn explained(
+        &self,
+        mut decision: sluice_crds::Decision,
+        now: Timestamp,
+    ) -> sluice_crds::Decision {
         for checked in &mut decision.checked {
             if let Some(gate) = key_of(&checked.gate).and_then(|key| self.gate(&key)) {
                 let said = unaccepted::explain(gate, &checked.message, now);
@@ -99,15 +131,31 @@ impl Seen {
     ) -> Vec<Asked> {
         let world = self.with_identities(question.now.at);
         let identity = Identity::Unverified;
-        let gathered = simulate::gather(&world, Some(own), subject, identity, question);
-        let sets = gathered.sets();
-        let asked = sets.iter().map(|set| Asked {
-            require: set.require,
-            gates: (set.gates.iter())
-                .map(|(name, found)| ((*name).to_owned(), unasked(found)))
-                .collect(),
-        });
-        asked.collect()
+        asked(&simulate::gather(
+            &world,
+            Some(own),
+            subject,
+            identity,
+            question,
+        ))
+    }
+
+    /// The sets that a promotion to an environment of a Pipeline has to pass.
+    pub(crate) fn sets_of_promotion(
+        &self,
+        object: &Pipeline,
+        environment: &Environment,
+        question: Question<'_>,
+    ) -> Vec<Asked> {
+        let world = self.with_identities(question.now.at);
+        let identity = Identity::Unverified;
+        asked(&simulate::gather_promotion(
+            &world,
+            object,
+            environment,
+            identity,
+            question,
+        ))
     }
 
     /// When time changes whether these gates, asked together, let something pass. None: not by time,
@@ -175,6 +223,18 @@ impl Seen {
             (Some(_) | None, _) => Identity::Trusted,
         }
     }
+}
+
+/// The sets that were gathered.
+fn asked(gathered: &Gathered) -> Vec<Asked> {
+    let sets = gathered.sets();
+    let asked = sets.iter().map(|set| Asked {
+        require: set.require,
+        gates: (set.gates.iter())
+            .map(|(name, found)| ((*name).to_owned(), unasked(found)))
+            .collect(),
+    });
+    asked.collect()
 }
 
 /// Gates that are asked together.

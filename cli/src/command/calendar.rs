@@ -10,7 +10,7 @@ use sluice_core::gate::Identity;
 use sluice_core::offline::simulate::{Key, Scene, World};
 use sluice_core::revision::Revision;
 
-use crate::arguments::{self, Globals, gate_names, source_name};
+use crate::arguments::{self, Globals, gate_names, promotion_name, source_name};
 use crate::cluster::{self, Connection, Scope, Seen, Use};
 use crate::instant::{self, Zone};
 use crate::outcome::Outcome;
@@ -21,7 +21,7 @@ use crate::{clock, files};
 
 mod shown;
 
-use shown::{Frame, Shown};
+use shown::{Frame, Shown, What};
 
 /// Show the coming days of gates as a picture
 ///
@@ -29,11 +29,11 @@ use shown::{Frame, Shown};
 /// and what closes it. Times at which the answer depends on the revision are marked; with --revision,
 /// the answer for that revision is shown. For a gated source, named as gatedsource/app, the first
 /// picture shows when all its gates and those of gate policies let something out. Then follows each
-/// gate alone.
+/// gate alone. The same is shown for an environment of a pipeline, named as pipeline/podinfo/prod.
 #[derive(Debug, Args)]
 pub(crate) struct Calendar {
-    /// The gates, and gated sources as gatedsource/NAME [default: all gates of the namespace, or of
-    /// the files]
+    /// The gates, gated sources as gatedsource/NAME, and environments of pipelines as
+    /// pipeline/NAME/ENVIRONMENT [default: all gates of the namespace, or of the files]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
@@ -83,7 +83,7 @@ enum Form {
     Svg,
 }
 
-/// The changes of a gate, or of a gated source, for programs.
+/// The changes of a gate, of a gated source, or of an environment of a pipeline, for programs.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Told<'a> {
@@ -91,6 +91,10 @@ struct Told<'a> {
     gate: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     gated_source: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pipeline: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    environment: Option<&'a str>,
     namespace: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<String>,
@@ -111,10 +115,10 @@ impl Calendar {
 
     pub(super) fn run_offline(&self, globals: &Globals) -> Result<Outcome> {
         let mut names = self.names.iter();
-        if let Some(name) = names.find(|name| source_name(name).is_some()) {
-            bail!(
-                "`{name}`: what holds a gated source back is known in a cluster alone; name its gates"
-            );
+        let is_of_cluster =
+            |name: &&String| source_name(name).is_some() || promotion_name(name).is_some();
+        if let Some(name) = names.find(is_of_cluster) {
+            bail!("`{name}`: what holds it back is known in a cluster alone; name its gates");
         }
         let frame = self.frame(clock::now())?;
         let from = frame.from;
@@ -138,12 +142,15 @@ impl Calendar {
     pub(super) async fn run(&self, globals: &Globals) -> Result<Outcome> {
         let (sources, names): (Vec<_>, Vec<_>) =
             (self.names.iter()).partition(|name| source_name(name).is_some());
+        let (pipelines, names): (Vec<_>, Vec<_>) =
+            (names.into_iter()).partition(|name| promotion_name(name).is_some());
         let names = gate_names(names)?;
         // What is wrong with them is said before anybody is asked.
         self.frame(clock::now())?;
         let connection = cluster::connect(globals, Use::Requests).await?;
         let mut shown = Vec::new();
-        if sources.is_empty() || !names.is_empty() {
+        let are_meant = sources.is_empty() && pipelines.is_empty();
+        if are_meant || !names.is_empty() {
             let scope = match names.is_empty() {
                 false => Scope::Named(&names, None),
                 true => Scope::all(self.all_namespaces),
@@ -157,6 +164,13 @@ impl Calendar {
             let source = cluster::existing(&connection, &name).await?;
             let (seen, frame) = self.load(&connection, &Scope::Of(&source)).await?;
             shown.extend(shown::source(&seen, &source, &frame));
+            seen.notes.iter().for_each(warn);
+        }
+        for (name, environment) in pipelines.iter().filter_map(|name| promotion_name(name)) {
+            let object = cluster::existing(&connection, &name).await?;
+            let (seen, frame) = self.load(&connection, &Scope::Promoting(&object)).await?;
+            let environment = environment.as_deref();
+            shown.extend(shown::pipeline(&seen, &object, environment, &frame)?);
             seen.notes.iter().for_each(warn);
         }
         if shown.is_empty() {
@@ -208,8 +222,10 @@ impl Calendar {
     fn told<'a>(&self, shown: &'a [Shown]) -> Vec<Told<'a>> {
         let revision = self.revision.as_ref().map(ToString::to_string);
         let told = shown.iter().map(|shown| Told {
-            gate: shown.is_gate.then_some(&shown.key.name),
-            gated_source: (!shown.is_gate).then_some(&shown.key.name),
+            gate: (shown.what == What::Gate).then_some(&shown.key.name),
+            gated_source: (shown.what == What::Source).then_some(&shown.key.name),
+            pipeline: shown.what.is_promotion().then_some(&shown.key.name),
+            environment: shown.what.environment(),
             namespace: &shown.key.namespace,
             revision: revision.clone(),
             zone: &shown.picture.zone.name,

@@ -13,7 +13,7 @@ use clap::{Arg, Args, Command, FromArgMatches};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ListParams};
 use serde::de::DeserializeOwned;
-use sluice_crds::{Approval, Gate, GatePolicy, GatedSource, Gatekeeper};
+use sluice_crds::{Approval, Gate, GatePolicy, GatedSource, Gatekeeper, Pipeline};
 use tokio::time::timeout;
 
 use crate::arguments::{Globals, Kind};
@@ -54,6 +54,8 @@ type Names = (Option<Kind>, &'static str);
 const GATES: Names = (Some(Kind::Gate), "");
 const SOURCES: Names = (Some(Kind::Source), "gatedsource/");
 const GATEKEEPERS: Names = (Some(Kind::Gatekeeper), "gatekeeper/");
+const PIPELINES: Names = (Some(Kind::Pipeline), "");
+const PROMOTIONS: Names = (Some(Kind::Pipeline), "pipeline/");
 const NAMESPACES: Names = (None, "");
 
 impl Complete {
@@ -127,7 +129,10 @@ impl<'p> Place<'p> {
         } else {
             match self.command {
                 None => self.command = self.program.find_subcommand(word),
-                Some(_) => self.positional.push(word),
+                Some(command) => match command.find_subcommand(word) {
+                    Some(inner) if self.positional.is_empty() => self.command = Some(inner),
+                    Some(_) | None => self.positional.push(word),
+                },
             }
             return;
         };
@@ -161,8 +166,10 @@ impl<'p> Place<'p> {
         let is_first = self.positional.is_empty();
         match command.get_name() {
             "get" => self.of_get(),
-            "why" | "calendar" => Wanted::Names(vec![GATES, SOURCES]),
+            "why" | "calendar" => Wanted::Names(vec![GATES, SOURCES, PROMOTIONS]),
             "check" => Wanted::Names(vec![GATES]),
+            "pipeline" if is_first => Wanted::Names(vec![PIPELINES]),
+            "pause" | "resume" | "retry" | "objects" | "versions" => Wanted::Names(vec![PIPELINES]),
             "open" | "close" | "reset" | "wait" if is_first => Wanted::Names(vec![GATES]),
             "approve" | "reject" if is_first => Wanted::Names(vec![GATES, GATEKEEPERS]),
             _ => {
@@ -175,12 +182,16 @@ impl<'p> Place<'p> {
 
     /// Kinds first, and then names of that kind.
     fn of_get(&self) -> Wanted {
-        const KINDS: [(&str, &str); 5] = [
+        const KINDS: [(&str, &str); 6] = [
             ("gates", "when changes may go out"),
             ("gatekeepers", "what opens and closes gates"),
             ("sources", "gated sources: what gates hold back"),
             ("approvals", "what people have said of revisions"),
             ("policies", "gates for whole namespaces"),
+            (
+                "pipelines",
+                "which revision is on its way to which environment",
+            ),
         ];
         match self.positional.first() {
             Some(first) => {
@@ -211,6 +222,7 @@ fn value_of(argument: &Arg) -> Wanted {
         Some("namespace") => Wanted::Names(vec![NAMESPACES]),
         Some("gate") => Wanted::Names(vec![GATES]),
         Some("revision-of") => Wanted::Names(vec![SOURCES]),
+        Some("pipeline") => Wanted::Names(vec![PIPELINES]),
         _ => Wanted::Nothing,
     }
 }
@@ -261,6 +273,7 @@ async fn of_kind(kind: Option<Kind>, connection: &Connection) -> Vec<String> {
         Some(Kind::Source) => listed::<GatedSource>(&connection.here()).await,
         Some(Kind::Approval) => listed::<Approval>(&connection.here()).await,
         Some(Kind::Policy) => listed::<GatePolicy>(&connection.all()).await,
+        Some(Kind::Pipeline) => listed::<Pipeline>(&connection.here()).await,
         None => listed::<Namespace>(&connection.all()).await,
     }
 }
@@ -285,7 +298,10 @@ mod tests {
     }
 
     #[rstest]
-    #[case(&["why", ""], vec![GATES, SOURCES])]
+    #[case(&["why", ""], vec![GATES, SOURCES, PROMOTIONS])]
+    #[case(&["pipeline", ""], vec![PIPELINES])]
+    #[case(&["pipeline", "pause", ""], vec![PIPELINES])]
+    #[case(&["approve", "--pipeline", ""], vec![PIPELINES])]
     #[case(&["-n", "apps", "open", ""], vec![GATES])]
     #[case(&["get", "gatekeepers", "-A", ""], vec![(Some(Kind::Gatekeeper), "")])]
     #[case(&["get", "-n", ""], vec![NAMESPACES])]

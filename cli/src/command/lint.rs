@@ -57,6 +57,9 @@ impl Lint {
         if !world.sources.is_empty() {
             read.push(count(world.sources.len(), "gated source"));
         }
+        if !world.pipelines.is_empty() {
+            read.push(count(world.pipelines.len(), "pipeline"));
+        }
         if input.calendars > 0 {
             read.push(count(input.calendars, "calendar"));
         }

@@ -35,7 +35,7 @@ fn reference(program: &Command) -> String {
         let _ = writeln!(text, "- [`{name}`](#{name}): {about}");
     }
     for command in commands {
-        section(&mut text, command);
+        section(&mut text, command, command.get_name());
     }
     let _ = writeln!(text, "\n## Global options\n");
     for argument in program.get_arguments().filter(|argument| is_told(argument)) {
@@ -47,9 +47,10 @@ fn reference(program: &Command) -> String {
     text
 }
 
-fn section(text: &mut String, command: &Command) {
+/// A command that is called so, and those inside it.
+fn section(text: &mut String, command: &Command, called: &str) {
     let mut command = command.clone();
-    let _ = writeln!(text, "\n## {}\n", command.get_name());
+    let _ = writeln!(text, "\n## {called}\n");
     let about = command.get_long_about().or(command.get_about());
     paragraph(text, about);
     let usage = command.render_usage().to_string();
@@ -63,6 +64,9 @@ fn section(text: &mut String, command: &Command) {
     if let Some(after) = command.get_after_help() {
         let _ = writeln!(text);
         paragraph(text, Some(after));
+    }
+    for inner in command.get_subcommands().filter(|it| !it.is_hide_set()) {
+        section(text, inner, &format!("{called} {}", inner.get_name()));
     }
 }
 
@@ -123,6 +127,7 @@ mod tests {
         for told in [
             "## get\n",
             "## simulate\n",
+            "## pipeline retry\n",
             "- `-f, --filename FILES`: ",
             "(default: `30s`)",
             "## Global options\n",

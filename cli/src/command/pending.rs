@@ -5,6 +5,7 @@ use clap::Args;
 use jiff::Timestamp;
 use kube::api::ListParams;
 use sluice_core::delivery::gated_source::KIND;
+use sluice_core::delivery::pipeline;
 use sluice_core::offline::simulate::Key;
 use sluice_core::revision;
 
@@ -23,7 +24,8 @@ const INDENT: &str = "    ";
 ///
 /// A gated source is listed while its gates hold back its newest revision that is not out. A program
 /// that asks over HTTP is listed after the answer was no, until the answer is yes or it stops asking.
-/// The controller reports these by Kubernetes events, which the API server keeps for an hour. A
+/// A pipeline is listed once for each promotion that waits for gates, for a person or for a merge.
+/// The controller reports programs by Kubernetes events, which the API server keeps for an hour. A
 /// revision is also listed when some people have approved it, until enough have. `kubectl gate wait`
 /// does not ask the controller, so a change that waits in it is not listed.
 #[derive(Debug, Args)]
@@ -54,10 +56,22 @@ impl Pending {
             Err(error) => (Vec::new(), Some(error)),
         };
         rows.extend(sources.iter().filter_map(pending::held));
+        let promoting = cluster::pipelines(&connection, everywhere).await;
+        let are_known = promoting.is_ok();
+        let promoting = promoting.unwrap_or_else(|error| {
+            warn(error);
+            Vec::new()
+        });
+        let views = promoting.iter().map(|it| pipeline::view(it, &[]));
+        rows.extend(views.flat_map(|view| pending::promotions(&view)));
         match cluster::waiting(&connection, everywhere, now.at).await {
             Ok((asking, note)) => {
-                // Gated sources say themselves what they wait with.
-                let is_other = |kind: &str| unknown.is_some() || kind != KIND;
+                // Gated sources and pipelines say themselves what they wait with.
+                let is_other = |kind: &str| match kind {
+                    KIND => unknown.is_some(),
+                    pipeline::KIND => !are_known,
+                    _ => true,
+                };
                 let others = asking.into_iter().filter(|it| is_other(&it.kind));
                 rows.extend(others.map(Row::from));
                 note.iter().for_each(output::note);

@@ -20,13 +20,22 @@ use crate::output::{self, Data, say};
 use crate::view::{Change, Decided, changes};
 use crate::{explain, files};
 
-/// Show the state of a gate in files at an instant, or how it changes over time, without a cluster
+mod promotions;
+
+/// Show the state of a gate in files at an instant, or how it changes over time, without a cluster; or
+/// what a pipeline in files would promote
 ///
 /// If the files have gatekeepers but no gate, each gatekeeper is simulated with a gate of the same name
 /// that lists it alone. An annotation that forces a gate counts as if the person whom it names had
 /// written it at the first instant of the simulation. An Approval without a creationTimestamp counts as
-/// if it had been created at that instant. The status of objects is ignored, no calendar is read from
-/// an address, and nothing is measured: write into --evidence what would be measured.
+/// if it had been created at that instant. No calendar is read from an address, and nothing is measured:
+/// write into --evidence what would be measured. The status of objects is ignored, except for that of
+/// pipelines and of the apps that they promote.
+///
+/// With --pipeline, the files need the apps of its targets with their statuses, as `kubectl get -o yaml`
+/// prints them. For targets on other clusters, the status of the pipeline says what runs there. Each
+/// promotion is shown with the decision of its gates. Pull requests count as merged, and promoted revisions
+/// as running, as soon as the gates admit it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Exit codes: 0 the answer is printed, and is as expected; 1 it is not as expected; 2 the input is \
@@ -47,6 +56,10 @@ pub(crate) struct Simulate {
     /// The gate, if the files have several
     #[arg(long, value_name = "[NAMESPACE/]NAME")]
     gate: Option<String>,
+
+    /// Show what this pipeline would promote
+    #[arg(long, value_name = "[NAMESPACE/]NAME", conflicts_with_all = ["gate", "expect", "revision"])]
+    pipeline: Option<String>,
 
     /// The instant: RFC 3339, or a local time with --zone
     #[arg(long, value_name = "INSTANT", required_unless_present = "from", conflicts_with_all = ["from", "to"])]
@@ -95,6 +108,21 @@ impl Simulate {
             files::give(&mut world, path, namespace, start)?;
         }
         let named = globals.namespace.as_deref();
+        if let Some(name) = &self.pipeline {
+            let end = to.unwrap_or(start);
+            if end < start {
+                bail!("--to: {end} is earlier than --from {start}; write a later instant");
+            }
+            let asked = promotions::Asked {
+                world: &world,
+                name,
+                namespace: globals.namespace.as_deref(),
+                span: Span { start, end },
+                identity: self.identity(),
+                zone,
+            };
+            return asked.run(self.output);
+        }
         let key = files::choose(&world, self.gate.as_deref(), named)?;
         let mut scene = self.scene(&world, &key, start)?;
         let shown = zone.unwrap_or_else(|| Zone::of(&scene));
@@ -108,12 +136,15 @@ impl Simulate {
     }
 
     fn scene(&self, world: &World, key: &Key, from: Timestamp) -> Result<Scene> {
-        let identity = match self.unverified {
+        let scene = Scene::new(world, key, self.identity(), from);
+        scene.with_context(|| format!("there is no gate {key}"))
+    }
+
+    fn identity(&self) -> Identity {
+        match self.unverified {
             true => Identity::Unverified,
             false => Identity::Trusted,
-        };
-        let scene = Scene::new(world, key, identity, from);
-        scene.with_context(|| format!("there is no gate {key}"))
+        }
     }
 
     fn at(&self, scene: &mut Scene, at: Timestamp, zone: &Zone) -> Result<Outcome> {

@@ -23,20 +23,34 @@ use crate::outcome::Outcome;
 use crate::output::{self, say};
 use crate::view::{Waits, waits};
 
+mod promotion;
+
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 the vote is written; 2 it cannot be written.")]
 pub(crate) struct Vote {
     /// The gate whose gatekeeper needs approvals; or gatekeeper/NAME, if several gatekeepers of the
     /// gate need them
-    #[arg(value_name = "NAME")]
-    name: String,
+    #[arg(
+        value_name = "NAME",
+        required_unless_present = "pipeline",
+        conflicts_with = "pipeline"
+    )]
+    name: Option<String>,
+
+    /// Vote on a promotion of this pipeline, for the run and the revision that it waits with
+    #[arg(long, value_name = "NAME")]
+    pipeline: Option<String>,
+
+    /// The environment that is promoted to [default: the only one that waits]
+    #[arg(long, short = 'e', value_name = "NAME", requires = "pipeline")]
+    environment: Option<String>,
 
     /// The revision as Flux writes it, with the commit in full: main@sha1:…
-    #[arg(long, short = 'r', value_name = "REVISION", value_parser = arguments::revision, required_unless_present = "revision_of")]
+    #[arg(long, short = 'r', value_name = "REVISION", value_parser = arguments::revision, required_unless_present_any = ["revision_of", "pipeline"])]
     revision: Option<Revision>,
 
     /// A gated source that waits, as gatedsource/app: the vote is about the revision that it holds back
-    #[arg(long, value_name = "SOURCE", conflicts_with = "revision")]
+    #[arg(long, value_name = "SOURCE", conflicts_with_all = ["revision", "pipeline"])]
     revision_of: Option<String>,
 
     /// Why you vote so: everybody who looks at the approval sees it
@@ -54,6 +68,9 @@ impl Vote {
     pub(super) async fn run(&self, globals: &Globals, decision: Decision) -> Result<Outcome> {
         if self.reason.as_ref().is_some_and(|it| it.trim().is_empty()) {
             bail!("--reason: it is empty; say why, or leave it out");
+        }
+        if let Some(pipeline) = &self.pipeline {
+            return self.on_promotion(globals, decision, pipeline).await;
         }
         let connection = cluster::connect(globals, Use::Requests).await?;
         let asking = self.asking(&connection).await?;
@@ -111,7 +128,8 @@ impl Vote {
 
     /// The one gatekeeper whose votes these are.
     async fn asking(&self, connection: &Connection) -> Result<Asking> {
-        if let Some(name) = gatekeeper_name(&self.name) {
+        let given = self.name.as_deref().context("no gate is named")?;
+        if let Some(name) = gatekeeper_name(given) {
             let key = connection.key(name);
             let rule = rule(connection, &key).await?;
             let rule = rule.ok_or_else(|| {
@@ -119,7 +137,7 @@ impl Vote {
             })?;
             return Ok(Asking { key, rule });
         }
-        let name = gate_name(&self.name)?;
+        let name = gate_name(given)?;
         let gate: Gate = cluster::read(&connection.here(), &name).await?;
         let mut asking = Vec::new();
         for reference in &gate.spec.gatekeepers {

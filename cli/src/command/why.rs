@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sluice_core::Now;
 use sluice_core::offline::simulate::{Decision, Key};
 
-use crate::arguments::{About, Asker, Globals, consumer, gate_names, source_name};
+use crate::arguments::{About, Asker, Globals, consumer, gate_names, promotion_name, source_name};
 use crate::cluster::{self, Connection, Scope, Seen, Use};
 use crate::explain;
 use crate::instant::Zone;
@@ -14,19 +14,25 @@ use crate::outcome::Outcome;
 use crate::output::{self, Data, warn};
 use crate::view::{Decided, Source, checked};
 
+mod of_pipeline;
 mod of_source;
+
+use of_pipeline::Told;
 
 /// Explain why a gate is open or closed: what each gatekeeper says and has measured, the gates that it
 /// asks, who forces it, and what changes next
 ///
 /// Names may also be consumers. For an object that asks, such as Deployment/api, every gate is
 /// explained that gate policies require it to pass. For a gated source, such as gatedsource/app, the
-/// answer shows what is out, what waits, and what each gate says about it. If time alone changes the
+/// answer shows what is out, what waits, and what each gate says about it. For a pipeline, such as
+/// pipeline/podinfo, it shows the environments, and what each gate says about the promotion that is next;
+/// for pipeline/podinfo/prod, about a promotion to that environment. If time alone changes the
 /// verdict of a gatekeeper, the answer says when. With --output, the answer is a list with one entry
 /// for each name.
 #[derive(Debug, Args)]
 pub(crate) struct Why {
-    /// Gates by name, gated sources as gatedsource/NAME, or other consumers as KIND/NAME
+    /// Gates by name, gated sources as gatedsource/NAME, pipelines as pipeline/NAME[/ENVIRONMENT], or other
+    /// consumers as KIND/NAME
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 
@@ -46,6 +52,8 @@ impl Why {
     pub(super) async fn run(&self, globals: &Globals) -> Result<Outcome> {
         let (sources, others): (Vec<_>, Vec<_>) =
             (self.names.iter()).partition(|name| source_name(name).is_some());
+        let (pipelines, others): (Vec<_>, Vec<_>) =
+            (others.into_iter()).partition(|name| promotion_name(name).is_some());
         let (consumers, gates): (Vec<_>, Vec<_>) =
             (others.into_iter()).partition(|name| consumer(name).is_ok());
         let gates = gate_names(gates)?;
@@ -69,6 +77,11 @@ impl Why {
                 Some(_) => all.push(source.data()),
             }
             seen.notes.iter().for_each(warn);
+        }
+        for (name, environment) in pipelines.iter().filter_map(|name| promotion_name(name)) {
+            let environment = environment.as_deref();
+            self.pipeline(&connection, &name, environment, &mut all)
+                .await?;
         }
         for name in consumers {
             self.consumer(&connection, name, &mut all).await?;
@@ -100,6 +113,26 @@ impl Why {
                 Ok(())
             }
         }
+    }
+
+    /// A pipeline, with what the gates say of the promotion that is next, or of that to an environment.
+    async fn pipeline(
+        &self,
+        connection: &Connection,
+        name: &str,
+        environment: Option<&str>,
+        all: &mut Vec<Value>,
+    ) -> Result<()> {
+        let object = cluster::existing(connection, name).await?;
+        let (seen, now) = self.load(connection, &Scope::Promoting(&object)).await?;
+        let revision = self.about.revision.as_ref();
+        let told = Told::new(&seen, &object, environment, revision, now)?;
+        match self.output {
+            None => output::text(told.text(&seen.zone(now.at)))?,
+            Some(_) => all.push(told.data()),
+        }
+        seen.notes.iter().for_each(warn);
+        Ok(())
     }
 
     /// The decision about somebody who asks, and each gate that was asked for it.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use sluice_core::Refusal;
+use sluice_core::delivery::pipeline::kind_of;
 use sluice_core::offline::lint::{self, Object, Remark, Subject};
 use sluice_core::offline::simulate::{Key, Origin, World};
 use sluice_crds::GROUP;
@@ -104,9 +105,9 @@ impl Input {
     /// What was skipped.
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = self.notes.clone();
-        if !self.skipped.is_empty() {
-            let kinds = self
-                .skipped
+        let skipped = self.skipped();
+        if !skipped.is_empty() {
+            let kinds = skipped
                 .iter()
                 .map(|(kind, count)| format!("{count} {kind}"));
             notes.push(format!("skipped: {}", kinds.collect::<Vec<_>>().join(", ")));
@@ -258,8 +259,7 @@ impl Input {
                 (Subject::ConfigMap(key), known.is_some())
             }
             Object::Other => {
-                let kind = node.text("kind").unwrap_or_default();
-                *self.skipped.entry(kind.to_owned()).or_default() += 1;
+                self.other(node);
                 return;
             }
         };
@@ -277,6 +277,49 @@ impl Input {
             });
         }
         self.places.insert(subject, (place.clone(), node.clone()));
+    }
+
+    /// An object of a kind that is none of ours: perhaps an app that a pipeline promotes.
+    fn other(&mut self, node: &Node) {
+        let (kind, version) = (node.text("kind"), node.text("apiVersion"));
+        let kind = kind.unwrap_or_default().to_owned();
+        *self.skipped.entry(kind.clone()).or_default() += 1;
+        let value = node.value();
+        let text = |field: &str| value["metadata"][field].as_str();
+        let Some(name) = text("name") else {
+            return;
+        };
+        let namespace = text("namespace").unwrap_or(&self.namespace);
+        let key = Key::from_reference(namespace, None, name);
+        let group = version.and_then(|it| it.split_once('/'));
+        let group = group.map_or(String::new(), |(group, _)| group.to_owned());
+        self.world.apps.insert((group, kind, key), Arc::new(value));
+    }
+
+    /// The kinds of objects that were skipped and that no pipeline promotes, with how many there are.
+    fn skipped(&self) -> BTreeMap<String, usize> {
+        let mut skipped = self.skipped.clone();
+        let pipelines = self.world.pipelines.values().flatten();
+        let mut read: HashSet<&(String, String, Key)> = HashSet::new();
+        for pipeline in pipelines {
+            let app = &pipeline.spec.app_ref;
+            let targets = pipeline.spec.environments.iter().flat_map(|it| &it.targets);
+            let namespaces: HashSet<&str> = targets.map(|it| it.namespace.as_str()).collect();
+            let is_read = |place: &&(String, String, Key)| {
+                let (group, kind, key) = *place;
+                kind_of(app) == Some((group, kind))
+                    && key.name == app.name
+                    && namespaces.contains(key.namespace.as_str())
+            };
+            read.extend(self.world.apps.keys().filter(is_read));
+        }
+        for (_, kind, _) in read {
+            if let Some(count) = skipped.get_mut(kind) {
+                *count = count.saturating_sub(1);
+            }
+        }
+        skipped.retain(|_, count| *count > 0);
+        skipped
     }
 
     fn refuse(&mut self, place: Place, object: Option<String>, what: Refusal) {

@@ -5,11 +5,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use jiff::Timestamp;
+use serde_json::Value;
 use sluice_core::gatekeeper::Given;
+use sluice_core::offline::lint;
 use sluice_core::offline::simulate::{Key, World};
 
 use super::input::Input;
 use super::source::{self, Content};
+use super::yaml;
 use crate::output::{self, count};
 
 /// Reads FILES, without anything that lint would refuse at `now`. What names no namespace is in
@@ -28,6 +31,36 @@ pub(crate) fn world(paths: &[PathBuf], namespace: &str, now: Timestamp) -> Resul
     }
     refused.iter().for_each(output::note);
     bail!("the input is refused: {}", count(refused.len(), "mistake"));
+}
+
+/// Every object in FILES as it is written, with where it stands: also of kinds that are none of ours. Lists
+/// are taken apart.
+///
+/// # Errors
+/// A file that cannot be read, or is no YAML.
+pub(crate) fn objects(paths: &[PathBuf]) -> Result<Vec<(String, Value)>> {
+    let mut objects = Vec::new();
+    for source in source::read(paths)? {
+        let text = match &source.text {
+            Ok(Content::Text(text)) => text,
+            Ok(Content::Calendar(_)) => continue,
+            Err(why) if source.asked_for => bail!("{}: {why}", source.origin),
+            Err(_) => continue,
+        };
+        let (documents, mistake) = yaml::documents(text);
+        if let Some(mistake) = mistake.filter(|_| source.asked_for) {
+            bail!("{}:{}: {}", source.origin, mistake.line, mistake.problem);
+        }
+        for node in documents.iter().filter(|node| !node.is_empty()) {
+            let value = node.value();
+            let place = format!("{}:{}", source.origin, node.line);
+            match lint::items(&value) {
+                Some(items) => objects.extend(items.iter().map(|it| (place.clone(), it.clone()))),
+                None => objects.push((place, value)),
+            }
+        }
+    }
+    Ok(objects)
 }
 
 /// Lets gatekeepers see from `start` on what the file says. One that is named without a namespace is
@@ -71,7 +104,23 @@ pub(crate) fn give(
 /// # Errors
 /// No gate, several, none of that name.
 pub(crate) fn choose(world: &World, name: Option<&str>, namespace: Option<&str>) -> Result<Key> {
-    let known = world.gate_names();
+    let what = match world.gates.is_empty() && !world.gatekeepers.is_empty() {
+        true => "gatekeeper",
+        false => "gate",
+    };
+    chosen(&world.gate_names(), name, namespace, what)
+}
+
+/// The one of these objects that is called so, or the only one. `what` they are: `gate`.
+///
+/// # Errors
+/// None, several, none of that name.
+pub(crate) fn chosen(
+    known: &[&Key],
+    name: Option<&str>,
+    namespace: Option<&str>,
+    what: &str,
+) -> Result<Key> {
     let is_wanted = |key: &Key, name: &str| {
         let (namespace, name) = match name.split_once('/') {
             Some((namespace, name)) => (Some(namespace), name),
@@ -79,7 +128,7 @@ pub(crate) fn choose(world: &World, name: Option<&str>, namespace: Option<&str>)
         };
         key.name == name && namespace.is_none_or(|namespace| key.namespace == namespace)
     };
-    let mut candidates = known.clone();
+    let mut candidates = known.to_vec();
     candidates.retain(|key| name.is_none_or(|name| is_wanted(key, name)));
     let names = |keys: &[&Key]| {
         let names: Vec<String> = keys.iter().map(ToString::to_string).collect();
@@ -87,20 +136,25 @@ pub(crate) fn choose(world: &World, name: Option<&str>, namespace: Option<&str>)
     };
     match (candidates.as_slice(), name) {
         ([only], _) => Ok((*only).clone()),
-        ([], _) if known.is_empty() => {
+        ([], _) if known.is_empty() && what == "gate" => {
             bail!("there is no Gate in these files; write one, or name files that hold one")
         }
+        ([], _) if known.is_empty() => {
+            bail!("there is no {what} in these files; name files that hold one")
+        }
         ([], Some(name)) => bail!(
-            "there is no gate `{name}` in these files; they hold {}",
-            names(&known)
+            "there is no {what} `{name}` in these files; they hold {}",
+            names(known)
         ),
         (several, _) => bail!(
-            "these files hold {}, {}; choose one with --gate NAMESPACE/NAME",
-            match world.gates.is_empty() {
-                true => count(several.len(), "gatekeeper"),
-                false => count(several.len(), "gate"),
-            },
-            names(several)
+            "these files hold {}, {}; choose one with {} NAMESPACE/NAME",
+            count(several.len(), what),
+            names(several),
+            if what == "pipeline" {
+                "--pipeline"
+            } else {
+                "--gate"
+            }
         ),
     }
 }

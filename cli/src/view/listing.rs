@@ -8,8 +8,9 @@ use kube::Resource;
 use kube::api::{Api, ListParams};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use sluice_core::delivery::pipeline;
 use sluice_core::offline::simulate::Scene;
-use sluice_crds::{Approval, Gate, GatePolicy, GatedSource, Gatekeeper, Subject};
+use sluice_crds::{Approval, Gate, GatePolicy, GatedSource, Gatekeeper, Pipeline, Subject};
 
 use super::rows::{self, Row};
 use crate::arguments::Kind;
@@ -52,6 +53,7 @@ impl Wanted {
             Kind::Source => self.sources(connection).await,
             Kind::Approval => self.approvals(connection).await,
             Kind::Policy => self.policies(connection, watched).await,
+            Kind::Pipeline => self.pipelines(connection).await,
         }
     }
 
@@ -68,6 +70,7 @@ impl Wanted {
             Kind::Source => watched.all::<GatedSource>(connection, area),
             Kind::Approval => watched.all::<Approval>(connection, area),
             Kind::Policy => watched.policies(connection),
+            Kind::Pipeline => watched.all::<Pipeline>(connection, area),
         }
     }
 
@@ -207,6 +210,29 @@ impl Wanted {
             zone,
             rows,
             wake,
+        })
+    }
+
+    /// What needs people most is the first.
+    async fn pipelines(&self, connection: &Connection) -> Result<Listing> {
+        let api: Api<Pipeline> = connection.api(connection.area(self.everywhere));
+        let found = self.found(&api).await?;
+        let now = connection.present().await.now.at;
+        // Nobody has to be able to know in which zone windows are written.
+        let zone = Zone::of_gatekeepers(&self.around(connection).await.unwrap_or_default());
+        let shown = found.iter().map(|it| (pipeline::view(it, &[]), it));
+        let mut shown: Vec<_> = shown.collect();
+        shown.sort_by(|(a, _), (b, _)| {
+            (a.needs, &a.namespace, &a.name).cmp(&(b.needs, &b.namespace, &b.name))
+        });
+        let rows = shown
+            .iter()
+            .map(|(view, it)| rows::pipeline(view, it, now, &zone));
+        Ok(Listing {
+            titles: &["STATE", "REVISION", "AT", "DECIDED-BY", "UNTIL", "AGE"],
+            rows: rows.collect::<Result<_>>()?,
+            zone,
+            wake: None,
         })
     }
 

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use sluice_core::Now;
 use sluice_core::delivery::gated_source::KIND;
+use sluice_core::delivery::pipeline::{self, View};
 use sluice_core::gatekeeper::approval::Approvals;
 use sluice_core::offline::simulate::Key;
 use sluice_core::revision::Revision;
@@ -14,6 +15,7 @@ use sluice_core::verdict::Reason;
 use sluice_core::verdict::question::Question;
 use sluice_crds::approval::Vote;
 use sluice_crds::gatekeeper::Kind;
+use sluice_crds::pipeline::EnvironmentState;
 use sluice_crds::{Approval, Gate, GatedSource};
 
 use super::source::{blocked, held_back, turn, warnings};
@@ -98,6 +100,37 @@ pub(crate) fn held(source: &GatedSource) -> Option<Row> {
         message,
         warnings: warnings(source),
     })
+}
+
+/// The promotions with which a pipeline waits for gates, people or a merge, as its status has them.
+pub(crate) fn promotions(view: &View) -> Vec<Row> {
+    let waiting = view.environments.iter().filter_map(|environment| {
+        let state = environment.state?;
+        let waits = environment.waiting_approval.as_ref();
+        let promotion = environment.promotion.as_ref();
+        let is_waiting = matches!(
+            state,
+            EnvironmentState::GatesClosed
+                | EnvironmentState::Unapproved
+                | EnvironmentState::Rejected
+                | EnvironmentState::PullRequestOpen
+                | EnvironmentState::CyclicGates
+        );
+        let about = waits.map(|it| (&it.revision, it.since.0));
+        let about = about.or(promotion.map(|it| (&it.revision, it.at.0)));
+        let (revision, since) = about.filter(|_| is_waiting)?;
+        Some(Row {
+            namespace: view.namespace.clone(),
+            what: format!("{}/{} ({})", pipeline::KIND, view.name, environment.name),
+            revision: Some(revision.clone()),
+            gates: environment.decided_by.clone(),
+            since,
+            until: environment.until.as_ref().map(|at| at.0),
+            message: environment.message.clone(),
+            warnings: Vec::new(),
+        })
+    });
+    waiting.collect()
 }
 
 /// The revisions that somebody has approved of, and that gates hold back all the same until more

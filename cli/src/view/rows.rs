@@ -5,12 +5,13 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 use serde_json::Value;
+use sluice_core::delivery::pipeline::View;
 use sluice_core::gatekeeper::approval::Approvals;
 use sluice_core::offline::simulate::{Decision, Key};
 use sluice_core::revision;
 use sluice_crds::approval::Vote;
 use sluice_crds::gate_policy::{LabelOperator, LabelRequirement, NamespaceSelector};
-use sluice_crds::{Approval, Gate, GatePolicy, GatedSource, Gatekeeper, State};
+use sluice_crds::{Approval, Gate, GatePolicy, GatedSource, Gatekeeper, Pipeline, State};
 
 use super::source::turn;
 use crate::cluster;
@@ -108,6 +109,30 @@ pub(super) fn source(source: &GatedSource, now: Timestamp, zone: &Zone) -> Resul
         told.map(|it| it.message.clone()).unwrap_or_default(),
     ];
     row(Key::of(&source.metadata), cells, None, source)
+}
+
+/// What its status says, or what is wrong with it as a whole.
+pub(super) fn pipeline(view: &View, object: &Pipeline, now: Timestamp, zone: &Zone) -> Result<Row> {
+    let run = view.run.as_ref();
+    let word = match (view.suspended, view.troubles.is_empty(), run) {
+        (true, ..) => "Suspended",
+        (false, false, _) => "Stalled",
+        (false, true, Some(run)) => run.state.as_str(),
+        (false, true, None) => "NoRun",
+    };
+    let until = run.and_then(|run| run.next.as_ref());
+    let said = view.troubles.first().cloned();
+    let text = |text: Option<String>| text.unwrap_or_default();
+    let cells = vec![
+        word.to_owned(),
+        text(run.map(|run| run.short.clone())),
+        text(run.map(|run| run.environment.clone())),
+        text(run.and_then(|run| run.decided_by.clone())),
+        until.map(|at| zone.wall(at.0)).unwrap_or_default(),
+        age_of(&object.metadata, now),
+        text(said.or_else(|| run.map(|run| run.message.clone()))),
+    ];
+    row(Key::of(&object.metadata), cells, None, object)
 }
 
 /// Until when an approval counts. None: it is a rejection, or nobody asks for it.

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use sluice_crds::pipeline::{ClusterReference, InvolvedObject, PullRequestStrategy};
+use sluice_crds::pipeline::{ClusterReference, Environment, InvolvedObject, PullRequestStrategy};
 use sluice_crds::pull_request::PullRequestState;
 use sluice_crds::{Approval, Pipeline, PipelineStatus, PullRequest, Subject};
 
@@ -52,6 +52,7 @@ mod step;
 mod target;
 #[cfg(test)]
 mod tests;
+mod view;
 mod webhook;
 mod whose;
 mod words;
@@ -65,7 +66,9 @@ pub use report::{awaited, refused, report};
 pub use reports::{Desk, desk, report_of, said};
 pub use spec::check;
 pub use target::{App, Reader};
+pub use view::{App as ViewedApp, EnvironmentView, Needs, PromotionView, View, VoteView, view};
 pub use webhook::{Signed, approve_by_webhook, name_by_webhook};
+pub use words::target as target_name;
 
 /// The kind, as it is written in subjects and PullRequests.
 pub const KIND: &str = "Pipeline";
@@ -92,6 +95,16 @@ pub fn subject(
         step: None,
         revision: revision.map(str::to_owned),
     }
+}
+
+/// The namespaces of our own cluster in which a promotion to an environment takes effect: those of its
+/// targets, and that of the Pipeline. The policies of all of them count.
+pub fn namespaces<'p>(object: &'p Pipeline, environment: &'p Environment) -> Vec<&'p str> {
+    let targets = environment.targets.iter();
+    let targets = targets.filter(|it| it.cluster_ref.is_none());
+    let mut namespaces: Vec<&str> = targets.map(|it| it.namespace.as_str()).collect();
+    namespaces.extend(object.metadata.namespace.as_deref());
+    namespaces
 }
 
 /// Everything that a look at a Pipeline is decided from.

@@ -273,10 +273,13 @@ fn typed<T: DeserializeOwned>(
     let Value::Object(fields) = &mut value else {
         return (None, Vec::new());
     };
-    // Written by the controller alone, and never a cause of a decision.
-    fields.remove("status");
+    // Written by the controller alone. Of a Pipeline it is a cause of decisions: what it has admitted.
+    let status = fields.remove("status");
     let unreadable = schema::check(schema, &mut value, mistakes);
     metadata::keep_what_matters(&mut value);
+    if let Some(status) = status.filter(|_| value["kind"] == "Pipeline") {
+        value["status"] = status;
+    }
     let object = serde_json::from_value(value).map_err(|error| {
         if mistakes.is_empty() {
             let remedy = "see the reference of this kind";

@@ -2,7 +2,7 @@
 //!
 //! What comes in: a [`World`] of Gates, Gatekeepers and ConfigMaps, from files or from a cluster,
 //! and instants. What goes out: the [`Decision`] of a gate at an instant, and the [`Stretches`]
-//! that it stays open or closed for.
+//! that it stays open or closed for; and the [`Course`] of a Pipeline.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,9 +10,12 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
 use sluice_crds::gate::GatekeeperReference;
+use sluice_crds::pipeline::Environment;
 use sluice_crds::{Approval, Gate, GateSet, GateSpec, GatedSource, Gatekeeper, Pipeline, Subject};
 
+use crate::delivery::pipeline::{self, What};
 use crate::gate::policy::{Labels, Readable};
 use crate::gate::{self, Identity};
 use crate::gatekeeper::kind::{KindSpec, Text};
@@ -20,12 +23,14 @@ use crate::gatekeeper::{self, Evidence};
 use crate::time::calendar::in_config_map;
 use crate::verdict::question::Question;
 
+mod course;
 mod given;
 mod scene;
 pub(crate) mod sources;
 mod stretch;
 mod together;
 
+pub use course::{Course, Step, course};
 pub use scene::{Decision, Scene};
 pub use stretch::{Stretch, Stretches};
 pub use together::{Set, together};
@@ -107,6 +112,9 @@ pub struct World {
     pub sources: BTreeMap<Key, Arc<GatedSource>>,
     /// The pipelines. None: it may not be read.
     pub pipelines: BTreeMap<Key, Option<Arc<Pipeline>>>,
+    /// Objects of kinds that are none of ours, as they were read, by group, kind and name: a Pipeline may
+    /// promote one.
+    pub apps: BTreeMap<(String, String, Key), Arc<Value>>,
     /// The gate policies by name. Err: one that cannot be read, and why.
     pub policies: BTreeMap<String, Readable>,
     /// The labels of namespaces.
@@ -175,6 +183,31 @@ pub fn decide(
     question: Question<'_>,
 ) -> sluice_crds::Decision {
     gather(world, own, &subject, identity, question).decide(subject, question)
+}
+
+/// The gates that a promotion to an environment of a Pipeline has to pass, with all that they depend on.
+pub fn gather_promotion(
+    world: &World,
+    object: &Pipeline,
+    environment: &Environment,
+    identity: Identity,
+    question: Question<'_>,
+) -> gate::set::Gathered {
+    let revision = question.revision.map(ToString::to_string);
+    let subject = pipeline::subject(
+        object,
+        &environment.name,
+        What::Promote,
+        revision.as_deref(),
+    );
+    let namespaces = pipeline::namespaces(object, environment);
+    let (own, at) = (environment.gates.as_ref(), question.now.at);
+    let seen = sources::Seen {
+        world,
+        identity,
+        from: at,
+    };
+    gate::set::gather_among(&seen, own, &subject, &namespaces, at)
 }
 
 /// The same gates with all that they depend on, to be asked more than once.

@@ -15,14 +15,16 @@ use axum::http::{HeaderMap, StatusCode, header};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::join_all;
+use sluice_core::delivery::pipeline::View;
 use sluice_core::gate;
 use sluice_core::revision::Revision;
 use sluice_crds::{Decision, GateSet, Subject};
 
 use crate::tell::decisions::{Answer, Asker, Decisions};
 
-use super::auth::{Caller, RESOURCE, Reviews, Unasked, VERB};
+use super::auth::{Caller, RESOURCE, Reviews, Right, Unasked, VERB};
 use super::limit::{Limiter, Rate, Who};
+use super::pipelines::Wanted;
 use super::problem::Refused;
 use super::question::Question;
 
@@ -46,6 +48,12 @@ pub trait Decide: Send + Sync + 'static {
         subject: &Subject,
         revision: Option<&Revision>,
     ) -> Decision;
+
+    /// The Pipelines that are wanted, sorted by namespace and name.
+    fn pipelines(&self, wanted: Wanted<'_>) -> Vec<View>;
+
+    /// A Pipeline. None: there is none of that name.
+    fn pipeline(&self, namespace: &str, name: &str) -> Option<View>;
 
     /// Whether all is known that decisions are made from.
     fn synced(&self) -> bool;
@@ -83,6 +91,11 @@ impl Asking {
             strangers: Limiter::new(STRANGERS),
             flagger_without_token,
         }
+    }
+
+    /// What knows the answers.
+    pub(super) fn decider(&self) -> &dyn Decide {
+        self.decide.as_ref()
     }
 
     /// Whether anything can be decided yet.
@@ -158,6 +171,15 @@ impl Asking {
                 }
             });
         join_all(asked).await.into_iter().collect()
+    }
+
+    /// Whether the caller has a right.
+    pub(super) async fn may(&self, caller: &Caller, right: Right<'_>) -> Result<(), Refused> {
+        let allowed = self.reviews.may(caller, right).await;
+        match allowed.map_err(unasked)? {
+            true => Ok(()),
+            false => Err(lacking(caller, right)),
+        }
     }
 
     /// The answer, as far as the caller may see it. It is reported, too.
@@ -264,6 +286,32 @@ fn forbidden(caller: &Caller, namespace: &str, name: Option<&str>) -> Refused {
         format!(
             "ask for a Role in \"{namespace}\" with apiGroups: [{group}], resources: [{resource}], \
              verbs: [{VERB}]"
+        ),
+    )
+}
+
+/// What is said to a caller that may not see Pipelines.
+fn lacking(caller: &Caller, right: Right<'_>) -> Refused {
+    let group = sluice_crds::GROUP;
+    let Right {
+        verb,
+        resource,
+        namespace,
+        name,
+    } = right;
+    let (place, role) = match namespace {
+        Some(namespace) => (
+            format!(" in the namespace \"{namespace}\""),
+            format!("a Role in \"{namespace}\""),
+        ),
+        None => (" of all namespaces".to_owned(), "a ClusterRole".to_owned()),
+    };
+    let what = name.map(|name| format!(" \"{name}\"")).unwrap_or_default();
+    Refused::new(
+        StatusCode::FORBIDDEN,
+        format!("{caller} may not {verb} {resource}.{group}{what}{place}"),
+        format!(
+            "ask for {role} with apiGroups: [{group}], resources: [{resource}], verbs: [{verb}]"
         ),
     )
 }

@@ -1,7 +1,7 @@
 //! Who asks, and what they may: the API server says, by TokenReview and SubjectAccessReview.
 //!
-//! What comes in: a bearer token; then a gate. What goes out: the user whose token it is; then
-//! whether they have the verb `check` on it.
+//! What comes in: a bearer token; then a gate, or Pipelines. What goes out: the user whose token it is;
+//! then whether they have the verb `check` on the gate, or may see the Pipelines.
 //!
 //! Answers are kept for a moment, refusals for a shorter one, so that a right that is given or taken
 //! away shows soon. Tokens are not kept, only their hashes. However many ask the same at once, the
@@ -91,6 +91,19 @@ impl Caller {
     }
 }
 
+/// A right on objects of sluice.dev.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Right<'a> {
+    /// The verb.
+    pub(super) verb: &'static str,
+    /// The resource.
+    pub(super) resource: &'static str,
+    /// The namespace. None: all of them.
+    pub(super) namespace: Option<&'a str>,
+    /// The name. None: every object.
+    pub(super) name: Option<&'a str>,
+}
+
 /// Why the API server has not been asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unasked {
@@ -158,12 +171,38 @@ impl Reviews {
         namespace: &str,
         name: Option<&str>,
     ) -> Result<bool, Unasked> {
-        // No gate has no name.
-        let gate = name.unwrap_or_default().as_bytes();
-        let key = hash(&[&caller.id, namespace.as_bytes(), gate]);
+        let right = Right {
+            verb: VERB,
+            resource: RESOURCE,
+            namespace: Some(namespace),
+            name,
+        };
+        self.may(caller, right).await
+    }
+
+    /// Whether somebody has a right.
+    ///
+    /// # Errors
+    /// The API server does not answer.
+    pub(super) async fn may(&self, caller: &Caller, right: Right<'_>) -> Result<bool, Unasked> {
+        let Right {
+            verb,
+            resource,
+            namespace,
+            name,
+        } = right;
+        // Nothing has no name, and no namespace has none.
+        let texts = [
+            verb,
+            resource,
+            namespace.unwrap_or_default(),
+            name.unwrap_or_default(),
+        ];
+        let [verb, resource, namespace, name] = texts.map(str::as_bytes);
+        let key = hash(&[&caller.id, verb, resource, namespace, name]);
         let answer = self
             .rights
-            .try_get_with(key, self.review_access(caller, namespace, name));
+            .try_get_with(key, self.review_access(caller, right));
         answer.await.map_err(Arc::unwrap_or_clone)
     }
 
@@ -203,20 +242,21 @@ impl Reviews {
         Ok(Some(Arc::new(caller)))
     }
 
-    async fn review_access(
-        &self,
-        caller: &Caller,
-        namespace: &str,
-        name: Option<&str>,
-    ) -> Result<bool, Unasked> {
+    async fn review_access(&self, caller: &Caller, right: Right<'_>) -> Result<bool, Unasked> {
+        let Right {
+            verb,
+            resource,
+            namespace,
+            name,
+        } = right;
         let user = caller.user.clone();
         let review = SubjectAccessReview {
             spec: SubjectAccessReviewSpec {
                 resource_attributes: Some(ResourceAttributes {
                     group: Some(sluice_crds::GROUP.to_owned()),
-                    resource: Some(RESOURCE.to_owned()),
-                    verb: Some(VERB.to_owned()),
-                    namespace: Some(namespace.to_owned()),
+                    resource: Some(resource.to_owned()),
+                    verb: Some(verb.to_owned()),
+                    namespace: namespace.map(str::to_owned),
                     name: name.map(str::to_owned),
                     ..ResourceAttributes::default()
                 }),
@@ -228,7 +268,11 @@ impl Reviews {
             },
             ..SubjectAccessReview::default()
         };
-        let answer = self.ask(&review, "who may check the gate").await?;
+        let what = match resource {
+            RESOURCE => "who may check the gate",
+            _ => "who may see the Pipelines",
+        };
+        let answer = self.ask(&review, what).await?;
         let answer = answer.status.unwrap_or_default();
         Ok(answer.allowed && answer.denied != Some(true))
     }

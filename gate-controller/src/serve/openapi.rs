@@ -11,11 +11,13 @@ use axum::response::{IntoResponse, Response};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Value, json};
+use sluice_core::delivery::pipeline::View;
 use sluice_crds::Decision;
 
 use super::approval::{ApprovalRequest, Approved};
 use super::check::CheckRequest;
 use super::flagger::{FlaggerAnswer, FlaggerRequest};
+use super::pipelines::PipelineList;
 use super::problem::Problem;
 
 static TEXT: LazyLock<Bytes> = LazyLock::new(|| document().to_string().into());
@@ -40,6 +42,9 @@ pub fn document() -> Value {
             "parameters": parameters(),
             "post": approval(&mut schemas),
         },
+        "/v1/pipelines": {"get": pipelines(&mut schemas, None)},
+        "/v1/pipelines/{namespace}": {"get": pipelines(&mut schemas, Some("namespace"))},
+        "/v1/pipelines/{namespace}/{name}": {"get": pipeline(&mut schemas)},
     });
     json!({
         "openapi": "3.1.0",
@@ -202,6 +207,59 @@ fn approval(schemas: &mut SchemaGenerator) -> Value {
     })
 }
 
+/// The list of Pipelines: of all namespaces, or of the one that is a part of the path.
+fn pipelines(schemas: &mut SchemaGenerator, namespace: Option<&str>) -> Value {
+    let mut responses = refusals(schemas);
+    responses["200"] = json!({
+        "description": "Pipelines, sorted by namespace and name.",
+        "content": body(&schema::<PipelineList>(schemas), None),
+    });
+    let go_on = json!({
+        "name": "continue", "in": "query", "required": false,
+        "description": "What the last answer has in the field `continue`.",
+        "schema": {"type": "string"},
+    });
+    let mut parameters: Vec<Value> = namespace.map(in_path).into_iter().collect();
+    parameters.push(go_on);
+    let (id, place) = match namespace {
+        None => ("pipelines", "of all namespaces"),
+        Some(_) => ("pipelinesOfNamespace", "of a namespace"),
+    };
+    json!({
+        "operationId": id,
+        "summary": format!("Which revisions are on their way: the Pipelines {place}"),
+        "description": "The user needs the verb `list` on pipelines.sluice.dev.",
+        "security": [{"bearer": []}],
+        "parameters": parameters,
+        "responses": responses,
+    })
+}
+
+fn pipeline(schemas: &mut SchemaGenerator) -> Value {
+    let mut responses = refusals(schemas);
+    responses["200"] = json!({
+        "description": "The Pipeline.",
+        "content": body(&schema::<View>(schemas), None),
+    });
+    let problem = schema::<Problem>(schemas);
+    responses["404"] = json!({
+        "description": "There is no Pipeline of that name.", "content": body(&problem, None),
+    });
+    json!({
+        "operationId": "pipeline",
+        "summary": "Which revision is on its way, and what it waits for",
+        "description": "The user needs the verb `get` on the Pipeline.",
+        "security": [{"bearer": []}],
+        "parameters": [in_path("namespace"), in_path("name")],
+        "responses": responses,
+    })
+}
+
+/// A part of the path.
+fn in_path(name: &str) -> Value {
+    json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}})
+}
+
 /// The answers that refuse the question.
 fn refusals(schemas: &mut SchemaGenerator) -> Value {
     let problem = schema::<Problem>(schemas);
@@ -220,8 +278,8 @@ fn refusals(schemas: &mut SchemaGenerator) -> Value {
     json!({
         "400": refusal("The request is wrong. The answer says where, and what to write instead."),
         "401": refusal("The request has no token, or one that the API server does not know."),
-        "403": refusal("The user has no right to check one of the gates."),
-        "429": later("The user asked about too many gates."),
+        "403": refusal("The user has no right to check one of the gates, or to see the Pipelines."),
+        "429": later("The user asked too much."),
         "500": refusal("A bug of the controller."),
         "503": later("The controller has not read every gate and GatePolicy yet, or cannot reach the API server."),
     })

@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Client;
 use serde_json::{Value, json};
+use sluice_core::delivery::pipeline::{View, view};
 use sluice_core::gate::Identity;
 use sluice_core::revision::Revision;
 use sluice_core::time::clock::Trust;
@@ -25,6 +26,7 @@ use super::approval::Approving;
 use super::asking::{Asking, Decide, Remote};
 use super::auth::{Kept, Reviews};
 use super::limit::Rate;
+use super::pipelines::Wanted;
 use crate::observe::clock::{Clock, SetClock};
 use crate::observe::world::{Standing, World};
 use crate::tell::audit::Audit;
@@ -38,12 +40,13 @@ const NOW: &str = "2026-11-20T12:00:00Z";
 mod auth;
 mod check;
 mod flagger;
+mod pipelines;
 mod served;
 
 /// The API server: who is who, and who may what.
 #[derive(Default)]
 struct Api {
-    /// Rights, as `user namespace/name`.
+    /// Rights, as `user namespace/name`; on Pipelines behind their verb, such as `get `.
     rights: Mutex<BTreeSet<String>>,
     /// The audiences that tokens are for.
     audiences: Option<Vec<&'static str>>,
@@ -94,11 +97,18 @@ impl Api {
             text(&what["namespace"]),
             text(&what["name"])
         );
-        let on_gates = what["group"] == "sluice.dev" && what["resource"] == "gates";
-        let allowed = on_gates
-            && what["verb"] == "check"
-            && spec["groups"] == json!(["system:authenticated"])
-            && self.rights.lock().unwrap().contains(&right);
+        let asked = (&what["group"], &what["resource"], &what["verb"]);
+        let known = [
+            ("gates", "check", ""),
+            ("pipelines", "get", "get "),
+            ("pipelines", "list", "list "),
+        ];
+        let known = known.iter().find(|(resource, verb, _)| {
+            asked == (&json!("sluice.dev"), &json!(resource), &json!(verb))
+        });
+        let right = known.map(|(_, _, prefix)| format!("{prefix}{right}"));
+        let allowed = right.is_some_and(|right| self.rights.lock().unwrap().contains(&right))
+            && spec["groups"] == json!(["system:authenticated"]);
         json!({"allowed": allowed})
     }
 
@@ -144,6 +154,7 @@ struct Decider {
     /// A gate that a policy adds.
     added: Mutex<Option<&'static str>>,
     asked: Mutex<Vec<(GateSet, Subject, Option<String>)>>,
+    pipelines: Mutex<Vec<View>>,
 }
 
 impl Decider {
@@ -203,6 +214,28 @@ impl Decide for Arc<Decider> {
             message: "a secret of office-hours".to_owned(),
             next: None,
         }
+    }
+
+    fn pipelines(&self, wanted: Wanted<'_>) -> Vec<View> {
+        let Wanted {
+            namespace,
+            after,
+            most,
+        } = wanted;
+        let known = self.pipelines.lock().unwrap();
+        let wanted = known.iter().filter(|it| {
+            let key = (it.namespace.as_str(), it.name.as_str());
+            namespace.is_none_or(|it| it == key.0) && after.is_none_or(|after| key > after)
+        });
+        wanted.take(most).cloned().collect()
+    }
+
+    fn pipeline(&self, namespace: &str, name: &str) -> Option<View> {
+        let known = self.pipelines.lock().unwrap();
+        let mut known = known.iter();
+        known
+            .find(|it| (it.namespace.as_str(), it.name.as_str()) == (namespace, name))
+            .cloned()
     }
 
     fn synced(&self) -> bool {
@@ -342,6 +375,32 @@ impl Stage {
     async fn post(&self, path: &str, credentials: Option<&str>, body: impl Into<Body>) -> Answer {
         let from = [192, 0, 2, 1].into();
         self.post_from(from, path, credentials, body).await
+    }
+
+    async fn get(&self, path: &str, credentials: Option<&str>) -> Answer {
+        let mut request = Request::get(path).extension(Remote([192, 0, 2, 1].into()));
+        if let Some(credentials) = credentials {
+            request = request.header(header::AUTHORIZATION, credentials);
+        }
+        self.send(request.body(Body::empty()).unwrap()).await
+    }
+
+    /// Adds a Pipeline.
+    fn pipeline(&self, namespace: &str, name: &str) {
+        let object = json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "Pipeline",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {
+                "appRef": {"kind": "HelmRelease", "name": name},
+                "environments": [{"name": "dev", "targets": [{"namespace": namespace}]}],
+            },
+        });
+        let object = serde_json::from_value(object).unwrap();
+        self.decider
+            .pipelines
+            .lock()
+            .unwrap()
+            .push(view(&object, &[]));
     }
 
     /// As somebody.

@@ -44,3 +44,35 @@ fn a_revision_whose_approvals_have_all_run_out_waits_no_more() {
     assert!(waits[0].message.contains("1 of 2"), "{}", waits[0].message);
     assert!(rows("2026-11-19T19:00:00Z").is_empty());
 }
+
+#[test]
+fn promotions_that_wait_are_listed_with_what_they_wait_for() {
+    let target = serde_json::json!([{"namespace": "a"}]);
+    let object = serde_json::json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "Pipeline",
+        "metadata": {"name": "podinfo", "namespace": "apps"},
+        "spec": {
+            "appRef": {"kind": "HelmRelease", "name": "podinfo"},
+            "environments": [
+                {"name": "dev", "targets": target}, {"name": "staging", "targets": target},
+                {"name": "prod", "targets": target},
+            ],
+        },
+        "status": {"environments": {
+            "dev": {"state": "Passed"},
+            "staging": {"state": "Arriving", "promotion": {"run": 7, "revision": "6.1.6", "key": "k",
+                "phase": "Succeeded", "at": "2026-11-20T18:00:00Z"}},
+            "prod": {"state": "Unapproved", "message": "6.1.6 waits for a person to approve it",
+                "waitingApproval": {"revision": "6.1.6", "run": 7, "since": "2026-11-20T18:30:00Z"}},
+        }},
+    });
+    let view = pipeline::view(&serde_json::from_value(object).unwrap(), &[]);
+    let rows = promotions(&view);
+    let [row] = rows.as_slice() else {
+        panic!("{rows:#?}")
+    };
+    assert_eq!(row.what, "Pipeline/podinfo (prod)");
+    assert_eq!(row.revision.as_deref(), Some("6.1.6"));
+    assert_eq!(row.since.to_string(), "2026-11-20T18:30:00Z");
+    assert!(row.message.contains("approve"));
+}

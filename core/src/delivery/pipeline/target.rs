@@ -20,6 +20,8 @@ use crate::text::refusal::{Refusal, Refusals};
 use crate::text::words::clean;
 use crate::verdict::condition::cut;
 
+mod played;
+
 /// What expressions are asked about.
 const OBJECT: &str = "object";
 /// The most bytes of a version.

@@ -13,7 +13,7 @@ use crate::text::words::{clean, instant_utc};
 pub(super) const LONGEST: usize = 500;
 
 /// A target, as messages name it: its namespace, with its cluster where that is another.
-pub(super) fn target(status: &TargetStatus) -> String {
+pub fn target(status: &TargetStatus) -> String {
     match &status.cluster_ref {
         None => status.namespace.clone(),
         Some(cluster) => {

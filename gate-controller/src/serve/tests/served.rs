@@ -40,17 +40,24 @@ fn every_reference_of_the_description_leads_somewhere() {
 /// status that is described.
 #[tokio::test]
 async fn what_is_described_is_what_is_served() {
-    let stage = Scene::default().start();
+    let rights = ["list alice */*", "list alice apps/*", "get alice apps/web"];
+    let mut scene = Scene::default();
+    scene.api = rights.into_iter().fold(scene.api, Api::grant);
+    let stage = scene.start();
+    stage.pipeline("apps", "web");
     let document = openapi::document();
     let paths = document["paths"].as_object().unwrap();
     // What is signed is tested with its signature.
-    for (path, methods) in paths.iter().filter(|(path, _)| !path.contains('{')) {
-        let post = &methods["post"];
-        let example = &post["requestBody"]["content"]["application/json"]["example"];
-        for (credentials, status) in [(Some("Bearer token-of-alice"), "200"), (None, "401")] {
-            let answer = stage.post(path, credentials, example.to_string()).await;
-            assert_eq!(answer.status.as_str(), status, "{path}: {answer:?}");
-            assert!(post["responses"].get(status).is_some(), "{path}");
+    for (path, methods) in paths
+        .iter()
+        .filter(|(path, _)| !path.starts_with("/approval/"))
+    {
+        for (method, described) in methods.as_object().unwrap() {
+            for (credentials, status) in [(Some("Bearer token-of-alice"), "200"), (None, "401")] {
+                let answer = ask(&stage, path, method, described, credentials).await;
+                assert_eq!(answer.status.as_str(), status, "{path}: {answer:?}");
+                assert!(described["responses"].get(status).is_some(), "{path}");
+            }
         }
     }
 }
@@ -87,4 +94,21 @@ async fn approvals_are_signed_posts_and_promotions_are_not_called_for() {
         assert!(gone.text("remedy").contains("remove this call"), "{gone:?}");
     }
     assert!(stage.decider.asked().is_empty());
+}
+
+/// Asks as it is described, with the example.
+async fn ask(
+    stage: &Stage,
+    path: &str,
+    method: &str,
+    described: &Value,
+    credentials: Option<&str>,
+) -> Answer {
+    let example = &described["requestBody"]["content"]["application/json"]["example"];
+    let path = path.replace("{namespace}", "apps").replace("{name}", "web");
+    match method {
+        "post" => stage.post(&path, credentials, example.to_string()).await,
+        "get" => stage.get(&path, credentials).await,
+        other => panic!("{other}"),
+    }
 }

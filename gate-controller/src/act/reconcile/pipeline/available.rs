@@ -6,7 +6,7 @@ use sluice_crds::pipeline::StrategyKind;
 
 use crate::observe::cache::Progress;
 
-/// The same where notifications cannot be sent.
+/// What to write where notifications cannot be sent.
 const ADDRESS: &str = "give it the address of Flux's notification-controller by the flag --events-addr \
                        (`events.addr` of the chart), or write `admission: {}`";
 /// The same where the controller sees no PullRequests.

@@ -86,13 +86,7 @@ pub(super) fn surroundings(
 ) -> Surroundings {
     let world = context.world.as_ref();
     let subject = pipeline::subject(object, &environment.name, What::Promote, None);
-    // A promotion takes effect where the targets are: their policies count as well.
-    let targets = environment
-        .targets
-        .iter()
-        .filter(|it| it.cluster_ref.is_none());
-    let mut namespaces: Vec<&str> = targets.map(|it| it.namespace.as_str()).collect();
-    namespaces.push(&subject.namespace);
+    let namespaces = pipeline::namespaces(object, environment);
     let own = environment.gates.as_ref();
     let gates = gate::set::gather_among(world, own, &subject, &namespaces, now.at);
     Surroundings {
