@@ -1,7 +1,6 @@
 //! Other clusters by kubeconfig, on two real API servers: Secrets are on the first, what is seen on the
 //! second.
 
-pub mod line;
 pub mod scene;
 
 use std::time::{Duration, Instant};
@@ -11,10 +10,10 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::ListParams;
 use sluice_clusters::{Change, Sight, Unknown};
+use sluice_tests::line::Line;
 use sluice_tests::poll;
 
 use crate::stage::DEADLINE;
-use line::Line;
 use scene::Scene;
 
 /// What a role with `resourceNames` allows, and what the controller asks for, are the same.
@@ -143,7 +142,7 @@ async fn where_all_namespaces_are_refused_one_is_enough() -> Result<()> {
 
 #[tokio::test]
 async fn a_cluster_that_says_nothing_is_unknown_until_it_is_heard_of_again() -> Result<()> {
-    let silence = Duration::from_secs(8);
+    let silence = Duration::from_secs(5);
     let scene = Scene::silent_after("silent", silence).await?;
     let apps = scene.wanted();
     let line = Line::open(scene.server()).await?;

@@ -28,6 +28,7 @@ pub mod helm;
 mod identity;
 pub mod installation;
 pub mod kubectl;
+pub mod line;
 mod namespace;
 mod poll;
 pub mod programs;

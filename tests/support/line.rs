@@ -35,6 +35,10 @@ impl Drop for Line {
 
 impl Line {
     /// To `server`, an address as kubeconfigs have it, on this machine.
+    ///
+    /// # Errors
+    ///
+    /// If the address has no port.
     pub async fn open(server: &str) -> Result<Self> {
         let port = server.rsplit(':').next().context("it has no port")?;
         let target = SocketAddr::from(([127, 0, 0, 1], port.trim_end_matches('/').parse()?));
@@ -121,6 +125,10 @@ async fn pass(
 }
 
 /// The address of the API server of a kubeconfig.
+///
+/// # Errors
+///
+/// If there is none.
 pub fn server(kubeconfig: &Kubeconfig) -> Result<String> {
     let cluster = kubeconfig.clusters.first();
     let cluster = cluster.and_then(|it| it.cluster.as_ref());

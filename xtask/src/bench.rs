@@ -20,6 +20,7 @@ use crate::signals::told_to_end;
 mod check;
 mod mixed;
 mod ordered;
+mod pipelines;
 mod process;
 mod scale;
 mod seen;
@@ -42,6 +43,8 @@ pub(crate) enum Command {
     Check(check::Arguments),
     /// Gated sources on the real Flux, one and many.
     Sources(sources::Arguments),
+    /// Many pipelines, with environments on other clusters; and what a look at one costs: criterion.
+    Pipelines(pipelines::Arguments),
 }
 
 pub(crate) async fn run(command: Command) -> Result<()> {
@@ -53,6 +56,7 @@ pub(crate) async fn run(command: Command) -> Result<()> {
         Command::Mixed(arguments) => mixed::run(arguments).await,
         Command::Check(arguments) => check::run(arguments).await,
         Command::Sources(arguments) => sources::run(arguments).await,
+        Command::Pipelines(arguments) => pipelines::run(arguments).await,
     }
 }
 

@@ -1,8 +1,8 @@
 //! `cargo xtask docs`: the docs say what is true, as far as a program can see.
 //!
 //! What comes in: the Markdown files. What goes out: every link to a file or heading that is not
-//! there, every YAML example of ours that `kubectl gate lint` refuses, and every file that is
-//! quoted otherwise than it is.
+//! there, every YAML example of ours that `kubectl gate lint` refuses, every file that is quoted
+//! otherwise than it is, and every page that has lost its title or an end of a block.
 
 use std::fs;
 use std::io::Write;
@@ -34,6 +34,7 @@ pub(crate) fn check() -> Result<String> {
         .iter()
         .flat_map(|page| dangling(root(), page))
         .collect();
+    wrong.extend(pages.iter().filter_map(cut_off));
     wrong.extend(verbatim::misquoted(root(), &pages)?);
     let examples: Vec<_> = pages.iter().flat_map(examples).collect();
     wrong.extend(refused(&examples)?);
@@ -96,6 +97,24 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str, Option<&str>)> {
         }
         Some((index + 1, line, fence))
     })
+}
+
+/// What is missing of a page that is not whole: code would be shown as words, and words as code.
+fn cut_off(page: &Page) -> Option<String> {
+    let path = page.path.display();
+    let mut written = (page.text.lines())
+        .filter(|line| !line.trim().is_empty())
+        .filter(|line| !line.starts_with("<!--"));
+    if !written.next().is_some_and(|line| line.starts_with("# ")) {
+        return Some(format!(
+            "{path}: it does not begin with a title; write `# …`"
+        ));
+    }
+    let fences = page
+        .text
+        .lines()
+        .filter(|line| line.trim_start().starts_with("```"));
+    (fences.count() % 2 == 1).then(|| format!("{path}: a block has no end; write the missing ```"))
 }
 
 /// Links of a page whose file or heading is not there.
@@ -274,6 +293,16 @@ mod tests {
                 "docs/a.md:3: ../README.md#no-heading is not there",
             ]
         );
+    }
+
+    #[test]
+    fn pages_are_whole() {
+        let said = |text| cut_off(&page("docs/a.md", text));
+        assert_eq!(said("<!-- Generated. -->\n\n# A\n```\n# b\n```\n"), None);
+        let untitled = "docs/a.md: it does not begin with a title; write `# …`";
+        assert_eq!(said("kind: Gate\n```\n").as_deref(), Some(untitled));
+        let open = "docs/a.md: a block has no end; write the missing ```";
+        assert_eq!(said("# A\n```sh\nls\n").as_deref(), Some(open));
     }
 
     #[test]

@@ -90,6 +90,28 @@ fn a_week_reads_well_at_any_width(#[case] name: &str, #[case] width: usize, #[ca
     insta::assert_snapshot!(name, drawn);
 }
 
+/// A gate that changes too often to be looked at up to the end.
+#[test]
+fn what_was_not_looked_at_is_not_known() {
+    let from = "2026-12-14T00:00:00Z";
+    let mut pictures = pictures(&examples("no-deploy-fridays.yaml"), 7, from, from);
+    let known = at("2026-12-16T12:00:00Z");
+    let stretches = &mut pictures[0].stretches;
+    stretches.list.retain(|stretch| stretch.span.end <= known);
+    stretches.cut_off = Some(known);
+    let look = Look {
+        width: 120,
+        unicode: true,
+    };
+    let text = plain(&pictures, look);
+    let until_when = "It changes too often to be shown beyond Wed 2026-12-16 12:00";
+    assert!(text.contains(until_when), "{text}");
+    let last = text.lines().find(|line| line.starts_with("Sun 20 Dec"));
+    assert!(last.is_some_and(|day| day.ends_with("not known")), "{text}");
+    let drawn = svg(&pictures);
+    assert_eq!(drawn.matches(until_when).count(), 2, "{drawn}");
+}
+
 #[test]
 fn a_force_stands_out() {
     insta::assert_snapshot!(plain(

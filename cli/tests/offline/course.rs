@@ -99,34 +99,23 @@ spec: {}
     assert!(ignored.contains("sluice.dev/force-until"), "{json:?}");
 }
 
-/// What nobody has looked at is no day on which it is closed.
+/// What nobody has looked at is not said to be closed. The pictures have tests of their own.
 #[test]
 fn days_beyond_what_was_looked_at_are_not_known() {
-    let often = window("*/2 * * * *", "1m", "UTC");
-    let of = |form: &[&str]| {
-        let calendar = [
-            "calendar",
-            "-f",
-            "-",
-            "--from",
-            "2026-01-01T00:00:00Z",
-            "--days",
-            "90",
-        ];
-        let ran = run(&[&calendar, form].concat(), &often);
-        assert_eq!(ran.code, Some(0), "{ran:?}");
-        ran.out
-    };
-    let until_when = "It changes too often to be shown beyond ";
-    let text = of(&[]);
-    assert!(text.contains(until_when), "{text}");
-    let last = text.lines().find(|line| line.starts_with("Tue 31 Mar"));
-    assert!(last.is_some_and(|day| day.ends_with("not known")), "{text}");
-    let svg = of(&["-o", "svg"]);
-    assert_eq!(svg.matches(until_when).count(), 2, "{svg}");
-    let json: serde_json::Value = serde_json::from_str(&of(&["-o", "json"])).unwrap();
-    assert!(
-        json[0]["knownUntil"].as_str() < json[0]["to"].as_str(),
-        "{json}"
-    );
+    let calendar = [
+        "calendar",
+        "-f",
+        "-",
+        "--from",
+        "2026-01-01T00:00:00Z",
+        "--days",
+        "90",
+        "-o",
+        "json",
+    ];
+    let ran = run(&calendar, &window("*/2 * * * *", "1m", "UTC"));
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let known_until = json[0]["knownUntil"].as_str();
+    assert!(known_until.is_some() && known_until < json[0]["to"].as_str());
 }

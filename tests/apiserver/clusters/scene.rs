@@ -19,9 +19,8 @@ use serde_json::json;
 use sluice_clusters::{Cluster, Fleet, Kind, Part, Scope, SecretKey, Sight, Wanted};
 use sluice_egress::{Egress, Rules};
 use sluice_tests::rights::grant_rules;
-use sluice_tests::{Applier, Namespace, poll, second, shared};
+use sluice_tests::{Applier, Namespace, line, poll, second, shared};
 
-use super::line;
 use crate::chart::installed;
 use crate::stage::DEADLINE;
 

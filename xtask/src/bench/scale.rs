@@ -31,7 +31,7 @@ const FORCED: usize = 9;
 const NAMESPACE: &str = "sluice-scale";
 
 /// How many requests are in flight: the controller's default.
-fn connections() -> Result<usize> {
+pub(super) fn connections() -> Result<usize> {
     let settings = Settings::try_parse_from(["gate-controller"])?;
     Ok(settings.concurrent.into())
 }

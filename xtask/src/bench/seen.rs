@@ -19,6 +19,7 @@ use sluice_tests::poll;
 use tokio::task::JoinSet;
 
 use super::ordered::Ordered;
+use super::pipelines::NEXT;
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(1_200);
@@ -28,14 +29,16 @@ const PATIENCE: Duration = Duration::from_secs(1_200);
 pub(super) enum Moment {
     /// The API server has answered the request that threw the switch. No watch sees that.
     Answered,
-    /// The GatedSource says that it is pending.
+    /// The GatedSource says that it is pending, or the pipeline that its run has begun.
     Pending,
     /// The gatekeeper's verdict is that it is open.
     Allowed,
     /// The gate's status says that it is open.
     Open,
-    /// The GatedSource says that it is admitted.
+    /// The GatedSource says that it is admitted, or the pipeline that its second environment is.
     Admitted,
+    /// The pipeline says that its run is completed.
+    Completed,
     /// The child is pinned to it.
     Pinned,
     /// source-controller has fetched it for the child.
@@ -52,6 +55,7 @@ pub(super) enum Kind {
     GatedSource,
     GitRepository,
     Kustomization,
+    Pipeline,
 }
 
 impl Kind {
@@ -62,6 +66,7 @@ impl Kind {
             Self::GatedSource => ("sluice.dev", "v1alpha1", "GatedSource"),
             Self::GitRepository => ("source.toolkit.fluxcd.io", "v1", "GitRepository"),
             Self::Kustomization => ("kustomize.toolkit.fluxcd.io", "v1", "Kustomization"),
+            Self::Pipeline => ("sluice.dev", "v1alpha1", "Pipeline"),
         };
         ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
     }
@@ -87,6 +92,18 @@ impl Kind {
             }
             Self::Kustomization => {
                 &[(Moment::Applied, says("/status/lastAppliedRevision", commit))]
+            }
+            Self::Pipeline => {
+                let runs = says("/status/run/revision", commit);
+                let next = format!("/status/environments/{NEXT}/admitted/0/revision");
+                &[
+                    (Moment::Pending, runs),
+                    (Moment::Admitted, says(&next, commit)),
+                    (
+                        Moment::Completed,
+                        runs && says("/status/run/completedAt", "Z"),
+                    ),
+                ]
             }
         };
         let found = found.iter().filter(|(_, is)| *is);

@@ -23,6 +23,8 @@ struct Promotion {
     pipeline: String,
     environment: String,
     run: i64,
+    /// None: the status does not say it yet.
+    key: Option<String>,
     revision: Revision,
 }
 
@@ -68,6 +70,7 @@ impl Vote {
             pipeline,
             environment,
             run,
+            key: _,
             revision,
         } = promotion;
         let user = connection.who().await?;
@@ -104,6 +107,7 @@ impl Vote {
                 name: promotion.pipeline.clone(),
                 environment: promotion.environment.clone(),
                 run: promotion.run,
+                key: promotion.key.clone(),
             }),
             revision: promotion.revision.to_string(),
             decision,
@@ -178,10 +182,13 @@ fn chosen(view: &View, environment: Option<&str>, decision: Decision) -> Result<
     };
     let revision = Revision::parse(revision)
         .with_context(|| format!("{name} waits with `{revision}`, which cannot be voted on"))?;
+    let record = environment.promotion.as_ref();
+    let record = record.filter(|record| record.run == *run);
     Ok(Promotion {
         pipeline: name.clone(),
         environment: environment.name.clone(),
         run: *run,
+        key: record.map(|record| record.key.clone()),
         revision,
     })
 }

@@ -120,6 +120,8 @@ pub struct PromotionView {
     pub run: i64,
     /// The revision.
     pub revision: String,
+    /// What tells it from every other promotion.
+    pub key: String,
     /// How far it is.
     pub phase: Phase,
     /// Since when.
@@ -230,6 +232,7 @@ fn environment(
         promotion: record.map(|record| PromotionView {
             run: record.run,
             revision: record.revision.clone(),
+            key: record.key.clone(),
             phase: record.phase,
             at: record.at.clone(),
             next_attempt_at: record.next_attempt_at.clone(),
