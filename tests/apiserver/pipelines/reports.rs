@@ -18,9 +18,9 @@ use sluice_tests::controller::{self, InProcess};
 use sluice_tests::rights::{grant_rules, rule};
 use sluice_tests::{Applier, Writes, poll};
 
-use crate::clusters::line::Line;
 use crate::clusters::scene::{ACCOUNT, Scene};
 use crate::stage::DEADLINE;
+use sluice_tests::line::Line;
 
 const PROD: &str = "prod";
 const NAME: &str = "promoted";
