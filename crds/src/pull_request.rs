@@ -8,6 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::pipeline::{ForgeType, MergeGate, SecretName};
 
+/// Names of annotations.
+pub mod marks {
+    /// The keys of the labels that it has from its owner, with commas between them: what the owner does not
+    /// have any more is taken away.
+    pub const LABELS: &str = "sluice.dev/labels";
+}
+
 /// What the pull request changes, and where. Only `title`, `description`, `suspend` and `close` ever
 /// change. Whether it is merged is not said here: an order to merge is in the status of its owner.
 #[allow(

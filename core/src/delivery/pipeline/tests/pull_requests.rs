@@ -402,3 +402,30 @@ fn the_newest_finished_objects_are_kept() {
     }
     assert_eq!(play.pull_requests.len(), 6);
 }
+
+#[test]
+fn a_pull_request_has_the_labels_of_its_pipeline() {
+    let label = |play: &mut Play, labels: &[(&str, &str)]| {
+        let labels = labels
+            .iter()
+            .map(|(key, value)| ((*key).into(), (*value).into()));
+        play.object.metadata.labels = Some(labels.collect());
+    };
+    let labels =
+        |play: &Play| serde_json::to_value(&play.pull_requests[0].metadata.labels).unwrap();
+    let mut play = play(&json!({}));
+    label(&mut play, &[("shard", "one"), ("team", "web")]);
+    play.settle();
+    // It is created with them, so that who looks at the one looks at the other.
+    assert!(!play.done.contains(&"label".to_owned()));
+    assert_eq!(labels(&play), json!({"shard": "one", "team": "web"}));
+    let others = play.pull_requests[0].metadata.labels.as_mut().unwrap();
+    others.insert("of".to_owned(), "others".to_owned());
+    label(&mut play, &[("shard", "two")]);
+    play.settle();
+    assert_eq!(labels(&play), json!({"shard": "two", "of": "others"}));
+    label(&mut play, &[]);
+    play.settle();
+    assert_eq!(labels(&play), json!({"of": "others"}));
+    assert_eq!(play.look().acts, []);
+}
