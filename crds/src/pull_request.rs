@@ -199,6 +199,7 @@ pub struct PullRequestStatus {
 
     /// Its page on the forge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
     pub url: Option<String>,
 
     /// How far it is. None: nothing has been done yet.
@@ -223,6 +224,7 @@ pub struct PullRequestStatus {
 
     /// Who merged it, as the forge names them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
     pub merged_by: Option<String>,
 
     /// What the commit status of its commit may say on the forge. It is `success` here before it is there,
