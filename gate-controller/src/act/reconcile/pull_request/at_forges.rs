@@ -89,7 +89,7 @@ impl AtForges {
     ) {
         let (forges, clock) = (Arc::clone(&context.forges), Arc::clone(&context.clock));
         let lists = Arc::clone(&self.lists);
-        let host = Forges::host(&object.spec.repository.url);
+        let host = Forges::host(&object.spec.repository);
         let errand = task.clone();
         self.errands
             .begin(&work(key), &errand, &host, |term| async move {
@@ -128,7 +128,7 @@ async fn run(
             };
             task::perform(&desk, object, task).await
         }
-        Err(failure) => task::unopened(&failure),
+        Err(failure) => Outcome::Failed(failure.at(clock.now())),
     }
 }
 
