@@ -130,6 +130,7 @@ impl Play {
         report(Given {
             object: Arc::new(self.object.clone()),
             owner: self.owner.clone(),
+            is_owner_current: true,
             recent: self.recent.clone(),
             errand: self.over.clone(),
             now: self.now(),

@@ -103,7 +103,8 @@ async fn carry_out(
         } => children::label(context, &before, &labels, mark).await,
         Act::Delete(before) => children::delete(context, &before).await,
         Act::LookAt(name) => {
-            context.look_now.at(key.naming(None, &name), &context.waker);
+            let child = key.naming(None, &name);
+            context.at_forges.look_now(context, &child);
             Ok(())
         }
         Act::Recall(recall) => {
