@@ -69,8 +69,11 @@ pub(super) fn take(
     let waits = waits && is_open;
     if !waits {
         recent.is_look_failing = false;
+        let has_failed = status.attempts.is_some();
         (status.attempts, status.next_attempt_at) = (None, None);
-        if !is_held(status, task) {
+        // What is said of the end stays when the branch is deleted, too.
+        let is_end = matches!(task, Task::DeleteBranch { .. }) && !has_failed;
+        if !is_end && !is_held(status, task) {
             said(status, None);
         }
     }

@@ -512,8 +512,10 @@ fn somebody_who_pushes_to_the_branch_is_told_of() {
         is_touched: true,
     };
     scene.over(look_at(), Outcome::Seen(pull(), fate));
-    assert_eq!(scene.status().outcome.as_deref(), Some("BranchTouched"));
     assert_eq!(scene.status().state, Some(PullRequestState::Merged));
+    // Also once its branch is gone.
+    scene.over(Task::DeleteBranch { commit: None }, Outcome::Done);
+    assert_eq!(scene.status().outcome.as_deref(), Some("BranchTouched"));
 }
 
 #[test]
