@@ -8,6 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::pipeline::{ForgeType, MergeGate, SecretName};
 
+/// Names of annotations.
+pub mod marks {
+    /// The keys of the labels that it has from its owner, with commas between them: what the owner does not
+    /// have any more is taken away.
+    pub const LABELS: &str = "sluice.dev/labels";
+}
+
 /// What the pull request changes, and where. Only `title`, `description`, `suspend` and `close` ever
 /// change. Whether it is merged is not said here: an order to merge is in the status of its owner.
 #[allow(
@@ -192,6 +199,7 @@ pub struct PullRequestStatus {
 
     /// Its page on the forge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
     pub url: Option<String>,
 
     /// How far it is. None: nothing has been done yet.
@@ -216,6 +224,7 @@ pub struct PullRequestStatus {
 
     /// Who merged it, as the forge names them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
     pub merged_by: Option<String>,
 
     /// What the commit status of its commit may say on the forge. It is `success` here before it is there,

@@ -29,10 +29,27 @@ const SHORTEST_KEY: usize = 32;
 /// The keys of a Secret that hold a name and its password.
 const USERNAME: &str = "username";
 const PASSWORD: &str = "password";
-/// How a message about a missing right begins.
-pub const NO_RIGHT: &str = "may not get secrets";
 /// How long to wait for the API server.
 const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Why a Secret cannot be used, in words that fit a status and hold nothing of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unread {
+    /// The API server does not give it now. That ends by itself.
+    NoAnswer(String),
+    /// It may not be read: the verb and resource of the right.
+    NoRight(String),
+    /// It is not there, or something is wrong with it.
+    NotUsable(String),
+}
+
+impl From<Unread> for String {
+    fn from(unread: Unread) -> Self {
+        match unread {
+            Unread::NoAnswer(why) | Unread::NoRight(why) | Unread::NotUsable(why) => why,
+        }
+    }
+}
 
 /// The certificates of the authorities in the Secret `name`, in PEM, not parsed.
 ///
@@ -116,9 +133,9 @@ pub async fn token(
     namespace: &str,
     name: &str,
     url: &str,
-) -> Result<(Credentials, Option<Vec<u8>>), String> {
+) -> Result<(Credentials, Option<Vec<u8>>), Unread> {
     let secret = read(client, namespace, name).await?;
-    let wrong = |what: &str| format!("the Secret {namespace}/{name} {what}");
+    let wrong = |what: &str| Unread::NotUsable(format!("the Secret {namespace}/{name} {what}"));
     may_be_sent(&secret, url).map_err(|why| wrong(&why))?;
     let mut data = secret.data.unwrap_or_default();
     let authorities = data.remove(AUTHORITIES).map(|bytes| bytes.0);
@@ -181,8 +198,8 @@ fn names(entry: &str, host: &str, port: u16) -> bool {
     }
 }
 
-async fn read(client: &Client, namespace: &str, name: &str) -> Result<Secret, String> {
-    let missing = || format!("there is no Secret {namespace}/{name}");
+async fn read(client: &Client, namespace: &str, name: &str) -> Result<Secret, Unread> {
+    let missing = || Unread::NotUsable(format!("there is no Secret {namespace}/{name}"));
     if !is_object_name(name) {
         return Err(missing());
     }
@@ -190,12 +207,12 @@ async fn read(client: &Client, namespace: &str, name: &str) -> Result<Secret, St
     match tokio::time::timeout(DEADLINE, api.get(name)).await {
         Ok(Ok(secret)) => Ok(secret),
         Ok(Err(kube::Error::Api(status))) if status.is_not_found() => Err(missing()),
-        Ok(Err(kube::Error::Api(status))) if status.is_forbidden() => Err(format!(
-            "{NO_RIGHT} in namespace {namespace}: grant get on the Secret {name}"
+        Ok(Err(kube::Error::Api(status))) if status.is_forbidden() => Err(Unread::NoRight(
+            format!("may not get secrets in namespace {namespace}: grant get on the Secret {name}"),
         )),
-        Ok(Err(_)) | Err(_) => Err(format!(
+        Ok(Err(_)) | Err(_) => Err(Unread::NoAnswer(format!(
             "the API server does not give the Secret {namespace}/{name}"
-        )),
+        ))),
     }
 }
 

@@ -20,6 +20,9 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
+/// The most bytes of an address that a forge gives.
+const LONGEST_PAGE: usize = 1024;
+
 /// The software of a forge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Provider {
@@ -146,6 +149,39 @@ impl Address {
     /// The host, with its port if that is unusual. All that a message may say.
     pub fn host(&self) -> &str {
         &self.host
+    }
+
+    /// The page of a pull request.
+    pub(crate) fn page(&self, number: u64) -> String {
+        let Self {
+            site, owner, name, ..
+        } = self;
+        match self.provider {
+            Provider::GitHub => format!("{site}/{owner}/{name}/pull/{number}"),
+            Provider::GitLab if owner.is_empty() => site.clone(),
+            Provider::GitLab => format!("{site}/{owner}/{name}/-/merge_requests/{number}"),
+            Provider::Gitea => format!("{site}/{owner}/{name}/pulls/{number}"),
+            Provider::BitbucketServer => {
+                format!("{site}/projects/{owner}/repos/{name}/pull-requests/{number}")
+            }
+        }
+    }
+
+    /// Whether an address that the forge gives is one of its own, and may be shown.
+    pub(crate) fn is_own(&self, text: &str) -> bool {
+        let Ok(url) = Url::parse(text) else {
+            return false;
+        };
+        let host = match (url.host_str(), url.port()) {
+            (Some(name), Some(port)) => format!("{name}:{port}"),
+            (name, _) => name.unwrap_or_default().to_owned(),
+        };
+        text.len() <= LONGEST_PAGE
+            && text.starts_with("https://")
+            && text.chars().all(|c| c.is_ascii_graphic())
+            && url.username().is_empty()
+            && url.password().is_none()
+            && host == self.host
     }
 
     /// The owner, group or project.

@@ -16,11 +16,19 @@ use crate::github::GitHub;
 use crate::gitlab::GitLab;
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError};
-use crate::pulls::{Change, Commit, Committed, File, MergeMethod, NewPull, Pull, Status};
+use crate::pulls::{
+    Change, Commit, Committed, File, MergeMethod, NewPull, Pull, PullState, Status, cut,
+};
+
+/// The most characters of a login.
+const LONGEST_LOGIN: usize = 128;
 
 /// A repository on a forge.
 #[derive(Clone)]
-pub struct Forge(Kind);
+pub struct Forge {
+    kind: Kind,
+    address: Address,
+}
 
 #[derive(Clone)]
 enum Kind {
@@ -33,7 +41,7 @@ enum Kind {
 /// The same on each.
 macro_rules! on_each {
     ($forge:expr, $it:ident => $act:expr) => {
-        match &$forge.0 {
+        match &$forge.kind {
             Kind::GitHub($it) => $act,
             Kind::GitLab($it) => $act,
             Kind::Gitea($it) => $act,
@@ -45,14 +53,26 @@ macro_rules! on_each {
 impl Forge {
     /// The repository at an address. Nothing is asked yet.
     pub fn new(address: Address, access: Access) -> Self {
-        Self(match address.provider() {
-            Provider::GitHub => Kind::GitHub(GitHub::new(access, address)),
-            Provider::GitLab => Kind::GitLab(GitLab::new(access, address)),
-            Provider::Gitea => Kind::Gitea(Gitea::new(access, address)),
-            Provider::BitbucketServer => {
-                Kind::BitbucketServer(BitbucketServer::new(access, address))
-            }
-        })
+        let at = address.clone();
+        let kind = match address.provider() {
+            Provider::GitHub => Kind::GitHub(GitHub::new(access, at)),
+            Provider::GitLab => Kind::GitLab(GitLab::new(access, at)),
+            Provider::Gitea => Kind::Gitea(Gitea::new(access, at)),
+            Provider::BitbucketServer => Kind::BitbucketServer(BitbucketServer::new(access, at)),
+        };
+        Self { kind, address }
+    }
+
+    /// A pull request with nothing in it that may not be shown: the address of its page is one of this
+    /// forge, and the login of who merged it has no characters that change what stands around it.
+    fn checked(&self, mut pull: Pull) -> Pull {
+        if !self.address.is_own(&pull.url) {
+            pull.url = self.address.page(pull.number);
+        }
+        if let PullState::Merged { by: Some(by), .. } = &mut pull.state {
+            *by = cut(&by.escape_debug().to_string(), LONGEST_LOGIN);
+        }
+        pull
     }
 
     /// The newest commit of a branch. None: there is no such branch.
@@ -91,9 +111,11 @@ impl Forge {
     /// All open pull requests into `base`, also those of forks.
     ///
     /// # Errors
-    /// The forge does not say, or there are more than 2,000.
+    /// The forge does not say, or there are more than 2,000, or more than 4 MiB of them
+    /// ([`crate::Trouble::TooMany`]).
     pub async fn open_pulls(&self, base: &Branch) -> Result<Vec<Pull>, ForgeError> {
-        on_each!(self, it => it.open_pulls(base).await)
+        let listed = on_each!(self, it => it.open_pulls(base).await)?.into_iter();
+        Ok(listed.map(|pull| self.checked(pull)).collect())
     }
 
     /// The pull request of `head` into `base`, in any state; not of a fork. Of several the open one with the
@@ -103,7 +125,8 @@ impl Forge {
     /// # Errors
     /// The forge does not say.
     pub async fn find(&self, head: &Branch, base: &Branch) -> Result<Option<Pull>, ForgeError> {
-        on_each!(self, it => it.find(head, base).await)
+        let found = on_each!(self, it => it.find(head, base).await)?;
+        Ok(found.map(|pull| self.checked(pull)))
     }
 
     /// The newest pull request into `base` in any state whose head is a branch of the repository with a name
@@ -113,7 +136,8 @@ impl Forge {
     /// # Errors
     /// The forge does not say.
     pub async fn newest(&self, prefix: &str, base: &Branch) -> Result<Option<Pull>, ForgeError> {
-        on_each!(self, it => it.newest(prefix, base).await)
+        let found = on_each!(self, it => it.newest(prefix, base).await)?;
+        Ok(found.map(|pull| self.checked(pull)))
     }
 
     /// A pull request by its number. None: there is no such pull request.
@@ -121,7 +145,8 @@ impl Forge {
     /// # Errors
     /// The forge does not say.
     pub async fn pull(&self, number: u64) -> Result<Option<Pull>, ForgeError> {
-        on_each!(self, it => it.pull(number).await)
+        let found = on_each!(self, it => it.pull(number).await)?;
+        Ok(found.map(|pull| self.checked(pull)))
     }
 
     /// Opens a pull request. Two that are opened at once may both succeed, see [`crate::surplus`].
@@ -129,7 +154,7 @@ impl Forge {
     /// # Errors
     /// It is not opened, or that is not known: then [`Forge::find`] says.
     pub async fn open(&self, new: &NewPull<'_>, until: Instant) -> Act<Pull> {
-        on_each!(self, it => it.open(new, until).await)
+        on_each!(self, it => it.open(new, until).await).map(|pull| self.checked(pull))
     }
 
     /// Closes a pull request and writes the reason, in Markdown, below its body; on Bitbucket into a comment.
@@ -189,5 +214,48 @@ impl Forge {
     /// The forge does not say, or has no such commits.
     pub async fn contains(&self, base: &Sha, commit: &Sha) -> Result<bool, ForgeError> {
         on_each!(self, it => it.contains(base, commit).await)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_forge_says_is_shown_only_if_it_changes_nothing_around_it() {
+        let address = Address::parse(Provider::Gitea, "https://git.example.com/a/b").unwrap();
+        let egress = sluice_egress::Egress::new(sluice_egress::Rules::default()).unwrap();
+        let access = Access {
+            egress,
+            credentials: sluice_egress::Credentials::bearer("token").unwrap(),
+            authorities: None,
+            namespace: "apps".to_owned(),
+        };
+        let forge = Forge::new(address, access);
+        let pull = |url: &str, by: &str| Pull {
+            number: 7,
+            url: url.to_owned(),
+            title: String::new(),
+            body: String::new(),
+            head: "a".to_owned(),
+            base: "main".to_owned(),
+            own: true,
+            state: PullState::Merged {
+                commit: None,
+                by: Some(by.to_owned()),
+            },
+        };
+        let right = pull("https://git.example.com/a/b/pulls/7", "alice");
+        assert_eq!(forge.checked(right.clone()), right);
+        let long = "x".repeat(200);
+        let wrong = forge.checked(pull("https://evil.test/pulls/7", &long));
+        assert_eq!(wrong.url, right.url);
+        let PullState::Merged { by: Some(by), .. } = wrong.state else {
+            panic!("{:?}", wrong.state);
+        };
+        assert_eq!(by.chars().count(), 128);
+        let turned = forge.checked(pull(&right.url, "a\n\u{202e}b"));
+        let expected = pull(&right.url, "a\\n\\u{202e}b");
+        assert_eq!(turned, expected);
     }
 }

@@ -119,7 +119,7 @@ pub enum Trouble {
     /// The forge failed, with this status.
     #[error("it failed (status {0})")]
     Failed(u16),
-    /// There are more pull requests than can be listed.
+    /// There are more pull requests than this, or longer ones, than can be listed.
     #[error("there are more than {0} open pull requests; close some")]
     TooMany(usize),
     /// The reply is not what the forge's documentation says.

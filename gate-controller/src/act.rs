@@ -14,7 +14,6 @@
 
 pub(crate) mod errands;
 pub mod forges;
-pub(crate) mod look_now;
 pub mod queue;
 pub mod reconcile;
 pub mod shard;

@@ -371,7 +371,6 @@ fn workers(parts: &Parts) -> Workers {
             apps: parts.apps,
             errands: parts.errands,
             forges: parts.forges,
-            look_now: Arc::default(),
             at_forges: parts.at_forges,
             promotions: parts.promotions,
             artifacts: parts.artifacts,

@@ -261,6 +261,15 @@ pub enum Act {
         /// Why it has to be closed, if it has to be.
         close: Option<String>,
     },
+    /// Give a PullRequest the labels of its Pipeline.
+    Label {
+        /// The object as it is.
+        before: Arc<PullRequest>,
+        /// The labels that change. None: it is taken away.
+        labels: BTreeMap<String, Option<String>>,
+        /// Its annotation that names them all, see [`sluice_crds::pull_request::marks::LABELS`].
+        mark: Option<String>,
+    },
     /// Delete a PullRequest: this one, and no other of its name. It is finished, and there are enough
     /// newer ones.
     Delete(Arc<PullRequest>),

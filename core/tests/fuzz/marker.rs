@@ -191,7 +191,7 @@ fn is_told(mistake: &Mistake, text: &str) {
     let told = mistake.to_string();
     assert!(!told.contains(char::is_control), "{told:?} of {text:?}");
     match mistake {
-        Mistake::NoMarker(_) => {}
+        Mistake::NoMarker(_) | Mistake::TooLong(_) | Mistake::TooMuch(_) => {}
         Mistake::At { line, .. } => {
             let lines = text.split(['\n', '\r']).count();
             assert!((1..=lines).contains(line), "{told:?} of {text:?}");

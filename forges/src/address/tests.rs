@@ -212,3 +212,49 @@ proptest! {
         let _ = Address::parse(provider, &text);
     }
 }
+
+#[rstest]
+#[case("https://git.example.com:8443/a/b/pulls/7", true)]
+#[case("https://git.example.com:8443/", true)]
+#[case("http://git.example.com:8443/a/b/pulls/7", false)]
+#[case("https://git.example.com/a/b/pulls/7", false)]
+#[case("https://git.example.com.evil.test:8443/a/b/pulls/7", false)]
+#[case("https://me@git.example.com:8443/a/b/pulls/7", false)]
+#[case("https://git.example.com:8443/a/b\n/pulls/7", false)]
+#[case("https://git.example.com:8443/\u{202e}", false)]
+#[case("javascript:alert(1)", false)]
+#[case("", false)]
+fn an_address_that_a_forge_gives_is_shown_if_it_is_its_own(
+    #[case] text: &str,
+    #[case] expected: bool,
+) {
+    let address = Address::parse(Provider::Gitea, "https://git.example.com:8443/a/b").unwrap();
+    assert_eq!(address.is_own(text), expected);
+    let long = format!("https://git.example.com:8443/{}", "a".repeat(1024));
+    assert!(!address.is_own(&long));
+}
+
+#[rstest]
+#[case(Provider::GitHub, "https://h.test/a/b", "https://h.test/a/b/pull/7")]
+#[case(
+    Provider::GitLab,
+    "https://h.test/a/b/c",
+    "https://h.test/a/b/c/-/merge_requests/7"
+)]
+#[case(
+    Provider::Gitea,
+    "https://h.test/git/a/b",
+    "https://h.test/git/a/b/pulls/7"
+)]
+#[case(
+    Provider::BitbucketServer,
+    "https://h.test/scm/a/b.git",
+    "https://h.test/projects/a/repos/b/pull-requests/7"
+)]
+fn a_page_is_known_by_its_number(
+    #[case] provider: Provider,
+    #[case] text: &str,
+    #[case] expected: &str,
+) {
+    assert_eq!(Address::parse(provider, text).unwrap().page(7), expected);
+}

@@ -46,15 +46,23 @@ impl Names for Here {
 
 /// What comes of a scenario's call, and what broke its contract.
 pub(super) async fn play(provider: Provider, scenario: Scenario) -> (String, Option<String>) {
-    let left = scenario.exchanges.into();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let mut left: VecDeque<_> = scenario.exchanges.into();
+    for exchange in &mut left {
+        // Pages are at the address of the forge.
+        let pages = (
+            format!("https://{HOST}/"),
+            format!("https://{HOST}:{port}/"),
+        );
+        exchange.reply = exchange.reply.replace(&pages.0, &pages.1);
+    }
     let contract = Arc::new(Mutex::new(Contract {
         provider,
         left,
         wrong: None,
     }));
     let (config, authority) = tls(Certificate::For(HOST));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
     let mut server = JoinSet::new();
     let acceptor = TlsAcceptor::from(Arc::new(config));
     server.spawn(serve(listener, acceptor, Arc::clone(&contract)));

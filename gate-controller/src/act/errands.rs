@@ -17,16 +17,14 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use parking_lot::{Mutex, MutexGuard};
-use sluice_egress::places::Places;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::cluster::key::Work;
 use crate::lease::Leadership;
+use rooms::Rooms;
 
-/// How many errands are under way at once, and how many of them at one host.
-const AT_ONCE: usize = 16;
-const AT_A_HOST: usize = 4;
+mod rooms;
 
 /// The longest that an errand may take, once it has its place.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -35,7 +33,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// what an errand brings back.
 pub(crate) struct Errands<K, T> {
     known: Mutex<Known<K, T>>,
-    places: Places,
+    rooms: Rooms,
     leadership: Leadership,
     wake: Box<dyn Fn(&Work) + Send + Sync>,
 }
@@ -44,7 +42,7 @@ type Known<K, T> = HashMap<Work, BTreeMap<K, Errand<T>>>;
 
 enum Errand<T> {
     /// It ends when this is dropped.
-    UnderWay(#[allow(dead_code, reason = "its drop is what counts")] DropGuard),
+    UnderWay(DropGuard),
     Over(Result<T, Unfinished>),
 }
 
@@ -97,7 +95,7 @@ where
     ) -> Arc<Self> {
         Arc::new(Self {
             known: Mutex::default(),
-            places: Places::new(AT_ONCE, AT_A_HOST),
+            rooms: Rooms::default(),
             leadership,
             wake: Box::new(wake),
         })
@@ -127,6 +125,31 @@ where
     ) where
         F: Future<Output = T> + Send,
     {
+        self.start(of, key, (host, false), errand);
+    }
+
+    /// The same for one that must not wait behind others. There are few of them, and they are short.
+    pub(crate) fn begin_first<F>(
+        self: &Arc<Self>,
+        of: &Work,
+        key: &K,
+        host: &str,
+        errand: impl FnOnce(Term) -> F + Send + 'static,
+    ) where
+        F: Future<Output = T> + Send,
+    {
+        self.start(of, key, (host, true), errand);
+    }
+
+    fn start<F>(
+        self: &Arc<Self>,
+        of: &Work,
+        key: &K,
+        (host, is_urgent): (&str, bool),
+        errand: impl FnOnce(Term) -> F + Send + 'static,
+    ) where
+        F: Future<Output = T> + Send,
+    {
         let token = CancellationToken::new();
         {
             let mut known = self.lock();
@@ -139,7 +162,12 @@ where
         }
         let (errands, of, key, host) = (Arc::clone(self), of.clone(), key.clone(), host.to_owned());
         tokio::spawn(async move {
-            let ran = token.run_until_cancelled(errands.run(&host, errand)).await;
+            let place = errands.rooms.take(&of.key.namespace, &host, is_urgent);
+            let running = async {
+                let _place = place.await;
+                errands.run(errand).await
+            };
+            let ran = token.run_until_cancelled(running).await;
             if let Some(outcome) = ran {
                 errands.settle(&token, &of, &key, outcome);
             }
@@ -168,21 +196,27 @@ where
         }
     }
 
+    /// Forgets all errands of an object that is gone. Those that are `left` go on to their end, which
+    /// nobody hears of.
+    pub(crate) fn leave(&self, of: &Work, left: impl Fn(&K) -> bool) {
+        let errands = self.lock().remove(of);
+        for (key, errand) in errands.into_iter().flatten() {
+            if let (Errand::UnderWay(guard), true) = (errand, left(&key)) {
+                guard.disarm();
+            }
+        }
+    }
+
     /// Forgets all of them: another replica leads, and decides from what it sees.
     pub(crate) fn clear(&self) {
         self.lock().clear();
     }
 
     /// None: this replica does not lead any more.
-    async fn run<F>(
-        &self,
-        host: &str,
-        errand: impl FnOnce(Term) -> F,
-    ) -> Option<Result<T, Unfinished>>
+    async fn run<F>(&self, errand: impl FnOnce(Term) -> F) -> Option<Result<T, Unfinished>>
     where
         F: Future<Output = T>,
     {
-        let _place = self.places.take(host).await;
         let mut leadership = self.leadership.clone();
         let until = Instant::now() + LONGEST;
         let term = Term {

@@ -18,7 +18,6 @@ use sluice_crds::{
 
 use crate::act::errands::Errands;
 use crate::act::forges::Forges;
-use crate::act::look_now::LookNow;
 use crate::act::queue::urgency;
 use crate::act::shard::Shard;
 use crate::act::waker::Waker;
@@ -75,8 +74,6 @@ pub struct Context {
     pub(crate) errands: Arc<Errands<Errand, Ended>>,
     /// The way to forges.
     pub forges: Arc<Forges>,
-    /// Pull requests whose forge is to be asked now.
-    pub(crate) look_now: Arc<LookNow>,
     /// What is under way at forges for pull requests.
     pub(crate) at_forges: Arc<AtForges>,
     /// Sends the notifications of promotions. None: there is no `--events-addr`.

@@ -41,6 +41,8 @@ pub(super) struct Play {
     owner: Option<Says>,
     recent: Recent,
     over: Errand,
+    /// How often a commit status was set. Counted here: Gitea was seen to list fewer.
+    pub(super) statuses: usize,
     lists: Lists,
     clock: SetClock,
 }
@@ -75,6 +77,7 @@ impl Play {
             owner: None,
             recent: Recent::default(),
             over: Errand::None,
+            statuses: 0,
             lists: Lists::default(),
             clock: SetClock::new("2026-11-20T12:00:00Z".parse().unwrap()),
         };
@@ -132,6 +135,7 @@ impl Play {
         report(Given {
             object: Arc::new(self.object.clone()),
             owner: self.owner.clone(),
+            is_owner_current: true,
             recent: self.recent.clone(),
             errand: self.over.clone(),
             now: self.now(),
@@ -164,6 +168,7 @@ impl Play {
     pub(super) async fn step(&mut self) -> Option<(Task, Outcome)> {
         let task = self.begin()?;
         let outcome = self.perform(&task).await;
+        self.statuses += usize::from(matches!(task, Task::SetStatus { .. }));
         self.take(task.clone(), outcome.clone());
         Some((task, outcome))
     }
@@ -220,17 +225,6 @@ impl Play {
         let ours = statuses.filter(|it| it["context"] == "sluice/gate/flux-system/podinfo/prod");
         ours.map(|it| it["status"].as_str().unwrap().to_owned())
             .collect()
-    }
-
-    /// How often a commit status was set.
-    pub(super) async fn statuses(&self) -> usize {
-        let path = format!("/statuses/{}", self.status().commit_sha.unwrap());
-        let seen = self
-            .scene
-            .ask(Method::GET, &path, Value::Null)
-            .await
-            .unwrap();
-        seen.as_array().unwrap().len()
     }
 
     /// How many pull requests there have ever been.

@@ -1,16 +1,17 @@
 //! Step 3: the PullRequest of a promotion: what it has to be, and how far it is.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Resource;
 use sluice_crds::pipeline::{PromotionRecord, PullRequestRecord, PullRequestStrategy};
-use sluice_crds::pull_request::{About, Change, Markers, PullRequestState, Repository};
+use sluice_crds::pull_request::{About, Change, Markers, PullRequestState, Repository, marks};
 use sluice_crds::{Pipeline, PullRequest, PullRequestSpec};
 
-use super::KIND;
 use super::whose::Whose;
+use super::{Act, KIND};
 use crate::delivery::pull_request::words;
 
 /// How far a PullRequest is.
@@ -147,9 +148,42 @@ pub(super) fn make(
     made.metadata = ObjectMeta {
         namespace: object.metadata.namespace.clone(),
         owner_references: owner(object).map(|owner| vec![owner]),
+        labels: object.metadata.labels.clone(),
+        annotations: mark(object).map(|mark| BTreeMap::from([(marks::LABELS.to_owned(), mark)])),
         ..made.metadata
     };
     made
+}
+
+/// What has to become of the labels of a PullRequest, so that those who look at its Pipeline look at it, too.
+/// None: they are right. Labels that others have given it stay.
+pub(super) fn labelled(object: &Pipeline, child: &Arc<PullRequest>) -> Option<Act> {
+    let owned = object.metadata.labels.iter().flatten();
+    let present = child.metadata.labels.as_ref();
+    let is_right = |(key, value): &(&String, &String)| {
+        present.and_then(|all| all.get(key.as_str())) == Some(value)
+    };
+    let lacking = owned.clone().filter(|label| !is_right(label));
+    let lacking = lacking.map(|(key, value)| (key.clone(), Some(value.clone())));
+    let annotations = child.metadata.annotations.as_ref();
+    let said = annotations.and_then(|all| all.get(marks::LABELS));
+    let former = said.iter().flat_map(|keys| keys.split(','));
+    let is_left = |key: &&str| owned.clone().all(|(owned, _)| owned != key);
+    let left = former.filter(is_left).map(|key| (key.to_owned(), None));
+    let labels: BTreeMap<_, _> = left.chain(lacking).collect();
+    let mark = mark(object);
+    (!labels.is_empty() || mark.as_ref() != said).then(|| Act::Label {
+        before: Arc::clone(child),
+        labels,
+        mark,
+    })
+}
+
+/// The keys of the labels that a PullRequest has from its Pipeline. None: it has none.
+fn mark(object: &Pipeline) -> Option<String> {
+    let keys = object.metadata.labels.iter().flatten();
+    let keys: Vec<_> = keys.map(|(key, _)| key.as_str()).collect();
+    (!keys.is_empty()).then(|| keys.join(","))
 }
 
 /// None: it was never created, as in a file.

@@ -175,6 +175,10 @@ fn decided(
             .map(|it| Act::Recall(Box::new(it))),
     );
     wakes.extend(memory.asks_at);
+    acts.extend(
+        own.iter()
+            .filter_map(|(_, child)| child::labelled(object, child)),
+    );
     if !object.spec.suspend {
         let is_kept = |about: &About| {
             let kept = keeps.get(about.environment.as_str());

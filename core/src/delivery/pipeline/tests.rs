@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use sluice_crds::pipeline::{EnvironmentState, EnvironmentStatus, Phase, PromotionRecord};
+use sluice_crds::pull_request::marks::LABELS as MARK;
 use sluice_crds::pull_request::{PullRequestState, PullRequestStatus};
 use sluice_crds::{Decision, Gate, GateSet};
 
@@ -270,6 +271,24 @@ impl Play {
                 (found.spec.suspend, found.spec.close) = (suspend, close);
                 let environment = &before.spec.about.environment;
                 self.done.push(format!("change {environment}"));
+            }
+            Act::Label {
+                before,
+                labels,
+                mark,
+            } => {
+                let mut all = self.pull_requests.iter_mut();
+                let found = all.find(|it| name(it) == name(&before)).unwrap();
+                let present = found.metadata.labels.get_or_insert_default();
+                for (key, value) in labels {
+                    match value {
+                        Some(value) => present.insert(key, value),
+                        None => present.remove(&key),
+                    };
+                }
+                let marks = mark.map(|mark| (MARK.to_owned(), mark));
+                found.metadata.annotations = Some(marks.into_iter().collect());
+                self.done.push("label".to_owned());
             }
             Act::Delete(before) => self.pull_requests.retain(|it| name(it) != name(&before)),
             Act::LookAt(name) => self.done.push(format!("look at {name}")),

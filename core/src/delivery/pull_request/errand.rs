@@ -67,6 +67,12 @@ impl Task {
     pub fn only_looks(&self) -> bool {
         matches!(self, Self::Look { .. })
     }
+
+    /// Whether it takes back what a commit status may say more than the gates.
+    pub fn withdraws(&self) -> bool {
+        let gate = MergeGate::Pending;
+        matches!(self, Self::SetStatus { gate: it, .. } if *it == gate)
+    }
 }
 
 /// What has come of a task.

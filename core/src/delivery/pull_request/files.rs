@@ -38,7 +38,9 @@ pub fn changed(spec: &PullRequestSpec, files: &[Vec<u8>]) -> Result<Changed, Str
             Err(why @ Mistake::NoMarker(_)) => {
                 unmarked.get_or_insert_with(|| format!("{path}: {why}"));
             }
-            Err(why @ Mistake::At { .. }) => return Err(format!("{path}: {why}")),
+            Err(why @ (Mistake::At { .. } | Mistake::TooLong(_) | Mistake::TooMuch(_))) => {
+                return Err(format!("{path}: {why}"));
+            }
         }
     }
     match unmarked {

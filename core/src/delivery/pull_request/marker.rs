@@ -31,6 +31,10 @@ pub use mistake::{Mistake, Problem};
 /// The most characters of what others wrote that a message shows.
 const LONGEST: usize = 64;
 
+/// The most bytes of a file, and the most events of its YAML: what is read takes many times as much.
+const LONGEST_FILE: usize = 256 << 10;
+const MOST_EVENTS: usize = 20_000;
+
 /// What became of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Edited {
@@ -52,6 +56,9 @@ pub fn edited(
     promotion: &Promotion<'_>,
     revision: &Revision,
 ) -> Result<Edited, Mistake> {
+    if file.len() > LONGEST_FILE {
+        return Err(Mistake::TooLong(LONGEST_FILE));
+    }
     let text = str::from_utf8(file).map_err(|error| {
         let before = file.iter().take(error.valid_up_to());
         Problem::NotUtf8.at(1 + before.filter(|byte| **byte == b'\n').count())
@@ -74,9 +81,14 @@ fn parsed(text: &str) -> Result<Events<'_>, Mistake> {
     // As many comments as there are: a file of values is mostly that.
     let options = granit_parser::options! { max_buffered_comment_events: usize::MAX };
     let events = Parser::new_from_str_with_options(text, options);
-    events
+    let events: Events<'_> = events
+        .take(MOST_EVENTS + 1)
         .collect::<Result<_, _>>()
-        .map_err(|error| Problem::NotYaml(error.info().to_owned()).at(error.marker().line()))
+        .map_err(|error| Problem::NotYaml(error.info().to_owned()).at(error.marker().line()))?;
+    match events.len() > MOST_EVENTS {
+        true => Err(Mistake::TooMuch(MOST_EVENTS)),
+        false => Ok(events),
+    }
 }
 
 /// A scalar or an alias that is the value of something.

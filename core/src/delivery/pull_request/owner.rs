@@ -51,7 +51,8 @@ impl Says {
 
 /// What an owner says of all its PullRequests: if it says something else, they are looked at.
 pub fn words(owner: &Pipeline) -> Vec<(String, Option<MergeGate>, Option<Order>)> {
-    let status = owner.status.as_ref();
+    let is_there = owner.metadata.deletion_timestamp.is_none();
+    let status = owner.status.as_ref().filter(|_| is_there);
     let environments = status.map(|status| status.environments.values());
     let records = environments.into_iter().flatten();
     let records = records.filter_map(|environment| environment.promotion.as_ref());

@@ -19,6 +19,8 @@ pub struct Given {
     pub object: Arc<PullRequest>,
     /// What its owner says of it. None: its owner is gone, or speaks of another promotion.
     pub owner: Option<Says>,
+    /// Whether its owner was looked at since this process leads: what it says is not of a leader before.
+    pub is_owner_current: bool,
     /// What this process remembers.
     pub recent: Recent,
     /// How the last errand stands.
@@ -34,7 +36,7 @@ pub enum Errand {
     /// There is none.
     None,
     /// It is under way, and its end leads to another look.
-    UnderWay,
+    UnderWay(Task),
     /// It is over.
     Over(Box<(Task, Outcome)>),
 }
@@ -44,10 +46,18 @@ pub enum Errand {
 pub struct Recent {
     /// When the forge last said what it has.
     pub seen_at: Option<Timestamp>,
-    /// When an errand last ended.
-    pub tried_at: Option<Timestamp>,
     /// What this process has last set the commit status to.
     pub told: Option<MergeGate>,
+    /// When a look last failed while something else waits because it has failed.
+    pub missed_at: Option<Timestamp>,
+    /// Before that the forge is not looked at again.
+    pub look_after: Option<Timestamp>,
+    /// Whether it was a look that has failed, as the status says.
+    pub is_look_failing: bool,
+    /// How often in a row the commit status could not be set to pending, and when that failed last.
+    pub unwithdrawn: u32,
+    /// When that failed last.
+    pub unwithdrawn_at: Option<Timestamp>,
     /// Before that a merge is not tried again.
     pub merge_after: Option<Timestamp>,
     /// Whether it has probably been merged, and the forge is to be asked now.
@@ -69,6 +79,7 @@ pub fn report(given: Given) -> Looked {
     let Given {
         object,
         owner,
+        is_owner_current,
         recent,
         errand,
         now,
@@ -76,29 +87,44 @@ pub fn report(given: Given) -> Looked {
     let before = object.status.clone().unwrap_or_default();
     let (mut status, mut recent) = (before.clone(), recent);
     let mut lasts = conditions::lasted(&before);
-    if object.metadata.deletion_timestamp.is_some() || errand == Errand::UnderWay {
+    if let Errand::Over(over) = &errand {
+        let (task, outcome) = over.as_ref();
+        lasts = taken::take(
+            &object,
+            task,
+            outcome,
+            &mut status,
+            &mut recent,
+            (lasts, now),
+        );
+    }
+    let is_ordered = owner.as_ref().is_some_and(|owner| owner.order.is_some());
+    taken::tell_no_hold(&mut status, is_ordered);
+    let at = At {
+        object: &object,
+        status: &status,
+        owner: owner.as_ref(),
+        is_owner_current,
+        recent: &recent,
+        lasts,
+        now,
+    };
+    let next = match &errand {
+        _ if object.metadata.deletion_timestamp.is_some() => None,
+        Errand::None | Errand::Over(_) => Some(step::next(&at)),
+        Errand::UnderWay(task) => step::before(&at, task),
+    };
+    let Some(Step { task, gate, wake }) = next else {
         return Looked {
             report: act::Report {
-                status,
+                status: before,
                 changed: false,
                 acts: Vec::new(),
                 wake: None,
             },
             recent,
         };
-    }
-    if let Errand::Over(over) = &errand {
-        let (task, outcome) = over.as_ref();
-        lasts = taken::take(&object, task, outcome, &mut status, &mut recent, now);
-    }
-    let Step { task, gate, wake } = step::next(&At {
-        object: &object,
-        status: &status,
-        owner: owner.as_ref(),
-        recent: &recent,
-        lasts,
-        now,
-    });
+    };
     status.commit_status = gate.or(status.commit_status);
     status.state = status.state.or(Some(PullRequestState::Pending));
     let generation = object.metadata.generation;

@@ -2,8 +2,8 @@
 //!
 //! | state | first that holds |
 //! |---|---|
-//! | any | its commit status may say more than the gates: set it to pending, whatever failed before |
-//! | any | the last try failed: wait |
+//! | any | its commit status may say more than the gates: set it to pending, whatever failed or looks |
+//! | any | the last try failed: wait; an open one is looked at meanwhile |
 //! | final | delete its branch, once; then nothing |
 //! | pending | close · wait while suspended or without an owner · commit · open |
 //! | open | close · commit status · merge · look, once a minute |
@@ -14,12 +14,11 @@ use sluice_crds::pull_request::PullRequestState;
 use sluice_crds::{PullRequest, PullRequestStatus};
 
 use super::{Recent, Says, Task};
+use crate::delivery::pipeline::retry_after;
 
 /// How often an open one is looked at, and how often at most if somebody asks for it.
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 const AT_MOST: SignedDuration = SignedDuration::from_secs(5);
-/// The wait before a commit status is set to pending again.
-const URGENT: SignedDuration = SignedDuration::from_secs(10);
 /// After so many failures the branch of a finished one is left.
 const MOST_DELETIONS: u32 = 10;
 
@@ -28,6 +27,7 @@ pub(super) struct At<'a> {
     pub(super) object: &'a PullRequest,
     pub(super) status: &'a PullRequestStatus,
     pub(super) owner: Option<&'a Says>,
+    pub(super) is_owner_current: bool,
     pub(super) recent: &'a Recent,
     /// Whether the last try failed in a way that lasts until a person does something.
     pub(super) lasts: bool,
@@ -54,16 +54,22 @@ impl From<Task> for Step {
 }
 
 pub(super) fn next(at: &At<'_>) -> Step {
-    let state = at.status.state.unwrap_or(PullRequestState::Pending);
+    let state = at.state();
+    let urgent = match at.withdrawal() {
+        Withdrawal::Now(task) => return task.into(),
+        Withdrawal::At(again) => Some(again),
+        Withdrawal::None => None,
+    };
     let retry = at.status.next_attempt_at.as_ref().map(|next| next.0);
     let retry = retry.filter(|next| *next > at.now && !at.is_changed_since_failure());
-    if let Some(step) = at.withdrawn(state, retry) {
-        return step;
-    }
-    if let Some(retry) = retry {
-        return Step {
-            wake: Some(retry),
-            ..Step::default()
+    if let Some(waits) = urgent.into_iter().chain(retry).min() {
+        let looks = state == PullRequestState::Open && !at.recent.is_look_failing;
+        return match at.status.id.zip(at.status.commit_sha.clone()) {
+            Some((number, commit)) if looks => at.look(number, commit, Some(waits)),
+            Some(_) | None => Step {
+                wake: Some(waits),
+                ..Step::default()
+            },
         };
     }
     match state {
@@ -76,28 +82,54 @@ pub(super) fn next(at: &At<'_>) -> Step {
     }
 }
 
+/// What does not wait for the end of a task that is under way, but ends it.
+pub(super) fn before(at: &At<'_>, under_way: &Task) -> Option<Step> {
+    match at.withdrawal() {
+        Withdrawal::Now(task) if under_way.only_looks() => Some(task.into()),
+        Withdrawal::Now(_) | Withdrawal::At(_) | Withdrawal::None => None,
+    }
+}
+
+/// Whether the commit status has to be set to pending.
+enum Withdrawal {
+    None,
+    /// It failed, and is tried again at this instant.
+    At(Timestamp),
+    Now(Task),
+}
+
 impl At<'_> {
     /// What a person has to change has perhaps been changed: the spec is another one.
     fn is_changed_since_failure(&self) -> bool {
         self.lasts && self.status.observed_generation != self.object.metadata.generation
     }
 
+    fn state(&self) -> PullRequestState {
+        self.status.state.unwrap_or(PullRequestState::Pending)
+    }
+
     /// The gates have closed: that comes first, and waits for nothing else.
-    fn withdrawn(&self, state: PullRequestState, retry: Option<Timestamp>) -> Option<Step> {
-        let commit = self.status.commit_sha.clone()?;
+    fn withdrawal(&self) -> Withdrawal {
         let may_say_more = self.status.commit_status == Some(MergeGate::Success);
-        if state != PullRequestState::Open || !may_say_more || self.gate() != MergeGate::Pending {
-            return None;
+        let commit = self.status.commit_sha.clone().filter(|_| {
+            may_say_more
+                && self.state() == PullRequestState::Open
+                && self.gate() == MergeGate::Pending
+        });
+        let Some(commit) = commit else {
+            return Withdrawal::None;
+        };
+        let failed = self.recent.unwithdrawn;
+        if failed > 0 && self.object.spec.close.is_some() {
+            // To close it has the same effect.
+            return Withdrawal::None;
         }
-        let last = self.recent.tried_at.filter(|_| retry.is_some());
-        let again = last.and_then(|last| last.checked_add(URGENT).ok());
-        Some(match again.filter(|again| *again > self.now) {
-            Some(again) => Step {
-                wake: Some(again),
-                ..Step::default()
-            },
-            None => self.status_of(commit, MergeGate::Pending).into(),
-        })
+        let last = self.recent.unwithdrawn_at.filter(|_| failed > 0);
+        let again = last.and_then(|last| last.checked_add(retry_after(failed)).ok());
+        match again.filter(|again| *again > self.now) {
+            Some(again) => Withdrawal::At(again),
+            None => Withdrawal::Now(self.status_of(commit, MergeGate::Pending)),
+        }
     }
 
     fn pending(&self) -> Step {
@@ -152,25 +184,32 @@ impl At<'_> {
                 not_after: order.not_after.0,
             });
         }
-        let again = |after: SignedDuration| {
-            let seen = self.recent.seen_at?;
-            seen.checked_add(after).ok().filter(|at| *at > self.now)
-        };
-        let is_asked_for = self.recent.is_asked_for;
-        let wait = if is_asked_for { AT_MOST } else { MINUTE };
-        match again(wait) {
+        self.look(number, commit, merge_after.filter(|_| order.is_some()))
+    }
+
+    /// It is looked at in its time. `sooner`: when something else is to be done, if nothing changes.
+    fn look(&self, number: i64, commit: String, sooner: Option<Timestamp>) -> Step {
+        let Recent {
+            seen_at,
+            missed_at,
+            look_after,
+            is_asked_for,
+            ..
+        } = self.recent;
+        let wait = if *is_asked_for { AT_MOST } else { MINUTE };
+        let seen = seen_at.and_then(|seen| seen.checked_add(wait).ok());
+        let missed = missed_at.and_then(|missed| missed.checked_add(MINUTE).ok());
+        let next = seen.max(missed).max(*look_after);
+        match next.filter(|at| *at > self.now) {
             None => Step::from(Task::Look {
                 number,
                 commit,
-                alone: is_asked_for,
+                alone: *is_asked_for,
             }),
-            Some(at) => {
-                let merge = merge_after.filter(|_| order.is_some());
-                Step {
-                    wake: Some(merge.map_or(at, |merge| merge.min(at))),
-                    ..Step::default()
-                }
-            }
+            Some(at) => Step {
+                wake: Some(sooner.map_or(at, |sooner| sooner.min(at))),
+                ..Step::default()
+            },
         }
     }
 
@@ -184,14 +223,18 @@ impl At<'_> {
         }
     }
 
-    /// What its commit status has to be.
+    /// What its commit status has to be. A process that begins to lead says pending first, and admits
+    /// nothing before it knows more than the leader before it has said.
     fn gate(&self) -> MergeGate {
-        self.owner.map_or(MergeGate::Pending, |owner| owner.gate)
+        let is_known = self.is_owner_current && self.recent.told.is_some();
+        let owner = self.owner.filter(|_| is_known);
+        owner.map_or(MergeGate::Pending, |owner| owner.gate)
     }
 
     fn status_of(&self, commit: String, gate: MergeGate) -> Task {
         let why = match self.owner {
-            Some(owner) => owner.why.clone(),
+            Some(owner) if owner.gate == gate => owner.why.clone(),
+            Some(_) => "the gates are asked".to_owned(),
             None => "its pipeline does not ask for this merge".to_owned(),
         };
         Task::SetStatus { commit, gate, why }
@@ -200,7 +243,8 @@ impl At<'_> {
     /// The order to merge it now: of this promotion, of our commit, and only while the branch has it.
     fn order(&self, commit: &str) -> Option<&Order> {
         let order = self.owner?.order.as_ref()?;
-        let is_it = order.key == self.object.spec.about.key
+        let is_it = self.gate() == MergeGate::Success
+            && order.key == self.object.spec.about.key
             && self.object.metadata.name.as_deref() == Some(order.pull_request.as_str())
             && order.head_sha == commit
             && self.status.head_sha.as_deref() == Some(commit)

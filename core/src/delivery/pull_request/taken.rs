@@ -26,11 +26,24 @@ pub(super) fn take(
     outcome: &Outcome,
     status: &mut PullRequestStatus,
     recent: &mut Recent,
-    now: Timestamp,
+    (lasts, now): (bool, Timestamp),
 ) -> bool {
-    recent.tried_at = Some(now);
+    let only_looks = task.only_looks();
+    if task.withdraws() {
+        (recent.unwithdrawn, recent.unwithdrawn_at) = match outcome {
+            Outcome::Failed(_) => (recent.unwithdrawn.saturating_add(1), Some(now)),
+            _ => (0, None),
+        };
+    }
+    // What has failed to be changed still waits, whatever a look has found.
+    let waits = only_looks && status.attempts.is_some() && !recent.is_look_failing;
     match outcome {
+        Outcome::Failed(failure) if waits => {
+            (recent.missed_at, recent.look_after) = (Some(now), failure.not_before);
+            return lasts;
+        }
         Outcome::Failed(failure) => {
+            recent.is_look_failing = only_looks;
             failed(status, failure, now);
             return failure.word.lasts();
         }
@@ -39,6 +52,7 @@ pub(super) fn take(
                 true => NOT_ALLOWED,
                 false => NOT_READY,
             };
+            (status.attempts, status.next_attempt_at) = (None, None);
             recent.merge_after = now.checked_add(wait).ok().max(failure.not_before);
             said(status, Some((failure.word.as_str(), &failure.message)));
             return false;
@@ -50,12 +64,18 @@ pub(super) fn take(
         | Outcome::NoPull
         | Outcome::Done => {}
     }
-    let had_failed = status.attempts.is_some();
-    (status.attempts, status.next_attempt_at) = (None, None);
-    // That something else was done says nothing of what was seen before.
-    let says_more = had_failed || *outcome != Outcome::Done;
-    if says_more && !is_held(status, task) {
-        said(status, None);
+    (recent.missed_at, recent.look_after) = (None, None);
+    let is_open = matches!(outcome, Outcome::Seen(_, Fate::Open(_)));
+    let waits = waits && is_open;
+    if !waits {
+        recent.is_look_failing = false;
+        let had_failed = status.attempts.is_some();
+        (status.attempts, status.next_attempt_at) = (None, None);
+        // That something else was done says nothing of what was seen before.
+        let says_more = had_failed || *outcome != Outcome::Done;
+        if says_more && !is_held(status, task) {
+            said(status, None);
+        }
     }
     match outcome {
         Outcome::Committed(commit) => status.commit_sha = Some(commit.clone()),
@@ -68,8 +88,15 @@ pub(super) fn take(
             recent.seen_at = Some(now);
             // A list may be older than the question.
             recent.is_asked_for &= matches!(task, Task::Look { alone: false, .. });
+            if matches!(task, Task::Merge { .. }) && is_open {
+                // The forge has not noticed yet what it has done, or does it now.
+                recent.merge_after = now.checked_add(NOT_READY).ok();
+            }
             with(status, Some(pull));
-            seen(status, fate);
+            match waits {
+                true => status.head_sha = head(fate),
+                false => seen(status, fate),
+            }
         }
         Outcome::NoPull => {
             recent.seen_at = Some(now);
@@ -86,7 +113,21 @@ pub(super) fn take(
         let message = "it was closed on the forge without a merge";
         said(status, Some(("ClosedByOthers", message)));
     }
-    false
+    waits && lasts
+}
+
+fn head(fate: &Fate) -> Option<String> {
+    match fate {
+        Fate::Open(head) => Some(head.clone()),
+        Fate::Merged { .. } | Fate::Closed => None,
+    }
+}
+
+/// What holds a merge back is not said any longer than somebody asks for the merge.
+pub(super) fn tell_no_hold(status: &mut PullRequestStatus, is_ordered: bool) {
+    if !is_ordered && status.attempts.is_none() && says_hold(status) {
+        said(status, None);
+    }
 }
 
 fn done(task: &Task, status: &mut PullRequestStatus, recent: &mut Recent) {
@@ -140,6 +181,10 @@ fn seen(status: &mut PullRequestStatus, fate: &Fate) {
 
 /// What holds a merge back is said until the merge was tried again, or nothing is left to merge.
 fn is_held(status: &PullRequestStatus, task: &Task) -> bool {
+    says_hold(status) && matches!(task, Task::Look { .. })
+}
+
+fn says_hold(status: &PullRequestStatus) -> bool {
     let holds = [
         Word::NotYet,
         Word::Conflict,
@@ -149,7 +194,6 @@ fn is_held(status: &PullRequestStatus, task: &Task) -> bool {
     let said = status.outcome.as_deref();
     status.state == Some(PullRequestState::Open)
         && holds.iter().any(|word| Some(word.as_str()) == said)
-        && matches!(task, Task::Look { .. })
 }
 
 fn with(status: &mut PullRequestStatus, pull: Option<&Pull>) {

@@ -13,6 +13,8 @@ use super::*;
 use crate::time::stamp::time;
 use crate::verdict::condition::{READY, RECONCILING, STALLED};
 
+mod order;
+
 const COMMIT: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const OTHER: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 const PAGE: &str = "https://git.example.com/platform/apps/pulls/7";
@@ -96,6 +98,7 @@ fn failure(word: Word) -> Failure {
 struct Scene {
     object: PullRequest,
     owner: Option<Says>,
+    is_owner_current: bool,
     recent: Recent,
     now: Timestamp,
 }
@@ -105,6 +108,7 @@ impl Scene {
         Self {
             object: object(),
             owner: says(MergeGate::Pending),
+            is_owner_current: true,
             recent: Recent::default(),
             now: noon(),
         }
@@ -134,6 +138,7 @@ impl Scene {
         report(Given {
             object: Arc::new(self.object.clone()),
             owner: self.owner.clone(),
+            is_owner_current: self.is_owner_current,
             recent: self.recent.clone(),
             errand,
             now: self.now,
@@ -292,9 +297,9 @@ fn whatever_changes_something_is_written_first_although_nothing_is_new() {
 #[test]
 fn nothing_is_begun_while_an_errand_is_under_way() {
     let mut scene = Scene::new();
-    assert_eq!(scene.look(Errand::UnderWay), None);
+    assert_eq!(scene.look(Errand::UnderWay(Task::Commit)), None);
     scene.object.spec.close = Some("superseded".to_owned());
-    assert_eq!(scene.look(Errand::UnderWay), None);
+    assert_eq!(scene.look(Errand::UnderWay(Task::Commit)), None);
 }
 
 #[rstest]
@@ -494,43 +499,6 @@ fn a_merge_that_is_held_is_told_and_tried_again(#[case] word: Word, #[case] seco
 }
 
 #[test]
-fn a_success_is_taken_back_before_anything_else() {
-    let mut scene = Scene::opened();
-    scene.object.status.as_mut().unwrap().commit_status = Some(MergeGate::Success);
-    scene.recent.told = Some(MergeGate::Success);
-    scene.object.spec.close = Some("superseded".to_owned());
-    // Also while something else waits because it has failed.
-    scene.over(look_at(), Outcome::Failed(failure(Word::RateLimited)));
-    scene.now = after(10);
-    let shown = status_of(MergeGate::Pending);
-    assert_eq!(scene.task(), Some(shown.clone()));
-    // It may say so until it is known that it does not.
-    assert_eq!(scene.status().commit_status, Some(MergeGate::Success));
-    for _ in 0..8 {
-        scene.over(shown.clone(), Outcome::Failed(failure(Word::Unanswered)));
-        assert_eq!(scene.task(), None);
-        scene.now += SignedDuration::from_secs(10);
-        assert_eq!(scene.task(), Some(shown.clone()));
-    }
-    scene.over(shown, Outcome::Done);
-    assert_eq!(scene.status().commit_status, Some(MergeGate::Pending));
-}
-
-#[test]
-fn a_process_that_begins_to_lead_shows_the_commit_status_once() {
-    for gate in [MergeGate::Pending, MergeGate::Success] {
-        let mut scene = Scene::opened();
-        scene.object.status.as_mut().unwrap().commit_status = Some(gate);
-        scene.owner = says(gate);
-        scene.recent = Recent::default();
-        assert_eq!(scene.task(), Some(status_of(gate)));
-        assert_eq!(scene.over(status_of(gate), Outcome::Done), Some(look_at()));
-        scene.over(look_at(), open());
-        assert_eq!(scene.task(), None);
-    }
-}
-
-#[test]
 fn somebody_who_pushes_to_the_branch_is_told_of() {
     let mut scene = Scene::opened();
     let touched = Outcome::Seen(pull(), Fate::Open(OTHER.to_owned()));
@@ -546,9 +514,10 @@ fn somebody_who_pushes_to_the_branch_is_told_of() {
         is_touched: true,
     };
     scene.over(look_at(), Outcome::Seen(pull(), fate));
+    assert_eq!(scene.status().state, Some(PullRequestState::Merged));
+    // Also once its branch is gone.
     scene.over(Task::DeleteBranch { commit: None }, Outcome::Done);
     assert_eq!(scene.status().outcome.as_deref(), Some("BranchTouched"));
-    assert_eq!(scene.status().state, Some(PullRequestState::Merged));
 }
 
 #[test]
@@ -711,6 +680,12 @@ fn its_owner_speaks_of_this_promotion_or_not_at_all() {
     let mut other = pipeline();
     record(&mut other, |it| it.key = "another".to_owned());
     assert_eq!(Says::of(&object(), &other), None);
+
+    // One that is being deleted wants nothing any more, and its PullRequests are looked at.
+    let mut deleted = pipeline();
+    deleted.metadata.deletion_timestamp = Some(time(noon()));
+    assert_eq!(Says::of(&object(), &deleted), None);
+    assert_ne!(owner::words(&deleted), owner::words(&pipeline()));
 
     // If it says something else, its PullRequests are looked at.
     let mut ordered = pipeline();

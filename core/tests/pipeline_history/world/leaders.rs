@@ -128,7 +128,8 @@ impl World {
                 let is_other = |it: &Arc<PullRequest>| it.metadata.name != before.metadata.name;
                 present.pull_requests.retain(is_other);
             }),
-            Act::LookAt(_) => {}
+            // It has no labels.
+            Act::LookAt(_) | Act::Label { .. } => {}
             Act::Recall(recall) => {
                 self.leaders[leader]
                     .entry(recall.errand)

@@ -149,3 +149,83 @@ async fn who_does_not_lead_any_more_acts_no_more() {
     assert_eq!(woken.recv().await, Some(work.clone()));
     assert_eq!(stands(&errands, &work, "key"), None);
 }
+
+fn of(namespace: &str, name: &str) -> Work {
+    let (namespace, name) = (namespace.into(), name.into());
+    Work::own(Kind::PullRequest, ObjectKey { namespace, name })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_with_many_hosts_delays_no_other_namespace() {
+    let Desk {
+        errands, mut woken, ..
+    } = desk();
+    for n in 0..100 {
+        let host = format!("{n}.dead.example.com");
+        errands.begin(&of("many", &n.to_string()), &"key", &host, |_| pending());
+    }
+    errands.begin(&of("shop", "app"), &"key", "git.example.com", |_| async {
+        1
+    });
+    let before = Instant::now();
+    assert_eq!(woken.recv().await, Some(of("shop", "app")));
+    assert_eq!(Instant::now(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_must_not_wait_has_places_of_its_own() {
+    let Desk {
+        errands, mut woken, ..
+    } = desk();
+    for n in 0..100 {
+        let work = of(&format!("team-{n}"), "app");
+        errands.begin(&work, &"key", &format!("{n}.dead.example.com"), |_| {
+            pending()
+        });
+    }
+    // All places are taken, and one of those that are kept, too.
+    for _ in 0..2 {
+        tokio::task::yield_now().await;
+    }
+    for n in 0..10 {
+        let work = of("apps", &n.to_string());
+        errands.begin_first(&work, &"key", "dead.example.com", |_| pending());
+    }
+    let before = Instant::now();
+    errands.begin(&of("shop", "later"), &"key", "git.example.com", |_| async {
+        1
+    });
+    errands.begin_first(&of("shop", "app"), &"key", "git.example.com", |_| async {
+        1
+    });
+    assert_eq!(woken.recv().await, Some(of("shop", "app")));
+    assert_eq!(Instant::now(), before);
+}
+
+#[tokio::test]
+async fn what_is_left_goes_on_and_nobody_hears_of_it() {
+    let Desk {
+        errands, mut woken, ..
+    } = desk();
+    let (gone, (done, mut ended)) = (of("apps", "gone"), mpsc::unbounded_channel());
+    let begin = |key: &'static str| {
+        let (go, may_go) = tokio::sync::oneshot::channel::<()>();
+        let done = done.clone();
+        errands.begin(&gone, &key, "git.example.com", move |_| async move {
+            let _ = may_go.await;
+            let _ = done.send(key);
+            1
+        });
+        go
+    };
+    let (left, stopped) = (begin("left"), begin("stopped"));
+    errands.leave(&gone, |key| *key == "left");
+    assert!(errands.lock().is_empty());
+    let _ = stopped.send(());
+    let _ = left.send(());
+    assert_eq!(ended.recv().await, Some("left"));
+    let work = of("apps", "other");
+    errands.begin(&work, &"key", "git.example.com", |_| async { 1 });
+    assert_eq!(woken.recv().await, Some(work));
+    assert!(ended.try_recv().is_err());
+}

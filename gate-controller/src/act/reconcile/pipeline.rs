@@ -105,5 +105,7 @@ async fn look(
         });
     }
     let report = pipeline::report(considered, &recorded);
-    apply::apply(context, key, &object, report).await
+    let outcome = apply::apply(context, key, &object, report).await?;
+    context.at_forges.decided(context, key);
+    Ok(outcome)
 }

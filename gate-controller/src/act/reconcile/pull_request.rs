@@ -95,23 +95,19 @@ async fn look(
 /// Everything that the decision needs, from memory.
 fn gather(context: &Context, key: &ObjectKey, object: &Arc<PullRequest>, now: Timestamp) -> Given {
     let about = &object.spec.about;
-    let owner = context
-        .world
-        .pipelines
-        .get(key.naming(None, &about.name).borrowed());
-    let owner = match &owner {
-        Some(Seen::Object(owner)) => Says::of(object, owner),
-        Some(_) | None => None,
-    };
     let desk = &context.at_forges;
+    let owners = key.naming(None, &about.name);
+    let seen = context.world.pipelines.get(owners.borrowed());
+    let owner = seen.as_ref().and_then(Seen::object);
     let mut recent = desk.recent(key);
-    if context.look_now.take(key) {
+    if desk.take_asked(key) {
         recent.is_asked_for = true;
         desk.remember(key, recent.clone());
     }
     Given {
         object: Arc::clone(object),
-        owner,
+        owner: owner.and_then(|owner| Says::of(object, owner)),
+        is_owner_current: owner.is_some_and(|owner| desk.is_current(context, &owners, owner)),
         recent,
         errand: desk.errand(key),
         now,

@@ -19,6 +19,7 @@ pub(super) async fn follow(parts: Parts) {
         let object = change.now.and_then(Seen::object);
         if !object.is_some_and(|it| parts.shard.holds(Kind::Pipeline, it.labels())) {
             forget(&parts.apps, &parts.errands, change.key);
+            parts.at_forges.forget_owner(change.key);
         }
     };
     follow_kind(&parts, parts.api(), told).await;
@@ -47,7 +48,9 @@ pub(super) async fn follow_apps(parts: Parts) {
             () = leadership.led() => {}
             () = end_watches(&parts) => {}
         }
-        // This replica may have led before: what it knew of the apps is gone.
+        // This replica may have led before: what it knew of the apps is gone. A look that had begun then
+        // may have remembered something since.
+        parts.at_forges.clear();
         waker.all::<Pipeline>();
         waker.all::<PullRequest>();
         tokio::select! {

@@ -67,10 +67,11 @@ pub(super) fn is_of(record: &PromotionRecord, wish: Option<Wish<'_>>) -> bool {
     wish.is_some_and(|wish| (record.run, record.key.as_str()) == (wish.wanted.run, wish.key))
 }
 
-/// The same record, with nothing that lets anything be merged.
+/// The same record, with nothing that lets anything be merged. Only what gates have held back stays
+/// pending: a merge of it went past them.
 pub(in super::super) fn frozen(record: PromotionRecord) -> PromotionRecord {
     PromotionRecord {
-        gate: record.gate.map(|_| MergeGate::Pending),
+        gate: record.gate.filter(|gate| *gate == MergeGate::Pending),
         order: None,
         ..record
     }

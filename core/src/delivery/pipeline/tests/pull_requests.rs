@@ -141,7 +141,7 @@ fn a_superseded_one_is_confirmed_closed_before_the_next(#[case] end: PullRequest
     assert_eq!(created(&play), 1);
     let old = play.pull_requests[0].spec.close.as_deref();
     assert_eq!(old, Some("another promotion takes its place"));
-    assert_eq!(play.record("staging").gate, Some(MergeGate::Pending));
+    assert_eq!(play.record("staging").gate, None);
     play.forge("staging", end);
     play.settle();
     assert_eq!(created(&play), 2);
@@ -233,10 +233,8 @@ fn what_takes_an_order_back(#[case] change: fn(&mut Play)) {
     change(&mut play);
     play.look();
     let record = play.record("staging");
-    assert_eq!(
-        (record.order.clone(), record.gate),
-        (None, Some(MergeGate::Pending))
-    );
+    assert_eq!(record.order, None);
+    assert_ne!(record.gate, Some(MergeGate::Success));
 }
 
 #[rstest]
@@ -358,6 +356,26 @@ fn an_app_that_arrives_has_its_pull_request_looked_at_at_once() {
     let looks = play.done.iter().filter(|it| it.starts_with("look at"));
     assert_eq!(looks.count(), 1);
     assert_eq!(play.phase("staging"), Phase::Succeeded);
+    // Nothing lets it be merged any more. That it was merged is no surprise: the gates had admitted it.
+    assert_eq!(play.record("staging").gate, None);
+    play.forge("staging", PullRequestState::Merged);
+    play.settle();
+    assert_eq!(play.record("staging").reason.as_deref(), Some("Arrived"));
+}
+
+#[test]
+fn an_app_that_arrives_past_a_closed_gate_is_told() {
+    let mut play = play(&json!({}));
+    play.settle();
+    play.forge("staging", PullRequestState::Open);
+    play.gate("staging", false);
+    play.settle();
+    play.runs("staging", "6.1.6");
+    play.settle();
+    play.forge("staging", PullRequestState::Merged);
+    play.settle();
+    let reason = &play.record("staging").reason;
+    assert_eq!(reason.as_deref(), Some("MergedPastGate"));
 }
 
 #[test]
@@ -401,4 +419,31 @@ fn the_newest_finished_objects_are_kept() {
         play.settle();
     }
     assert_eq!(play.pull_requests.len(), 6);
+}
+
+#[test]
+fn a_pull_request_has_the_labels_of_its_pipeline() {
+    let label = |play: &mut Play, labels: &[(&str, &str)]| {
+        let labels = labels
+            .iter()
+            .map(|(key, value)| ((*key).into(), (*value).into()));
+        play.object.metadata.labels = Some(labels.collect());
+    };
+    let labels =
+        |play: &Play| serde_json::to_value(&play.pull_requests[0].metadata.labels).unwrap();
+    let mut play = play(&json!({}));
+    label(&mut play, &[("shard", "one"), ("team", "web")]);
+    play.settle();
+    // It is created with them, so that who looks at the one looks at the other.
+    assert!(!play.done.contains(&"label".to_owned()));
+    assert_eq!(labels(&play), json!({"shard": "one", "team": "web"}));
+    let others = play.pull_requests[0].metadata.labels.as_mut().unwrap();
+    others.insert("of".to_owned(), "others".to_owned());
+    label(&mut play, &[("shard", "two")]);
+    play.settle();
+    assert_eq!(labels(&play), json!({"shard": "two", "of": "others"}));
+    label(&mut play, &[]);
+    play.settle();
+    assert_eq!(labels(&play), json!({"of": "others"}));
+    assert_eq!(play.look().acts, []);
 }

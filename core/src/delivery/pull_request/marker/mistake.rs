@@ -8,6 +8,14 @@ pub enum Mistake {
         "no value is marked for this promotion; write # {{\"$promotion\": \"{0}\"}} behind the value, on its line"
     )]
     NoMarker(String),
+    /// It is longer than is read.
+    #[error("it is longer than {} KiB; move the marked values into a smaller file", .0 >> 10)]
+    TooLong(usize),
+    /// It has more in it than is read.
+    #[error(
+        "it has more than {0} values, keys, comments and collections; move the marked values into a smaller file"
+    )]
+    TooMuch(usize),
     /// Something on a line is not as it has to be.
     #[error("line {line}: {problem}")]
     At {

@@ -236,3 +236,21 @@ fn what_was_written_has_to_read_as_it_was_meant(#[case] text: &str, #[case] expe
     let edits = edits(&before, &values, &PROD, &revision).unwrap();
     assert_eq!(is_read_as(&before, &edits, &file(text)), expected);
 }
+
+#[test]
+fn a_file_is_read_up_to_a_bound() {
+    let line = "version: 6.1.0 §\n";
+    let with =
+        |more: usize, item: &str| edit_to(&format!("{line}more:\n{}", item.repeat(more)), "6.1.6");
+    // Most of its length is one comment.
+    let long = LONGEST_FILE - file(line).len() - "more:\n#\n".len();
+    let comment = |length: usize| with(1, &format!("#{}\n", "x".repeat(length)));
+    assert!(matches!(comment(long), Ok(Edited::Changed(_))));
+    let why = comment(long + 1).unwrap_err();
+    assert_eq!(
+        why.to_string(),
+        "it is longer than 256 KiB; move the marked values into a smaller file"
+    );
+    assert!(matches!(with(19_000, "- a\n"), Ok(Edited::Changed(_))));
+    assert_eq!(with(20_000, "- a\n"), Err(Mistake::TooMuch(20_000)));
+}

@@ -100,7 +100,6 @@ pub(in crate::act::reconcile) fn context(
         client,
         errands,
         forges,
-        look_now: Arc::default(),
         at_forges: Arc::new(at_forges),
         promotions: None,
         world,

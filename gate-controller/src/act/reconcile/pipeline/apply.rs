@@ -75,7 +75,9 @@ async fn write(
 fn what(act: &Act) -> String {
     let name = match act {
         Act::Create(object) => object.metadata.name.as_deref(),
-        Act::Change { before, .. } | Act::Delete(before) => before.metadata.name.as_deref(),
+        Act::Change { before, .. } | Act::Label { before, .. } | Act::Delete(before) => {
+            before.metadata.name.as_deref()
+        }
         Act::LookAt(_) | Act::Recall(_) | Act::Notify(_) | Act::Admit(_) => None,
     };
     format!("the PullRequest {}", name.unwrap_or_default())
@@ -94,9 +96,15 @@ async fn carry_out(
             suspend,
             close,
         } => children::change(context, &before, suspend, close).await,
+        Act::Label {
+            before,
+            labels,
+            mark,
+        } => children::label(context, &before, &labels, mark).await,
         Act::Delete(before) => children::delete(context, &before).await,
         Act::LookAt(name) => {
-            context.look_now.at(key.naming(None, &name), &context.waker);
+            let child = key.naming(None, &name);
+            context.at_forges.look_now(context, &child);
             Ok(())
         }
         Act::Recall(recall) => {

@@ -1,9 +1,11 @@
 //! The PullRequests of a pipeline: those that are there, and what is written to them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kube::core::object::HasSpec;
 use serde_json::json;
+use sluice_crds::pull_request::marks::LABELS;
 use sluice_crds::{Pipeline, PullRequest};
 
 use crate::act::reconcile::write::{Part, Writer};
@@ -45,6 +47,21 @@ pub(super) async fn change(
         return Ok(());
     }
     let patch = json!({ "spec": { "suspend": suspend, "close": close } });
+    let writer = writer(context, before);
+    let changed = writer.merge(Part::Whole, &before.metadata, patch).await?;
+    take_in(context, changed);
+    Ok(())
+}
+
+/// Gives one these labels, or takes them away.
+pub(super) async fn label(
+    context: &Context,
+    before: &PullRequest,
+    labels: &BTreeMap<String, Option<String>>,
+    mark: Option<String>,
+) -> Result<(), kube::Error> {
+    let metadata = json!({ "labels": labels, "annotations": { LABELS: mark } });
+    let patch = json!({ "metadata": metadata });
     let writer = writer(context, before);
     let changed = writer.merge(Part::Whole, &before.metadata, patch).await?;
     take_in(context, changed);

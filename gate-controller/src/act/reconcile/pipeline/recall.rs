@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use sluice_core::delivery::pipeline::{Errand, Outcome, Recall, Recalled};
+use sluice_core::delivery::pull_request::Word;
 use sluice_core::delivery::pull_request::trailers::Trailers;
 use sluice_crds::pull_request::{PullRequestState, Repository};
 use sluice_forges::{Branch, Forge, Pull, PullState};
@@ -32,7 +33,7 @@ pub(super) fn begin(context: &Context, key: &ObjectKey, recall: Recall) {
     let (forges, clock) = (Arc::clone(&context.forges), Arc::clone(&context.clock));
     let (errand, namespace) = (recall.errand.clone(), key.namespace.to_string());
     let asks = context.shard.looks_at(Kind::PullRequest);
-    let host = Forges::host(&recall.strategy.url);
+    let host = Forges::host(&repository(&recall));
     let errands = &context.errands;
     errands.begin(&work, &errand, &host, move |_| async move {
         if !asks {
@@ -43,7 +44,7 @@ pub(super) fn begin(context: &Context, key: &ObjectKey, recall: Recall) {
         let failed = match asked {
             Ok(Ok(found)) => return Outcome::Recalled(found),
             Ok(Err(failed)) => failed,
-            Err(_) => Failure::new("there was no answer in time"),
+            Err(_) => Failure::new(Word::Unanswered, "there was no answer in time"),
         };
         let now = clock.now();
         let later = now.checked_add(RETRY).unwrap_or(Timestamp::MAX);
@@ -60,15 +61,10 @@ async fn ask(
     namespace: &str,
     recall: &Recall,
 ) -> Result<Option<Recalled>, Failure> {
-    let strategy = &recall.strategy;
-    let repository = Repository {
-        type_: strategy.type_,
-        url: strategy.url.clone(),
-        secret_ref: strategy.secret_ref.clone(),
-    };
-    let forge = forges.open(namespace, &repository).await?;
-    let base = Branch::parse(&strategy.base_branch);
-    let base = base.map_err(|error| Failure::new(format!("baseBranch: {error}")))?;
+    let forge = forges.open(namespace, &repository(recall)).await?;
+    let base = Branch::parse(&recall.strategy.base_branch);
+    let base =
+        base.map_err(|error| Failure::new(Word::InvalidSpec, format!("baseBranch: {error}")))?;
     let Some(pull) = forge.newest(&recall.branch_prefix, &base).await? else {
         return Ok(None);
     };
@@ -92,6 +88,15 @@ async fn ask(
         merge: merge(&forge, &pull).await?,
         url: Some(pull.url),
     }))
+}
+
+fn repository(recall: &Recall) -> Repository {
+    let strategy = &recall.strategy;
+    Repository {
+        type_: strategy.type_,
+        url: strategy.url.clone(),
+        secret_ref: strategy.secret_ref.clone(),
+    }
 }
 
 fn state(state: &PullState) -> PullRequestState {

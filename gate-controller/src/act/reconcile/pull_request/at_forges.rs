@@ -3,12 +3,13 @@
 //! What comes in: tasks. What goes out: how the last one of each PullRequest stands. All of it is forgotten
 //! when this replica no longer leads: the next leader asks the forges again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use sluice_core::delivery::pull_request::{Errand, Failure, Outcome, Recent, Task, Word};
-use sluice_crds::PullRequest;
+use sluice_core::delivery::pull_request::{Errand, Failure, Outcome, Recent, Says, Task, Word};
+use sluice_crds::{Pipeline, PullRequest};
+use tokio::time::Instant;
 
 use super::lists::{Key, Lists};
 use super::task::{self, Desk};
@@ -19,13 +20,19 @@ use crate::act::waker::Waker;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::lease::Leadership;
+use crate::observe::cache::Seen;
 use crate::observe::clock::Clock;
+use crate::observe::world::World;
 
 /// What is under way, and what is remembered.
 pub(crate) struct AtForges {
     errands: Arc<Errands<Task, Outcome>>,
     lists: Arc<Lists>,
     recent: Mutex<HashMap<ObjectKey, Recent>>,
+    /// Those whose forge is to be asked now, and not when it is their time.
+    asked: Mutex<HashSet<ObjectKey>>,
+    /// The owners whose status this process has decided since it leads.
+    decided: Mutex<HashSet<ObjectKey>>,
 }
 
 impl AtForges {
@@ -35,6 +42,8 @@ impl AtForges {
             errands: Errands::new(leadership, move |work| waker.wake(work.clone())),
             lists: Arc::default(),
             recent: Mutex::default(),
+            asked: Mutex::default(),
+            decided: Mutex::default(),
         }
     }
 
@@ -43,7 +52,7 @@ impl AtForges {
         let standing = self.errands.of(&work(of)).into_iter().next();
         match standing {
             None => Errand::None,
-            Some((_, Standing::UnderWay)) => Errand::UnderWay,
+            Some((task, Standing::UnderWay)) => Errand::UnderWay(task),
             Some((task, Standing::Over(Ok(outcome)))) => Errand::Over(Box::new((task, outcome))),
             Some((task, Standing::Over(Err(unfinished)))) => {
                 let failure = Failure::new(Word::Unanswered, unfinished.to_string());
@@ -67,19 +76,64 @@ impl AtForges {
         self.recent.lock().insert(of.clone(), recent);
     }
 
-    /// It is gone.
+    /// Has one asked about by its next look, which is now, if this process looks at it. If that is
+    /// forgotten, its forge is asked at the usual time.
+    pub(crate) fn look_now(&self, context: &Context, of: &ObjectKey) {
+        let seen = context.world.pull_requests.get(of.borrowed());
+        let Some(object) = seen.as_ref().and_then(Seen::object) else {
+            return;
+        };
+        let labels = object.metadata.labels.clone().unwrap_or_default();
+        if context.shard.holds(Kind::PullRequest, &labels) {
+            self.asked.lock().insert(of.clone());
+            context.waker.wake(work(of));
+        }
+    }
+
+    /// Whether it is to be asked about now. It is said once.
+    pub(super) fn take_asked(&self, of: &ObjectKey) -> bool {
+        self.asked.lock().remove(of)
+    }
+
+    /// The API server has accepted what was decided about a pipeline: what it says of its pull requests is
+    /// of this leader.
+    pub(crate) fn decided(&self, context: &Context, owner: &ObjectKey) {
+        if self.decided.lock().insert(owner.clone()) {
+            let own = Work::own(Kind::Pipeline, owner.clone());
+            let interested = context.world.interested(&own).into_iter();
+            let own = interested.filter(|it| it.kind == Kind::PullRequest);
+            own.for_each(|it| context.waker.wake(it));
+        }
+    }
+
+    /// Whether what an owner says is of the one who decides about it now. Where that is another process, it
+    /// has a leader of its own, which does not change with this one.
+    pub(super) fn is_current(&self, context: &Context, key: &ObjectKey, owner: &Pipeline) -> bool {
+        let labels = owner.metadata.labels.clone().unwrap_or_default();
+        !context.shard.holds(Kind::Pipeline, &labels) || self.decided.lock().contains(key)
+    }
+
+    /// A pipeline is gone, or another shard looks at it.
+    pub(crate) fn forget_owner(&self, owner: &ObjectKey) {
+        self.decided.lock().remove(owner);
+    }
+
+    /// It is gone, or another shard looks at it. That it may not be merged now is still said to its forge.
     pub(crate) fn forget(&self, of: &ObjectKey) {
         self.recent.lock().remove(of);
-        self.errands.keep(&work(of), |_| false);
+        self.asked.lock().remove(of);
+        self.errands.leave(&work(of), Task::withdraws);
     }
 
     /// Another replica leads.
     pub(crate) fn clear(&self) {
         self.recent.lock().clear();
+        self.asked.lock().clear();
+        self.decided.lock().clear();
         self.errands.clear();
     }
 
-    /// Begins a task.
+    /// Begins a task. What is under way for it, which only looks, ends.
     pub(super) fn begin(
         &self,
         context: &Context,
@@ -87,25 +141,53 @@ impl AtForges {
         object: Arc<PullRequest>,
         task: Task,
     ) {
+        let work = work(key);
+        self.errands.keep(&work, |_| false);
         let (forges, clock) = (Arc::clone(&context.forges), Arc::clone(&context.clock));
-        let lists = Arc::clone(&self.lists);
-        let host = Forges::host(&object.spec.repository.url);
-        let errand = task.clone();
-        self.errands
-            .begin(&work(key), &errand, &host, |term| async move {
-                run(&forges, &lists, clock.as_ref(), &object, &task, &term).await
-            });
+        let (lists, world) = (Arc::clone(&self.lists), Arc::clone(&context.world));
+        let host = Forges::host(&object.spec.repository);
+        let (errand, key) = (task.clone(), key.clone());
+        let is_urgent = task.withdraws();
+        let run = |term: Term| async move {
+            let may_act = || {
+                let may_act = term.may_act();
+                may_act.filter(|_| is_still_ordered(&world, &key, &object, &task))
+            };
+            run(&forges, (&lists, clock.as_ref()), &object, &task, &may_act).await
+        };
+        match is_urgent {
+            true => self.errands.begin_first(&work, &errand, &host, run),
+            false => self.errands.begin(&work, &errand, &host, run),
+        }
     }
+}
+
+/// Whether a merge is still what the owner orders, as this process knows it now.
+pub(super) fn is_still_ordered(
+    world: &World,
+    key: &ObjectKey,
+    object: &PullRequest,
+    task: &Task,
+) -> bool {
+    let Task::Merge { commit, .. } = task else {
+        return true;
+    };
+    let about = &object.spec.about;
+    let owner = world
+        .pipelines
+        .get(key.naming(None, &about.name).borrowed());
+    let owner = owner.as_ref().and_then(Seen::object);
+    let order = owner.and_then(|owner| Says::of(object, owner)?.order);
+    order.is_some_and(|order| order.key == about.key && order.head_sha == *commit)
 }
 
 /// Opens the way to the forge, unless a list that is known says enough.
 async fn run(
     forges: &Forges,
-    lists: &Lists,
-    clock: &dyn Clock,
+    (lists, clock): (&Lists, &dyn Clock),
     object: &PullRequest,
     task: &Task,
-    term: &Term,
+    may_act: &(dyn Fn() -> Option<Instant> + Send + Sync),
 ) -> Outcome {
     if let Task::Look {
         number,
@@ -124,11 +206,11 @@ async fn run(
                 forge: &forge,
                 lists,
                 clock,
-                may_act: &|| term.may_act(),
+                may_act,
             };
             task::perform(&desk, object, task).await
         }
-        Err(failure) => task::unopened(&failure),
+        Err(failure) => Outcome::Failed(failure.at(clock.now())),
     }
 }
 

@@ -6,7 +6,6 @@
 //! again without doing anything twice. Whether this process may still act is asked before each request that
 //! changes something.
 
-use jiff::Timestamp;
 use sluice_core::delivery::pull_request::trailers::Trailers;
 use sluice_core::delivery::pull_request::{Fate, Outcome, Pull as Seen, Task, Word};
 use sluice_crds::PullRequest;
@@ -14,15 +13,14 @@ use sluice_forges::{Branch, Commit, Forge, Pull, PullState, Sha};
 use tokio::time::Instant;
 
 use super::lists::Lists;
+use crate::act::forges::Failure as Stopped;
 use crate::observe::clock::Clock;
-use stopped::Stopped;
 
 mod closing;
 mod committing;
 mod merging;
 mod opening;
 mod seeing;
-mod stopped;
 mod telling;
 
 /// What it is done with.
@@ -51,11 +49,6 @@ pub async fn perform(desk: &Desk<'_>, object: &PullRequest, task: &Task) -> Outc
         Ok(outcome) => outcome,
         Err(stopped) => Outcome::Failed(stopped.at(desk.clock.now())),
     }
-}
-
-/// What a forge that cannot be opened comes to.
-pub(super) fn unopened(why: &crate::act::forges::Failure) -> Outcome {
-    Outcome::Failed(Stopped::new(Word::SecretNotUsable, why.why.clone()).at(Timestamp::MIN))
 }
 
 async fn attempt(desk: &Desk<'_>, object: &PullRequest, task: &Task) -> Result<Outcome, Stopped> {
@@ -116,7 +109,7 @@ impl Job<'_> {
         (self.desk.may_act)().ok_or_else(|| {
             Stopped::new(
                 Word::Changed,
-                "there was no time left to change something at the forge",
+                "there was no time left to change something at the forge, or it is not wanted any more",
             )
         })
     }

@@ -9,14 +9,16 @@ use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::client::Body;
 use serde_json::json;
-use sluice_core::delivery::pull_request::{Errand, Recent};
+use sluice_core::delivery::pull_request::{Errand, Recent, Task};
 use sluice_crds::pull_request::PullRequestState;
 use sluice_crds::{Pipeline, PullRequest, PullRequestStatus};
 use tokio::time::timeout;
 use tower::service_fn;
 
+use super::at_forges::is_still_ordered;
 use crate::act::reconcile::gated_source::tests::{context, world};
 use crate::act::reconcile::{Context, Outcome};
+use crate::act::shard::Shard;
 use crate::cluster::failure;
 use crate::cluster::key::ObjectKey;
 use crate::observe::cache::Seen;
@@ -71,6 +73,8 @@ fn owner() -> Pipeline {
 #[derive(Default)]
 struct Api {
     refuses: AtomicBool,
+    /// Whether it fails to give Secrets.
+    fails: AtomicBool,
     writes: AtomicUsize,
     secrets: AtomicUsize,
 }
@@ -89,7 +93,10 @@ fn client(api: &Arc<Api>) -> Client {
             true => {
                 assert!(request.uri().path().ends_with("/secrets/git-token"));
                 api.secrets.fetch_add(1, SeqCst);
-                refusal(404, "NotFound")
+                match api.fails.load(SeqCst) {
+                    true => refusal(503, "ServiceUnavailable"),
+                    false => refusal(404, "NotFound"),
+                }
             }
             false if api.refuses.load(SeqCst) => refusal(409, "Conflict"),
             false => {
@@ -137,6 +144,12 @@ impl Scene {
         let key = self.key.naming(None, "podinfo");
         let owner = owner.map(|owner| Seen::Object(Arc::new(owner)));
         self.context.world.pipelines.hold(&key, owner);
+    }
+
+    /// This process looks at nothing else.
+    fn looks_at(&mut self, kind: &str) {
+        let shard = Shard::default().of_kinds(&[kind.to_owned()]);
+        self.context.shard = shard.unwrap();
     }
 
     fn status(&self) -> PullRequestStatus {
@@ -228,16 +241,20 @@ async fn without_an_owner_that_wants_it_nothing_is_begun() {
 
 #[tokio::test]
 async fn who_asks_for_a_look_is_heard_once() {
-    let scene = Scene::new();
-    scene
-        .context
-        .look_now
-        .at(scene.key.clone(), &scene.context.waker);
+    let mut scene = Scene::new();
+    let desk = Arc::clone(&scene.context.at_forges);
+    desk.look_now(&scene.context, &scene.key);
     scene.api.refuses.store(true, SeqCst);
     // The question survives a status that is refused.
     assert!(scene.look().await.is_err());
-    assert!(scene.context.at_forges.recent(&scene.key).is_asked_for);
-    assert!(!scene.context.look_now.take(&scene.key));
+    assert!(desk.recent(&scene.key).is_asked_for);
+    assert!(!desk.take_asked(&scene.key));
+    // Nothing is kept of one that is not here, or that another process looks at.
+    desk.look_now(&scene.context, &scene.key.naming(None, "other"));
+    assert!(!desk.take_asked(&scene.key.naming(None, "other")));
+    scene.looks_at("Pipeline");
+    desk.look_now(&scene.context, &scene.key);
+    assert!(!desk.take_asked(&scene.key));
 }
 
 #[tokio::test]
@@ -249,11 +266,78 @@ async fn nothing_is_remembered_of_one_that_is_gone_or_that_others_lead() {
         ..Recent::default()
     };
     desk.remember(&scene.key, remembered());
+    desk.look_now(&scene.context, &scene.key);
     desk.forget(&scene.key);
     assert_eq!(desk.recent(&scene.key), Recent::default());
+    assert!(!desk.take_asked(&scene.key));
     scene.look().await.unwrap();
     desk.remember(&scene.key, remembered());
+    desk.look_now(&scene.context, &scene.key);
+    desk.decided(&scene.context, &scene.key.naming(None, "podinfo"));
     desk.clear();
+    assert!(!desk.take_asked(&scene.key));
+    assert!(!desk.is_current(&scene.context, &scene.key.naming(None, "podinfo"), &owner()));
     assert_eq!(desk.recent(&scene.key), Recent::default());
     assert_eq!(desk.errand(&scene.key), Errand::None);
+}
+
+#[tokio::test]
+async fn an_owner_speaks_for_this_leader_once_it_was_decided_about() {
+    let mut scene = Scene::new();
+    let desk = Arc::clone(&scene.context.at_forges);
+    let key = scene.key.naming(None, "podinfo");
+    let is_current = |scene: &Scene| desk.is_current(&scene.context, &key, &owner());
+    assert!(!is_current(&scene));
+    desk.decided(&scene.context, &key);
+    assert!(is_current(&scene));
+    desk.forget_owner(&key);
+    assert!(!is_current(&scene));
+    // Another process decides about it, which has a leader of its own.
+    scene.looks_at("PullRequest");
+    assert!(is_current(&scene));
+}
+
+#[tokio::test]
+async fn a_merge_needs_its_order_until_it_is_sent() {
+    let scene = Scene::new();
+    let commit = "a".repeat(40);
+    let merge = Task::Merge {
+        number: 7,
+        commit: commit.clone(),
+        method: None,
+        not_after: Timestamp::MAX,
+    };
+    let may = |task: &Task| is_still_ordered(&scene.context.world, &scene.key, &object(), task);
+    let ordered = |head: &str| {
+        let mut owner = owner();
+        let status = owner.status.as_mut().unwrap();
+        let environment = status.environments.get_mut("prod").unwrap();
+        let order = json!({
+            "key": "77aa00112233", "pullRequest": "podinfo-77aa00112233", "headSHA": head,
+            "at": NOON, "notAfter": NOON,
+        });
+        environment.promotion.as_mut().unwrap().order = serde_json::from_value(order).unwrap();
+        owner
+    };
+    assert!(!may(&merge));
+    scene.owned(Some(ordered(&commit)));
+    assert!(may(&merge));
+    scene.owned(Some(ordered(&"b".repeat(40))));
+    assert!(!may(&merge));
+    scene.owned(None);
+    assert!(!may(&merge));
+    // Nothing else needs one.
+    assert!(may(&Task::Commit));
+}
+
+#[tokio::test]
+async fn an_api_server_that_does_not_answer_is_no_fault_of_the_secret() {
+    let scene = Scene::new();
+    scene.api.fails.store(true, SeqCst);
+    scene.look().await.unwrap();
+    scene.over().await;
+    scene.look().await.unwrap();
+    let status = scene.status();
+    assert_eq!(status.outcome.as_deref(), Some("Unanswered"));
+    assert!(status.conditions.iter().all(|it| it.type_ != "Stalled"));
 }

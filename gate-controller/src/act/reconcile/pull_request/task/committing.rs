@@ -1,7 +1,12 @@
 //! The commit: the files of the target branch with the change, on a branch of its own.
 
-use sluice_core::delivery::pull_request::{Outcome, Word, files, trailers};
+use sluice_core::delivery::pull_request::files::{self, Changed};
+use sluice_core::delivery::pull_request::{Outcome, Word, trailers};
+use sluice_crds::PullRequestSpec;
 use sluice_forges::{Blob, Change, ChangedFile, FilePath, PullState, Sha, Trouble, Undone};
+
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 
 use super::{Job, Stopped};
 
@@ -28,8 +33,7 @@ impl Job<'_> {
             return Err(Stopped::new(Word::NoTargetBranch, message));
         };
         let (read, bytes) = self.read(&from).await?;
-        let changed = files::changed(&self.object.spec, &bytes);
-        let changed = changed.map_err(|why| Stopped::new(Word::FileNotEditable, why))?;
+        let changed = changed(self.object.spec.clone(), bytes).await?;
         if changed.is_empty() {
             return Ok(Outcome::InBase(None));
         }
@@ -90,6 +94,16 @@ impl Job<'_> {
             Err(undone) => Err(undone.into()),
         }
     }
+}
+
+/// What becomes of the files. One after another, and where it holds nobody else up: a file may take a while.
+async fn changed(spec: PullRequestSpec, files: Vec<Vec<u8>>) -> Result<Changed, Stopped> {
+    static TURN: Semaphore = Semaphore::const_new(1);
+    let _turn = TURN.acquire().await;
+    let changed = spawn_blocking(move || files::changed(&spec, &files)).await;
+    let defect = |_| Stopped::new(Word::Unanswered, "a defect; please report it");
+    let changed = changed.map_err(defect)?;
+    changed.map_err(|why| Stopped::new(Word::FileNotEditable, why))
 }
 
 fn may_be_there(undone: &Undone) -> bool {

@@ -20,7 +20,13 @@ impl Job<'_> {
         method: Option<Method>,
         not_after: Timestamp,
     ) -> Result<Outcome, Stopped> {
-        let until = self.until()?.min(self.end(not_after)?);
+        // That its time is over is no failure: there may be another order.
+        let until = match (self.until(), self.end(not_after)) {
+            (Ok(until), Ok(end)) => until.min(end),
+            (Err(late), _) | (_, Err(late)) => {
+                return Ok(Outcome::Held(late.at(self.desk.clock.now())));
+            }
+        };
         let method = method.map(|method| match method {
             Method::Merge => MergeMethod::Merge,
             Method::Squash => MergeMethod::Squash,

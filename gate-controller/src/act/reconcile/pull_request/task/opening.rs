@@ -24,7 +24,15 @@ impl Job<'_> {
                 Some(_) => self.make_pull().await?,
             },
         };
-        let listed = self.forge().open_pulls(&self.base).await?;
+        let listed = match self.listed().await? {
+            Some(listed) => listed,
+            // Of this branch there is at least the one that was opened.
+            None => {
+                let oldest = self.forge().find(&self.head, &self.base).await?;
+                let oldest = oldest.filter(|it| matches!(it.state, PullState::Open { .. }));
+                oldest.into_iter().chain([opened.clone()]).collect()
+            }
+        };
         self.close_surplus(&listed).await?;
         let is_same = |pull: &&Pull| {
             pull.own && pull.head == self.head.as_str() && pull.base == self.base.as_str()

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use sluice_core::delivery::pull_request::{Fate, Outcome, Pull as Seen};
-use sluice_forges::{Pull, PullState, Sha};
+use sluice_forges::{Pull, PullState, Sha, Trouble};
 
 use super::{Job, Stopped};
 use crate::act::reconcile::pull_request::lists::{Key, Open};
@@ -14,7 +14,7 @@ impl Job<'_> {
     pub(super) async fn look(&self, number: u64, commit: &Sha) -> Result<Outcome, Stopped> {
         let (key, now) = (Key::of(self.object), self.desk.clock.now());
         let list = async {
-            let listed = self.forge().open_pulls(&self.base).await?;
+            let listed = self.listed().await?.unwrap_or_default();
             Ok::<_, Stopped>(
                 listed
                     .into_iter()
@@ -25,6 +25,15 @@ impl Job<'_> {
         match self.desk.lists.find(&key, now, number, list).await? {
             Some(found) => Ok(found.into_outcome(number)),
             None => self.look_at(number, commit).await,
+        }
+    }
+
+    /// All open ones into the target branch. None: there are more than can be listed, so that each is asked
+    /// about alone.
+    pub(super) async fn listed(&self) -> Result<Option<Vec<Pull>>, Stopped> {
+        match self.forge().open_pulls(&self.base).await {
+            Err(error) if matches!(error.trouble, Trouble::TooMany(_)) => Ok(None),
+            listed => Ok(Some(listed?)),
         }
     }
 

@@ -1,46 +1,51 @@
-//! Why a task was not done, in the words of a status.
+//! Why a forge was not asked, or has not done what it was asked for, in the words of a status.
 
 use jiff::Timestamp;
-use sluice_core::delivery::pull_request::{Failure, Word};
+use sluice_core::delivery::pull_request::{self, Word};
 use sluice_forges::{ForgeError, Missing, NameError, Trouble, Undone, Wait};
 
-/// Why a task was not done.
+/// Why a forge was not asked, or has not done what it was asked for.
 #[derive(Debug)]
-pub(super) struct Stopped {
-    word: Word,
-    message: String,
+pub(crate) struct Failure {
+    pub(crate) word: Word,
+    /// In a sentence.
+    pub(crate) why: String,
     wait: Option<Wait>,
 }
 
-impl Stopped {
-    pub(super) fn new(word: Word, message: impl Into<String>) -> Self {
+impl Failure {
+    pub(crate) fn new(word: Word, why: impl Into<String>) -> Self {
         Self {
             word,
-            message: message.into(),
+            why: why.into(),
             wait: None,
         }
     }
 
-    /// The failure of a task that has ended now.
-    pub(super) fn at(self, now: Timestamp) -> Failure {
-        let not_before = self.wait.and_then(|wait| match wait {
+    /// When the forge wants to be asked again, if it says so.
+    pub(crate) fn not_before(&self, now: Timestamp) -> Option<Timestamp> {
+        match self.wait? {
             Wait::For(time) => now.checked_add(time).ok(),
             Wait::Until(at) => Some(at),
             Wait::Unsaid => None,
-        });
-        Failure {
+        }
+    }
+
+    /// The failure of a task that has ended now.
+    pub(crate) fn at(self, now: Timestamp) -> pull_request::Failure {
+        pull_request::Failure {
+            not_before: self.not_before(now),
             word: self.word,
-            message: self.message,
-            not_before,
+            message: self.why,
         }
     }
 }
 
-impl From<ForgeError> for Stopped {
+impl From<ForgeError> for Failure {
     fn from(error: ForgeError) -> Self {
         Self {
             word: word(&error.trouble),
-            message: error.to_string(),
+            why: error.to_string(),
             wait: match error.trouble {
                 Trouble::RateLimited(wait) => Some(wait),
                 _ => None,
@@ -49,7 +54,7 @@ impl From<ForgeError> for Stopped {
     }
 }
 
-impl From<Undone> for Stopped {
+impl From<Undone> for Failure {
     fn from(undone: Undone) -> Self {
         match undone {
             Undone::Refused(error) | Undone::NotDone(error) | Undone::Unknown(error) => {
@@ -59,7 +64,7 @@ impl From<Undone> for Stopped {
     }
 }
 
-impl From<NameError> for Stopped {
+impl From<NameError> for Failure {
     fn from(error: NameError) -> Self {
         Self::new(Word::InvalidSpec, error.to_string())
     }
@@ -108,13 +113,13 @@ mod tests {
             trouble,
         };
         let limited = Trouble::RateLimited(Wait::For(Duration::from_secs(90)));
-        let failure = Stopped::from(error(limited)).at(now);
+        let failure = Failure::from(error(limited)).at(now);
         assert_eq!(failure.word, Word::RateLimited);
         assert_eq!(
             failure.not_before,
             Some("2026-11-20T12:01:30Z".parse().unwrap())
         );
-        let failure = Stopped::from(Undone::Unknown(error(Trouble::Failed(500)))).at(now);
+        let failure = Failure::from(Undone::Unknown(error(Trouble::Failed(500)))).at(now);
         assert_eq!((failure.word, failure.not_before), (Word::Unanswered, None));
         assert_eq!(
             failure.message,
