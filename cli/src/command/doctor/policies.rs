@@ -14,7 +14,7 @@ use crate::cluster::{Cannot, Connection, Controller};
 const PART: &str = "policies";
 /// The policies, each with what anybody could do without it.
 #[rustfmt::skip] // A row is a line.
-const POLICIES: [(&str, &str); 7] = [
+const POLICIES: [(&str, &str); 8] = [
     ("sluice-approvals", "anybody could approve in another name"),
     ("sluice-child-names", "anybody could take the name that a gated source's child is to have"),
     ("sluice-children", "anybody could change what gated sources have pinned"),
