@@ -26,8 +26,8 @@ impl Job<'_> {
             Method::Squash => MergeMethod::Squash,
             Method::Rebase => MergeMethod::Rebase,
         });
-        let merged = self.forge().merge(number, commit, method, until).await;
-        let Err(undone) = merged else {
+        let merge = (self.forge()).merge(number, (commit, &self.base), method, until);
+        let Err(undone) = merge.await else {
             return self.look_at(number, commit).await;
         };
         match (&undone, &undone.error().trouble) {
