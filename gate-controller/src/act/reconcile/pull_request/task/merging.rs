@@ -34,7 +34,7 @@ impl Job<'_> {
             // For Gitea, a commit that is in its base already is not ready for ever.
             (_, Trouble::NotYet) if self.is_in_base(commit).await? => {
                 match self.forge().pull(number).await? {
-                    Some(pull) => self.close_merged_otherwise(pull).await,
+                    Some(pull) => self.close_merged_otherwise(pull, commit).await,
                     None => Ok(Outcome::NoPull),
                 }
             }
