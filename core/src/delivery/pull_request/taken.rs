@@ -50,7 +50,9 @@ pub(super) fn take(
         | Outcome::Done => {}
     }
     (status.attempts, status.next_attempt_at) = (None, None);
-    if !is_held(status, task) {
+    // How it has ended is said for good.
+    let is_told = matches!(task, Task::DeleteBranch { .. }) && is_ended_by_others(status);
+    if !is_held(status, task) && !is_told {
         said(status, None);
     }
     match outcome {
@@ -163,6 +165,11 @@ fn seen(status: &mut PullRequestStatus, fate: &Fate) {
             );
         }
     }
+}
+
+fn is_ended_by_others(status: &PullRequestStatus) -> bool {
+    let said = status.outcome.as_deref();
+    said == Some(Word::BranchTouched.as_str()) || said == Some("ClosedByOthers")
 }
 
 fn touched(status: &mut PullRequestStatus, message: &str) {
