@@ -293,8 +293,9 @@ async fn a_commit_that_no_status_has_is_made_again() {
     let commits = play.scene.forge.commits(play.number()).await.unwrap();
     assert_eq!(commits.len(), 1);
     assert_eq!(status.commit_sha, Some(commits[0].sha.to_string()));
-    let theirs = play.scene.forge.file(&commits[0].sha, &file("theirs.yaml"));
-    assert_eq!(theirs.await, Ok(None));
+    let theirs = file("theirs.yaml");
+    let theirs = play.scene.forge.file(&commits[0].sha, &theirs).await;
+    assert_eq!(theirs, Ok(None));
 }
 
 /// Nobody on the cluster remembers it.
