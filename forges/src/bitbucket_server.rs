@@ -248,7 +248,7 @@ impl BitbucketServer {
     pub(crate) async fn merge(
         &self,
         number: u64,
-        head: &Sha,
+        (head, base): (&Sha, &Branch),
         method: Option<MergeMethod>,
         until: Instant,
     ) -> Act<()> {
@@ -257,10 +257,11 @@ impl BitbucketServer {
             return call.undone(Trouble::Absent(Missing::Pull));
         };
         let version = seen.version;
-        match seen.read().state {
+        let seen = seen.read();
+        match seen.state {
             PullState::Merged { .. } => return call.undone(Trouble::AlreadyMerged),
             PullState::Closed => return call.undone(Trouble::Closed),
-            PullState::Open { head: seen, .. } if seen != *head => {
+            PullState::Open { head: open, .. } if open != *head || seen.base != base.as_str() => {
                 return call.undone(Trouble::HeadMoved);
             }
             PullState::Open { .. } => {}

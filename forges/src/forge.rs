@@ -166,19 +166,19 @@ impl Forge {
         on_each!(self, it => it.close(pull, reason, until).await)
     }
 
-    /// Merges a pull request if this commit is its head. Without a method by the one that the repository is
-    /// set to, or its first that is allowed.
+    /// Merges a pull request if this commit is its head and this branch its base. Without a method by the
+    /// one that the repository is set to, or its first that is allowed.
     ///
     /// # Errors
     /// It is not merged, or that is not known: then [`Forge::pull`] says.
     pub async fn merge(
         &self,
         number: u64,
-        head: &Sha,
+        (head, base): (&Sha, &Branch),
         method: Option<MergeMethod>,
         until: Instant,
     ) -> Act<()> {
-        on_each!(self, it => it.merge(number, head, method, until).await)
+        on_each!(self, it => it.merge(number, (head, base), method, until).await)
     }
 
     /// Sets a commit status. The newest of a context counts. A forge may keep every one that was set: set

@@ -231,7 +231,7 @@ impl GitLab {
     pub(crate) async fn merge(
         &self,
         number: u64,
-        head: &Sha,
+        (head, base): (&Sha, &Branch),
         method: Option<MergeMethod>,
         until: Instant,
     ) -> Act<()> {
@@ -242,7 +242,7 @@ impl GitLab {
         match pull.state {
             PullState::Merged { .. } => return call.undone(Trouble::AlreadyMerged),
             PullState::Closed => return call.undone(Trouble::Closed),
-            PullState::Open { head: seen, .. } if seen != *head => {
+            PullState::Open { head: seen, .. } if seen != *head || pull.base != base.as_str() => {
                 return call.undone(Trouble::HeadMoved);
             }
             PullState::Open {

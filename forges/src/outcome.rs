@@ -93,8 +93,8 @@ pub enum Trouble {
     /// The pull request was closed.
     #[error("the pull request is closed")]
     Closed,
-    /// The head of the pull request is another commit than the one to be merged.
-    #[error("the head of the pull request has moved")]
+    /// The head of the pull request is another commit than the one to be merged, or its base another branch.
+    #[error("the pull request has another head or base than is to be merged")]
     HeadMoved,
     /// Head and base change the same lines.
     #[error("the pull request has conflicts with its base; resolve them")]

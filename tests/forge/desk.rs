@@ -4,13 +4,13 @@
 use http::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
-use sluice_core::delivery::pull_request::Task;
+use sluice_core::delivery::pull_request::{Task, trailers};
 use sluice_crds::pipeline::MergeGate;
 use sluice_crds::pull_request::PullRequestState as State;
 use sluice_forges::PullState;
 
 use crate::scene::{FILE, branch, file};
-use play::{AFTER, BEFORE, BRANCH, Play};
+use play::{AFTER, BEFORE, Play};
 
 mod play;
 
@@ -22,7 +22,7 @@ async fn a_revision_is_committed_opened_shown_and_merged() {
     let status = play.status();
     assert_eq!(status.state, Some(State::Open));
     let (commit, number) = (status.commit_sha.unwrap(), play.number());
-    let head = play.scene.head(BRANCH).await.unwrap();
+    let head = play.scene.head(&play.branch()).await.unwrap();
     assert_eq!(head.as_str(), commit);
     let read = play.scene.forge.file(&head, &file(FILE)).await.unwrap();
     assert_eq!(String::from_utf8(read.unwrap().bytes).unwrap(), AFTER);
@@ -43,7 +43,7 @@ async fn a_revision_is_committed_opened_shown_and_merged() {
     assert_eq!(status.outcome, None);
     // The branch is gone, and the forge is not asked again.
     assert!(status.branch_deleted);
-    assert_eq!(play.scene.head(BRANCH).await, None);
+    assert_eq!(play.scene.head(&play.branch()).await, None);
     play.pass(100_000);
     assert_eq!(play.begin(), None);
 }
@@ -53,7 +53,6 @@ async fn a_revision_is_committed_opened_shown_and_merged() {
 #[tokio::test]
 async fn whatever_is_done_and_forgotten_is_not_done_twice() {
     let mut play = Play::new("desk-killed").await;
-    let end = play.now() + jiff::SignedDuration::from_mins(5);
     for kind in ["Commit", "Open", "SetStatus"] {
         for _ in 0..2 {
             let (task, _) = play.step().await.unwrap();
@@ -61,6 +60,7 @@ async fn whatever_is_done_and_forgotten_is_not_done_twice() {
             play.die();
         }
         play.step().await;
+        play.refuse(2);
         play.accept();
     }
     assert_eq!(play.pulls().await, 1);
@@ -150,7 +150,7 @@ async fn a_merge_by_a_person_is_seen_with_all_that_belongs_to_it(
         .await
         .unwrap();
     assert_eq!(commit["parents"].as_array().map(Vec::len), Some(parents));
-    assert_eq!(play.scene.head(BRANCH).await, None);
+    assert_eq!(play.scene.head(&play.branch()).await, None);
 }
 
 #[tokio::test]
@@ -186,7 +186,7 @@ async fn one_that_is_to_be_closed_is_closed_with_the_reason() {
         "{}",
         pull.body
     );
-    assert_eq!(play.scene.head(BRANCH).await, None);
+    assert_eq!(play.scene.head(&play.branch()).await, None);
 
     // One that was merged meanwhile says so.
     let mut play = Play::new("desk-close-merged").await;
@@ -203,12 +203,12 @@ async fn a_commit_that_nobody_wants_any_more_leaves_nothing() {
     let mut play = Play::new("desk-unwanted").await;
     play.step().await;
     play.die();
-    assert!(play.scene.head(BRANCH).await.is_some());
+    assert!(play.scene.head(&play.branch()).await.is_some());
     play.object.spec.close = Some("another revision takes its place".to_owned());
     play.settle().await;
     assert_eq!(play.status().state, Some(State::Closed));
     assert_eq!(
-        (play.scene.head(BRANCH).await, play.pulls().await),
+        (play.scene.head(&play.branch()).await, play.pulls().await),
         (None, 0)
     );
 }
@@ -216,14 +216,14 @@ async fn a_commit_that_nobody_wants_any_more_leaves_nothing() {
 #[tokio::test]
 async fn a_branch_of_a_person_is_left_alone() {
     let mut play = Play::new("desk-theirs").await;
-    let create = json!({"new_branch_name": BRANCH, "old_ref_name": "main"});
+    let create = json!({"new_branch_name": play.branch(), "old_ref_name": "main"});
     play.scene
         .ask(Method::POST, "/branches", create)
         .await
         .unwrap();
     let theirs = play
         .scene
-        .push(BRANCH, "mine.yaml", b"a: 1\n")
+        .push(&play.branch(), "mine.yaml", b"a: 1\n")
         .await
         .unwrap();
     play.settle().await;
@@ -236,7 +236,119 @@ async fn a_branch_of_a_person_is_left_alone() {
     play.object.metadata.generation = Some(2);
     play.settle().await;
     assert_eq!(play.status().state, Some(State::Closed));
-    assert_eq!(play.scene.head(BRANCH).await, Some(theirs));
+    assert_eq!(play.scene.head(&play.branch()).await, Some(theirs));
+}
+
+/// Who may push knows the key: it is the name of the branch. What they make of it is neither opened nor merged.
+#[tokio::test]
+async fn a_commit_with_our_key_is_not_ours() {
+    let mut play = Play::new("desk-forged").await;
+    let forged = trailers::message(&play.object.spec);
+    let theirs = play.push_as(&play.branch(), &forged).await;
+    play.settle().await;
+    let status = play.status();
+    assert_eq!(status.state, Some(State::Open), "{status:?}");
+    let commits = play.scene.forge.commits(play.number()).await.unwrap();
+    let commits: Vec<_> = commits.iter().map(|it| it.sha.to_string()).collect();
+    assert_eq!(commits, [status.commit_sha.unwrap()]);
+    assert_ne!(commits, [theirs.to_string()]);
+    let head = play.scene.head(&play.branch()).await.unwrap();
+    let theirs = play.scene.forge.file(&head, &file("theirs.yaml")).await;
+    assert_eq!(theirs, Ok(None));
+
+    // It is open already.
+    let mut play = Play::new("desk-forged-open").await;
+    play.push_as(&play.branch(), &forged).await;
+    let pull = play.scene.open_pull(&play.branch()).await.unwrap();
+    play.settle().await;
+    let status = play.status();
+    assert_eq!(status.state, Some(State::Closed));
+    assert_eq!(status.outcome.as_deref(), Some("BranchTouched"));
+    assert!(status.message.unwrap().contains("sluice.dev/retry"));
+    assert_eq!(play.scene.seen(pull.number).await.state, PullState::Closed);
+    play.order_of("1234567890".repeat(4));
+    play.settle().await;
+    assert_eq!(play.scene.head("main").await.as_ref(), Some(&play.base));
+    assert_eq!(play.pulls().await, 1);
+}
+
+/// The status that said that the commit is ours was never accepted, or the branch has another one since.
+#[tokio::test]
+async fn a_commit_that_no_status_has_is_made_again() {
+    let mut play = Play::new("desk-again").await;
+    play.step().await;
+    play.accept();
+    let ours = play.status().commit_sha;
+    play.delete_branch().await;
+    let forged = trailers::message(&play.object.spec);
+    play.push_as(&play.branch(), &forged).await;
+    // Its number is lost with the object, and the commit is remembered.
+    play.lose();
+    play.settle().await;
+    let status = play.status();
+    assert_eq!(status.state, Some(State::Open));
+    assert_ne!(status.commit_sha, ours);
+    let commits = play.scene.forge.commits(play.number()).await.unwrap();
+    assert_eq!(commits.len(), 1);
+    assert_eq!(status.commit_sha, Some(commits[0].sha.to_string()));
+    let theirs = file("theirs.yaml");
+    let theirs = play.scene.forge.file(&commits[0].sha, &theirs).await;
+    assert_eq!(theirs, Ok(None));
+}
+
+/// Nobody on the cluster remembers it.
+#[tokio::test]
+async fn another_one_of_the_environment_is_closed_before_ours_is_opened() {
+    let mut play = Play::new("desk-others").await;
+    let prefix = play.branch();
+    let prefix = prefix.rsplit_once('/').unwrap().0;
+    let former = format!("{prefix}/000000000000");
+    play.push_as(&former, "former").await;
+    play.push_as("sluice/a-person", "theirs").await;
+    let former = play.scene.open_pull(&former).await.unwrap();
+    let theirs = play.scene.open_pull("sluice/a-person").await.unwrap();
+    let commit = play.begin().unwrap();
+    let outcome = play.perform(&commit).await;
+    assert_eq!(
+        play.scene.seen(former.number).await.state,
+        PullState::Closed
+    );
+    play.take(commit, outcome);
+    play.settle().await;
+    assert_eq!(play.status().state, Some(State::Open));
+    let listed = play.scene.forge.open_pulls(&branch("main")).await.unwrap();
+    let mut open: Vec<_> = listed.iter().map(|pull| pull.number).collect();
+    open.sort_unstable();
+    assert_eq!(open, [theirs.number, play.number()]);
+}
+
+#[tokio::test]
+async fn one_that_leads_to_another_branch_by_now_is_never_merged() {
+    let mut play = Play::new("desk-elsewhere").await;
+    play.settle().await;
+    let create = json!({"new_branch_name": "other", "old_ref_name": "main"});
+    let path = "/branches";
+    play.scene.ask(Method::POST, path, create).await.unwrap();
+    let path = format!("/pulls/{}", play.number());
+    let base = json!({"base": "other"});
+    play.scene.ask(Method::PATCH, &path, base).await.unwrap();
+    // The order comes before it is seen.
+    play.order(|order| order);
+    play.settle().await;
+    let status = play.status();
+    assert_eq!(status.state, Some(State::Open));
+    assert_eq!(status.outcome.as_deref(), Some("BranchTouched"));
+    for name in ["main", "other"] {
+        assert_eq!(play.scene.head(name).await.as_ref(), Some(&play.base));
+    }
+    // A person merges it: that was no promotion.
+    play.merge_as_person("merge").await;
+    play.pass(61);
+    play.settle().await;
+    let status = play.status();
+    assert_eq!(status.state, Some(State::Closed));
+    assert_eq!(status.outcome.as_deref(), Some("BranchTouched"));
+    assert_eq!(status.merged_sha, None);
 }
 
 #[tokio::test]
@@ -245,7 +357,7 @@ async fn what_somebody_else_pushes_is_never_merged() {
     play.settle().await;
     let pushed = play
         .scene
-        .push(BRANCH, FILE, b"version: 9\n")
+        .push(&play.branch(), FILE, b"version: 9\n")
         .await
         .unwrap();
     // The order comes before it is seen.
@@ -263,7 +375,7 @@ async fn what_somebody_else_pushes_is_never_merged() {
     let status = play.status();
     assert_eq!(status.state, Some(State::Merged));
     assert_eq!(status.outcome.as_deref(), Some("BranchTouched"));
-    assert_eq!(play.scene.head(BRANCH).await, Some(pushed));
+    assert_eq!(play.scene.head(&play.branch()).await, Some(pushed));
 }
 
 #[tokio::test]
@@ -329,13 +441,12 @@ async fn of_duplicates_the_oldest_stays() {
     play.step().await;
     play.accept();
     let open = play.begin().unwrap();
-    let (one, other) = tokio::join!(play.perform(&open), play.perform(&open));
-    play.take(open.clone(), one);
-    play.settle().await;
-    let _ = other;
-    // Whoever comes last closes what is too much.
-    let last = play.perform(&open).await;
-    play.take(open, last);
+    // Both lead no more before they close what is too much. Gitea mostly takes both.
+    let first = play.perform_within(&open, 1);
+    let (_, _) = tokio::join!(first, play.perform_within(&open, 1));
+    assert!(play.pulls().await > 0);
+    play.die();
+    play.refuse(2);
     play.settle().await;
     let listed = play.scene.forge.open_pulls(&branch("main")).await.unwrap();
     assert_eq!(listed.len(), 1, "{listed:?}");
@@ -352,7 +463,7 @@ async fn a_change_that_is_there_needs_no_pull_request() {
     play.settle().await;
     assert_eq!(play.status().state, Some(State::AlreadyInBase));
     assert_eq!(
-        (play.scene.head(BRANCH).await, play.pulls().await),
+        (play.scene.head(&play.branch()).await, play.pulls().await),
         (None, 0)
     );
 
@@ -392,7 +503,7 @@ async fn a_file_that_cannot_be_changed_is_named_with_what_to_write(
         "{:?}",
         status.message
     );
-    assert_eq!(play.scene.head(BRANCH).await, None);
+    assert_eq!(play.scene.head(&play.branch()).await, None);
     // It is corrected, and goes on by itself.
     play.scene
         .push("main", FILE, BEFORE.as_bytes())

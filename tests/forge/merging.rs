@@ -77,6 +77,17 @@ async fn another_head_is_never_merged() {
     assert_eq!(scene.merge(pull.number, &pushed, None).await, Ok(()));
 }
 
+#[tokio::test]
+async fn nothing_is_merged_into_another_base() {
+    let scene = Scene::new("other-base").await;
+    let base = scene.head("main").await;
+    let (commit, pull) = scene.pull("next", b"version: 2\n").await;
+    let act = scene.merge_into(pull.number, &commit, "prod", None).await;
+    let trouble = act.map_err(|undone| undone.error().trouble.clone());
+    assert_eq!(trouble, Err(Trouble::HeadMoved));
+    assert_eq!(scene.head("main").await, base);
+}
+
 /// Gitea has one reply for a conflict and for a check that has not ended.
 #[tokio::test]
 async fn a_conflict_is_not_yet_for_ever() {
@@ -93,7 +104,7 @@ async fn a_conflict_is_not_yet_for_ever() {
         )
     };
     scene.becomes(pull.number, conflicting).await;
-    let act = scene.forge.merge(pull.number, &commit, None, soon()).await;
+    let act = scene.merge_into(pull.number, &commit, "main", None).await;
     let Err(Undone::NotDone(error)) = act else {
         panic!("it was not held: {act:?}");
     };
@@ -114,8 +125,7 @@ async fn a_duplicate_whose_head_is_in_the_base_is_told_by_ancestry() {
     assert_eq!(scene.merge(pull.number, &commit, merge).await, Ok(()));
     let base = scene.head("main").await.unwrap();
     let act = scene
-        .forge
-        .merge(second.number, &commit, merge, soon())
+        .merge_into(second.number, &commit, "main", merge)
         .await;
     assert!(act.is_err(), "{act:?}");
     assert_eq!(scene.forge.contains(&base, &commit).await, Ok(true));

@@ -126,6 +126,17 @@ impl Scene {
         self.forge.pull(number).await.unwrap().unwrap()
     }
 
+    pub(crate) async fn merge_into(
+        &self,
+        number: u64,
+        head: &Sha,
+        base: &str,
+        method: Option<MergeMethod>,
+    ) -> Result<(), Undone> {
+        let base = branch(base);
+        (self.forge.merge(number, (head, &base), method, soon())).await
+    }
+
     /// Merges as soon as the forge is ready for it, or says why it never will be.
     pub(crate) async fn merge(
         &self,
@@ -134,7 +145,7 @@ impl Scene {
         method: Option<MergeMethod>,
     ) -> Result<(), Trouble> {
         let merging = poll(DEADLINE, "the forge to be ready", async || {
-            match self.forge.merge(number, head, method, soon()).await {
+            match self.merge_into(number, head, "main", method).await {
                 Err(Undone::NotDone(error)) => Err(error),
                 Err(Undone::Refused(error) | Undone::Unknown(error)) => Ok(Err(error.trouble)),
                 Ok(()) => Ok(Ok(())),

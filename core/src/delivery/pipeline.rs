@@ -59,9 +59,11 @@ mod words;
 
 pub use admitted::{admissions, depends_on};
 pub use app::kind_of;
+pub use child::is_same;
+pub(super) use child::is_whole;
 pub use conditions::{BLOCKED, PROMOTION_PENDING};
 pub use considered::{Asked, Considered, What, consider};
-pub(super) use key::retry_after;
+pub(super) use key::{Way, retry_after};
 pub use report::{awaited, refused, report};
 pub use reports::{Desk, desk, report_of, said};
 pub use spec::check;

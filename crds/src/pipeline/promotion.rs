@@ -150,6 +150,18 @@ pub enum ForgeType {
     BitbucketServer,
 }
 
+impl ForgeType {
+    /// The word, as a spec has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::GitHub => "github",
+            Self::GitLab => "gitlab",
+            Self::Gitea => "gitea",
+            Self::BitbucketServer => "bitbucket-server",
+        }
+    }
+}
+
 /// Who merges a pull request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

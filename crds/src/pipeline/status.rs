@@ -238,6 +238,10 @@ pub struct PullRequestRecord {
     /// Its state, as the PullRequest object says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<PullRequestState>,
+    /// The commit that the controller has made for it. A PullRequest that was lost takes it from here: no other
+    /// commit is opened or merged.
+    #[serde(default, rename = "commitSHA", skip_serializing_if = "Option::is_none")]
+    pub commit_sha: Option<String>,
     /// The commit that the merge made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge_commit: Option<String>,

@@ -99,6 +99,7 @@ pub(super) enum Call {
     Merge {
         number: u64,
         head: Sha,
+        base: String,
         method: Option<Method>,
     },
     SetStatus {
@@ -213,6 +214,7 @@ impl Call {
             Self::Merge {
                 number,
                 head,
+                base,
                 method,
             } => {
                 let method = method.as_ref().map(|method| match method {
@@ -220,7 +222,8 @@ impl Call {
                     Method::Squash => MergeMethod::Squash,
                     Method::Rebase => MergeMethod::Rebase,
                 });
-                let act = forge.merge(*number, head, method, until).await;
+                let base = named(base);
+                let act = forge.merge(*number, (head, &base), method, until).await;
                 done(act, |()| "done".to_owned())
             }
             Self::SetStatus {

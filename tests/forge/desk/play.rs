@@ -1,17 +1,18 @@
 //! A PullRequest that is looked at as the controller does it: each status is accepted here, or is lost.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 use sluice_core::delivery::pull_request::{
-    Errand, Given, Looked, Outcome, Recent, Says, Task, report,
+    Errand, Given, Key, Looked, Outcome, Promotion, Recent, Says, Task, report, words,
 };
-use sluice_crds::pipeline::{MergeGate, Order};
+use sluice_crds::pipeline::{MergeGate, Order, PromotionRecord, PullRequestRecord};
 use sluice_crds::pull_request::PullRequestState;
-use sluice_crds::{PullRequest, PullRequestStatus};
+use sluice_crds::{Pipeline, PullRequest, PullRequestStatus};
 use sluice_forges::Sha;
 use sluice_tests::poll;
 use tokio::time::Instant;
@@ -21,8 +22,6 @@ use gate_controller::act::reconcile::pull_request::task::{Desk, perform};
 use gate_controller::observe::clock::{Clock, SetClock};
 
 use crate::scene::{DEADLINE, FILE, Scene, branch, soon};
-
-pub(super) const BRANCH: &str = "sluice/a6a8ea3ca7a1/77aa00112233";
 
 /// What stands in the file, and what has to stand there afterwards.
 pub(super) const BEFORE: &str = "\u{feff}# Values\r\nimage: nginx # 1.0\nchart:\n  version: '6.1.0' # \
@@ -38,7 +37,10 @@ pub(super) struct Play {
     pub(super) object: PullRequest,
     /// The target branch before anything was merged.
     pub(super) base: Sha,
-    owner: Option<Says>,
+    /// Its owner, which remembers the commit as soon as a status says it.
+    owner: Pipeline,
+    /// How many of the next statuses the API server refuses.
+    refuses: usize,
     recent: Recent,
     over: Errand,
     /// How often a commit status was set. Counted here: Gitea was seen to list fewer.
@@ -52,37 +54,95 @@ impl Play {
         let scene = Scene::new(name).await;
         let base = scene.push("main", FILE, BEFORE.as_bytes()).await.unwrap();
         let url = scene.gitea.url(sluice_tests::gitea::OWNER, name);
+        // As the controller makes it.
+        let parts = [
+            "flux-system",
+            "podinfo",
+            "prod",
+            "7",
+            "6.1.6",
+            "pull-request",
+            "gitea",
+        ];
+        let parts = parts
+            .into_iter()
+            .chain([url.as_str(), "git-token", "main", FILE]);
+        let key = Key::of(&parts.collect::<Vec<_>>()).to_string();
+        let promotion = Promotion {
+            namespace: "flux-system",
+            pipeline: "podinfo",
+            environment: "prod",
+        };
+        let object_name = format!("podinfo-{key}");
         let object = json!({
             "apiVersion": "sluice.dev/v1alpha1", "kind": "PullRequest",
-            "metadata": {
-                "namespace": "flux-system", "name": "podinfo-77aa00112233", "generation": 1,
-            },
+            "metadata": {"namespace": "flux-system", "name": object_name, "generation": 1},
             "spec": {
                 "repository": {"type": "gitea", "url": url, "secretRef": {"name": "git-token"}},
-                "sourceBranch": BRANCH, "targetBranch": "main",
+                "sourceBranch": words::branch(&promotion, &key), "targetBranch": "main",
                 "title": "Promote flux-system/podinfo to 6.1.6 in prod", "description": "To 6.1.6.",
                 "change": {"markers": {
                     "name": "flux-system:podinfo:prod", "revision": "6.1.6", "paths": [FILE],
                 }},
                 "about": {
                     "kind": "Pipeline", "name": "podinfo", "environment": "prod",
-                    "revision": "6.1.6", "run": 7, "key": "77aa00112233",
+                    "revision": "6.1.6", "run": 7, "key": key,
                 },
             },
         });
-        let mut play = Self {
+        let owner = json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "Pipeline",
+            "metadata": {"namespace": "flux-system", "name": "podinfo"},
+            "spec": {
+                "appRef": {"kind": "HelmRelease", "name": "podinfo"},
+                "environments": [{
+                    "name": "prod", "targets": [{"namespace": "prod"}],
+                    "promotion": {"strategy": {"pull-request": {
+                        "type": "gitea", "url": url, "secretRef": {"name": "git-token"},
+                        "paths": [FILE],
+                    }}},
+                }],
+            },
+            "status": {"environments": {"prod": {
+                "state": "Promoting", "message": "closed until Monday",
+                "promotion": {
+                    "run": 7, "revision": "6.1.6", "key": key, "phase": "Attempting",
+                    "at": "2026-11-20T12:00:00Z", "pullRequest": {"name": object_name},
+                },
+            }}},
+        });
+        Self {
             scene,
             object: serde_json::from_value(object).unwrap(),
             base,
-            owner: None,
+            owner: serde_json::from_value(owner).unwrap(),
+            refuses: 0,
             recent: Recent::default(),
             over: Errand::None,
             statuses: 0,
             lists: Lists::default(),
             clock: SetClock::new("2026-11-20T12:00:00Z".parse().unwrap()),
-        };
-        play.says(MergeGate::Pending);
-        play
+        }
+    }
+
+    pub(super) fn branch(&self) -> String {
+        self.object.spec.source_branch.clone()
+    }
+
+    fn record(&mut self) -> &mut PromotionRecord {
+        let status = self.owner.status.as_mut().unwrap();
+        let prod = status.environments.get_mut("prod").unwrap();
+        prod.promotion.as_mut().unwrap()
+    }
+
+    /// What its owner remembers of it.
+    pub(super) fn remembered(&mut self) -> &mut PullRequestRecord {
+        self.record().pull_request.as_mut().unwrap()
+    }
+
+    /// The API server refuses so many of the next statuses.
+    pub(super) fn refuse(&mut self, statuses: usize) {
+        self.refuses = statuses;
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -103,11 +163,8 @@ impl Play {
     }
 
     pub(super) fn says(&mut self, gate: MergeGate) {
-        self.owner = Some(Says {
-            gate,
-            why: "closed until Monday".to_owned(),
-            order: None,
-        });
+        let record = self.record();
+        (record.gate, record.order) = (Some(gate), None);
     }
 
     /// The owner orders the merge of the commit, within a minute.
@@ -115,15 +172,22 @@ impl Play {
         self.says(MergeGate::Success);
         let now = self.now();
         let order = Order {
-            key: "77aa00112233".to_owned(),
-            pull_request: "podinfo-77aa00112233".to_owned(),
+            key: self.object.spec.about.key.clone(),
+            pull_request: self.object.metadata.name.clone().unwrap(),
             head_sha: self.status().commit_sha.unwrap(),
             method: None,
             at: Time(now),
             not_after: Time(now + SignedDuration::from_secs(60)),
         };
-        let order = Some(change(order));
-        self.owner = self.owner.take().map(|owner| Says { order, ..owner });
+        self.record().order = Some(change(order));
+    }
+
+    /// The owner orders the merge of another commit.
+    pub(super) fn order_of(&mut self, head_sha: String) {
+        let commit = self.object.status.get_or_insert_default();
+        let ours = commit.commit_sha.replace(head_sha);
+        self.order(|order| order);
+        self.object.status.get_or_insert_default().commit_sha = ours;
     }
 
     pub(super) fn look_now(&mut self) {
@@ -134,7 +198,7 @@ impl Play {
     fn looked(&self) -> Looked {
         report(Given {
             object: Arc::new(self.object.clone()),
-            owner: self.owner.clone(),
+            owner: Says::of(&self.object, &self.owner),
             is_owner_current: true,
             recent: self.recent.clone(),
             errand: self.over.clone(),
@@ -142,9 +206,14 @@ impl Play {
         })
     }
 
-    /// A look: its status is accepted. Returns what is to be done.
+    /// A look: its status is accepted, after those that are refused. Returns what is to be done.
     pub(super) fn begin(&mut self) -> Option<Task> {
+        let refused: Vec<_> = (0..self.refuses).map(|_| self.looked()).collect();
+        self.refuses = 0;
         let looked = self.looked();
+        // What was refused has lost nothing, and begun nothing.
+        assert!(refused.iter().all(|it| *it == looked), "{refused:?}");
+        self.remembered().commit_sha = looked.report.status.commit_sha.clone();
         self.object.status = Some(looked.report.status);
         (self.recent, self.over) = (looked.recent, Errand::None);
         looked.report.acts.into_iter().next()
@@ -175,15 +244,25 @@ impl Play {
 
     /// The outcome gets into the status.
     pub(super) fn accept(&mut self) {
-        let looked = self.looked();
-        self.object.status = Some(looked.report.status);
-        (self.recent, self.over) = (looked.recent, Errand::None);
+        self.begin();
     }
 
     /// The process ends before the outcome is in a status, and another one begins to lead.
     pub(super) fn die(&mut self) {
         (self.recent, self.over) = (Recent::default(), Errand::None);
         self.lists = Lists::default();
+    }
+
+    /// The process leads no more after so many requests that change something.
+    pub(super) async fn perform_within(&self, task: &Task, requests: usize) -> Outcome {
+        let sent = AtomicUsize::new(0);
+        let desk = Desk {
+            forge: &self.scene.forge,
+            lists: &self.lists,
+            clock: &self.clock,
+            may_act: &|| (sent.fetch_add(1, SeqCst) < requests).then(soon),
+        };
+        perform(&desk, &self.object, task).await
     }
 
     /// The status is lost, as in a backup.
@@ -253,10 +332,20 @@ impl Play {
         .unwrap();
     }
 
+    /// Somebody who may push makes a commit with a file of theirs on a new branch.
+    pub(super) async fn push_as(&self, branch: &str, message: &str) -> Sha {
+        let body = json!({
+            "branch": "main", "new_branch": branch, "message": message, "content": "YTogMQo=",
+        });
+        let path = "/contents/theirs.yaml";
+        self.scene.ask(Method::POST, path, body).await.unwrap();
+        self.scene.head(branch).await.unwrap()
+    }
+
     pub(super) async fn delete_branch(&self) {
         self.scene
             .forge
-            .delete_branch(&branch(BRANCH), soon())
+            .delete_branch(&branch(&self.branch()), soon())
             .await
             .unwrap();
     }

@@ -10,6 +10,7 @@ use sluice_crds::pipeline::{PromotionRecord, PullRequestRecord, PullRequestStrat
 use sluice_crds::pull_request::{About, Change, Markers, PullRequestState, Repository, marks};
 use sluice_crds::{Pipeline, PullRequest, PullRequestSpec};
 
+use super::key::{Way, key};
 use super::whose::Whose;
 use super::{Act, KIND};
 use crate::delivery::pull_request::words;
@@ -80,6 +81,7 @@ pub(super) fn mirrored(before: &PullRequestRecord, object: &PullRequest) -> Pull
         name: before.name.clone(),
         url: status.url.or_else(|| before.url.clone()),
         state: before.state.filter(is_final).or(status.state),
+        commit_sha: status.commit_sha.or_else(|| before.commit_sha.clone()),
         merge_commit: status.merged_sha.or_else(|| before.merge_commit.clone()),
         merged_onto: status.merged_onto.or_else(|| before.merged_onto.clone()),
     }
@@ -184,6 +186,61 @@ fn mark(object: &Pipeline) -> Option<String> {
     let keys = object.metadata.labels.iter().flatten();
     let keys: Vec<_> = keys.map(|(key, _)| key.as_str()).collect();
     (!keys.is_empty()).then(|| keys.join(","))
+}
+
+/// Whether a PullRequest is what is made for the promotion that it names: its name, its branch and its marks
+/// follow from that, and so does its key, from everything else that it changes and where. Another one was
+/// made by somebody else.
+pub(in crate::delivery) fn is_whole(object: &PullRequest) -> bool {
+    let spec = &object.spec;
+    let About {
+        kind,
+        name: pipeline,
+        environment,
+        revision,
+        run,
+        key: said,
+    } = &spec.about;
+    let (Some(revision), Some(run)) = (revision.as_deref(), *run) else {
+        return false;
+    };
+    let whose = Whose {
+        namespace: object.metadata.namespace.as_deref().unwrap_or_default(),
+        name: pipeline,
+    };
+    let promotion = whose.to(environment);
+    let Change::Markers(markers) = &spec.change;
+    kind == KIND
+        && *said
+            == key(
+                whose,
+                environment,
+                run,
+                revision,
+                Way::of_pull_request(spec),
+            )
+        && object.metadata.name.as_deref() == Some(&name(whose, said))
+        && spec.source_branch == words::branch(&promotion, said)
+        && (&markers.name, markers.revision.as_str()) == (&promotion.to_string(), revision)
+}
+
+/// Whether both change the same in the same place for the same promotion.
+pub fn is_same(one: &PullRequest, other: &PullRequest) -> bool {
+    let fixed = |object: &PullRequest| {
+        let PullRequestSpec {
+            repository,
+            source_branch,
+            target_branch,
+            change,
+            about,
+            title: _,
+            description: _,
+            suspend: _,
+            close: _,
+        } = object.spec.clone();
+        (repository, source_branch, target_branch, change, about)
+    };
+    fixed(one) == fixed(other)
 }
 
 /// None: it was never created, as in a file.

@@ -118,7 +118,7 @@ fn find(given: &Given) -> Found {
         return Found::Refused(refusals.clone());
     }
     let whose = Whose::of(object);
-    let own = memory::own(whose, &given.pull_requests);
+    let own = memory::own(whose, &given.pull_requests, given.now.at);
     let memory = Memory::new(given, &own);
     let status = object.status.as_ref();
     let before = |name: &str| status.and_then(|status| status.environments.get(name));

@@ -3,6 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use sluice_crds::PullRequestSpec;
 use sluice_crds::pipeline::{PullRequestStrategy, StrategyKind};
+use sluice_crds::pull_request::{Change, Repository};
 
 use super::whose::Whose;
 use crate::delivery::pull_request::Key;
@@ -21,39 +22,71 @@ const LONGEST_REPEAT: SignedDuration = SignedDuration::from_hours(6);
 
 /// How a promotion is done, as far as another way is another act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Way<'a> {
+pub(in crate::delivery) struct Way<'a> {
     strategy: &'a str,
+    forge: &'a str,
     url: &'a str,
+    secret: &'a str,
     base: &'a str,
+    paths: &'a [String],
 }
 
 impl<'a> Way<'a> {
     pub(super) fn of(strategy: StrategyKind<'a>) -> Self {
-        let (url, base) = match strategy {
-            StrategyKind::PullRequest(PullRequestStrategy {
-                url, base_branch, ..
-            }) => (url.as_str(), base_branch.as_str()),
-            StrategyKind::Notification(_) | StrategyKind::Admission(_) => ("", ""),
-        };
-        let strategy = strategy.as_str();
-        Self {
-            strategy,
-            url,
-            base,
+        match strategy {
+            StrategyKind::PullRequest(strategy) => Self::of_strategy(strategy),
+            StrategyKind::Notification(_) | StrategyKind::Admission(_) => Self {
+                strategy: strategy.as_str(),
+                forge: "",
+                url: "",
+                secret: "",
+                base: "",
+                paths: &[],
+            },
         }
     }
 
-    pub(super) fn of_pull_request(spec: &'a PullRequestSpec) -> Self {
+    /// Who merges it, and how, does not make it another one.
+    pub(in crate::delivery) fn of_strategy(strategy: &'a PullRequestStrategy) -> Self {
+        let PullRequestStrategy {
+            type_,
+            url,
+            base_branch,
+            secret_ref,
+            paths,
+            merge: _,
+            method: _,
+        } = strategy;
+        Self {
+            strategy: StrategyKind::PullRequest(strategy).as_str(),
+            forge: type_.as_str(),
+            url,
+            secret: &secret_ref.name,
+            base: base_branch,
+            paths,
+        }
+    }
+
+    pub(in crate::delivery) fn of_pull_request(spec: &'a PullRequestSpec) -> Self {
+        let Repository {
+            type_,
+            url,
+            secret_ref,
+        } = &spec.repository;
+        let Change::Markers(markers) = &spec.change;
         Self {
             strategy: "pull-request",
-            url: &spec.repository.url,
+            forge: type_.as_str(),
+            url,
+            secret: &secret_ref.name,
             base: &spec.target_branch,
+            paths: &markers.paths,
         }
     }
 }
 
 /// The key of one promotion: the same act has the same key, also after a restart. Another run, another
-/// strategy, repository or branch is another act.
+/// strategy, repository, Secret or branch is another act, and so are other files.
 pub(super) fn key(
     whose: Whose<'_>,
     environment: &str,
@@ -62,16 +95,17 @@ pub(super) fn key(
     way: Way<'_>,
 ) -> String {
     let run = run.to_string();
-    let parts = [
-        whose.namespace,
-        whose.name,
-        environment,
-        &run,
-        revision,
-        way.strategy,
-        way.url,
-        way.base,
-    ];
+    let Way {
+        strategy,
+        forge,
+        url,
+        secret,
+        base,
+        paths,
+    } = way;
+    let mut parts = vec![whose.namespace, whose.name, environment, &run, revision];
+    parts.extend([strategy, forge, url, secret, base]);
+    parts.extend(paths.iter().map(String::as_str));
     Key::of(&parts).to_string()
 }
 
@@ -168,6 +202,7 @@ mod tests {
         let (note, admission) = (Notification::default(), Admission::default());
         let note = Way::of(StrategyKind::Notification(&note));
         let admission = Way::of(StrategyKind::Admission(&admission));
+        let paths = ["x".to_owned()];
         let other = Whose {
             namespace: "app",
             name: "spodinfo",
@@ -181,6 +216,27 @@ mod tests {
             key(WHOSE, "prod", 1, "6.1.0", admission),
             key(WHOSE, "prod", 1, "6.1.0", Way { url: "x", ..note }),
             key(WHOSE, "prod", 1, "6.1.0", Way { base: "x", ..note }),
+            key(
+                WHOSE,
+                "prod",
+                1,
+                "6.1.0",
+                Way {
+                    secret: "x",
+                    ..note
+                },
+            ),
+            key(WHOSE, "prod", 1, "6.1.0", Way { forge: "x", ..note }),
+            key(
+                WHOSE,
+                "prod",
+                1,
+                "6.1.0",
+                Way {
+                    paths: &paths,
+                    ..note
+                },
+            ),
         ];
         for (place, one) in keys.iter().enumerate() {
             assert_eq!(one.len(), 12);

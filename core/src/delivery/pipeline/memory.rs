@@ -8,14 +8,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use sluice_crds::pipeline::{Phase, PromotionRecord, PullRequestRecord, StrategyKind};
 use sluice_crds::pull_request::{About, PullRequestState};
 use sluice_crds::{Pipeline, PullRequest};
 
 use super::key::{Merge, Way, key};
+use super::plan::{RECALLED, is_recalled};
 use super::whose::Whose;
-use super::{Errand, Given, KIND, Outcome, Recall, Recalled, child};
+use super::{Errand, Given, Outcome, Recall, Recalled, child};
 use crate::delivery::pull_request::words;
 use crate::time::stamp::time;
 
@@ -41,22 +42,32 @@ pub(super) struct Memory {
     pub(super) asks_at: Option<Timestamp>,
 }
 
-/// The PullRequests that this Pipeline has made, by what they are for. An object with another key than its
-/// spec leads to was made by somebody else, and is left alone.
+/// How far the number of a run may be ahead of the clock: it is made from a clock that may be another one.
+const AHEAD: SignedDuration = SignedDuration::from_mins(5);
+
+/// The PullRequests that this Pipeline has made, by what they are for. An object that is another one than its
+/// `about` leads to was made by somebody else, and is left alone.
 pub(super) fn own<'g>(
     whose: Whose<'_>,
     all: &'g [Arc<PullRequest>],
+    now: Timestamp,
 ) -> Vec<(&'g About, &'g Arc<PullRequest>)> {
     let own = all.iter().filter_map(|object| {
         let about = &object.spec.about;
-        let is_own = about.kind == KIND && about.name == whose.name;
-        let (run, revision) = (about.run?, about.revision.as_deref()?);
-        let way = Way::of_pull_request(&object.spec);
-        let is_whole = about.key == key(whose, &about.environment, run, revision, way)
-            && object.metadata.name.as_deref() == Some(&child::name(whose, &about.key));
-        (is_own && is_whole).then_some((about, object))
+        let is_own = about.name == whose.name
+            && object.metadata.namespace.as_deref() == Some(whose.namespace)
+            && about.run.is_some_and(|run| is_possible(run, now))
+            && child::is_whole(object);
+        is_own.then_some((about, object))
     });
     own.collect()
+}
+
+/// Whether a run may have this number, which is the time of its start. A greater one would be the greatest
+/// for ever.
+fn is_possible(run: i64, now: Timestamp) -> bool {
+    let latest = now.saturating_add(AHEAD).unwrap_or(Timestamp::MAX);
+    (0..=latest.as_millisecond()).contains(&run)
 }
 
 impl Memory {
@@ -126,7 +137,8 @@ impl Memory {
                 Some(Outcome::Recalled(None)) => continue,
                 Some(Outcome::Recalled(Some(found))) => {
                     let way = Way::of(StrategyKind::PullRequest(strategy));
-                    if found.key == key(whose, name, found.run, &found.revision, way) {
+                    let is_own = found.key == key(whose, name, found.run, &found.revision, way);
+                    if is_own && is_possible(found.run, given.now.at) {
                         self.keep_newest(name, from_forge(whose, found, given.now.at));
                     }
                     continue;
@@ -162,12 +174,15 @@ impl Memory {
         let admitted = admitted.into_iter().flatten().flat_map(|it| &it.admitted);
         let admitted = admitted.map(|it| (it.run, it.revision.as_str()));
         let records = self.records.values();
+        let numbers: Vec<i64> = records.clone().map(|it| it.run).collect();
+        // What is closed and begins again belongs to no run.
+        let records = records.filter(|record| !is_recalled(record));
         let records = records.map(|it| (it.run, it.revision.as_str()));
         let newest = admitted.chain(records).max_by_key(|(run, _)| *run);
         let newest = newest.map(|(run, revision)| (run, revision.to_owned()));
         let runs = own.iter().filter_map(|(about, _)| about.run);
         let known = self.run.iter().chain(&newest).map(|(run, _)| *run);
-        self.greatest = runs.chain(known).max();
+        self.greatest = runs.chain(known).chain(numbers).max();
         self.run = self.run.take().or(newest);
         let of_objects = own.iter().filter_map(|(_, object)| {
             let status = object.status.as_ref()?;
@@ -214,6 +229,7 @@ fn from_object(about: &About, object: &PullRequest, now: Timestamp) -> Promotion
         name: object.metadata.name.clone().unwrap_or_default(),
         url: status.url,
         state: Some(state),
+        commit_sha: status.commit_sha,
         merge_commit: status.merged_sha,
         merged_onto: status.merged_onto,
     };
@@ -227,18 +243,25 @@ fn from_object(about: &About, object: &PullRequest, now: Timestamp) -> Promotion
     )
 }
 
-/// A record as a forge has kept it.
+/// A record as a forge has kept it. What was merged or closed there counts as it is. One that is open does
+/// not: nothing says that people or gates have admitted it.
 fn from_forge(whose: Whose<'_>, found: &Recalled, now: Timestamp) -> PromotionRecord {
     let (commit, onto) = found.merge.clone().unzip();
     let of = PullRequestRecord {
         name: child::name(whose, &found.key),
         url: found.url.clone(),
         state: Some(found.state),
+        commit_sha: None,
         merge_commit: commit,
         merged_onto: onto,
     };
     let (revision, key) = (found.revision.clone(), found.key.clone());
-    record(found.run, revision, key, of, now)
+    let record = record(found.run, revision, key, of, now);
+    let is_open = found.state == PullRequestState::Open;
+    PromotionRecord {
+        reason: is_open.then(|| RECALLED.to_owned()).or(record.reason),
+        ..record
+    }
 }
 
 fn record(

@@ -43,6 +43,14 @@ pub(super) const ARRIVED: &str = "Arrived";
 pub(super) const REPORTED: &str = "Reported";
 /// The reason of a record whose pull request was merged although the gates held that back.
 pub(super) const MERGED_PAST_GATE: &str = "MergedPastGate";
+/// The reason of a record of a pull request that is open at the forge, and of which nothing else is known:
+/// anybody who may push could have opened it. It is closed, and the promotion begins again.
+pub(super) const RECALLED: &str = "Recalled";
+
+/// Whether nothing but the forge says that this was promoted.
+pub(super) fn is_recalled(record: &PromotionRecord) -> bool {
+    record.reason.as_deref() == Some(RECALLED)
+}
 
 /// Everything that a step is made from and that is the same for all environments.
 #[derive(Clone, Copy)]
@@ -257,7 +265,7 @@ impl At<'_, '_> {
     fn step(&self, plan: &mut Plan, current: Option<PromotionRecord>, wish: Wish<'_>) {
         let now = self.context.now;
         let phase = current.as_ref().map(|record| record.phase);
-        let object = facts::object(self.context, wish.key);
+        let object = facts::named_object(self.context, wish.key, current.as_ref());
         let child = Child::of(object);
         let step = match wish.strategy {
             StrategyKind::PullRequest(_) => step::pull_request(phase, &child),

@@ -104,7 +104,7 @@ fn decided(
 ) -> Report {
     let object = given.object.as_ref();
     let whose = Whose::of(object);
-    let own = memory::own(whose, &given.pull_requests);
+    let own = memory::own(whose, &given.pull_requests, given.now.at);
     let Plans {
         memory,
         runs,

@@ -10,6 +10,7 @@ use sluice_crds::pipeline::{Algorithm, PromotionRecord, marks};
 use super::environment::{Environment, Standing};
 use super::key::{Lineage, next_run};
 use super::memory::Memory;
+use super::plan::is_recalled;
 use crate::revision::Revision;
 use crate::time::clock::Now;
 
@@ -137,7 +138,8 @@ impl Runs {
             (Algorithm::Pairwise, _) => all.get(place - 1)?,
         };
         let record = memory.records.get(&all.get(place)?.spec.name);
-        let known = record.and_then(|record| Wanted::of_record(record, memory));
+        let known = record.filter(|record| !is_recalled(record));
+        let known = known.and_then(|record| Wanted::of_record(record, memory));
         if let Some(known) = &known
             && !self.is_retry
             && before.standing(&known.lineage) == Standing::Passed

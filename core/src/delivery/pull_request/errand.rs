@@ -9,9 +9,10 @@ use sluice_crds::pipeline::{MergeGate, MergeMethod};
 /// be done twice.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Task {
-    /// Make the commit on its branch, unless there was ever a pull request of that branch.
+    /// Make the commit on its branch, unless there was ever a pull request of that branch. Others of its
+    /// environment that are open are closed before.
     Commit,
-    /// Open it. Its branch has this commit.
+    /// Open it. Where its branch does not have this commit any more, another one is made first.
     Open {
         /// Our commit.
         commit: String,
@@ -78,10 +79,8 @@ impl Task {
 /// What has come of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Its branch has this commit, which is ours.
+    /// This commit was made just now, on its branch.
     Committed(String),
-    /// Its branch is not there any more.
-    NoBranch,
     /// The target branch has the change, and no pull request is open.
     InBase(Option<Pull>),
     /// The pull request as the forge has it.
@@ -123,6 +122,12 @@ pub enum Fate {
     },
     /// It was closed without a merge.
     Closed,
+    /// It is open, and somebody has changed the branch that it would be merged into.
+    OpenElsewhere,
+    /// It was merged, into another branch.
+    MergedElsewhere,
+    /// Somebody else had opened one of our branch before there was a commit of ours. It was closed.
+    Foreign,
 }
 
 /// Why something was not done.

@@ -3,7 +3,7 @@
 use sluice_crds::pipeline::{MergeGate, Order, PromotionRecord};
 use sluice_crds::{Pipeline, PullRequest};
 
-use crate::delivery::pipeline::KIND;
+use crate::delivery::pipeline::{KIND, Way, is_whole};
 use crate::text::words::clean;
 
 /// The most characters of a description of a commit status.
@@ -18,11 +18,13 @@ pub struct Says {
     pub why: String,
     /// The order to merge it.
     pub order: Option<Order>,
+    /// The commit that was made for it, as its owner remembers it.
+    pub commit: Option<String>,
 }
 
 impl Says {
-    /// What a Pipeline says of it. None: it says nothing of this promotion, because it is not its owner, or
-    /// speaks of another promotion.
+    /// What a Pipeline says of it. None: it says nothing of this PullRequest, because it is not its owner,
+    /// speaks of another promotion, names another PullRequest, or would have made this one otherwise.
     pub fn of(object: &PullRequest, owner: &Pipeline) -> Option<Self> {
         let about = &object.spec.about;
         let is_owner = about.kind == KIND
@@ -32,7 +34,9 @@ impl Says {
         let status = owner.status.as_ref().filter(|_| is_owner)?;
         let environment = status.environments.get(&about.environment)?;
         let record = environment.promotion.as_ref()?;
-        if record.key != about.key {
+        let of = record.pull_request.as_ref()?;
+        let is_named = record.key == about.key && object.metadata.name.as_ref() == Some(&of.name);
+        if !is_named || !is_whole(object) || !is_same_way(object, owner) {
             return None;
         }
         let gate = record.gate.unwrap_or(MergeGate::Pending);
@@ -45,8 +49,19 @@ impl Says {
             gate,
             why: clean(why, LONGEST),
             order: record.order.clone(),
+            commit: of.commit_sha.clone(),
         })
     }
+}
+
+/// Whether the Pipeline still promotes to that environment in the way of this PullRequest.
+fn is_same_way(object: &PullRequest, owner: &Pipeline) -> bool {
+    let spec = &owner.spec;
+    let mut all = spec.environments.iter();
+    let environment = all.find(|it| it.name == object.spec.about.environment);
+    let promotion = environment.and_then(|it| spec.promotion_of(it));
+    let strategy = promotion.and_then(|it| it.strategy.pull_request.as_ref());
+    strategy.is_some_and(|it| Way::of_strategy(it) == Way::of_pull_request(&object.spec))
 }
 
 /// What an owner says of all its PullRequests: if it says something else, they are looked at.

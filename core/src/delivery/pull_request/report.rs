@@ -86,6 +86,9 @@ pub fn report(given: Given) -> Looked {
     } = given;
     let before = object.status.clone().unwrap_or_default();
     let (mut status, mut recent) = (before.clone(), recent);
+    // Its owner remembers the commit of one that was lost.
+    let remembered = owner.as_ref().and_then(|owner| owner.commit.clone());
+    status.commit_sha = status.commit_sha.or(remembered);
     let mut lasts = conditions::lasted(&before);
     if let Errand::Over(over) = &errand {
         let (task, outcome) = over.as_ref();

@@ -2,6 +2,7 @@
 //!
 //! | state | first that holds |
 //! |---|---|
+//! | any | it is not what is made for the promotion that it names: nothing |
 //! | any | its commit status may say more than the gates: set it to pending, whatever failed or looks |
 //! | any | the last try failed: wait; an open one is looked at meanwhile |
 //! | final | delete its branch, once; then nothing |
@@ -14,7 +15,7 @@ use sluice_crds::pull_request::PullRequestState;
 use sluice_crds::{PullRequest, PullRequestStatus};
 
 use super::{Recent, Says, Task};
-use crate::delivery::pipeline::retry_after;
+use crate::delivery::pipeline::{is_whole, retry_after};
 
 /// How often an open one is looked at, and how often at most if somebody asks for it.
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
@@ -54,6 +55,10 @@ impl From<Task> for Step {
 }
 
 pub(super) fn next(at: &At<'_>) -> Step {
+    if !is_whole(at.object) {
+        // Somebody else has made it: at the forge it stands for nothing.
+        return Step::default();
+    }
     let state = at.state();
     let urgent = match at.withdrawal() {
         Withdrawal::Now(task) => return task.into(),

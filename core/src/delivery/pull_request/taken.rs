@@ -58,7 +58,6 @@ pub(super) fn take(
             return false;
         }
         Outcome::Committed(_)
-        | Outcome::NoBranch
         | Outcome::InBase(_)
         | Outcome::Seen(..)
         | Outcome::NoPull
@@ -79,7 +78,6 @@ pub(super) fn take(
     }
     match outcome {
         Outcome::Committed(commit) => status.commit_sha = Some(commit.clone()),
-        Outcome::NoBranch => status.commit_sha = None,
         Outcome::InBase(pull) => {
             status.state = Some(PullRequestState::AlreadyInBase);
             with(status, pull.as_ref());
@@ -109,7 +107,9 @@ pub(super) fn take(
         Outcome::Done => done(task, status, recent),
         Outcome::Failed(_) | Outcome::Held(_) => {}
     }
-    if status.state == Some(PullRequestState::Closed) && object.spec.close.is_none() {
+    let is_closed = matches!(outcome, Outcome::Seen(_, Fate::Closed) | Outcome::NoPull)
+        && status.state == Some(PullRequestState::Closed);
+    if is_closed && object.spec.close.is_none() {
         let message = "it was closed on the forge without a merge";
         said(status, Some(("ClosedByOthers", message)));
     }
@@ -119,7 +119,11 @@ pub(super) fn take(
 fn head(fate: &Fate) -> Option<String> {
     match fate {
         Fate::Open(head) => Some(head.clone()),
-        Fate::Merged { .. } | Fate::Closed => None,
+        Fate::Merged { .. }
+        | Fate::Closed
+        | Fate::OpenElsewhere
+        | Fate::MergedElsewhere
+        | Fate::Foreign => None,
     }
 }
 
@@ -154,9 +158,11 @@ fn seen(status: &mut PullRequestStatus, fate: &Fate) {
             status.state = Some(PullRequestState::Open);
             status.head_sha = Some(head.clone());
             if status.commit_sha.as_ref() != Some(head) {
-                let message = "somebody has pushed to its branch, so that the controller does not \
-                               merge it; merge or close it";
-                said(status, Some((Word::BranchTouched.as_str(), message)));
+                touched(
+                    status,
+                    "somebody has pushed to its branch, so that the controller does not merge it; merge \
+                     or close it",
+                );
             }
         }
         Fate::Merged {
@@ -170,13 +176,45 @@ fn seen(status: &mut PullRequestStatus, fate: &Fate) {
             status.merged_onto.clone_from(onto);
             status.merged_by.clone_from(by);
             if *is_touched {
-                let message = "somebody had pushed to its branch, so that more was merged than the \
-                               commit of the controller";
-                said(status, Some((Word::BranchTouched.as_str(), message)));
+                touched(
+                    status,
+                    "somebody had pushed to its branch, so that more was merged than the commit of the \
+                     controller",
+                );
             }
         }
         Fate::Closed => status.state = Some(PullRequestState::Closed),
+        Fate::OpenElsewhere => {
+            status.state = Some(PullRequestState::Open);
+            // Without it no order is carried out.
+            status.head_sha = None;
+            touched(
+                status,
+                "somebody has changed the branch that it is merged into, so that the controller does not \
+                 merge it; change that back, or close it",
+            );
+        }
+        Fate::MergedElsewhere => {
+            status.state = Some(PullRequestState::Closed);
+            touched(
+                status,
+                "somebody had changed the branch that it is merged into: it was merged into another one, \
+                 and nothing was promoted; the annotation sluice.dev/retry begins another run",
+            );
+        }
+        Fate::Foreign => {
+            status.state = Some(PullRequestState::Closed);
+            touched(
+                status,
+                "somebody else had opened a pull request of its branch, which was closed; the annotation \
+                 sluice.dev/retry begins another run with another branch",
+            );
+        }
     }
+}
+
+fn touched(status: &mut PullRequestStatus, message: &str) {
+    said(status, Some((Word::BranchTouched.as_str(), message)));
 }
 
 /// What holds a merge back is said until the merge was tried again, or nothing is left to merge.

@@ -22,20 +22,20 @@ const PAGE: &str = "https://git.example.com/platform/apps/pulls/7";
 pub(crate) fn object() -> PullRequest {
     serde_json::from_value(json!({
         "apiVersion": "sluice.dev/v1alpha1", "kind": "PullRequest",
-        "metadata": {"namespace": "flux-system", "name": "podinfo-77aa00112233", "generation": 1},
+        "metadata": {"namespace": "flux-system", "name": "podinfo-75e8a701fb73", "generation": 1},
         "spec": {
             "repository": {
                 "type": "gitea", "url": "https://git.example.com/platform/apps",
                 "secretRef": {"name": "git-token"},
             },
-            "sourceBranch": "sluice/a6a8ea3ca7a1/77aa00112233", "targetBranch": "main",
+            "sourceBranch": "sluice/a6a8ea3ca7a1/75e8a701fb73", "targetBranch": "main",
             "title": "Promote podinfo", "description": "To 6.1.6.",
             "change": {"markers": {
                 "name": "flux-system:podinfo:prod", "revision": "6.1.6", "paths": ["prod.yaml"],
             }},
             "about": {
                 "kind": "Pipeline", "name": "podinfo", "environment": "prod",
-                "revision": "6.1.6", "run": 7, "key": "77aa00112233",
+                "revision": "6.1.6", "run": 7, "key": "75e8a701fb73",
             },
         },
     }))
@@ -55,13 +55,14 @@ fn says(gate: MergeGate) -> Option<Says> {
         gate,
         why: "why".to_owned(),
         order: None,
+        commit: None,
     })
 }
 
 fn order() -> Order {
     Order {
-        key: "77aa00112233".to_owned(),
-        pull_request: "podinfo-77aa00112233".to_owned(),
+        key: "75e8a701fb73".to_owned(),
+        pull_request: "podinfo-75e8a701fb73".to_owned(),
         head_sha: COMMIT.to_owned(),
         method: None,
         at: time(noon()),
@@ -414,11 +415,76 @@ fn what_is_found_in_place_of_a_commit_counts() {
     scene.task();
     scene.over(Task::Commit, merged());
     assert_eq!(scene.status().state, Some(PullRequestState::Merged));
+    // Its branch was gone, and another commit was made: that one is opened, and no other.
     let mut scene = Scene::new();
-    scene.over(opening(), Outcome::NoBranch);
-    // Its branch is gone: the commit is made again.
-    assert_eq!(scene.task(), Some(Task::Commit));
-    assert_eq!(scene.status().commit_sha, None);
+    scene.over(Task::Commit, Outcome::Committed(OTHER.to_owned()));
+    let next = scene.over(opening(), Outcome::Committed(COMMIT.to_owned()));
+    assert_eq!(next, Some(opening()));
+}
+
+/// The object was lost, and made again.
+#[test]
+fn the_commit_that_its_owner_remembers_is_opened() {
+    let mut scene = Scene::new();
+    if let Some(owner) = &mut scene.owner {
+        owner.commit = Some(COMMIT.to_owned());
+    }
+    assert_eq!(scene.task(), Some(opening()));
+    assert_eq!(scene.status().commit_sha.as_deref(), Some(COMMIT));
+}
+
+#[rstest]
+#[case::open(Fate::OpenElsewhere, PullRequestState::Open)]
+#[case::merged(Fate::MergedElsewhere, PullRequestState::Closed)]
+#[case::of_somebody_else(Fate::Foreign, PullRequestState::Closed)]
+fn what_others_have_made_of_it_is_told_and_never_merged(
+    #[case] fate: Fate,
+    #[case] state: PullRequestState,
+) {
+    let mut scene = Scene::opened();
+    scene.owner = says(MergeGate::Pending).map(|owner| Says {
+        order: Some(order()),
+        ..owner
+    });
+    let next = scene.over(look_at(), Outcome::Seen(pull(), fate));
+    assert!(!matches!(next, Some(Task::Merge { .. })), "{next:?}");
+    let status = scene.status();
+    assert_eq!(
+        (status.state, status.outcome.as_deref()),
+        (Some(state), Some("BranchTouched"))
+    );
+    assert_eq!(status.merged_sha, None);
+}
+
+/// Nothing stops those who may write PullRequests from making one: it stands for nothing.
+#[rstest]
+#[case::another_name(|it: &mut PullRequest| it.metadata.name = Some("podinfo-1".into()))]
+#[case::another_namespace(|it: &mut PullRequest| it.metadata.namespace = Some("apps".into()))]
+#[case::another_kind(|it: &mut PullRequest| it.spec.about.kind = "Promotion".into())]
+#[case::another_run(|it: &mut PullRequest| it.spec.about.run = Some(8))]
+#[case::no_run(|it: &mut PullRequest| it.spec.about.run = None)]
+#[case::another_branch(|it: &mut PullRequest| it.spec.source_branch = "main".into())]
+#[case::another_base(|it: &mut PullRequest| it.spec.target_branch = "prod".into())]
+#[case::another_secret(|it: &mut PullRequest| it.spec.repository.secret_ref.name = "stolen".into())]
+#[case::another_address(|it: &mut PullRequest| it.spec.repository.url = "https://git.example.com/b".into())]
+#[case::other_marks(|it: &mut PullRequest| change(it, |marks| marks.name = "flux-system:podinfo:dev".into()))]
+#[case::another_revision(|it: &mut PullRequest| change(it, |marks| marks.revision = "6.6.6".into()))]
+#[case::other_files(|it: &mut PullRequest| change(it, |marks| marks.paths.push("secret.yaml".into())))]
+fn one_that_its_owner_would_not_have_made_leads_to_nothing(#[case] forge: fn(&mut PullRequest)) {
+    let mut scene = Scene::new();
+    forge(&mut scene.object);
+    assert_eq!(Says::of(&scene.object, &pipeline()), None);
+    scene.owner = says(MergeGate::Success);
+    assert_eq!(scene.task(), None);
+    scene.object.spec.close = Some("it is in the way".to_owned());
+    assert_eq!(scene.task(), None);
+    scene.object.status.get_or_insert_default().state = Some(PullRequestState::Closed);
+    assert_eq!(scene.task(), None);
+}
+
+fn change(object: &mut PullRequest, change: fn(&mut sluice_crds::pull_request::Markers)) {
+    let sluice_crds::pull_request::Change::Markers(marks) = &mut object.spec.change;
+    change(marks);
 }
 
 #[rstest]
@@ -641,13 +707,19 @@ fn pipeline() -> Pipeline {
     serde_json::from_value(json!({
         "apiVersion": "sluice.dev/v1alpha1", "kind": "Pipeline",
         "metadata": {"namespace": "flux-system", "name": "podinfo"},
-        "spec": {"appRef": {"kind": "HelmRelease", "name": "podinfo"}, "environments": []},
+        "spec": {"appRef": {"kind": "HelmRelease", "name": "podinfo"}, "environments": [{
+            "name": "prod", "targets": [{"namespace": "prod"}],
+            "promotion": {"strategy": {"pull-request": {
+                "type": "gitea", "url": "https://git.example.com/platform/apps",
+                "secretRef": {"name": "git-token"}, "paths": ["prod.yaml"],
+            }}},
+        }]},
         "status": {"environments": {"prod": {
             "state": "GatesClosed", "message": "closed until Monday",
             "promotion": {
-                "run": 7, "revision": "6.1.6", "key": "77aa00112233", "phase": "Created",
+                "run": 7, "revision": "6.1.6", "key": "75e8a701fb73", "phase": "Created",
                 "at": "2026-11-20T12:00:00Z", "gate": "pending",
-                "pullRequest": {"name": "podinfo-77aa00112233"},
+                "pullRequest": {"name": "podinfo-75e8a701fb73"},
             },
         }}},
     }))
@@ -680,6 +752,16 @@ fn its_owner_speaks_of_this_promotion_or_not_at_all() {
     let mut other = pipeline();
     record(&mut other, |it| it.key = "another".to_owned());
     assert_eq!(Says::of(&object(), &other), None);
+    let mut other = pipeline();
+    record(&mut other, |it| {
+        it.pull_request.as_mut().unwrap().name = "podinfo-1".into();
+    });
+    assert_eq!(Says::of(&object(), &other), None);
+    let mut other = pipeline();
+    record(&mut other, |it| it.pull_request = None);
+    assert_eq!(Says::of(&object(), &other), None);
+    // It promotes in another way by now.
+    assert_eq!(change(|it| it.spec.environments.clear()), None);
 
     // One that is being deleted wants nothing any more, and its PullRequests are looked at.
     let mut deleted = pipeline();

@@ -64,10 +64,10 @@ mod tests {
         let text = message(&spec);
         assert_eq!(
             text,
-            "Promote podinfo\n\nSluice-Key: 77aa00112233\nSluice-Run: 7\nSluice-Revision: 6.1.6\n"
+            "Promote podinfo\n\nSluice-Key: 75e8a701fb73\nSluice-Run: 7\nSluice-Revision: 6.1.6\n"
         );
         let read = Trailers {
-            key: "77aa00112233".to_owned(),
+            key: "75e8a701fb73".to_owned(),
             run: Some(7),
             revision: Some("6.1.6".to_owned()),
         };
@@ -81,7 +81,7 @@ mod tests {
         spec.about.revision = Some("1\nSluice-Key: theirs".to_owned());
         spec.title = "Sluice-Key: theirs".to_owned();
         let read = Trailers::read(&message(&spec)).unwrap();
-        assert_eq!((read.key.as_str(), read.revision), ("77aa00112233", None));
+        assert_eq!((read.key.as_str(), read.revision), ("75e8a701fb73", None));
         assert_eq!(Trailers::read("Sluice-Key: a\n\nMore words.\n"), None);
         assert_eq!(Trailers::read(""), None);
     }

@@ -17,6 +17,17 @@ use crate::time::stamp::time;
 /// For how long a decision counts that has not been carried out.
 const OLD: SignedDuration = SignedDuration::from_secs(60);
 
+/// The PullRequest with this key, if the record names it: what somebody else has made ahead of it does not
+/// count.
+pub(super) fn named_object<'g>(
+    context: Context<'g>,
+    key: &str,
+    record: Option<&PromotionRecord>,
+) -> Option<&'g Arc<PullRequest>> {
+    let of = record?.pull_request.as_ref()?;
+    object(context, key).filter(|object| object.metadata.name.as_ref() == Some(&of.name))
+}
+
 /// The PullRequest with this key.
 pub(super) fn object<'g>(context: Context<'g>, key: &str) -> Option<&'g Arc<PullRequest>> {
     let mut own = context.own.iter();
@@ -45,6 +56,7 @@ pub(super) fn with_child(
         name: object.metadata.name.clone().unwrap_or_default(),
         url: None,
         state: None,
+        commit_sha: None,
         merge_commit: None,
         merged_onto: None,
     });
@@ -67,6 +79,7 @@ pub(super) fn named(
             name,
             url: None,
             state: None,
+            commit_sha: None,
             merge_commit: None,
             merged_onto: None,
         }),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use sluice_crds::PullRequest;
 use sluice_crds::pipeline::{
     EnvironmentState, GateAt, MergeGate, MergeMode, Phase, PromotionRecord, StrategyKind,
+    WaitingApproval,
 };
 
 use super::super::Act;
@@ -17,6 +18,8 @@ use crate::time::stamp::time;
 
 /// The reason of a record whose branch somebody has pushed to.
 const BRANCH_TOUCHED: &str = "BranchTouched";
+/// The reason of a record that is not approved, or not any more.
+const UNAPPROVED: &str = "Unapproved";
 
 impl At<'_, '_> {
     /// It is open: the gates are asked about the merge.
@@ -54,11 +57,22 @@ impl At<'_, '_> {
                 let message = words::rejected(&record.revision, &by);
                 Some((EnvironmentState::Rejected, "Rejected", message))
             }
-            Word::NotNeeded | Word::Approved | Word::Awaited | Word::Unverified => {
-                let is_touched = commit.is_some() && head.is_some() && commit != head;
+            Word::Awaited => {
+                let (revision, run) = (&record.revision, record.run);
+                let message = words::awaited(revision, self.name(), run);
+                Some((EnvironmentState::Unapproved, UNAPPROVED, message))
+            }
+            Word::Unverified => {
+                let message = words::UNVERIFIED.to_owned();
+                Some((EnvironmentState::Unapproved, UNAPPROVED, message))
+            }
+            Word::NotNeeded | Word::Approved => {
+                // Without a head it would be merged into another branch.
+                let is_touched = commit.is_some() && commit != head;
                 is_touched.then(|| {
-                    let message = "somebody has pushed to the branch of the pull request: it is not \
-                                   merged by the controller; merge or close it";
+                    let message = "somebody has pushed to the branch of the pull request, or changed the \
+                                   one that it is merged into: it is not merged by the controller; merge \
+                                   or close it";
                     let state = EnvironmentState::PullRequestOpen;
                     (state, BRANCH_TOUCHED, message.to_owned())
                 })
@@ -69,6 +83,11 @@ impl At<'_, '_> {
             Some((EnvironmentState::CyclicGates, "CyclicGates", ring))
         });
         if let Some((state, reason, message)) = held {
+            plan.waits_for = (reason == UNAPPROVED).then(|| WaitingApproval {
+                revision: record.revision.clone(),
+                run: record.run,
+                since: record.at.clone(),
+            });
             record.gate = Some(MergeGate::Pending);
             record.order = None;
             record.reason = Some(reason.to_owned());

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use sluice_crds::pipeline::{GateAt, MergeGate, Phase, Promotion, PromotionRecord, StrategyKind};
 
 use super::super::run::Wanted;
+use super::is_recalled;
 use crate::time::stamp::time;
 
 /// A promotion that an environment is to have.
@@ -64,7 +65,8 @@ impl Wish<'_> {
 
 /// Whether it is the record of this promotion.
 pub(super) fn is_of(record: &PromotionRecord, wish: Option<Wish<'_>>) -> bool {
-    wish.is_some_and(|wish| (record.run, record.key.as_str()) == (wish.wanted.run, wish.key))
+    let is_it = |wish: Wish<'_>| (record.run, record.key.as_str()) == (wish.wanted.run, wish.key);
+    wish.is_some_and(is_it) && !is_recalled(record)
 }
 
 /// The same record, with nothing that lets anything be merged. Only what gates have held back stays

@@ -15,13 +15,17 @@ fn play() -> Play {
 }
 
 fn recalled(play: &Play, revision: &str, state: PullRequestState) -> Outcome {
+    recalled_of("staging", play, revision, state)
+}
+
+fn recalled_of(environment: &str, play: &Play, revision: &str, state: PullRequestState) -> Outcome {
     let promotion = play.object.spec.promotion.as_ref().unwrap();
     let way = Way::of(promotion.strategy.kind().unwrap());
     let run = 1_000;
     Outcome::Recalled(Some(Recalled {
         run,
         revision: revision.to_owned(),
-        key: key(Whose::of(&play.object), "staging", run, revision, way),
+        key: key(Whose::of(&play.object), environment, run, revision, way),
         state,
         url: None,
         merge: None,
@@ -158,20 +162,76 @@ fn what_the_forge_still_knows_is_not_promoted_again(
     );
 }
 
-#[test]
-fn one_that_is_still_open_keeps_its_record_and_gets_its_object_back() {
+/// Anybody who may push could have opened it: it is closed, and people and gates are asked.
+#[rstest]
+#[case::run("run")]
+#[case::pairwise("pairwise")]
+fn one_that_is_still_open_is_closed_and_begins_again_with_a_new_run(#[case] algorithm: &str) {
+    let mut promotion = super::by_pull_request(&json!({"merge": "auto"}));
+    promotion["manual"] = true.into();
+    let mut play = Play::new(&promotion);
+    play.spec(|spec| spec["algorithm"] = algorithm.into());
+    play.runs("dev", "6.1.6");
+    play.runs("staging", "6.1.6");
+    let found = recalled_of("prod", &play, "6.1.6", PullRequestState::Open);
+    play.errands
+        .insert(Errand::Recall("prod".to_owned(), String::new()), found);
+    play.settle();
+    assert_eq!(play.state("prod"), EnvironmentState::Closing);
+    assert_eq!(play.pull_requests.len(), 1);
+    assert!(play.pull_requests[0].spec.close.is_some());
+    assert!(play.record("prod").order.is_none());
+    play.forge("prod", PullRequestState::Closed);
+    play.settle();
+    assert_eq!(play.state("prod"), EnvironmentState::Unapproved);
+    assert!(play.record("prod").run > 1_000);
+    assert_eq!(created(&play), 1);
+}
+
+/// Its number would be the greatest for ever.
+#[rstest]
+#[case(-1)]
+#[case(i64::MAX)]
+fn a_run_that_cannot_have_begun_yet_is_nobodys(#[case] run: i64) {
     let mut play = Play::new(&super::by_pull_request(&json!({})));
     play.runs("dev", "6.1.6");
-    let found = recalled(&play, "6.1.6", PullRequestState::Open);
+    let Outcome::Recalled(Some(mut found)) = recalled(&play, "6.1.6", PullRequestState::Merged)
+    else {
+        unreachable!()
+    };
+    found.run = run;
+    let promotion = play.object.spec.promotion.as_ref().unwrap();
+    let way = Way::of(promotion.strategy.kind().unwrap());
+    found.key = key(Whose::of(&play.object), "staging", run, "6.1.6", way);
+    let found = Outcome::Recalled(Some(found));
     play.errands
         .insert(Errand::Recall("staging".to_owned(), String::new()), found);
     play.settle();
-    assert_eq!(
-        (play.phase("staging"), play.record("staging").run),
-        (Phase::Created, 1_000)
-    );
-    assert_eq!(play.pull_requests.len(), 1);
-    assert_eq!(play.pull_requests[0].spec.close, None);
+    assert_eq!(created(&play), 1);
+    assert_eq!(play.record("staging").run, play.now.as_millisecond());
+}
+
+/// Somebody has made it ahead of the approval, with everything as it will be.
+#[test]
+fn an_object_counts_only_if_the_record_names_it() {
+    let mut promotion = super::by_pull_request(&json!({}));
+    promotion["manual"] = true.into();
+    let mut play = Play::new(&promotion);
+    play.settle();
+    play.runs("dev", "6.1.6");
+    play.settle();
+    let record = play.record("staging").clone();
+    let strategy = play.object.spec.promotion.clone().unwrap().strategy;
+    let strategy = strategy.pull_request.unwrap();
+    let made = super::super::child::make(&play.object, "staging", &record, &strategy, None);
+    assert!(crate::delivery::pull_request::Says::of(&made, &play.object).is_none());
+    play.pull_requests.push(made);
+    for state in [PullRequestState::Pending, PullRequestState::Open] {
+        play.forge("staging", state);
+        play.settle();
+        assert_eq!(play.state("staging"), EnvironmentState::Unapproved);
+    }
+    assert_eq!(play.record("staging").pull_request, None);
 }
 
 #[test]

@@ -236,6 +236,34 @@ fn a_retry_needs_another_approval() {
     assert_eq!(play.state("staging"), EnvironmentState::Promoted);
 }
 
+/// Its approval is gone, or there was never one.
+#[test]
+fn an_open_pull_request_is_merged_only_while_it_is_approved() {
+    let mut promotion = super::by_pull_request(&json!({"merge": "auto"}));
+    promotion["manual"] = true.into();
+    let mut play = Play::new(&promotion);
+    play.runs("dev", "6.1.6");
+    play.settle();
+    vote(&mut play, Vote::Approve, |_| {});
+    play.settle();
+    play.forge("staging", PullRequestState::Open);
+    play.settle();
+    assert!(play.record("staging").order.is_some());
+    for verified in [false, true] {
+        play.votes.verified = verified;
+        if verified {
+            play.votes.all.clear();
+        }
+        play.settle();
+        let record = play.record("staging");
+        assert_eq!(record.gate, Some(sluice_crds::pipeline::MergeGate::Pending));
+        assert_eq!(record.order, None);
+        assert_eq!(play.state("staging"), EnvironmentState::Unapproved);
+    }
+    let waits = play.environment("staging").waiting_approval.clone();
+    assert_eq!(waits.unwrap().run, play.record("staging").run);
+}
+
 /// Also where nobody has to approve.
 #[test]
 fn a_rejection_of_an_open_pull_request_forbids_the_order() {

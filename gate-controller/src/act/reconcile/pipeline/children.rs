@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kube::core::Status;
 use kube::core::object::HasSpec;
 use serde_json::json;
+use sluice_core::delivery::pipeline;
 use sluice_crds::pull_request::marks::LABELS;
 use sluice_crds::{Pipeline, PullRequest};
 
@@ -25,15 +27,30 @@ pub(super) fn of(world: &World, key: &ObjectKey) -> Vec<Arc<PullRequest>> {
     seen.filter_map(|seen| seen.object().cloned()).collect()
 }
 
-/// Creates one. If there is one of its name, it is this one: the watch brings it.
+/// Creates one. If there is one of its name, it is this one: the watch brings it. One that the watch has
+/// brought, and that is another, was made by somebody else: it is told, and nothing is promoted by it.
 pub(super) async fn create(context: &Context, object: PullRequest) -> Result<(), kube::Error> {
     let made = serde_json::to_value(&object).map_err(kube::Error::SerdeError)?;
     match writer(context, &object).create::<PullRequest>(made).await {
         Ok(created) => take_in(context, created),
-        Err(error) if failure::is_overtaken(&error) => {}
+        Err(error) if failure::is_overtaken(&error) => {
+            let key = ObjectKey::of(&object);
+            let seen = context.world.pull_requests.get(key.borrowed());
+            let seen = seen.and_then(|seen| seen.object().cloned());
+            if seen.is_some_and(|seen| !pipeline::is_same(&seen, &object)) {
+                return Err(in_the_way());
+            }
+        }
         Err(error) => return Err(error),
     }
     Ok(())
+}
+
+/// Another object has the name. It is a refusal: it stays until somebody deletes that.
+fn in_the_way() -> kube::Error {
+    let message = "there is one of this name that was made by somebody else; delete it, and the controller \
+                   makes its own";
+    kube::Error::Api(Status::failure(message, "Invalid").with_code(422).boxed())
 }
 
 /// Changes what may change in one.

@@ -37,7 +37,8 @@ pub(super) fn begin(context: &Context, key: &ObjectKey, recall: Recall) {
     let errands = &context.errands;
     errands.begin(&work, &errand, &host, move |_| async move {
         if !asks {
-            // The tokens are with those who look at PullRequests.
+            // The tokens are with those who look at PullRequests. They close what is open there before they
+            // open another one.
             return Outcome::Recalled(None);
         }
         let asked = timeout(LONGEST, ask(&forges, &namespace, &recall)).await;

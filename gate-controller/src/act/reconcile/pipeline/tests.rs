@@ -11,8 +11,8 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use sluice_core::delivery::pipeline::{self, Given, Outcome, Sight, Surroundings, Votes};
 use sluice_core::time::clock::Now;
-use sluice_crds::Pipeline;
 use sluice_crds::pipeline::{Phase, PromotionRecord};
+use sluice_crds::{Pipeline, PullRequest};
 use tokio::time::timeout;
 use tower::service_fn;
 
@@ -419,4 +419,50 @@ fn what_cannot_be_carried_out_is_refused() {
             }
         }
     }
+}
+
+/// Whoever may write PullRequests can take its name.
+#[tokio::test]
+async fn a_pull_request_of_somebody_else_in_its_place_is_told() {
+    let answers = Arc::<Answers>::default();
+    let clock = Arc::new(SetClock::new(NOON.parse().unwrap()));
+    let context = context(api(&answers), world(), clock);
+    let ours: PullRequest = serde_json::from_value(json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "PullRequest",
+        "metadata": {"namespace": "prod", "name": "podinfo-77aa00112233"},
+        "spec": {
+            "repository": {
+                "type": "gitea", "url": "https://git.example.com/platform/apps",
+                "secretRef": {"name": "git-token"},
+            },
+            "sourceBranch": "sluice/a6a8ea3ca7a1/77aa00112233", "targetBranch": "main",
+            "title": "Promote podinfo",
+            "change": {"markers": {
+                "name": "prod:podinfo:prod", "revision": "6.1.6", "paths": ["prod.yaml"],
+            }},
+            "about": {
+                "kind": "Pipeline", "name": "podinfo", "environment": "prod",
+                "revision": "6.1.6", "run": 7, "key": "77aa00112233",
+            },
+        },
+    }))
+    .unwrap();
+    answers.refuses.store(true, SeqCst);
+    let create = async || super::children::create(&context, ours.clone()).await;
+    // It is not seen yet, or it is this one.
+    create().await.unwrap();
+    let key = ObjectKey::of(&ours);
+    let mut seen = ours.clone();
+    seen.spec.title = "Another title".to_owned();
+    let hold = |object: PullRequest| {
+        let seen = Some(Seen::Object(Arc::new(object)));
+        context.world.pull_requests.hold(&key, seen);
+    };
+    hold(seen.clone());
+    create().await.unwrap();
+    seen.spec.target_branch = "theirs".to_owned();
+    hold(seen);
+    let error = create().await.unwrap_err();
+    assert!(failure::is_refusal(&error), "{error}");
+    assert!(error.to_string().contains("delete it"), "{error}");
 }

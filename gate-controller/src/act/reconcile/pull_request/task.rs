@@ -20,6 +20,7 @@ mod closing;
 mod committing;
 mod merging;
 mod opening;
+mod others;
 mod seeing;
 mod telling;
 
@@ -114,10 +115,11 @@ impl Job<'_> {
         })
     }
 
-    /// Whether a commit is the one that was made for this PullRequest. Without an id it is known by its key.
-    async fn is_ours(&self, found: &Sha, ours: Option<&Sha>) -> Result<bool, Stopped> {
-        if let Some(ours) = ours {
-            return Ok(found == ours);
+    /// Whether a branch with this newest commit may be deleted: it is ours, or it says that it is, of a try
+    /// that was forgotten. Everybody can write that, so nothing else follows from it.
+    async fn may_delete(&self, found: &Sha, ours: Option<&Sha>) -> Result<bool, Stopped> {
+        if ours == Some(found) {
+            return Ok(true);
         }
         let read = self.forge().read_commit(found).await?;
         Ok(read.is_some_and(|commit| self.has_our_key(&commit)))
@@ -132,7 +134,7 @@ impl Job<'_> {
     fn touched(&self) -> Stopped {
         let message = format!(
             "the branch {} is there, and its newest commit was not made by the controller; delete the \
-             branch, or ask for another run",
+             branch, or begin another run, which has another branch, by the annotation sluice.dev/retry",
             self.head
         );
         Stopped::new(Word::BranchTouched, message)
@@ -141,7 +143,10 @@ impl Job<'_> {
     /// What has become of a pull request. Of a merge its first parent is read, and whether it was of our
     /// commit alone.
     async fn seen(&self, pull: Pull, ours: Option<&Sha>) -> Result<Outcome, Stopped> {
+        let is_elsewhere = pull.base != self.base.as_str();
         let fate = match pull.state {
+            PullState::Open { .. } if is_elsewhere => Fate::OpenElsewhere,
+            PullState::Merged { .. } if is_elsewhere => Fate::MergedElsewhere,
             PullState::Open { head, .. } => Fate::Open(head.to_string()),
             PullState::Closed => Fate::Closed,
             PullState::Merged { commit, by } => {

@@ -30,7 +30,7 @@ fn object() -> PullRequest {
     serde_json::from_value(json!({
         "apiVersion": "sluice.dev/v1alpha1", "kind": "PullRequest",
         "metadata": {
-            "namespace": "prod", "name": "podinfo-77aa00112233", "resourceVersion": "5",
+            "namespace": "prod", "name": "podinfo-c09809a5f3e3", "resourceVersion": "5",
             "generation": 1,
         },
         "spec": {
@@ -38,14 +38,14 @@ fn object() -> PullRequest {
                 "type": "gitea", "url": "https://git.example.com/platform/apps",
                 "secretRef": {"name": "git-token"},
             },
-            "sourceBranch": "sluice/a6a8ea3ca7a1/77aa00112233", "targetBranch": "main",
+            "sourceBranch": "sluice/c635ae596c75/c09809a5f3e3", "targetBranch": "main",
             "title": "Promote podinfo",
             "change": {"markers": {
                 "name": "prod:podinfo:prod", "revision": "6.1.6", "paths": ["prod.yaml"],
             }},
             "about": {
                 "kind": "Pipeline", "name": "podinfo", "environment": "prod",
-                "revision": "6.1.6", "run": 7, "key": "77aa00112233",
+                "revision": "6.1.6", "run": 7, "key": "c09809a5f3e3",
             },
         },
     }))
@@ -57,12 +57,18 @@ fn owner() -> Pipeline {
     serde_json::from_value(json!({
         "apiVersion": "sluice.dev/v1alpha1", "kind": "Pipeline",
         "metadata": {"namespace": "prod", "name": "podinfo", "resourceVersion": "5"},
-        "spec": {"appRef": {"kind": "HelmRelease", "name": "podinfo"}, "environments": []},
+        "spec": {"appRef": {"kind": "HelmRelease", "name": "podinfo"}, "environments": [{
+            "name": "prod", "targets": [{"namespace": "prod"}],
+            "promotion": {"strategy": {"pull-request": {
+                "type": "gitea", "url": "https://git.example.com/platform/apps",
+                "secretRef": {"name": "git-token"}, "paths": ["prod.yaml"],
+            }}},
+        }]},
         "status": {"environments": {"prod": {
             "state": "Promoting",
             "promotion": {
-                "run": 7, "revision": "6.1.6", "key": "77aa00112233", "phase": "Attempting",
-                "at": NOON, "pullRequest": {"name": "podinfo-77aa00112233"},
+                "run": 7, "revision": "6.1.6", "key": "c09809a5f3e3", "phase": "Attempting",
+                "at": NOON, "pullRequest": {"name": "podinfo-c09809a5f3e3"},
             },
         }}},
     }))
@@ -102,7 +108,7 @@ fn client(api: &Arc<Api>) -> Client {
             false => {
                 let version = api.writes.fetch_add(1, SeqCst) + 10;
                 let metadata = json!({
-                    "namespace": "prod", "name": "podinfo-77aa00112233",
+                    "namespace": "prod", "name": "podinfo-c09809a5f3e3",
                     "resourceVersion": version.to_string(),
                 });
                 (200, json!({ "metadata": metadata }))

@@ -20,22 +20,15 @@ impl Job<'_> {
         let Some(pull) = found else {
             return Ok(Outcome::NoPull);
         };
-        let is_ours = match &pull.state {
-            // We have opened the one with this number, whoever has pushed to it.
-            PullState::Open { .. } if number.is_some() => true,
-            PullState::Open { head, .. } => self.is_ours(head, commit).await?,
-            PullState::Merged { .. } | PullState::Closed => {
-                return self.seen(pull, commit).await;
-            }
-        };
-        match is_ours {
-            true => self.close_open(pull, commit, reason).await,
-            // Another person's, of a branch that happens to have this name.
-            false => Ok(Outcome::NoPull),
+        match &pull.state {
+            // Whoever has pushed to it: nothing else has a branch of this name.
+            PullState::Open { .. } => self.close_open(pull, commit, reason).await,
+            PullState::Merged { .. } | PullState::Closed => self.seen(pull, commit).await,
         }
     }
 
-    async fn close_open(
+    /// Closes an open one, unless it is merged by now.
+    pub(super) async fn close_open(
         &self,
         pull: Pull,
         commit: Option<&Sha>,
@@ -56,10 +49,10 @@ impl Job<'_> {
         }
     }
 
-    /// Deletes the branch if its newest commit is ours. Another one is somebody's work.
+    /// Deletes the branch if its newest commit is ours, or says so. Another one is somebody's work.
     pub(super) async fn delete_branch(&self, commit: Option<&Sha>) -> Result<Outcome, Stopped> {
         if let Some(head) = self.forge().head(&self.head).await?
-            && self.is_ours(&head, commit).await?
+            && self.may_delete(&head, commit).await?
         {
             let forge = self.forge();
             forge.delete_branch(&self.head, self.until()?).await?;

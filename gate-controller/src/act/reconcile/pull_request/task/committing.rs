@@ -3,7 +3,7 @@
 use sluice_core::delivery::pull_request::files::{self, Changed};
 use sluice_core::delivery::pull_request::{Outcome, Word, trailers};
 use sluice_crds::PullRequestSpec;
-use sluice_forges::{Blob, Change, ChangedFile, FilePath, PullState, Sha, Trouble, Undone};
+use sluice_forges::{Blob, Change, ChangedFile, FilePath, PullState, Sha};
 
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
@@ -17,16 +17,32 @@ struct Read {
 }
 
 impl Job<'_> {
-    /// Makes the commit, unless there was ever a pull request of its branch, or the branch has it already.
+    /// Makes the commit, unless there was ever a pull request of its branch. No commit of ours is known yet, and
+    /// none is opened before it is: an open one is somebody else's.
     pub(super) async fn commit(&self) -> Result<Outcome, Stopped> {
         if let Some(pull) = self.forge().find(&self.head, &self.base).await? {
             return match pull.state {
-                PullState::Open { head, .. } => self.found(head).await,
+                PullState::Open { .. } => self.close_foreign(pull).await,
                 PullState::Merged { .. } | PullState::Closed => self.seen(pull, None).await,
             };
         }
-        if let Some(head) = self.forge().head(&self.head).await? {
-            return self.found(head).await;
+        self.close_others().await?;
+        let head = self.forge().head(&self.head).await?;
+        self.commit_on(head).await
+    }
+
+    /// Makes the commit where the branch has this one now, which is not known to be ours. One that says that
+    /// it is was made by a try that was forgotten, or by somebody else: it is not trusted, and made again.
+    pub(super) async fn commit_on(&self, head: Option<Sha>) -> Result<Outcome, Stopped> {
+        if let Some(head) = head {
+            match self.may_delete(&head, None).await? {
+                true => {
+                    (self.forge())
+                        .delete_branch(&self.head, self.until()?)
+                        .await?
+                }
+                false => return Err(self.touched()),
+            }
         }
         let Some(from) = self.forge().head(&self.base).await? else {
             let message = format!("there is no branch {}; write one that is there", self.base);
@@ -44,14 +60,6 @@ impl Job<'_> {
         });
         let files: Vec<_> = files.collect();
         self.make(&from, &files).await
-    }
-
-    /// The branch is there: its commit is ours, or the branch is somebody else's.
-    async fn found(&self, head: Sha) -> Result<Outcome, Stopped> {
-        match self.is_ours(&head, None).await? {
-            true => Ok(Outcome::Committed(head.to_string())),
-            false => Err(self.touched()),
-        }
     }
 
     /// All files, as they are at a commit.
@@ -84,15 +92,8 @@ impl Job<'_> {
             message: &message,
             files,
         };
-        match self.forge().commit(&change, self.until()?).await {
-            Ok(made) => Ok(Outcome::Committed(made.commit.to_string())),
-            // It may be ours: of a request whose reply was lost, or of a leader before.
-            Err(undone) if may_be_there(&undone) => match self.forge().head(&self.head).await? {
-                Some(head) => self.found(head).await,
-                None => Err(undone.into()),
-            },
-            Err(undone) => Err(undone.into()),
-        }
+        let made = self.forge().commit(&change, self.until()?).await?;
+        Ok(Outcome::Committed(made.commit.to_string()))
     }
 }
 
@@ -104,11 +105,4 @@ async fn changed(spec: PullRequestSpec, files: Vec<Vec<u8>>) -> Result<Changed, 
     let defect = |_| Stopped::new(Word::Unanswered, "a defect; please report it");
     let changed = changed.map_err(defect)?;
     changed.map_err(|why| Stopped::new(Word::FileNotEditable, why))
-}
-
-fn may_be_there(undone: &Undone) -> bool {
-    match undone {
-        Undone::Unknown(_) => true,
-        Undone::Refused(error) | Undone::NotDone(error) => error.trouble == Trouble::BranchExists,
-    }
 }

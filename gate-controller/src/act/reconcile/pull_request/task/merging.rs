@@ -32,15 +32,15 @@ impl Job<'_> {
             Method::Squash => MergeMethod::Squash,
             Method::Rebase => MergeMethod::Rebase,
         });
-        let merged = self.forge().merge(number, commit, method, until).await;
-        let Err(undone) = merged else {
+        let merge = (self.forge()).merge(number, (commit, &self.base), method, until);
+        let Err(undone) = merge.await else {
             return self.look_at(number, commit).await;
         };
         match (&undone, &undone.error().trouble) {
             // For Gitea, a commit that is in its base already is not ready for ever.
             (_, Trouble::NotYet) if self.is_in_base(commit).await? => {
                 match self.forge().pull(number).await? {
-                    Some(pull) => self.close_merged_otherwise(pull).await,
+                    Some(pull) => self.close_merged_otherwise(pull, commit).await,
                     None => Ok(Outcome::NoPull),
                 }
             }

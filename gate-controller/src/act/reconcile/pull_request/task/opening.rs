@@ -19,9 +19,9 @@ impl Job<'_> {
                 }
             },
             None => match self.forge().head(&self.head).await? {
-                None => return Ok(Outcome::NoBranch),
-                Some(head) if head != *commit => return Err(self.touched()),
-                Some(_) => self.make_pull().await?,
+                Some(head) if head == *commit => self.make_pull().await?,
+                // It is in the status before it is opened.
+                other => return self.commit_on(other).await,
             },
         };
         let listed = match self.listed().await? {

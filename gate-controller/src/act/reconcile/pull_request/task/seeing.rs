@@ -43,13 +43,13 @@ impl Job<'_> {
             return Ok(Outcome::NoPull);
         };
         match &pull.state {
-            PullState::Open { head, .. } if head == commit => {}
+            PullState::Open { head, .. } if head == commit && pull.base == self.base.as_str() => {}
             PullState::Open { .. } | PullState::Merged { .. } | PullState::Closed => {
                 return self.seen(pull, Some(commit)).await;
             }
         }
         match self.is_in_base(commit).await? {
-            true => self.close_merged_otherwise(pull).await,
+            true => self.close_merged_otherwise(pull, commit).await,
             false => self.seen(pull, Some(commit)).await,
         }
     }
@@ -70,13 +70,17 @@ impl Job<'_> {
     }
 
     /// The target branch has its commit, and the forge has not noticed.
-    pub(super) async fn close_merged_otherwise(&self, pull: Pull) -> Result<Outcome, Stopped> {
+    pub(super) async fn close_merged_otherwise(
+        &self,
+        pull: Pull,
+        commit: &Sha,
+    ) -> Result<Outcome, Stopped> {
         let reason = format!("the branch {} has its commit already", self.base);
-        self.forge().close(&pull, &reason, self.until()?).await?;
-        Ok(Outcome::InBase(Some(Seen {
-            number: i64::try_from(pull.number).unwrap_or(i64::MAX),
-            url: pull.url,
-        })))
+        match self.close_open(pull, Some(commit), &reason).await? {
+            Outcome::Seen(pull, Fate::Closed) => Ok(Outcome::InBase(Some(pull))),
+            // Somebody has merged it meanwhile.
+            seen => Ok(seen),
+        }
     }
 }
 
