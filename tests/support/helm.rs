@@ -149,6 +149,6 @@ mod tests {
             .map(|condition| condition["expression"].as_str().unwrap())
             .collect();
         let expected = r#"!(request.userInfo.username in ["demo","o'hara \"q\""])"#;
-        assert_eq!(conditions, [expected]);
+        assert_eq!(conditions, [expected; 2]);
     }
 }

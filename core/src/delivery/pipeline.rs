@@ -69,7 +69,7 @@ pub use reports::{Desk, desk, report_of, said};
 pub use spec::check;
 pub use target::{App, Reader};
 pub use view::{App as ViewedApp, EnvironmentView, Needs, PromotionView, View, VoteView, view};
-pub use webhook::{Signed, approve_by_webhook, name_by_webhook};
+pub use webhook::{Signed, approve_by_webhook, is_by_webhook, name_by_webhook};
 pub use words::target as target_name;
 
 /// The kind, as it is written in subjects and PullRequests.

@@ -24,7 +24,7 @@ use kube::{Api, Client};
 use percent_encoding::percent_decode_str;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sluice_core::delivery::pipeline::{Signed, approve_by_webhook, name_by_webhook};
+use sluice_core::delivery::pipeline::{Signed, approve_by_webhook, is_by_webhook, name_by_webhook};
 use sluice_core::text::words;
 use sluice_crds::{Approval, Pipeline};
 use sluice_egress::secrets;
@@ -233,8 +233,13 @@ impl Approving {
             namespace,
             name: &name,
         };
-        if self.world.approvals.get(key).is_some() {
-            return Err(replayed(&name));
+        if let Some(seen) = self.world.approvals.get(key) {
+            return Err(taken(
+                seen.object().map(AsRef::as_ref),
+                object,
+                environment,
+                &name,
+            ));
         }
         let by = self.own_name().await?;
         let reason = request.reason.as_deref();
@@ -248,8 +253,15 @@ impl Approving {
         let made = approve_by_webhook(object, signed, &by)
             .map_err(|(why, remedy)| Refused::new(StatusCode::UNPROCESSABLE_ENTITY, why, remedy))?;
         let approvals: Api<Approval> = Api::namespaced(self.client.clone(), namespace);
-        let made = approvals.create(&PostParams::default(), &made).await;
-        let made = made.map_err(|error| not_created(&error, &name))?;
+        let made = match approvals.create(&PostParams::default(), &made).await {
+            Ok(made) => made,
+            Err(kube::Error::Api(status)) if status.code == 409 => {
+                let there = approvals.get_opt(&name).await;
+                let there = there.map_err(|error| not_created(&error))?;
+                return Err(taken(there.as_ref(), object, environment, &name));
+            }
+            Err(error) => return Err(not_created(&error)),
+        };
         let approved = Approved {
             approval: made.metadata.name.unwrap_or_default(),
             environment: environment.clone(),
@@ -333,14 +345,23 @@ fn replayed(name: &str) -> Refused {
     Refused::new(StatusCode::CONFLICT, error, remedy)
 }
 
-fn not_created(error: &kube::Error, name: &str) -> Refused {
+/// There is an Approval of this name, which may be somebody else's.
+fn taken(there: Option<&Approval>, object: &Pipeline, environment: &str, name: &str) -> Refused {
+    if there.is_some_and(|there| is_by_webhook(there, object, environment)) {
+        return replayed(name);
+    }
+    let error = format!("the Approval {name} is there, and does not approve this promotion");
+    let remedy = "delete it, and send the request again";
+    Refused::new(StatusCode::UNPROCESSABLE_ENTITY, error, remedy)
+}
+
+fn not_created(error: &kube::Error) -> Refused {
     let code = match error {
         kube::Error::Api(status) => status.code,
         _ => 0,
     };
     let why = failure::of_request(error, "create", "approvals", sluice_crds::GROUP);
     match code {
-        409 => replayed(name),
         403 => {
             tracing::warn!(why, "an approval by webhook cannot be created");
             let remedy = "name its namespace in check.approvals of the chart, or give the controller the verbs \

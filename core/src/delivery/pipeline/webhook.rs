@@ -34,6 +34,22 @@ pub fn name_by_webhook(object: &Pipeline, environment: &str, revision: &str) -> 
     (record.revision == revision).then(|| name(object, record))
 }
 
+/// Whether an Approval that has this name approves this promotion. Everybody who may create Approvals could
+/// have taken the name for another one.
+pub fn is_by_webhook(approval: &Approval, object: &Pipeline, environment: &str) -> bool {
+    let spec = &approval.spec;
+    let record = promotion(object, environment).map(|(_, record)| record);
+    let of = spec.pipeline_ref.as_ref();
+    of.zip(record).is_some_and(|(of, record)| {
+        Some(&of.name) == object.metadata.name.as_ref()
+            && of.environment == environment
+            && of.run == record.run
+            && of.key.as_ref() == Some(&record.key)
+            && spec.revision == record.revision
+            && spec.decision == Vote::Approve
+    })
+}
+
 /// The Approval that a request asks for, in the name of `by`: the user as whom the API server knows the
 /// controller.
 ///

@@ -61,6 +61,31 @@ async fn what_is_signed_and_waited_for_is_approved_once() {
     assert_eq!(scene.made().len(), 1);
 }
 
+/// Who may create Approvals of something else could take the name: nobody is told then that it is approved.
+#[tokio::test]
+async fn an_approval_of_something_else_is_no_replay() {
+    let scene = Scene::new();
+    assert_eq!(scene.send(Call::default()).await.0, StatusCode::CREATED);
+    let mut other = scene.made().remove(0);
+    other["spec"]["decision"] = json!("reject");
+    scene.api.made.lock().unwrap()[0] = other.clone();
+    let told =
+        "the Approval shop-0123456789ab-webhook is there, and does not approve this promotion";
+    let (status, answer) = scene.send(Call::default()).await;
+    assert_eq!(
+        (status, &answer["error"]),
+        (StatusCode::UNPROCESSABLE_ENTITY, &json!(told))
+    );
+    // Also where the watch has brought it.
+    let other: Approval = serde_json::from_value(other).unwrap();
+    let key = ObjectKey::of(&other);
+    scene
+        .world
+        .approvals
+        .hold(&key, Some(Seen::Object(Arc::new(other))));
+    assert_eq!(scene.send(Call::default()).await.1["error"], told);
+}
+
 /// Everything about a request is signed.
 #[rstest]
 #[case::another_key(Call { key: "another-key-another-key-another-key", ..Call::default() })]

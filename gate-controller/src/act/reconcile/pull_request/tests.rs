@@ -319,7 +319,7 @@ async fn a_merge_needs_its_order_until_it_is_sent() {
         let status = owner.status.as_mut().unwrap();
         let environment = status.environments.get_mut("prod").unwrap();
         let order = json!({
-            "key": "77aa00112233", "pullRequest": "podinfo-77aa00112233", "headSHA": head,
+            "key": "c09809a5f3e3", "pullRequest": "podinfo-c09809a5f3e3", "headSHA": head,
             "at": NOON, "notAfter": NOON,
         });
         environment.promotion.as_mut().unwrap().order = serde_json::from_value(order).unwrap();

@@ -58,6 +58,13 @@ impl Api {
             made.push(body.clone());
             return (201, body.clone());
         }
+        if let Some(name) =
+            path.strip_prefix("/apis/sluice.dev/v1alpha1/namespaces/apps/approvals/")
+        {
+            let made = self.made.lock().unwrap();
+            let found = made.iter().find(|it| it["metadata"]["name"] == name);
+            return found.map_or_else(|| failed(404), |found| (200, found.clone()));
+        }
         let secret = path
             .strip_prefix("/api/v1/namespaces/apps/secrets/")
             .expect(path);
