@@ -24,6 +24,9 @@ use crate::cluster::key::ObjectKey;
 #[cfg(test)]
 mod tests;
 
+/// What is said of an app where reading it was stopped.
+const DEFECT: &str = "an expression was stopped by a defect of the controller; please report it";
+
 /// How many objects are read by expressions at the same time.
 const AT_ONCE: usize = 2;
 
@@ -169,15 +172,11 @@ impl Apps {
             let Some(read) = read.and_then(|read| read.get_mut(&place)) else {
                 continue;
             };
-            match app {
-                // It may have changed meanwhile; then it is read again.
-                Ok(app) if read.is_of(&of.0, &of.1) => read.app = Some(app),
-                Ok(_) => {}
-                // A defect, which the next version of the object may be without.
-                Err(_) => {
-                    named.reading.remove(&pipeline);
-                    return;
-                }
+            // The next version of the object may be without what has stopped it.
+            let app = app.unwrap_or_else(|_| Arc::new(App::unread(DEFECT)));
+            // It may have changed meanwhile; then it is read again.
+            if read.is_of(&of.0, &of.1) {
+                read.app = Some(app);
             }
         }
         self.is_read.notify_one();

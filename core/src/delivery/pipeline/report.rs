@@ -62,7 +62,7 @@ pub fn awaited(status: &PipelineStatus) -> BTreeSet<Errand> {
         let is_admitted = || environment.admitted.iter().any(|it| it.run == record.run);
         let is_awaited = match (record.phase, record.reason.as_deref()) {
             (Phase::Attempting, _) => true,
-            (Phase::Succeeded, Some(plan::REPORTED)) => true,
+            (Phase::Succeeded, Some(plan::REPORTED | "Admitted")) => true,
             (Phase::Succeeded, Some(plan::ARRIVED)) => is_admitted(),
             _ => false,
         };

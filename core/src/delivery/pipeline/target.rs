@@ -95,6 +95,21 @@ pub(super) enum Verdict {
     Failed(String),
 }
 
+impl App {
+    /// An object that could not be read: why.
+    pub fn unread(why: &str) -> Self {
+        Self {
+            applied: Err(why.to_owned()),
+            attempted: None,
+            is_suspended: false,
+            is_observed: true,
+            ready: Ready::Unknown,
+            versions: BTreeMap::new(),
+            unshown: Vec::new(),
+        }
+    }
+}
+
 impl Reader {
     /// How the app of this spec is read.
     ///

@@ -51,8 +51,8 @@ pub(super) fn all(
             Some(reason) => ready("Closed", reason),
             None => not_ready(
                 Some(STALLED),
-                "ClosedByOthers",
-                "it was closed on the forge without a merge",
+                status.outcome.as_deref().unwrap_or("ClosedByOthers"),
+                said.unwrap_or("it was closed on the forge without a merge"),
             ),
         },
         PullRequestState::Missing => not_ready(

@@ -56,7 +56,7 @@ pub enum Task {
         /// Why.
         reason: String,
     },
-    /// Delete its branch, if that has our commit.
+    /// Delete its branch, if that has our commit, or one that says by its trailer that it is ours.
     DeleteBranch {
         /// Our commit, if it is known.
         commit: Option<String>,

@@ -45,6 +45,9 @@ pub(super) fn take(
         Outcome::Failed(failure) => {
             recent.is_look_failing = only_looks;
             failed(status, failure, now);
+            if !is_end(task) {
+                said(status, Some((failure.word.as_str(), &failure.message)));
+            }
             return failure.word.lasts();
         }
         Outcome::Held(failure) => {
@@ -64,15 +67,18 @@ pub(super) fn take(
         | Outcome::Done => {}
     }
     (recent.missed_at, recent.look_after) = (None, None);
-    let is_open = matches!(outcome, Outcome::Seen(_, Fate::Open(_)));
+    let is_open = matches!(
+        outcome,
+        Outcome::Seen(_, Fate::Open(_) | Fate::OpenElsewhere)
+    );
     let waits = waits && is_open;
     if !waits {
         recent.is_look_failing = false;
         let had_failed = status.attempts.is_some();
         (status.attempts, status.next_attempt_at) = (None, None);
-        // That something else was done says nothing of what was seen before.
+        // That something else was done says nothing of what was seen before, nor of how it has ended.
         let says_more = had_failed || *outcome != Outcome::Done;
-        if says_more && !is_held(status, task) {
+        if says_more && !is_end(task) && !is_held(status, task) {
             said(status, None);
         }
     }
@@ -247,7 +253,11 @@ fn failed(status: &mut PullRequestStatus, failure: &Failure, now: Timestamp) {
     let next = failure.not_before.map_or(next, |end| end.max(next));
     status.attempts = Some(attempts);
     status.next_attempt_at = Some(time(next));
-    said(status, Some((failure.word.as_str(), &failure.message)));
+}
+
+/// Whether nothing is left but its branch. How it has ended stays in the status.
+fn is_end(task: &Task) -> bool {
+    matches!(task, Task::DeleteBranch { .. })
 }
 
 fn said(status: &mut PullRequestStatus, what: Option<(&str, &str)>) {

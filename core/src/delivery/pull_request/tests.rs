@@ -454,6 +454,10 @@ fn what_others_have_made_of_it_is_told_and_never_merged(
         (Some(state), Some("BranchTouched"))
     );
     assert_eq!(status.merged_sha, None);
+    if state == PullRequestState::Closed {
+        let said = json!(["Ready False BranchTouched", "Stalled True BranchTouched"]);
+        assert_eq!(scene.said(), said);
+    }
 }
 
 /// Nothing stops those who may write PullRequests from making one: it stands for nothing.
@@ -581,9 +585,31 @@ fn somebody_who_pushes_to_the_branch_is_told_of() {
     };
     scene.over(look_at(), Outcome::Seen(pull(), fate));
     assert_eq!(scene.status().state, Some(PullRequestState::Merged));
-    // Also once its branch is gone.
-    scene.over(Task::DeleteBranch { commit: None }, Outcome::Done);
+    // Also once its branch is gone, whatever that takes.
+    let deletion = || Task::DeleteBranch { commit: None };
+    scene.over(deletion(), Outcome::Failed(failure(Word::Unanswered)));
+    assert_eq!(scene.status().attempts, Some(1));
     assert_eq!(scene.status().outcome.as_deref(), Some("BranchTouched"));
+    scene.over(deletion(), Outcome::Done);
+    assert_eq!(scene.status().attempts, None);
+    assert_eq!(scene.status().outcome.as_deref(), Some("BranchTouched"));
+}
+
+/// Somebody changes its base while the commit status cannot be set: that is tried no sooner.
+#[test]
+fn another_base_shortens_no_wait() {
+    let mut scene = Scene::opened();
+    let status = status_of(MergeGate::Pending);
+    scene.over(status, Outcome::Failed(failure(Word::NoRight)));
+    let before = scene.status();
+    assert_eq!(before.attempts, Some(1));
+    scene.over(look_at(), Outcome::Seen(pull(), Fate::OpenElsewhere));
+    let after = scene.status();
+    assert_eq!(after.attempts, before.attempts);
+    assert_eq!(after.next_attempt_at, before.next_attempt_at);
+    assert_eq!(after.outcome, before.outcome);
+    // Nothing is merged meanwhile.
+    assert_eq!(after.head_sha, None);
 }
 
 #[test]

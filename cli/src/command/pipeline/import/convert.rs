@@ -114,7 +114,9 @@ fn finish(object: Value, mut work: Work<'_>) -> Result<Imported, Vec<String>> {
     let (namespace, name) = work.key.clone();
     for secret in std::mem::take(&mut work.tokens) {
         work.note(format!(
-            "the Secret {namespace}/{secret} needs the key `token`; `username` and `password` are not read"
+            "the Secret {namespace}/{secret} needs the key `token`, and the annotation \
+             sluice.dev/allowed-hosts with the host of the forge; `username` and `password` are not read; \
+             the value pipelines.secrets of the chart has to name it, for: forge"
         ));
     }
     work.note(format!(

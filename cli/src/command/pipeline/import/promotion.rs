@@ -52,7 +52,8 @@ fn strategy(path: &str, value: &Value, work: &mut Work<'_>) -> Value {
         own["secretRef"] = json!({"name": secret});
         work.note(format!(
             "approvals by webhook are signed otherwise than Weave's: those who call it have to sign the \
-             method, the path and the body with the key `hmac-key` of the Secret {}/{secret}",
+             time, the method, the path and the body with the key `hmac-key` of the Secret {}/{secret}, and \
+             the value check.approvals of the chart has to name it",
             work.key.0
         ));
     }

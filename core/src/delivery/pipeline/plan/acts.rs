@@ -33,6 +33,13 @@ pub(super) fn reports<'g>(context: Context<'g>, place: usize) -> &'g [ReportSigh
     surroundings.map_or(&[][..], |it| &it.reports)
 }
 
+/// Whether all of them say a revision.
+pub(super) fn is_said(context: Context<'_>, place: usize, revision: &str) -> bool {
+    let reports = reports(context, place);
+    let says = |report: &ReportSight| matches!(report, ReportSight::Says(said) if said == revision);
+    !reports.is_empty() && reports.iter().all(says)
+}
+
 /// What has to be done for a promotion that is decided.
 pub(in super::super) fn acts(
     context: Context<'_>,

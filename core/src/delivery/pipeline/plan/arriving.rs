@@ -39,7 +39,7 @@ impl At<'_, '_> {
         };
         let mut record = frozen(record);
         if let StrategyKind::Admission(_) = wish.strategy {
-            let is_said = self.reports(wish, Some(&record)) == Reports::All;
+            let is_said = acts::is_said(self.context, self.place, &record.revision);
             if is_said && self.is_admitted(plan, &record) {
                 record.reason = Some(REPORTED.to_owned());
             }

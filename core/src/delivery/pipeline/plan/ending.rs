@@ -5,6 +5,7 @@ use sluice_crds::pipeline::{EnvironmentState, Phase, PromotionRecord};
 
 use super::super::key::{SETTLE, repeat_after, retry_after};
 use super::super::{Outcome, words};
+use super::merging::BRANCH_TOUCHED;
 use super::{At, Plan, Wish, facts};
 use crate::text::words::clean;
 use crate::time::stamp::time;
@@ -75,10 +76,17 @@ impl At<'_, '_> {
 
     pub(super) fn given_up(&self, plan: &mut Plan, wish: Wish<'_>) {
         let revision = &wish.wanted.revision;
-        let message = format!(
-            "the pull request for {revision} was closed without a merge; it is not promoted again \
-             before another revision comes, or the annotation sluice.dev/retry asks for it"
-        );
+        let mut own = self.context.own.iter();
+        let child = own.find(|(about, _)| about.key == wish.key);
+        let status = child.and_then(|(_, object)| object.status.as_ref());
+        let touched = status.filter(|it| it.outcome.as_deref() == Some(BRANCH_TOUCHED));
+        let message = match touched.and_then(|it| it.message.as_deref()) {
+            Some(why) => format!("the pull request for {revision} has ended: {why}"),
+            None => format!(
+                "the pull request for {revision} was closed without a merge; it is not promoted \
+                 again before another revision comes, or the annotation sluice.dev/retry asks for it"
+            ),
+        };
         plan.say(EnvironmentState::Abandoned, message);
     }
 }

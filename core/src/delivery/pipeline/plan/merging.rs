@@ -17,7 +17,7 @@ use crate::text::words::clean;
 use crate::time::stamp::time;
 
 /// The reason of a record whose branch somebody has pushed to.
-const BRANCH_TOUCHED: &str = "BranchTouched";
+pub(super) const BRANCH_TOUCHED: &str = "BranchTouched";
 /// The reason of a record that is not approved, or not any more.
 const UNAPPROVED: &str = "Unapproved";
 

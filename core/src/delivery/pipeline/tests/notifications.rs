@@ -389,3 +389,21 @@ fn a_gatekeeper_that_says_the_revision_before_is_told_although_the_environment_h
     play.settle();
     assert_eq!(play.record("staging").reason.as_deref(), Some("Reported"));
 }
+
+/// The environment has arrived, and the only gatekeeper cannot be read: it has not said anything by that.
+#[test]
+fn a_gatekeeper_that_could_not_be_read_is_told_once_it_can() {
+    let mut play = reported();
+    play.runs("dev", "6.1.7");
+    play.look();
+    play.runs("staging", "6.1.7");
+    play.reports = vec![ReportSight::Unreadable("it is away".to_owned())];
+    play.errands(&Outcome::Done);
+    play.look();
+    play.look();
+    assert_eq!(play.record("staging").reason.as_deref(), Some("Arrived"));
+    let before = admissions(&play);
+    play.reports = vec![ReportSight::Says("6.1.6".to_owned())];
+    play.look();
+    assert_eq!(admissions(&play), before + 1);
+}

@@ -86,7 +86,7 @@ fn news(before: &PullRequestStatus, now: &PullRequestStatus) -> Vec<Item> {
             }
         });
     }
-    let is_told = now.outcome == before.outcome || now.state == Some(PullRequestState::Closed);
+    let is_told = now.outcome == before.outcome || now.outcome.as_deref() == Some("ClosedByOthers");
     if let (Some(outcome), false) = (&now.outcome, is_told) {
         let message = now.message.clone().unwrap_or_default();
         news.push(item(true, outcome, message));

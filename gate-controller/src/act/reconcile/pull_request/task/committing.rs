@@ -35,14 +35,11 @@ impl Job<'_> {
     /// it is was made by a try that was forgotten, or by somebody else: it is not trusted, and made again.
     pub(super) async fn commit_on(&self, head: Option<Sha>) -> Result<Outcome, Stopped> {
         if let Some(head) = head {
-            match self.may_delete(&head, None).await? {
-                true => {
-                    (self.forge())
-                        .delete_branch(&self.head, self.until()?)
-                        .await?
-                }
-                false => return Err(self.touched()),
+            if !self.may_delete(&head, None).await? {
+                return Err(self.touched());
             }
+            let until = self.until()?;
+            self.forge().delete_branch(&self.head, until).await?;
         }
         let Some(from) = self.forge().head(&self.base).await? else {
             let message = format!("there is no branch {}; write one that is there", self.base);
