@@ -220,7 +220,7 @@ impl Shop {
     pub async fn pulls(&self) -> Result<Vec<Value>> {
         let all = self.ask(
             Method::GET,
-            "/pulls?state=all&sort=oldest&limit=3",
+            "/pulls?state=all&sort=oldest&limit=50",
             &Value::Null,
         );
         Ok(all.await?.as_array().cloned().unwrap_or_default())
