@@ -299,7 +299,7 @@ async fn a_server_that_nobody_answers_at_is_told() {
     stage.is_unknown(&apps, "web", words).await;
 }
 
-/// It is not even read: whoever has a kubeconfig could fill the memory.
+/// It is not even read: a tenant with a kubeconfig could fill the memory.
 #[tokio::test]
 async fn an_object_that_is_too_long_is_not_read() {
     let (stage, remote) = (Stage::new(), Remote::start().await);

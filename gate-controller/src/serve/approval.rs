@@ -45,7 +45,7 @@ mod signature;
 #[cfg(test)]
 mod tests;
 
-/// How often requests from one address are looked at.
+/// How often requests from one address are looked at. Neither value is zero, or this would not compile.
 const RATE: Rate = Rate {
     rate: NonZeroU32::new(5).unwrap(),
     burst: NonZeroU32::new(20).unwrap(),

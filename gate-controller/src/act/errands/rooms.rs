@@ -38,7 +38,8 @@ impl Default for Rooms {
 }
 
 impl Rooms {
-    /// Waits for a place. Whoever waits holds only what those wait for who ask for the same or more.
+    /// Waits for a place. An errand that waits holds only places that others wait for who ask for the same
+    /// or more.
     pub(super) async fn take(
         &self,
         namespace: &str,

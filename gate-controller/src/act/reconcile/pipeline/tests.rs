@@ -421,7 +421,7 @@ fn what_cannot_be_carried_out_is_refused() {
     }
 }
 
-/// Whoever may write PullRequests can take its name.
+/// A user who may write PullRequests can take its name.
 #[tokio::test]
 async fn a_pull_request_of_somebody_else_in_its_place_is_told() {
     let answers = Arc::<Answers>::default();

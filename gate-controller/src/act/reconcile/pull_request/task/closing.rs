@@ -21,7 +21,7 @@ impl Job<'_> {
             return Ok(Outcome::NoPull);
         };
         match &pull.state {
-            // Whoever has pushed to it: nothing else has a branch of this name.
+            // Somebody may have pushed to it: nothing else has a branch of this name.
             PullState::Open { .. } => self.close_open(pull, commit, reason).await,
             PullState::Merged { .. } | PullState::Closed => self.seen(pull, commit).await,
         }
