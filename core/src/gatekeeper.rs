@@ -35,6 +35,7 @@ mod manual;
 pub mod metric;
 pub mod objects;
 mod pipeline;
+mod promoting;
 mod report;
 mod reported;
 pub mod revisions;
@@ -48,7 +49,7 @@ pub use evidence::Evidence;
 pub use given::Given;
 pub(crate) use given::{Course, Report as GivenReport};
 pub use kind::Known;
-pub use pipeline::Promoting;
+pub use promoting::Promoting;
 pub use report::{Report, report};
 
 /// The kind that a spec has.

@@ -43,6 +43,7 @@ mod environment;
 mod key;
 mod memory;
 mod plan;
+mod reasons;
 mod report;
 mod reports;
 mod run;

@@ -14,7 +14,7 @@ use sluice_crds::{Gatekeeper, Setting};
 use super::Evidence;
 use super::approval::Ballot;
 use super::given::{self, Given};
-use super::pipeline::Promoting;
+use super::promoting::Promoting;
 use crate::evidence::reading::Reading;
 use crate::text::refusal::Refusals;
 use crate::time::clock::Now;

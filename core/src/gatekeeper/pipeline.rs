@@ -13,23 +13,11 @@ use sluice_crds::{Gatekeeper, Pipeline, State};
 
 use super::Evidence;
 use super::kind::{Basis, Judge, KindSpec, Known, Setup};
+use super::promoting::Promoting;
 use crate::revision::{self, Revision};
 use crate::text::refusal::{Refusal, Refusals};
 use crate::verdict::question::Question;
 use crate::verdict::{Opinion, Reason};
-
-/// The Pipeline that a gatekeeper names, as far as it is known.
-#[derive(Clone, Debug)]
-pub enum Promoting {
-    /// Here it is.
-    Here(Arc<Pipeline>),
-    /// There is none of that name.
-    Missing,
-    /// It is in another namespace, whose objects may not be named.
-    Forbidden,
-    /// This version cannot read it, and why.
-    Unreadable(Arc<str>),
-}
 
 /// What was found in its place: the evidence of the rule.
 #[derive(Clone, Debug, PartialEq)]

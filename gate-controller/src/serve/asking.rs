@@ -24,7 +24,6 @@ use crate::tell::decisions::{Answer, Asker, Decisions};
 
 use super::auth::{Caller, RESOURCE, Reviews, Right, Unasked, VERB};
 use super::limit::{Limiter, Rate, Who};
-use super::pipelines::Wanted;
 use super::problem::Refused;
 use super::question::Question;
 
@@ -37,6 +36,17 @@ const STRANGERS: Rate = Rate {
     rate: NonZeroU32::new(20).unwrap(),
     burst: NonZeroU32::new(100).unwrap(),
 };
+
+/// Which Pipelines are asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// Of this namespace. None: of all.
+    pub namespace: Option<&'a str>,
+    /// Only those behind this namespace and name.
+    pub after: Option<(&'a str, &'a str)>,
+    /// At most so many.
+    pub most: usize,
+}
 
 /// Makes the decisions.
 pub trait Decide: Send + Sync + 'static {

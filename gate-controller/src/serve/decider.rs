@@ -9,8 +9,7 @@ use sluice_core::revision::Revision;
 use sluice_core::verdict::question::Question;
 use sluice_crds::{Decision, GateSet, Subject};
 
-use super::asking::Decide;
-use super::pipelines::Wanted;
+use super::asking::{Decide, Wanted};
 use crate::cluster::key::KeyRef;
 use crate::observe::clock::Clock;
 use crate::observe::world::World;

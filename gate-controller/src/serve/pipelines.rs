@@ -15,7 +15,7 @@ use serde::Serialize;
 use sluice_core::delivery::pipeline::View;
 use sluice_core::text::refusal::Refusal;
 
-use super::asking::{Asking, Remote, bearer};
+use super::asking::{Asking, Remote, Wanted, bearer};
 use super::auth::Right;
 use super::limit::Who;
 use super::problem::{Refused, json};
@@ -37,17 +37,6 @@ pub struct PipelineList {
     /// Where the next answer has to go on, if there are more: ask again with `?continue=` and this text.
     #[serde(rename = "continue", skip_serializing_if = "Option::is_none")]
     pub go_on: Option<String>,
-}
-
-/// Which Pipelines are asked for.
-#[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
-    /// Of this namespace. None: of all.
-    pub namespace: Option<&'a str>,
-    /// Only those behind this namespace and name.
-    pub after: Option<(&'a str, &'a str)>,
-    /// At most so many.
-    pub most: usize,
 }
 
 /// Every Pipeline of the cluster.

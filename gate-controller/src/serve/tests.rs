@@ -23,10 +23,9 @@ use tokio::sync::Semaphore;
 use tower::{ServiceExt, service_fn};
 
 use super::approval::Approving;
-use super::asking::{Asking, Decide, Remote};
+use super::asking::{Asking, Decide, Remote, Wanted};
 use super::auth::{Kept, Reviews};
 use super::limit::Rate;
-use super::pipelines::Wanted;
 use crate::observe::clock::{Clock, SetClock};
 use crate::observe::world::{Standing, World};
 use crate::tell::audit::Audit;

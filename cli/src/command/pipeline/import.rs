@@ -16,6 +16,7 @@ use crate::output::{self, Data, count, note};
 
 mod convert;
 mod promotion;
+mod work;
 
 use convert::{Imported, import};
 

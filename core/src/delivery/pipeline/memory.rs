@@ -14,7 +14,7 @@ use sluice_crds::pull_request::{About, PullRequestState};
 use sluice_crds::{Pipeline, PullRequest};
 
 use super::key::{Merge, Way, key};
-use super::plan::{RECALLED, is_recalled};
+use super::reasons::{RECALLED, is_recalled};
 use super::whose::Whose;
 use super::{Errand, Given, Outcome, Recall, Recalled, child};
 use crate::delivery::pull_request::words;

@@ -37,21 +37,6 @@ pub(super) use facts::errand;
 pub(super) use wish::frozen;
 use wish::{Wish, is_of, moved};
 
-/// The reason of a record whose environment has run the revision.
-pub(super) const ARRIVED: &str = "Arrived";
-/// The reason of a record whose admission all gatekeepers have been told.
-pub(super) const REPORTED: &str = "Reported";
-/// The reason of a record whose pull request was merged although the gates held that back.
-pub(super) const MERGED_PAST_GATE: &str = "MergedPastGate";
-/// The reason of a record of a pull request that is open at the forge, and of which nothing else is known:
-/// anybody who may push could have opened it. It is closed, and the promotion begins again.
-pub(super) const RECALLED: &str = "Recalled";
-
-/// Whether nothing but the forge says that this was promoted.
-pub(super) fn is_recalled(record: &PromotionRecord) -> bool {
-    record.reason.as_deref() == Some(RECALLED)
-}
-
 /// Everything that a step is made from and that is the same for all environments.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'g> {

@@ -13,6 +13,7 @@ use sluice_crds::{Decision, Pipeline, PipelineStatus, PullRequest};
 use super::conditions::{self, Findings};
 use super::considered::{Asked, Considered, Found, Plans};
 use super::plan::{self, Context, Plan};
+use super::reasons;
 use super::whose::Whose;
 use super::{Act, ClusterSight, Errand, Given, Report, child, memory, settled, words};
 use crate::delivery::act::{Refused, replace_ready, still_refused};
@@ -62,8 +63,8 @@ pub fn awaited(status: &PipelineStatus) -> BTreeSet<Errand> {
         let is_admitted = || environment.admitted.iter().any(|it| it.run == record.run);
         let is_awaited = match (record.phase, record.reason.as_deref()) {
             (Phase::Attempting, _) => true,
-            (Phase::Succeeded, Some(plan::REPORTED | "Admitted")) => true,
-            (Phase::Succeeded, Some(plan::ARRIVED)) => is_admitted(),
+            (Phase::Succeeded, Some(reasons::REPORTED | "Admitted")) => true,
+            (Phase::Succeeded, Some(reasons::ARRIVED)) => is_admitted(),
             _ => false,
         };
         is_awaited.then_some(record)

@@ -10,7 +10,7 @@ use sluice_crds::pipeline::{Algorithm, PromotionRecord, marks};
 use super::environment::{Environment, Standing};
 use super::key::{Lineage, next_run};
 use super::memory::Memory;
-use super::plan::is_recalled;
+use super::reasons::is_recalled;
 use crate::revision::Revision;
 use crate::time::clock::Now;
 

@@ -6,7 +6,7 @@
 use sluice_crds::pipeline::Phase;
 
 use super::child::Child;
-use super::plan::REPORTED;
+use super::reasons::REPORTED;
 
 /// What comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::convert::Work;
+use super::work::Work;
 
 /// The forges that both know.
 const FORGES: [&str; 3] = ["github", "gitlab", "bitbucket-server"];

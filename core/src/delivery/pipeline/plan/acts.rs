@@ -2,8 +2,9 @@
 
 use sluice_crds::pipeline::{Environment as Spec, Phase, PromotionRecord, StrategyKind};
 
+use super::super::reasons::REPORTED;
 use super::super::{Act, Admit, Notice, ReportSight, child};
-use super::{Context, REPORTED, facts};
+use super::{Context, facts};
 
 /// The places of the targets whose gatekeepers have to be told a revision, which `record` is about. Once that
 /// is done, one that cannot be read is left alone. Once all of them have said it, so is one that says another

@@ -3,9 +3,10 @@
 use sluice_crds::pipeline::{Admission, Phase, PromotionRecord, StrategyKind};
 
 use super::super::child::is_outstanding;
+use super::super::reasons::{ARRIVED, REPORTED};
 use super::super::step::{self, Due, Reports, Step};
 use super::super::{Act, Outcome, ReportSight};
-use super::{ARRIVED, At, Plan, REPORTED, Wish, acts, facts, frozen};
+use super::{At, Plan, Wish, acts, facts, frozen};
 
 impl At<'_, '_> {
     /// A target runs the revision or begins to: whatever was on its way has done its work.

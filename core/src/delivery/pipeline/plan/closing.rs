@@ -14,8 +14,9 @@ use super::super::Act;
 use super::super::child::{self, is_outstanding};
 use super::super::environment::Standing;
 use super::super::key::{Way, key};
+use super::super::reasons::ARRIVED;
 use super::super::run::Wanted;
-use super::{ARRIVED, At, Plan, Wish, frozen};
+use super::{At, Plan, Wish, frozen};
 use crate::revision::Revision;
 
 impl At<'_, '_> {

@@ -9,9 +9,10 @@ use sluice_crds::pull_request::PullRequestState;
 
 use super::super::child;
 use super::super::key::repeat_after;
+use super::super::reasons::MERGED_PAST_GATE;
 use super::super::step::{Due, Try};
 use super::super::{Errand, Outcome};
-use super::{Context, MERGED_PAST_GATE};
+use super::Context;
 use crate::time::stamp::time;
 
 /// For how long a decision counts that has not been carried out.

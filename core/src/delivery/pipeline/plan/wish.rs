@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use sluice_crds::pipeline::{GateAt, MergeGate, Phase, Promotion, PromotionRecord, StrategyKind};
 
+use super::super::reasons::is_recalled;
 use super::super::run::Wanted;
-use super::is_recalled;
 use crate::time::stamp::time;
 
 /// A promotion that an environment is to have.
