@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use sluice_crds::gatekeeper::PipelineRule;
 use sluice_crds::pipeline::StrategyKind;
-use sluice_crds::{Gatekeeper, Pipeline, State};
+use sluice_crds::{Gatekeeper, State};
 
 use super::Evidence;
 use super::kind::{Basis, Judge, KindSpec, Known, Setup};

@@ -1,4 +1,5 @@
 use rstest::rstest;
+use sluice_crds::Pipeline;
 
 use super::*;
 use crate::gatekeeper::approval::Ballot;
