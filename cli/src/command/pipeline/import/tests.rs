@@ -75,6 +75,17 @@ fn what_is_published_is_imported_and_passes_admission(#[case] name: &str, #[case
     insta::assert_snapshot!(name, super::text(&imported).unwrap());
 }
 
+/// The page shows what goes in, and then what comes out.
+#[test]
+fn the_guide_shows_what_is_printed() {
+    let guide = include_str!("../../../../../docs/guides/from-weave-pipelines.md");
+    let mut blocks = guide.split("```yaml\n").skip(1);
+    let mut block = || read(blocks.next().unwrap().split("```").next().unwrap());
+    let (weave, ours) = (block(), block());
+    let imported = import(&weave, "default", &[]).unwrap();
+    assert_eq!(imported.object, ours);
+}
+
 #[test]
 fn files_that_are_named_are_written() {
     let written = ["prod/podinfo.yaml".to_owned()];
