@@ -1,8 +1,5 @@
 //! `kubectl gate adopt`: apps that Flux runs go behind gates, and nothing happens to them.
 
-use std::process::Stdio;
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, ResourceExt};
@@ -10,55 +7,14 @@ use serde_json::{Value, json};
 use sluice_tests::controller::InProcess;
 use sluice_tests::flux::{Charts, Git};
 use sluice_tests::installation::CONTROLLER;
-use sluice_tests::programs::Program;
 use sluice_tests::{Writes, poll};
-use tokio::process::Command;
 
+use crate::plugin::{Ran, says};
 use crate::stage::{DEADLINE, Stage, app};
 
 /// Nobody looks at it: the plugin goes by the clock of the machine, and so does the controller here.
 const NOW: &str = "2026-11-20T12:00:00Z";
 const GUIDE: &str = include_str!("../../docs/guides/gate-an-existing-flux-app.md");
-
-/// What a run came to.
-#[derive(Debug)]
-struct Ran {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-/// Runs `kubectl gate` to its end, in the namespace of `stage`.
-async fn gate(stage: &Stage<'_>, words: &str) -> Result<Ran> {
-    let kubeconfig = stage.cluster().kubeconfig_for("admin")?;
-    let program = tokio::task::spawn_blocking(|| Program::KubectlGate.path()).await??;
-    let mut command = Command::new(program);
-    command
-        .args(words.split_whitespace())
-        .args(["--namespace", stage.namespace()])
-        .env("KUBECONFIG", &*kubeconfig)
-        .env("LANG", "C.UTF-8")
-        .env("COLUMNS", "120")
-        .stdin(Stdio::null())
-        .kill_on_drop(true);
-    let output = tokio::time::timeout(Duration::from_secs(120), command.output()).await??;
-    Ok(Ran {
-        code: output.status.code(),
-        out: String::from_utf8(output.stdout)?,
-        err: String::from_utf8(output.stderr)?,
-    })
-}
-
-/// The same, which must end with `code` and say `expected`.
-async fn says(stage: &Stage<'_>, words: &str, code: i32, expected: &str) -> Result<Ran> {
-    let ran = gate(stage, words).await?;
-    let said = format!("{}{}", ran.out, ran.err);
-    ensure!(
-        ran.code == Some(code) && said.contains(expected),
-        "{words} should end with {code} and say {expected:?}: {ran:#?}"
-    );
-    Ok(ran)
-}
 
 /// The command of the guide that begins so, without its namespace: the test has one of its own.
 fn command(beginning: &str) -> Result<String> {

@@ -1,4 +1,5 @@
-//! What CI does: a call to a Receiver of Flux moves dev, and a run of the pipeline begins.
+//! What CI does: a call to a Receiver of Flux moves dev, and a run of the pipeline begins. And what
+//! `kubectl gate pipeline objects` shows of that.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -8,9 +9,10 @@ use kube::Api;
 use serde_json::{Value, json};
 use sluice_crds::Pipeline;
 use sluice_tests::flux::Git;
-use sluice_tests::poll;
+use sluice_tests::{Writes, poll};
 use tokio::process::Command;
 
+use crate::plugin::says;
 use crate::stage::{DEADLINE, NOW, Stage, app};
 
 const APP: &str = "app";
@@ -93,5 +95,31 @@ async fn a_call_to_a_receiver_moves_dev_and_begins_a_run() -> Result<()> {
         Ok(())
     })
     .await?;
-    runs(&stage, &Git::revision(&second)).await
+    runs(&stage, &Git::revision(&second)).await?;
+    objects_are_shown(&stage).await
+}
+
+/// What is behind the pipeline, what moves it, and annotations that name no pipeline.
+async fn objects_are_shown(stage: &Stage<'_>) -> Result<()> {
+    let words = "pipeline objects shop";
+    let shown = says(stage, words, 0, "GitRepository").await?;
+    let receiver = format!(
+        "is looked at when Receiver {}/{APP} is called",
+        stage.namespace()
+    );
+    for line in [&receiver, "is looked at every 1h", " runs main@"] {
+        ensure!(shown.out.contains(line), "{line:?} is not in {shown:?}");
+    }
+    let mark = json!({"metadata": {"annotations": {
+        "pipelines.weave.works/pipeline": "none", "pipelines.weave.works/environment": "prod",
+    }}});
+    let kustomizations = stage.api("Kustomization")?;
+    kustomizations.merge(APP, &mark).await?;
+    let told = says(stage, words, 1, "which does not exist").await?;
+    ensure!(
+        told.out
+            .contains("pipelines.weave.works/environment names prod; write dev"),
+        "{told:?}"
+    );
+    Ok(())
 }

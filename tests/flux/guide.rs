@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use anyhow::{Context, Result, ensure};
+use kube::config::{Context as KubeContext, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext};
 use sluice_tests::cluster::Cluster;
+use sluice_tests::programs::Program;
 use sluice_tests::progress::Stderr;
 use sluice_tests::{kubectl, poll};
 use tempfile::TempDir;
@@ -19,8 +21,8 @@ pub struct Guide {
     text: String,
     home: TempDir,
     kubeconfig: PathBuf,
-    /// The folder of kubectl.
-    programs: PathBuf,
+    /// The folders of kubectl and of its plugin.
+    programs: [PathBuf; 2],
     /// What the page says, and what that is here.
     words: Vec<(String, String)>,
 }
@@ -34,14 +36,29 @@ struct Step {
 impl Guide {
     /// A page, typed by an admin of a cluster.
     pub fn of(cluster: &Cluster, text: &str) -> Result<Self> {
-        let program = kubectl::ensure(&Stderr::new())?;
+        let programs = [
+            kubectl::ensure(&Stderr::new())?,
+            Program::KubectlGate.path()?,
+        ];
         Ok(Self {
             text: text.to_owned(),
             home: tempfile::tempdir()?,
             kubeconfig: cluster.kubeconfig().to_owned(),
-            programs: program.parent().unwrap_or(Path::new("/")).to_owned(),
+            programs: programs.map(|it| it.parent().unwrap_or(Path::new("/")).to_owned()),
             words: Vec::new(),
         })
+    }
+
+    /// A page about several clusters, typed by somebody who is an admin of all of them. Each has a name, by
+    /// which the page knows its context.
+    pub fn between(clusters: &[(&str, &Cluster)], text: &str) -> Result<Self> {
+        let (_, first) = clusters.first().context("no cluster")?;
+        let mut guide = Self::of(first, text)?;
+        let contexts = contexts(clusters)?;
+        // Where kubectl looks by itself: the page may set KUBECONFIG, and unset it again.
+        guide.write(".kube/config", &serde_json::to_string(&contexts)?)?;
+        guide.kubeconfig = guide.home.path().join(".kube/config");
+        Ok(guide)
     }
 
     /// What a word of the page, or of the examples, is here.
@@ -118,7 +135,8 @@ impl Guide {
             self.write(file, &self.file(file)?)?;
         }
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let folders = std::iter::once(self.programs.clone()).chain(std::env::split_paths(&path));
+        let folders = self.programs.iter().cloned();
+        let folders = folders.chain(std::env::split_paths(&path));
         let mut shell = Command::new("sh");
         shell
             .args(["-c", command])
@@ -156,6 +174,44 @@ impl Guide {
             text.replace(word, here)
         })
     }
+}
+
+/// A kubeconfig with a context for each cluster, under its name. The first is the current one.
+fn contexts(clusters: &[(&str, &Cluster)]) -> Result<Kubeconfig> {
+    let mut all = Kubeconfig::default();
+    for (name, cluster) in clusters {
+        let Kubeconfig {
+            clusters,
+            auth_infos,
+            contexts,
+            ..
+        } = Kubeconfig::read_from(cluster.kubeconfig())?;
+        let named = (*name).to_owned();
+        let cluster = clusters.into_iter().next().context("no cluster")?;
+        let user = auth_infos.into_iter().next().context("no user")?;
+        let NamedContext { context, other, .. } =
+            contexts.into_iter().next().context("no context")?;
+        all.clusters.push(NamedCluster {
+            name: named.clone(),
+            ..cluster
+        });
+        all.auth_infos.push(NamedAuthInfo {
+            name: named.clone(),
+            ..user
+        });
+        let context = context.map(|context| KubeContext {
+            cluster: named.clone(),
+            user: Some(named.clone()),
+            ..context
+        });
+        all.contexts.push(NamedContext {
+            name: named.clone(),
+            context,
+            other,
+        });
+        all.current_context.get_or_insert(named);
+    }
+    Ok(all)
 }
 
 /// The fenced blocks in a language.

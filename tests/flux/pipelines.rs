@@ -1,4 +1,5 @@
-//! Pipelines: a commit that runs healthily in one namespace is admitted to the next.
+//! The guides to a first pipeline, and to going back, run as people run them: a commit that runs healthily in
+//! one namespace is admitted to the next, taken back by a person, and overtaken by a hot fix.
 
 use anyhow::{Context, Result, ensure};
 use kube::Api;
@@ -8,6 +9,7 @@ use sluice_crds::{Pipeline, PipelineStatus};
 use sluice_tests::flux::{Git, World};
 use sluice_tests::poll;
 
+use crate::guide::Guide;
 use crate::pulls;
 use crate::stage::{DEADLINE, NOW, Stage, app};
 
@@ -15,11 +17,24 @@ const APP: &str = "app";
 const UPSTREAM: &str = "app-upstream";
 const PROD: &str = "prod";
 
+/// The office hours of the guide are over, and begin again.
+const EVENING: &str = "2026-11-20T18:00:00Z";
+const MONDAY: &str = "2026-11-23T09:00:00Z";
+/// The state of what has not come back is looked at again.
+const LATER: &str = "2026-11-23T09:31:00Z";
+
+/// The commits of the guides.
+const ONE: &str = "1111111111111111111111111111111111111111";
+const TWO: &str = "2222222222222222222222222222222222222222";
+const THREE: &str = "3333333333333333333333333333333333333333";
+
 /// Two namespaces of one cluster, and a repository that both follow.
 struct Shop<'w> {
     dev: Stage<'w>,
     prod: Stage<'w>,
     git: Git,
+    /// The first commit.
+    one: String,
 }
 
 impl<'w> Shop<'w> {
@@ -28,18 +43,37 @@ impl<'w> Shop<'w> {
         let dev = Stage::within(world, "pipeline-dev", NOW).await?;
         let prod = Stage::within(world, "pipeline-prod", NOW).await?;
         let git = Git::serve().await?;
-        git.commit(&[("app.yaml", &app(APP, "one"))])?;
-        dev.git_repository(APP, &git).await?;
-        dev.kustomization(APP, "GitRepository", APP).await?;
-        dev.apply(&pipeline(dev.namespace(), prod.namespace()))
-            .await?;
+        let one = git.commit(&[("app.yaml", &app(APP, "one"))])?;
         prod.git_repository(UPSTREAM, &git).await?;
-        prod.apply(&delivery(dev.namespace())).await?;
         prod.kustomization(APP, "GitRepository", APP).await?;
-        Ok(Self { dev, prod, git })
+        Ok(Self {
+            dev,
+            prod,
+            git,
+            one,
+        })
     }
 
-    /// A commit that both have fetched.
+    /// A page about this app.
+    fn guide(&self, text: &str) -> Result<Guide> {
+        let mut guide = Guide::of(self.dev.cluster(), text)?;
+        guide.says("https://git.example.com/shop/app.git", &self.git.url());
+        guide.says("shop-dev", self.dev.namespace());
+        guide.says("shop-prod", self.prod.namespace());
+        Ok(guide)
+    }
+
+    /// What the guide to a first pipeline has one apply.
+    async fn set_up(&self) -> Result<()> {
+        let guide = self.guide(include_str!("../../docs/guides/first-pipeline.md"))?;
+        for heading in ["The app in dev", "The pipeline", "What lets it out in prod"] {
+            guide.write("block.yaml", &guide.block(heading, "yaml", 0)?)?;
+            guide.sh("kubectl apply --filename block.yaml").await?;
+        }
+        Ok(())
+    }
+
+    /// A commit of the app that both have fetched.
     async fn commit(&self, word: &str) -> Result<String> {
         self.push(&app(APP, word)).await
     }
@@ -48,7 +82,7 @@ impl<'w> Shop<'w> {
         let commit = self.git.commit(&[("app.yaml", file)])?;
         self.prod.reconcile("GitRepository", UPSTREAM).await?;
         self.dev.reconcile("GitRepository", APP).await?;
-        Ok(Git::revision(&commit))
+        Ok(commit)
     }
 
     /// Waits until `check` is content with the status of the pipeline, and returns it.
@@ -81,74 +115,13 @@ impl<'w> Shop<'w> {
     }
 }
 
-/// The pipeline, and the gate of prod: a switch.
-fn pipeline(dev: &str, prod: &str) -> String {
-    format!(
-        "
-apiVersion: sluice.dev/v1alpha1
-kind: Pipeline
-metadata: {{name: shop}}
-spec:
-  appRef: {{kind: Kustomization, name: {APP}}}
-  environments:
-    - name: dev
-      targets: [{{namespace: {dev}}}]
-    - name: {PROD}
-      targets: [{{namespace: {prod}}}]
-      gates: {{refs: [{{name: production}}]}}
-      promotion: {{strategy: {{admission: {{}}}}}}
----
-apiVersion: sluice.dev/v1alpha1
-kind: Gatekeeper
-metadata: {{name: switch}}
-spec: {{manual: {{state: open}}}}
----
-apiVersion: sluice.dev/v1alpha1
-kind: Gate
-metadata: {{name: production}}
-spec: {{gatekeepers: [{{name: switch}}]}}
-"
-    )
-}
-
-/// What lets the commits out in prod: what the pipeline has admitted.
-fn delivery(dev: &str) -> String {
-    format!(
-        "
-apiVersion: sluice.dev/v1alpha1
-kind: Gatekeeper
-metadata: {{name: promoted}}
-spec: {{pipeline: {{name: shop, namespace: {dev}, environment: {PROD}}}}}
----
-apiVersion: sluice.dev/v1alpha1
-kind: Gate
-metadata: {{name: promoted}}
-spec: {{gatekeepers: [{{name: promoted}}]}}
----
-apiVersion: sluice.dev/v1alpha1
-kind: GatedSource
-metadata: {{name: {APP}}}
-spec:
-  sourceRef: {{kind: GitRepository, name: {UPSTREAM}}}
-  gates: {{refs: [{{name: promoted}}]}}
-"
-    )
-}
-
-async fn turn(stage: &Stage<'_>, state: &str) -> Result<()> {
-    let switch = json!({
-        "apiVersion": "sluice.dev/v1alpha1", "kind": "Gatekeeper", "metadata": {"name": "switch"},
-        "spec": {"manual": {"state": state}},
-    });
-    stage.apply(&switch.to_string()).await
-}
-
-/// The whole way of two commits, and of one that fails: in a world of its own, because the controller
-/// sees all namespaces.
+/// The whole way of two commits, back to the first one, and of a fix that dev does not run: in a world of its
+/// own, because the controller sees all namespaces.
 #[tokio::test]
 async fn a_commit_is_admitted_to_prod_when_dev_runs_it_and_the_gate_opens() -> Result<()> {
     let world = World::start().await?;
     let shop = Shop::open(&world).await?;
+    shop.set_up().await?;
     let mut settings = shop.dev.settings();
     settings.watch_all_namespaces = true;
     settings.egress_allow = vec!["127.0.0.0/8".parse()?];
@@ -162,10 +135,12 @@ async fn a_commit_is_admitted_to_prod_when_dev_runs_it_and_the_gate_opens() -> R
     };
     shop.says("the first run to be completed", says).await?;
 
-    turn(&shop.dev, "closed").await?;
+    shop.dev.set(EVENING);
     let two = shop.commit("two").await?;
     shop.dev.deployed(APP, "two").await?;
-    let status = shop.prod_is(EnvironmentState::GatesClosed, &two).await?;
+    let revision = Git::revision(&two);
+    let closed = EnvironmentState::GatesClosed;
+    let status = shop.prod_is(closed, &revision).await?;
     let run = status.run.context("no run")?;
     let gate = format!("{}/production", shop.dev.namespace());
     ensure!(
@@ -174,19 +149,14 @@ async fn a_commit_is_admitted_to_prod_when_dev_runs_it_and_the_gate_opens() -> R
     );
     ensure!(shop.prod.says_now(APP).await?.as_deref() == Some("one"));
 
-    turn(&shop.dev, "open").await?;
+    shop.dev.set(MONDAY);
     shop.prod.deployed(APP, "two").await?;
-    let status = shop.prod_is(EnvironmentState::Passed, &two).await?;
+    let status = shop.prod_is(EnvironmentState::Passed, &revision).await?;
     let promotion = &status.environments[PROD].promotion;
     let promotion = promotion.as_ref().context("nothing was promoted")?;
     ensure!(
         promotion.phase == Phase::Succeeded && promotion.run == run.id,
         "{promotion:?}"
-    );
-    let admitted = &status.environments[PROD].admitted;
-    ensure!(
-        admitted.len() == 2 && admitted[0].revision == two,
-        "{admitted:?}"
     );
 
     // What dev cannot apply goes no further, although the gate is open.
@@ -196,8 +166,44 @@ async fn a_commit_is_admitted_to_prod_when_dev_runs_it_and_the_gate_opens() -> R
         conditions.any(|it| it.type_ == "PromotionPending" && it.status == "True")
     };
     let status = shop.says("dev not to be ready", pending).await?;
-    ensure!(status.environments[PROD].admitted[0].revision == two);
+    ensure!(status.environments[PROD].admitted[0].revision == revision);
     ensure!(shop.prod.says_now(APP).await?.as_deref() == Some("two"));
+
+    goes_back_and_is_fixed(&shop, &two).await?;
     // The same controller, and another pipeline.
     pulls::story(&shop.dev).await
+}
+
+/// Dev is broken. A person takes prod back, and then brings it a fix.
+async fn goes_back_and_is_fixed(shop: &Shop<'_>, two: &str) -> Result<()> {
+    let mut guide = shop.guide(include_str!("../../docs/guides/pipeline-going-back.md"))?;
+    guide.commit(ONE, &shop.one);
+    guide.commit(TWO, two);
+    guide.run("Go back").await?;
+    shop.prod.deployed(APP, "one").await?;
+    let revision = Git::revision(two);
+    shop.prod_is(EnvironmentState::Promoted, &revision).await?;
+    shop.dev.set(LATER);
+    let status = shop.prod_is(EnvironmentState::NoEffect, &revision).await?;
+    ensure!(status.environments[PROD].admitted.len() == 2, "{status:?}");
+    ensure!(shop.prod.says_now(APP).await?.as_deref() == Some("one"));
+
+    // Dev does not get the fix.
+    let suspended = json!({
+        "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {"name": APP}, "spec": {"suspend": true},
+    });
+    shop.dev.apply(&suspended.to_string()).await?;
+    let three = shop.commit("three").await?;
+    shop.prod.pends(APP, &Git::revision(&three)).await?;
+    guide.commit(THREE, &three);
+    guide.run("A hot fix").await?;
+    shop.prod.deployed(APP, "three").await?;
+    let status = shop.says("prod to be seen", |status| {
+        let targets = &status.environments[PROD].targets;
+        targets[0].revision.as_deref() == Some(Git::revision(&three).as_str())
+    });
+    let status = status.await?;
+    ensure!(status.environments[PROD].admitted.len() == 2, "{status:?}");
+    Ok(())
 }

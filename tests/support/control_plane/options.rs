@@ -27,11 +27,12 @@ impl Options {
     /// The controllers that clean up and that cost little: no workloads run.
     #[must_use]
     pub fn with_housekeeping(mut self) -> Self {
-        const HOUSEKEEPING: [&str; 5] = [
+        const HOUSEKEEPING: [&str; 6] = [
             "garbage-collector-controller",
             "namespace-controller",
             "root-ca-certificate-publisher-controller",
             "serviceaccount-controller",
+            "serviceaccount-token-controller",
             "validatingadmissionpolicy-status-controller",
         ];
         self.controllers.extend(HOUSEKEEPING.map(str::to_owned));
