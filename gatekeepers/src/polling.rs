@@ -14,6 +14,7 @@ use sha2::{Digest as _, Sha256};
 use sluice_core::evidence::polling::{Cadence, Trouble};
 use sluice_core::gatekeeper::Evidence;
 use sluice_core::time::duration;
+use sluice_core::time::span::later;
 use sluice_crds::gatekeeper::{CertificateReference, SecretReference};
 use sluice_egress::secrets;
 use sluice_egress::{Credentials, EgressError, shown};
@@ -137,7 +138,7 @@ impl Due {
     fn is_due(self, now: Timestamp, beat: &Beat) -> bool {
         match self {
             Due::AtOnce => true,
-            Due::At(due) => due <= now || due > later(now, beat.interval * 2),
+            Due::At(due) => due <= now || due > later(now, interval * 2),
         }
     }
 }
@@ -164,14 +165,7 @@ impl Beat {
     /// When to ask after an attempt at `now`, which was the `failures`th in a row to fail.
     fn after(&self, now: Timestamp, failures: u32) -> Due {
         let beat = self.next(now);
-        let retry = failures
-            .checked_sub(1)
-            .map(|doubled| 2_i32.checked_pow(doubled));
-        let retry = retry.map(|times| times.and_then(|times| RETRY.checked_mul(times)));
-        Due::At(match retry {
-            Some(Some(wait)) => beat.min(later(now, wait)),
-            Some(None) | None => beat,
-        })
+        Due::At(retry(failures).map_or(beat, |wait| beat.min(later(now, wait))))
     }
 
     /// The next beat that is at least a tenth of the interval away.
@@ -190,10 +184,6 @@ impl Beat {
 
 fn millis(interval: SignedDuration) -> i64 {
     i64::try_from(interval.as_millis()).map_or(i64::MAX, |millis| millis.max(1))
-}
-
-fn later(now: Timestamp, by: SignedDuration) -> Timestamp {
-    now.saturating_add(by).unwrap_or(Timestamp::MAX)
 }
 
 /// An attempt that failed.

@@ -10,7 +10,7 @@ use sluice_core::gate::Named;
 use sluice_core::gate::set::Gathered;
 use sluice_core::gate::{Answer, Identity, force};
 use sluice_core::offline::simulate::{self, Decision, Key, Scene, Stretch, Stretches, World};
-use sluice_core::time::span::Span;
+use sluice_core::time::span::{Span, later};
 use sluice_core::verdict::question::Question;
 use sluice_core::verdict::status::HORIZON;
 use sluice_core::{Now, Reason};
@@ -161,7 +161,7 @@ impl Seen {
     /// When time changes whether these gates, asked together, let something pass. None: not by time,
     /// as far as is known.
     pub(crate) fn next_change(&self, set: &GateSet, now: Now) -> Option<Timestamp> {
-        let horizon = now.at.saturating_add(HORIZON).unwrap_or(Timestamp::MAX);
+        let horizon = later(now.at, HORIZON);
         let span = Span {
             start: now.at,
             end: horizon,

@@ -6,6 +6,7 @@ use sluice_crds::{Require, State};
 use super::named::Named;
 use super::{Forces, View, answer_with, fold, opinions};
 use crate::gatekeeper::{Ahead, Keeper, MOST_LOOKS};
+use crate::time::span::later;
 use crate::verdict::question::Question;
 use crate::verdict::status::{HORIZON, UPCOMING};
 use crate::verdict::{Opinion, Reason};
@@ -31,7 +32,7 @@ pub fn upcoming<'q>(
 
 pub(super) fn look_ahead(view: &View<'_>, forces: &Forces, question: Question<'_>) -> Outlook {
     let now = question.now.at;
-    let horizon = now.saturating_add(HORIZON).unwrap_or(Timestamp::MAX);
+    let horizon = later(now, HORIZON);
     let mut course = Course::new(view, forces, question);
     let mut outlook = Outlook::default();
     let (mut at, mut state) = (now, None);

@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 use sluice_core::gatekeeper::schedule::{Overdue, Reading};
 use sluice_core::time::calendar::CalendarError;
 use sluice_core::time::duration;
+use sluice_core::time::span::later;
 use sluice_crds::gatekeeper::Calendar;
 use sluice_egress::secrets;
 use sluice_egress::{Body, Request};
@@ -87,14 +88,6 @@ impl Rereads {
     pub(super) fn make_due(&mut self) {
         self.due = Due::AtOnce;
     }
-
-    /// Whether to read at `now`. What is due later than it can be is due: the clock was set back.
-    fn is_due(&self, now: Timestamp, cadence: &Cadence) -> bool {
-        match self.due {
-            Due::AtOnce => true,
-            Due::At(due) => due <= now || due > later(now, cadence.interval * 2),
-        }
-    }
 }
 
 /// How often an address is read.
@@ -161,7 +154,7 @@ fn after(
     let kept = last.and_then(|last| keep(&last.reading, overdue, cadence, now));
     let reading = kept.unwrap_or_else(|| problem.reading());
     let rereads = Rereads {
-        due: Due::At(later(now, cadence.retry(failures))),
+        due: Due::At(later(now, wait)),
         failures,
         problem: Some(problem),
         read_at,
@@ -210,10 +203,6 @@ fn good_until(reading: &Reading) -> Option<Timestamp> {
         Reading::Read { good_until, .. } => *good_until,
         Reading::Unavailable(_) | Reading::Broken(_) => None,
     }
-}
-
-fn later(now: Timestamp, by: SignedDuration) -> Timestamp {
-    now.saturating_add(by).unwrap_or(Timestamp::MAX)
 }
 
 impl Look<'_> {
