@@ -5,7 +5,6 @@
 
 use jiff::Timestamp;
 use sluice_core::delivery::pipeline::{self, What};
-use sluice_core::gate::FORBIDDEN;
 use sluice_core::gate::Named;
 use sluice_core::gate::set::Gathered;
 use sluice_core::gate::{Answer, Identity, force};
@@ -275,12 +274,8 @@ fn ahead(decision: &Decision, span: Span) -> Stretches {
 }
 
 fn unasked<T>(gate: &Named<T>) -> Option<(Reason, String)> {
-    match gate {
-        Named::Here(_) => None,
-        Named::Missing => Some((Reason::GateMissing, "there is no such gate".to_owned())),
-        Named::Forbidden => Some((Reason::CrossNamespaceRef, FORBIDDEN.to_owned())),
-        Named::Unreadable(why) => Some((Reason::InvalidSpec, format!("it cannot be read: {why}"))),
-    }
+    let opinion = gate.asked(Reason::GateMissing).err()?;
+    Some((opinion.reason, gate.obstacle("gate")?))
 }
 
 /// Statuses have whole seconds.

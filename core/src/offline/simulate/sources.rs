@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::gatekeeper::{ConfigMapKeyReference, PipelineRule};
-use sluice_crds::{Approval, Gate, GateReference, Gatekeeper};
+use sluice_crds::{Approval, Gate, GateReference, Gatekeeper, Pipeline};
 
 use super::{Key, Origin, World, entry};
 use crate::gate::Named;
@@ -15,7 +15,7 @@ use crate::gate::policy::{Labels, Readable};
 use crate::gate::{self, Identity, force};
 use crate::gatekeeper::approval::Ballot;
 use crate::gatekeeper::kind::Texts;
-use crate::gatekeeper::{self, Evidence, Keeper, Known, Promoting};
+use crate::gatekeeper::{self, Evidence, Keeper, Known};
 use crate::verdict::Reason;
 
 /// A world, seen from an instant on.
@@ -96,16 +96,20 @@ impl Known for Seen<'_> {
         None
     }
 
-    fn pipeline(&self, gatekeeper: &Gatekeeper, named: &PipelineRule) -> Option<Promoting> {
+    fn pipeline(
+        &self,
+        gatekeeper: &Gatekeeper,
+        named: &PipelineRule,
+    ) -> Option<Named<Arc<Pipeline>>> {
         let own = Key::of(&gatekeeper.metadata).namespace;
         let key = Key::from_reference(&own, named.namespace.as_deref(), &named.name);
         if self.is_forbidden(&own, &key) {
-            return Some(Promoting::Forbidden);
+            return Some(Named::Forbidden);
         }
         match self.world.pipelines.get(&key) {
-            Some(Some(pipeline)) => Some(Promoting::Here(Arc::clone(pipeline))),
+            Some(Some(pipeline)) => Some(Named::Here(Arc::clone(pipeline))),
             Some(None) => None,
-            None => Some(Promoting::Missing),
+            None => Some(Named::Missing),
         }
     }
 }
