@@ -72,9 +72,7 @@ impl Seen<'_> {
 impl Known for Seen<'_> {
     /// In a cluster its controller knows this: some reasons are in a status only if it is verified.
     fn is_verified(&self, gatekeeper: &Gatekeeper) -> bool {
-        let status = gatekeeper.status.as_ref();
-        let status = status.filter(|it| it.observed_generation == gatekeeper.metadata.generation);
-        let said = || Reason::of(&status?.verdict.as_ref()?.reason);
+        let said = || Reason::of(&gatekeeper.current_status()?.verdict.as_ref()?.reason);
         match self.world.origin {
             Origin::Files => self.identity != Identity::Unverified,
             Origin::Cluster => said().is_some_and(Reason::is_verified),
