@@ -72,7 +72,7 @@ impl<S: Clone + PartialEq, R, O> Seen<S, R, O> {
 
     /// Whether to ask at `now`.
     pub(crate) fn is_due(&self, now: Timestamp, beat: &Beat) -> bool {
-        self.due.is_due(now, beat)
+        self.due.is_due(now, beat.interval)
     }
 
     /// When to look again.
@@ -117,7 +117,7 @@ where
 
 /// When to ask next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Due {
+pub(crate) enum Due {
     /// At the next look.
     AtOnce,
     /// Not before.
@@ -126,21 +126,27 @@ enum Due {
 
 impl Due {
     /// When to look again.
-    fn again(self) -> Timestamp {
+    pub(crate) fn again(self) -> Timestamp {
         match self {
             Due::AtOnce => Timestamp::MIN,
             Due::At(due) => due,
         }
     }
 
-    /// Whether to ask at `now`. If the due instant is farther away than it can be, it is due: the clock
-    /// was set back.
-    fn is_due(self, now: Timestamp, beat: &Beat) -> bool {
+    /// Whether to ask at `now` what is asked at this interval. If the due instant is farther away than it
+    /// can be, it is due: the clock was set back.
+    pub(crate) fn is_due(self, now: Timestamp, interval: SignedDuration) -> bool {
         match self {
             Due::AtOnce => true,
             Due::At(due) => due <= now || due > later(now, interval * 2),
         }
     }
+}
+
+/// How long to wait after so many failures in a row. None: there was none, or it is longer than can be.
+pub(crate) fn retry(failures: u32) -> Option<SignedDuration> {
+    let doubled = 2_i32.checked_pow(failures.checked_sub(1)?)?;
+    RETRY.checked_mul(doubled)
 }
 
 /// The instants at which a gatekeeper asks: an interval apart, and at a different offset in the interval

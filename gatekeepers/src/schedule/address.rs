@@ -17,9 +17,8 @@ use sluice_egress::{Body, Request};
 
 use super::text::Parsed;
 use super::{Look, Seen, text};
+use crate::polling::{Due, retry};
 
-/// The wait after the first failure; each further one doubles it, up to the interval.
-const RETRY: SignedDuration = SignedDuration::from_mins(1);
 /// What was read stays good for so many intervals.
 const GOOD_FOR: i32 = 3;
 /// The interval of a calendar whose own cannot be read, which the schedule refuses.
@@ -67,18 +66,10 @@ impl fmt::Display for Problem {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Due {
-    AtOnce,
-    At(Timestamp),
-}
-
 impl Rereads {
     /// When to look again: to read, or to say that what was read has run out.
     pub(super) fn again(&self, reading: &Reading) -> Timestamp {
-        let Due::At(due) = self.due else {
-            return Timestamp::MIN;
-        };
+        let due = self.due.again();
         match (&self.problem, good_until(reading)) {
             (Some(_), Some(end)) => due.min(end),
             (_, _) => due,
@@ -112,12 +103,6 @@ impl Cadence {
             .checked_mul(thousandths)
             .map_or(interval, |scaled| scaled / 1000);
         Self { interval, next }
-    }
-
-    fn retry(&self, failures: u32) -> SignedDuration {
-        let doubled = 2_i32.checked_pow(failures.saturating_sub(1));
-        let wait = doubled.and_then(|times| RETRY.checked_mul(times));
-        wait.map_or(self.interval, |wait| wait.min(self.interval))
     }
 }
 
@@ -153,6 +138,7 @@ fn after(
     });
     let kept = last.and_then(|last| keep(&last.reading, overdue, cadence, now));
     let reading = kept.unwrap_or_else(|| problem.reading());
+    let wait = retry(failures).map_or(cadence.interval, |wait| wait.min(cadence.interval));
     let rereads = Rereads {
         due: Due::At(later(now, wait)),
         failures,
@@ -215,7 +201,7 @@ impl Look<'_> {
         let cadence = Cadence::of(source, &self.uid);
         if let Some(last) = last
             && let Some(rereads) = &last.rereads
-            && !rereads.is_due(self.now, &cadence)
+            && !rereads.due.is_due(self.now, cadence.interval)
         {
             return Seen {
                 reading: meanwhile(last, &cadence, self.now),
