@@ -7,13 +7,11 @@
 //!
 //! No other room is used.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use futures::StreamExt;
-use parking_lot::Mutex;
+use sluice_watching::room::{Full, Room, Rooms};
 use tower::BoxError;
 
 /// The most bytes of an answer of another cluster, or of a line of a watch. An object has at most 1.5 MiB
@@ -31,130 +29,44 @@ pub(crate) const OWN: usize = 48 << 20;
 pub(crate) const OTHER: usize = 16 << 20;
 pub(crate) const ALL_OTHERS: usize = 48 << 20;
 
-/// Room for so many bytes, perhaps within a larger room.
-#[derive(Debug)]
-pub(crate) struct Room {
-    /// What takes it, for messages.
-    what: &'static str,
-    most: usize,
-    used: AtomicUsize,
-    within: Option<Arc<Room>>,
-}
-
-/// There is no room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what} take more than {most} bytes")]
-pub(crate) struct Full {
-    what: &'static str,
-    most: usize,
-}
-
-impl Full {
-    /// Whether it is the room of a namespace that is full: others may have room.
-    pub(crate) fn is_of_namespace(&self) -> bool {
-        self.what == OF_NAMESPACE
-    }
-}
-
+/// What is bounded in a namespace, for messages.
 const OF_NAMESPACE: &str = "the objects of this namespace";
 
-impl Room {
-    /// For the objects of our own cluster.
-    pub(crate) fn own() -> Arc<Self> {
-        Self::new("all objects of this cluster", OWN, None)
-    }
-
-    /// For the objects of all other clusters.
-    pub(crate) fn others() -> Arc<Self> {
-        Self::new("all objects of other clusters", ALL_OTHERS, None)
-    }
-
-    /// For the objects of one other cluster.
-    pub(crate) fn other(self: &Arc<Self>) -> Arc<Self> {
-        let within = Some(Arc::clone(self));
-        Self::new("all objects of this cluster", OTHER, within)
-    }
-
-    /// For the answers of all other clusters that are being read.
-    pub(crate) fn reading() -> Arc<Self> {
-        Self::new("the answers of all clusters", ALL_READING, None)
-    }
-
-    /// For the answers of one other cluster that are being read.
-    pub(crate) fn reading_one(self: &Arc<Self>) -> Arc<Self> {
-        let within = Some(Arc::clone(self));
-        Self::new("the answers of this cluster", READING, within)
-    }
-
-    fn new(what: &'static str, most: usize, within: Option<Arc<Room>>) -> Arc<Self> {
-        Arc::new(Self {
-            what,
-            most,
-            used: AtomicUsize::new(0),
-            within,
-        })
-    }
-
-    /// Takes room for more bytes.
-    ///
-    /// # Errors
-    /// There is not so much; then nothing is taken.
-    pub(crate) fn take(&self, bytes: usize) -> Result<(), Full> {
-        let more = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.most);
-        let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
-        if self.used.fetch_update(set, fetch, more).is_err() {
-            let (what, most) = (self.what, self.most);
-            return Err(Full { what, most });
-        }
-        if let Some(Err(full)) = self.within.as_ref().map(|within| within.take(bytes)) {
-            self.used.fetch_sub(bytes, Ordering::Relaxed);
-            return Err(full);
-        }
-        Ok(())
-    }
-
-    /// Gives room back that was taken.
-    pub(crate) fn give(&self, bytes: usize) {
-        self.used.fetch_sub(bytes, Ordering::Relaxed);
-        if let Some(within) = &self.within {
-            within.give(bytes);
-        }
-    }
-
-    #[cfg(test)]
-    pub(crate) fn used(&self) -> usize {
-        self.used.load(Ordering::Relaxed)
-    }
+/// Whether it is the room of a namespace that is full: others may have room.
+pub(crate) fn is_of_namespace(full: Full) -> bool {
+    full.what == OF_NAMESPACE
 }
 
-/// The rooms of a cluster's namespaces, which all its watches share.
-#[derive(Debug)]
-pub(crate) struct Rooms {
-    cluster: Arc<Room>,
-    of: Mutex<HashMap<String, Weak<Room>>>,
+/// For the objects of our own cluster.
+pub(crate) fn own() -> Arc<Room> {
+    Room::new("all objects of this cluster", OWN, None)
 }
 
-impl Rooms {
-    /// None is used yet.
-    pub(crate) fn new(cluster: Arc<Room>) -> Self {
-        let of = Mutex::default();
-        Self { cluster, of }
-    }
+/// For the objects of all other clusters.
+pub(crate) fn others() -> Arc<Room> {
+    Room::new("all objects of other clusters", ALL_OTHERS, None)
+}
 
-    /// The room of a namespace.
-    pub(crate) fn of(&self, namespace: &str) -> Arc<Room> {
-        let mut all = self.of.lock();
-        if let Some(room) = all.get(namespace).and_then(Weak::upgrade) {
-            return room;
-        }
-        // Now and then, so that each costs little.
-        if all.len() == all.capacity() {
-            all.retain(|_, room| room.strong_count() > 0);
-        }
-        let room = Room::new(OF_NAMESPACE, NAMESPACE, Some(Arc::clone(&self.cluster)));
-        all.insert(namespace.to_owned(), Arc::downgrade(&room));
-        room
-    }
+/// For the objects of one other cluster.
+pub(crate) fn other(others: &Arc<Room>) -> Arc<Room> {
+    let within = Some(Arc::clone(others));
+    Room::new("all objects of this cluster", OTHER, within)
+}
+
+/// For the objects of each namespace of a cluster, which all its watches share.
+pub(crate) fn namespaces(cluster: Arc<Room>) -> Rooms {
+    Rooms::new(OF_NAMESPACE, NAMESPACE, cluster)
+}
+
+/// For the answers of all other clusters that are being read.
+pub(crate) fn reading() -> Arc<Room> {
+    Room::new("the answers of all clusters", ALL_READING, None)
+}
+
+/// For the answers of one other cluster that are being read.
+pub(crate) fn reading_one(all: &Arc<Room>) -> Arc<Room> {
+    let within = Some(Arc::clone(all));
+    Room::new("the answers of this cluster", READING, within)
 }
 
 /// An answer, or a line of a watch, is too long.
@@ -248,7 +160,7 @@ mod tests {
         let body = Body::from_stream(stream::iter(
             pieces.iter().copied().map(Ok::<_, Infallible>),
         ));
-        let room = Room::reading();
+        let room = reading();
         let read = to_bytes(bound(body, bounded, 5, Arc::clone(&room)), usize::MAX).await;
         match read {
             Ok(read) => assert!(fits && read == pieces.concat(), "{read:?}"),
@@ -281,16 +193,16 @@ mod tests {
     #[test]
     fn a_namespace_that_is_full_leaves_room_to_others() {
         let cluster = Room::new("all", 2 * NAMESPACE, None);
-        let rooms = Rooms::new(Arc::clone(&cluster));
+        let rooms = namespaces(Arc::clone(&cluster));
         let (apps, again) = (rooms.of("apps"), rooms.of("apps"));
         assert!(apps.take(NAMESPACE).is_ok());
         let full = again.take(1).unwrap_err();
-        assert!(full.is_of_namespace(), "{full}");
+        assert!(is_of_namespace(full), "{full}");
         assert!(rooms.of("shop").take(1).is_ok());
         // The larger room counts, too, and nothing is taken in vain.
         let other = rooms.of("other");
         let full = other.take(NAMESPACE).unwrap_err();
-        assert!(!full.is_of_namespace() && other.used() == 0, "{full}");
+        assert!(!is_of_namespace(full) && other.used() == 0, "{full}");
         apps.give(NAMESPACE);
         assert_eq!(cluster.used(), 1);
     }

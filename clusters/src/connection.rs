@@ -24,13 +24,14 @@ use kube::{Client, Config};
 use parking_lot::{Mutex, MutexGuard};
 use sluice_egress::{Egress, EgressError, of_connection};
 use sluice_watching::pages::Pages;
+use sluice_watching::room::{Full, Room};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use tower::util::{BoxCloneService, MapErrLayer, option_layer};
 use tower::{BoxError, Layer, Service, ServiceExt};
 
-use crate::bounds::{Bounded, Full, LONGEST, PAGE, Room, TooLong, bound};
+use crate::bounds::{Bounded, LONGEST, PAGE, TooLong, bound, reading};
 use crate::kubeconfig::{Kubeconfig, Refusal};
 
 /// How long the API server may say nothing on a connection: it sends a bookmark every minute.
@@ -66,7 +67,7 @@ impl Connection {
             client,
             door: None,
             // It is our own: what it sends is bounded where others have connected to it.
-            reading: Room::reading(),
+            reading: reading(),
         }
     }
 

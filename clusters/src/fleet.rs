@@ -13,11 +13,12 @@ use jiff::Timestamp;
 use kube::Client;
 use parking_lot::{Mutex, MutexGuard};
 use sluice_egress::Egress;
+use sluice_watching::room::Room;
 use sluice_watching::shared::{Kept, SILENCE, Shared, Signals, Used};
 use tokio::sync::{broadcast, watch};
-use tokio::task::AbortHandle;
+use tokio_util::task::AbortOnDropHandle;
 
-use crate::bounds::Room;
+use crate::bounds::{other, others, own, reading, reading_one};
 use crate::connection::Connection;
 use crate::reference::{Reference, ReferenceKind};
 use crate::secret::{self, Noted};
@@ -54,13 +55,7 @@ struct Member {
     site: Arc<Site>,
     wants: watch::Sender<Wants>,
     used: Used,
-    task: AbortHandle,
-}
-
-impl Drop for Member {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    _task: AbortOnDropHandle<()>,
 }
 
 /// How a cluster is reached.
@@ -93,8 +88,8 @@ impl Fleet {
             secrets: Shared::new(Duration::ZERO),
             members: Mutex::default(),
             news: broadcast::Sender::new(BACKLOG),
-            others: Room::others(),
-            reading: Room::reading(),
+            others: others(),
+            reading: reading(),
         }))
     }
 
@@ -244,11 +239,11 @@ impl Fleet {
         let (connection, scope, room) = match cluster {
             Cluster::Own => {
                 let connection = Connection::own(inner.own.clone());
-                (connection, inner.scope.clone(), Room::own())
+                (connection, inner.scope.clone(), own())
             }
             Cluster::Remote(_) => {
-                let connection = Connection::remote(inner.reading.reading_one());
-                (connection, Scope::All, inner.others.other())
+                let connection = Connection::remote(reading_one(&inner.reading));
+                (connection, Scope::All, other(&inner.others))
             }
         };
         let source = match cluster {
@@ -272,7 +267,7 @@ impl Fleet {
             site,
             wants,
             used: Used::default(),
-            task: task.abort_handle(),
+            _task: AbortOnDropHandle::new(task),
         }
     }
 

@@ -13,12 +13,13 @@ use std::time::Duration;
 use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
 use parking_lot::{Mutex, MutexGuard};
+use sluice_watching::room::{Full, Room, Rooms};
 use sluice_watching::shared::{Setback, Sink};
 use sluice_watching::{Guard, Step, Unreadable};
 use tokio::sync::broadcast;
 use tokio::time::Instant;
 
-use crate::bounds::{Full, Room, Rooms};
+use crate::bounds::is_of_namespace;
 use crate::wanted::{Change, Cluster, Kind, Part};
 
 mod object;
@@ -98,7 +99,7 @@ impl Names {
                 self.entries.insert(name, entry);
                 Ok(())
             }
-            Err(full) if full.is_of_namespace() => {
+            Err(full) if is_of_namespace(full) => {
                 self.full = Some(full.to_string().into());
                 Ok(())
             }

@@ -14,10 +14,11 @@ use kube::api::ApiResource;
 use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 use parking_lot::{Mutex, MutexGuard};
+use sluice_watching::room::{Room, Rooms};
 use sluice_watching::shared::{self, Shared, Signals};
 use tokio::sync::broadcast;
 
-use crate::bounds::{Room, Rooms};
+use crate::bounds::namespaces;
 use crate::connection::Connection;
 use crate::held::{Found, Held, How, Keeper};
 use crate::reference::allows;
@@ -109,7 +110,7 @@ impl Site {
                 said: HashMap::new(),
             }),
             news,
-            rooms: Arc::new(Rooms::new(room)),
+            rooms: Arc::new(namespaces(room)),
         }
     }
 

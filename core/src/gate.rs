@@ -24,7 +24,6 @@ use crate::verdict::{Opinion, Reason};
 
 pub(crate) mod fold;
 pub mod force;
-mod named;
 pub mod nested;
 mod outlook;
 pub mod policy;
@@ -34,11 +33,11 @@ pub mod set;
 mod tests;
 mod words;
 
+pub use crate::gatekeeper::{FORBIDDEN, Named};
 pub use force::{Force, Forces, Identity};
-pub use named::Named;
 pub use outlook::upcoming;
 pub use report::{Report, Told, report, report_uncompleted, told};
-pub use words::{FORBIDDEN, about_forces};
+pub use words::about_forces;
 
 /// The shortest limit that a spec may set for forces.
 const SHORTEST_OVERRIDE: jiff::SignedDuration = jiff::SignedDuration::from_hours(1);
@@ -181,11 +180,9 @@ fn answer_of(
 
 /// What each gatekeeper answers.
 fn opinions(view: &View<'_>, question: Question<'_>) -> impl Iterator<Item = Opinion> {
-    view.keepers.iter().map(move |sight| match sight {
-        Named::Missing => Opinion::closed(Reason::Missing),
-        Named::Forbidden => Opinion::closed(Reason::CrossNamespaceRef),
-        Named::Unreadable(_) => Opinion::closed(Reason::InvalidSpec),
-        Named::Here(keeper) => keeper.opinion(question),
+    view.keepers.iter().map(move |sight| {
+        let asked = sight.asked(Reason::Missing);
+        asked.map_or_else(|closed| closed, |keeper| keeper.opinion(question))
     })
 }
 
@@ -199,10 +196,8 @@ pub(crate) fn until(view: &View<'_>, forces: &Forces, question: Question<'_>) ->
 /// The earliest instant after `now` at which time changes what the gate says, if everything that is
 /// measured or reported is renewed before it expires. None: time does not change it, as far as is known.
 pub(crate) fn next_change(view: &View<'_>, question: Question<'_>) -> Option<Timestamp> {
-    let keepers = view.keepers.iter().filter_map(|sight| match sight {
-        Named::Here(keeper) => keeper.next_change(question),
-        Named::Missing | Named::Forbidden | Named::Unreadable(_) => None,
-    });
+    let keepers = view.keepers.iter().filter_map(Named::here);
+    let keepers = keepers.filter_map(|keeper| keeper.next_change(question));
     let forces = view.forces(question.now);
     earliest(keepers.chain(forces.ends()), question)
 }
@@ -210,12 +205,7 @@ pub(crate) fn next_change(view: &View<'_>, question: Question<'_>) -> Option<Tim
 /// What those gatekeepers say whose words do not change with each measurement. None: the words of none
 /// change, so that everything that the gate says can be compared.
 pub(crate) fn steady_words(view: &View<'_>, question: Question<'_>) -> Option<Vec<String>> {
-    let keepers = || {
-        view.keepers.iter().filter_map(|sight| match sight {
-            Named::Here(keeper) => Some(*keeper),
-            Named::Missing | Named::Forbidden | Named::Unreadable(_) => None,
-        })
-    };
+    let keepers = || view.keepers.iter().filter_map(Named::here).copied();
     let is_steady = |keeper: &Keeper| !keeper.has_volatile_message() && !keeper.is_measured();
     let steady = keepers().filter(|&keeper| is_steady(keeper));
     (!keepers().all(is_steady)).then(|| {

@@ -33,9 +33,9 @@ pub mod http;
 pub(crate) mod kind;
 mod manual;
 pub mod metric;
+mod named;
 pub mod objects;
 mod pipeline;
-mod promoting;
 mod report;
 mod reported;
 pub mod revisions;
@@ -49,7 +49,7 @@ pub use evidence::Evidence;
 pub use given::Given;
 pub(crate) use given::{Course, Report as GivenReport};
 pub use kind::Known;
-pub use promoting::Promoting;
+pub use named::{FORBIDDEN, Named};
 pub use report::{Report, report};
 
 /// The kind that a spec has.

@@ -97,31 +97,19 @@ impl Revision {
             Some(_) => None,
             None => loose::version(name),
         };
-        Ok(match digest {
-            None => Self {
-                text: name.to_owned(),
-                at: None,
-                has_digest: false,
-                version,
-                loose_version,
-                has_unknown_name: false,
-            },
-            Some(digest) if name.is_empty() => Self {
-                text: digest,
-                at: None,
-                has_digest: true,
-                version: None,
-                loose_version: None,
-                has_unknown_name: false,
-            },
-            Some(digest) => Self {
-                text: format!("{name}@{digest}"),
-                at: Some(name.len()),
-                has_digest: true,
-                version,
-                loose_version,
-                has_unknown_name: false,
-            },
+        let has_digest = digest.is_some();
+        let (text, at) = match digest {
+            None => (name.to_owned(), None),
+            Some(digest) if name.is_empty() => (digest, None),
+            Some(digest) => (format!("{name}@{digest}"), Some(name.len())),
+        };
+        Ok(Self {
+            text,
+            at,
+            has_digest,
+            version,
+            loose_version,
+            has_unknown_name: false,
         })
     }
 

@@ -7,6 +7,6 @@
 //! It uses no other room.
 
 pub(crate) mod lines;
-pub(crate) mod names;
+pub mod names;
 pub mod refusal;
 pub mod words;

@@ -186,6 +186,14 @@ impl Kind<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotOneKind;
 
+impl Gatekeeper {
+    /// Its status, if that is about exactly this spec.
+    pub fn current_status(&self) -> Option<&GatekeeperStatus> {
+        let status = self.status.as_ref();
+        status.filter(|it| it.observed_generation == self.metadata.generation)
+    }
+}
+
 impl GatekeeperSpec {
     /// The one kind that this spec is of.
     ///

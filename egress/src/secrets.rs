@@ -198,7 +198,11 @@ fn names(entry: &str, host: &str, port: u16) -> bool {
     }
 }
 
-async fn read(client: &Client, namespace: &str, name: &str) -> Result<Secret, Unread> {
+/// The Secret `name`, whatever is in it.
+///
+/// # Errors
+/// It is not there, may not be read, or there is no answer.
+pub async fn read(client: &Client, namespace: &str, name: &str) -> Result<Secret, Unread> {
     let missing = || Unread::NotUsable(format!("there is no Secret {namespace}/{name}"));
     if !is_object_name(name) {
         return Err(missing());

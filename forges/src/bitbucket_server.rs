@@ -12,7 +12,7 @@ use sluice_egress::{Content, Method};
 use tokio::time::Instant;
 
 use crate::address::{Address, encoded_path};
-use crate::call::{Access, Api, Call, Extent, List, Page, Sending, is_success, said};
+use crate::call::{Access, Api, Call, Page, Paging, Sending, is_success, says};
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone};
 use crate::pulls::{
@@ -39,7 +39,7 @@ impl BitbucketServer {
             ("accept", "application/json"),
             ("x-atlassian-token", "no-check"),
         ];
-        Self(Api::new(access, address, headers))
+        Self(Api::new(access, address, headers, Paging::Starting))
     }
 
     pub(crate) async fn head(&self, branch: &Branch) -> Result<Option<Sha>, ForgeError> {
@@ -133,12 +133,7 @@ impl BitbucketServer {
             ("at", base.as_str()),
             ("order", "OLDEST"),
         ];
-        let list = List {
-            path: "/pull-requests",
-            query: &query,
-            extent: Extent::All,
-        };
-        let pulls: Vec<PullShape> = call.list_from(&list).await?;
+        let pulls: Vec<PullShape> = call.list("/pull-requests", &query).await?;
         Ok(pulls.into_iter().map(PullShape::read).collect())
     }
 
@@ -156,13 +151,7 @@ impl BitbucketServer {
             ("order", "NEWEST"),
         ];
         let is_under = |pull: &PullShape| pull.is_under(prefix);
-        let list = List {
-            path: "/pull-requests",
-            query: &query,
-            extent: Extent::To(&is_under),
-        };
-        let pulls = call.list_from(&list).await?;
-        let found = pulls.into_iter().find(|pull| is_under(pull));
+        let found = call.first("/pull-requests", &query, is_under).await?;
         Ok(found.map(PullShape::read))
     }
 
@@ -179,12 +168,7 @@ impl BitbucketServer {
             ("at", reference.as_str()),
             ("order", "NEWEST"),
         ];
-        let list = List {
-            path: "/pull-requests",
-            query: &query,
-            extent: Extent::All,
-        };
-        let pulls: Vec<PullShape> = call.list_from(&list).await?;
+        let pulls: Vec<PullShape> = call.list("/pull-requests", &query).await?;
         let same =
             |pull: &Pull| pull.own && pull.head == head.as_str() && pull.base == base.as_str();
         let same = pulls.into_iter().map(PullShape::read).filter(same);
@@ -207,9 +191,7 @@ impl BitbucketServer {
             "toRef": {"id": new.base.reference(), "repository": repository},
         });
         let path = "/pull-requests";
-        let reply = call
-            .send(Method::Post, path, Sending::Json(&body), until)
-            .await?;
+        let reply = call.send(Method::Post, path, &body, until).await?;
         match reply.status {
             404 => Err(call.after_404(Trouble::Absent(Missing::Branch)).await),
             409 if is(&reply.body, "DuplicatePullRequestException") => {
@@ -233,9 +215,7 @@ impl BitbucketServer {
         }
         let path = format!("/pull-requests/{}/decline?version={version}", old.number);
         let body = json!({"version": version, "comment": reason});
-        let reply = call
-            .send(Method::Post, &path, Sending::Json(&body), until)
-            .await?;
+        let reply = call.send(Method::Post, &path, &body, until).await?;
         match reply.status {
             // It has changed since: perhaps it was merged.
             409 => call.undone(Trouble::Changed),
@@ -257,14 +237,8 @@ impl BitbucketServer {
             return call.undone(Trouble::Absent(Missing::Pull));
         };
         let version = seen.version;
-        let seen = seen.read();
-        match seen.state {
-            PullState::Merged { .. } => return call.undone(Trouble::AlreadyMerged),
-            PullState::Closed => return call.undone(Trouble::Closed),
-            PullState::Open { head: open, .. } if open != *head || seen.base != base.as_str() => {
-                return call.undone(Trouble::HeadMoved);
-            }
-            PullState::Open { .. } => {}
+        if let Err(trouble) = seen.read().mergeable(head, base) {
+            return call.undone(trouble);
         }
         let mut body = json!({"version": version});
         match method {
@@ -274,9 +248,7 @@ impl BitbucketServer {
             Some(MergeMethod::Rebase) => body["strategyId"] = "rebase-ff-only".into(),
         }
         let path = format!("/pull-requests/{number}/merge?version={version}");
-        let reply = call
-            .send(Method::Post, &path, Sending::Json(&body), until)
-            .await?;
+        let reply = call.send(Method::Post, &path, &body, until).await?;
         match reply.status {
             404 => Err(call.after_404(Trouble::Absent(Missing::Pull)).await),
             409 if is(&reply.body, "PullRequestOutOfDateException") => {
@@ -308,9 +280,7 @@ impl BitbucketServer {
             "url": status.url,
         });
         let path = format!("/commits/{commit}/builds");
-        let reply = call
-            .send(Method::Post, &path, Sending::Json(&body), until)
-            .await?;
+        let reply = call.send(Method::Post, &path, &body, until).await?;
         match reply.status {
             404 => Err(call.after_404(Trouble::Absent(Missing::Commit)).await),
             _ => call.done(&reply),
@@ -367,8 +337,7 @@ fn is(body: &[u8], class: &str) -> bool {
 
 fn is_conflicted(body: &[u8]) -> bool {
     let conflicted = |error: &Value| error["conflicted"] == true;
-    errors(body).iter().any(conflicted)
-        || said(body).is_some_and(|said| said.contains("has conflicts"))
+    errors(body).iter().any(conflicted) || says(body, "has conflicts")
 }
 
 fn errors(body: &[u8]) -> Vec<Value> {

@@ -12,15 +12,16 @@ use tokio::time::Instant;
 use crate::address::Address;
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone, Wait, Words};
 
-pub(crate) use pages::{Extent, List, Page};
-pub(crate) use said::said;
+pub(crate) use pages::{Page, Paging};
 use said::wait;
+pub(crate) use said::{said, says};
 
 mod pages;
 mod said;
 
 /// The most characters of a forge's words that a message quotes.
 const LONGEST_WORDS: usize = 200;
+
 /// How a forge is asked.
 #[derive(Clone)]
 pub struct Access {
@@ -40,6 +41,7 @@ pub(crate) struct Api {
     access: Access,
     pub(crate) address: Address,
     headers: &'static [(&'static str, &'static str)],
+    paging: Paging,
 }
 
 /// One operation on it, which all messages name.
@@ -57,16 +59,24 @@ pub(crate) enum Sending<'a> {
     Form(Content<'a>),
 }
 
+impl<'a> From<&'a Value> for Sending<'a> {
+    fn from(json: &'a Value) -> Self {
+        Self::Json(json)
+    }
+}
+
 impl Api {
     pub(crate) fn new(
         access: Access,
         address: Address,
         headers: &'static [(&'static str, &'static str)],
+        paging: Paging,
     ) -> Self {
         Self {
             access,
             address,
             headers,
+            paging,
         }
     }
 
@@ -86,19 +96,13 @@ impl Call<'_> {
         query: &[(&str, &str)],
     ) -> Result<Reply, ForgeError> {
         let Api {
-            access,
-            address,
-            headers,
+            access, address, ..
         } = self.api;
         let url = format!("{}{}{path}", address.api(), address.repository());
-        let request = Request {
-            namespace: &access.namespace,
+        let request = self.with_access(Request {
             query,
-            headers,
-            authorities: access.authorities.as_deref(),
-            credentials: Some(&access.credentials),
             ..Request::to(&url)
-        };
+        });
         let asked = access.egress.ask(&request, |_| true).await;
         asked.map_err(|error| self.error(Trouble::Unanswered(error)))
     }
@@ -128,16 +132,16 @@ impl Call<'_> {
     }
 
     /// Sends a change to a path below the repository, once, and not after `until`.
-    pub(crate) async fn send(
+    pub(crate) async fn send<'s>(
         &self,
         method: Method,
         path: &str,
-        sending: Sending<'_>,
+        sending: impl Into<Sending<'s>>,
         until: Instant,
     ) -> Act<Reply> {
         let repository = self.api.address.repository();
-        self.send_to(method, &format!("{repository}{path}"), sending, until)
-            .await
+        let path = format!("{repository}{path}");
+        self.send_to(method, &path, sending.into(), until).await
     }
 
     /// Sends a change to a path of the API.
@@ -149,9 +153,7 @@ impl Call<'_> {
         until: Instant,
     ) -> Act<Reply> {
         let Api {
-            access,
-            address,
-            headers,
+            access, address, ..
         } = self.api;
         let url = format!("{}{path}", address.api());
         let json = match sending {
@@ -166,25 +168,31 @@ impl Call<'_> {
             }),
             Sending::Form(content) => Some(content),
         };
-        let request = Request {
-            namespace: &access.namespace,
-            headers,
-            authorities: access.authorities.as_deref(),
-            credentials: Some(&access.credentials),
-            ..Request::once(
-                Once {
-                    method,
-                    content,
-                    until,
-                },
-                &url,
-            )
+        let once = Once {
+            method,
+            content,
+            until,
         };
+        let request = self.with_access(Request::once(once, &url));
         let error = |error| self.error(Trouble::Unanswered(error));
         match access.egress.send(&request, |_| true).await {
             Sent::Replied(reply) => Ok(reply),
             Sent::NotSent(why) => Err(Undone::NotDone(error(why))),
             Sent::Unknown(why) => Err(Undone::Unknown(error(why))),
+        }
+    }
+
+    /// A request with what every request to this API has.
+    fn with_access<'r, A>(&'r self, request: Request<'r, A>) -> Request<'r, A> {
+        let Api {
+            access, headers, ..
+        } = self.api;
+        Request {
+            namespace: &access.namespace,
+            headers,
+            authorities: access.authorities.as_deref(),
+            credentials: Some(&access.credentials),
+            ..request
         }
     }
 

@@ -11,12 +11,12 @@ use sluice_egress::Method;
 use tokio::time::Instant;
 
 use crate::address::{Address, encoded, encoded_path};
-use crate::call::{Access, Api, Call, Extent, List, Sending, said};
+use crate::call::{Access, Api, Call, Paging, Sending, said, says};
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone};
 use crate::pulls::{
-    Blob, Change, Commit, Committed, File, MOST_COMMITS, MergeMethod, NewPull, Pull, PullState,
-    Status, StatusState, closed_body,
+    Blob, Change, Commit, Committed, File, MOST_COMMITS, MergeMethod, NewPull, Pull, Status,
+    StatusState, closed_body,
 };
 use shapes::{CommitShape, Committing, ContentShape, PullShape, References, RepositoryShape};
 
@@ -38,7 +38,8 @@ pub(crate) struct Gitea(Api);
 
 impl Gitea {
     pub(crate) fn new(access: Access, address: Address) -> Self {
-        Self(Api::new(access, address, &[("accept", "application/json")]))
+        let headers = &[("accept", "application/json")];
+        Self(Api::new(access, address, headers, Paging::Linked("limit")))
     }
 
     pub(crate) async fn head(&self, branch: &Branch) -> Result<Option<Sha>, ForgeError> {
@@ -92,15 +93,15 @@ impl Gitea {
             "message": change.message,
             "files": files.collect::<Vec<_>>(),
         });
-        let reply = call
-            .send(Method::Post, "/contents", Sending::Json(&body), until)
-            .await?;
+        let reply = call.send(Method::Post, "/contents", &body, until).await?;
         match reply.status {
             404 => Err(call.after_404(Trouble::Absent(Missing::BranchOrFile)).await),
             403 | 422 => {
                 let trouble = match head(&call, change.branch).await {
                     Ok(Some(_)) => Trouble::BranchExists,
-                    Ok(None) | Err(_) if has_changed(&reply.body) => Trouble::FileChanged,
+                    Ok(None) | Err(_) if says(&reply.body, "sha does not match") => {
+                        Trouble::FileChanged
+                    }
                     Ok(None) | Err(_) => call.trouble(&reply),
                 };
                 call.undone(trouble)
@@ -137,12 +138,7 @@ impl Gitea {
             ("base_branch", base.as_str()),
             ("sort", "oldest"),
         ];
-        let list = List {
-            path: "/pulls",
-            query: &query,
-            extent: Extent::All,
-        };
-        let pulls: Vec<PullShape> = call.list(&list, "limit").await?;
+        let pulls: Vec<PullShape> = call.list("/pulls", &query).await?;
         pulls.into_iter().map(|pull| pull.read(&call)).collect()
     }
 
@@ -153,14 +149,9 @@ impl Gitea {
         base: &Branch,
     ) -> Result<Option<Pull>, ForgeError> {
         let call = self.0.call("look for the newest pull request");
+        let query = [("state", "all"), ("base_branch", base.as_str())];
         let is_under = |pull: &PullShape| pull.is_under(prefix);
-        let list = List {
-            path: "/pulls",
-            query: &[("state", "all"), ("base_branch", base.as_str())],
-            extent: Extent::To(&is_under),
-        };
-        let pulls = call.list(&list, "limit").await?;
-        match pulls.iter().find(|pull| is_under(pull)) {
+        match call.first("/pulls", &query, is_under).await? {
             Some(found) => pull(&call, found.number).await,
             None => Ok(None),
         }
@@ -194,9 +185,7 @@ impl Gitea {
             "head": new.head.as_str(),
             "base": new.base.as_str(),
         });
-        let reply = call
-            .send(Method::Post, "/pulls", Sending::Json(&body), until)
-            .await?;
+        let reply = call.send(Method::Post, "/pulls", &body, until).await?;
         match reply.status {
             404 => Err(call.after_404(Trouble::Absent(Missing::Branch)).await),
             409 => call.undone(Trouble::PullExists),
@@ -212,9 +201,7 @@ impl Gitea {
         let call = self.0.call("close a pull request");
         let body = json!({"state": "closed", "body": closed_body(&pull.body, reason)});
         let path = format!("/pulls/{}", pull.number);
-        let reply = call
-            .send(Method::Patch, &path, Sending::Json(&body), until)
-            .await?;
+        let reply = call.send(Method::Patch, &path, &body, until).await?;
         match reply.status {
             404 => Err(call.after_404(Trouble::Absent(Missing::Pull)).await),
             412 => call.undone(Trouble::AlreadyMerged),
@@ -234,13 +221,8 @@ impl Gitea {
         let Some(pull) = pull(&call, number).await? else {
             return call.undone(Trouble::Absent(Missing::Pull));
         };
-        match pull.state {
-            PullState::Merged { .. } => return call.undone(Trouble::AlreadyMerged),
-            PullState::Closed => return call.undone(Trouble::Closed),
-            PullState::Open { head: seen, .. } if seen != *head || pull.base != base.as_str() => {
-                return call.undone(Trouble::HeadMoved);
-            }
-            PullState::Open { .. } => {}
+        if let Err(trouble) = pull.mergeable(head, base) {
+            return call.undone(trouble);
         }
         let method = match method {
             Some(MergeMethod::Merge) => "merge".to_owned(),
@@ -253,9 +235,7 @@ impl Gitea {
         };
         let body = json!({"Do": method, "head_commit_id": head.as_str()});
         let path = format!("/pulls/{number}/merge");
-        let reply = call
-            .send(Method::Post, &path, Sending::Json(&body), until)
-            .await?;
+        let reply = call.send(Method::Post, &path, &body, until).await?;
         let words = said(&reply.body).unwrap_or_default();
         match reply.status {
             404 => call.undone(Trouble::Closed),
@@ -291,9 +271,7 @@ impl Gitea {
             "target_url": status.url,
         });
         let path = format!("/statuses/{commit}");
-        let reply = call
-            .send(Method::Post, &path, Sending::Json(&body), until)
-            .await?;
+        let reply = call.send(Method::Post, &path, &body, until).await?;
         match reply.status {
             404 => Err(call.after_404(Trouble::Absent(Missing::Commit)).await),
             500 => match has_commit(&call, commit).await {
@@ -372,9 +350,4 @@ async fn read_commit(call: &Call<'_>, commit: &Sha) -> Result<Option<CommitShape
 
 async fn has_commit(call: &Call<'_>, commit: &Sha) -> Result<bool, ForgeError> {
     Ok(read_commit(call, commit).await?.is_some())
-}
-
-/// Whether a commit was refused because a file is another one than that which was read.
-fn has_changed(body: &[u8]) -> bool {
-    said(body).is_some_and(|said| said.contains("sha does not match"))
 }

@@ -11,12 +11,12 @@ use sluice_egress::Method;
 use tokio::time::Instant;
 
 use crate::address::{Address, encoded_path};
-use crate::call::{Access, Api, Call, Extent, List, Sending, said};
+use crate::call::{Access, Api, Call, Paging, Sending, says};
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone, Words};
 use crate::pulls::{
     Blob, Change, Commit as Seen, Committed, File, MOST_COMMITS, MergeMethod, Mergeable, NewPull,
-    Pull, PullState, Status, StatusState, closed_body, cut, foremost,
+    Pull, Status, StatusState, closed_body, cut, foremost,
 };
 use shapes::{
     Commit, CommitShape, Compared, Content, ListedCommit, Made, Object, PullShape, Reference,
@@ -42,7 +42,8 @@ impl GitHub {
             ("accept", "application/vnd.github+json"),
             ("x-github-api-version", "2022-11-28"),
         ];
-        Self(Api::new(access, address, headers))
+        let paging = Paging::Linked("per_page");
+        Self(Api::new(access, address, headers, paging))
     }
 
     pub(crate) async fn head(&self, branch: &Branch) -> Result<Option<Sha>, ForgeError> {
@@ -109,9 +110,7 @@ impl GitHub {
         let commit = unseen(&call, "/git/commits", &body, until).await?;
 
         let body = json!({"ref": change.branch.reference(), "sha": commit.as_str()});
-        let reply = call
-            .send(Method::Post, "/git/refs", Sending::Json(&body), until)
-            .await?;
+        let reply = call.send(Method::Post, "/git/refs", &body, until).await?;
         match reply.status {
             404 => Err(call.after_404(NO_RIGHT).await),
             422 => match head(&call, change.branch).await {
@@ -149,12 +148,7 @@ impl GitHub {
             ("sort", "created"),
             ("direction", "asc"),
         ];
-        let list = List {
-            path: "/pulls",
-            query: &query,
-            extent: Extent::All,
-        };
-        let pulls: Vec<PullShape> = call.list(&list, "per_page").await?;
+        let pulls: Vec<PullShape> = call.list("/pulls", &query).await?;
         Ok(pulls.into_iter().map(PullShape::read).collect())
     }
 
@@ -171,13 +165,7 @@ impl GitHub {
             ("direction", "desc"),
         ];
         let is_under = |pull: &PullShape| pull.is_under(prefix);
-        let list = List {
-            path: "/pulls",
-            query: &query,
-            extent: Extent::To(&is_under),
-        };
-        let pulls = call.list(&list, "per_page").await?;
-        match pulls.iter().find(|pull| is_under(pull)) {
+        match call.first("/pulls", &query, is_under).await? {
             Some(found) => pull(&call, found.number).await,
             None => Ok(None),
         }
@@ -195,12 +183,7 @@ impl GitHub {
             ("head", head.as_str()),
             ("base", base.as_str()),
         ];
-        let list = List {
-            path: "/pulls",
-            query: &query,
-            extent: Extent::All,
-        };
-        let pulls: Vec<PullShape> = call.list(&list, "per_page").await?;
+        let pulls: Vec<PullShape> = call.list("/pulls", &query).await?;
         let own = pulls
             .into_iter()
             .map(PullShape::read)
@@ -224,12 +207,10 @@ impl GitHub {
             "head": new.head.as_str(),
             "base": new.base.as_str(),
         });
-        let reply = call
-            .send(Method::Post, "/pulls", Sending::Json(&body), until)
-            .await?;
+        let reply = call.send(Method::Post, "/pulls", &body, until).await?;
         match reply.status {
             404 => Err(call.after_404(NO_RIGHT).await),
-            422 if names(&reply.body, "already exists") => call.undone(Trouble::PullExists),
+            422 if says(&reply.body, "already exists") => call.undone(Trouble::PullExists),
             422 if has_no_branch(&reply.body) => call.undone(Trouble::Absent(Missing::Branch)),
             _ => Ok(call.made::<PullShape>(&reply)?.read()),
         }
@@ -239,20 +220,12 @@ impl GitHub {
         let call = self.0.call("close a pull request");
         let body = json!({"state": "closed", "body": closed_body(&pull.body, reason)});
         let path = format!("/pulls/{}", pull.number);
-        let reply = call
-            .send(Method::Patch, &path, Sending::Json(&body), until)
-            .await?;
+        let reply = call.send(Method::Patch, &path, &body, until).await?;
         match reply.status {
             404 => Err(call.after_404(Trouble::Absent(Missing::Pull)).await),
             _ => {
-                let made: PullShape = call.made(&reply)?;
-                match made.read().state {
-                    PullState::Closed => Ok(()),
-                    PullState::Merged { .. } => call.undone(Trouble::AlreadyMerged),
-                    PullState::Open { .. } => {
-                        call.undone(Trouble::NotUnderstood("state".to_owned()))
-                    }
-                }
+                let made = call.made::<PullShape>(&reply)?.read();
+                made.closed().or_else(|trouble| call.undone(trouble))
             }
         }
     }
@@ -269,28 +242,11 @@ impl GitHub {
         let Some(pull) = pull(&call, number).await? else {
             return call.undone(Trouble::Absent(Missing::Pull));
         };
-        match pull.state {
-            PullState::Merged { .. } => return call.undone(Trouble::AlreadyMerged),
-            PullState::Closed => return call.undone(Trouble::Closed),
-            PullState::Open { head: seen, .. } if seen != *head || pull.base != base.as_str() => {
-                return call.undone(Trouble::HeadMoved);
-            }
-            PullState::Open {
-                mergeable: Mergeable::Conflict,
-                ..
-            } => {
-                return call.undone(Trouble::Conflict);
-            }
-            PullState::Open {
-                mergeable: Mergeable::Unknown,
-                ..
-            } => {
-                return call.undone(Trouble::NotYet);
-            }
-            PullState::Open {
-                mergeable: Mergeable::Yes,
-                ..
-            } => {}
+        match pull.mergeable(head, base) {
+            Ok(Mergeable::Yes) => {}
+            Ok(Mergeable::Conflict) => return call.undone(Trouble::Conflict),
+            Ok(Mergeable::Unknown) => return call.undone(Trouble::NotYet),
+            Err(trouble) => return call.undone(trouble),
         }
         let method = match method {
             Some(method) => name(method),
@@ -301,13 +257,11 @@ impl GitHub {
         };
         let body = json!({"sha": head.as_str(), "merge_method": method});
         let path = format!("/pulls/{number}/merge");
-        let reply = call
-            .send(Method::Put, &path, Sending::Json(&body), until)
-            .await?;
+        let reply = call.send(Method::Put, &path, &body, until).await?;
         match reply.status {
             404 => Err(call.after_404(NO_RIGHT).await),
             409 => call.undone(Trouble::HeadMoved),
-            405 if names(&reply.body, "Base branch was modified") => call.undone(Trouble::Changed),
+            405 if says(&reply.body, "Base branch was modified") => call.undone(Trouble::Changed),
             405 => call.undone(Trouble::NotMergeable(call.words(&reply))),
             _ => call.done(&reply),
         }
@@ -331,19 +285,16 @@ impl GitHub {
             "target_url": status.url,
         });
         let path = format!("/statuses/{commit}");
-        let reply = call
-            .send(Method::Post, &path, Sending::Json(&body), until)
-            .await?;
+        let reply = call.send(Method::Post, &path, &body, until).await?;
         match reply.status {
             404 => Err(call.after_404(NO_RIGHT).await),
-            422 if names(&reply.body, "No commit found") => {
+            422 if says(&reply.body, "No commit found") => {
                 call.undone(Trouble::Absent(Missing::Commit))
             }
             _ => call.done(&reply),
         }
     }
 
-    /// The second page of the comparison has no files.
     pub(crate) async fn read_commit(&self, commit: &Sha) -> Result<Option<Seen>, ForgeError> {
         let call = self.0.call("read a commit");
         let found: Option<CommitShape> = call.find(&format!("/git/commits/{commit}"), &[]).await?;
@@ -359,6 +310,7 @@ impl GitHub {
         Ok(found.map(ListedCommit::read).collect())
     }
 
+    /// The second page of the comparison has no files.
     pub(crate) async fn contains(&self, base: &Sha, commit: &Sha) -> Result<bool, ForgeError> {
         let call = self.0.call("compare two commits");
         let path = format!("/compare/{base}...{commit}");
@@ -382,9 +334,7 @@ async fn pull(call: &Call<'_>, number: u64) -> Result<Option<Pull>, ForgeError> 
 /// Makes an object that nobody sees yet: if it is not known whether it was made, nothing was done.
 async fn unseen(call: &Call<'_>, path: &str, body: &Value, until: Instant) -> Act<Sha> {
     let made = async {
-        let reply = call
-            .send(Method::Post, path, Sending::Json(body), until)
-            .await?;
+        let reply = call.send(Method::Post, path, body, until).await?;
         match reply.status {
             404 => Err(call.after_404(NO_RIGHT).await),
             _ => Ok(call.made::<Made>(&reply)?.sha),
@@ -402,10 +352,6 @@ fn name(method: MergeMethod) -> &'static str {
         MergeMethod::Squash => "squash",
         MergeMethod::Rebase => "rebase",
     }
-}
-
-fn names(body: &[u8], words: &str) -> bool {
-    said(body).is_some_and(|said| said.contains(words))
 }
 
 /// Whether a pull request was refused because one of its branches is not there.

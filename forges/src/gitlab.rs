@@ -11,12 +11,12 @@ use sluice_egress::Method;
 use tokio::time::Instant;
 
 use crate::address::{Address, encoded};
-use crate::call::{Access, Api, Call, Extent, List, Sending, said};
+use crate::call::{Access, Api, Call, Paging, Sending, says};
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone};
 use crate::pulls::{
     Blob, Change, Commit as Seen, Committed, File, MOST_COMMITS, MergeMethod, Mergeable, NewPull,
-    Pull, PullState, Status, StatusState, closed_body, cut, foremost,
+    Pull, Status, StatusState, closed_body, cut, foremost,
 };
 use shapes::{BranchShape, Commit, CommitShape, FileShape, Made, RequestShape};
 
@@ -31,7 +31,9 @@ pub(crate) struct GitLab(Api);
 
 impl GitLab {
     pub(crate) fn new(access: Access, address: Address) -> Self {
-        Self(Api::new(access, address, &[("accept", "application/json")]))
+        let headers = &[("accept", "application/json")];
+        let paging = Paging::Linked("per_page");
+        Self(Api::new(access, address, headers, paging))
     }
 
     pub(crate) async fn head(&self, branch: &Branch) -> Result<Option<Sha>, ForgeError> {
@@ -83,9 +85,7 @@ impl GitLab {
             "actions": actions.collect::<Vec<_>>(),
         });
         let path = "/repository/commits";
-        let reply = call
-            .send(Method::Post, path, Sending::Json(&body), until)
-            .await?;
+        let reply = call.send(Method::Post, path, &body, until).await?;
         match reply.status {
             404 => Err(call.after_404(Trouble::Absent(Missing::Commit)).await),
             400 => match head(&call, change.branch).await {
@@ -125,12 +125,7 @@ impl GitLab {
             ("order_by", "created_at"),
             ("sort", "asc"),
         ];
-        let list = List {
-            path: "/merge_requests",
-            query: &query,
-            extent: Extent::All,
-        };
-        let requests: Vec<RequestShape> = call.list(&list, "per_page").await?;
+        let requests: Vec<RequestShape> = call.list("/merge_requests", &query).await?;
         let listed = requests.into_iter().filter(RequestShape::has_head);
         listed.map(|request| request.read(&call)).collect()
     }
@@ -148,13 +143,7 @@ impl GitLab {
             ("sort", "desc"),
         ];
         let is_under = |request: &RequestShape| request.is_under(prefix);
-        let list = List {
-            path: "/merge_requests",
-            query: &query,
-            extent: Extent::To(&is_under),
-        };
-        let requests = call.list(&list, "per_page").await?;
-        let found = requests.into_iter().find(|request| is_under(request));
+        let found = call.first("/merge_requests", &query, is_under).await?;
         found.map(|request| request.read(&call)).transpose()
     }
 
@@ -169,12 +158,7 @@ impl GitLab {
             ("source_branch", head.as_str()),
             ("target_branch", base.as_str()),
         ];
-        let list = List {
-            path: "/merge_requests",
-            query: &query,
-            extent: Extent::All,
-        };
-        let requests: Vec<RequestShape> = call.list(&list, "per_page").await?;
+        let requests: Vec<RequestShape> = call.list("/merge_requests", &query).await?;
         let read = requests.into_iter().map(|request| request.read(&call));
         let mut pulls = read.collect::<Result<Vec<_>, _>>()?;
         pulls.retain(|pull| pull.own);
@@ -194,9 +178,7 @@ impl GitLab {
             "target_branch": new.base.as_str(),
         });
         let path = "/merge_requests";
-        let reply = call
-            .send(Method::Post, path, Sending::Json(&body), until)
-            .await?;
+        let reply = call.send(Method::Post, path, &body, until).await?;
         match reply.status {
             404 => Err(call.after_404(Trouble::Absent(Missing::Branch)).await),
             409 => call.undone(Trouble::PullExists),
@@ -212,18 +194,13 @@ impl GitLab {
         let body = closed_body(&pull.body, reason);
         let body = json!({"state_event": "close", "description": body});
         let path = format!("/merge_requests/{}", pull.number);
-        let reply = call
-            .send(Method::Put, &path, Sending::Json(&body), until)
-            .await?;
+        let reply = call.send(Method::Put, &path, &body, until).await?;
         if reply.status == 404 {
             return Err(call.after_404(Trouble::Absent(Missing::Pull)).await);
         }
         let made: RequestShape = call.made(&reply)?;
-        match made.read(&call).map_err(Undone::after)?.state {
-            PullState::Closed => Ok(()),
-            PullState::Merged { .. } => call.undone(Trouble::AlreadyMerged),
-            PullState::Open { .. } => call.undone(Trouble::NotUnderstood("state".to_owned())),
-        }
+        let made = made.read(&call).map_err(Undone::after)?;
+        made.closed().or_else(|trouble| call.undone(trouble))
     }
 
     /// The merge request is read first: that also makes GitLab check whether it can be merged, and shows
@@ -239,28 +216,11 @@ impl GitLab {
         let Some(pull) = pull(&call, number).await? else {
             return call.undone(Trouble::Absent(Missing::Pull));
         };
-        match pull.state {
-            PullState::Merged { .. } => return call.undone(Trouble::AlreadyMerged),
-            PullState::Closed => return call.undone(Trouble::Closed),
-            PullState::Open { head: seen, .. } if seen != *head || pull.base != base.as_str() => {
-                return call.undone(Trouble::HeadMoved);
-            }
-            PullState::Open {
-                mergeable: Mergeable::Conflict,
-                ..
-            } => {
-                return call.undone(Trouble::Conflict);
-            }
-            PullState::Open {
-                mergeable: Mergeable::Unknown,
-                ..
-            } => {
-                return call.undone(Trouble::NotYet);
-            }
-            PullState::Open {
-                mergeable: Mergeable::Yes,
-                ..
-            } => {}
+        match pull.mergeable(head, base) {
+            Ok(Mergeable::Yes) => {}
+            Ok(Mergeable::Conflict) => return call.undone(Trouble::Conflict),
+            Ok(Mergeable::Unknown) => return call.undone(Trouble::NotYet),
+            Err(trouble) => return call.undone(trouble),
         }
         let mut body = Map::from_iter([("sha".to_owned(), Value::from(head.as_str()))]);
         match method {
@@ -272,9 +232,7 @@ impl GitLab {
         }
         let path = format!("/merge_requests/{number}/merge");
         let body = Value::Object(body);
-        let reply = call
-            .send(Method::Put, &path, Sending::Json(&body), until)
-            .await?;
+        let reply = call.send(Method::Put, &path, &body, until).await?;
         match reply.status {
             401 => call.undone(Trouble::NoRight(call.words(&reply))),
             404 => Err(call.after_404(Trouble::Absent(Missing::Pull)).await),
@@ -304,9 +262,7 @@ impl GitLab {
             "target_url": status.url,
         });
         let path = format!("/statuses/{commit}");
-        let reply = call
-            .send(Method::Post, &path, Sending::Json(&body), until)
-            .await?;
+        let reply = call.send(Method::Post, &path, &body, until).await?;
         match reply.status {
             404 => Err(call.after_404(Trouble::Absent(Missing::Commit)).await),
             400 if is_in_state(&reply.body, state) => Ok(()),
@@ -360,7 +316,5 @@ async fn pull(call: &Call<'_>, number: u64) -> Result<Option<Pull>, ForgeError> 
 
 /// Whether a status was refused because it is in this state already.
 fn is_in_state(body: &[u8], state: &str) -> bool {
-    let from = format!(" from :{state}");
-    said(body)
-        .is_some_and(|said| said.contains("Cannot transition status via") && said.contains(&from))
+    says(body, "Cannot transition status via") && says(body, &format!(" from :{state}"))
 }

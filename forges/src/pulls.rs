@@ -2,9 +2,10 @@
 //!
 //! What comes in: what a forge says, and what a caller wants of it. What goes out: the same words for all
 //! forges, and the choice of which duplicates to close. GitLab calls a pull request a merge request; here
-//! it is a pull request. Only the room `names` is used.
+//! it is a pull request. Only the rooms `names` and `outcome` are used.
 
 use crate::names::{Branch, FilePath, Sha};
+use crate::outcome::Trouble;
 
 /// A pull request as it was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,35 @@ pub struct Pull {
     pub own: bool,
     /// What became of it.
     pub state: PullState,
+}
+
+impl Pull {
+    /// Whether its head goes together with its base, if it is open with this head and this base.
+    ///
+    /// # Errors
+    /// Why it is not to be merged.
+    pub(crate) fn mergeable(&self, head: &Sha, base: &Branch) -> Result<Mergeable, Trouble> {
+        match &self.state {
+            PullState::Merged { .. } => Err(Trouble::AlreadyMerged),
+            PullState::Closed => Err(Trouble::Closed),
+            PullState::Open { head: seen, .. } if seen != head || self.base != base.as_str() => {
+                Err(Trouble::HeadMoved)
+            }
+            PullState::Open { mergeable, .. } => Ok(*mergeable),
+        }
+    }
+
+    /// Whether it is closed, as the reply to a request to close it has it.
+    ///
+    /// # Errors
+    /// It is not.
+    pub(crate) fn closed(&self) -> Result<(), Trouble> {
+        match self.state {
+            PullState::Closed => Ok(()),
+            PullState::Merged { .. } => Err(Trouble::AlreadyMerged),
+            PullState::Open { .. } => Err(Trouble::NotUnderstood("state".to_owned())),
+        }
+    }
 }
 
 /// What became of a pull request.

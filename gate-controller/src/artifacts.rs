@@ -22,6 +22,7 @@ use axum::Router;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use sluice_egress::Egress;
+use sluice_egress::places::Places;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -39,7 +40,6 @@ mod server;
 mod term;
 #[cfg(test)]
 mod tests;
-mod turns;
 mod verify;
 
 pub use digest::{Digest, NoDigest};
@@ -47,7 +47,6 @@ pub use digest::{Digest, NoDigest};
 use fetch::Wanted;
 use index::Index;
 use place::Folder;
-use turns::Turns;
 
 /// Limits of a fetch, and of their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,7 +146,7 @@ pub struct Store {
     egress: Egress,
     clock: Arc<dyn Clock>,
     counters: Arc<Counters>,
-    turns: Turns,
+    turns: Places,
     standing: Mutex<Standing>,
     /// Held while files are put into their places or removed, so that a file that was just put there is
     /// never removed.
@@ -198,7 +197,7 @@ impl Store {
             egress,
             clock,
             counters,
-            turns: Turns::new(&limits),
+            turns: Places::new(limits.at_once, limits.each),
             standing: Mutex::new(Standing::Closed {
                 why: term::NOT_LEADING.to_owned(),
             }),

@@ -6,13 +6,13 @@
 
 use std::env;
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use kube::Client;
 use sluice_clusters::{Fleet, Scope};
-use sluice_core::delivery::pipeline;
 use sluice_core::time::clock::Trust;
 use sluice_egress::{Egress, Endpoints, Rules};
 use sluice_gatekeepers::Clients;
@@ -29,7 +29,7 @@ use crate::act::reconcile::pull_request::at_forges::AtForges;
 use crate::act::shard::Shard;
 use crate::act::waker::Waker;
 use crate::act::worker::{self, Failures, Retry, Workers};
-use crate::artifacts::Store;
+use crate::cluster::key::Work;
 use crate::controller::settings::Settings;
 use crate::lease::Leadership;
 use crate::observe::apps::Apps;
@@ -39,7 +39,6 @@ use crate::observe::world::{Standing, World};
 use crate::tell::audit::Audit;
 use crate::tell::counters::Counters;
 use crate::tell::decisions::Decisions;
-use crate::tell::definitions::Definitions;
 use crate::tell::events::notifications::{Notifications, Patience};
 use crate::tell::events::promotions::Promotions;
 use crate::tell::events::{Events, Sending, post};
@@ -121,36 +120,24 @@ impl Controller {
     }
 }
 
-/// What the parts of a controller share.
+/// What the parts of a controller share: what every look needs, and what it is made of.
 #[derive(Clone)]
 struct Parts {
+    context: Arc<Context>,
     settings: Arc<Settings>,
-    client: Client,
-    clock: Arc<dyn Clock>,
     jumps: Arc<Jumps>,
-    world: Arc<World>,
-    counters: Arc<Counters>,
     queue: Arc<Shared>,
     failures: Arc<Failures>,
-    events: Events,
-    audit: Audit,
-    decisions: Arc<Decisions>,
-    definitions: Arc<Definitions>,
     /// What evidence is gathered with.
     clients: Clients,
-    apps: Arc<Apps>,
-    forges: Arc<Forges>,
-    /// What is under way at forges for pull requests.
-    at_forges: Arc<AtForges>,
-    /// What pipelines have others do.
-    errands: Arc<Errands<pipeline::Errand, pipeline::Outcome>>,
-    /// None: there is no `--events-addr`.
-    promotions: Option<Arc<Promotions>>,
-    /// None: artifacts are not stored here.
-    artifacts: Option<Arc<Store>>,
-    shard: Shard,
-    /// Until when this replica may write.
-    leadership: Leadership,
+}
+
+impl Deref for Parts {
+    type Target = Context;
+
+    fn deref(&self) -> &Context {
+        &self.context
+    }
 }
 
 impl Parts {
@@ -158,14 +145,6 @@ impl Parts {
         Load {
             queue: Arc::clone(&self.queue),
             leadership: self.leadership.clone(),
-        }
-    }
-
-    fn waker(&self) -> Waker {
-        Waker {
-            world: Arc::clone(&self.world),
-            queue: Arc::clone(&self.queue),
-            clock: Arc::clone(&self.clock),
         }
     }
 }
@@ -215,30 +194,34 @@ pub async fn start(
         queue: Arc::clone(&queue),
         clock: Arc::clone(&clock),
     };
-    let at_forges = AtForges::new(leadership.clone(), waker.clone());
-    let errands = Errands::new(leadership.clone(), move |work| waker.wake(work.clone()));
-    let parts = Parts {
-        world,
-        errands,
+    let wakes = waker.clone();
+    let wake = move |work: &Work| wakes.wake(work.clone());
+    let context = Context {
+        errands: Errands::new(leadership.clone(), wake),
+        at_forges: Arc::new(AtForges::new(leadership.clone(), waker.clone())),
         promotions: promotions(&settings, &clock)?,
-        settings: Arc::new(settings),
         client,
+        world,
         clock,
-        jumps,
-        counters,
-        queue,
-        failures: Arc::default(),
         events,
         audit,
         decisions: Arc::new(decisions),
         definitions: Arc::default(),
-        clients,
         apps: Arc::new(Apps::new(fleet)),
         forges: Arc::new(forges),
-        at_forges: Arc::new(at_forges),
         artifacts,
+        counters,
         shard,
         leadership,
+        waker,
+    };
+    let parts = Parts {
+        context: Arc::new(context),
+        settings: Arc::new(settings),
+        jumps,
+        queue,
+        failures: Arc::default(),
+        clients,
     };
     let (metrics, health) = serving::serve(&parts, &shutdown).await?;
     let mut background = JoinSet::new();
@@ -271,14 +254,14 @@ pub async fn start(
     background.spawn(outlive(working));
     Ok(Controller {
         load: parts.load(),
-        world: parts.world,
-        counters: parts.counters,
-        decisions: parts.decisions,
+        world: Arc::clone(&parts.world),
+        counters: Arc::clone(&parts.counters),
+        decisions: Arc::clone(&parts.decisions),
         metrics,
         health,
         check,
         artifacts: served,
-        audit: parts.audit,
+        audit: parts.audit.clone(),
         tasks,
         background: Background::watch(background),
     })
@@ -355,33 +338,14 @@ fn promotions(
 }
 
 fn workers(parts: &Parts) -> Workers {
-    let (parts, waker) = (parts.clone(), parts.waker());
     Workers {
+        context: Arc::clone(&parts.context),
+        queue: Arc::clone(&parts.queue),
         retry: Retry {
             first: parts.settings.min_retry_delay,
             longest: parts.settings.max_retry_delay,
         },
-        context: Context {
-            client: parts.client,
-            world: parts.world,
-            clock: parts.clock,
-            events: parts.events,
-            audit: parts.audit,
-            definitions: parts.definitions,
-            apps: parts.apps,
-            errands: parts.errands,
-            forges: parts.forges,
-            at_forges: parts.at_forges,
-            promotions: parts.promotions,
-            artifacts: parts.artifacts,
-            counters: parts.counters,
-            shard: parts.shard,
-            leadership: parts.leadership,
-            decisions: parts.decisions,
-            waker,
-        },
-        queue: parts.queue,
-        failures: parts.failures,
+        failures: Arc::clone(&parts.failures),
     }
 }
 

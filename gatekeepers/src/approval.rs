@@ -5,7 +5,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use sluice_core::gatekeeper::Evidence;
 use sluice_core::gatekeeper::approval::{Authors, Reading, Votes};
-use sluice_crds::gatekeeper::{ApprovalRule, ConfigMapKeyReference};
+use sluice_crds::gatekeeper::ApprovalRule;
 
 use crate::observation::{Look, Observation, Observe};
 use crate::{Source, lists};
@@ -16,21 +16,22 @@ impl Observe for ApprovalRule {
     }
 
     fn sources(&self, namespace: &str) -> Vec<Source> {
-        lists::sources(references(self), namespace)
+        lists::sources(self.config_map_refs(), namespace)
     }
 
     fn known(&self, last: &Observation) -> Option<Evidence> {
-        lists::known::<Authors>(references(self), last).map(evidence)
+        lists::known::<Authors>(self.config_map_refs(), last).map(evidence)
     }
 
     fn observe<'a>(&'a self, look: Look<'a>) -> BoxFuture<'a, Observation> {
-        lists::observe(references(self).collect(), look, Authors::parse, evidence).boxed()
+        lists::observe(
+            self.config_map_refs().collect(),
+            look,
+            Authors::parse,
+            evidence,
+        )
+        .boxed()
     }
-}
-
-fn references(spec: &ApprovalRule) -> impl Iterator<Item = &ConfigMapKeyReference> {
-    let authors = spec.forbid_self.iter();
-    authors.map(|authors| &authors.config_map_ref)
 }
 
 fn evidence(authors: Vec<Reading>) -> Evidence {

@@ -10,13 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::runtime::watcher::Config;
-use kube::{Api, Client};
+use kube::Client;
 use sluice_egress::secrets::is_object_name;
 use tokio::sync::broadcast;
 
-use sluice_watching::shared::{Setback, Shared, Sight, Sink};
-use sluice_watching::{Guard, Step};
+use sluice_watching::one::one;
+use sluice_watching::shared::{Shared, Sight};
 
 mod entry;
 
@@ -100,9 +99,8 @@ impl ConfigMaps {
             return Ok(None);
         }
         let how = || {
-            let api = Api::namespaced(self.0.client.clone(), &key.namespace);
-            let name = format!("metadata.name={}", key.name);
-            (api, Config::default().fields(&name), Newest::default())
+            let client = self.0.client.clone();
+            one::<_, _, false>(client, (&key.namespace, &key.name), texts)
         };
         match self.0.watches.look(key, how).await {
             Sight::Told(map) => Ok(map),
@@ -141,43 +139,13 @@ impl ConfigMaps {
     }
 }
 
-/// What was last sent of one map.
-#[derive(Default)]
-struct Newest {
-    /// What the list that is under way has so far.
-    listed: Map,
-}
-
-impl Sink for Newest {
-    type Object = ConfigMap;
-    type Told = Map;
-    const VANISHES: bool = false;
-
-    fn take(&mut self, step: Step<Guard<ConfigMap>>) -> Result<Option<Map>, Setback> {
-        match step {
-            Step::Begun => self.listed = None,
-            Step::Page(maps) => {
-                for map in maps {
-                    self.listed = Some(texts(map)?);
-                }
-            }
-            Step::Listed(_) => return Ok(Some(self.listed.take())),
-            Step::Apply(map) => return Ok(Some(Some(texts(map)?))),
-            Step::Delete(_) => return Ok(Some(None)),
-            Step::Opened | Step::Alive | Step::Ended | Step::Failed(_) | Step::Silent => {}
-        }
-        Ok(None)
-    }
-}
-
 /// Without the fields that are not read here.
-fn texts(map: Guard<ConfigMap>) -> Result<Arc<ConfigMap>, Setback> {
-    let map = map.0?;
-    Ok(Arc::new(ConfigMap {
+fn texts(map: ConfigMap) -> Arc<ConfigMap> {
+    Arc::new(ConfigMap {
         data: map.data,
         binary_data: map.binary_data,
         ..ConfigMap::default()
-    }))
+    })
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use futures::future::{BoxFuture, join_all};
 use jiff::{SignedDuration, Timestamp};
 use sluice_core::gatekeeper::Evidence;
 use sluice_core::gatekeeper::objects::{self, Course, Observed, Part, Rule, Sighting};
+use sluice_core::time::span::later;
 use sluice_crds::Gatekeeper;
 use sluice_crds::gatekeeper::{self as api, ObjectRule, ObjectsStatus};
 
@@ -221,7 +222,7 @@ fn gathered(
 ) -> Seen {
     let mut obstacle: Option<Obstacle> = None;
     let mut put_off_until = None;
-    let mut again = now.saturating_add(LOOK).unwrap_or(Timestamp::MAX);
+    let mut again = later(now, LOOK);
     let mut parts = Vec::with_capacity(looked.len());
     for part in looked {
         match part {
@@ -265,6 +266,6 @@ fn good_until(last: &Seen, now: Timestamp) -> Timestamp {
     let before = last.observed.as_ref().and_then(Observed::good_until);
     let left = |end: &Timestamp| end.duration_since(now);
     let stands = |end: &Timestamp| left(end) * 2 >= GOOD_FOR && left(end) <= GOOD_FOR;
-    let fresh = || now.saturating_add(GOOD_FOR).unwrap_or(Timestamp::MAX);
+    let fresh = || later(now, GOOD_FOR);
     before.filter(stands).unwrap_or_else(fresh)
 }

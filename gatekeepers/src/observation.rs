@@ -116,9 +116,7 @@ impl Look<'_> {
     /// The evidence that a status has of this very spec: what a controller that has just started
     /// goes on from.
     pub(crate) fn status(&self) -> Option<&EvidenceStatus> {
-        let status = self.object.status.as_ref()?;
-        let is_current = status.observed_generation == self.object.metadata.generation;
-        status.evidence.as_deref().filter(|_| is_current)
+        self.object.current_status()?.evidence.as_deref()
     }
 
     pub(crate) fn namespace(&self) -> String {

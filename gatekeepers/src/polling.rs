@@ -14,6 +14,7 @@ use sha2::{Digest as _, Sha256};
 use sluice_core::evidence::polling::{Cadence, Trouble};
 use sluice_core::gatekeeper::Evidence;
 use sluice_core::time::duration;
+use sluice_core::time::span::later;
 use sluice_crds::gatekeeper::{CertificateReference, SecretReference};
 use sluice_egress::secrets;
 use sluice_egress::{Credentials, EgressError, shown};
@@ -71,7 +72,7 @@ impl<S: Clone + PartialEq, R, O> Seen<S, R, O> {
 
     /// Whether to ask at `now`.
     pub(crate) fn is_due(&self, now: Timestamp, beat: &Beat) -> bool {
-        self.due.is_due(now, beat)
+        self.due.is_due(now, beat.interval)
     }
 
     /// When to look again.
@@ -116,7 +117,7 @@ where
 
 /// When to ask next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Due {
+pub(crate) enum Due {
     /// At the next look.
     AtOnce,
     /// Not before.
@@ -125,21 +126,27 @@ enum Due {
 
 impl Due {
     /// When to look again.
-    fn again(self) -> Timestamp {
+    pub(crate) fn again(self) -> Timestamp {
         match self {
             Due::AtOnce => Timestamp::MIN,
             Due::At(due) => due,
         }
     }
 
-    /// Whether to ask at `now`. If the due instant is farther away than it can be, it is due: the clock
-    /// was set back.
-    fn is_due(self, now: Timestamp, beat: &Beat) -> bool {
+    /// Whether to ask at `now` what is asked at this interval. If the due instant is farther away than it
+    /// can be, it is due: the clock was set back.
+    pub(crate) fn is_due(self, now: Timestamp, interval: SignedDuration) -> bool {
         match self {
             Due::AtOnce => true,
-            Due::At(due) => due <= now || due > later(now, beat.interval * 2),
+            Due::At(due) => due <= now || due > later(now, interval * 2),
         }
     }
+}
+
+/// How long to wait after so many failures in a row. None: there was none, or it is longer than can be.
+pub(crate) fn retry(failures: u32) -> Option<SignedDuration> {
+    let doubled = 2_i32.checked_pow(failures.checked_sub(1)?)?;
+    RETRY.checked_mul(doubled)
 }
 
 /// The instants at which a gatekeeper asks: an interval apart, and at a different offset in the interval
@@ -164,14 +171,7 @@ impl Beat {
     /// When to ask after an attempt at `now`, which was the `failures`th in a row to fail.
     fn after(&self, now: Timestamp, failures: u32) -> Due {
         let beat = self.next(now);
-        let retry = failures
-            .checked_sub(1)
-            .map(|doubled| 2_i32.checked_pow(doubled));
-        let retry = retry.map(|times| times.and_then(|times| RETRY.checked_mul(times)));
-        Due::At(match retry {
-            Some(Some(wait)) => beat.min(later(now, wait)),
-            Some(None) | None => beat,
-        })
+        Due::At(retry(failures).map_or(beat, |wait| beat.min(later(now, wait))))
     }
 
     /// The next beat that is at least a tenth of the interval away.
@@ -190,10 +190,6 @@ impl Beat {
 
 fn millis(interval: SignedDuration) -> i64 {
     i64::try_from(interval.as_millis()).map_or(i64::MAX, |millis| millis.max(1))
-}
-
-fn later(now: Timestamp, by: SignedDuration) -> Timestamp {
-    now.saturating_add(by).unwrap_or(Timestamp::MAX)
 }
 
 /// An attempt that failed.

@@ -28,18 +28,22 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 mod failure;
 mod guard;
+pub mod one;
 pub mod pages;
 #[cfg(test)]
 mod played;
 mod pulse;
+pub mod room;
 pub mod shared;
 #[cfg(test)]
 mod tests;
+mod trimmed;
 mod used;
 
 pub use failure::passes;
 pub use guard::{Guard, Unreadable};
 pub use pulse::{Jumps, Pulse, SILENCE};
+pub use trimmed::{LAST_APPLIED, trim, trimmed};
 
 /// How long the API server may keep a watch open, in seconds. A new start is a sign of life, also where
 /// no bookmarks are sent.

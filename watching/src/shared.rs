@@ -18,8 +18,8 @@ use kube::{Api, Resource};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::sync::{broadcast, watch};
-use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::failure::refusal;
 pub use super::used::{KEPT, Kept, Used};
@@ -178,14 +178,8 @@ pub struct Shared<Key, T> {
 
 struct Watch<T> {
     sight: watch::Receiver<Sight<T>>,
-    task: AbortHandle,
+    task: AbortOnDropHandle<()>,
     used: Used,
-}
-
-impl<T> Drop for Watch<T> {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
 }
 
 impl<Key, T> Shared<Key, T>
@@ -311,7 +305,7 @@ where
         };
         let watch = Watch {
             sight: sight.clone(),
-            task: tokio::spawn(follower.run()).abort_handle(),
+            task: AbortOnDropHandle::new(tokio::spawn(follower.run())),
             used: Used::default(),
         };
         watches.insert(key.clone(), watch);

@@ -13,63 +13,32 @@ pub(crate) mod rooms;
 
 /// A crate of ours and the crates of ours that it may ask for, for tests as well. The floors of
 /// CONTRIBUTING.md.
-pub(crate) const FLOORS: [(&str, &[&str]); 11] = [
-    ("sluice-crds", &[]),
-    ("sluice-core", &["sluice-crds"]),
-    ("sluice-egress", &[]),
-    ("sluice-watching", &["sluice-crds"]),
-    ("sluice-clusters", &["sluice-egress", "sluice-watching"]),
+pub(crate) const FLOORS: [(&str, &str); 11] = [
+    ("sluice-crds", ""),
+    ("sluice-core", "sluice-crds"),
+    ("sluice-egress", ""),
+    ("sluice-watching", "sluice-crds"),
+    ("sluice-clusters", "sluice-egress sluice-watching"),
     (
         "sluice-gatekeepers",
-        &[
-            "sluice-crds",
-            "sluice-core",
-            "sluice-egress",
-            "sluice-watching",
-        ],
+        "sluice-crds sluice-core sluice-egress sluice-watching",
     ),
-    ("sluice-forges", &["sluice-egress"]),
+    ("sluice-forges", "sluice-egress"),
     (
         "gate-controller",
-        &[
-            "sluice-crds",
-            "sluice-core",
-            "sluice-egress",
-            "sluice-watching",
-            "sluice-clusters",
-            "sluice-gatekeepers",
-            "sluice-forges",
-        ],
+        "sluice-crds sluice-core sluice-egress sluice-watching sluice-clusters sluice-gatekeepers \
+         sluice-forges",
     ),
-    ("kubectl-gate", &["sluice-crds", "sluice-core"]),
+    ("kubectl-gate", "sluice-crds sluice-core"),
     (
         "sluice-tests",
-        &[
-            "sluice-crds",
-            "sluice-core",
-            "sluice-egress",
-            "sluice-watching",
-            "sluice-clusters",
-            "sluice-gatekeepers",
-            "sluice-forges",
-            "gate-controller",
-            "kubectl-gate",
-        ],
+        "sluice-crds sluice-core sluice-egress sluice-watching sluice-clusters sluice-gatekeepers \
+         sluice-forges gate-controller kubectl-gate",
     ),
     (
         "xtask",
-        &[
-            "sluice-crds",
-            "sluice-core",
-            "sluice-egress",
-            "sluice-watching",
-            "sluice-clusters",
-            "sluice-gatekeepers",
-            "sluice-forges",
-            "gate-controller",
-            "kubectl-gate",
-            "sluice-tests",
-        ],
+        "sluice-crds sluice-core sluice-egress sluice-watching sluice-clusters sluice-gatekeepers \
+         sluice-forges gate-controller kubectl-gate sluice-tests",
     ),
 ];
 
@@ -120,7 +89,8 @@ fn wrong_edges(metadata: &Metadata) -> Vec<String> {
             .dependencies
             .iter()
             .filter(|dependency| dependency.path.is_some());
-        for dependency in ours.filter(|dependency| !allowed.contains(&dependency.name.as_str())) {
+        let may = |name: &str| allowed.split(' ').any(|allowed| allowed == name);
+        for dependency in ours.filter(|dependency| !may(&dependency.name)) {
             wrong.push(format!("{name} must not depend on {}", dependency.name));
         }
     }
@@ -192,7 +162,8 @@ mod tests {
     fn every_floor_names_known_floors_below_it() {
         for (index, (name, allowed)) in FLOORS.iter().enumerate() {
             let below: Vec<_> = FLOORS[..index].iter().map(|(below, _)| *below).collect();
-            assert!(allowed.iter().all(|other| below.contains(other)), "{name}");
+            let mut allowed = allowed.split_whitespace();
+            assert!(allowed.all(|other| below.contains(&other)), "{name}");
         }
     }
 

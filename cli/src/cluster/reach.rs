@@ -51,8 +51,7 @@ pub(super) fn named_by(keeper: &Gatekeeper) -> Vec<Key> {
 /// The gates that a gatekeeper names, those that count and those that do not.
 fn nested(keeper: &Gatekeeper) -> (Vec<Key>, Vec<Key>) {
     let own = Key::of(&keeper.metadata).namespace;
-    let status = keeper.status.as_ref();
-    let status = status.filter(|it| it.observed_generation == keeper.metadata.generation);
+    let status = keeper.current_status();
     let verdict = status.and_then(|status| status.verdict.as_ref());
     let reach = verdict.is_some_and(|said| !said.message.contains(FORBIDDEN));
     let references = keeper.spec.gates.iter().flat_map(|gates| &gates.refs);
@@ -92,8 +91,7 @@ pub(super) fn pipeline(keeper: &Gatekeeper) -> Option<Key> {
 
 /// Whether the controller lets a gatekeeper name its Pipeline: unless it has said that it does not.
 fn reaches_pipeline(keeper: &Gatekeeper) -> bool {
-    let status = keeper.status.as_ref();
-    let status = status.filter(|it| it.observed_generation == keeper.metadata.generation);
+    let status = keeper.current_status();
     let verdict = status.and_then(|status| status.verdict.as_ref());
     verdict.is_none_or(|said| said.reason != Reason::CrossNamespaceRef.as_str())
 }

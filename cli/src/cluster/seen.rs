@@ -5,12 +5,11 @@
 
 use jiff::Timestamp;
 use sluice_core::delivery::pipeline::{self, What};
-use sluice_core::gate::FORBIDDEN;
 use sluice_core::gate::Named;
 use sluice_core::gate::set::Gathered;
 use sluice_core::gate::{Answer, Identity, force};
 use sluice_core::offline::simulate::{self, Decision, Key, Scene, Stretch, Stretches, World};
-use sluice_core::time::span::Span;
+use sluice_core::time::span::{Span, later};
 use sluice_core::verdict::question::Question;
 use sluice_core::verdict::status::HORIZON;
 use sluice_core::{Now, Reason};
@@ -161,7 +160,7 @@ impl Seen {
     /// When time changes whether these gates, asked together, let something pass. None: not by time,
     /// as far as is known.
     pub(crate) fn next_change(&self, set: &GateSet, now: Now) -> Option<Timestamp> {
-        let horizon = now.at.saturating_add(HORIZON).unwrap_or(Timestamp::MAX);
+        let horizon = later(now.at, HORIZON);
         let span = Span {
             start: now.at,
             end: horizon,
@@ -275,12 +274,8 @@ fn ahead(decision: &Decision, span: Span) -> Stretches {
 }
 
 fn unasked<T>(gate: &Named<T>) -> Option<(Reason, String)> {
-    match gate {
-        Named::Here(_) => None,
-        Named::Missing => Some((Reason::GateMissing, "there is no such gate".to_owned())),
-        Named::Forbidden => Some((Reason::CrossNamespaceRef, FORBIDDEN.to_owned())),
-        Named::Unreadable(why) => Some((Reason::InvalidSpec, format!("it cannot be read: {why}"))),
-    }
+    let opinion = gate.asked(Reason::GateMissing).err()?;
+    Some((opinion.reason, gate.obstacle("gate")?))
 }
 
 /// Statuses have whole seconds.

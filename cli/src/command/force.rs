@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use sluice_core::gate::{self, Identity, Terms, force};
 use sluice_core::text::words;
 use sluice_core::time::duration;
+use sluice_core::time::span::later;
 use sluice_core::verdict::status::REQUESTED_AT;
 use sluice_crds::gate::annotations;
 use sluice_crds::{Gate, Setting};
@@ -117,7 +118,7 @@ impl End {
                 "the spec of the gate {name} is refused, so no force counts; fix it first (kubectl gate why {name})"
             );
         };
-        let after = |length| now.saturating_add(length).unwrap_or(Timestamp::MAX);
+        let after = |length| later(now, length);
         let until = match self {
             Self::At(until) => until,
             Self::After(length) => after(length),

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use jiff::Timestamp;
 use kube::ResourceExt;
-use kube::api::{Api, ListParams, PostParams};
+use kube::api::{Api, ListParams};
 use serde_json::json;
 use sluice_core::gatekeeper::approval;
 use sluice_core::offline::lint;
@@ -78,20 +78,10 @@ impl Vote {
         let user = connection.who().await?;
         let approval = self.approval(&asking, &revision, decision, &user)?;
         let api: Api<Approval> = connection.api(Some(&asking.key.namespace));
-        let verb = match decision {
-            Decision::Approve => "approve of",
-            Decision::Reject => "reject",
-        };
         let now = connection.present().await.there;
         let name = &asking.key.name;
-        match already(&api, &approval, &asking.rule, now).await {
-            Some(known) => say!("{name}: you have said so already (approval/{known})")?,
-            None => {
-                let created = api.create(&PostParams::default(), &approval).await;
-                let created = created.cannot(format_args!("{verb} {revision} at {name}"))?;
-                say!("approval.sluice.dev/{} created", created.name_any())?;
-            }
-        }
+        let known = already(&api, &approval, &asking.rule, now).await;
+        create(&api, &approval, known, (name, &format!("at {name}"))).await?;
         if self.revision.is_none() {
             say!("it is about {revision}")?;
         }
@@ -185,28 +175,59 @@ impl Vote {
                 asking.key.name
             );
         }
-        let mut approval = Approval::new(
-            "",
-            ApprovalSpec {
-                gatekeeper_ref: Some(LocalReference {
-                    name: asking.key.name.clone(),
-                }),
-                pipeline_ref: None,
-                revision: revision.to_string(),
-                decision,
-                by: user.name.clone(),
-                groups,
-                reason: self.reason.as_deref().map(|text| text.trim().to_owned()),
-            },
-        );
-        approval.metadata.name = None;
-        approval.metadata.generate_name = Some(format!("{}-", asking.key.name));
-        approval.metadata.namespace = Some(asking.key.namespace.clone());
-        match lint::read(&json!(approval)).mistakes.into_iter().next() {
-            Some(mistake) => bail!("{mistake}"),
-            None => Ok(approval),
-        }
+        let spec = ApprovalSpec {
+            gatekeeper_ref: Some(LocalReference {
+                name: asking.key.name.clone(),
+            }),
+            pipeline_ref: None,
+            revision: revision.to_string(),
+            decision,
+            by: user.name.clone(),
+            groups,
+            reason: self.reason(),
+        };
+        checked(spec, &asking.key)
     }
+
+    fn reason(&self) -> Option<String> {
+        self.reason.as_deref().map(|text| text.trim().to_owned())
+    }
+}
+
+/// The Approval to create, about what has this name.
+///
+/// # Errors
+/// Why the API server would refuse it.
+fn checked(spec: ApprovalSpec, about: &Key) -> Result<Approval> {
+    let mut approval = Approval::new("", spec);
+    approval.metadata.name = None;
+    approval.metadata.generate_name = Some(format!("{}-", about.name));
+    approval.metadata.namespace = Some(about.namespace.clone());
+    match lint::read(&json!(approval)).mistakes.into_iter().next() {
+        Some(mistake) => bail!("{mistake}"),
+        None => Ok(approval),
+    }
+}
+
+/// Creates an Approval, unless there is one that says the same: `known`. Both what it is about and where
+/// that is are for messages.
+async fn create(
+    api: &Api<Approval>,
+    approval: &Approval,
+    known: Option<String>,
+    (about, place): (&str, &str),
+) -> Result<()> {
+    if let Some(known) = known {
+        return say!("{about}: you have said so already (approval/{known})");
+    }
+    let verb = match approval.spec.decision {
+        Decision::Approve => "approve of",
+        Decision::Reject => "reject",
+    };
+    let created = api.create(&cluster::post(), approval).await;
+    let revision = &approval.spec.revision;
+    let created = created.cannot(format_args!("{verb} {revision} {place}"))?;
+    say!("approval.sluice.dev/{} created", created.name_any())
 }
 
 /// The name of a vote that says the same and has not spent half of its time. Somebody who may not see

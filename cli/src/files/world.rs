@@ -86,8 +86,7 @@ pub(crate) fn give(
         let given: BTreeMap<String, Given> =
             serde_saphyr::from_str(text).with_context(|| format!("{file}: it is no evidence"))?;
         for (name, given) in given {
-            let (namespace, short) = name.split_once('/').unwrap_or((namespace, &name));
-            let key = Key::from_reference(namespace, None, short);
+            let key = Key::from_text(namespace, &name);
             if !known.insert(key.clone()) {
                 bail!("{file}: {name}: it is given twice; write each gatekeeper once");
             }

@@ -9,11 +9,12 @@ use sluice_core::delivery::pipeline::View;
 use sluice_core::gatekeeper::approval::Approvals;
 use sluice_core::offline::simulate::{Decision, Key};
 use sluice_core::revision;
+use sluice_core::verdict::condition::{READY, STALLED, find, find_true};
 use sluice_crds::approval::Vote;
 use sluice_crds::gate_policy::{LabelOperator, LabelRequirement, NamespaceSelector};
 use sluice_crds::{Approval, Gate, GatePolicy, GatedSource, Gatekeeper, Pipeline, State};
 
-use super::source::turn;
+use super::source::{blocked, turn};
 use crate::cluster;
 use crate::instant::{Zone, age};
 
@@ -84,16 +85,16 @@ pub(super) fn gatekeeper(gatekeeper: &Gatekeeper, now: Timestamp, zone: &Zone) -
 /// What its status says: something waits, or nothing does.
 pub(super) fn source(source: &GatedSource, now: Timestamp, zone: &Zone) -> Result<Row> {
     let status = source.status.clone().unwrap_or_default();
-    let condition = |name: &str| status.conditions.iter().find(|it| it.type_ == name);
-    let holds = |name: &str| condition(name).filter(|it| it.status == "True");
-    let (stalled, blocked) = (holds("Stalled"), holds("Blocked"));
+    let stalled = find_true(&status.conditions, STALLED);
+    let blocked = blocked(&status);
+    let ready = || find(&status.conditions, READY);
     let (word, told) = match () {
         () if source.spec.suspend => ("Suspended", None),
         () if stalled.is_some() => ("Stalled", stalled),
         () if blocked.is_some() => ("Blocked", blocked),
-        () if status.pending.is_some() => ("Pending", condition("Ready")),
+        () if status.pending.is_some() => ("Pending", ready()),
         () if status.conditions.is_empty() => ("Unknown", None),
-        () => ("Current", condition("Ready")),
+        () => ("Current", ready()),
     };
     let held = status.last_decision.as_ref().filter(|_| word == "Blocked");
     let until = turn(&status).or(held.and_then(|it| it.next.as_ref()));

@@ -8,6 +8,7 @@ use sluice_core::Now;
 use sluice_core::delivery::gated_source::{KIND, asked_about, subject};
 use sluice_core::offline::simulate::Key;
 use sluice_core::revision::Revision;
+use sluice_core::verdict::condition::find_true;
 use sluice_core::verdict::question::Question;
 use sluice_crds::gated_source::{Admitted, Candidate, Part, Pending};
 use sluice_crds::{Decision, GatedSource, GatedSourceStatus};
@@ -162,8 +163,7 @@ pub(crate) fn unready(conditions: &[Condition]) -> Option<&Condition> {
 
 /// The condition that is true of a gated source: something waits at its gates.
 pub(crate) fn blocked(status: &GatedSourceStatus) -> Option<&Condition> {
-    let mut conditions = status.conditions.iter();
-    conditions.find(|it| it.type_ == BLOCKED && it.status == "True")
+    find_true(&status.conditions, BLOCKED)
 }
 
 /// What the controller said last of what waits, if its gates held that back.

@@ -1,12 +1,11 @@
 //! An object as it is kept: trimmed to what is read, as text.
 
-use kube::api::{ApiResource, DynamicObject, TypeMeta};
+use kube::api::{ApiResource, DynamicObject};
 use serde_json::{Map, Value, json};
+use sluice_watching::trimmed;
 
 use crate::wanted::Part;
 
-/// The annotation in which `kubectl apply` keeps a copy of the whole object.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// How much of a message of a condition is kept, in characters.
 const MESSAGE: usize = 512;
 /// How many releases of a history are kept, the newest first.
@@ -32,7 +31,7 @@ impl Object {
     pub(super) fn new(object: DynamicObject, resource: &ApiResource, part: Part) -> Self {
         let value = match part {
             Part::State => state(&object, resource),
-            Part::Whole => whole(object, resource),
+            Part::Whole => serde_json::to_value(trimmed(object, resource)).unwrap_or_default(),
         };
         Self(value.to_string().into())
     }
@@ -41,18 +40,6 @@ impl Object {
     pub(super) fn size(&self) -> usize {
         self.0.len()
     }
-}
-
-fn whole(mut object: DynamicObject, resource: &ApiResource) -> Value {
-    object.types = Some(TypeMeta {
-        api_version: resource.api_version.clone(),
-        kind: resource.kind.clone(),
-    });
-    object.metadata.managed_fields = None;
-    if let Some(annotations) = &mut object.metadata.annotations {
-        annotations.remove(LAST_APPLIED);
-    }
-    serde_json::to_value(object).unwrap_or_default()
 }
 
 fn state(object: &DynamicObject, resource: &ApiResource) -> Value {

@@ -2,10 +2,10 @@ use kube::core::GroupVersionKind;
 use serde_json::json;
 
 use super::*;
-use crate::bounds::NAMESPACE;
+use crate::bounds::{NAMESPACE, namespaces, other, others, own};
 
 fn keeper(part: Part) -> (Keeper, Arc<Room>, broadcast::Receiver<Change>) {
-    let room = Room::own();
+    let room = own();
     let (keeper, changes) = keeper_in(part, Arc::clone(&room));
     (keeper, room, changes)
 }
@@ -22,7 +22,7 @@ fn keeper_in(part: Part, room: Arc<Room>) -> (Keeper, broadcast::Receiver<Change
         resource: ApiResource::from_gvk(&kind),
         part,
         news,
-        rooms: Arc::new(Rooms::new(room)),
+        rooms: Arc::new(namespaces(room)),
     });
     (keeper, changes)
 }
@@ -174,8 +174,8 @@ fn a_list_of_the_same_takes_no_room_while_it_is_under_way() {
 
 #[test]
 fn a_cluster_that_is_full_is_given_up_as_a_whole() {
-    let others = Room::others();
-    let (mut keeper, _changes) = keeper_in(Part::Whole, others.other());
+    let others = others();
+    let (mut keeper, _changes) = keeper_in(Part::Whole, other(&others));
     let page = (0..6).map(|n| release_in(&format!("n{n}"), "a", 3 * QUARTER));
     let listed = list(&mut keeper, page.collect());
     assert!(is_too_much(&listed));

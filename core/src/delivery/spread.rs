@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha256};
 
 use super::choice::{Change, Gates};
+use crate::time::span::later;
 use crate::time::stamp::whole_second;
 
 /// How the changes of a consumer are spread.
@@ -37,7 +38,7 @@ impl Spread<'_> {
         if !was_held_back || self.over.is_zero() {
             return None;
         }
-        let end = now.saturating_add(self.over).unwrap_or(Timestamp::MAX);
+        let end = later(now, self.over);
         let open = gates.open_until(&change.parts, end).duration_since(now);
         let at = whole_second(now.saturating_add(self.share(open)).unwrap_or(now));
         (at > now).then_some(at)

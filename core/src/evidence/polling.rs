@@ -10,6 +10,7 @@ use sluice_crds::{Duration, Setting, State};
 use crate::text::refusal::Refusal;
 use crate::text::words;
 use crate::time::duration;
+use crate::time::span::later;
 use crate::verdict::{Opinion, Reason};
 
 /// An answer counts for so many intervals.
@@ -160,10 +161,6 @@ impl<A> Standing<'_, A> {
             Standing::Expired(end) => format!("its evidence expired {}", words::instant_utc(*end)),
         }
     }
-}
-
-fn later(at: Timestamp, by: SignedDuration) -> Timestamp {
-    at.saturating_add(by).unwrap_or(Timestamp::MAX)
 }
 
 /// What all kinds say of whom they ask.

@@ -236,15 +236,13 @@ impl<'s, S: Sources> Walk<'s, S> {
             return (Found::TooMany, None);
         }
         self.left -= 1;
-        match self.sources.gate(from, reference) {
-            Named::Missing => (Found::Gate(Named::Missing), None),
-            Named::Forbidden => (Found::Gate(Named::Forbidden), None),
-            Named::Unreadable(why) => (Found::Gate(Named::Unreadable(why)), None),
-            Named::Here(gate) => {
-                let (gathered, back) = self.gate(&gate);
-                (Found::Gate(Named::Here(Box::new((gate, gathered)))), back)
-            }
-        }
+        let mut back = None;
+        let found = self.sources.gate(from, reference).map(|gate| {
+            let gathered;
+            (gathered, back) = self.gate(&gate);
+            Box::new((gate, gathered))
+        });
+        (Found::Gate(found), back)
     }
 }
 

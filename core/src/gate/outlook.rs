@@ -3,9 +3,10 @@
 use jiff::Timestamp;
 use sluice_crds::{Require, State};
 
-use super::named::Named;
+use super::Named;
 use super::{Forces, View, answer_with, fold, opinions};
 use crate::gatekeeper::{Ahead, Keeper, MOST_LOOKS};
+use crate::time::span::later;
 use crate::verdict::question::Question;
 use crate::verdict::status::{HORIZON, UPCOMING};
 use crate::verdict::{Opinion, Reason};
@@ -31,14 +32,11 @@ pub fn upcoming<'q>(
 
 pub(super) fn look_ahead(view: &View<'_>, forces: &Forces, question: Question<'_>) -> Outlook {
     let now = question.now.at;
-    let horizon = now.saturating_add(HORIZON).unwrap_or(Timestamp::MAX);
+    let horizon = later(now, HORIZON);
     let mut course = Course::new(view, forces, question);
     let mut outlook = Outlook::default();
     let (mut at, mut state) = (now, None);
-    let of = |named: &Named<&Keeper>| match named {
-        Named::Here(keeper) => keeper.weight(),
-        Named::Missing | Named::Forbidden | Named::Unreadable(_) => 1,
-    };
+    let of = |named: &Named<&Keeper>| named.here().map_or(1, |keeper| keeper.weight());
     let weight: usize = view.keepers.iter().map(of).sum();
     for _ in 0..MOST_LOOKS / weight.max(1) {
         let Some((then, next)) = course.at(at) else {
@@ -73,10 +71,7 @@ struct Course<'a> {
 
 impl<'a> Course<'a> {
     fn new(view: &View<'a>, forces: &'a Forces, question: Question<'a>) -> Self {
-        let ahead = |sight: &Named<&'a Keeper>| match sight {
-            Named::Here(keeper) => Some(keeper.ahead(question)),
-            Named::Missing | Named::Forbidden | Named::Unreadable(_) => None,
-        };
+        let ahead = |sight: &Named<&'a Keeper>| sight.here().map(|keeper| keeper.ahead(question));
         Self {
             said: opinions(view, question).collect(),
             keepers: view.keepers.iter().map(ahead).collect(),

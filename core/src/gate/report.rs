@@ -7,8 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sluice_crds::gate::{GatekeeperVerdict, Override};
 use sluice_crds::{GateStatus, State, Transition};
 
-use super::named::Named;
-use super::{Answer, Force, Forces, View, answer_with, force, outlook, until, words};
+use super::{Answer, Force, Forces, Named, View, answer_with, force, outlook, until, words};
 use crate::text::refusal::Refusal;
 use crate::time::clock::Now;
 use crate::time::stamp::{time, whole_second};
@@ -190,17 +189,14 @@ fn without_words(status: &mut GateStatus) {
 
 /// Whether the words of any of the gatekeepers, or of the gates behind it, may change with each look.
 fn has_volatile_message(view: &View<'_>) -> bool {
-    view.keepers.iter().any(|sight| match sight {
-        Named::Here(keeper) => keeper.has_volatile_message(),
-        Named::Missing | Named::Forbidden | Named::Unreadable(_) => false,
-    })
+    let mut keepers = view.keepers.iter().filter_map(Named::here);
+    keepers.any(|keeper| keeper.has_volatile_message())
 }
 
 /// Whether any of the gatekeepers only repeats what its status reports.
 fn uses_status_fallback(view: &View<'_>, now: Now) -> bool {
-    view.keepers
-        .iter()
-        .any(|sight| matches!(sight, Named::Here(keeper) if keeper.uses_status_fallback(now)))
+    let mut keepers = view.keepers.iter().filter_map(Named::here);
+    keepers.any(|keeper| keeper.uses_status_fallback(now))
 }
 
 /// Whether a status that was written with evidence says the same as one without evidence would.

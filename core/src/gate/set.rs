@@ -139,10 +139,7 @@ impl Outcome {
 /// count: it moves with every look.
 fn next_change(sets: &[Set<'_>], question: Question<'_>) -> Option<Timestamp> {
     let gates = sets.iter().flat_map(|set| &set.gates);
-    let changes = gates.filter_map(|(_, gate)| match gate {
-        Named::Here(view) => gate::next_change(view, question),
-        Named::Missing | Named::Forbidden | Named::Unreadable(_) => None,
-    });
+    let changes = gates.filter_map(|(_, gate)| gate::next_change(gate.here()?, question));
     changes.min()
 }
 
@@ -171,12 +168,8 @@ pub fn closes<'q>(
 
 /// What a gate says, and until when that holds.
 fn opinion(gate: &Named<View<'_>>, question: Question<'_>) -> Opinion {
-    match gate {
-        Named::Missing => Opinion::closed(Reason::GateMissing),
-        Named::Forbidden => Opinion::closed(Reason::CrossNamespaceRef),
-        Named::Unreadable(_) => Opinion::closed(Reason::InvalidSpec),
-        Named::Here(view) => gate::opinion(view, question),
-    }
+    let asked = gate.asked(Reason::GateMissing);
+    asked.map_or_else(|closed| closed, |view| gate::opinion(view, question))
 }
 
 /// The gates of a set with what they say, in words.
@@ -188,10 +181,8 @@ fn checked(set: &Set<'_>, outcome: &Outcome, question: Question<'_>) -> Vec<Chec
         state: opinion.state,
         reason: opinion.reason.as_str().to_owned(),
         message: match gate {
-            Named::Missing => "there is no such gate".to_owned(),
-            Named::Forbidden => gate::FORBIDDEN.to_owned(),
-            Named::Unreadable(why) => format!("it cannot be read: {why}"),
             Named::Here(view) => gate::explain(view, question).2,
+            absent => absent.obstacle("gate").unwrap_or_default(),
         },
     });
     checked.collect()

@@ -5,17 +5,12 @@ use std::fmt::Write;
 use sluice_crds::gate::annotations::FORCE_SEEN;
 use sluice_crds::{Require, Setting, State};
 
-use super::named::Named;
-use super::{Answer, Force, Forces, View, opinions};
+use super::{Answer, Force, Forces, Named, View, opinions};
 use crate::gatekeeper::Keeper;
 use crate::text::words::clean;
 use crate::time::clock::{Now, Trust};
 use crate::verdict::question::Question;
 use crate::verdict::{Opinion, Reason, Verdict};
-
-/// Why a gate or gatekeeper counts for nothing that may not be named.
-pub const FORBIDDEN: &str = "it is in another namespace, which --no-cross-namespace-refs or \
-     --watch-all-namespaces=false forbids";
 
 /// How many gatekeepers a message names before it only counts them.
 const NAMED: usize = 3;
@@ -37,20 +32,9 @@ pub(super) fn name(view: &View<'_>, place: usize) -> String {
 
 /// What each gatekeeper answers, in words.
 pub(super) fn verdicts(view: &View<'_>, question: Question<'_>) -> Vec<Verdict> {
-    let verdict = |sight: &Named<&Keeper>| match sight {
-        Named::Missing => Verdict::new(
-            Opinion::closed(Reason::Missing),
-            "there is no such gatekeeper".to_owned(),
-        ),
-        Named::Forbidden => Verdict::new(
-            Opinion::closed(Reason::CrossNamespaceRef),
-            FORBIDDEN.to_owned(),
-        ),
-        Named::Unreadable(why) => Verdict::new(
-            Opinion::closed(Reason::InvalidSpec),
-            format!("it cannot be read: {why}"),
-        ),
-        Named::Here(keeper) => keeper.verdict(question),
+    let verdict = |sight: &Named<&Keeper>| match sight.asked(Reason::Missing) {
+        Ok(keeper) => keeper.verdict(question),
+        Err(closed) => Verdict::new(closed, sight.obstacle("gatekeeper").unwrap_or_default()),
     };
     view.keepers.iter().map(verdict).collect()
 }

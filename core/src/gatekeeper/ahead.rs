@@ -9,6 +9,7 @@ use sluice_crds::State;
 use super::kind::{Judge, Walk};
 use super::{Keeper, by_time};
 use crate::time::clock::Trust;
+use crate::time::span::later;
 use crate::verdict::question::Question;
 use crate::verdict::status::{HORIZON, UPCOMING};
 use crate::verdict::{Opinion, Reason};
@@ -48,7 +49,7 @@ impl Keeper {
     pub fn upcoming<'q>(&self, question: impl Into<Question<'q>>) -> Vec<(Timestamp, State)> {
         let question = question.into();
         let now = question.now.at;
-        let horizon = now.saturating_add(HORIZON).unwrap_or(Timestamp::MAX);
+        let horizon = later(now, HORIZON);
         let mut changes: Vec<(Timestamp, State)> = Vec::new();
         let mut ahead = self.ahead(question);
         let (mut at, mut state) = (now, None);

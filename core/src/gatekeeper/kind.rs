@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use sluice_crds::gatekeeper::{ConfigMapKeyReference, EvidenceStatus, PipelineRule};
-use sluice_crds::{Gatekeeper, Setting};
+use sluice_crds::{Gatekeeper, Pipeline, Setting};
 
 use super::Evidence;
 use super::approval::Ballot;
 use super::given::{self, Given};
-use super::promoting::Promoting;
+use super::named::Named;
 use crate::evidence::reading::Reading;
 use crate::text::refusal::Refusals;
 use crate::time::clock::Now;
@@ -121,7 +121,11 @@ pub trait Known {
     /// What is wrong with an Approval that may be for a gatekeeper, and that cannot be read.
     fn unreadable(&self, gatekeeper: &Gatekeeper) -> Option<Arc<str>>;
     /// The Pipeline that a gatekeeper names. None: nobody has looked.
-    fn pipeline(&self, gatekeeper: &Gatekeeper, named: &PipelineRule) -> Option<Promoting>;
+    fn pipeline(
+        &self,
+        gatekeeper: &Gatekeeper,
+        named: &PipelineRule,
+    ) -> Option<Named<Arc<Pipeline>>>;
 }
 
 /// What answers are based on.

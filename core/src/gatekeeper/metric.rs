@@ -12,6 +12,7 @@ use crate::evidence::polling::{Asked, Cadence, Had, Polled, Standing, Trouble};
 use crate::text::refusal::{Refusal, Refusals};
 use crate::time::clock::{Now, Trust};
 use crate::time::duration;
+use crate::time::span::later;
 use crate::time::stamp::time;
 use crate::verdict::{Opinion, Reason};
 
@@ -210,7 +211,7 @@ impl Rule {
 
     /// When a row that began at `since` is long enough.
     fn enough(&self, since: Timestamp) -> Timestamp {
-        since.saturating_add(self.for_).unwrap_or(Timestamp::MAX)
+        later(since, self.for_)
     }
 }
 

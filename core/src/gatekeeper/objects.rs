@@ -15,6 +15,7 @@ use crate::evidence::expression::Expression;
 use crate::text::words;
 use crate::time::clock::{Now, Trust};
 use crate::time::duration;
+use crate::time::span::later;
 use crate::time::stamp::time;
 use crate::verdict::{Opinion, Reason};
 
@@ -209,7 +210,7 @@ fn next_second(at: Timestamp) -> Timestamp {
 
 /// When objects have been as they should be for long enough.
 fn soaked(rule: &Rule, since: Timestamp) -> Timestamp {
-    since.saturating_add(rule.soak).unwrap_or(Timestamp::MAX)
+    later(since, rule.soak)
 }
 
 /// Whether a soak would be over only by a clock that cannot be relied on.

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use sluice_crds::gatekeeper::PipelineRule;
 use sluice_crds::pipeline::StrategyKind;
-use sluice_crds::{Gatekeeper, State};
+use sluice_crds::{Gatekeeper, Pipeline, State};
 
 use super::Evidence;
 use super::kind::{Basis, Judge, KindSpec, Known, Setup};
-use super::promoting::Promoting;
+use super::named::Named;
 use crate::revision::{self, Revision};
 use crate::text::refusal::{Refusal, Refusals};
 use crate::verdict::question::Question;
@@ -54,12 +54,12 @@ struct Observed {
 }
 
 impl Found {
-    fn of(promoting: &Promoting, environment: &str) -> Self {
-        let pipeline = match promoting {
-            Promoting::Missing => return Found::Missing,
-            Promoting::Forbidden => return Found::Forbidden,
-            Promoting::Unreadable(why) => return Found::Unreadable(Arc::clone(why)),
-            Promoting::Here(pipeline) => pipeline,
+    fn of(named: &Named<Arc<Pipeline>>, environment: &str) -> Self {
+        let pipeline = match named {
+            Named::Missing => return Found::Missing,
+            Named::Forbidden => return Found::Forbidden,
+            Named::Unreadable(why) => return Found::Unreadable(Arc::clone(why)),
+            Named::Here(pipeline) => pipeline,
         };
         let spec = &pipeline.spec;
         let mut environments = spec.environments.iter().enumerate();
@@ -102,8 +102,8 @@ impl KindSpec for PipelineRule {
     fn complete(&self, object: &Gatekeeper, _: Evidence, known: &dyn Known) -> Evidence {
         match known.pipeline(object, self) {
             None => Evidence::default(),
-            Some(promoting) => Evidence::of(Observed {
-                found: Found::of(&promoting, &self.environment),
+            Some(named) => Evidence::of(Observed {
+                found: Found::of(&named, &self.environment),
                 verified: known.is_verified(object),
             }),
         }

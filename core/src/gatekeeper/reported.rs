@@ -27,14 +27,11 @@ impl Keeper {
     /// The verdict that its status reports, if it is about exactly this spec and still holds: used if
     /// nothing was observed yet, after a restart or in a tool.
     fn reported(&self, now: Now) -> Option<&VerdictStatus> {
-        let status = self.object.status.as_ref()?;
-        let verdict = status.verdict.as_ref()?;
-        (status.observed_generation == self.object.metadata.generation
-            && verdict
-                .valid_until
-                .as_ref()
-                .is_none_or(|until| now.at < until.0))
-        .then_some(verdict)
+        let verdict = self.object.current_status()?.verdict.as_ref()?;
+        let until = verdict.valid_until.as_ref();
+        until
+            .is_none_or(|until| now.at < until.0)
+            .then_some(verdict)
     }
 
     /// The reported verdict, if `opinion` is only that verdict because nothing was observed yet.

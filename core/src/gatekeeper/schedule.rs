@@ -10,7 +10,7 @@ use sluice_crds::gatekeeper::{self as api, Calendar as CalendarSource};
 
 use crate::text::refusal::Refusals;
 use crate::time::calendar::{Calendar, CalendarError};
-use crate::time::span::Span;
+use crate::time::span::{Span, later};
 use crate::time::timeline::{Cause, Extent, Moment, States, Timeline};
 use crate::time::window::{Reach, Window};
 use crate::verdict::status::UPCOMING;
@@ -311,7 +311,7 @@ impl Schedule {
 }
 
 fn reach(from: Timestamp, steps: u32) -> Reach {
-    let limit = from.saturating_add(FARTHEST).unwrap_or(Timestamp::MAX);
+    let limit = later(from, FARTHEST);
     Reach { from, limit, steps }
 }
 

@@ -71,6 +71,12 @@ impl Key {
         }
     }
 
+    /// What an object in the namespace `from` means by a text: a name, or `namespace/name`.
+    pub fn from_text(from: &str, text: &str) -> Self {
+        let (namespace, name) = text.split_once('/').unwrap_or((from, text));
+        Self::from_reference(namespace, None, name)
+    }
+
     /// What `gate` means by `reference`.
     pub fn named_by(gate: &Gate, reference: &GatekeeperReference) -> Self {
         let own = Self::of(&gate.metadata).namespace;

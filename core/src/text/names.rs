@@ -8,14 +8,16 @@ pub(crate) const LABEL_LENGTH: usize = 63;
 /// The most characters of any other name.
 pub(crate) const NAME_LENGTH: usize = 253;
 
+/// Whether it is a label of a DNS name (RFC 1123), of any length.
+pub fn is_label(text: &str) -> bool {
+    let is_end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    text.starts_with(is_end)
+        && text.ends_with(is_end)
+        && text.chars().all(|c| is_end(c) || c == '-')
+}
+
 /// A name that is a DNS subdomain (RFC 1123).
 pub(crate) fn subdomain(field: &str, name: &str, longest: usize, mistakes: &mut Vec<Refusal>) {
-    let is_end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let is_label = |label: &str| {
-        label.starts_with(is_end)
-            && label.ends_with(is_end)
-            && label.chars().all(|c| is_end(c) || c == '-')
-    };
     if name.chars().count() > longest {
         let problem = format!("`{name}` has more than {longest} characters");
         mistakes.push(Refusal::new(field, problem, "write a shorter name"));
@@ -34,11 +36,7 @@ pub(crate) fn is_qualified(key: &str) -> bool {
         Some((prefix, name)) => (Some(prefix), name),
         None => (None, key),
     };
-    let is_domain = |prefix: &str| {
-        let mut found = Vec::new();
-        subdomain("", prefix, NAME_LENGTH, &mut found);
-        found.is_empty()
-    };
+    let is_domain = |text: &str| text.len() <= NAME_LENGTH && text.split('.').all(is_label);
     !name.is_empty() && is_label_value(name) && prefix.is_none_or(is_domain)
 }
 

@@ -45,7 +45,7 @@ impl Span {
 }
 
 /// The instant so much later, or the last one that there is.
-pub(crate) fn later(instant: Timestamp, by: SignedDuration) -> Timestamp {
+pub fn later(instant: Timestamp, by: SignedDuration) -> Timestamp {
     instant.saturating_add(by).unwrap_or(Timestamp::MAX)
 }
 

@@ -61,9 +61,7 @@ pub fn settle(
              message,
          }| {
             let status = if holds { "True" } else { "False" }.to_owned();
-            let unchanged = before
-                .iter()
-                .find(|old| old.type_ == type_ && old.status == status);
+            let unchanged = find(before, type_).filter(|old| old.status == status);
             Condition {
                 type_: type_.to_owned(),
                 reason,
@@ -76,6 +74,16 @@ pub fn settle(
         },
     );
     settled.collect()
+}
+
+/// The condition of a type.
+pub fn find<'c>(conditions: &'c [Condition], type_: &str) -> Option<&'c Condition> {
+    conditions.iter().find(|it| it.type_ == type_)
+}
+
+/// The condition of a type, if it is true.
+pub fn find_true<'c>(conditions: &'c [Condition], type_: &str) -> Option<&'c Condition> {
+    find(conditions, type_).filter(|it| it.status == "True")
 }
 
 /// At most so many of the names, and how many more there are.

@@ -36,6 +36,14 @@ pub struct ApprovalRule {
     pub forbid_self: Option<Authors>,
 }
 
+impl ApprovalRule {
+    /// The ConfigMap that it is judged from, if it names one.
+    pub fn config_map_refs(&self) -> impl Iterator<Item = &ConfigMapKeyReference> {
+        let authors = self.forbid_self.iter();
+        authors.map(|authors| &authors.config_map_ref)
+    }
+}
+
 fn default_required() -> u8 {
     1
 }

@@ -42,6 +42,14 @@ pub struct Revisions {
     pub deny_from: Vec<ListSource>,
 }
 
+impl Revisions {
+    /// The ConfigMaps that its lists are read from: first what may go out, then what may not.
+    pub fn config_map_refs(&self) -> impl Iterator<Item = &ConfigMapKeyReference> {
+        let lists = self.allow_from.iter().chain(&self.deny_from);
+        lists.map(|list| &list.config_map_ref)
+    }
+}
+
 /// Where a list is read from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

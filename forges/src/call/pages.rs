@@ -1,7 +1,7 @@
 //! Lists that come in pages.
 
 use serde::de::DeserializeOwned;
-use sluice_egress::EgressError;
+use sluice_egress::{EgressError, Reply};
 
 use super::Call;
 use crate::outcome::{ForgeError, Missing, Trouble};
@@ -16,121 +16,132 @@ const MOST_SEEN: usize = 500;
 /// 64 KiB and more each, a reply at most 1 MiB. A server may give fewer.
 const PAGES: [usize; 2] = [50, 5];
 
-/// How far a list is read.
+/// How a forge cuts a list into pages.
 #[derive(Clone, Copy)]
-pub(crate) enum Extent<'a, T> {
+pub(crate) enum Paging {
+    /// Pages have numbers, and a header `Link`, as RFC 8288 has it, says whether there is another one. With
+    /// what the forge calls the length of a page.
+    Linked(&'static str),
+    /// Each page says where the next one starts, as Bitbucket has it.
+    Starting,
+}
+
+/// How far a list is read.
+enum Extent<'a, T> {
     /// To its end.
     All,
     /// To the page with the first item that is looked for, or until 500 items were seen.
     To(&'a (dyn Fn(&T) -> bool + Sync)),
 }
 
-/// A list that has pages.
-pub(crate) struct List<'a, T> {
-    pub(crate) path: &'a str,
-    pub(crate) query: &'a [(&'a str, &'a str)],
-    pub(crate) extent: Extent<'a, T>,
-}
-
 impl Call<'_> {
-    /// The items of a list, whose pages are named by a header `Link` as RFC 8288 has it. `size` is what the
-    /// forge calls the length of a page. What moves from one page to another in between may be missing, or
-    /// be there twice.
+    /// The items of a list. What moves from one page to another in between may be missing, or be there
+    /// twice.
     pub(crate) async fn list<T: DeserializeOwned>(
         &self,
-        list: &List<'_, T>,
-        size: &str,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<Vec<T>, ForgeError> {
+        self.items(path, query, &Extent::All).await
+    }
+
+    /// The first item of a list that is looked for. None: it is not among the first 500.
+    pub(crate) async fn first<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+        is_it: impl Fn(&T) -> bool + Send + Sync,
+    ) -> Result<Option<T>, ForgeError> {
+        let items = self.items(path, query, &Extent::To(&is_it)).await?;
+        Ok(items.into_iter().find(is_it))
+    }
+
+    async fn items<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+        extent: &Extent<'_, T>,
     ) -> Result<Vec<T>, ForgeError> {
         let [many, few] = PAGES;
-        match self.list_by(list, (size, many)).await {
-            Err(error) if is_too_long(&error) => self.list_by(list, (size, few)).await,
-            listed => listed,
+        match self.pages(path, query, extent, many).await {
+            Err(error) if is_too_long(&error) => self.pages(path, query, extent, few).await,
+            items => items,
         }
     }
 
-    async fn list_by<T: DeserializeOwned>(
+    async fn pages<T: DeserializeOwned>(
         &self,
-        list: &List<'_, T>,
-        (size, length): (&str, usize),
-    ) -> Result<Vec<T>, ForgeError> {
-        let length = length.to_string();
-        let (mut items, mut bytes) = (Vec::new(), 0);
-        for page in 1_u32.. {
-            let page = page.to_string();
-            let mut query = list.query.to_vec();
-            query.extend([(size, length.as_str()), ("page", page.as_str())]);
-            let reply = self.ask(list.path, &query).await?;
-            if reply.status == 404 {
-                self.sees_repository().await?;
-            }
-            let read: Vec<T> = self.read(&reply)?;
-            let links = reply.header("link").unwrap_or_default();
-            let more = links.split(',').any(|link| link.contains("rel=\"next\""));
-            bytes += reply.body.len();
-            if self.is_enough(list, (&mut items, bytes), read, more)? {
-                break;
-            }
-        }
-        Ok(items)
-    }
-
-    /// The items of a list that has pages as Bitbucket has them.
-    pub(crate) async fn list_from<T: DeserializeOwned>(
-        &self,
-        list: &List<'_, T>,
-    ) -> Result<Vec<T>, ForgeError> {
-        let [many, few] = PAGES;
-        match self.list_from_by(list, many).await {
-            Err(error) if is_too_long(&error) => self.list_from_by(list, few).await,
-            listed => listed,
-        }
-    }
-
-    async fn list_from_by<T: DeserializeOwned>(
-        &self,
-        list: &List<'_, T>,
+        path: &str,
+        query: &[(&str, &str)],
+        extent: &Extent<'_, T>,
         length: usize,
     ) -> Result<Vec<T>, ForgeError> {
+        let (size, place, first) = match self.api.paging {
+            Paging::Linked(size) => (size, "page", 1),
+            Paging::Starting => ("limit", "start", 0),
+        };
         let length = length.to_string();
         let (mut items, mut bytes) = (Vec::new(), 0);
-        let mut start = Some(0);
-        while let Some(from) = start {
-            let from = from.to_string();
-            let mut query = list.query.to_vec();
-            query.extend([("limit", length.as_str()), ("start", from.as_str())]);
-            let reply = self.ask(list.path, &query).await?;
+        let mut next = Some(first);
+        while let Some(at) = next {
+            let from = at.to_string();
+            let mut query = query.to_vec();
+            query.extend([(size, length.as_str()), (place, from.as_str())]);
+            let reply = self.ask(path, &query).await?;
             if reply.status == 404 {
                 self.sees_repository().await?;
-                return Err(self.error(Trouble::Absent(Missing::Branch)));
             }
             bytes += reply.body.len();
-            let page: Page<T> = self.read(&reply)?;
-            start = page.next_page_start.filter(|_| !page.is_last_page);
-            if self.is_enough(list, (&mut items, bytes), page.values, start.is_some())? {
+            let page;
+            (page, next) = self.page(&reply, at)?;
+            if self.is_enough(extent, (&mut items, bytes), page, next.is_some())? {
                 break;
             }
         }
         Ok(items)
     }
 
-    /// Adds a page to the items, which are of so many bytes then, and says whether the list was read as far as it has to be. A page without
-    /// items is the last one, whatever the forge says.
+    /// The items of the page at this place, and where the next one is.
+    fn page<T: DeserializeOwned>(
+        &self,
+        reply: &Reply,
+        at: u64,
+    ) -> Result<(Vec<T>, Option<u64>), ForgeError> {
+        match self.api.paging {
+            Paging::Linked(_) => {
+                let links = reply.header("link").unwrap_or_default();
+                let more = links.split(',').any(|link| link.contains("rel=\"next\""));
+                Ok((self.read(reply)?, more.then_some(at + 1)))
+            }
+            Paging::Starting if reply.status == 404 => {
+                Err(self.error(Trouble::Absent(Missing::Branch)))
+            }
+            Paging::Starting => {
+                let page: Page<T> = self.read(reply)?;
+                let next = page.next_page_start.filter(|_| !page.is_last_page);
+                Ok((page.values, next))
+            }
+        }
+    }
+
+    /// Adds a page to the items, which are of so many bytes then, and says whether the list was read as far
+    /// as it has to be. A page without items is the last one, whatever the forge says.
     fn is_enough<T>(
         &self,
-        list: &List<'_, T>,
+        extent: &Extent<'_, T>,
         (items, bytes): (&mut Vec<T>, usize),
         mut page: Vec<T>,
         more: bool,
     ) -> Result<bool, ForgeError> {
         let at_end = !more || page.is_empty();
-        let found = match list.extent {
+        let found = match extent {
             Extent::All if at_end => true,
             Extent::All if bytes > MOST_BYTES => {
                 let listed = items.len() + page.len();
                 return Err(self.error(Trouble::TooMany(listed)));
             }
             Extent::All => false,
-            Extent::To(is_it) => page.iter().any(is_it) || items.len() + page.len() >= MOST_SEEN,
+            Extent::To(is_it) => page.iter().any(*is_it) || items.len() + page.len() >= MOST_SEEN,
         };
         items.append(&mut page);
         match at_end || found {
@@ -171,16 +182,11 @@ mod tests {
             authorities: None,
             namespace: "apps".to_owned(),
         };
-        let api = Api::new(access, address, &[]);
-        let list = |extent| List {
-            path: "/pulls",
-            query: &[],
-            extent,
-        };
+        let api = Api::new(access, address, &[], Paging::Starting);
         let call = api.call("list");
         let is_enough = |extent, bytes, more| {
             let mut items = vec![1; 50];
-            call.is_enough(&list(extent), (&mut items, bytes), vec![1; 50], more)
+            call.is_enough(&extent, (&mut items, bytes), vec![1; 50], more)
                 .map_err(|error| error.trouble)
         };
         assert_eq!(is_enough(Extent::All, MOST_BYTES, true), Ok(false));

@@ -61,6 +61,11 @@ pub(crate) fn said(body: &[u8]) -> Option<String> {
     (!said.trim().is_empty()).then_some(said)
 }
 
+/// Whether the body of a reply says these words.
+pub(crate) fn says(body: &[u8], words: &str) -> bool {
+    said(body).is_some_and(|said| said.contains(words))
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;

@@ -101,7 +101,7 @@ impl Context {
     }
 
     /// Reports definitions of objects.
-    fn telling(&self) -> Telling<'_> {
+    pub(crate) fn telling(&self) -> Telling<'_> {
         Telling {
             definitions: &self.definitions,
             events: &self.events,

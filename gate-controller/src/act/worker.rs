@@ -68,7 +68,7 @@ impl Retry {
 
 /// What workers share.
 pub(crate) struct Workers {
-    pub(crate) context: Context,
+    pub(crate) context: Arc<Context>,
     pub(crate) queue: Arc<Shared>,
     pub(crate) retry: Retry,
     pub(crate) failures: Arc<Failures>,

@@ -166,7 +166,7 @@ impl Store {
 
     async fn download_in_turn(&self, wanted: &Wanted) -> Result<Whole, FetchError> {
         let namespace = &wanted.key.namespace;
-        let _turn = self.turns.wait(namespace).await;
+        let _turn = self.turns.take(namespace).await;
         self.room(namespace, None)?;
         let time = self.limits.time;
         let downloaded = timeout(time, self.download(wanted)).await;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 use jiff::{SignedDuration, Timestamp};
+use sluice_core::time::span::later;
 use tokio_util::sync::CancellationToken;
 
 use super::digest::Digest;
@@ -71,7 +72,7 @@ impl Kept {
     /// When it may go.
     fn due(&self) -> Option<Timestamp> {
         let since = self.left.max(self.served.filter(|_| self.left.is_some()))?;
-        Some(since.saturating_add(GRACE).unwrap_or(Timestamp::MAX))
+        Some(later(since, GRACE))
     }
 }
 

@@ -7,6 +7,8 @@
 
 use std::path::{Path, PathBuf};
 
+use sluice_egress::secrets::is_object_name;
+
 use super::digest::Digest;
 use crate::cluster::key::{KeyRef, ObjectKey};
 
@@ -40,7 +42,7 @@ pub(super) fn parse(path: &str) -> Option<(ObjectKey, Digest)> {
 
 /// The key of two folders.
 pub(super) fn key(namespace: &str, name: &str) -> Option<ObjectKey> {
-    let both = is_name(namespace) && is_name(name);
+    let both = is_object_name(namespace) && is_object_name(name);
     both.then(|| KeyRef { namespace, name }.into())
 }
 
@@ -48,18 +50,6 @@ pub(super) fn key(namespace: &str, name: &str) -> Option<ObjectKey> {
 pub(super) fn digest(file: &str) -> Option<Digest> {
     let (algorithm, checksum) = file.strip_suffix(ENDING)?.split_once('-')?;
     Digest::of_parts(algorithm, checksum).ok()
-}
-
-/// Whether Kubernetes gives such names: a DNS subdomain (RFC 1123).
-pub(super) fn is_name(text: &str) -> bool {
-    let is_end = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'z');
-    let bytes = text.as_bytes();
-    bytes.len() <= 253
-        && bytes.first().is_some_and(is_end)
-        && bytes.last().is_some_and(is_end)
-        && bytes
-            .iter()
-            .all(|byte| is_end(byte) || matches!(byte, b'-' | b'.'))
 }
 
 /// The folder of a store.

@@ -2,10 +2,11 @@
 
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 /// What runs beside the workers, and must not end before they do.
 pub(super) struct Background {
-    watching: JoinHandle<()>,
+    watching: AbortOnDropHandle<()>,
     broken: CancellationToken,
 }
 
@@ -18,6 +19,7 @@ impl Background {
             parts.join_next().await;
             told.cancel();
         });
+        let watching = AbortOnDropHandle::new(watching);
         Self { watching, broken }
     }
 
@@ -31,12 +33,6 @@ impl Background {
         self.watching.abort();
         // It ends by being aborted.
         let _ = (&mut self.watching).await;
-    }
-}
-
-impl Drop for Background {
-    fn drop(&mut self) {
-        self.watching.abort();
     }
 }
 

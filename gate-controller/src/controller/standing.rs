@@ -52,7 +52,7 @@ pub(super) fn follow(
 
 /// Watches who verifies annotations.
 async fn follow_policies(parts: Parts, known: watch::Sender<bool>) {
-    let (world, waker) = (&parts.world, parts.waker());
+    let (world, waker) = (&parts.world, parts.waker.clone());
     let policies = &world.verifiers;
     // As it was last reported. None: it is not known yet.
     let told: Mutex<Option<InForce>> = Mutex::new(None);
@@ -131,7 +131,7 @@ fn tell_of_policies(before: Option<&InForce>, now: &InForce) {
 
 /// Compares the clocks now and then, and at once when ours has jumped.
 async fn compare_clocks(parts: Parts, known: watch::Sender<bool>) {
-    let (world, waker, jumps) = (&parts.world, parts.waker(), &parts.jumps);
+    let (world, waker, jumps) = (&parts.world, parts.waker.clone(), &parts.jumps);
     loop {
         let before = jumps.count();
         let compared = skew::compare(&parts.client, parts.clock.as_ref()).await;
@@ -161,7 +161,7 @@ const SETTLE: u32 = 15;
 
 /// Checks whether the watches are alive, and has everything decided again when that changes.
 async fn follow_silence(parts: Parts) {
-    let (world, waker, load) = (&parts.world, parts.waker(), parts.load());
+    let (world, waker, load) = (&parts.world, parts.waker.clone(), parts.load());
     let mut telling = Telling::default();
     loop {
         let jumps = parts.jumps.count();

@@ -18,7 +18,7 @@ use crate::cluster::key::Work;
 use crate::cluster::kind::Kind;
 use crate::observe::cache::{Change, Seen};
 use crate::observe::evidence::Tracker;
-use crate::tell::definitions::{Defines, Telling};
+use crate::tell::definitions::Defines;
 
 mod gated_sources;
 mod pipelines;
@@ -64,7 +64,7 @@ async fn follow_kind<K>(parts: &Parts, api: Api<Guard<K>>, told: impl Fn(&Change
 where
     K: Reconciled + Resource<DynamicType = ()> + DeserializeOwned + 'static,
 {
-    let waker = parts.waker();
+    let waker = parts.waker.clone();
     let told = |change: Change<'_, K>| {
         let work = Work::own(K::KIND, change.key.clone());
         if change.is_respecified() {
@@ -94,7 +94,7 @@ where
 }
 
 async fn follow_gates(parts: Parts) {
-    let waker = parts.waker();
+    let waker = parts.waker.clone();
     let told = |change: &Change<'_, Gate>| {
         let is_there = |seen: Option<&Seen<Gate>>| seen.map(|seen| seen.object().is_some());
         if GatePolicy::is_reported(&parts.world) && is_there(change.before) != is_there(change.now)
@@ -106,7 +106,7 @@ async fn follow_gates(parts: Parts) {
 }
 
 async fn follow_approvals(parts: Parts) {
-    let waker = parts.waker();
+    let waker = parts.waker.clone();
     let told = |change: Change<'_, Approval>| {
         for gatekeeper in parts.world.note_approval(&change) {
             waker.news(Work::own(Kind::Gatekeeper, gatekeeper));
@@ -121,7 +121,7 @@ async fn follow_approvals(parts: Parts) {
 }
 
 async fn follow_policies(parts: Parts) {
-    let (world, waker) = (&parts.world, parts.waker());
+    let (world, waker) = (&parts.world, parts.waker.clone());
     let policies = Api::all(parts.client.clone());
     let following = follow_kind::<GatePolicy>(&parts, policies, |_| {});
     // Nothing was decided before; and where there is no policy, none wakes anything.
@@ -135,7 +135,7 @@ async fn follow_policies(parts: Parts) {
 /// Of namespaces only the metadata is kept. Only what goes out by itself is woken: for all others the
 /// labels are read when something is decided.
 async fn follow_namespaces(parts: Parts) {
-    let (world, waker) = (&parts.world, parts.waker());
+    let (world, waker) = (&parts.world, parts.waker.clone());
     let told = |change: Change<'_, PartialObjectMeta<Namespace>>| {
         if change.differs(|namespace| namespace.labels().clone()) {
             waker.concerned(&Work::own(Kind::Namespace, change.key.clone()));
@@ -164,7 +164,7 @@ async fn follow_gatekeepers(parts: Parts, tracker: Tracker) {
 }
 
 fn tracker(parts: &Parts) -> Tracker {
-    let waker = parts.waker();
+    let waker = parts.waker.clone();
     Tracker::new(
         parts.clients.clone(),
         Arc::clone(&parts.clock),
@@ -193,12 +193,7 @@ impl Parts {
             && self.shard.holds(work.kind, before.labels())
             && self.load().leads()
         {
-            let telling = Telling {
-                definitions: &self.definitions,
-                events: &self.events,
-                audit: &self.audit,
-            };
-            telling.gone(work, before.as_ref());
+            self.telling().gone(work, before.as_ref());
         }
     }
 

@@ -22,7 +22,6 @@ mod played;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use follow::LAST_APPLIED;
 pub use follow::{Following, Presence};
 
 /// An object as it was seen.

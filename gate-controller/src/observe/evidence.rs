@@ -14,7 +14,7 @@ use sluice_core::verdict::status::REQUESTED_AT;
 use sluice_crds::Gatekeeper;
 use sluice_gatekeepers::{Clients, needs_evidence};
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::cluster::key::ObjectKey;
 use crate::observe::clock::Clock;
@@ -38,7 +38,7 @@ struct Inner {
     shared: Arc<Shared>,
     observers: Mutex<HashMap<ObjectKey, Tracked>>,
     next_id: AtomicU64,
-    _background: [Task; 3],
+    _background: [AbortOnDropHandle<()>; 3],
 }
 
 /// What the observers share.
@@ -54,16 +54,7 @@ struct Shared {
 struct Tracked {
     uid: Option<String>,
     objects: watch::Sender<Arc<Gatekeeper>>,
-    task: Task,
-}
-
-/// A task that ends with its owner.
-struct Task(AbortHandle);
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    task: AbortOnDropHandle<()>,
 }
 
 impl Tracker {
@@ -88,7 +79,6 @@ impl Tracker {
                 Arc::clone(&clock),
             )),
         ];
-        let background = background.map(|task| Task(task.abort_handle()));
         let changed = Box::new(changed);
         Self(Arc::new(Inner {
             shared: Arc::new(Shared {
@@ -100,7 +90,7 @@ impl Tracker {
             }),
             observers: Mutex::default(),
             next_id: AtomicU64::new(0),
-            _background: background,
+            _background: background.map(AbortOnDropHandle::new),
         }))
     }
 
@@ -133,7 +123,7 @@ impl Tracker {
         self.0.shared.store.begin(key, id, object);
         let (objects, seen) = watch::channel(Arc::clone(object));
         let observer = Observer::new(Arc::clone(&self.0.shared), id, key.clone(), seen);
-        let task = Task(tokio::spawn(observer.run()).abort_handle());
+        let task = AbortOnDropHandle::new(tokio::spawn(observer.run()));
         Tracked {
             uid: object.metadata.uid.clone(),
             objects,
@@ -145,7 +135,7 @@ impl Tracker {
 impl Tracked {
     /// Whether exactly this object is observed, and its observer still works.
     fn observes(&self, object: &Gatekeeper) -> bool {
-        self.uid == object.metadata.uid && !self.task.0.is_finished()
+        self.uid == object.metadata.uid && !self.task.is_finished()
     }
 
     fn tell(&self, object: &Arc<Gatekeeper>) {

@@ -17,7 +17,7 @@ use sluice_core::gate::Named;
 use sluice_core::gate::nested::{self, Sources};
 use sluice_core::gate::{self, Answer, Identity, View};
 use sluice_core::gatekeeper::approval::Ballot;
-use sluice_core::gatekeeper::{self, Evidence, Keeper, Known, Promoting};
+use sluice_core::gatekeeper::{self, Evidence, Keeper, Known};
 use sluice_core::time::clock::Trust;
 use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::gatekeeper::PipelineRule;
@@ -302,20 +302,18 @@ impl Known for World {
         self.ballots.unreadable_in(KeyRef::of(gatekeeper).namespace)
     }
 
-    fn pipeline(&self, gatekeeper: &Gatekeeper, named: &PipelineRule) -> Option<Promoting> {
+    fn pipeline(
+        &self,
+        gatekeeper: &Gatekeeper,
+        named: &PipelineRule,
+    ) -> Option<Named<Arc<Pipeline>>> {
         let PipelineRule {
             name,
             namespace,
             environment: _,
         } = named;
         let from = KeyRef::of(gatekeeper).namespace;
-        let found = self.find(&self.pipelines, from, namespace.as_deref(), name);
-        Some(match found {
-            Named::Here(pipeline) => Promoting::Here(pipeline),
-            Named::Missing => Promoting::Missing,
-            Named::Forbidden => Promoting::Forbidden,
-            Named::Unreadable(why) => Promoting::Unreadable(why),
-        })
+        Some(self.find(&self.pipelines, from, namespace.as_deref(), name))
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is asked, once it has been read: the same for every caller and every form.
 
 use sluice_core::revision::{self, Revision};
+use sluice_core::text::names::is_label;
 use sluice_core::text::refusal::Refusal;
 use sluice_core::text::words;
 use sluice_crds::{GateReference, GateSet, Require, Subject};
@@ -196,11 +197,4 @@ pub(super) fn action(field: &str, text: &str) -> Result<(), Refusal> {
 pub(super) fn revision(field: &str, text: &str) -> Result<Revision, Refusal> {
     Revision::parse(text)
         .map_err(|mistake| Refusal::new(field, mistake.to_string(), revision::REMEDY))
-}
-
-fn is_label(text: &str) -> bool {
-    let is_end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    text.starts_with(is_end)
-        && text.ends_with(is_end)
-        && text.chars().all(|c| is_end(c) || c == '-')
 }

@@ -19,9 +19,10 @@
 
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use parking_lot::Mutex;
 use sluice_core::delivery::{gated_source, pipeline};
+use sluice_core::time::span::later;
 use sluice_crds::audit::{Decided, Event};
 use sluice_crds::{Decision, Subject};
 
@@ -253,7 +254,7 @@ impl Decisions {
     pub async fn sweep(&self) {
         loop {
             let now = self.clock.now();
-            let next = now.saturating_add(SWEEP).unwrap_or(Timestamp::MAX);
+            let next = later(now, SWEEP);
             clock::reach(self.clock.as_ref(), next).await;
             let counted = self.known.lock().sweep(self.clock.now());
             self.tell_counted(counted).await;

@@ -6,7 +6,8 @@ use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
 use parking_lot::Mutex;
 
-use super::store::{Cursor, Held as Bytes, Limits, News, Room, Store, Stored, TooMuch};
+use super::store::{Cursor, Limits, News, Store, Stored, TooMuch};
+use sluice_watching::room::Room;
 use sluice_watching::shared::{Setback, Sink};
 use sluice_watching::{Guard, Step};
 
@@ -49,7 +50,7 @@ pub(super) struct Follower {
 
 impl Follower {
     /// Nothing is known yet.
-    pub(super) fn new(resource: ApiResource, limits: Limits, room: Room) -> Self {
+    pub(super) fn new(resource: ApiResource, limits: Limits, room: Arc<Room>) -> Self {
         Self {
             resource,
             limits,
@@ -69,8 +70,7 @@ impl Follower {
             let object = self.stored(object)?;
             self.bytes += object.size();
             self.listed.push(object);
-            let objects = self.listed.len();
-            self.limits.check(objects, self.bytes, Bytes::default())?;
+            self.limits.check(self.listed.len(), self.bytes)?;
         }
         Ok(())
     }

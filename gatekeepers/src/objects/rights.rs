@@ -12,6 +12,7 @@ use k8s_openapi::api::authorization::v1::{
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::PostParams;
 use kube::{Api, Client, Error};
+use sluice_core::time::span::later;
 use sluice_egress::secrets::is_object_name;
 use tokio::time::timeout;
 
@@ -248,7 +249,7 @@ impl Rights {
 
 /// The answer to use, from the new answer and the one before.
 fn answered(asked: Result<(), Refusal>, before: Option<Answer>, now: Timestamp) -> Answer {
-    let after = |wait| now.saturating_add(wait).unwrap_or(Timestamp::MAX);
+    let after = |wait| later(now, wait);
     match asked {
         Ok(()) => Answer {
             allowed: Ok(()),

@@ -8,14 +8,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use kube::ResourceExt;
-use kube::api::{ApiResource, DynamicObject, TypeMeta};
+use kube::api::{ApiResource, DynamicObject};
 use serde_json::Value;
-
-/// The annotation in which `kubectl apply` keeps a copy of the whole object.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+use sluice_watching::room::{Full, Room, Rooms};
+use sluice_watching::trimmed;
 
 /// How much may be held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,8 +48,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Whether so many objects, of so many bytes, may be held in addition to all others.
-    pub(super) fn check(&self, objects: usize, bytes: usize, held: Held) -> Result<(), TooMuch> {
+    /// Whether so many objects, of so many bytes, may be held.
+    pub(super) fn check(&self, objects: usize, bytes: usize) -> Result<(), TooMuch> {
         if objects > self.objects {
             let most = self.objects;
             return Err(TooMuch(format!("there are more than {most} of them")));
@@ -59,72 +58,27 @@ impl Limits {
             let most = self.bytes;
             return Err(TooMuch(format!("they take more than {most} bytes")));
         }
-        if held.namespace > self.namespace_bytes {
-            let most = self.namespace_bytes;
-            return Err(TooMuch(format!(
-                "with all others of their namespace that are watched they take more than {most} bytes"
-            )));
-        }
-        if held.all > self.all_bytes {
-            let most = self.all_bytes;
-            return Err(TooMuch(format!(
-                "with all others that are watched they take more than {most} bytes"
-            )));
-        }
         Ok(())
     }
-}
 
-/// How many bytes of text are held, in all stores.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Held {
-    /// Of the namespace.
-    pub(super) namespace: usize,
-    /// Of all.
-    pub(super) all: usize,
-}
-
-/// Where the text of a store is counted, too. Clones count together.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Room {
-    namespace: Arc<AtomicUsize>,
-    all: Arc<AtomicUsize>,
-}
-
-impl Room {
-    /// Room of another namespace.
-    pub(super) fn beside(&self) -> Self {
-        Self {
-            namespace: Arc::default(),
-            all: Arc::clone(&self.all),
-        }
-    }
-
-    /// What is held.
-    pub(super) fn held(&self) -> Held {
-        Held {
-            namespace: self.namespace.load(Ordering::Relaxed),
-            all: self.all.load(Ordering::Relaxed),
-        }
-    }
-
-    /// Whether nobody else counts in this namespace.
-    pub(super) fn is_alone(&self) -> bool {
-        Arc::strong_count(&self.namespace) == 1
-    }
-
-    /// Counts what has come and what has gone.
-    fn count(&self, more: usize, less: usize) {
-        for bytes in [&self.namespace, &self.all] {
-            bytes.fetch_add(more, Ordering::Relaxed);
-            bytes.fetch_sub(less, Ordering::Relaxed);
-        }
+    /// Where the text of all objects of each namespace is counted.
+    pub(super) fn rooms(&self) -> Rooms {
+        let all = "with all others that are watched they";
+        let all = Room::new(all, self.all_bytes, None);
+        let others = "with all others of their namespace that are watched they";
+        Rooms::new(others, self.namespace_bytes, all)
     }
 }
 
 /// More than may be held: what, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TooMuch(pub(super) String);
+
+impl From<Full> for TooMuch {
+    fn from(full: Full) -> Self {
+        Self(full.to_string())
+    }
+}
 
 /// An object as it was sent, without the fields that are not read here.
 #[derive(Debug, PartialEq, Eq)]
@@ -168,7 +122,7 @@ pub(super) struct Store {
     limits: Limits,
     objects: BTreeMap<String, Arc<Stored>>,
     bytes: usize,
-    room: Room,
+    room: Arc<Room>,
     changes: VecDeque<Change>,
     changed_bytes: usize,
     /// The number of the change that comes next.
@@ -177,15 +131,8 @@ pub(super) struct Store {
 
 impl Stored {
     /// An object of `resource`, without what nobody reads.
-    pub(super) fn new(mut object: DynamicObject, resource: &ApiResource) -> Self {
-        object.types = Some(TypeMeta {
-            api_version: resource.api_version.clone(),
-            kind: resource.kind.clone(),
-        });
-        object.metadata.managed_fields = None;
-        if let Some(annotations) = &mut object.metadata.annotations {
-            annotations.remove(LAST_APPLIED);
-        }
+    pub(super) fn new(object: DynamicObject, resource: &ApiResource) -> Self {
+        let object = trimmed(object, resource);
         Self {
             name: object.name_any(),
             labels: object.metadata.labels.clone().unwrap_or_default(),
@@ -208,7 +155,7 @@ impl Stored {
 
 impl Store {
     /// An empty store, whose text counts in `room` too.
-    pub(super) fn new(limits: Limits, room: Room) -> Self {
+    pub(super) fn new(limits: Limits, room: Arc<Room>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
@@ -259,7 +206,7 @@ impl Store {
     /// Forgets everything, because there is no room.
     pub(super) fn clear(&mut self) {
         self.objects.clear();
-        self.room.count(0, self.bytes);
+        self.room.give(self.bytes);
         self.bytes = 0;
         self.changes.clear();
         self.changed_bytes = 0;
@@ -296,16 +243,17 @@ impl Store {
         unseen: bool,
     ) -> Result<(), TooMuch> {
         let now = object.map(Arc::new);
-        let before = match &now {
-            Some(now) => self.objects.insert(name.clone(), Arc::clone(now)),
-            None => self.objects.remove(&name),
-        };
+        let before = self.objects.remove(&name);
         let (less, more) = (size(before.as_ref()), size(now.as_ref()));
-        self.bytes = self.bytes + more - less;
-        self.room.count(more, less);
+        self.bytes -= less;
+        self.room.give(less);
+        self.room.take(more)?;
+        self.bytes += more;
+        if let Some(now) = &now {
+            self.objects.insert(name.clone(), Arc::clone(now));
+        }
         self.remember(Change { name, now, unseen });
-        let held = self.room.held();
-        self.limits.check(self.objects.len(), self.bytes, held)
+        self.limits.check(self.objects.len(), self.bytes)
     }
 
     fn remember(&mut self, change: Change) {
@@ -325,7 +273,7 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        self.room.count(0, self.bytes);
+        self.room.give(self.bytes);
     }
 }
 

@@ -1,22 +1,21 @@
 //! The kinds that somebody looks at, each watched once in each namespace. How long a watch lasts, and
 //! its word counts, is in [`shared`](sluice_watching::shared).
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kube::runtime::watcher::Config;
 use kube::{Api, Client};
-use parking_lot::Mutex;
 use tokio::sync::{Semaphore, broadcast};
 
 use super::DEADLINE;
 use super::follow::{Follower, Held};
 use super::kinds::{Kind, Kinds};
 use super::rights::Rights;
-use super::store::{Cursor, Limits, News, Room};
+use super::store::{Cursor, Limits, News};
 use crate::source::ObjectsKey;
+use sluice_watching::room::Rooms;
 use sluice_watching::shared::{SILENCE, Shared, Sight};
 
 /// How many gatekeepers judge their objects at once.
@@ -29,9 +28,8 @@ pub struct ObjectWatches(Arc<Inner>);
 struct Inner {
     client: Client,
     limits: Limits,
-    /// Where all text is counted, by namespace.
-    rooms: Mutex<HashMap<Option<String>, Room>>,
-    room: Room,
+    /// Where all text is counted, by namespace; of objects in none, too.
+    rooms: Rooms,
     watches: Shared<ObjectsKey, Held>,
     kinds: Kinds,
     rights: Rights,
@@ -59,9 +57,8 @@ impl ObjectWatches {
             kinds: Kinds::new(client.clone()),
             rights: Rights::new(client.clone()),
             client,
+            rooms: limits.rooms(),
             limits,
-            rooms: Mutex::default(),
-            room: Room::default(),
             watches: Shared::new(deadline),
             turns: Semaphore::new(AT_ONCE),
         }))
@@ -107,7 +104,10 @@ impl ObjectWatches {
                 Some(namespace) => Api::namespaced_with(client, namespace, &kind.resource),
                 None => Api::all_with(client, &kind.resource),
             };
-            let room = self.room(key.namespace.as_deref());
+            let room = self
+                .0
+                .rooms
+                .of(key.namespace.as_deref().unwrap_or_default());
             let follower = Follower::new(kind.resource.clone(), self.0.limits, room);
             (api, Config::default(), follower)
         };
@@ -131,14 +131,6 @@ impl ObjectWatches {
             }
         };
         Err(Unseen::Because(why))
-    }
-
-    /// Where the text of the objects of a namespace is counted.
-    fn room(&self, namespace: Option<&str>) -> Room {
-        let mut rooms = self.0.rooms.lock();
-        rooms.retain(|_, room| !room.is_alone());
-        let room = rooms.entry(namespace.map(str::to_owned));
-        room.or_insert_with(|| self.0.room.beside()).clone()
     }
 }
 

@@ -97,7 +97,7 @@ fn beats_are_spread_over_the_interval(#[case] interval: &str, #[case] seconds: i
 #[case(Due::At(at(120)), 0, false)]
 #[case::set_back(Due::At(at(1_000_000)), 0, true)]
 fn what_is_due_is_asked(#[case] due: Due, #[case] now: i64, #[case] expected: bool) {
-    assert_eq!(due.is_due(at(now), &minutely()), expected);
+    assert_eq!(due.is_due(at(now), minutely().interval), expected);
 }
 
 #[test]

@@ -10,15 +10,15 @@ use sha2::{Digest as _, Sha256};
 use sluice_core::gatekeeper::schedule::{Overdue, Reading};
 use sluice_core::time::calendar::CalendarError;
 use sluice_core::time::duration;
+use sluice_core::time::span::later;
 use sluice_crds::gatekeeper::Calendar;
 use sluice_egress::secrets;
 use sluice_egress::{Body, Request};
 
 use super::text::Parsed;
 use super::{Look, Seen, text};
+use crate::polling::{Due, retry};
 
-/// The wait after the first failure; each further one doubles it, up to the interval.
-const RETRY: SignedDuration = SignedDuration::from_mins(1);
 /// What was read stays good for so many intervals.
 const GOOD_FOR: i32 = 3;
 /// The interval of a calendar whose own cannot be read, which the schedule refuses.
@@ -66,18 +66,10 @@ impl fmt::Display for Problem {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Due {
-    AtOnce,
-    At(Timestamp),
-}
-
 impl Rereads {
     /// When to look again: to read, or to say that what was read has run out.
     pub(super) fn again(&self, reading: &Reading) -> Timestamp {
-        let Due::At(due) = self.due else {
-            return Timestamp::MIN;
-        };
+        let due = self.due.again();
         match (&self.problem, good_until(reading)) {
             (Some(_), Some(end)) => due.min(end),
             (_, _) => due,
@@ -86,14 +78,6 @@ impl Rereads {
 
     pub(super) fn make_due(&mut self) {
         self.due = Due::AtOnce;
-    }
-
-    /// Whether to read at `now`. What is due later than it can be is due: the clock was set back.
-    fn is_due(&self, now: Timestamp, cadence: &Cadence) -> bool {
-        match self.due {
-            Due::AtOnce => true,
-            Due::At(due) => due <= now || due > later(now, cadence.interval * 2),
-        }
     }
 }
 
@@ -119,12 +103,6 @@ impl Cadence {
             .checked_mul(thousandths)
             .map_or(interval, |scaled| scaled / 1000);
         Self { interval, next }
-    }
-
-    fn retry(&self, failures: u32) -> SignedDuration {
-        let doubled = 2_i32.checked_pow(failures.saturating_sub(1));
-        let wait = doubled.and_then(|times| RETRY.checked_mul(times));
-        wait.map_or(self.interval, |wait| wait.min(self.interval))
     }
 }
 
@@ -160,8 +138,9 @@ fn after(
     });
     let kept = last.and_then(|last| keep(&last.reading, overdue, cadence, now));
     let reading = kept.unwrap_or_else(|| problem.reading());
+    let wait = retry(failures).map_or(cadence.interval, |wait| wait.min(cadence.interval));
     let rereads = Rereads {
-        due: Due::At(later(now, cadence.retry(failures))),
+        due: Due::At(later(now, wait)),
         failures,
         problem: Some(problem),
         read_at,
@@ -212,10 +191,6 @@ fn good_until(reading: &Reading) -> Option<Timestamp> {
     }
 }
 
-fn later(now: Timestamp, by: SignedDuration) -> Timestamp {
-    now.saturating_add(by).unwrap_or(Timestamp::MAX)
-}
-
 impl Look<'_> {
     pub(super) async fn at_address(
         &self,
@@ -226,7 +201,7 @@ impl Look<'_> {
         let cadence = Cadence::of(source, &self.uid);
         if let Some(last) = last
             && let Some(rereads) = &last.rereads
-            && !rereads.is_due(self.now, &cadence)
+            && !rereads.due.is_due(self.now, cadence.interval)
         {
             return Seen {
                 reading: meanwhile(last, &cadence, self.now),

@@ -4,7 +4,7 @@ use sluice_core::gatekeeper::schedule::Reading;
 use sluice_crds::gatekeeper::{Calendar, ConfigMapKeyReference};
 
 use super::{Look, Seen, text};
-use crate::ConfigMapKey;
+use crate::lists;
 
 impl Look<'_> {
     pub(super) async fn at_config_map(
@@ -13,10 +13,7 @@ impl Look<'_> {
         reference: &ConfigMapKeyReference,
         last: Option<&Seen>,
     ) -> Seen {
-        let key = ConfigMapKey {
-            namespace: self.namespace.clone(),
-            name: reference.name.clone(),
-        };
+        let key = lists::source(reference, &self.namespace);
         // The calendar outlives a map that is gone: it may come back as it was.
         let kept = || last.and_then(|last| last.kept.clone());
         let bytes = match self.clients.config_maps.text(&key, &reference.key).await {

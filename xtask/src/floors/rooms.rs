@@ -92,7 +92,7 @@ pub(crate) const HOUSES: [House; 6] = [
             ("address",          ""),
             ("names",            ""),
             ("outcome",          ""),
-            ("pulls",            "names"),
+            ("pulls",            "names outcome"),
             ("call",             "address outcome"),
             ("bitbucket_server", "address names outcome pulls call"),
             ("gitea",            "address names outcome pulls call"),

@@ -10,6 +10,7 @@ use kube::ResourceExt;
 use kube::api::{Api, Patch};
 use serde_json::json;
 use sluice_core::revision::{Revision, short};
+use sluice_core::verdict::condition::{READY, STALLED, find, find_true};
 use sluice_crds::GatedSource;
 use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::SourceKind;
@@ -144,8 +145,7 @@ async fn look(connection: &Connection, plan: &Plan) -> Result<Look> {
     let name = plan.source.name_any();
     let source = cluster::existing::<GatedSource>(connection, &name).await?;
     let status = source.status.clone().unwrap_or_default();
-    let condition = |kind: &str| status.conditions.iter().find(|it| it.type_ == kind);
-    let stalled = condition("Stalled").filter(|it| it.status == "True");
+    let stalled = find_true(&status.conditions, STALLED);
     if status.observed_generation != source.metadata.generation {
         let awaited = format!("for the controller to look at GatedSource {name}");
         return Ok(Look::Awaited(awaited));
@@ -160,7 +160,7 @@ async fn look(connection: &Connection, plan: &Plan) -> Result<Look> {
     match (&status.admitted, serves) {
         (Some(_), Some(artifact)) => Ok(Look::Served(Ok(artifact.revision.clone()))),
         _ => {
-            let ready = condition("Ready").map(|it| it.message.as_str());
+            let ready = find(&status.conditions, READY).map(|it| it.message.as_str());
             let said = ready.unwrap_or("nothing is said of it yet");
             Ok(Look::Awaited(format!(
                 "for {} {child}: {said}",
@@ -174,8 +174,7 @@ fn is_ready(object: &FluxObject) -> bool {
     let status = &object.status;
     let of_now = status.observed_generation.is_none()
         || status.observed_generation == object.metadata.generation;
-    let mut conditions = status.conditions.iter();
-    of_now && conditions.any(|it| it.type_ == "Ready" && it.status == "True")
+    of_now && find_true(&status.conditions, READY).is_some()
 }
 
 /// A consumer as it is now.

@@ -20,7 +20,7 @@ use crate::output::{self, warn};
 
 mod words;
 
-use words::{named_by, source_of, told_source, triggers};
+use words::{source_of, told_source, triggers};
 
 /// Show the objects of Flux behind a pipeline: the apps, their sources, and what makes the first
 /// environment change
@@ -153,7 +153,7 @@ impl Shown {
         let at = Key::of(&app.metadata);
         let says = |mark: &str| app.annotations().get(mark);
         if let Some(named) = says(marks::PIPELINE)
-            && named_by(named, &at.namespace) != own
+            && Key::from_text(&at.namespace, named) != own
         {
             self.mistakes.push(format!(
                 "{at} is a target of {own}, and its annotation {} names {named}; write {own}",
@@ -187,7 +187,7 @@ impl Shown {
                 let Some(named) = app.annotations().get(marks::PIPELINE) else {
                     continue;
                 };
-                let key = named_by(named, namespace);
+                let key = Key::from_text(namespace, named);
                 let found: Option<Pipeline> = cluster::find(connection, &key).await?;
                 if found.is_none() {
                     let at = Key::of(&app.metadata);

@@ -11,6 +11,7 @@ use sluice_core::time::span::Span;
 use sluice_crds::Decision;
 use sluice_crds::pipeline::EnvironmentState;
 
+use crate::cluster::key_of;
 use crate::files;
 use crate::instant::Zone;
 use crate::outcome::Outcome;
@@ -70,10 +71,7 @@ impl Asked<'_> {
     /// The zone in which the windows of the gates of its environments are written.
     fn shared(&self, course: &Course) -> Zone {
         let named = course.end.environments.iter().flat_map(|it| &it.gates);
-        let keys = named.filter_map(|gate| {
-            let (namespace, name) = gate.split_once('/')?;
-            Some(Key::from_reference(namespace, None, name))
-        });
+        let keys = named.filter_map(|gate| key_of(gate));
         let scenes: Vec<Scene> = keys
             .filter_map(|key| Scene::new(self.world, &key, self.identity, self.span.start))
             .collect();

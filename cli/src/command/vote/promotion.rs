@@ -3,17 +3,15 @@
 use anyhow::{Context, Result, bail};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
-use serde_json::json;
 use sluice_core::delivery::pipeline::{EnvironmentView, View, view};
-use sluice_core::offline::lint;
 use sluice_core::revision::Revision;
 use sluice_crds::approval::{ApprovalSpec, PipelineReference, Vote as Decision};
 use sluice_crds::pipeline::Phase;
 use sluice_crds::{Approval, Pipeline};
 
-use super::Vote;
+use super::{Vote, checked, create};
 use crate::arguments::{Globals, pipeline_name};
-use crate::cluster::{self, Cannot, Connection, Use};
+use crate::cluster::{self, Connection, Use};
 use crate::outcome::Outcome;
 use crate::output::say;
 
@@ -76,19 +74,9 @@ impl Vote {
         let user = connection.who().await?;
         let approval = self.on(promotion, decision, &user.name, connection)?;
         let api: Api<Approval> = connection.here();
-        let verb = match decision {
-            Decision::Approve => "approve of",
-            Decision::Reject => "reject",
-        };
-        match known(&api, &approval).await {
-            Some(known) => say!("{pipeline}: you have said so already (approval/{known})")?,
-            None => {
-                let created = api.create(&cluster::post(), &approval).await;
-                let what = format!("{verb} {revision} for {pipeline}:{environment}");
-                let created = created.cannot(what)?;
-                say!("approval.sluice.dev/{} created", created.name_any())?;
-            }
-        }
+        let place = format!("for {pipeline}:{environment}");
+        let known = known(&api, &approval).await;
+        create(&api, &approval, known, (pipeline, &place)).await?;
         say!("it is about {revision} for {environment}, in run {run} of {pipeline}")?;
         Ok(Outcome::Yes)
     }
@@ -113,16 +101,9 @@ impl Vote {
             decision,
             by: by.to_owned(),
             groups: Vec::new(),
-            reason: self.reason.as_deref().map(|text| text.trim().to_owned()),
+            reason: self.reason(),
         };
-        let mut approval = Approval::new("", spec);
-        approval.metadata.name = None;
-        approval.metadata.generate_name = Some(format!("{}-", promotion.pipeline));
-        approval.metadata.namespace = Some(connection.namespace.clone());
-        match lint::read(&json!(approval)).mistakes.into_iter().next() {
-            Some(mistake) => bail!("{mistake}"),
-            None => Ok(approval),
-        }
+        checked(spec, &connection.key(&promotion.pipeline))
     }
 }
 
@@ -207,7 +188,7 @@ fn waits(environment: &EnvironmentView, decision: Decision) -> Option<(i64, Stri
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
     use super::*;
 

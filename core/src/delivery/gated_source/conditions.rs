@@ -14,7 +14,7 @@ use super::suspended::{Sources, depends_on_revision};
 use super::users::Users;
 use crate::flux::shown::NOT_PINNABLE;
 use crate::verdict::Reason;
-use crate::verdict::condition::{READY, RECONCILING, STALLED, Wanted, listed};
+use crate::verdict::condition::{READY, RECONCILING, STALLED, Wanted, find, listed};
 
 /// Something waits for the gates, or for its turn.
 pub const BLOCKED: &str = "Blocked";
@@ -297,7 +297,7 @@ fn recoverable(found: &Findings<'_>) -> Option<Wanted> {
 /// What a condition said before.
 fn former(object: &GatedSource, type_: &'static str) -> Option<Wanted> {
     let before = object.status.as_ref()?;
-    let former = before.conditions.iter().find(|it| it.type_ == type_)?;
+    let former = find(&before.conditions, type_)?;
     let (holds, message) = (former.status == "True", former.message.as_str());
     Some(Wanted::new(type_, holds, &former.reason, message))
 }

@@ -166,16 +166,18 @@ impl Nested {
     }
 
     pub(super) fn opinion(&self, question: Question<'_>) -> Opinion {
-        let (gate, gathered) = match &self.found {
-            Found::Gate(Named::Here(found)) => found.as_ref(),
-            Found::Gate(Named::Missing) => return Opinion::closed(Reason::Missing),
-            Found::Gate(Named::Forbidden) => return Opinion::closed(Reason::CrossNamespaceRef),
-            Found::Gate(Named::Unreadable(_)) | Found::TooMany => {
-                return Opinion::closed(Reason::InvalidSpec);
-            }
-            Found::Cycle(_) => return Opinion::closed(Reason::Cycle),
+        let asked = match &self.found {
+            Found::Gate(named) => named.asked(Reason::Missing),
+            Found::TooMany => Err(Opinion::closed(Reason::InvalidSpec)),
+            Found::Cycle(_) => Err(Opinion::closed(Reason::Cycle)),
         };
-        gate::opinion(&gathered.view(gate), question)
+        match asked {
+            Ok(found) => {
+                let (gate, gathered) = found.as_ref();
+                gate::opinion(&gathered.view(gate), question)
+            }
+            Err(closed) => closed,
+        }
     }
 
     pub(super) fn explain(&self, question: Question<'_>) -> String {
@@ -184,9 +186,7 @@ impl Nested {
                 let (gate, gathered) = found.as_ref();
                 gate::explain(&gathered.view(gate), question).2
             }
-            Found::Gate(Named::Missing) => "there is no such gate".to_owned(),
-            Found::Gate(Named::Forbidden) => gate::FORBIDDEN.to_owned(),
-            Found::Gate(Named::Unreadable(why)) => format!("it cannot be read: {why}"),
+            Found::Gate(absent) => absent.obstacle("gate").unwrap_or_default(),
             Found::Cycle(by) => format!("it depends on itself: {by}"),
             Found::TooMany => format!("it depends on more than {MOST_GATES} gates"),
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use sluice_crds::Gatekeeper;
-use sluice_crds::gatekeeper::{ApprovalRule, ConfigMapKeyReference, EvidenceStatus};
+use sluice_crds::gatekeeper::{ApprovalRule, EvidenceStatus};
 
 use super::{Approvals, Authors, Votes};
 use crate::gatekeeper::Evidence;
@@ -27,11 +27,11 @@ impl KindSpec for ApprovalRule {
     fn texts(&self) -> Vec<Text<'_>> {
         let place = ("spec.approval.forbidSelf", "nothing is approved");
         let text = |reference| kind::list(reference, place, Authors::parse);
-        references(self).map(text).collect()
+        self.config_map_refs().map(text).collect()
     }
 
     fn read(&self, texts: &dyn Texts) -> Evidence {
-        let authors = kind::lists(texts, references(self), Authors::parse);
+        let authors = kind::lists(texts, self.config_map_refs(), Authors::parse);
         Evidence::of(Votes {
             authors: authors.and_then(|authors| authors.into_iter().next()),
             ..Votes::default()
@@ -49,11 +49,6 @@ impl KindSpec for ApprovalRule {
             verified: known.is_verified(object),
         })
     }
-}
-
-fn references(spec: &ApprovalRule) -> impl Iterator<Item = &ConfigMapKeyReference> {
-    let authors = spec.forbid_self.iter();
-    authors.map(|authors| &authors.config_map_ref)
 }
 
 /// The rule with its evidence.

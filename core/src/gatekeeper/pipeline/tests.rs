@@ -1,5 +1,4 @@
 use rstest::rstest;
-use sluice_crds::Pipeline;
 
 use super::*;
 use crate::gatekeeper::approval::Ballot;
@@ -11,7 +10,7 @@ const COMMIT: &str = "4f2a9c1e0b7d8a6f5e4d3c2b1a09f8e7d6c5b4a3";
 
 /// What is known in addition: a Pipeline, and whether statuses are verified.
 struct Around {
-    promoting: Option<Promoting>,
+    promoting: Option<Named<Arc<Pipeline>>>,
     verified: bool,
 }
 
@@ -28,7 +27,7 @@ impl Known for Around {
         None
     }
 
-    fn pipeline(&self, _: &Gatekeeper, _: &PipelineRule) -> Option<Promoting> {
+    fn pipeline(&self, _: &Gatekeeper, _: &PipelineRule) -> Option<Named<Arc<Pipeline>>> {
         self.promoting.clone()
     }
 }
@@ -43,7 +42,7 @@ fn gatekeeper(environment: &str) -> Arc<Gatekeeper> {
 }
 
 /// Three environments: `dev`, `prod` with an admission, `dr` without a promotion, `eu` by a notification.
-fn pipeline(admitted: &[&str]) -> Promoting {
+fn pipeline(admitted: &[&str]) -> Named<Arc<Pipeline>> {
     let targets = "targets: [{namespace: app}]";
     let spec = format!(
         "{{appRef: {{kind: HelmRelease, name: app}}, environments: [{{name: dev, {targets}}},
@@ -58,7 +57,7 @@ fn pipeline(admitted: &[&str]) -> Promoting {
         "environments": {"prod": {"state": "Promoted", "admitted": admitted}},
     });
     pipeline.status = Some(serde_json::from_value(status).unwrap());
-    Promoting::Here(Arc::new(pipeline))
+    Named::Here(Arc::new(pipeline))
 }
 
 /// State, reason and words of a keeper, asked about a revision or about none.
@@ -75,7 +74,11 @@ fn keeper(environment: &str, around: &Around) -> Keeper {
     Keeper::new(object, known, NOW.parse().unwrap())
 }
 
-fn ask(environment: &str, promoting: Promoting, revision: Option<&str>) -> (State, String, String) {
+fn ask(
+    environment: &str,
+    promoting: Named<Arc<Pipeline>>,
+    revision: Option<&str>,
+) -> (State, String, String) {
     let around = Around {
         promoting: Some(promoting),
         verified: true,
@@ -87,17 +90,17 @@ fn ask(environment: &str, promoting: Promoting, revision: Option<&str>) -> (Stat
 #[rstest]
 #[case::missing(
     "prod",
-    Promoting::Missing,
+    Named::Missing,
     "PipelineMissing: there is no Pipeline flux-system/app"
 )]
 #[case::elsewhere(
     "prod",
-    Promoting::Forbidden,
+    Named::Forbidden,
     "CrossNamespaceRef: the Pipeline flux-system/app is in another namespace, which --no-cross-namespace-refs or --watch-all-namespaces=false forbids"
 )]
 #[case::unreadable(
     "prod",
-    Promoting::Unreadable("odd".into()),
+    Named::Unreadable("odd".into()),
     "EvidenceBroken: the Pipeline flux-system/app cannot be read: odd"
 )]
 #[case::no_environment(
@@ -137,7 +140,7 @@ fn ask(environment: &str, promoting: Promoting, revision: Option<&str>) -> (Stat
 )]
 fn what_was_not_admitted_is_held_back_and_says_why(
     #[case] environment: &str,
-    #[case] promoting: Promoting,
+    #[case] promoting: Named<Arc<Pipeline>>,
     #[case] expected: &str,
 ) {
     let (state, reason, message) = ask(environment, promoting, Some("6.1.7"));

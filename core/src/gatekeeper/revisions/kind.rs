@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use sluice_crds::Setting;
-use sluice_crds::gatekeeper::{self as api, ConfigMapKeyReference};
+use sluice_crds::gatekeeper as api;
 
 use super::{List, Reading, Revisions};
 use crate::gatekeeper::Evidence;
@@ -27,18 +27,13 @@ impl KindSpec for api::Revisions {
 
     fn texts(&self) -> Vec<Text<'_>> {
         let text = |reference| kind::list(reference, (FIELD, "onError decides"), List::parse);
-        references(self).map(text).collect()
+        self.config_map_refs().map(text).collect()
     }
 
     fn read(&self, texts: &dyn Texts) -> Evidence {
-        let lists = kind::lists(texts, references(self), List::parse);
+        let lists = kind::lists(texts, self.config_map_refs(), List::parse);
         lists.map_or_else(Evidence::default, Evidence::of)
     }
-}
-
-fn references(spec: &api::Revisions) -> impl Iterator<Item = &ConfigMapKeyReference> {
-    let sources = spec.allow_from.iter().chain(&spec.deny_from);
-    sources.map(|source| &source.config_map_ref)
 }
 
 /// The rule with its evidence.

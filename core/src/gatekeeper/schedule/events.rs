@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::Share;
 use crate::time::calendar::{Calendar, CalendarError, Occurrence, Steps};
-use crate::time::span::Span;
+use crate::time::span::{Span, later};
 use crate::time::timeline::{Cover, Source};
 use crate::time::window::{Next, Reach};
 
@@ -151,8 +151,4 @@ fn midnight(at: Timestamp) -> Timestamp {
     let day = DAY.as_secs();
     let second = at.as_second().div_euclid(day).saturating_mul(day);
     Timestamp::from_second(second).unwrap_or(Timestamp::MIN)
-}
-
-fn later(at: Timestamp, by: SignedDuration) -> Timestamp {
-    at.saturating_add(by).unwrap_or(Timestamp::MAX)
 }

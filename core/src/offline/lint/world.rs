@@ -16,7 +16,7 @@ use crate::offline::simulate::{self, Key, Scene, World};
 use crate::text::refusal::Refusal;
 use crate::time::calendar::{Calendar, CalendarError};
 use crate::time::clock::Now;
-use crate::time::span::Span;
+use crate::time::span::{Span, later};
 use crate::time::zone;
 use crate::verdict::Reason;
 use crate::verdict::status::HORIZON;
@@ -307,7 +307,7 @@ impl Remarks<'_> {
         let Some(mut scene) = Scene::new(self.world, key, Identity::Trusted, now) else {
             return false;
         };
-        let end = now.saturating_add(HORIZON).unwrap_or(Timestamp::MAX);
+        let end = later(now, HORIZON);
         let stretches = scene.stretches(Span { start: now, end });
         stretches.cut_off.is_none()
             && stretches

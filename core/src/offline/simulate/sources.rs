@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::gatekeeper::{ConfigMapKeyReference, PipelineRule};
-use sluice_crds::{Approval, Gate, GateReference, Gatekeeper};
+use sluice_crds::{Approval, Gate, GateReference, Gatekeeper, Pipeline};
 
 use super::{Key, Origin, World, entry};
 use crate::gate::Named;
@@ -15,7 +15,7 @@ use crate::gate::policy::{Labels, Readable};
 use crate::gate::{self, Identity, force};
 use crate::gatekeeper::approval::Ballot;
 use crate::gatekeeper::kind::Texts;
-use crate::gatekeeper::{self, Evidence, Keeper, Known, Promoting};
+use crate::gatekeeper::{self, Evidence, Keeper, Known};
 use crate::verdict::Reason;
 
 /// A world, seen from an instant on.
@@ -72,9 +72,7 @@ impl Seen<'_> {
 impl Known for Seen<'_> {
     /// In a cluster its controller knows this: some reasons are in a status only if it is verified.
     fn is_verified(&self, gatekeeper: &Gatekeeper) -> bool {
-        let status = gatekeeper.status.as_ref();
-        let status = status.filter(|it| it.observed_generation == gatekeeper.metadata.generation);
-        let said = || Reason::of(&status?.verdict.as_ref()?.reason);
+        let said = || Reason::of(&gatekeeper.current_status()?.verdict.as_ref()?.reason);
         match self.world.origin {
             Origin::Files => self.identity != Identity::Unverified,
             Origin::Cluster => said().is_some_and(Reason::is_verified),
@@ -96,16 +94,20 @@ impl Known for Seen<'_> {
         None
     }
 
-    fn pipeline(&self, gatekeeper: &Gatekeeper, named: &PipelineRule) -> Option<Promoting> {
+    fn pipeline(
+        &self,
+        gatekeeper: &Gatekeeper,
+        named: &PipelineRule,
+    ) -> Option<Named<Arc<Pipeline>>> {
         let own = Key::of(&gatekeeper.metadata).namespace;
         let key = Key::from_reference(&own, named.namespace.as_deref(), &named.name);
         if self.is_forbidden(&own, &key) {
-            return Some(Promoting::Forbidden);
+            return Some(Named::Forbidden);
         }
         match self.world.pipelines.get(&key) {
-            Some(Some(pipeline)) => Some(Promoting::Here(Arc::clone(pipeline))),
+            Some(Some(pipeline)) => Some(Named::Here(Arc::clone(pipeline))),
             Some(None) => None,
-            None => Some(Promoting::Missing),
+            None => Some(Named::Missing),
         }
     }
 }

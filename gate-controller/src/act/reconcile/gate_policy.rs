@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sluice_core::gate::policy;
-use sluice_core::verdict::condition::READY;
+use sluice_core::verdict::condition::{READY, find};
 use sluice_crds::{GatePolicy, GatePolicyStatus};
 
 use super::{Context, Outcome, Reconciled, status};
@@ -56,8 +56,9 @@ impl Reconciled for GatePolicy {
 
 /// It is reported when a policy names gates that are not there, and when it no longer does.
 fn tell(context: &Context, key: &ObjectKey, policy: &GatePolicy, status: &GatePolicyStatus) {
-    let before = policy.status.as_ref().and_then(ready);
-    let Some(now) = ready(status) else {
+    let before = policy.status.as_ref();
+    let before = before.and_then(|before| find(&before.conditions, READY));
+    let Some(now) = find(&status.conditions, READY) else {
         return;
     };
     let said = |ready: &Condition| (ready.status.clone(), ready.reason.clone());
@@ -86,9 +87,4 @@ fn tell(context: &Context, key: &ObjectKey, policy: &GatePolicy, status: &GatePo
         note: now.message.as_str().into(),
         more: None,
     });
-}
-
-fn ready(status: &GatePolicyStatus) -> Option<&Condition> {
-    let mut conditions = status.conditions.iter();
-    conditions.find(|condition| condition.type_ == READY)
 }

@@ -38,45 +38,37 @@ impl Reconciled for GatedSource {
         false
     }
 
+    /// What its gates admit goes out, and what is out is kept as it is.
+    ///
+    /// What was decided is recorded first, then written into the status, and then done. If it is stopped in
+    /// between, the rest is done later, from the status alone.
     async fn look(
         context: &Context,
         key: &ObjectKey,
         object: Arc<Self>,
         _: Timestamp,
     ) -> Result<Outcome, kube::Error> {
-        look(context, key, object).await
-    }
-}
-
-/// Looks at a gated source: what its gates admit goes out, and what is out is kept as it is.
-///
-/// What was decided is recorded first, then written into the status, and then done. If it is stopped in
-/// between, the rest is done later, from the status alone.
-async fn look(
-    context: &Context,
-    key: &ObjectKey,
-    object: Arc<GatedSource>,
-) -> Result<Outcome, kube::Error> {
-    // Everything that is not known yet wakes this object as soon as it is known.
-    if !context.world.is_ready() || !gather::is_known(context, &object) {
-        return Ok(Outcome::Wake(None));
-    }
-    let now = context.world.now(context.clock.now());
-    if let Some(until) = stored::verifying(context, &object, context.clock.now()) {
-        return Ok(Outcome::Wake(Some(until)));
-    }
-    let given = gather::gather(context, key, Arc::clone(&object), now);
-    let considered = gated_source::consider(given);
-    let recorded = match considered.decision().cloned() {
-        Some(decision) if considered.takes_effect() => {
-            Some(context.decisions.act(decision).await.decision)
+        // Everything that is not known yet wakes this object as soon as it is known.
+        if !context.world.is_ready() || !gather::is_known(context, &object) {
+            return Ok(Outcome::Wake(None));
         }
-        Some(decision) => {
-            context.decisions.look(&decision);
-            Some(decision)
+        let now = context.world.now(context.clock.now());
+        if let Some(until) = stored::verifying(context, &object, context.clock.now()) {
+            return Ok(Outcome::Wake(Some(until)));
         }
-        None => None,
-    };
-    let report = gated_source::report(considered, recorded.as_ref());
-    apply::apply(context, key, &object, report).await
+        let given = gather::gather(context, key, Arc::clone(&object), now);
+        let considered = gated_source::consider(given);
+        let recorded = match considered.decision().cloned() {
+            Some(decision) if considered.takes_effect() => {
+                Some(context.decisions.act(decision).await.decision)
+            }
+            Some(decision) => {
+                context.decisions.look(&decision);
+                Some(decision)
+            }
+            None => None,
+        };
+        let report = gated_source::report(considered, recorded.as_ref());
+        apply::apply(context, key, &object, report).await
+    }
 }

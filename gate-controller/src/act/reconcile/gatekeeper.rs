@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use sluice_core::gatekeeper;
-use sluice_core::verdict::condition::STALLED;
+use sluice_core::verdict::condition::{STALLED, find};
 use sluice_crds::{Gatekeeper, GatekeeperStatus};
 
 use super::{Context, Outcome, Reconciled, status};
@@ -79,12 +79,7 @@ fn tell(context: &Context, key: &ObjectKey, object: &Gatekeeper, status: &Gateke
         "{}",
         verdict.message
     );
-    let stalled = |status: &GatekeeperStatus| {
-        status
-            .conditions
-            .iter()
-            .any(|condition| condition.type_ == STALLED)
-    };
+    let stalled = |status: &GatekeeperStatus| find(&status.conditions, STALLED).is_some();
     if stalled(status) && !object.status.as_ref().is_some_and(stalled) {
         context.events.tell(Told {
             about: About::new(Work::own(Kind::Gatekeeper, key.clone()), object),

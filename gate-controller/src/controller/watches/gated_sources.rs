@@ -17,7 +17,7 @@ use crate::observe::world::{Flux, World};
 pub(super) async fn follow(parts: Parts) {
     let world = &parts.world;
     if let Some(store) = &parts.artifacts {
-        let (waker, this) = (parts.waker(), Arc::downgrade(store));
+        let (waker, this) = (parts.waker.clone(), Arc::downgrade(store));
         store.follow(move |news| {
             if let (News::Changed | News::Ready, Some(store)) = (news, this.upgrade()) {
                 // Copies whose GatedSource went while nobody was here belong to nobody: what they are
@@ -50,7 +50,7 @@ pub(super) async fn follow(parts: Parts) {
 /// Follows a kind of Flux once somebody wants to know. As soon as the API server has said what there
 /// is of it, decisions that have waited for that are made.
 pub(super) async fn follow_flux(parts: Parts, kind: FluxKind) {
-    let (world, waker) = (&parts.world, parts.waker());
+    let (world, waker) = (&parts.world, parts.waker.clone());
     world.flux.is_wanted().await;
     let client = parts.client.clone();
     let objects = match parts.settings.watch_all_namespaces {

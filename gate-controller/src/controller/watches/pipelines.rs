@@ -42,7 +42,7 @@ pub(super) fn approved(parts: &Parts, change: &Change<'_, Approval>) -> BTreeSet
 /// watch on other clusters.
 pub(super) async fn follow_apps(parts: Parts) {
     let mut leadership = parts.leadership.clone();
-    let waker = parts.waker();
+    let waker = parts.waker.clone();
     loop {
         tokio::select! {
             () = leadership.led() => {}
@@ -74,7 +74,7 @@ async fn end_watches(parts: &Parts) {
 /// Watches what is named, and wakes the pipelines that a change concerns.
 async fn watch_apps(parts: &Parts) {
     let mut changes = parts.apps.fleet().changes();
-    let waker = parts.waker();
+    let waker = parts.waker.clone();
     let wake = |key: ObjectKey| waker.wake(Work::own(Kind::Pipeline, key));
     loop {
         let next = parts.apps.watch(parts.clock.now());

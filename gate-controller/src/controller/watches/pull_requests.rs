@@ -12,7 +12,7 @@ use crate::observe::cache::{Change, Seen};
 
 /// Follows pull requests. The owner of each that changes records what becomes of it.
 pub(super) async fn follow(parts: Parts) {
-    let waker = parts.waker();
+    let waker = parts.waker.clone();
     let told = |change: &Change<'_, PullRequest>| {
         if is_another(&parts.shard, change) {
             parts.at_forges.forget(change.key);

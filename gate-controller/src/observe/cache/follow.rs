@@ -10,7 +10,7 @@ use kube::runtime::watcher::{self, Config};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use sluice_core::gate::force::owner;
-use sluice_watching::{Guard, Step, Watching};
+use sluice_watching::{Guard, LAST_APPLIED, Step, Watching};
 
 use super::{Cache, Change, Progress, Seen, version_of};
 use crate::cluster::key::ObjectKey;
@@ -21,9 +21,6 @@ mod trouble;
 
 pub(super) use trouble::Failed;
 use trouble::{Telling, why};
-
-/// The annotation in which `kubectl apply` keeps a copy of the whole object.
-pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Whether a kind has to be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

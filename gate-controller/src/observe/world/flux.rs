@@ -20,7 +20,7 @@ use super::interests::Interests;
 use crate::cluster::failure;
 use crate::cluster::key::{Cluster, KeyRef, ObjectKey, Work};
 use crate::cluster::kind::Kind;
-use crate::observe::cache::{Cache, Change, Following, LAST_APPLIED, Presence, Progress, Seen};
+use crate::observe::cache::{Cache, Change, Following, Presence, Progress, Seen};
 
 /// The newest releases of a HelmRelease: which one runs is among them.
 const RELEASES: usize = 5;
@@ -317,8 +317,7 @@ fn is_said_the_same(before: &FluxObject, now: &FluxObject) -> bool {
 
 /// Removes from an object what is not read here.
 fn trim(kind: &FluxKind, object: &mut FluxObject) {
-    object.metadata.managed_fields = None;
-    object.annotations_mut().remove(LAST_APPLIED);
+    sluice_watching::trim(object);
     let FluxKind::Consumer(kind) = kind else {
         return;
     };

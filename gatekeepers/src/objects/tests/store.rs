@@ -4,7 +4,7 @@ use kube::api::{ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
 
 use super::*;
-use crate::objects::store::{Change, Cursor, Held, News, Room, Store, Stored, TooMuch};
+use crate::objects::store::{Change, Cursor, News, Store, Stored, TooMuch};
 
 fn resource() -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", "Deployment"))
@@ -17,7 +17,7 @@ fn stored(name: &str, version: u32) -> Stored {
 }
 
 fn store(limits: Limits) -> Store {
-    Store::new(limits, Room::default())
+    Store::new(limits, limits.rooms().of("apps"))
 }
 
 /// What is new, as text: `+a` for what is there, `-a` for what is gone, `?` for what may have
@@ -144,13 +144,9 @@ fn what_is_held_is_bounded() {
 
 #[test]
 fn room_is_given_back() {
-    let room = Room::default();
-    let held = || {
-        let Held { namespace, all } = room.held();
-        assert_eq!(namespace, all);
-        all
-    };
-    let new = || Store::new(Limits::default(), room.clone());
+    let room = Limits::default().rooms().of("apps");
+    let held = || room.used();
+    let new = || Store::new(Limits::default(), Arc::clone(&room));
     let (mut one, mut other) = (new(), new());
     one.apply(stored("a", 1)).unwrap();
     other.apply(stored("b", 1)).unwrap();
@@ -176,17 +172,18 @@ fn a_namespace_that_is_full_leaves_room_to_others() {
         all_bytes: 2 * size,
         ..Limits::default()
     };
-    let room = Room::default();
-    let mut full = Store::new(limits, room.beside());
+    let rooms = limits.rooms();
+    let mut full = Store::new(limits, rooms.of("full"));
     full.apply(stored("a", 1)).unwrap();
     assert!(full.apply(stored("b", 1)).is_err());
     full.clear();
     full.apply(stored("a", 1)).unwrap();
-    let mut other = Store::new(limits, room.beside());
+    let mut other = Store::new(limits, rooms.of("other"));
     other.apply(stored("a", 1)).unwrap();
-    let held = Held {
-        namespace: 0,
-        all: 2 * size,
-    };
-    assert_eq!(room.held(), held);
+    // There is no room left for all of them.
+    assert!(
+        Store::new(limits, rooms.of("third"))
+            .apply(stored("a", 1))
+            .is_err()
+    );
 }

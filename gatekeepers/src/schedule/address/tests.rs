@@ -108,7 +108,8 @@ impl Story {
             .rereads
             .as_ref()
             .unwrap()
-            .is_due(now, &self.cadence)
+            .due
+            .is_due(now, self.cadence.interval)
     }
 }
 

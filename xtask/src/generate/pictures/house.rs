@@ -63,7 +63,8 @@ pub(super) fn file() -> Result<Generated> {
     for (package, folder, what) in CRATES.into_iter().rev() {
         let rooms = rooms(folder)?;
         let below = FLOORS.iter().find(|(name, _)| *name == package);
-        let below = below.map(|(_, below)| below.join(", ")).unwrap_or_default();
+        let below = below.map(|(_, below)| below.replace(' ', ", "));
+        let below = below.unwrap_or_default();
         top = draw(&mut canvas, top, (package, folder, what, &below), &rooms);
         let names: Vec<_> = rooms.iter().map(|room| room.name).collect();
         spoken += &format!(" {package}, {what}: {}.", names.join(", "));

@@ -8,15 +8,6 @@ use sluice_core::revision::short;
 
 use crate::cluster::SourceName;
 
-/// The Pipeline that an annotation names, as `namespace/name` or by its name alone.
-pub(super) fn named_by(text: &str, namespace: &str) -> Key {
-    let (namespace, name) = text.split_once('/').unwrap_or((namespace, text));
-    Key {
-        namespace: namespace.to_owned(),
-        name: name.to_owned(),
-    }
-}
-
 /// What an app names as its source. None: nothing that is known.
 pub(super) fn source_of(app: &DynamicObject) -> Option<SourceName> {
     let spec = &app.data["spec"];

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 use sluice_core::delivery::gated_source::Child;
-use sluice_core::verdict::condition::READY;
+use sluice_core::verdict::condition::{READY, find_true};
 use sluice_crds::flux::{Artifact, FluxKind, FluxObject};
 use sluice_crds::gated_source::{SourceKind, marks};
 
@@ -108,8 +108,7 @@ impl Writer<'_> {
         before: &FluxObject,
     ) -> Result<(), kube::Error> {
         let kind = FluxKind::ExternalArtifact;
-        let mut conditions = before.status.conditions.iter();
-        let ready = conditions.find(|it| it.type_ == READY && it.status == "True");
+        let ready = find_true(&before.status.conditions, READY);
         let since = ready.map(|ready| ready.last_transition_time.clone());
         // Written as a whole: what others have put into its metadata is removed.
         let fields = |artifact: Option<&Artifact>| match serde_json::to_value(artifact) {

@@ -5,7 +5,7 @@
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sluice_core::delivery::gated_source::{BLOCKED, BYPASSED, RECOVERABLE, SELF_GATED, wanted};
-use sluice_core::verdict::condition::READY;
+use sluice_core::verdict::condition::{READY, find};
 use sluice_crds::gated_source::{Admitted, Origin};
 use sluice_crds::{GatedSource, GatedSourceStatus};
 
@@ -83,10 +83,7 @@ fn news(before: &GatedSourceStatus, now: &GatedSourceStatus) -> Vec<Item> {
     });
     let mut news = Vec::from_iter(released.map(|admitted| goes_out(before, admitted)));
     for condition in &now.conditions {
-        let was = before
-            .conditions
-            .iter()
-            .find(|it| it.type_ == condition.type_);
+        let was = find(&before.conditions, &condition.type_);
         let mut item = of_condition(was, condition, released.is_some());
         if let Some(item) = &mut item {
             item.revision = revision(now, &condition.type_);

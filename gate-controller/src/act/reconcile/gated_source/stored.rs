@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use sluice_core::delivery::gated_source::{self, Holding};
+use sluice_core::time::span::later;
 use sluice_crds::GatedSource;
 use sluice_crds::gated_source::Strategy;
 
@@ -102,7 +103,7 @@ fn again(failure: &Failure) -> Timestamp {
     let after = FIRST_RETRY
         .saturating_mul(1 << doublings)
         .min(LONGEST_RETRY);
-    failure.at.saturating_add(after).unwrap_or(Timestamp::MAX)
+    later(failure.at, after)
 }
 
 /// Keeps only these artifacts of a child.
