@@ -12,7 +12,7 @@ use sluice_egress::{Content, Method};
 use tokio::time::Instant;
 
 use crate::address::{Address, encoded_path};
-use crate::call::{Access, Api, Call, Extent, List, Page, Sending, is_success, said};
+use crate::call::{Access, Api, Call, Extent, List, May, Page, Sending, is_success, said};
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone};
 use crate::pulls::{
@@ -250,7 +250,7 @@ impl BitbucketServer {
         number: u64,
         (head, base): (&Sha, &Branch),
         method: Option<MergeMethod>,
-        until: Instant,
+        may: May<'_>,
     ) -> Act<()> {
         let call = self.0.call("merge a pull request");
         let Some(seen) = pull(&call, number).await? else {
@@ -274,6 +274,7 @@ impl BitbucketServer {
             Some(MergeMethod::Rebase) => body["strategyId"] = "rebase-ff-only".into(),
         }
         let path = format!("/pull-requests/{number}/merge?version={version}");
+        let until = call.until(may)?;
         let reply = call
             .send(Method::Post, &path, Sending::Json(&body), until)
             .await?;

@@ -11,7 +11,7 @@ use sluice_egress::Method;
 use tokio::time::Instant;
 
 use crate::address::{Address, encoded};
-use crate::call::{Access, Api, Call, Extent, List, Sending, said};
+use crate::call::{Access, Api, Call, Extent, List, May, Sending, said};
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone};
 use crate::pulls::{
@@ -233,7 +233,7 @@ impl GitLab {
         number: u64,
         (head, base): (&Sha, &Branch),
         method: Option<MergeMethod>,
-        until: Instant,
+        may: May<'_>,
     ) -> Act<()> {
         let call = self.0.call("merge a merge request");
         let Some(pull) = pull(&call, number).await? else {
@@ -272,6 +272,7 @@ impl GitLab {
         }
         let path = format!("/merge_requests/{number}/merge");
         let body = Value::Object(body);
+        let until = call.until(may)?;
         let reply = call
             .send(Method::Put, &path, Sending::Json(&body), until)
             .await?;
