@@ -820,6 +820,18 @@ fn its_owner_speaks_of_this_promotion_or_not_at_all() {
     let mut other = pipeline();
     record(&mut other, |it| it.pull_request = None);
     assert_eq!(Says::of(&object(), &other), None);
+    // It has not decided yet, or does not want it any more.
+    let undecided: [fn(&mut sluice_crds::pipeline::PromotionRecord); 3] = [
+        |it| it.phase = sluice_crds::pipeline::Phase::Unapproved,
+        |it| it.phase = sluice_crds::pipeline::Phase::Unattempted,
+        |it| it.reason = Some("Recalled".to_owned()),
+    ];
+    for change in undecided {
+        let mut other = pipeline();
+        record(&mut other, change);
+        assert_eq!(Says::of(&object(), &other), None);
+        assert_ne!(owner::words(&other), owner::words(&pipeline()));
+    }
     // It promotes in another way by now.
     assert_eq!(change(|it| it.spec.environments.clear()), None);
 
