@@ -12,7 +12,7 @@ use sluice_egress::{Content, Method};
 use tokio::time::Instant;
 
 use crate::address::{Address, encoded_path};
-use crate::call::{Access, Api, Call, Page, Paging, Sending, is_success, says};
+use crate::call::{Access, Api, Call, May, Page, Paging, Sending, is_success, says};
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone};
 use crate::pulls::{
@@ -230,7 +230,7 @@ impl BitbucketServer {
         number: u64,
         (head, base): (&Sha, &Branch),
         method: Option<MergeMethod>,
-        until: Instant,
+        may: May<'_>,
     ) -> Act<()> {
         let call = self.0.call("merge a pull request");
         let Some(seen) = pull(&call, number).await? else {
@@ -248,6 +248,7 @@ impl BitbucketServer {
             Some(MergeMethod::Rebase) => body["strategyId"] = "rebase-ff-only".into(),
         }
         let path = format!("/pull-requests/{number}/merge?version={version}");
+        let until = call.until(may)?;
         let reply = call.send(Method::Post, &path, &body, until).await?;
         match reply.status {
             404 => Err(call.after_404(Trouble::Absent(Missing::Pull)).await),

@@ -88,7 +88,16 @@ impl Api {
     }
 }
 
+/// Asked right before a request that changes something: until when it may be sent. None: it may not be sent
+/// any more.
+pub type May<'a> = &'a (dyn Fn() -> Option<Instant> + Send + Sync);
+
 impl Call<'_> {
+    /// Until when a change may be sent, as it is now.
+    pub(crate) fn until(&self, may: May<'_>) -> Result<Instant, Undone> {
+        may().ok_or_else(|| Undone::NotDone(self.error(Trouble::Overtaken)))
+    }
+
     /// The reply to a GET of a path below the repository.
     pub(crate) async fn ask(
         &self,

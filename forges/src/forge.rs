@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::address::{Address, Provider};
 use crate::bitbucket_server::BitbucketServer;
-use crate::call::Access;
+use crate::call::{Access, May};
 use crate::gitea::Gitea;
 use crate::github::GitHub;
 use crate::gitlab::GitLab;
@@ -167,7 +167,8 @@ impl Forge {
     }
 
     /// Merges a pull request if this commit is its head and this branch its base. Without a method by the
-    /// one that the repository is set to, or its first that is allowed.
+    /// one that the repository is set to, or its first that is allowed. It is looked at first, and `may` is
+    /// asked after that.
     ///
     /// # Errors
     /// It is not merged, or that is not known: then [`Forge::pull`] says.
@@ -176,9 +177,9 @@ impl Forge {
         number: u64,
         (head, base): (&Sha, &Branch),
         method: Option<MergeMethod>,
-        until: Instant,
+        may: May<'_>,
     ) -> Act<()> {
-        on_each!(self, it => it.merge(number, (head, base), method, until).await)
+        on_each!(self, it => it.merge(number, (head, base), method, may).await)
     }
 
     /// Sets a commit status. The newest of a context counts. A forge may keep every one that was set: set

@@ -11,7 +11,7 @@ use sluice_egress::Method;
 use tokio::time::Instant;
 
 use crate::address::{Address, encoded, encoded_path};
-use crate::call::{Access, Api, Call, Paging, Sending, said, says};
+use crate::call::{Access, Api, Call, May, Paging, Sending, said, says};
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone};
 use crate::pulls::{
@@ -215,7 +215,7 @@ impl Gitea {
         number: u64,
         (head, base): (&Sha, &Branch),
         method: Option<MergeMethod>,
-        until: Instant,
+        may: May<'_>,
     ) -> Act<()> {
         let call = self.0.call("merge a pull request");
         let Some(pull) = pull(&call, number).await? else {
@@ -235,6 +235,7 @@ impl Gitea {
         };
         let body = json!({"Do": method, "head_commit_id": head.as_str()});
         let path = format!("/pulls/{number}/merge");
+        let until = call.until(may)?;
         let reply = call.send(Method::Post, &path, &body, until).await?;
         let words = said(&reply.body).unwrap_or_default();
         match reply.status {

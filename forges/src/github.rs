@@ -11,7 +11,7 @@ use sluice_egress::Method;
 use tokio::time::Instant;
 
 use crate::address::{Address, encoded_path};
-use crate::call::{Access, Api, Call, Paging, Sending, says};
+use crate::call::{Access, Api, Call, May, Paging, Sending, says};
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone, Words};
 use crate::pulls::{
@@ -236,7 +236,7 @@ impl GitHub {
         number: u64,
         (head, base): (&Sha, &Branch),
         method: Option<MergeMethod>,
-        until: Instant,
+        may: May<'_>,
     ) -> Act<()> {
         let call = self.0.call("merge a pull request");
         let Some(pull) = pull(&call, number).await? else {
@@ -257,6 +257,7 @@ impl GitHub {
         };
         let body = json!({"sha": head.as_str(), "merge_method": method});
         let path = format!("/pulls/{number}/merge");
+        let until = call.until(may)?;
         let reply = call.send(Method::Put, &path, &body, until).await?;
         match reply.status {
             404 => Err(call.after_404(NO_RIGHT).await),

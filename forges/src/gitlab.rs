@@ -11,7 +11,7 @@ use sluice_egress::Method;
 use tokio::time::Instant;
 
 use crate::address::{Address, encoded};
-use crate::call::{Access, Api, Call, Paging, Sending, says};
+use crate::call::{Access, Api, Call, May, Paging, Sending, says};
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone};
 use crate::pulls::{
@@ -210,7 +210,7 @@ impl GitLab {
         number: u64,
         (head, base): (&Sha, &Branch),
         method: Option<MergeMethod>,
-        until: Instant,
+        may: May<'_>,
     ) -> Act<()> {
         let call = self.0.call("merge a merge request");
         let Some(pull) = pull(&call, number).await? else {
@@ -232,6 +232,7 @@ impl GitLab {
         }
         let path = format!("/merge_requests/{number}/merge");
         let body = Value::Object(body);
+        let until = call.until(may)?;
         let reply = call.send(Method::Put, &path, &body, until).await?;
         match reply.status {
             401 => call.undone(Trouble::NoRight(call.words(&reply))),

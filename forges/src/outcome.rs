@@ -105,6 +105,9 @@ pub enum Trouble {
     /// The pull request, or its base, has changed while the act was under way.
     #[error("the pull request or its base has changed in this moment; look at it again")]
     Changed,
+    /// What it was to be sent for has ended, or is wanted no more.
+    #[error("it was not sent, because it is not wanted any more or there was no time left")]
+    Overtaken,
     /// A rule of the forge holds the merge: checks, approvals, a draft, the method.
     #[error("the forge does not merge it now{0}")]
     NotMergeable(Words),
@@ -200,7 +203,7 @@ impl From<ForgeError> for Undone {
 impl Trouble {
     fn class(&self) -> Class {
         match self {
-            Self::RateLimited(_) | Self::NotYet | Self::Changed => Class::Later,
+            Self::RateLimited(_) | Self::NotYet | Self::Changed | Self::Overtaken => Class::Later,
             Self::Unanswered(_) | Self::Failed(_) | Self::NotUnderstood(_) => Class::Unclear,
             Self::Unauthorized
             | Self::NoRight(_)

@@ -134,7 +134,10 @@ impl Scene {
         method: Option<MergeMethod>,
     ) -> Result<(), Undone> {
         let base = branch(base);
-        (self.forge.merge(number, (head, &base), method, soon())).await
+        (self
+            .forge
+            .merge(number, (head, &base), method, &|| Some(soon())))
+        .await
     }
 
     /// Merges as soon as the forge is ready for it, or says why it never will be.

@@ -24,6 +24,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use sluice_crds::pipeline::{ClusterReference, Environment, InvolvedObject, PullRequestStrategy};
 use sluice_crds::pull_request::PullRequestState;
 use sluice_crds::{Approval, Pipeline, PipelineStatus, PullRequest, Subject};
@@ -65,6 +66,7 @@ pub(super) use child::is_whole;
 pub use conditions::{BLOCKED, PROMOTION_PENDING};
 pub use considered::{Asked, Considered, What, consider};
 pub(super) use key::{Way, retry_after};
+pub(super) use reasons::is_recalled;
 pub use report::{awaited, refused, report};
 pub use reports::{Desk, desk, report_of, said};
 pub use spec::check;
@@ -264,14 +266,16 @@ pub enum Act {
         /// Why it has to be closed, if it has to be.
         close: Option<String>,
     },
-    /// Give a PullRequest the labels of its Pipeline.
-    Label {
+    /// Give a PullRequest what it has from its Pipeline.
+    Belong {
         /// The object as it is.
         before: Arc<PullRequest>,
         /// The labels that change. None: it is taken away.
         labels: BTreeMap<String, Option<String>>,
         /// Its annotation that names them all, see [`sluice_crds::pull_request::marks::LABELS`].
         mark: Option<String>,
+        /// Its owners, if it gets one.
+        owners: Option<Vec<OwnerReference>>,
     },
     /// Delete a PullRequest: this one, and no other of its name. It is finished, and there are enough
     /// newer ones.

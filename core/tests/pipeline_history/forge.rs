@@ -10,6 +10,8 @@ use sluice_crds::pull_request::{About, PullRequestState};
 pub(super) struct Opened {
     pub(super) about: About,
     pub(super) state: PullRequestState,
+    /// The uid of the Pipeline that asked for it, or that has taken it over.
+    pub(super) by: Option<String>,
 }
 
 /// The forge: its pull requests in the order in which they were opened, and what is in the branch that
@@ -33,7 +35,12 @@ impl Forge {
     }
 
     /// Opens one. `weak`: statuses or objects were wiped.
-    pub(super) fn open(&mut self, about: &About, weak: bool) -> Result<(), String> {
+    pub(super) fn open(
+        &mut self,
+        about: &About,
+        by: Option<String>,
+        weak: bool,
+    ) -> Result<(), String> {
         let of = |it: &&Opened| it.about.environment == about.environment;
         let mut same = self.all.iter().filter(of);
         if same.clone().any(|it| it.state == PullRequestState::Open) {
@@ -45,6 +52,7 @@ impl Forge {
         self.all.push(Opened {
             about: about.clone(),
             state: PullRequestState::Open,
+            by,
         });
         Ok(())
     }

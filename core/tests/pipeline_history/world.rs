@@ -17,6 +17,7 @@ mod leaders;
 mod people;
 mod promises;
 mod pull_requests;
+mod recreating;
 mod setup;
 
 /// How old a cache may be, in changes.
@@ -77,7 +78,7 @@ impl World {
     /// One step of a history.
     pub(super) fn step(&mut self, [kind, a, b]: [u8; 3]) -> Result<(), String> {
         let (environment, pick) = (usize::from(a) % 3, usize::from(b));
-        match kind % 24 {
+        match kind % 26 {
             0..6 => return self.look(usize::from(a) % 2, pick % OLDEST, a / 2, b),
             6..10 => return self.act_for_pull_request(pick, a),
             10..12 => self.apply(environment),
@@ -96,6 +97,8 @@ impl World {
             23 if b < 32 => {
                 self.leaders[usize::from(a) % 2].clear();
             }
+            24 if self.setup.wipes && b < 64 => self.recreate(b < 16),
+            25 => self.collect(pick),
             _ => {}
         }
         Ok(())

@@ -101,6 +101,9 @@ pub(super) enum Call {
         head: Sha,
         base: String,
         method: Option<Method>,
+        /// It is not wanted any more, once the pull request was looked at.
+        #[serde(default)]
+        overtaken: bool,
     },
     SetStatus {
         commit: Sha,
@@ -216,6 +219,7 @@ impl Call {
                 head,
                 base,
                 method,
+                overtaken,
             } => {
                 let method = method.as_ref().map(|method| match method {
                     Method::Merge => MergeMethod::Merge,
@@ -223,7 +227,8 @@ impl Call {
                     Method::Rebase => MergeMethod::Rebase,
                 });
                 let base = named(base);
-                let act = forge.merge(*number, (head, &base), method, until).await;
+                let may = || (!overtaken).then_some(until);
+                let act = forge.merge(*number, (head, &base), method, &may).await;
                 done(act, |()| "done".to_owned())
             }
             Self::SetStatus {

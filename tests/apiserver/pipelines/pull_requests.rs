@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use http::Method;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use sluice_crds::pipeline::{EnvironmentState, EnvironmentStatus, Phase, PromotionRecord};
 use sluice_crds::pull_request::PullRequestState;
@@ -127,9 +127,66 @@ async fn what_a_person_closes_is_abandoned_and_what_is_superseded_is_closed() ->
     let is_next = |prod: &EnvironmentStatus| {
         is_open(prod) && record(prod).is_some_and(|it| it.revision == "1.2.0")
     };
-    shop.prod_says("1.2.0 to have a pull request", is_next)
+    let prod = shop
+        .prod_says("1.2.0 to have a pull request", is_next)
         .await?;
+    let run = record(&prod).context("no record")?.run;
     shop.pulls_are(&["closed", "closed", "open"]).await?;
+
+    // The pipeline goes, and comes back: its pull request is still there, and nobody knows whose it is.
+    shop.delete(DeleteParams::background()).await?;
+    shop.create().await?;
+    let is_another =
+        |prod: &EnvironmentStatus| is_next(prod) && record(prod).is_some_and(|it| it.run > run);
+    shop.prod_says("1.2.0 to have another", is_another).await?;
+    shop.pulls_are(&["closed", "closed", "closed", "open"])
+        .await?;
+    Ok(())
+}
+
+/// A Pipeline that comes back closes what was left open, and does not believe the objects that are being
+/// deleted with the one before. Objects that were to be kept go on.
+#[tokio::test]
+async fn a_pipeline_that_comes_back_goes_on_only_with_what_was_kept() -> Result<()> {
+    let shop = Shop::open("back", json!({})).await?;
+    let _controller = shop.start().await?;
+    shop.begins().await?;
+    shop.dev_runs("1.1.0").await?;
+    let mut last = shop
+        .prod_says("the pull request to be open", is_open)
+        .await?;
+    let mut pulls = vec!["open"];
+    for _ in 0..3 {
+        let run = record(&last).context("no record")?.run;
+        shop.pulls_are(&pulls).await?;
+        shop.delete(DeleteParams::background()).await?;
+        shop.create().await?;
+        let is_another =
+            |prod: &EnvironmentStatus| is_open(prod) && record(prod).is_some_and(|it| it.run > run);
+        last = shop
+            .prod_says("another run to open another", is_another)
+            .await?;
+        pulls.insert(0, "closed");
+        shop.pulls_are(&pulls).await?;
+    }
+
+    let kept = record(&last).context("no record")?.key.clone();
+    shop.delete(DeleteParams::orphan()).await?;
+    shop.create().await?;
+    let is_kept =
+        |prod: &EnvironmentStatus| is_open(prod) && record(prod).is_some_and(|it| it.key == kept);
+    shop.prod_says("what was kept to go on", is_kept).await?;
+    let uid = shop.pipelines().get(NAME).await?.metadata.uid;
+    poll(DEADLINE, "what was kept to have an owner", async || {
+        let all = shop.pull_requests().list(&ListParams::default()).await?;
+        let found = all.iter().find(|it| it.spec.about.key == kept);
+        let owners = found.and_then(|it| it.metadata.owner_references.as_ref());
+        let owner = owners.and_then(|all| all.first()).map(|it| it.uid.clone());
+        ensure!(owner == uid, "{owner:?}");
+        Ok::<_, anyhow::Error>(())
+    })
+    .await?;
+    shop.pulls_are(&pulls).await?;
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use gate_controller::observe::clock::SystemClock;
 use http::Method;
-use kube::api::ListParams;
+use kube::api::{DeleteParams, ListParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use sluice_crds::pipeline::EnvironmentStatus;
@@ -150,6 +150,18 @@ impl Shop {
                 ],
             },
         }))
+        .await
+    }
+
+    /// Deletes the pipeline, and waits only until there is none of its name.
+    pub async fn delete(&self, params: DeleteParams) -> Result<()> {
+        let before = self.pipelines().delete(NAME, &params).await?;
+        let uid = before.left().and_then(|it| it.metadata.uid);
+        poll(DEADLINE, "the pipeline to be gone", async || {
+            let now = self.pipelines().get_opt(NAME).await?;
+            ensure!(now.is_none() || now.and_then(|it| it.metadata.uid) != uid);
+            Ok::<_, anyhow::Error>(())
+        })
         .await
     }
 

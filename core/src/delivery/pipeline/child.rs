@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use kube::Resource;
 use sluice_crds::pipeline::{PromotionRecord, PullRequestRecord, PullRequestStrategy};
 use sluice_crds::pull_request::{About, Change, Markers, PullRequestState, Repository, marks};
-use sluice_crds::{Pipeline, PullRequest, PullRequestSpec};
+use sluice_crds::{Pipeline, PullRequest, PullRequestSpec, PullRequestStatus};
 
 use super::key::{Way, key};
 use super::whose::Whose;
@@ -47,13 +47,13 @@ impl Child {
         let Some(object) = object else {
             return Self::Missing;
         };
-        let Some(status) = &object.status else {
-            return Self::Waiting;
-        };
+        let nothing = PullRequestStatus::default();
+        let status = object.status.as_ref().unwrap_or(&nothing);
         let attempts = status.attempts.unwrap_or_default();
         match status.state.unwrap_or(PullRequestState::Pending) {
-            PullRequestState::Pending if attempts > 0 => Self::Failing {
-                why: status.message.clone().unwrap_or_default(),
+            // It is suspended only after it has failed, which its status may have forgotten.
+            PullRequestState::Pending if attempts > 0 || object.spec.suspend => Self::Failing {
+                why: (status.message.clone()).unwrap_or_else(|| "it is suspended".to_owned()),
                 attempts,
                 next: status.next_attempt_at.as_ref().map(|at| at.0),
             },
@@ -157,9 +157,35 @@ pub(super) fn make(
     made
 }
 
-/// What has to become of the labels of a PullRequest, so that those who look at its Pipeline look at it, too.
-/// None: they are right. Labels that others have given it stay.
-pub(super) fn labelled(object: &Pipeline, child: &Arc<PullRequest>) -> Option<Act> {
+/// Which Pipeline a PullRequest was made for, by its owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// This one.
+    Ours,
+    /// None is its owner: it was restored, or it was kept when its Pipeline was deleted. It is taken over.
+    Nobody,
+    /// An earlier one of the same name. It is deleted with that, at any moment. What it says may be gone
+    /// with the next look, so nothing is read back from it: the forge says the same. As long as it is there,
+    /// its pull request may be open and is closed, and the number of its run is taken.
+    Earlier,
+}
+
+/// Which Pipeline a PullRequest was made for, which names this one.
+pub(super) fn origin(object: &Pipeline, child: &PullRequest) -> Origin {
+    let mut owners = child.metadata.owner_references.iter().flatten();
+    let group = Pipeline::group(&());
+    let is_pipeline =
+        |it: &&OwnerReference| it.kind == KIND && it.api_version.split('/').next() == Some(&*group);
+    match owners.find(is_pipeline) {
+        None => Origin::Nobody,
+        Some(owner) if object.metadata.uid.as_ref() == Some(&owner.uid) => Origin::Ours,
+        Some(_) => Origin::Earlier,
+    }
+}
+
+/// What a PullRequest has to get from its Pipeline: the labels, so that those who look at the Pipeline look at
+/// it, too, and the owner, if it has none. None: it has them. Labels that others have given it stay.
+pub(super) fn belongs(object: &Pipeline, child: &Arc<PullRequest>) -> Option<Act> {
     let owned = object.metadata.labels.iter().flatten();
     let present = child.metadata.labels.as_ref();
     let is_right = |(key, value): &(&String, &String)| {
@@ -174,10 +200,19 @@ pub(super) fn labelled(object: &Pipeline, child: &Arc<PullRequest>) -> Option<Ac
     let left = former.filter(is_left).map(|key| (key.to_owned(), None));
     let labels: BTreeMap<_, _> = left.chain(lacking).collect();
     let mark = mark(object);
-    (!labels.is_empty() || mark.as_ref() != said).then(|| Act::Label {
+    let owners = match origin(object, child) {
+        Origin::Ours | Origin::Earlier => None,
+        Origin::Nobody => owner(object).map(|owner| {
+            let others = child.metadata.owner_references.iter().flatten();
+            others.cloned().chain([owner]).collect()
+        }),
+    };
+    let is_right = labels.is_empty() && mark.as_ref() == said && owners.is_none();
+    (!is_right).then(|| Act::Belong {
         before: Arc::clone(child),
         labels,
         mark,
+        owners,
     })
 }
 

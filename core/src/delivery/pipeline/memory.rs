@@ -1,9 +1,16 @@
 //! Step 2: what was promoted before.
 //!
-//! The status says it. Where the status is lost, after a restore or in a new cluster, it is read back from
-//! the newest PullRequest of each environment. These may be lost as well, so the forge is asked for the
+//! The status says it. Where the status is new or lost, after a restore or in a new cluster, it is read back
+//! from the newest PullRequest of each environment. These may be lost as well, so the forge is asked for the
 //! newest pull request of the environment, before anything is begun: what was merged there, or closed, is
 //! not promoted again.
+//!
+//! | who says it | what of it counts |
+//! |---|---|
+//! | the status | all |
+//! | a PullRequest of this Pipeline, or of none | how far it is. One that is not open yet asks people and gates anew; one that had to be closed, and not by people, begins again with a new run |
+//! | a PullRequest of an earlier Pipeline of this name | nothing: see [`Origin::Earlier`] |
+//! | the forge | that it was merged, or closed. One that is open is closed, and begins again with a new run |
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,6 +20,7 @@ use sluice_crds::pipeline::{Phase, PromotionRecord, PullRequestRecord, StrategyK
 use sluice_crds::pull_request::{About, PullRequestState};
 use sluice_crds::{Pipeline, PullRequest};
 
+use super::child::Origin;
 use super::key::{Merge, Way, key};
 use super::reasons::{RECALLED, is_recalled};
 use super::whose::Whose;
@@ -90,10 +98,16 @@ impl Memory {
             }
         }
         let said: Vec<String> = memory.records.keys().cloned().collect();
-        for (about, object) in own {
-            if !said.contains(&about.environment) {
-                let record = from_object(about, object, given.now.at);
-                memory.keep_newest(&about.environment, record);
+        let lost = own
+            .iter()
+            .filter(|(about, _)| !said.contains(&about.environment));
+        for (about, of) in lost {
+            match child::origin(object, of) {
+                Origin::Ours | Origin::Nobody => {
+                    let record = from_object(about, of, given.now.at);
+                    memory.keep_newest(&about.environment, record);
+                }
+                Origin::Earlier => {}
             }
         }
         let run = status.and_then(|status| status.run.as_ref());
@@ -221,7 +235,8 @@ fn said_before(given: &Given) -> String {
     said.unwrap_or(ASKED).to_owned()
 }
 
-/// A record as a PullRequest has kept it.
+/// A record as a PullRequest has kept it. That it had to be closed says that the controller has given it up,
+/// and not that people have.
 fn from_object(about: &About, object: &PullRequest, now: Timestamp) -> PromotionRecord {
     let status = object.status.clone().unwrap_or_default();
     let state = status.state.unwrap_or(PullRequestState::Pending);
@@ -233,14 +248,20 @@ fn from_object(about: &About, object: &PullRequest, now: Timestamp) -> Promotion
         merge_commit: status.merged_sha,
         merged_onto: status.merged_onto,
     };
+    let is_given_up = object.spec.close.is_some()
+        && matches!(
+            state,
+            PullRequestState::Pending | PullRequestState::Open | PullRequestState::Closed
+        );
     let (run, revision) = (about.run, about.revision.clone());
-    record(
+    let record = record(
         run.unwrap_or_default(),
         revision.unwrap_or_default(),
         about.key.clone(),
         of,
         now,
-    )
+    );
+    recalled_if(is_given_up, record)
 }
 
 /// A record as a forge has kept it. What was merged or closed there counts as it is. One that is open does
@@ -256,10 +277,13 @@ fn from_forge(whose: Whose<'_>, found: &Recalled, now: Timestamp) -> PromotionRe
         merged_onto: onto,
     };
     let (revision, key) = (found.revision.clone(), found.key.clone());
-    let record = record(found.run, revision, key, of, now);
     let is_open = found.state == PullRequestState::Open;
+    recalled_if(is_open, record(found.run, revision, key, of, now))
+}
+
+fn recalled_if(is_recalled: bool, record: PromotionRecord) -> PromotionRecord {
     PromotionRecord {
-        reason: is_open.then(|| RECALLED.to_owned()).or(record.reason),
+        reason: is_recalled.then(|| RECALLED.to_owned()).or(record.reason),
         ..record
     }
 }
@@ -272,7 +296,8 @@ fn record(
     now: Timestamp,
 ) -> PromotionRecord {
     let (phase, reason) = match of.state {
-        None | Some(PullRequestState::Pending) => (Phase::Attempting, None),
+        // What is not there yet is tried only if people and gates say yes now.
+        None | Some(PullRequestState::Pending) => (Phase::Unattempted, None),
         Some(PullRequestState::Open) => (Phase::Created, None),
         Some(PullRequestState::Merged) => (Phase::Succeeded, Some("Merged")),
         Some(PullRequestState::AlreadyInBase) => (Phase::Succeeded, Some("AlreadyInBase")),

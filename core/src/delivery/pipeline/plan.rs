@@ -277,20 +277,13 @@ impl At<'_, '_> {
                 self.under_way(plan, record);
             }
             Step::Wait => {
-                let phase = phase.filter(|phase| {
-                    matches!(phase, Phase::Attempting | Phase::Failed | Phase::Created)
-                });
-                let record = match (phase, current) {
-                    (Some(_), Some(record))
-                        if wish.is_pull_request() && phase == Some(Phase::Failed) =>
-                    {
+                let record = match current {
+                    // Its PullRequest does not fail any more.
+                    Some(record) if record.phase == Phase::Failed && wish.is_pull_request() => {
                         moved(record, Phase::Attempting, now)
                     }
-                    (Some(_), Some(record)) => frozen(record),
-                    // Its object is there: it was decided before.
-                    (_, current) => {
-                        facts::with_child(wish.record(current, Phase::Attempting, now), object)
-                    }
+                    Some(record) => frozen(record),
+                    None => wish.fresh(Phase::Attempting, now),
                 };
                 self.under_way(plan, record);
             }

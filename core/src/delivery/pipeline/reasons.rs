@@ -8,11 +8,12 @@ pub(super) const ARRIVED: &str = "Arrived";
 pub(super) const REPORTED: &str = "Reported";
 /// The reason of a record whose pull request was merged although the gates held that back.
 pub(super) const MERGED_PAST_GATE: &str = "MergedPastGate";
-/// The reason of a record of a pull request that is open at the forge, and of which nothing else is known:
-/// anybody who may push could have opened it. It is closed, and the promotion begins again.
+/// The reason of a record of which nothing but its end is wanted: it is closed, and the promotion begins again
+/// with a new run. It is of a pull request that is open at the forge and of which nothing else is known, so
+/// that anybody who may push could have opened it; or of one that had to be closed before the status was lost.
 pub(super) const RECALLED: &str = "Recalled";
 
-/// Whether nothing but the forge says that this was promoted.
-pub(super) fn is_recalled(record: &PromotionRecord) -> bool {
+/// Whether a promotion belongs to no run any more, and nobody asks for its pull request.
+pub(in crate::delivery) fn is_recalled(record: &PromotionRecord) -> bool {
     record.reason.as_deref() == Some(RECALLED)
 }

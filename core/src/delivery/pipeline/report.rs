@@ -178,14 +178,17 @@ fn decided(
     wakes.extend(memory.asks_at);
     acts.extend(
         own.iter()
-            .filter_map(|(_, child)| child::labelled(object, child)),
+            .filter_map(|(_, child)| child::belongs(object, child)),
     );
     if !object.spec.suspend {
         let is_kept = |about: &About| {
             let kept = keeps.get(about.environment.as_str());
             kept.is_some_and(|kept| kept.as_deref() == Some(about.key.as_str()))
         };
-        acts.extend(plan::sweep(&own, is_kept));
+        // What is closed before the forge has answered would look there as if people had closed it.
+        if memory.waits.is_none() {
+            acts.extend(plan::sweep(&own, is_kept));
+        }
         acts.extend(expired(&own, is_kept));
         environments.extend(left(before, object, &own));
     }

@@ -68,7 +68,11 @@ pub(super) fn pull_request(phase: Option<Phase>, child: &Child) -> Step {
     match (phase, child) {
         (Some(Succeeded), _) => Step::Finished,
         (Some(Abandoned), _) => Step::GivenUp,
-        (None | Some(Unapproved | Unattempted), Child::Missing) => Step::Begin,
+        // The object was there before the status: whoever made it, people and gates are asked.
+        (
+            None | Some(Unapproved | Unattempted),
+            Child::Missing | Child::Waiting | Child::Failing { .. },
+        ) => Step::Begin,
         (Some(Attempting | Failed | Created), Child::Missing) => Step::Act,
         (None | Some(Unapproved | Unattempted | Attempting | Failed | Created), child) => {
             match child {

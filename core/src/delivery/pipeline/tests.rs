@@ -19,6 +19,7 @@ mod approvals;
 mod bounds;
 mod notifications;
 mod pull_requests;
+mod recreated;
 mod specs;
 mod steps;
 mod stories;
@@ -272,10 +273,11 @@ impl Play {
                 let environment = &before.spec.about.environment;
                 self.done.push(format!("change {environment}"));
             }
-            Act::Label {
+            Act::Belong {
                 before,
                 labels,
                 mark,
+                owners,
             } => {
                 let mut all = self.pull_requests.iter_mut();
                 let found = all.find(|it| name(it) == name(&before)).unwrap();
@@ -288,7 +290,8 @@ impl Play {
                 }
                 let marks = mark.map(|mark| (MARK.to_owned(), mark));
                 found.metadata.annotations = Some(marks.into_iter().collect());
-                self.done.push("label".to_owned());
+                found.metadata.owner_references = owners.or(found.metadata.owner_references.take());
+                self.done.push("belong".to_owned());
             }
             Act::Delete(before) => self.pull_requests.retain(|it| name(it) != name(&before)),
             Act::LookAt(name) => self.done.push(format!("look at {name}")),

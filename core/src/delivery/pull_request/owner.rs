@@ -1,9 +1,9 @@
 //! What the owner of a PullRequest says of it: whether it is wanted, and whether it may be merged.
 
-use sluice_crds::pipeline::{MergeGate, Order, PromotionRecord};
+use sluice_crds::pipeline::{MergeGate, Order, Phase, PromotionRecord};
 use sluice_crds::{Pipeline, PullRequest};
 
-use crate::delivery::pipeline::{KIND, Way, is_whole};
+use crate::delivery::pipeline::{KIND, Way, is_recalled, is_whole};
 use crate::text::words::clean;
 
 /// The most characters of a description of a commit status.
@@ -24,7 +24,8 @@ pub struct Says {
 
 impl Says {
     /// What a Pipeline says of it. None: it says nothing of this PullRequest, because it is not its owner,
-    /// speaks of another promotion, names another PullRequest, or would have made this one otherwise.
+    /// speaks of another promotion, names another PullRequest, would have made this one otherwise, or has not
+    /// decided that it is to be opened, as after its status was lost.
     pub fn of(object: &PullRequest, owner: &Pipeline) -> Option<Self> {
         let about = &object.spec.about;
         let is_owner = about.kind == KIND
@@ -36,7 +37,7 @@ impl Says {
         let record = environment.promotion.as_ref()?;
         let of = record.pull_request.as_ref()?;
         let is_named = record.key == about.key && object.metadata.name.as_ref() == Some(&of.name);
-        if !is_named || !is_whole(object) || !is_same_way(object, owner) {
+        if !is_named || !is_decided(record) || !is_whole(object) || !is_same_way(object, owner) {
             return None;
         }
         let gate = record.gate.unwrap_or(MergeGate::Pending);
@@ -51,6 +52,18 @@ impl Says {
             order: record.order.clone(),
             commit: of.commit_sha.clone(),
         })
+    }
+}
+
+/// Whether a promotion was decided, and is still wanted.
+fn is_decided(record: &PromotionRecord) -> bool {
+    match record.phase {
+        Phase::Unapproved | Phase::Unattempted => false,
+        Phase::Attempting
+        | Phase::Failed
+        | Phase::Created
+        | Phase::Succeeded
+        | Phase::Abandoned => !is_recalled(record),
     }
 }
 
@@ -71,7 +84,7 @@ pub fn words(owner: &Pipeline) -> Vec<(String, Option<MergeGate>, Option<Order>)
     let environments = status.map(|status| status.environments.values());
     let records = environments.into_iter().flatten();
     let records = records.filter_map(|environment| environment.promotion.as_ref());
-    let records = records.filter(|record| record.pull_request.is_some());
+    let records = records.filter(|it| it.pull_request.is_some() && is_decided(it));
     let word = |record: &PromotionRecord| (record.key.clone(), record.gate, record.order.clone());
     records.map(word).collect()
 }

@@ -54,6 +54,8 @@ pub struct Recent {
     pub look_after: Option<Timestamp>,
     /// Whether it was a look that has failed, as the status says.
     pub is_look_failing: bool,
+    /// Whether it was the commit status that could not be set, as the status says.
+    pub is_gate_failing: bool,
     /// How often in a row the commit status could not be set to pending, and when that failed last.
     pub unwithdrawn: u32,
     /// When that failed last.

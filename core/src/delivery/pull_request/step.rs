@@ -4,7 +4,7 @@
 //! |---|---|
 //! | any | it is not what is made for the promotion that it names: nothing |
 //! | any | its commit status may say more than the gates: set it to pending, whatever failed or looks |
-//! | any | the last try failed: wait; an open one is looked at meanwhile |
+//! | any | the last try failed: wait; an open one is looked at meanwhile. To close it waits for no commit status |
 //! | final | delete its branch, once; then nothing |
 //! | pending | close · wait while suspended or without an owner · commit · open |
 //! | open | close · commit status · merge · look, once a minute |
@@ -14,7 +14,7 @@ use sluice_crds::pipeline::{MergeGate, Order};
 use sluice_crds::pull_request::PullRequestState;
 use sluice_crds::{PullRequest, PullRequestStatus};
 
-use super::{Recent, Says, Task};
+use super::{Recent, Says, Task, Word};
 use crate::delivery::pipeline::{is_whole, retry_after};
 
 /// How often an open one is looked at, and how often at most if somebody asks for it.
@@ -66,7 +66,8 @@ pub(super) fn next(at: &At<'_>) -> Step {
         Withdrawal::None => None,
     };
     let retry = at.status.next_attempt_at.as_ref().map(|next| next.0);
-    let retry = retry.filter(|next| *next > at.now && !at.is_changed_since_failure());
+    let is_free = at.is_changed_since_failure() || at.is_close_free();
+    let retry = retry.filter(|next| *next > at.now && !is_free);
     if let Some(waits) = urgent.into_iter().chain(retry).min() {
         let looks = state == PullRequestState::Open && !at.recent.is_look_failing;
         return match at.status.id.zip(at.status.commit_sha.clone()) {
@@ -107,6 +108,14 @@ impl At<'_> {
     /// What a person has to change has perhaps been changed: the spec is another one.
     fn is_changed_since_failure(&self) -> bool {
         self.lasts && self.status.observed_generation != self.object.metadata.generation
+    }
+
+    /// Whether it is to be closed, and only its commit status could not be set: that keeps nothing open. What a
+    /// forge asks to wait for counts for everything.
+    fn is_close_free(&self) -> bool {
+        let is_limited = self.status.outcome.as_deref() == Some(Word::RateLimited.as_str());
+        let is_asked = self.object.spec.close.is_some() && !self.state().is_final();
+        is_asked && self.recent.is_gate_failing && !is_limited
     }
 
     fn state(&self) -> PullRequestState {

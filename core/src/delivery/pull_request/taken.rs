@@ -43,7 +43,12 @@ pub(super) fn take(
             return lasts;
         }
         Outcome::Failed(failure) => {
-            recent.is_look_failing = only_looks;
+            let is_gate = matches!(task, Task::SetStatus { .. });
+            if recent.is_gate_failing && !is_gate {
+                // Its own tries are counted.
+                status.attempts = None;
+            }
+            (recent.is_look_failing, recent.is_gate_failing) = (only_looks, is_gate);
             failed(status, failure, now);
             if !is_end(task) {
                 said(status, Some((failure.word.as_str(), &failure.message)));
@@ -73,7 +78,7 @@ pub(super) fn take(
     );
     let waits = waits && is_open;
     if !waits {
-        recent.is_look_failing = false;
+        (recent.is_look_failing, recent.is_gate_failing) = (false, false);
         let had_failed = status.attempts.is_some();
         (status.attempts, status.next_attempt_at) = (None, None);
         // That something else was done says nothing of what was seen before, nor of how it has ended.

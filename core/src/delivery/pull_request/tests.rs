@@ -612,6 +612,40 @@ fn another_base_shortens_no_wait() {
     assert_eq!(after.head_sha, None);
 }
 
+/// A forge that does not let the commit status be set may let it be closed.
+#[test]
+fn to_close_one_waits_for_no_commit_status() {
+    for gate in [MergeGate::Pending, MergeGate::Success] {
+        let mut scene = Scene::opened();
+        scene.object.status.as_mut().unwrap().attempts = Some(7);
+        let status = status_of(gate);
+        scene.over(status, Outcome::Failed(failure(Word::Unanswered)));
+        assert_eq!(scene.status().attempts, Some(8));
+        scene.object.spec.close = Some("superseded".to_owned());
+        let closing = scene.task().unwrap();
+        assert!(matches!(closing, Task::Close { .. }), "{closing:?}");
+        // Its own failures are tried again in their own time.
+        let failed = Outcome::Failed(failure(Word::Unanswered));
+        assert_eq!(scene.over(closing, failed), None);
+        assert_eq!(scene.status().attempts, Some(1));
+        scene.now = after(9);
+        assert_eq!(scene.task(), None);
+        scene.now = after(10);
+        assert!(matches!(scene.task(), Some(Task::Close { .. })));
+    }
+    // What the forge asks to wait for counts for everything.
+    let mut scene = Scene::opened();
+    let limited = Failure {
+        not_before: Some(after(300)),
+        ..failure(Word::RateLimited)
+    };
+    scene.over(status_of(MergeGate::Pending), Outcome::Failed(limited));
+    scene.object.spec.close = Some("superseded".to_owned());
+    assert_eq!(scene.task(), None);
+    scene.now = after(300);
+    assert!(matches!(scene.task(), Some(Task::Close { .. })));
+}
+
 #[test]
 fn it_is_looked_at_once_a_minute_and_sooner_if_somebody_asks() {
     let mut scene = Scene::opened();
@@ -786,6 +820,18 @@ fn its_owner_speaks_of_this_promotion_or_not_at_all() {
     let mut other = pipeline();
     record(&mut other, |it| it.pull_request = None);
     assert_eq!(Says::of(&object(), &other), None);
+    // It has not decided yet, or does not want it any more.
+    let undecided: [fn(&mut sluice_crds::pipeline::PromotionRecord); 3] = [
+        |it| it.phase = sluice_crds::pipeline::Phase::Unapproved,
+        |it| it.phase = sluice_crds::pipeline::Phase::Unattempted,
+        |it| it.reason = Some("Recalled".to_owned()),
+    ];
+    for change in undecided {
+        let mut other = pipeline();
+        record(&mut other, change);
+        assert_eq!(Says::of(&object(), &other), None);
+        assert_ne!(owner::words(&other), owner::words(&pipeline()));
+    }
     // It promotes in another way by now.
     assert_eq!(change(|it| it.spec.environments.clear()), None);
 

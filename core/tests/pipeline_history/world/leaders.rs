@@ -128,8 +128,16 @@ impl World {
                 let is_other = |it: &Arc<PullRequest>| it.metadata.name != before.metadata.name;
                 present.pull_requests.retain(is_other);
             }),
+            Act::LookAt(_) => {}
             // It has no labels.
-            Act::LookAt(_) | Act::Label { .. } => {}
+            Act::Belong { before, owners, .. } => self.change(|present| {
+                let mut all = present.pull_requests.iter_mut();
+                if let Some(found) = all.find(|it| it.metadata.name == before.metadata.name) {
+                    let mut object = (**found).clone();
+                    object.metadata.owner_references = owners;
+                    *found = Arc::new(object);
+                }
+            }),
             Act::Recall(recall) => {
                 self.leaders[leader]
                     .entry(recall.errand)

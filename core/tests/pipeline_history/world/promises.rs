@@ -63,7 +63,7 @@ impl World {
             let Some(record) = &after.promotion else {
                 continue;
             };
-            if !is_begun(record) || was_begun(before, record) || is_known(cache, record) {
+            if !is_begun(record) || was_begun(before, record) {
                 continue;
             }
             if !cache.gates[place] {
@@ -96,13 +96,5 @@ fn is_begun(record: &PromotionRecord) -> bool {
 fn was_begun(before: Option<&PromotionRecord>, record: &PromotionRecord) -> bool {
     before.is_some_and(|it| {
         it.key == record.key && !matches!(it.phase, Phase::Unapproved | Phase::Unattempted)
-    })
-}
-
-/// Whether its PullRequest is there: then it was begun before the status was lost.
-fn is_known(cache: &Cache, record: &PromotionRecord) -> bool {
-    record.pull_request.as_ref().is_some_and(|of| {
-        let mut all = cache.pull_requests.iter();
-        all.any(|it| it.metadata.name.as_ref() == Some(&of.name))
     })
 }

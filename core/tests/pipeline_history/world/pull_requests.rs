@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sluice_core::delivery::pull_request::Says;
 use sluice_crds::PullRequest;
 use sluice_crds::pipeline::PromotionRecord;
 use sluice_crds::pull_request::{PullRequestState, PullRequestStatus};
@@ -30,6 +31,7 @@ impl World {
             }
             (Some(PullRequestState::Open), false) => match self.may_merge(&object) {
                 true => {
+                    self.is_ours(&about.key)?;
                     self.forge.merge(&about.key)?;
                     PullRequestState::Merged
                 }
@@ -37,13 +39,14 @@ impl World {
             },
             (Some(state), _) => state,
             (None, true) => PullRequestState::Closed,
-            (None, false) if object.spec.suspend => return Ok(()),
+            (None, false) if object.spec.suspend || !self.is_wanted(&object) => return Ok(()),
             (None, false) if self.forge.base.get(environment) == about.revision.as_ref() => {
                 PullRequestState::AlreadyInBase
             }
             (None, false) => {
                 let weak = self.setup.wipes;
-                self.forge.open(about, weak)?;
+                let by = self.present.object.metadata.uid.clone();
+                self.forge.open(about, by, weak)?;
                 PullRequestState::Open
             }
         };
@@ -65,6 +68,21 @@ impl World {
             *found.unwrap() = Arc::new(object);
         });
         Ok(())
+    }
+
+    /// Whether the Pipeline asks for it.
+    fn is_wanted(&self, object: &PullRequest) -> bool {
+        Says::of(object, &self.present.object).is_some()
+    }
+
+    /// What was opened for a Pipeline that is gone is never merged for the next one of its name: people and
+    /// gates have not admitted that.
+    fn is_ours(&mut self, key: &str) -> Result<(), String> {
+        let by = self.forge.find(key).and_then(|it| it.by.clone());
+        match by == self.present.object.metadata.uid {
+            true => Ok(()),
+            false => Err(format!("{key} is merged, which {by:?} has opened")),
+        }
     }
 
     /// Whether the status of the Pipeline orders the merge.

@@ -94,7 +94,8 @@ fn word(trouble: &Trouble) -> Word {
         | Trouble::AlreadyMerged
         | Trouble::Closed
         | Trouble::HeadMoved
-        | Trouble::Changed => Word::Changed,
+        | Trouble::Changed
+        | Trouble::Overtaken => Word::Changed,
     }
 }
 

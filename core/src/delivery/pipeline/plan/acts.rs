@@ -6,9 +6,9 @@ use super::super::reasons::REPORTED;
 use super::super::{Act, Admit, Notice, ReportSight, child};
 use super::{Context, facts};
 
-/// The places of the targets whose gatekeepers have to be told a revision, which `record` is about. Once that
-/// is done, one that cannot be read is left alone. Once all of them have said it, so is one that says another
-/// revision: somebody else has written that there.
+/// The places of the targets whose gatekeepers have to be told a revision, which `record` is about. Once the
+/// promotion is made, one that cannot be read is left alone, and so is one that says what somebody else has
+/// written there.
 pub(super) fn lacking(
     context: Context<'_>,
     place: usize,
@@ -18,14 +18,33 @@ pub(super) fn lacking(
 ) -> Vec<usize> {
     let reports = reports(context, place);
     let is_made = record.is_some_and(|record| record.phase == Phase::Succeeded);
-    let was_said = record.is_some_and(|record| record.reason.as_deref() == Some(REPORTED));
     let lacks = |place: &usize| match reports.get(*place) {
-        Some(ReportSight::Says(said)) => said != revision && !was_said,
+        Some(ReportSight::Says(said)) => {
+            said != revision
+                && !record.is_some_and(|record| is_foreign(context, spec, record, said))
+        }
         Some(ReportSight::Unreadable(_)) => !is_made,
         Some(ReportSight::Nothing) | None => true,
     };
     let places = 0..spec.targets.len();
     places.filter(lacks).collect()
+}
+
+/// Whether a gatekeeper says another revision than that of a promotion which is made, and this Pipeline has
+/// not written it: all gatekeepers have said ours since, or it was never admitted here.
+pub(super) fn is_foreign(
+    context: Context<'_>,
+    spec: &Spec,
+    record: &PromotionRecord,
+    said: &str,
+) -> bool {
+    let status = context.object.status.as_ref();
+    let environment = status.and_then(|status| status.environments.get(&spec.name));
+    let mut admitted = environment.into_iter().flat_map(|it| &it.admitted);
+    let was_said = record.reason.as_deref() == Some(REPORTED);
+    record.phase == Phase::Succeeded
+        && said != record.revision
+        && (was_said || !admitted.any(|it| it.revision == said))
 }
 
 /// What the gatekeepers of an environment say.

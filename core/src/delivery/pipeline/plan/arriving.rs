@@ -88,13 +88,16 @@ impl At<'_, '_> {
             plan.wakes.extend(*not_before);
             return;
         }
-        if record.reason.as_deref() != Some(REPORTED) {
+        if record.reason.as_deref() == Some(ARRIVED) && !self.is_admitted(plan, record) {
             return;
         }
-        let all = acts::reports(self.context, self.place).iter();
+        let (context, spec) = (self.context, self.environment.spec);
+        let all = acts::reports(context, self.place).iter();
         let mut others = all.filter_map(|report| match report {
-            ReportSight::Says(other) if other != revision => Some(other),
-            ReportSight::Says(_) | ReportSight::Nothing | ReportSight::Unreadable(_) => None,
+            ReportSight::Says(other) => {
+                acts::is_foreign(context, spec, record, other).then_some(other)
+            }
+            ReportSight::Nothing | ReportSight::Unreadable(_) => None,
         });
         if let Some(other) = others.next() {
             plan.message = Some(format!(

@@ -353,6 +353,37 @@ fn once_reported_only_a_report_that_is_lost_is_written_again() {
     );
 }
 
+/// What was admitted to gatekeepers of this cluster alone is also reported from now on, and writes over
+/// nothing that another Pipeline has reported there.
+#[test]
+fn a_gatekeeper_that_is_named_later_keeps_what_somebody_else_has_reported() {
+    for arrives in [false, true] {
+        let mut play = remote();
+        let plain = json!({"strategy": {"admission": {}}});
+        let named = serde_json::to_value(&play.object.spec.promotion).unwrap();
+        play.spec(|spec| spec["promotion"] = plain);
+        play.settle();
+        assert_eq!(play.record("staging").reason.as_deref(), Some("Admitted"));
+        if arrives {
+            play.runs("staging", "6.1.6");
+            play.settle();
+            assert_eq!(play.record("staging").reason.as_deref(), Some("Arrived"));
+        }
+        play.spec(|spec| spec["promotion"] = named);
+        play.reports = vec![ReportSight::Says("7.0.0".to_owned())];
+        play.settle();
+        assert_eq!(admissions(&play), 0);
+        let message = play.message("staging");
+        assert!(
+            message.starts_with("somebody else has reported 7.0.0"),
+            "{message}"
+        );
+        play.reports = vec![ReportSight::Nothing];
+        play.look();
+        assert_eq!(admissions(&play), 1);
+    }
+}
+
 #[test]
 fn the_next_run_reports_its_own_revision() {
     let mut play = reported();

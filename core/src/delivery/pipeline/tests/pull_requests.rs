@@ -435,7 +435,7 @@ fn a_pull_request_has_the_labels_of_its_pipeline() {
     label(&mut play, &[("shard", "one"), ("team", "web")]);
     play.settle();
     // It is created with them, so that who looks at the one looks at the other.
-    assert!(!play.done.contains(&"label".to_owned()));
+    assert!(!play.done.contains(&"belong".to_owned()));
     assert_eq!(labels(&play), json!({"shard": "one", "team": "web"}));
     let others = play.pull_requests[0].metadata.labels.as_mut().unwrap();
     others.insert("of".to_owned(), "others".to_owned());

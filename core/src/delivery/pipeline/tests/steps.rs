@@ -51,11 +51,11 @@ fn failing() -> Child {
 )]
 #[case(
     Child::Waiting,
-    "wait | wait | wait | wait | wait | wait | finished | given up"
+    "begin | begin | begin | wait | wait | wait | finished | given up"
 )]
 #[case(
     failing(),
-    "fails | fails | fails | fails | fails | fails | finished | given up"
+    "begin | begin | begin | fails | fails | fails | finished | given up"
 )]
 #[case(
     Child::Open,

@@ -75,7 +75,7 @@ async fn write(
 fn what(act: &Act) -> String {
     let name = match act {
         Act::Create(object) => object.metadata.name.as_deref(),
-        Act::Change { before, .. } | Act::Label { before, .. } | Act::Delete(before) => {
+        Act::Change { before, .. } | Act::Belong { before, .. } | Act::Delete(before) => {
             before.metadata.name.as_deref()
         }
         Act::LookAt(_) | Act::Recall(_) | Act::Notify(_) | Act::Admit(_) => None,
@@ -96,11 +96,12 @@ async fn carry_out(
             suspend,
             close,
         } => children::change(context, &before, suspend, close).await,
-        Act::Label {
+        Act::Belong {
             before,
             labels,
             mark,
-        } => children::label(context, &before, &labels, mark).await,
+            owners,
+        } => children::belong(context, &before, (&labels, mark), owners).await,
         Act::Delete(before) => children::delete(context, &before).await,
         Act::LookAt(name) => {
             let child = key.naming(None, &name);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::core::Status;
 use kube::core::object::HasSpec;
 use serde_json::json;
@@ -70,14 +71,17 @@ pub(super) async fn change(
     Ok(())
 }
 
-/// Gives one these labels, or takes them away.
-pub(super) async fn label(
+/// Gives one these labels, or takes them away, and gives it these owners, if it gets any.
+pub(super) async fn belong(
     context: &Context,
     before: &PullRequest,
-    labels: &BTreeMap<String, Option<String>>,
-    mark: Option<String>,
+    (labels, mark): (&BTreeMap<String, Option<String>>, Option<String>),
+    owners: Option<Vec<OwnerReference>>,
 ) -> Result<(), kube::Error> {
-    let metadata = json!({ "labels": labels, "annotations": { LABELS: mark } });
+    let mut metadata = json!({ "labels": labels, "annotations": { LABELS: mark } });
+    if let Some(owners) = owners {
+        metadata["ownerReferences"] = json!(owners);
+    }
     let patch = json!({ "metadata": metadata });
     let writer = writer(context, before);
     let changed = writer.merge(Part::Whole, &before.metadata, patch).await?;

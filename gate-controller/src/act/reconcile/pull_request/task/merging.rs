@@ -21,18 +21,18 @@ impl Job<'_> {
         not_after: Timestamp,
     ) -> Result<Outcome, Stopped> {
         // That its time is over is no failure: there may be another order.
-        let until = match (self.until(), self.end(not_after)) {
-            (Ok(until), Ok(end)) => until.min(end),
-            (Err(late), _) | (_, Err(late)) => {
-                return Ok(Outcome::Held(late.at(self.desk.clock.now())));
-            }
-        };
+        let may = || Some((self.desk.may_act)()?.min(self.end(not_after)?));
+        if may().is_none() {
+            let late = Stopped::new(Word::Changed, "the order to merge it has ended");
+            return Ok(Outcome::Held(late.at(self.desk.clock.now())));
+        }
         let method = method.map(|method| match method {
             Method::Merge => MergeMethod::Merge,
             Method::Squash => MergeMethod::Squash,
             Method::Rebase => MergeMethod::Rebase,
         });
-        let merge = (self.forge()).merge(number, (commit, &self.base), method, until);
+        // It is asked again after the forge was looked at.
+        let merge = (self.forge()).merge(number, (commit, &self.base), method, &may);
         let Err(undone) = merge.await else {
             return self.look_at(number, commit).await;
         };
@@ -50,7 +50,8 @@ impl Job<'_> {
                 | Trouble::Conflict
                 | Trouble::NotMergeable(_)
                 | Trouble::NoSuchMethod
-                | Trouble::Changed,
+                | Trouble::Changed
+                | Trouble::Overtaken,
             ) => Ok(Outcome::Held(
                 Stopped::from(undone).at(self.desk.clock.now()),
             )),
@@ -70,11 +71,10 @@ impl Job<'_> {
         }
     }
 
-    /// The end of an order on the clock by which requests end.
-    fn end(&self, not_after: Timestamp) -> Result<Instant, Stopped> {
+    /// The end of an order on the clock by which requests end. None: it has ended.
+    fn end(&self, not_after: Timestamp) -> Option<Instant> {
         let left = not_after.duration_since(self.desk.clock.now());
         let left = Duration::try_from(left).ok().filter(|left| !left.is_zero());
-        let late = || Stopped::new(Word::Changed, "the order to merge it has ended");
-        Ok(Instant::now() + left.ok_or_else(late)?)
+        Some(Instant::now() + left?)
     }
 }
