@@ -14,7 +14,7 @@ use sluice_crds::pipeline::EnvironmentStatus;
 use sluice_crds::{Pipeline, PipelineStatus, PullRequest};
 use sluice_tests::controller::{self, InProcess};
 use sluice_tests::gitea::{BRANCH, Gitea, OWNER, gitea};
-use sluice_tests::{Applier, poll};
+use sluice_tests::{Applier, conformance, poll};
 
 use crate::clusters::scene::Scene;
 
@@ -252,6 +252,21 @@ impl Shop {
         })
         .await?;
         Ok(())
+    }
+
+    /// Waits until every status is about the present spec, as it is once nothing is left to do.
+    pub async fn rests(&self) -> Result<()> {
+        poll(DEADLINE, "statuses about the present", async || {
+            let all = ListParams::default();
+            let (pipelines, pulls) = (self.pipelines(), self.pull_requests());
+            let (pipelines, pulls) = tokio::try_join!(pipelines.list(&all), pulls.list(&all))?;
+            let pipelines = pipelines.iter().map(|it| json!(it));
+            let all = pipelines.chain(pulls.iter().map(|it| json!(it)));
+            let broken: Vec<_> = all.flat_map(|it| conformance::at_rest(&it)).collect();
+            ensure!(broken.is_empty(), "{broken:?}");
+            Ok::<_, anyhow::Error>(())
+        })
+        .await
     }
 
     /// The names of the PullRequests.
