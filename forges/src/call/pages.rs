@@ -170,6 +170,7 @@ mod tests {
             credentials: Credentials::bearer("token").unwrap(),
             authorities: None,
             namespace: "apps".to_owned(),
+            told: None,
         };
         let api = Api::new(access, address, &[]);
         let list = |extent| List {
