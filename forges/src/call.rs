@@ -12,10 +12,12 @@ use tokio::time::Instant;
 use crate::address::Address;
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone, Wait, Words};
 
+pub use ended::{Ended, Told};
 pub(crate) use pages::{Page, Paging};
 use said::wait;
 pub(crate) use said::{said, says};
 
+mod ended;
 mod pages;
 mod said;
 
@@ -33,6 +35,8 @@ pub struct Access {
     pub authorities: Option<Vec<u8>>,
     /// The namespace that the requests are made for.
     pub namespace: String,
+    /// Who hears how each request has ended.
+    pub told: Option<Told>,
 }
 
 /// The API of a forge, for one repository.
@@ -113,6 +117,7 @@ impl Call<'_> {
             ..Request::to(&url)
         });
         let asked = access.egress.ask(&request, |_| true).await;
+        self.tell(asked.as_ref().map_or(Ended::Unanswered, Ended::with));
         asked.map_err(|error| self.error(Trouble::Unanswered(error)))
     }
 
@@ -184,7 +189,12 @@ impl Call<'_> {
         };
         let request = self.with_access(Request::once(once, &url));
         let error = |error| self.error(Trouble::Unanswered(error));
-        match access.egress.send(&request, |_| true).await {
+        let sent = access.egress.send(&request, |_| true).await;
+        self.tell(match &sent {
+            Sent::Replied(reply) => Ended::with(reply),
+            Sent::NotSent(_) | Sent::Unknown(_) => Ended::Unanswered,
+        });
+        match sent {
             Sent::Replied(reply) => Ok(reply),
             Sent::NotSent(why) => Err(Undone::NotDone(error(why))),
             Sent::Unknown(why) => Err(Undone::Unknown(error(why))),
@@ -202,6 +212,12 @@ impl Call<'_> {
             authorities: access.authorities.as_deref(),
             credentials: Some(&access.credentials),
             ..request
+        }
+    }
+
+    fn tell(&self, ended: Ended) {
+        if let Some(told) = &self.api.access.told {
+            told(self.api.address.host(), ended);
         }
     }
 

@@ -231,6 +231,7 @@ mod tests {
             credentials: sluice_egress::Credentials::bearer("token").unwrap(),
             authorities: None,
             namespace: "apps".to_owned(),
+            told: None,
         };
         let forge = Forge::new(address, access);
         let pull = |url: &str, by: &str| Pull {

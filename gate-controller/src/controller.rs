@@ -184,7 +184,7 @@ pub async fn start(
         .as_ref()
         .map(|storage| storage.store(&egress, &clock, &counters));
     let fleet = Fleet::new(client.clone(), scope(&settings), egress.clone());
-    let forges = Forges::new(client.clone(), egress.clone());
+    let forges = Forges::new(client.clone(), egress.clone(), Arc::clone(&counters));
     let clients = Clients::new(client.clone(), egress);
     let concurrent = settings.concurrent.into();
     let (until, leadership) = Leadership::new(Arc::clone(&jumps));

@@ -1,7 +1,5 @@
 //! Pipelines whose environments are on two real API servers, and some that promote by a real Gitea.
 
-mod reports;
-
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
@@ -16,7 +14,10 @@ use sluice_tests::{Applier, poll};
 use crate::clusters::scene::Scene;
 use crate::stage::DEADLINE;
 
+mod dead_forge;
 mod pull_requests;
+mod reports;
+mod requested;
 mod shop;
 
 const PROD: &str = "prod";

@@ -1,5 +1,7 @@
 //! Tokens with too few rights, and repositories that are archived, renamed or not to be seen.
 
+use std::sync::{Arc, Mutex};
+
 use http::Method;
 use serde_json::json;
 use sluice_egress::EgressError;
@@ -226,11 +228,14 @@ async fn a_server_that_is_not_trusted_gets_no_token() {
         allow: vec!["127.0.0.0/8".parse().unwrap()],
         ..sluice_egress::Rules::default()
     };
+    let heard = Arc::<Mutex<Vec<_>>>::default();
+    let hears = Arc::clone(&heard);
     let access = sluice_forges::Access {
         egress: sluice_egress::Egress::new(rules).unwrap(),
         credentials: sluice_egress::Credentials::bearer(&scene.token).unwrap(),
         authorities: None,
         namespace: "apps".to_owned(),
+        told: Some(Arc::new(move |_, ended| hears.lock().unwrap().push(ended))),
     };
     let other = Forge::new(address, access);
     let act = open(&other, "next").await;
@@ -240,4 +245,6 @@ async fn a_server_that_is_not_trusted_gets_no_token() {
     let expected = Trouble::Unanswered(EgressError::CertificateNotTrusted);
     assert_eq!(error.trouble, expected);
     scene.shows_no_secret(&error);
+    let heard = heard.lock().unwrap();
+    assert_eq!(*heard, [sluice_forges::Ended::Unanswered]);
 }

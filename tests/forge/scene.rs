@@ -193,6 +193,7 @@ pub(crate) fn forge(gitea: &Gitea, name: &str, token: &str) -> Forge {
         credentials: Credentials::bearer(token).unwrap(),
         authorities: Some(gitea.authority().as_bytes().to_vec()),
         namespace: "apps".to_owned(),
+        told: None,
     };
     let address = Address::parse(Provider::Gitea, &gitea.url(OWNER, name));
     Forge::new(address.unwrap(), access)

@@ -1,6 +1,6 @@
 //! Whether a status says what [kstatus](https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus)
 //! and Flux's conventions have it say: a book of rules, and a [`Watch`] that holds every version of
-//! every object of a test to them.
+//! every object of a test to them. A test that has [`Judged`] fails if it breaks one.
 //!
 //! What comes in: objects as JSON, ours or those that we make for Flux. What goes out: every
 //! violation. There are rules for each version by itself, rules for a version that follows another
@@ -9,6 +9,7 @@
 //!
 //! Only what the controller wrote is judged. Tests write lies into statuses, to see them taken out.
 
+mod judged;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -17,10 +18,17 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+pub use judged::Judged;
 pub use watch::Watch;
 
 /// Conditions that are there only while they hold, because their absence is the normal thing.
-const ABNORMAL: [&str; 4] = ["Reconciling", "Stalled", "Bypassed", "SelfGated"];
+const ABNORMAL: [&str; 5] = [
+    "Reconciling",
+    "Stalled",
+    "Bypassed",
+    "SelfGated",
+    "PromotionPending",
+];
 
 /// Who writes status for us, by the beginning of the field manager's name.
 const OURS: &str = "gate-controller";
@@ -32,9 +40,10 @@ const THEIRS: &str = "f:report";
 fn known(kind: &str) -> Option<&'static [&'static str]> {
     match kind {
         "Gate" => Some(&["Ready", "Opened", "Reconciling", "Stalled"]),
-        "Gatekeeper" | "GatePolicy" | "ExternalArtifact" => {
+        "Gatekeeper" | "GatePolicy" | "ExternalArtifact" | "PullRequest" => {
             Some(&["Ready", "Reconciling", "Stalled"])
         }
+        "Pipeline" => Some(&["Ready", "Blocked", "PromotionPending", "Stalled"]),
         "GatedSource" => Some(&[
             "Ready",
             "Blocked",

@@ -13,13 +13,12 @@ use gate_controller::observe::clock::{Clock, SetClock, SystemClock};
 use jiff::{Timestamp, ToSpan, Unit};
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
-use parking_lot::Mutex;
 use serde_json::{Value, json};
 use sluice_crds::{Gate, GateSpec, GateStatus, Gatekeeper, GatekeeperStatus, Setting, State};
 
 use crate::apply::Applier;
 use crate::cluster::Cluster;
-use crate::conformance;
+use crate::conformance::{self, Judged};
 use crate::controller::{self, InProcess};
 use crate::installation::{CONTROLLER, installed};
 use crate::namespace::Namespace;
@@ -129,9 +128,9 @@ spec: {{gatekeepers: [{{name: {name}}}]}}
 /// server refuses it.
 pub struct Stage {
     cluster: Cluster,
+    /// Over all that is written here, until the end. It ends before the namespace is deleted.
+    statuses: Judged,
     namespace: Namespace,
-    /// Over all that is written here, until the end.
-    statuses: Mutex<Option<conformance::Watch>>,
     /// Ours, with all rights.
     client: Client,
     /// The controllers'.
@@ -180,10 +179,10 @@ impl Stage {
     pub async fn on(cluster: &Cluster, word: &str, now: &str) -> Result<Self> {
         let client = cluster.client().await?;
         let namespace = Namespace::create(cluster, word).await?;
-        let statuses = conformance::Watch::start(cluster, namespace.name()).await?;
+        let statuses = Judged::start(cluster, namespace.name()).await?;
         let stage = Self {
             cluster: cluster.clone(),
-            statuses: Mutex::new(Some(statuses)),
+            statuses,
             namespace,
             acting: client.clone(),
             client,
@@ -196,12 +195,7 @@ impl Stage {
     /// Statuses are not judged any more. For tests that take out of statuses what the controller
     /// wrote: the fields that are there say who wrote them, those that are missing do not.
     pub fn judge_no_statuses(&self) {
-        drop(self.take_statuses());
-    }
-
-    fn take_statuses(&self) -> Option<conformance::Watch> {
-        let mut statuses = self.statuses.lock();
-        statuses.take()
+        self.statuses.end_unheard();
     }
 
     /// The cluster that it is on.
@@ -415,26 +409,5 @@ impl Stage {
     pub async fn version(&self, gate: &str) -> Result<String> {
         let gate = self.gates().get(gate).await?;
         gate.resource_version().context("no resourceVersion")
-    }
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        let Some(statuses) = self.take_statuses() else {
-            return;
-        };
-        let broken = statuses.end();
-        // One failure at a time.
-        if std::thread::panicking() {
-            return;
-        }
-        let broken = broken.unwrap_or_else(|error| [format!("{error:#}")].into());
-        let broken: Vec<_> = broken.into_iter().collect();
-        let namespace = self.namespace();
-        assert!(
-            broken.is_empty(),
-            "in {namespace}, statuses break rules:\n  {}",
-            broken.join("\n  ")
-        );
     }
 }

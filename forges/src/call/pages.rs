@@ -181,6 +181,7 @@ mod tests {
             credentials: Credentials::bearer("token").unwrap(),
             authorities: None,
             namespace: "apps".to_owned(),
+            told: None,
         };
         let api = Api::new(access, address, &[], Paging::Starting);
         let call = api.call("list");

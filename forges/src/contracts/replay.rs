@@ -17,7 +17,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::scenario::{Exchange, Scenario};
 use crate::address::{Address, Provider};
-use crate::call::Access;
+use crate::call::{Access, Ended};
 use crate::forge::Forge;
 use crate::test_server::{Certificate, tls};
 
@@ -48,6 +48,7 @@ impl Names for Here {
 pub(super) async fn play(provider: Provider, scenario: Scenario) -> (String, Option<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
+    let exchanges = scenario.exchanges.clone();
     let mut left: VecDeque<_> = scenario.exchanges.into();
     for exchange in &mut left {
         // Pages are at the address of the forge.
@@ -67,7 +68,8 @@ pub(super) async fn play(provider: Provider, scenario: Scenario) -> (String, Opt
     let acceptor = TlsAcceptor::from(Arc::new(config));
     server.spawn(serve(listener, acceptor, Arc::clone(&contract)));
 
-    let forge = forge(provider, port, authority);
+    let heard = Arc::<Mutex<Vec<Ended>>>::default();
+    let forge = forge(provider, port, authority, Arc::clone(&heard));
     let outcome = scenario.call.on(&forge).await;
     // The port is another one each time.
     let outcome = outcome.replace(&format!("{HOST}:{port}"), HOST);
@@ -76,10 +78,31 @@ pub(super) async fn play(provider: Provider, scenario: Scenario) -> (String, Opt
         let next = contract.left.front()?;
         Some(format!("{} was not asked for; {outcome}", next.request))
     });
-    (outcome, wrong)
+    let heard = heard.lock().unwrap();
+    (outcome, wrong.or_else(|| misheard(&exchanges, &heard)))
 }
 
-fn forge(provider: Provider, port: u16, authority: String) -> Forge {
+/// Whether each request was told of once, with how it has ended.
+fn misheard(exchanges: &[Exchange], heard: &[Ended]) -> Option<String> {
+    // A question whose reply breaks off may be sent twice.
+    if exchanges.iter().any(|it| it.cut_off || it.padding > 0) {
+        return None;
+    }
+    let is_right = |(exchange, ended): (&Exchange, &Ended)| match exchange.status {
+        401 => *ended == Ended::Denied,
+        403 => [Ended::Denied, Ended::Limited].contains(ended),
+        429 => *ended == Ended::Limited,
+        500.. => *ended == Ended::Failed,
+        _ => *ended == Ended::Answered,
+    };
+    let all = exchanges.len() == heard.len() && exchanges.iter().zip(heard).all(is_right);
+    (!all).then(|| {
+        let statuses: Vec<_> = exchanges.iter().map(|it| it.status).collect();
+        format!("of {statuses:?} was told {heard:?}")
+    })
+}
+
+fn forge(provider: Provider, port: u16, authority: String, heard: Arc<Mutex<Vec<Ended>>>) -> Forge {
     let path = match provider {
         Provider::GitHub | Provider::Gitea => "acme/shop",
         Provider::GitLab => "acme/web/shop",
@@ -95,6 +118,10 @@ fn forge(provider: Provider, port: u16, authority: String) -> Forge {
         credentials: Credentials::bearer(TOKEN).unwrap(),
         authorities: Some(authority.into_bytes()),
         namespace: "apps".to_owned(),
+        told: Some(Arc::new(move |host, ended| {
+            assert!(host.starts_with(HOST), "{host}");
+            heard.lock().unwrap().push(ended);
+        })),
     };
     Forge::new(address.unwrap(), access)
 }

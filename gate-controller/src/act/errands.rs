@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
+use futures::future::join_all;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -125,7 +126,7 @@ where
     ) where
         F: Future<Output = T> + Send,
     {
-        self.start(of, key, (host, false), errand);
+        self.start(of, key, false, vec![(host.to_owned(), errand)], only);
     }
 
     /// The same for one that must not wait behind others. There are few of them, and they are short.
@@ -138,16 +139,33 @@ where
     ) where
         F: Future<Output = T> + Send,
     {
-        self.start(of, key, (host, true), errand);
+        self.start(of, key, true, vec![(host.to_owned(), errand)], only);
     }
 
-    fn start<F>(
+    /// The same for one with something to do at several hosts. Each part waits for a place at its own host
+    /// alone, and the errand is over when all of them are.
+    pub(crate) fn begin_parts<E, F>(
         self: &Arc<Self>,
         of: &Work,
         key: &K,
-        (host, is_urgent): (&str, bool),
-        errand: impl FnOnce(Term) -> F + Send + 'static,
+        parts: Vec<(String, E)>,
+        together: impl FnOnce(Vec<Result<T, Unfinished>>) -> Result<T, Unfinished> + Send + 'static,
     ) where
+        E: FnOnce(Term) -> F + Send + 'static,
+        F: Future<Output = T> + Send,
+    {
+        self.start(of, key, false, parts, together);
+    }
+
+    fn start<E, F>(
+        self: &Arc<Self>,
+        of: &Work,
+        key: &K,
+        is_urgent: bool,
+        parts: Vec<(String, E)>,
+        together: impl FnOnce(Vec<Result<T, Unfinished>>) -> Result<T, Unfinished> + Send + 'static,
+    ) where
+        E: FnOnce(Term) -> F + Send + 'static,
         F: Future<Output = T> + Send,
     {
         let token = CancellationToken::new();
@@ -160,16 +178,20 @@ where
             let guard = token.clone().drop_guard();
             errands.insert(key.clone(), Errand::UnderWay(guard));
         }
-        let (errands, of, key, host) = (Arc::clone(self), of.clone(), key.clone(), host.to_owned());
+        let (errands, of, key) = (Arc::clone(self), of.clone(), key.clone());
         tokio::spawn(async move {
-            let place = errands.rooms.take(&of.key.namespace, &host, is_urgent);
-            let running = async {
-                let _place = place.await;
-                errands.run(errand).await
-            };
-            let ran = token.run_until_cancelled(running).await;
-            if let Some(outcome) = ran {
-                errands.settle(&token, &of, &key, outcome);
+            let namespace = of.key.namespace.to_string();
+            let parts = parts.into_iter().map(|(host, part)| {
+                let (errands, namespace) = (&errands, &namespace);
+                async move {
+                    let _place = errands.rooms.take(namespace, &host, is_urgent).await;
+                    errands.run(part).await
+                }
+            });
+            let ran = token.run_until_cancelled(join_all(parts)).await;
+            if let Some(outcomes) = ran {
+                let outcomes: Option<Vec<_>> = outcomes.into_iter().collect();
+                errands.settle(&token, &of, &key, outcomes.map(together));
             }
         });
     }
@@ -259,6 +281,12 @@ where
     fn lock(&self) -> MutexGuard<'_, Known<K, T>> {
         self.known.lock()
     }
+}
+
+/// The outcome of an errand that has one part.
+fn only<T>(outcomes: Vec<Result<T, Unfinished>>) -> Result<T, Unfinished> {
+    let only = outcomes.into_iter().next();
+    only.unwrap_or(Err(Unfinished::Defect))
 }
 
 #[cfg(test)]

@@ -3,13 +3,18 @@
 //! What comes in: a repository as a spec has it, and the namespace of that spec. What goes out: a [`Forge`],
 //! or a [`Failure`] in words that fit a status. Secrets are read when they are needed, and not kept.
 
+use std::sync::Arc;
+
 use kube::Client;
 use sluice_core::delivery::pull_request::Word;
 use sluice_crds::pipeline::ForgeType;
 use sluice_crds::pull_request::Repository;
 use sluice_egress::Egress;
 use sluice_egress::secrets::{self, Unread};
-use sluice_forges::{Access, Address, Forge, Provider};
+use sluice_forges::{Access, Address, Forge, Provider, Told};
+use tokio::time::Instant;
+
+use crate::tell::counters::Counters;
 
 pub(crate) use failure::Failure;
 
@@ -19,11 +24,19 @@ mod failure;
 pub struct Forges {
     client: Client,
     egress: Egress,
+    told: Told,
 }
 
 impl Forges {
-    pub(crate) fn new(client: Client, egress: Egress) -> Self {
-        Self { client, egress }
+    /// Each request is counted.
+    pub(crate) fn new(client: Client, egress: Egress, counters: Arc<Counters>) -> Self {
+        Self {
+            client,
+            egress,
+            told: Arc::new(move |host, ended| {
+                counters.forge_requests.note(host, ended, Instant::now());
+            }),
+        }
     }
 
     /// The host of a repository, by which those who wait for it are kept apart from others: the same
@@ -58,6 +71,7 @@ impl Forges {
             credentials,
             authorities,
             namespace: namespace.to_owned(),
+            told: Some(Arc::clone(&self.told)),
         };
         Ok(Forge::new(address, access))
     }

@@ -5,7 +5,9 @@
 //!
 //! Expressions over an app may take a part of a second. They are evaluated beside the looks, once for each
 //! version of an object: a few at a time, and of each pipeline one after the other, so that one with many
-//! of them delays no other.
+//! of them delays no other. All that a look has found unread is a round, and its end leads to the next look.
+//! A pipeline whose apps change faster than that does not wait for ever: after [`ROUNDS`] of them an app that
+//! has changed again counts as not known, so that nothing is promoted, and everything else is decided.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -29,6 +31,8 @@ const DEFECT: &str = "an expression was stopped by a defect of the controller; p
 
 /// How many objects are read by expressions at the same time.
 const AT_ONCE: usize = 2;
+/// How many rounds a pipeline waits until all of its apps are read.
+const ROUNDS: u32 = 3;
 
 /// The apps of all pipelines.
 pub struct Apps {
@@ -60,10 +64,23 @@ struct Named {
     reading: HashSet<ObjectKey>,
     /// Those that have to look, because all that was being read of their apps is read.
     done: BTreeSet<ObjectKey>,
+    /// How many rounds there were since they were last decided.
+    rounds: HashMap<ObjectKey, u32>,
     /// What is wrong with their specs, or how their apps are read.
     checked: HashMap<ObjectKey, Checked>,
     /// Whom a change concerns.
     concerned: HashMap<Change, HashSet<ObjectKey>>,
+}
+
+/// What a pipeline reads of an app.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reading {
+    /// This.
+    Done(Arc<App>),
+    /// It is being read, and the pipeline is among those that [`Apps::read_now`] brings when that is done.
+    UnderWay,
+    /// The same, and it changes too fast to be waited for.
+    Restless,
 }
 
 /// What was read of an object: right for as long as the object and what is read of it are the same.
@@ -72,6 +89,8 @@ struct Read {
     reader: Arc<Reader>,
     /// None: it is still being read.
     app: Option<Arc<App>>,
+    /// Whether the same was read of a version of the object before.
+    was_read: bool,
 }
 
 /// What was found in a spec: right for as long as the generation is the same.
@@ -126,42 +145,50 @@ impl Apps {
         found
     }
 
-    /// What a pipeline reads of an app. None: it is being read, and the pipeline is among those that
-    /// [`Self::read_now`] brings when that is done.
+    /// What a pipeline reads of an app.
     pub fn read(
         self: &Arc<Self>,
         pipeline: &ObjectKey,
         place: &Place,
         object: &Arc<Object>,
         reader: &Arc<Reader>,
-    ) -> Option<Arc<App>> {
+    ) -> Reading {
         let mut named = self.named();
+        let is_named = named.places.contains_key(pipeline);
         let known = named.read.get(pipeline).and_then(|read| read.get(place));
-        if let Some(known) = known.filter(|known| known.is_of(object, reader)) {
-            return known.app.clone();
+        if let Some(app) = known.and_then(|known| known.app_of(object, reader)) {
+            return Reading::Done(app);
         }
-        let app = match reader.asks_expressions() {
-            true => None,
-            false => Some(Arc::new(reader.read(&object.read()))),
-        };
-        let read = Read {
-            object: Arc::clone(object),
-            reader: Arc::clone(reader),
-            app: app.clone(),
-        };
-        if named.places.contains_key(pipeline) {
-            let known = named.read.entry(pipeline.clone()).or_default();
-            known.insert(place.clone(), read);
-            if app.is_none() && named.reading.insert(pipeline.clone()) {
-                tokio::spawn(Arc::clone(self).read_all(pipeline.clone()));
-            }
+        let next = Read::next(known, object, reader);
+        let (app, was_read) = (next.app.clone(), next.was_read);
+        if is_named {
+            let read = named.read.entry(pipeline.clone()).or_default();
+            read.insert(place.clone(), next);
         }
-        app
+        if let Some(app) = app {
+            return Reading::Done(app);
+        }
+        if is_named && named.reading.insert(pipeline.clone()) {
+            tokio::spawn(Arc::clone(self).read_all(pipeline.clone()));
+        }
+        let rounds = named.rounds.get(pipeline).copied();
+        match was_read && rounds >= Some(ROUNDS) {
+            true => Reading::Restless,
+            false => Reading::UnderWay,
+        }
     }
 
-    /// Reads the apps of a pipeline that are still to be read, one after the other.
+    /// Everything that a pipeline waits for was found: it waits anew from now on.
+    pub fn found(&self, pipeline: &ObjectKey) {
+        self.named().rounds.remove(pipeline);
+    }
+
+    /// Reads the apps of a pipeline that are still to be read, one after the other, and each once: one that
+    /// changes meanwhile is left to the next round.
     async fn read_all(self: Arc<Self>, pipeline: ObjectKey) {
-        while let Some((place, object, reader)) = self.unread(&pipeline) {
+        let mut begun = HashSet::new();
+        while let Some((place, object, reader)) = self.unread(&pipeline, &begun) {
+            begun.insert(place.clone());
             let Ok(_turn) = self.turns.acquire().await else {
                 return;
             };
@@ -174,7 +201,7 @@ impl Apps {
             };
             // The next version of the object may be without what has stopped it.
             let app = app.unwrap_or_else(|_| Arc::new(App::unread(DEFECT)));
-            // It may have changed meanwhile; then it is read again.
+            read.was_read |= read.reader == of.1;
             if read.is_of(&of.0, &of.1) {
                 read.app = Some(app);
             }
@@ -182,18 +209,22 @@ impl Apps {
         self.is_read.notify_one();
     }
 
-    /// An app of a pipeline that is still to be read. None: there is no more, and the pipeline has to look.
-    fn unread(&self, pipeline: &ObjectKey) -> Option<(Place, Arc<Object>, Arc<Reader>)> {
+    /// An app of a pipeline that is still to be read, and was not begun in this round. None: the round is
+    /// over, and the pipeline has to look.
+    fn unread(
+        &self,
+        pipeline: &ObjectKey,
+        begun: &HashSet<Place>,
+    ) -> Option<(Place, Arc<Object>, Arc<Reader>)> {
         let mut named = self.named();
         let mut read = named.read.get(pipeline).into_iter().flatten();
-        let found = read.find(|(_, read)| read.app.is_none());
+        let found = read.find(|(place, read)| read.app.is_none() && !begun.contains(*place));
         let found = found.map(|(place, read)| {
             let (object, reader) = (Arc::clone(&read.object), Arc::clone(&read.reader));
             (place.clone(), object, reader)
         });
         if found.is_none() {
-            named.reading.remove(pipeline);
-            named.done.insert(pipeline.clone());
+            named.end_round(pipeline);
         }
         found
     }
@@ -270,14 +301,41 @@ impl Apps {
 }
 
 impl Read {
+    /// What is read of another version of an object, or of the same in another way. What takes long is still
+    /// to be read.
+    fn next(before: Option<&Self>, object: &Arc<Object>, reader: &Arc<Reader>) -> Self {
+        let takes_long = reader.asks_expressions();
+        let before = before.filter(|before| before.reader == *reader);
+        Self {
+            object: Arc::clone(object),
+            reader: Arc::clone(reader),
+            app: (!takes_long).then(|| Arc::new(reader.read(&object.read()))),
+            was_read: before.is_some_and(|before| before.was_read),
+        }
+    }
+
     fn is_of(&self, object: &Arc<Object>, reader: &Arc<Reader>) -> bool {
-        Arc::ptr_eq(&self.object, object) && *self.reader == **reader
+        Arc::ptr_eq(&self.object, object) && self.reader == *reader
+    }
+
+    fn app_of(&self, object: &Arc<Object>, reader: &Arc<Reader>) -> Option<Arc<App>> {
+        self.app.clone().filter(|_| self.is_of(object, reader))
     }
 }
 
 impl Named {
+    /// All that was to be read of the apps of a pipeline was read, and it has to look.
+    fn end_round(&mut self, pipeline: &ObjectKey) {
+        self.reading.remove(pipeline);
+        if self.places.contains_key(pipeline) {
+            *self.rounds.entry(pipeline.clone()).or_default() += 1;
+        }
+        self.done.insert(pipeline.clone());
+    }
+
     fn forget(&mut self, pipeline: &ObjectKey) {
         self.read.remove(pipeline);
+        self.rounds.remove(pipeline);
         for place in self.places.remove(pipeline).iter().flatten() {
             if let Some(count) = self.wanted.get_mut(&place.wanted) {
                 *count -= 1;

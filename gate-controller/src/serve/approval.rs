@@ -10,60 +10,60 @@
 //!
 //! A wrong signature is answered with the same words as an environment that has no key, or is not there:
 //! an answer to a stranger says nothing of the cluster. The log says more.
+//!
+//! Every signature is verified, which takes no request in most cases ([`keys`]). Only those who fail are
+//! counted by their address, so that a stranger behind the same proxy uses up nothing of those who have a
+//! key.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Request, State};
-use axum::http::{Method, StatusCode, Uri};
+use axum::http::StatusCode;
 use axum::response::Response;
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::api::PostParams;
 use kube::{Api, Client};
-use percent_encoding::percent_decode_str;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sluice_core::delivery::pipeline::{Signed, approve_by_webhook, is_by_webhook, name_by_webhook};
 use sluice_core::text::words;
 use sluice_crds::{Approval, Pipeline};
-use sluice_egress::secrets;
 use tokio::sync::Semaphore;
 
-use super::asking::{Remote, whole};
+use super::asking::Remote;
+use super::auth::hash;
 use super::check::read;
 use super::limit::{Limiter, Rate, Who};
 use super::problem::{Refused, json};
 use crate::cluster::failure;
 use crate::cluster::key::KeyRef;
-use crate::observe::cache::Seen;
 use crate::observe::clock::Clock;
 use crate::observe::world::World;
-use signature::Signature;
+use keys::Keys;
+use verified::{Named, Unverified, Verified};
 
+mod keys;
 mod signature;
 #[cfg(test)]
 mod tests;
+mod verified;
 
-/// How often requests from one address are looked at. Neither value is zero, or this would not compile.
+/// How many requests of one address may be wrong, and how many that are right may come for one environment.
+/// Neither value is zero, or this would not compile.
 const RATE: Rate = Rate {
     rate: NonZeroU32::new(5).unwrap(),
     burst: NonZeroU32::new(20).unwrap(),
 };
-/// How many requests read a Secret or write an Approval at once.
+/// How many requests write an Approval at once.
 const UNDER_WAY: usize = 8;
 /// The most characters of a reason.
 const REASON: usize = 1024;
 /// The most characters of what others wrote in a line of the log.
 const LOGGED: usize = 100;
 
-/// The answer to every request whose signature cannot be verified.
-const UNSIGNED: &str =
-    "the signature is not that of this environment's key, or there is no such key";
-/// What to do then.
-const SIGN: &str = "sign TIMESTAMP \"\\n\" METHOD \"\\n\" PATH \"\\n\" BODY with the `hmac-key` of the Secret that \
-                    promotion.strategy.secretRef of the environment names; the log of the controller \
-                    says what is missing";
 /// What a body has to look like.
 const FORM: &str = "send no body, or {\"reason\": \"…\"}";
 
@@ -97,53 +97,32 @@ pub struct Approving {
     world: Arc<World>,
     clock: Arc<dyn Clock>,
     ready: Box<dyn Fn() -> bool + Send + Sync>,
+    keys: Keys,
     strangers: Limiter,
+    signers: Limiter,
     turns: Semaphore,
-}
-
-/// What a path names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Named {
-    namespace: String,
-    pipeline: String,
-    environment: String,
-    revision: String,
 }
 
 pub(super) async fn answer(
     State(approving): State<Arc<Approving>>,
     request: Request,
 ) -> Result<Response, Refused> {
-    let (parts, body) = request.into_parts();
-    let from = Remote::of(&parts).0;
-    approving.take(from)?;
-    let named = Named::read(&parts.uri).ok_or_else(unknown_path)?;
     if !(approving.ready)() {
         let why = "the controller does not know every Pipeline yet";
         return Err(Refused::unavailable(why));
     }
-    let body = whole(body).await?;
-    let signature = Signature::read(&parts.headers).map_err(unsigned)?;
-    let now = approving.clock.now();
-    signature.check_time(now).map_err(unsigned)?;
+    let (parts, body) = request.into_parts();
+    let from = Remote::of(&parts).0;
+    let verified = approving.verify(&parts, body).await;
+    let verified = verified.map_err(|why| approving.refuse(from, parts.uri.path(), why))?;
+    approving.take(&verified)?;
+    let request = match verified.body.is_empty() {
+        true => ApprovalRequest::default(),
+        false => read(&verified.body, FORM)?,
+    };
     // It is never closed.
     let _turn = approving.turns.acquire().await;
-    let path = parts.uri.path();
-    let object = approving
-        .verify(&named, &signature, &parts.method, path, &body)
-        .await;
-    let object = object.map_err(|why| {
-        let path = words::clean(path, LOGGED);
-        tracing::warn!(path, %from, why, "an approval by webhook is refused");
-        Refused::unsigned(UNSIGNED, SIGN)
-    })?;
-    let request = match body.is_empty() {
-        true => ApprovalRequest::default(),
-        false => read(&body, FORM)?,
-    };
-    approving
-        .approve(&object, &named, &signature, &request, from)
-        .await
+    approving.approve(&verified, &request, from).await
 }
 
 /// `/promotion/…`: where another controller was called to promote.
@@ -163,70 +142,58 @@ impl Approving {
         ready: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Self {
         Self {
+            keys: Keys::new(client.clone()),
             client,
             world,
             clock,
             ready: Box::new(ready),
             strangers: Limiter::new(RATE),
+            signers: Limiter::new(RATE),
             turns: Semaphore::new(UNDER_WAY),
         }
     }
 
-    /// Counts a request by the address of its connection: headers can say anything.
-    fn take(&self, from: IpAddr) -> Result<(), Refused> {
+    /// The answer to a request that could not be verified. It is counted by the address of its connection:
+    /// headers can say anything.
+    fn refuse(&self, from: IpAddr, path: &str, unverified: Unverified) -> Refused {
+        let Unverified { answer, why } = unverified;
         let taken = self.strangers.take(Who::at(from), NonZeroU32::MIN);
-        taken.map_err(|after| {
-            let remedy = "wait for as many seconds as the header Retry-After says";
-            let error = "too many requests come from your address";
-            Refused::new(StatusCode::TOO_MANY_REQUESTS, error, remedy).again(after)
-        })
+        if let Err(after) = taken {
+            return too_many("too many requests from your address are wrong", after);
+        }
+        if let Some(why) = why {
+            let path = words::clean(path, LOGGED);
+            tracing::warn!(path, %from, why, "an approval by webhook is refused");
+        }
+        answer
     }
 
-    /// The Pipeline, if the request is signed by the key of the environment.
-    ///
-    /// # Errors
-    /// Why it is not, for the log.
-    async fn verify(
-        &self,
-        named: &Named,
-        signature: &Signature,
-        method: &Method,
-        path: &str,
-        body: &[u8],
-    ) -> Result<Arc<Pipeline>, String> {
-        let Named {
-            namespace,
-            pipeline,
-            environment,
-            ..
-        } = named;
-        let name = pipeline.as_str();
-        let seen = self.world.pipelines.get(KeyRef { namespace, name });
-        let object = match seen {
-            Some(Seen::Object(object)) => object,
-            Some(Seen::Unreadable(_)) | None => return Err("there is no such Pipeline".to_owned()),
-        };
-        let secret = secret_of(&object, environment)?;
-        let key = secrets::signing_key(&self.client, namespace, secret).await?;
-        match signature.is_of(&key, method, path, body) {
-            true => Ok(object),
-            false => Err("the signature is wrong".to_owned()),
-        }
+    /// Counts a request by the environment whose key has signed it.
+    fn take(&self, verified: &Verified) -> Result<(), Refused> {
+        let named = &verified.named;
+        let of = [&named.namespace, &named.pipeline, &named.environment];
+        let who = Who::Caller(hash(&of.map(String::as_bytes)));
+        let taken = self.signers.take(who, NonZeroU32::MIN);
+        taken.map_err(|after| too_many("too many requests come for this environment", after))
     }
 
     async fn approve(
         &self,
-        object: &Pipeline,
-        named: &Named,
-        signature: &Signature,
+        verified: &Verified,
         request: &ApprovalRequest,
         from: IpAddr,
     ) -> Result<Response, Refused> {
+        let Verified {
+            named,
+            signature,
+            object,
+            body: _,
+        } = verified;
         let Named {
             namespace,
+            pipeline,
             environment,
             revision,
-            ..
         } = named;
         let name = name_by_webhook(object, environment, revision).unwrap_or_default();
         let key = KeyRef {
@@ -270,7 +237,7 @@ impl Approving {
         };
         tracing::info!(
             namespace,
-            pipeline = named.pipeline,
+            pipeline,
             environment,
             revision = approved.revision,
             run = approved.run,
@@ -293,47 +260,9 @@ impl Approving {
     }
 }
 
-impl Named {
-    /// None: the path has another form.
-    fn read(uri: &Uri) -> Option<Self> {
-        let parts = uri.path().strip_prefix("/approval/")?.split('/');
-        let parts = parts.map(|part| {
-            let text = percent_decode_str(part).decode_utf8().ok()?;
-            (!text.is_empty()).then(|| text.into_owned())
-        });
-        let parts: Vec<String> = parts.collect::<Option<_>>()?;
-        let [namespace, pipeline, environment, revision] = parts.try_into().ok()?;
-        uri.query().is_none().then_some(Self {
-            namespace,
-            pipeline,
-            environment,
-            revision,
-        })
-    }
-}
-
-/// The Secret whose key signs approvals for an environment.
-fn secret_of<'p>(object: &'p Pipeline, environment: &str) -> Result<&'p str, String> {
-    let mut environments = object.spec.environments.iter();
-    let environment = environments
-        .find(|it| it.name == environment)
-        .ok_or("the Pipeline has no such environment")?;
-    let promotion = object.spec.promotion_of(environment);
-    let secret = promotion.and_then(|it| it.strategy.secret_ref.as_ref());
-    let missing = "its promotion.strategy has no secretRef";
-    Ok(secret.ok_or(missing)?.name.as_str())
-}
-
-fn unknown_path() -> Refused {
-    let error = "this path names no promotion";
-    let remedy = "POST to /approval/NAMESPACE/PIPELINE/ENVIRONMENT/REVISION without a query, each part \
-                  percent-encoded: a `/` in a revision is %2F";
-    Refused::new(StatusCode::NOT_FOUND, error, remedy)
-}
-
-/// What is wrong with the headers: that says nothing of the cluster.
-fn unsigned(error: String) -> Refused {
-    Refused::unsigned(error, SIGN)
+fn too_many(error: &str, after: Duration) -> Refused {
+    let remedy = "wait for as many seconds as the header Retry-After says";
+    Refused::new(StatusCode::TOO_MANY_REQUESTS, error, remedy).again(after)
 }
 
 /// The same promotion was approved by webhook before, perhaps by the same request.

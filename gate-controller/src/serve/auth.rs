@@ -328,7 +328,7 @@ impl Expiry<Hash, bool> for Kept {
 }
 
 /// Of several texts, so that none can be taken for a part of the next.
-fn hash(texts: &[&[u8]]) -> Hash {
+pub(super) fn hash(texts: &[&[u8]]) -> Hash {
     let mut hash = Sha256::new();
     for text in texts {
         hash.update((text.len() as u64).to_be_bytes());

@@ -33,7 +33,7 @@ pub struct Rate {
 /// Who is limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Who {
-    /// A user, by a hash of all that the API server says of them.
+    /// Somebody who is known, by a hash of what is known of them.
     Caller([u8; 32]),
     /// A machine of which no more is known.
     Address(IpAddr),

@@ -189,7 +189,10 @@ fn approval(schemas: &mut SchemaGenerator) -> Value {
             "422",
             "The environment does not wait for this approval. The answer says what it waits for.",
         ),
-        ("429", "Too many requests come from this address."),
+        (
+            "429",
+            "Too many requests from this address are wrong, or too many come for this environment.",
+        ),
     ] {
         responses[code]["description"] = json!(description);
         responses[code]["content"] = body(&problem, None);

@@ -8,21 +8,24 @@ use prometheus_client::metrics::histogram::Histogram;
 use sluice_crds::State;
 
 mod durations;
+mod forges;
 mod outcomes;
 mod promotions;
 
 pub use durations::Durations;
+pub use forges::ForgeRequests;
 pub use outcomes::Notified;
 pub(crate) use outcomes::OF_FETCHES;
 pub use promotions::{OutcomeLabels, Promoted, StrategyLabels};
 
 /// The kinds that are looked at and written.
-const KINDS: [&str; 5] = [
+const KINDS: [&str; 6] = [
     "Gate",
     "Gatekeeper",
     "GatePolicy",
     "GatedSource",
     "Pipeline",
+    "PullRequest",
 ];
 
 /// What is counted as it happens.
@@ -43,6 +46,8 @@ pub struct Counters {
     pub notifications: Family<NotificationLabels, Counter>,
     /// How promotions end, and how long they take.
     pub promoted: Promoted,
+    /// Requests to forges.
+    pub forge_requests: ForgeRequests,
     /// Answers to those who asked.
     pub decisions: Family<DecisionLabels, Counter>,
     /// Lines of the audit log.
@@ -119,6 +124,7 @@ impl Default for Counters {
             events_dropped: Counter::default(),
             notifications: Family::default(),
             promoted: Promoted::default(),
+            forge_requests: ForgeRequests::default(),
             decisions: Family::default(),
             audit_records: Counter::default(),
             audit_dropped: Counter::default(),

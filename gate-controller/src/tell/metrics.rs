@@ -72,6 +72,7 @@ impl Counters {
         self.register_promotions(&mut registry);
         self.register_artifacts(&mut registry);
         registry.register_collector(Box::new(self.reconciles.clone()));
+        registry.register_collector(Box::new(self.forge_requests.clone()));
         registry.register_collector(Box::new(sources));
         registry
     }

@@ -139,3 +139,41 @@ fn the_work_at_forges_may_have_a_deployment_and_an_account_of_its_own() -> Resul
     );
     Ok(())
 }
+
+/// What finds pods by their labels finds those of one Deployment, and there is one of it for each.
+#[test]
+fn each_deployment_is_scraped_and_has_a_budget_of_its_own() -> Result<()> {
+    let selected = |separate: bool, kind: &str| -> Result<Vec<[String; 2]>> {
+        let documents = render(json!({
+            "pipelines": {"forge": {"separate": separate}},
+            "metrics": {"podMonitor": {"enabled": true, "labels": {"release": "prometheus"}}},
+            "podDisruptionBudget": {"enabled": true},
+        }))?;
+        let of_kind = documents.iter().filter(|document| {
+            let types = document.object.types.as_ref();
+            types.is_some_and(|types| types.kind == kind)
+        });
+        let selected = of_kind.map(|document| {
+            let spec = &document.object.data["spec"];
+            let selector = match kind {
+                "Service" => &spec["selector"],
+                _ => &spec["selector"]["matchLabels"],
+            };
+            let name = selector["app.kubernetes.io/name"].as_str();
+            let name = name.context("it selects by no name")?.to_owned();
+            Ok([document.object.name_any(), name])
+        });
+        selected.collect()
+    };
+    let one = |suffix: &str, of: &str| [format!("{of}{suffix}"), of.to_owned()];
+    for (kind, suffix) in [
+        ("PodMonitor", ""),
+        ("PodDisruptionBudget", ""),
+        ("Service", "-metrics"),
+    ] {
+        let both = [one(suffix, MAIN), one(suffix, FORGE)];
+        assert_eq!(selected(false, kind)?, both[..1], "{kind}");
+        assert_eq!(selected(true, kind)?, both, "{kind}");
+    }
+    Ok(())
+}

@@ -18,6 +18,7 @@ use kube::{Api, Client};
 use serde_json::json;
 use sluice_clusters::{Cluster, Fleet, Kind, Part, Scope, SecretKey, Sight, Wanted};
 use sluice_egress::{Egress, Rules};
+use sluice_tests::conformance::Judged;
 use sluice_tests::rights::grant_rules;
 use sluice_tests::{Applier, Namespace, line, poll, second, shared};
 
@@ -32,6 +33,8 @@ pub const ACCOUNT: &str = "reader";
 const OBJECT: &str = "web";
 
 pub struct Scene {
+    /// Over all statuses in `home`, until the end.
+    _statuses: Judged,
     fleet: Fleet,
     controller: Client,
     /// Clients with all rights.
@@ -165,6 +168,7 @@ impl Scene {
         let authority = cluster.and_then(|it| it.certificate_authority.as_ref());
         let authority = std::fs::read(authority.context("it names no authority")?)?;
         let scene = Self {
+            _statuses: Judged::start(first, home.name()).await?,
             fleet,
             controller,
             own,

@@ -96,7 +96,7 @@ async fn what_a_person_merges_arrives_and_never_are_two_open() -> Result<()> {
     shop.prod_says("the merge to be recorded", is_done).await?;
     shop.pulls_are(&["closed", "merged"]).await?;
     assert_eq!(shop.said_on(BRANCH).await?, shop.file("1.1.0"));
-    Ok(())
+    shop.rests().await
 }
 
 /// What a person has closed is not opened again, until somebody asks for another run. A revision that takes
@@ -141,7 +141,7 @@ async fn what_a_person_closes_is_abandoned_and_what_is_superseded_is_closed() ->
     shop.prod_says("1.2.0 to have another", is_another).await?;
     shop.pulls_are(&["closed", "closed", "closed", "open"])
         .await?;
-    Ok(())
+    shop.rests().await
 }
 
 /// A Pipeline that comes back closes what was left open, and does not believe the objects that are being
@@ -187,7 +187,7 @@ async fn a_pipeline_that_comes_back_goes_on_only_with_what_was_kept() -> Result<
     })
     .await?;
     shop.pulls_are(&pulls).await?;
-    Ok(())
+    shop.rests().await
 }
 
 /// The controller merges when the gate opens, and not before; and the forge shows why it waits.
@@ -240,7 +240,7 @@ async fn the_controller_merges_once_behind_a_gate() -> Result<()> {
     let is_passed = |prod: &EnvironmentStatus| prod.state == EnvironmentState::Passed;
     shop.prod_says("prod to run it", is_passed).await?;
     shop.pulls_are(&["merged"]).await?;
-    Ok(())
+    shop.rests().await
 }
 
 /// One process decides, and another, with an account of its own, works at the forge.
@@ -266,5 +266,5 @@ async fn two_processes_share_the_kinds() -> Result<()> {
     shop.prod_says("the pull request to be open", is_open)
         .await?;
     shop.pulls_are(&["open"]).await?;
-    Ok(())
+    shop.rests().await
 }

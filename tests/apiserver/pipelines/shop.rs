@@ -11,10 +11,10 @@ use kube::api::{DeleteParams, ListParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use sluice_crds::pipeline::EnvironmentStatus;
-use sluice_crds::{Pipeline, PipelineStatus, PullRequest};
-use sluice_tests::controller::{self, InProcess};
+use sluice_crds::{Gate, Pipeline, PipelineStatus, PullRequest};
+use sluice_tests::controller::{self, InProcess, Process};
 use sluice_tests::gitea::{BRANCH, Gitea, OWNER, gitea};
-use sluice_tests::{Applier, poll};
+use sluice_tests::{Applier, conformance, poll, shared};
 
 use crate::clusters::scene::Scene;
 
@@ -103,6 +103,13 @@ impl Shop {
         InProcess::start(settings, self.scene.own(), Arc::new(SystemClock)).await
     }
 
+    /// Starts the real program.
+    pub async fn start_process(&self) -> Result<Process> {
+        let kubeconfig = shared().await?.kubeconfig();
+        let flags = ["--egress-allow=127.0.0.0/8"];
+        Process::start(kubeconfig, self.scene.namespace(), "c-0", &flags).await
+    }
+
     /// The file with this version, and all that must stay as it is.
     pub fn file(&self, version: &str) -> String {
         let mark = format!("{}:{NAME}:{PROD}", self.scene.namespace());
@@ -133,24 +140,38 @@ impl Shop {
 
     /// Makes the pipeline, or makes it again.
     pub async fn create(&self) -> Result<()> {
+        let gates = json!({"refs": [{"name": "production"}]});
+        let pipeline = self.pipeline(NAME, &self.promotion, Some(&gates));
+        self.apply(&pipeline).await
+    }
+
+    /// Makes another pipeline of the same app, without gates, whose forge is at another address.
+    pub async fn create_at(&self, name: &str, forge: &str) -> Result<()> {
+        let mut promotion = self.promotion.clone();
+        let url = format!("{forge}/{OWNER}/{}.git", self.repository);
+        promotion["strategy"]["pull-request"]["url"] = url.into();
+        self.apply(&self.pipeline(name, &promotion, None)).await
+    }
+
+    fn pipeline(&self, name: &str, promotion: &Value, gates: Option<&Value>) -> Value {
         let dev = json!({
             "namespace": self.scene.apps(),
             "clusterRef": {"kind": "Secret", "name": "prod-kubeconfig"},
         });
-        self.apply(&json!({
-            "apiVersion": "sluice.dev/v1alpha1", "kind": "Pipeline", "metadata": {"name": NAME},
+        let mut prod = json!({
+            "name": PROD, "targets": [{"namespace": self.scene.namespace()}],
+            "promotion": promotion,
+        });
+        if let Some(gates) = gates {
+            prod["gates"] = gates.clone();
+        }
+        json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "Pipeline", "metadata": {"name": name},
             "spec": {
                 "appRef": {"apiVersion": self.scene.api_version(), "kind": "Widget", "name": "web"},
-                "environments": [
-                    {"name": "dev", "targets": [dev]},
-                    {
-                        "name": PROD, "targets": [{"namespace": self.scene.namespace()}],
-                        "gates": {"refs": [{"name": "production"}]}, "promotion": self.promotion,
-                    },
-                ],
+                "environments": [{"name": "dev", "targets": [dev]}, prod],
             },
-        }))
-        .await
+        })
     }
 
     /// Deletes the pipeline, and waits only until there is none of its name.
@@ -181,6 +202,17 @@ impl Shop {
 
     pub fn pipelines(&self) -> Api<Pipeline> {
         Api::namespaced(self.scene.own(), self.scene.namespace())
+    }
+
+    pub fn gates(&self) -> Api<Gate> {
+        Api::namespaced(self.scene.own(), self.scene.namespace())
+    }
+
+    /// Where the forge is.
+    pub fn forge(&self) -> String {
+        let url = self.gitea.url(OWNER, &self.repository);
+        let parts: Vec<_> = url.split('/').take(3).collect();
+        parts.join("/")
     }
 
     pub fn pull_requests(&self) -> Api<PullRequest> {
@@ -264,6 +296,21 @@ impl Shop {
         })
         .await?;
         Ok(())
+    }
+
+    /// Waits until every status is about the present spec, as it is once nothing is left to do.
+    pub async fn rests(&self) -> Result<()> {
+        poll(DEADLINE, "statuses about the present", async || {
+            let all = ListParams::default();
+            let (pipelines, pulls) = (self.pipelines(), self.pull_requests());
+            let (pipelines, pulls) = tokio::try_join!(pipelines.list(&all), pulls.list(&all))?;
+            let pipelines = pipelines.iter().map(|it| json!(it));
+            let all = pipelines.chain(pulls.iter().map(|it| json!(it)));
+            let broken: Vec<_> = all.flat_map(|it| conformance::at_rest(&it)).collect();
+            ensure!(broken.is_empty(), "{broken:?}");
+            Ok::<_, anyhow::Error>(())
+        })
+        .await
     }
 
     /// The names of the PullRequests.

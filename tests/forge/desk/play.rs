@@ -14,7 +14,7 @@ use sluice_crds::pipeline::{MergeGate, Order, PromotionRecord, PullRequestRecord
 use sluice_crds::pull_request::PullRequestState;
 use sluice_crds::{Pipeline, PullRequest, PullRequestStatus};
 use sluice_forges::Sha;
-use sluice_tests::poll;
+use sluice_tests::{conformance, poll};
 use tokio::time::Instant;
 
 use gate_controller::act::reconcile::pull_request::lists::Lists;
@@ -206,7 +206,8 @@ impl Play {
         })
     }
 
-    /// A look: its status is accepted, after those that are refused. Returns what is to be done.
+    /// A look: its status is accepted, after those that are refused, and follows the rules of all statuses.
+    /// Returns what is to be done.
     pub(super) fn begin(&mut self) -> Option<Task> {
         let refused: Vec<_> = (0..self.refuses).map(|_| self.looked()).collect();
         self.refuses = 0;
@@ -214,7 +215,12 @@ impl Play {
         // What was refused has lost nothing, and begun nothing.
         assert!(refused.iter().all(|it| *it == looked), "{refused:?}");
         self.remembered().commit_sha = looked.report.status.commit_sha.clone();
+        let before = json!(self.object);
         self.object.status = Some(looked.report.status);
+        let after = json!(self.object);
+        let mut broken = conformance::of_a_version(&after);
+        broken.extend(conformance::of_a_change(&before, &after));
+        assert!(broken.is_empty(), "{broken:#?}");
         (self.recent, self.over) = (looked.recent, Errand::None);
         looked.report.acts.into_iter().next()
     }

@@ -126,6 +126,39 @@ fn each_rule_of_a_version_can_be_broken() {
 }
 
 #[test]
+fn each_kind_has_the_conditions_of_its_own() {
+    let of = |kind: &str, type_: &str, status: &str| {
+        let mut object = and(type_, status);
+        object["kind"] = kind.into();
+        let conditions = object["status"]["conditions"].as_array_mut().unwrap();
+        // The second one is the gate's.
+        conditions.remove(1);
+        of_a_version(&object)
+    };
+    let right = [
+        ("Pipeline", "Blocked", "False"),
+        ("Pipeline", "PromotionPending", "True"),
+        ("GatedSource", "Blocked", "True"),
+    ];
+    for (kind, type_, status) in right {
+        assert_eq!(of(kind, type_, status), [""; 0], "{kind}");
+    }
+    let (unknown, abnormal) = (
+        "a condition is one of its kind's",
+        "what is abnormal is there only while it holds",
+    );
+    let wrong = [
+        ("Pipeline", "Opened", "False", unknown),
+        ("Pipeline", "PromotionPending", "False", abnormal),
+        ("PullRequest", "Blocked", "False", unknown),
+        ("PullRequest", "Reconciling", "False", abnormal),
+    ];
+    for (kind, type_, status, rule) in wrong {
+        assert_eq!(rules(&of(kind, type_, status)), [rule], "{kind} {type_}");
+    }
+}
+
+#[test]
 fn each_rule_of_a_change_can_be_broken() {
     let later = json!("2026-11-20T10:00:00Z");
     let moved = with("/status/conditions/1/lastTransitionTime", later);

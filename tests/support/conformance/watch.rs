@@ -27,11 +27,13 @@ const DEADLINE: Duration = Duration::from_secs(5);
 
 /// The kinds whose status the controller writes: group, version, kind, and whether it is in a
 /// namespace.
-const KINDS: [(&str, &str, &str, bool); 5] = [
+const KINDS: [(&str, &str, &str, bool); 7] = [
     ("sluice.dev", "v1alpha1", "Gate", true),
     ("sluice.dev", "v1alpha1", "Gatekeeper", true),
     ("sluice.dev", "v1alpha1", "GatePolicy", false),
     ("sluice.dev", "v1alpha1", "GatedSource", true),
+    ("sluice.dev", "v1alpha1", "Pipeline", true),
+    ("sluice.dev", "v1alpha1", "PullRequest", true),
     ("source.toolkit.fluxcd.io", "v1", "ExternalArtifact", true),
 ];
 

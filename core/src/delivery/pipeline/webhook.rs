@@ -2,7 +2,8 @@
 //!
 //! The request names the Pipeline, the environment and the revision, and says when it was signed. The
 //! Approval names the run and the key of the promotion as well. What was signed before the environment
-//! began to wait was signed for an earlier run, and approves nothing.
+//! began to wait was signed for an earlier run, or for an Approval that was deleted since, and approves
+//! nothing.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -82,12 +83,12 @@ pub fn approve_by_webhook(
         let why = format!("{environment} waits for the approval of {wanted}, and not of {asked}");
         return Err((why, "name the revision that it waits for in the path"));
     }
-    if at < record.at.0 {
-        let (at, since) = (instant_utc(at), instant_utc(record.at.0));
+    if at < waits.since.0 {
+        let (at, since) = (instant_utc(at), instant_utc(waits.since.0));
         let why = format!(
             "it was signed at {at}, before {environment} began to wait for this approval at {since}"
         );
-        return Err((why, "sign another request for this run"));
+        return Err((why, "sign another request"));
     }
     Ok(approval(object, environment, record, by, reason))
 }

@@ -108,6 +108,48 @@ async fn a_host_that_never_answers_delays_nobody_else() {
     assert_eq!(Instant::now() - before, LONGEST);
 }
 
+/// What an errand does at a live host is done at once, and holds nothing up there while another part waits.
+#[tokio::test(start_paused = true)]
+async fn each_part_waits_for_its_own_host_alone() {
+    let Desk {
+        errands, mut woken, ..
+    } = desk();
+    let (done, mut parts) = mpsc::unbounded_channel();
+    let begin = |of: &Work| {
+        let part = |host: &'static str| {
+            let done = done.clone();
+            let run = move |_: Term| async move {
+                if host == "dead.example.com" {
+                    pending::<()>().await;
+                }
+                let _ = done.send(host);
+                1
+            };
+            (host.to_owned(), run)
+        };
+        let parts = vec![part("dead.example.com"), part("git.example.com")];
+        let sum = |outcomes: Vec<Result<u32, Unfinished>>| {
+            let ended: Vec<u32> = outcomes.iter().flatten().copied().collect();
+            match ended.len() == outcomes.len() {
+                true => Ok(ended.iter().sum()),
+                false => Err(Unfinished::Late),
+            }
+        };
+        errands.begin_parts(of, &"key", parts, sum);
+    };
+    let before = Instant::now();
+    for n in 0..20 {
+        // Of namespaces of their own, so that only the places at the hosts are few.
+        begin(&of(&format!("team-{n}"), "app"));
+        assert_eq!(parts.recv().await, Some("git.example.com"));
+    }
+    assert_eq!(Instant::now(), before);
+    let first = woken.recv().await.unwrap();
+    assert_eq!(Instant::now() - before, LONGEST);
+    let outcome = stands(&errands, &first, "key");
+    assert_eq!(outcome, Some(Standing::Over(Err(Unfinished::Late))));
+}
+
 #[tokio::test]
 async fn a_panic_ends_its_own_errand_alone() {
     let Desk {

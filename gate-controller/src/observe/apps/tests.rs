@@ -117,6 +117,13 @@ async fn object(apps: &Apps, place: &Place) -> Arc<Object> {
     timeout(DEADLINE, seen).await.expect("the object")
 }
 
+fn done(reading: Reading) -> Arc<App> {
+    match reading {
+        Reading::Done(app) => app,
+        other => panic!("it was not read: {other:?}"),
+    }
+}
+
 fn names(keys: impl IntoIterator<Item = ObjectKey>) -> BTreeSet<String> {
     keys.into_iter().map(|key| key.name.to_string()).collect()
 }
@@ -174,12 +181,92 @@ async fn an_app_is_read_once_for_each_version_of_the_object_and_each_reader() {
     apps.watch(Timestamp::UNIX_EPOCH);
     let object = object(&apps, &prod).await;
     let plain = reader(None);
-    let read = |reader| apps.read(&podinfo, &prod, &object, reader);
-    let first = read(&plain).unwrap();
-    assert!(Arc::ptr_eq(&first, &read(&plain).unwrap()));
+    let read = |reader| done(apps.read(&podinfo, &prod, &object, reader));
+    let first = read(&plain);
+    assert!(Arc::ptr_eq(&first, &read(&plain)));
     apps.forget(&podinfo);
     apps.name(&podinfo, BTreeSet::from([prod.clone()]));
-    assert!(!Arc::ptr_eq(&first, &read(&plain).unwrap()));
+    assert!(!Arc::ptr_eq(&first, &read(&plain)));
+}
+
+/// It is decided all the same, and what is not known promotes nothing.
+#[tokio::test]
+async fn an_app_that_changes_faster_than_it_is_read_is_not_waited_for_for_ever() {
+    let apps = apps();
+    let (podinfo, prod) = (key("podinfo"), place("prod", Part::Whole));
+    apps.name(&podinfo, BTreeSet::from([prod.clone()]));
+    apps.watch(Timestamp::UNIX_EPOCH);
+    let object = object(&apps, &prod).await;
+    let asks = reader(Some("object.spec.values.image.tag"));
+    // Each time another version of it.
+    let next = || apps.read(&podinfo, &prod, &Arc::new((*object).clone()), &asks);
+    let round = async || drop(timeout(DEADLINE, apps.read_now()).await.unwrap());
+    for _ in 0..2 {
+        for _ in 0..ROUNDS {
+            assert_eq!(next(), Reading::UnderWay);
+            round().await;
+        }
+        assert_eq!(next(), Reading::Restless);
+        // It is decided, and waits anew.
+        apps.found(&podinfo);
+        round().await;
+        apps.found(&podinfo);
+    }
+    // It comes to rest.
+    let read = || apps.read(&podinfo, &prod, &object, &asks);
+    assert_eq!(read(), Reading::UnderWay);
+    round().await;
+    done(read());
+    apps.forget(&podinfo);
+    assert!(apps.named().rounds.is_empty());
+}
+
+/// What was never read is waited for, however many others were read before it was there.
+#[tokio::test]
+async fn a_first_sight_of_an_app_is_read_before_anything_is_decided() {
+    let apps = apps();
+    let (podinfo, prod) = (key("podinfo"), place("prod", Part::Whole));
+    let places: Vec<_> = (0..ROUNDS + 2)
+        .map(|n| Place {
+            name: format!("app-{n}"),
+            ..prod.clone()
+        })
+        .collect();
+    let all = places.iter().cloned().chain([prod.clone()]);
+    apps.name(&podinfo, all.collect());
+    apps.watch(Timestamp::UNIX_EPOCH);
+    let object = object(&apps, &prod).await;
+    let asks = reader(Some("object.kind"));
+    for place in &places {
+        let read = || apps.read(&podinfo, place, &object, &asks);
+        assert_eq!(read(), Reading::UnderWay);
+        timeout(DEADLINE, apps.read_now()).await.unwrap();
+        done(read());
+    }
+}
+
+/// One that changes while others are read does not keep them from being read.
+#[tokio::test]
+async fn each_round_reads_each_app_once_and_ends() {
+    let apps = apps();
+    let (podinfo, prod) = (key("podinfo"), place("prod", Part::Whole));
+    let other = Place {
+        name: "other".to_owned(),
+        ..prod.clone()
+    };
+    apps.name(&podinfo, BTreeSet::from([prod.clone(), other.clone()]));
+    apps.watch(Timestamp::UNIX_EPOCH);
+    let object = object(&apps, &prod).await;
+    let changed = Arc::new((*object).clone());
+    let asks = reader(Some("object.kind"));
+    let read = |place: &Place, object| apps.read(&podinfo, place, object, &asks);
+    assert_eq!(read(&prod, &object), Reading::UnderWay);
+    assert_eq!(read(&other, &object), Reading::UnderWay);
+    // Nothing else runs before the next await: the round finds it changed.
+    assert_eq!(read(&prod, &changed), Reading::UnderWay);
+    timeout(DEADLINE, apps.read_now()).await.unwrap();
+    done(read(&prod, &changed));
+    done(read(&other, &object));
 }
 
 #[tokio::test]
@@ -190,19 +277,17 @@ async fn expressions_are_evaluated_beside_the_look_which_is_told_when_they_are()
     apps.watch(Timestamp::UNIX_EPOCH);
     let object = object(&apps, &prod).await;
     let asks = reader(Some("object.spec.values.image.tag"));
-    assert_eq!(apps.read(&podinfo, &prod, &object, &asks), None);
-    let done = timeout(DEADLINE, apps.read_now()).await.unwrap();
-    assert_eq!(names(done), BTreeSet::from(["podinfo".to_owned()]));
-    let app = apps.read(&podinfo, &prod, &object, &asks).unwrap();
-    assert!(Arc::ptr_eq(
-        &app,
-        &apps.read(&podinfo, &prod, &object, &asks).unwrap()
-    ));
+    let read = |reader| apps.read(&podinfo, &prod, &object, reader);
+    assert_eq!(read(&asks), Reading::UnderWay);
+    let now = timeout(DEADLINE, apps.read_now()).await.unwrap();
+    assert_eq!(names(now), BTreeSet::from(["podinfo".to_owned()]));
+    let app = done(read(&asks));
+    assert!(Arc::ptr_eq(&app, &done(read(&asks))));
     // Another expression is evaluated, too.
     let others = reader(Some("object.status.lastAttemptedRevision"));
-    assert_eq!(apps.read(&podinfo, &prod, &object, &others), None);
+    assert_eq!(read(&others), Reading::UnderWay);
     timeout(DEADLINE, apps.read_now()).await.unwrap();
-    let other = apps.read(&podinfo, &prod, &object, &others).unwrap();
+    let other = done(read(&others));
     assert_ne!(app, other);
     // Another replica leads: nothing is known any more.
     apps.clear();

@@ -7,8 +7,10 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
+use super::verified::{SIGN, UNSIGNED};
 use super::*;
 use crate::cluster::key::ObjectKey;
+use crate::observe::cache::Seen;
 use scene::{Call, Scene, shop};
 
 mod scene;
@@ -230,9 +232,9 @@ async fn a_missing_right_of_the_controller_is_told_to_those_who_have_the_key() {
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
 }
 
-/// What a header says of an address counts for nothing.
+/// What a header says of an address counts for nothing. Behind the same proxy are those who have the key.
 #[tokio::test]
-async fn who_tries_keys_is_stopped_by_the_address_of_the_connection() {
+async fn who_tries_keys_is_stopped_by_the_address_of_the_connection_and_nobody_else_is() {
     const FORGED: [&str; 4] = [
         "198.51.100.1",
         "198.51.100.2",
@@ -243,12 +245,11 @@ async fn who_tries_keys_is_stopped_by_the_address_of_the_connection() {
     let mut limited = false;
     for n in 0..1_000 {
         let call = Call {
-            key: "another-key-another-key-another-key",
             headers: vec![
                 ("X-Real-IP", FORGED[n % 4]),
                 ("X-Forwarded-For", FORGED[n % 4]),
             ],
-            ..Call::default()
+            ..wrong()
         };
         let (status, answer) = scene.send(call).await;
         if status == StatusCode::TOO_MANY_REQUESTS {
@@ -260,8 +261,68 @@ async fn who_tries_keys_is_stopped_by_the_address_of_the_connection() {
     assert!(limited);
     let elsewhere = Call {
         from: [198, 51, 100, 1].into(),
+        ..wrong()
+    };
+    assert_eq!(scene.send(elsewhere).await.0, StatusCode::UNAUTHORIZED);
+    let (status, answer) = scene.send(Call::default()).await;
+    assert_eq!(status, StatusCode::CREATED, "{answer}");
+}
+
+/// However many come, and from wherever, the API server is asked once. A key that is replaced counts soon.
+#[tokio::test]
+async fn a_flood_reads_the_secret_once_in_a_while() {
+    const RENEWED: &str = "renewed-renewed-renewed-renewed-";
+    let scene = Scene::new();
+    for n in 0..200 {
+        let call = Call {
+            from: [198, 51, 100, n].into(),
+            ..wrong()
+        };
+        assert_eq!(scene.send(call).await.0, StatusCode::UNAUTHORIZED);
+    }
+    assert_eq!(scene.reads(), 1);
+    scene.api.put("approvals", RENEWED);
+    scene.clock.set(scene.clock.now() + keys::KEPT);
+    assert_eq!(
+        scene.send(Call::default()).await.0,
+        StatusCode::UNAUTHORIZED
+    );
+    let renewed = Call {
+        key: RENEWED,
         ..Call::default()
     };
-    let (status, answer) = scene.send(elsewhere).await;
-    assert_eq!(status, StatusCode::CREATED, "{answer}");
+    assert_eq!(scene.send(renewed).await.0, StatusCode::CREATED);
+    assert_eq!(scene.reads(), 2);
+}
+
+/// Who has the key cannot keep the API server busy, from however many addresses.
+#[tokio::test]
+async fn who_has_the_key_is_stopped_by_the_environment() {
+    let scene = Scene::new();
+    let mut limited = false;
+    for n in 0..=u8::MAX {
+        let call = Call {
+            from: [198, 51, 100, n].into(),
+            ..Call::default()
+        };
+        let (status, answer) = scene.send(call).await;
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            limited = true;
+            break;
+        }
+        let expected = match n {
+            0 => StatusCode::CREATED,
+            _ => StatusCode::CONFLICT,
+        };
+        assert_eq!(status, expected, "{answer}");
+    }
+    assert!(limited);
+}
+
+/// A request that somebody signs who has no key.
+fn wrong() -> Call {
+    Call {
+        key: "another-key-another-key-another-key",
+        ..Call::default()
+    }
 }

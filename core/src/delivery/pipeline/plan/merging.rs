@@ -83,10 +83,11 @@ impl At<'_, '_> {
             Some((EnvironmentState::CyclicGates, "CyclicGates", ring))
         });
         if let Some((state, reason, message)) = held {
+            // It was approved until now: what was signed before that is over.
             plan.waits_for = (reason == UNAPPROVED).then(|| WaitingApproval {
                 revision: record.revision.clone(),
                 run: record.run,
-                since: record.at.clone(),
+                since: time(self.context.now),
             });
             record.gate = Some(MergeGate::Pending);
             record.order = None;

@@ -201,6 +201,38 @@ fn a_signed_request_approves_the_promotion_that_waits_and_no_other_run() {
     assert!(by_webhook(&play, "6.1.6", play.now).is_ok());
 }
 
+/// A person deletes what a request has approved: the same request, sent again, does not approve it again.
+#[test]
+fn a_deleted_approval_is_not_made_again_by_the_request_that_made_it() {
+    let mut promotion = super::by_pull_request(&json!({"merge": "auto"}));
+    promotion["manual"] = true.into();
+    let mut play = Play::new(&promotion);
+    play.runs("dev", "6.1.6");
+    play.settle();
+    let signed_at = play.now;
+    let made = by_webhook(&play, "6.1.6", signed_at).unwrap();
+    play.votes.all.push(Arc::new(made));
+    play.pass(1);
+    play.settle();
+    play.forge("staging", PullRequestState::Open);
+    play.settle();
+    assert!(play.record("staging").order.is_some());
+    play.pass(10);
+    play.votes.all.clear();
+    play.settle();
+    assert_eq!(play.state("staging"), EnvironmentState::Unapproved);
+    // It waits since the approval is gone, however often it is looked at.
+    let gone_at = play.now;
+    play.pass(10);
+    assert!(!play.look().changed);
+    let replayed = by_webhook(&play, "6.1.6", signed_at).unwrap_err();
+    assert!(
+        replayed.contains("before staging began to wait"),
+        "{replayed}"
+    );
+    assert!(by_webhook(&play, "6.1.6", gone_at).is_ok());
+}
+
 #[test]
 fn a_signed_request_does_not_outvote_a_rejection() {
     let mut play = manual();

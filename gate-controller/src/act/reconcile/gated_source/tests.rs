@@ -91,7 +91,7 @@ pub(in crate::act::reconcile) fn context(
         clock: Arc::clone(&clock),
     };
     let egress = Egress::new(Rules::default()).unwrap();
-    let forges = Arc::new(Forges::new(client.clone(), egress.clone()));
+    let forges = Forges::new(client.clone(), egress.clone(), Arc::clone(&counters));
     let fleet = Fleet::new(client.clone(), Scope::All, egress);
     let at_forges = AtForges::new(leadership.clone(), waker.clone());
     let wake = waker.clone();
@@ -99,7 +99,7 @@ pub(in crate::act::reconcile) fn context(
     Context {
         client,
         errands,
-        forges,
+        forges: Arc::new(forges),
         at_forges: Arc::new(at_forges),
         promotions: None,
         world,

@@ -19,7 +19,7 @@ use sluice_crds::{GROUP, Gatekeeper, Pipeline};
 use tokio::time::{Duration, Instant, timeout_at};
 
 use super::gather::cluster_of;
-use crate::act::errands::Term;
+use crate::act::errands::{Term, Unfinished};
 use crate::act::reconcile::Context;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind;
@@ -124,30 +124,61 @@ pub(super) fn begin(context: &Context, key: &ObjectKey, object: &Pipeline, admit
         let letter = || Letter::new(context, key, place, &admit.revision);
         letters.entry(name).or_insert_with(letter);
     }
-    let hosts = letters.values().flatten().map(|letter| &*letter.host);
-    let host = hosts.filter(|host| !host.is_empty()).min().unwrap_or(OWN);
-    let host = host.to_owned();
-    let letters: Vec<_> = letters.into_values().collect();
-    let fleet = context.apps.fleet().clone();
+    let fleet = context.apps.fleet();
+    let parts = by_host(letters.into_values())
+        .into_iter()
+        .map(|(host, letters)| {
+            let fleet = fleet.clone();
+            (host, move |term| report(letters, fleet, term))
+        });
     let later = context.clock.now().saturating_add(AGAIN).ok();
     let not_before = later.filter(|_| admit.again);
     let of = Work::own(kind::Kind::Pipeline, key.clone());
     context.errands.forget_over(&of, &admit.errand);
-    let errand = move |term| report(letters, fleet, not_before, term);
-    context.errands.begin(&of, &admit.errand, &host, errand);
+    let together = move |outcomes| Ok(together(outcomes, not_before));
+    let errands = &context.errands;
+    errands.begin_parts(&of, &admit.errand, parts.collect(), together);
 }
 
-/// Writes all reports. One that cannot be written stops no other.
-async fn report(
-    letters: Vec<Result<Letter, String>>,
-    fleet: Fleet,
-    not_before: Option<jiff::Timestamp>,
-    term: Term,
-) -> Outcome {
+/// The reports for each API server. One that cannot be written asks none.
+fn by_host(
+    letters: impl Iterator<Item = Result<Letter, String>>,
+) -> BTreeMap<String, Vec<Result<Letter, String>>> {
+    let mut all: BTreeMap<String, Vec<_>> = BTreeMap::new();
+    for letter in letters {
+        let host = letter.as_ref().map_or("", |letter| letter.host.as_str());
+        let host = if host.is_empty() { OWN } else { host };
+        all.entry(host.to_owned()).or_default().push(letter);
+    }
+    all
+}
+
+/// Writes all reports to one API server. One that cannot be written stops no other.
+async fn report(letters: Vec<Result<Letter, String>>, fleet: Fleet, term: Term) -> Outcome {
     let written = letters.iter().map(|letter| write(letter, &fleet, &term));
     let written = join_all(written).await.into_iter();
     let mut wrong: Vec<String> = written.filter_map(Result::err).collect();
     wrong.dedup();
+    match wrong.is_empty() {
+        true => Outcome::Done,
+        false => Outcome::Failed {
+            why: wrong.join("; "),
+            not_before: None,
+        },
+    }
+}
+
+/// What came of the reports to all API servers.
+fn together(
+    outcomes: Vec<Result<Outcome, Unfinished>>,
+    not_before: Option<jiff::Timestamp>,
+) -> Outcome {
+    let wrong = outcomes.into_iter().filter_map(|outcome| match outcome {
+        Ok(Outcome::Failed { why, .. }) => Some(why),
+        Ok(_) => None,
+        Err(unfinished) => Some(unfinished.to_string()),
+    });
+    let wrong: Vec<String> = wrong.collect();
     match wrong.is_empty() {
         true => Outcome::Done,
         false => Outcome::Failed {
@@ -297,4 +328,26 @@ fn until(term: &Term, patience: Duration) -> Result<Instant, String> {
         .may_act()
         .ok_or("there was no time left to report it")?;
     Ok(until.min(Instant::now() + patience))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_api_server_refuses_is_told_and_what_others_took_is_not() {
+        let at = Some(jiff::Timestamp::UNIX_EPOCH);
+        let failed = |why: &str, not_before| Outcome::Failed {
+            why: why.to_owned(),
+            not_before,
+        };
+        assert_eq!(together(vec![Ok(Outcome::Done); 2], at), Outcome::Done);
+        let outcomes = vec![
+            Ok(failed("one is not there", None)),
+            Ok(Outcome::Done),
+            Err(Unfinished::Late),
+        ];
+        let words = "one is not there; there was no end of it within 60s";
+        assert_eq!(together(outcomes, at), failed(words, at));
+    }
 }

@@ -22,8 +22,12 @@ use crate::act::errands::Standing;
 use crate::act::reconcile::Context;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind;
-use crate::observe::apps::Place;
+use crate::observe::apps::{Place, Reading};
 use crate::observe::cache::Progress;
+
+/// What is said of an app that changes too fast.
+const RESTLESS: &str =
+    "it changes faster than the expressions of the spec can be read of it; make them cheaper";
 
 /// All of it, as it is at `now`. None: something was not read yet.
 pub(super) fn gather(
@@ -65,8 +69,10 @@ pub(super) fn gather(
             ..surroundings(context, object, environment, now)
         })
     });
+    let environments = environments.collect::<Option<_>>()?;
+    context.apps.found(key);
     Some(Given {
-        environments: environments.collect::<Option<_>>()?,
+        environments,
         checked,
         pull_requests: children::of(&context.world, key),
         votes,
@@ -261,8 +267,14 @@ impl<'c> View<'c> {
         match (&found.sight, &found.place) {
             (Seen::Seen(object), Some(place)) => {
                 let apps = &self.context.apps;
-                let app = apps.read(self.key, place, object, &self.reader);
-                app.map(Sight::Here)
+                match apps.read(self.key, place, object, &self.reader) {
+                    Reading::Done(app) => Some(Sight::Here(app)),
+                    Reading::UnderWay => None,
+                    Reading::Restless => Some(Sight::Unknown(Trouble {
+                        what: Missing::App,
+                        message: RESTLESS.to_owned(),
+                    })),
+                }
             }
             (Seen::Unknown(why), _) => unknown(why),
             (Seen::Absent | Seen::Seen(_), _) => {

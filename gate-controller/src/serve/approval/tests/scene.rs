@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use aws_lc_rs::hmac;
 use axum::Router;
@@ -18,6 +19,7 @@ use tower::{ServiceExt, service_fn};
 use super::super::*;
 use super::{KEY, NOON, PATH, REVISION};
 use crate::cluster::key::ObjectKey;
+use crate::observe::cache::Seen;
 use crate::observe::clock::SetClock;
 use crate::observe::world::Standing;
 
@@ -28,6 +30,8 @@ pub(super) struct Api {
     pub(super) made: Mutex<Vec<Value>>,
     /// The code with which Approvals are refused.
     pub(super) refuses: Mutex<Option<u16>>,
+    /// How often a Secret was read.
+    reads: AtomicUsize,
 }
 
 impl Api {
@@ -68,13 +72,14 @@ impl Api {
         let secret = path
             .strip_prefix("/api/v1/namespaces/apps/secrets/")
             .expect(path);
+        self.reads.fetch_add(1, SeqCst);
         match self.secrets.lock().unwrap().get(secret) {
             Some(data) => (200, json!({"metadata": {"name": secret}, "data": data})),
             None => failed(404),
         }
     }
 
-    fn put(&self, name: &str, key: &str) {
+    pub(super) fn put(&self, name: &str, key: &str) {
         let data = json!({"hmac-key": STANDARD.encode(key)});
         self.secrets.lock().unwrap().insert(name.to_owned(), data);
     }
@@ -229,6 +234,10 @@ impl Scene {
         let body = to_bytes(body, usize::MAX).await.unwrap();
         let body = serde_json::from_slice(&body).unwrap_or_default();
         (parts.status, body)
+    }
+
+    pub(super) fn reads(&self) -> usize {
+        self.api.reads.load(SeqCst)
     }
 
     pub(super) fn made(&self) -> Vec<Value> {
