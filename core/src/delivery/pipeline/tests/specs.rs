@@ -22,6 +22,8 @@ fn change(pointer: &str, value: Value) -> Vec<String> {
 
 #[rstest]
 #[case("/appRef/kind", json!("Secret"), "spec.appRef.kind: a Secret is no app")]
+#[case("/appRef", json!({"kind": "Deployment", "name": "podinfo"}),
+    "spec.appRef.apiVersion: the group of the kind `Deployment` is not known; write the group and version")]
 #[case("/appRef/revisionExpression", json!("object."), "spec.appRef.revisionExpression: ")]
 #[case("/environments", json!([]), "spec.environments: there is none; write")]
 #[case("/environments/0/gates", json!({"refs": [{"name": "g"}]}),
@@ -53,6 +55,23 @@ fn a_mistake_is_told(#[case] pointer: &str, #[case] value: Value, #[case] expect
         found.iter().any(|it| it.starts_with(expected)),
         "{found:#?}"
     );
+}
+
+/// Otherwise nothing would be watched for it, and it would wait for ever.
+#[test]
+fn a_kind_of_no_known_group_stalls_the_pipeline() {
+    let mut play = Play::new(&json!({"strategy": {"admission": {}}}));
+    play.spec(|spec| spec["appRef"] = json!({"kind": "Deployment", "name": "podinfo"}));
+    play.settle();
+    assert_eq!(play.says("Stalled").unwrap(), "True InvalidSpec");
+    assert_eq!(play.says("Ready").unwrap(), "False InvalidSpec");
+    let conditions = play.object.status.as_ref().unwrap().conditions.iter();
+    assert!(
+        conditions
+            .clone()
+            .all(|it| it.message.contains("such as apps/v1"))
+    );
+    assert!(play.told.is_empty());
 }
 
 /// An event in the name of an object that may belong to somebody else.
