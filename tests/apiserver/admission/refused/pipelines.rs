@@ -12,7 +12,6 @@ const PIPELINES: &[Mistake] = &[
     ("{appRef: null}", "spec.appRef", "Required value", "="),
     ("{appRef: {kind: Secret, name: a}}", "spec.appRef.kind", "name the object that deploys", "="),
     ("{appRef: {kind: helmrelease, name: a}}", "spec.appRef.kind", "should match", "="),
-    ("{appRef: {kind: HelmRelease, name: A}}", "spec.appRef.name", "should match", "="),
     ("{appRef: {kind: Deployment, name: a}}", "spec.appRef.apiVersion", "write the group and version of the kind, such as apps/v1", "="),
     ("{appRef: {kind: HelmRelease, name: a, apiVersion: helm}}", "spec.appRef.apiVersion", "should match", "="),
     ("{appRef: {kind: HelmRelease, name: a, revisionExpression: ''}}", "spec.appRef.revisionExpression", "at least 1 chars long", "="),
