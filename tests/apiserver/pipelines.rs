@@ -16,6 +16,7 @@ use sluice_tests::{Applier, poll};
 use crate::clusters::scene::Scene;
 use crate::stage::DEADLINE;
 
+pub mod published;
 mod pull_requests;
 mod shop;
 
