@@ -11,6 +11,7 @@ use sluice_crds::pipeline::{EnvironmentState, EnvironmentStatus, PipelineStatus,
 use crate::act::reconcile::Context;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
+use super::record;
 use crate::tell::events::{About, More, Told, notifications};
 
 /// A piece of news.
@@ -42,6 +43,7 @@ pub(super) fn tell(context: &Context, key: &ObjectKey, before: &Pipeline, now: &
             kind = KIND,
             namespace = %key.namespace,
             name = %key.name,
+    record::promotions(&context.audit, key, before_says, now_says);
             environment = item.environment,
             reason = item.reason,
             revision = item.revision,
