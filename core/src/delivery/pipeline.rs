@@ -65,6 +65,7 @@ pub(super) use child::is_whole;
 pub use conditions::{BLOCKED, PROMOTION_PENDING};
 pub use considered::{Asked, Considered, What, consider};
 pub(super) use key::{Way, retry_after};
+pub use reasons::MERGED_PAST_GATE;
 pub use report::{awaited, refused, report};
 pub use reports::{Desk, desk, report_of, said};
 pub use spec::check;
