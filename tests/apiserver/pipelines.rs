@@ -19,6 +19,7 @@ use crate::stage::DEADLINE;
 pub mod published;
 mod pull_requests;
 mod shop;
+mod told;
 
 const PROD: &str = "prod";
 

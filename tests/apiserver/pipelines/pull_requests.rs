@@ -130,7 +130,13 @@ async fn what_a_person_closes_is_abandoned_and_what_is_superseded_is_closed() ->
     shop.prod_says("1.2.0 to have a pull request", is_next)
         .await?;
     shop.pulls_are(&["closed", "closed", "open"]).await?;
-    Ok(())
+    shop.has_told(&[
+        ("RunStarted", 4),
+        ("PullRequestOpened", 3),
+        ("Abandoned", 1),
+        ("Superseded", 1),
+    ])
+    .await
 }
 
 /// The controller merges when the gate opens, and not before; and the forge shows why it waits.
@@ -179,11 +185,20 @@ async fn the_controller_merges_once_behind_a_gate() -> Result<()> {
     shop.pulls_are(&["merged"]).await?;
     status("success").await?;
     assert_eq!(shop.said_on(BRANCH).await?, shop.file("1.1.0"));
+    let is_recorded =
+        |prod: &EnvironmentStatus| record(prod).is_some_and(|it| it.phase == Phase::Succeeded);
+    shop.prod_says("the merge to be recorded", is_recorded)
+        .await?;
     shop.prod_runs("1.1.0").await?;
     let is_passed = |prod: &EnvironmentStatus| prod.state == EnvironmentState::Passed;
     shop.prod_says("prod to run it", is_passed).await?;
     shop.pulls_are(&["merged"]).await?;
-    Ok(())
+    let once = [
+        ("PullRequestOpened", 1),
+        ("Merged", 1),
+        ("MergedPastGate", 0),
+    ];
+    shop.has_told(&once).await
 }
 
 /// One process decides, and another, with an account of its own, works at the forge.
