@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::decision::Decision;
 use crate::gate::Override;
+use crate::pipeline::Phase;
 use crate::values::State;
 
 /// A line of the audit log.
@@ -51,6 +52,8 @@ pub enum Event {
     Override(Box<Forced>),
     /// Somebody changed what a gate, a gatekeeper or a policy is.
     Definition(Box<Defined>),
+    /// A promotion of a pipeline is in another phase, or in the same one for another reason.
+    Promotion(Box<Promoted>),
     /// Records are missing here: they could not be written.
     Lost(Lost),
     /// An event that a later version writes.
@@ -220,6 +223,43 @@ pub struct Manager {
     pub at: Option<Time>,
 }
 
+/// A promotion of a pipeline is in another phase, or in the same one for another reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Promoted {
+    /// The Pipeline, as `namespace/name`.
+    pub pipeline: String,
+
+    /// The environment that is promoted to.
+    pub environment: String,
+
+    /// The revision.
+    pub revision: String,
+
+    /// The run, by its number. The same revision has another one when it is promoted again.
+    pub run: i64,
+
+    /// The phase from now on.
+    pub step: Phase,
+
+    /// Why, in one word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+
+    /// Why, in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+
+    /// The page of its pull request on the forge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_request: Option<String>,
+
+    /// The gates that decided about this revision last, as `namespace/name`. None: no gate was asked, or
+    /// people were waited for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub decided_by: Vec<String>,
+}
+
 /// Records are missing here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -298,6 +338,17 @@ mod tests {
                 "spec": {"require": "oneOf"},
                 "changedBy": [{"manager": "kubectl", "at": "2026-11-20T12:00:00Z"}],
             }),
+            json!({
+                "type": "Promotion",
+                "pipeline": "apps/shop",
+                "environment": "prod",
+                "revision": "6.1.6",
+                "run": 7,
+                "step": "Succeeded",
+                "reason": "Merged",
+                "pullRequest": "https://git.example.com/a/b/pulls/7",
+                "decidedBy": ["apps/production"],
+            }),
             json!({"type": "Lost", "records": 2, "message": "m"}),
         ];
         for event in lines {
@@ -320,7 +371,14 @@ mod tests {
     #[test]
     fn the_schema_names_every_event_that_is_written() {
         let schema = schema().to_string();
-        for event in ["Decision", "Transition", "Override", "Definition", "Lost"] {
+        for event in [
+            "Decision",
+            "Transition",
+            "Override",
+            "Definition",
+            "Promotion",
+            "Lost",
+        ] {
             assert!(
                 schema.contains(&format!("\"const\":\"{event}\"")),
                 "{event}"

@@ -141,11 +141,16 @@ pub struct PipelineSpec {
 #[x_kube(
     validation = Rule::new("self.kind != 'Secret'")
         .message("kind: a Secret is no app, and what a pipeline shows of it could be read by more people; name the object that deploys")
-        .field_path(".kind")
+        .field_path(".kind"),
+    // A Secret has its own message above.
+    validation = Rule::new("has(self.apiVersion) || self.kind in ['Kustomization', 'HelmRelease', 'Terraform', 'Secret']")
+        .message("apiVersion: only Kustomization, HelmRelease and Terraform go without; write the group and version of the kind, such as apps/v1")
+        .field_path(".apiVersion")
 )]
 pub struct AppReference {
     /// Its group and version. Of the kinds of Flux only the group counts: the version that the cluster
-    /// serves is read. Default: that of the kind, for `Kustomization`, `HelmRelease` and `Terraform`.
+    /// serves is read. Default: that of the kind, for `Kustomization`, `HelmRelease` and `Terraform`; of every
+    /// other kind it has to be written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = 253),

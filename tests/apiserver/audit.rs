@@ -34,6 +34,11 @@ impl Log {
         })
     }
 
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The settings of a controller that writes it.
     pub fn settings(&self, stage: &Stage) -> Result<Settings> {
         settings(stage, &self.path)

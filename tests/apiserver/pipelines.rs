@@ -15,10 +15,12 @@ use crate::clusters::scene::Scene;
 use crate::stage::DEADLINE;
 
 mod dead_forge;
+pub mod published;
 mod pull_requests;
 mod reports;
 mod requested;
 mod shop;
+mod told;
 
 const PROD: &str = "prod";
 

@@ -9,7 +9,9 @@ use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use sluice_core::revision::Revision;
 use sluice_crds::State;
-use sluice_crds::audit::{Change, Changed, Decided, Defined, Event, Forced, Lost, Record, Step};
+use sluice_crds::audit::{
+    Change, Changed, Decided, Defined, Event, Forced, Lost, Promoted, Record, Step,
+};
 
 use crate::arguments::{self, Globals};
 use crate::outcome::Outcome;
@@ -38,7 +40,7 @@ pub(crate) struct Audit {
     #[arg(long = "type", value_name = "TYPE", value_enum)]
     types: Vec<Type>,
 
-    /// Only decisions about this revision
+    /// Only decisions and promotions of this revision
     #[arg(long, short = 'r', value_name = "REVISION", value_parser = arguments::revision)]
     revision: Option<Revision>,
 
@@ -69,6 +71,7 @@ enum Type {
     Transition,
     Override,
     Definition,
+    Promotion,
     Lost,
 }
 
@@ -165,6 +168,7 @@ fn type_of(event: &Event) -> Option<Type> {
         Event::Transition(_) => Some(Type::Transition),
         Event::Override(_) => Some(Type::Override),
         Event::Definition(_) => Some(Type::Definition),
+        Event::Promotion(_) => Some(Type::Promotion),
         Event::Lost(_) => Some(Type::Lost),
         Event::Unknown => None,
     }
@@ -194,16 +198,22 @@ fn concerns(event: &Event, (namespace, name): (Option<&str>, Option<&str>)) -> b
             let object = &defined.object;
             is_so(object.namespace.as_deref(), Some(&object.name))
         }
+        Event::Promotion(promoted) => {
+            let mut gates = promoted.decided_by.iter();
+            is(&promoted.pipeline) || gates.any(|gate| is(gate))
+        }
         Event::Lost(_) => true,
         Event::Unknown => false,
     }
 }
 
 fn is_about(event: &Event, revision: &Revision) -> bool {
-    let Event::Decision(decided) = event else {
-        return matches!(event, Event::Lost(_));
+    let asked = match event {
+        Event::Decision(decided) => decided.decision.subject.revision.as_deref(),
+        Event::Promotion(promoted) => Some(promoted.revision.as_str()),
+        Event::Lost(_) => return true,
+        Event::Transition(_) | Event::Override(_) | Event::Definition(_) | Event::Unknown => None,
     };
-    let asked = decided.decision.subject.revision.as_deref();
     let asked = asked.and_then(|text| Revision::parse(text).ok());
     asked.is_some_and(|asked| asked.is(revision))
 }
@@ -216,6 +226,10 @@ fn told(record: &Record) -> String {
         Event::Transition(changed) => ("transition", changed.gate.clone(), of_change(changed)),
         Event::Override(forced) => ("override", forced.gate.clone(), of_force(forced)),
         Event::Definition(defined) => ("definition", object(defined), of_definition(defined)),
+        Event::Promotion(promoted) => {
+            let who = format!("{} ({})", promoted.pipeline, promoted.environment);
+            ("promotion", who, of_promotion(promoted))
+        }
         Event::Lost(Lost { records, message }) => {
             let what = format!("{records} records: {message}");
             ("lost", "-".to_owned(), what)
@@ -317,6 +331,29 @@ fn of_definition(defined: &Defined) -> String {
         [] => format!("{verb}{by}: {}", defined.spec),
         some => format!("{verb}{by}: {}", some.join("; ")),
     }
+}
+
+fn of_promotion(promoted: &Promoted) -> String {
+    let Promoted {
+        pipeline: _,
+        environment: _,
+        revision,
+        run,
+        step,
+        reason,
+        message,
+        pull_request,
+        decided_by,
+    } = promoted;
+    let reason = reason.as_ref().map(|reason| format!(" ({reason})"));
+    let by = match decided_by.as_slice() {
+        [] => String::new(),
+        gates => format!(", decided by {}", gates.join(", ")),
+    };
+    let said = [message, pull_request].into_iter().flatten();
+    let said: String = said.map(|said| format!(": {said}")).collect();
+    let reason = reason.unwrap_or_default();
+    format!("{revision} in run {run} {step:?}{reason}{by}{said}")
 }
 
 #[cfg(test)]

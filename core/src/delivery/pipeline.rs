@@ -66,6 +66,7 @@ pub(super) use child::is_whole;
 pub use conditions::{BLOCKED, PROMOTION_PENDING};
 pub use considered::{Asked, Considered, What, consider};
 pub(super) use key::{Way, retry_after};
+pub use reasons::MERGED_PAST_GATE;
 pub(super) use reasons::is_recalled;
 pub use report::{awaited, refused, report};
 pub use reports::{Desk, desk, report_of, said};

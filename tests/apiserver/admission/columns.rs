@@ -1,10 +1,11 @@
 //! What `kubectl get` shows, and under which names.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use http::Request;
-use kube::{Client, discovery};
+use kube::{Api, Client, discovery};
 use serde_json::{Value, json};
-use sluice_crds::State;
+use sluice_crds::{Pipeline, PullRequest, State};
+use sluice_tests::Writes;
 
 use crate::stage::{OFFICE_HOURS, Stage};
 
@@ -68,6 +69,82 @@ async fn the_columns_answer_what_people_ask() -> Result<()> {
     Ok(())
 }
 
+/// A pipeline, and the pull request that its controller has made for it.
+const SHOP: &str = "
+apiVersion: sluice.dev/v1alpha1
+kind: Pipeline
+metadata: {name: shop}
+spec:
+  appRef: {kind: HelmRelease, name: podinfo}
+  environments:
+    - {name: dev, targets: [{namespace: shop-dev}]}
+    - {name: prod, targets: [{namespace: shop}]}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: PullRequest
+metadata: {name: shop-77aa00112233}
+spec:
+  repository: {type: gitea, url: 'https://git.example.com/a/b', secretRef: {name: git-token}}
+  sourceBranch: sluice/a6a8ea3ca7a1/77aa00112233
+  targetBranch: main
+  title: Promote podinfo
+  change: {markers: {name: 'apps:shop:prod', revision: 6.1.6, paths: [prod.yaml]}}
+  about: {kind: Pipeline, name: shop, environment: prod, revision: 6.1.6, run: 7, key: 77aa00112233}
+";
+
+/// The statuses are as the controller would write them: no controller runs.
+#[tokio::test]
+async fn the_columns_of_pipelines_and_pull_requests() -> Result<()> {
+    const NOW: &str = "2026-11-20T12:00:00Z";
+    let stage = Stage::new("pipeline-columns", NOW).await?;
+    stage.judge_no_statuses();
+    stage.apply(SHOP).await?;
+    let ready = json!([{
+        "type": "Ready", "status": "True", "reason": "ReconciliationSucceeded", "message": "",
+        "lastTransitionTime": NOW,
+    }]);
+    let run = json!({
+        "id": 7, "revision": "main@sha1:4f2a", "short": "4f2a", "since": NOW, "environment": "prod",
+        "state": "GatesClosed", "message": "held back by apps/production", "decidedBy": "apps/production",
+        "next": "2026-11-23T09:00:00Z",
+    });
+    let pipelines: Api<Pipeline> = Api::namespaced(stage.client(), stage.namespace());
+    let status = json!({"status": {"run": run, "conditions": ready}});
+    pipelines.merge_status("shop", &status).await?;
+    let pull_requests: Api<PullRequest> = Api::namespaced(stage.client(), stage.namespace());
+    let url = "https://git.example.com/a/b/pulls/7";
+    let status = json!({"status": {"state": "Open", "url": url, "conditions": ready}});
+    pull_requests
+        .merge_status("shop-77aa00112233", &status)
+        .await?;
+
+    let of = table(&stage, "pipelines").await?;
+    of.shows(&[
+        ("Name", "shop", 0),
+        ("Ready", "True", 0),
+        ("Revision", "4f2a", 0),
+        ("At", "prod", 0),
+        ("State", "GatesClosed", 0),
+        ("Decided-By", "apps/production", 0),
+        ("Next", "2026-11-23T09:00:00Z", 0),
+        ("Age", "", 0),
+        // Shown with `-o wide` alone.
+        ("App", "podinfo", 1),
+        ("Message", "held back by apps/production", 1),
+    ])?;
+    let of = table(&stage, "pullrequests").await?;
+    of.shows(&[
+        ("Name", "shop-77aa00112233", 0),
+        ("Ready", "True", 0),
+        ("For", "shop", 0),
+        ("Environment", "prod", 0),
+        ("Revision", "6.1.6", 0),
+        ("State", "Open", 0),
+        ("URL", url, 0),
+        ("Age", "", 0),
+    ])
+}
+
 #[tokio::test]
 async fn the_kinds_have_short_names_and_a_category() -> Result<()> {
     let client = sluice_tests::shared().await?.client().await?;
@@ -75,6 +152,8 @@ async fn the_kinds_have_short_names_and_a_category() -> Result<()> {
         ("gates", "gt"),
         ("gatekeepers", "gk"),
         ("gatepolicies", "gp"),
+        ("pipelines", "pipe"),
+        ("pullrequests", "pr"),
     ] {
         let resource = resource(&client, plural).await?;
         assert_eq!(resource["shortNames"], json!([short]));
@@ -122,6 +201,19 @@ impl Table {
         self.0["rows"][0]["cells"][self.place(column)]
             .as_str()
             .unwrap()
+    }
+
+    /// Checks that these are all the columns, in this order, with what they show and their priority. An age
+    /// is not compared.
+    fn shows(&self, expected: &[(&str, &str, i64)]) -> Result<()> {
+        let columns = self.columns().into_iter();
+        let shown = columns.map(|column| match column {
+            "Age" => (column, "", self.priority(column)),
+            _ => (column, self.cell(column), self.priority(column)),
+        });
+        let shown: Vec<_> = shown.collect();
+        ensure!(shown == expected, "{shown:#?}");
+        Ok(())
     }
 
     fn priority(&self, column: &str) -> i64 {

@@ -117,9 +117,13 @@ pub fn every_option() -> Value {
         "objects": {"extraRules": [
             {"apiGroups": ["cert-manager.io"], "resources": ["certificates"]}]},
         "evidence": {"secrets": [{"namespace": "team", "names": ["calendar-ca", "prometheus"]}]},
-        "pipelines": {"secrets": [
-            {"namespace": "team", "names": ["git-token"], "for": "forge"},
-            {"namespace": "team", "names": ["prod-kubeconfig"], "for": "kubeconfig"}]},
+        "pipelines": {
+            "kinds": [{"apiGroups": ["infra.contrib.fluxcd.io"], "resources": ["terraforms"]}],
+            "secrets": [
+                {"namespace": "team", "names": ["git-token"], "for": "forge"},
+                {"namespace": "team", "names": ["prod-kubeconfig"], "for": "kubeconfig"},
+            ],
+        },
         "metrics": {"service": {"port": 9090},
             "podMonitor": {"enabled": true, "scrapeTimeout": "5s", "labels": {"release": "prometheus"}}},
         "alerts": {"enabled": true, "labels": {"release": "prometheus"},

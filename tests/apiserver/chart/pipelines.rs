@@ -69,6 +69,45 @@ fn secrets_of_pipelines_are_read_by_name_alone() -> Result<()> {
     Ok(())
 }
 
+/// Which resources of these groups the controller may read.
+fn readable(values: Value, groups: &[&str]) -> Result<Vec<(String, Vec<String>)>> {
+    let role: ClusterRole = named(&render(values)?, "ClusterRole", MAIN)?;
+    let rules = role.rules.into_iter().flatten();
+    let of = rules.filter(|rule| {
+        let mut all = rule.api_groups.iter().flatten();
+        all.any(|group| groups.contains(&group.as_str()))
+    });
+    let found = of.flat_map(|rule| {
+        let verbs = rule.verbs;
+        let resources = rule.resources.unwrap_or_default().into_iter();
+        resources.map(move |resource| (resource, verbs.clone()))
+    });
+    Ok(found.collect())
+}
+
+/// Also where nothing is granted to gated sources and to gatekeepers over objects.
+#[test]
+fn apps_and_what_names_their_clusters_are_read() -> Result<()> {
+    const READ: [&str; 3] = ["get", "list", "watch"];
+    let groups = [
+        "kustomize.toolkit.fluxcd.io",
+        "helm.toolkit.fluxcd.io",
+        "gitops.weave.works",
+        "infra.contrib.fluxcd.io",
+    ];
+    let alone = json!({"gatedSources": {"enabled": false}, "objects": {"rules": []}});
+    let is = |resource: &str| (resource.to_owned(), READ.map(str::to_owned).to_vec());
+    let expected = ["kustomizations", "helmreleases", "gitopsclusters"].map(is);
+    assert_eq!(readable(alone.clone(), &groups)?, expected);
+
+    let mut more = alone;
+    more["pipelines"]["kinds"] =
+        json!([{"apiGroups": ["infra.contrib.fluxcd.io"], "resources": ["terraforms"]}]);
+    let last = readable(more, &groups)?.pop();
+    assert_eq!(last, Some(is("terraforms")));
+    Ok(())
+}
+
 #[test]
 fn the_work_at_forges_may_have_a_deployment_and_an_account_of_its_own() -> Result<()> {
     let values = json!({"pipelines": {"secrets": secrets(), "forge": {"separate": true}}});

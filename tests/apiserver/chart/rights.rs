@@ -253,7 +253,7 @@ async fn the_controller_has_no_other_right() -> Result<()> {
         source.toolkit.fluxcd.io/externalartifacts source.toolkit.fluxcd.io/gitrepositories \
         source.toolkit.fluxcd.io/helmcharts source.toolkit.fluxcd.io/helmrepositories \
         source.toolkit.fluxcd.io/ocirepositories flagger.app/canaries argoproj.io/applications \
-        argoproj.io/rollouts";
+        argoproj.io/rollouts gitops.weave.works/gitopsclusters";
     let kinds = kinds.split_whitespace();
     expected.extend(kinds.clone().flat_map(|kind| lines(&[(kind, READ)])));
     // Children of gated sources are made, pinned and deleted.

@@ -78,6 +78,14 @@ fn mistakes_are_refused_with_the_path() -> Result<()> {
             "/pipelines/secrets/0/for",
         ),
         (
+            json!({"pipelines": {"kinds": [{"apiGroups": ["*"], "resources": ["terraforms"]}]}}),
+            "/pipelines/kinds/0/apiGroups/0",
+        ),
+        (
+            json!({"pipelines": {"kinds": [{"apiGroups": [""], "resources": ["secrets"]}]}}),
+            "/pipelines/kinds/0/resources/0",
+        ),
+        (
             json!({"evidence": {"secrets": [{"namespace": "a"}]}}),
             "/evidence/secrets/0",
         ),

@@ -132,6 +132,13 @@ async fn what_a_person_closes_is_abandoned_and_what_is_superseded_is_closed() ->
         .await?;
     let run = record(&prod).context("no record")?.run;
     shop.pulls_are(&["closed", "closed", "open"]).await?;
+    shop.has_told(&[
+        ("RunStarted", 4),
+        ("PullRequestOpened", 3),
+        ("Abandoned", 1),
+        ("Superseded", 1),
+    ])
+    .await?;
 
     // The pipeline goes, and comes back: its pull request is still there, and nobody knows whose it is.
     shop.delete(DeleteParams::background()).await?;
@@ -236,10 +243,20 @@ async fn the_controller_merges_once_behind_a_gate() -> Result<()> {
     shop.pulls_are(&["merged"]).await?;
     status("success").await?;
     assert_eq!(shop.said_on(BRANCH).await?, shop.file("1.1.0"));
+    let is_recorded =
+        |prod: &EnvironmentStatus| record(prod).is_some_and(|it| it.phase == Phase::Succeeded);
+    shop.prod_says("the merge to be recorded", is_recorded)
+        .await?;
     shop.prod_runs("1.1.0").await?;
     let is_passed = |prod: &EnvironmentStatus| prod.state == EnvironmentState::Passed;
     shop.prod_says("prod to run it", is_passed).await?;
     shop.pulls_are(&["merged"]).await?;
+    let once = [
+        ("PullRequestOpened", 1),
+        ("Merged", 1),
+        ("MergedPastGate", 0),
+    ];
+    shop.has_told(&once).await?;
     shop.rests().await
 }
 

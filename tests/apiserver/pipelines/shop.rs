@@ -16,6 +16,7 @@ use sluice_tests::controller::{self, InProcess, Process};
 use sluice_tests::gitea::{BRANCH, Gitea, OWNER, gitea};
 use sluice_tests::{Applier, conformance, poll, shared};
 
+use super::told::events_on;
 use crate::clusters::scene::Scene;
 
 /// Until the controller and the forge have done what they do by themselves: the forge is asked once a minute.
@@ -309,6 +310,21 @@ impl Shop {
             let broken: Vec<_> = all.flat_map(|it| conformance::at_rest(&it)).collect();
             ensure!(broken.is_empty(), "{broken:?}");
             Ok::<_, anyhow::Error>(())
+        })
+        .await
+    }
+
+    /// Waits until events of these reasons were told of the pipeline, each so often.
+    pub async fn has_told(&self, expected: &[(&str, usize)]) -> Result<()> {
+        poll(DEADLINE, "the events", async || {
+            let (own, namespace) = (self.scene.own(), self.scene.namespace());
+            let all = events_on(own, namespace, "Pipeline", NAME).await?;
+            let reasons: Vec<_> = all.iter().filter_map(|it| it.reason.as_deref()).collect();
+            for (reason, times) in expected {
+                let found = reasons.iter().filter(|it| *it == reason).count();
+                ensure!(found == *times, "{found} times {reason}: {reasons:?}");
+            }
+            Ok(())
         })
         .await
     }

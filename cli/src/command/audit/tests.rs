@@ -55,13 +55,28 @@ fn defined() -> Record {
     }))
 }
 
+fn promoted() -> Record {
+    record(&json!({
+        "type": "Promotion", "pipeline": "apps/production", "environment": "prod",
+        "revision": "1.2.3", "run": 7, "step": "Succeeded", "reason": "Merged",
+        "pullRequest": "https://git.example.com/a/b/pulls/7", "decidedBy": ["apps/office"],
+    }))
+}
+
 fn lost() -> Record {
     record(&json!({"type": "Lost", "records": 2, "message": "the disk is full"}))
 }
 
 #[test]
 fn records_are_told_in_a_line_each() {
-    let all = [decision(), transition(), forced(), defined(), lost()];
+    let all = [
+        decision(),
+        transition(),
+        forced(),
+        defined(),
+        promoted(),
+        lost(),
+    ];
     let text: Vec<String> = all.iter().map(told).collect();
     let plain = anstream::adapter::strip_str(&text.join("\n")).to_string();
     insta::assert_snapshot!(plain, @r#"
@@ -69,24 +84,26 @@ fn records_are_told_in_a_line_each() {
     2026-11-20 12:00:00  transition  apps/production  Open → Closed (OutsideWindow): office-hours: over
     2026-11-20 12:00:00  override    apps/production  began Open by alice until 2026-11-20T13:00:00Z (hotfix): forced
     2026-11-20 12:00:00  definition  apps/Gate/production  changed by kustomize-controller: spec.require: "all" → "oneOf"
+    2026-11-20 12:00:00  promotion   apps/production (prod)  1.2.3 in run 7 Succeeded (Merged), decided by apps/office: https://git.example.com/a/b/pulls/7
     2026-11-20 12:00:00  lost        -  2 records: the disk is full
     "#);
 }
 
 #[rstest]
-#[case::everything((None, Some("production")), &[], None, [true, true, true, true, true])]
-#[case::of_that_namespace((Some("apps"), Some("production")), &[], None, [true, true, true, true, true])]
-#[case::of_another((Some("other"), Some("production")), &[], None, [false, false, false, false, true])]
-#[case::of_a_namespace((Some("apps"), None), &[], None, [true, true, true, true, true])]
-#[case::of_the_subject((None, Some("api")), &[], None, [true, false, false, false, true])]
-#[case::of_types((None, None), &[Type::Override, Type::Definition], None, [false, false, true, true, false])]
-#[case::of_a_revision((None, None), &[], Some("1.2.3"), [true, false, false, false, true])]
-#[case::of_another_revision((None, None), &[], Some("v2.0.0"), [false, false, false, false, true])]
+#[case::everything((None, Some("production")), &[], None, [true, true, true, true, true, true])]
+#[case::of_that_namespace((Some("apps"), Some("production")), &[], None, [true, true, true, true, true, true])]
+#[case::of_another((Some("other"), Some("production")), &[], None, [false, false, false, false, false, true])]
+#[case::of_a_namespace((Some("apps"), None), &[], None, [true, true, true, true, true, true])]
+#[case::of_the_subject((None, Some("api")), &[], None, [true, false, false, false, false, true])]
+#[case::of_types((None, None), &[Type::Override, Type::Definition], None, [false, false, true, true, false, false])]
+#[case::of_promotions((None, None), &[Type::Promotion], None, [false, false, false, false, true, false])]
+#[case::of_a_revision((None, None), &[], Some("1.2.3"), [true, false, false, false, true, true])]
+#[case::of_another_revision((None, None), &[], Some("v2.0.0"), [false, false, false, false, false, true])]
 fn records_are_chosen(
     #[case] gate: (Option<&str>, Option<&str>),
     #[case] types: &[Type],
     #[case] revision: Option<&str>,
-    #[case] expected: [bool; 5],
+    #[case] expected: [bool; 6],
 ) {
     let revision = revision.map(|text| Revision::parse(text).unwrap());
     let wanted = Wanted {
@@ -96,7 +113,14 @@ fn records_are_chosen(
         since: Some("2026-11-20T12:00:00Z".parse().unwrap()),
         until: Some("2026-11-20T12:00:01Z".parse().unwrap()),
     };
-    let all = [decision(), transition(), forced(), defined(), lost()];
+    let all = [
+        decision(),
+        transition(),
+        forced(),
+        defined(),
+        promoted(),
+        lost(),
+    ];
     assert_eq!(all.each_ref().map(|record| wanted.is(record)), expected);
     let later = Wanted {
         since: wanted.until,

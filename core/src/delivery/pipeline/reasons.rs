@@ -7,7 +7,7 @@ pub(super) const ARRIVED: &str = "Arrived";
 /// The reason of a record whose admission all gatekeepers have been told.
 pub(super) const REPORTED: &str = "Reported";
 /// The reason of a record whose pull request was merged although the gates held that back.
-pub(super) const MERGED_PAST_GATE: &str = "MergedPastGate";
+pub const MERGED_PAST_GATE: &str = "MergedPastGate";
 /// The reason of a record of which nothing but its end is wanted: it is closed, and the promotion begins again
 /// with a new run. It is of a pull request that is open at the forge and of which nothing else is known, so
 /// that anybody who may push could have opened it; or of one that had to be closed before the status was lost.

@@ -9,7 +9,7 @@ use sluice_crds::pipeline::{
 };
 
 use super::Reader;
-use super::app::is_of_flux;
+use super::app::{is_of_flux, kind_of};
 use crate::gatekeeper::gates;
 use crate::text::names::{LABEL_LENGTH, subdomain};
 use crate::text::refusal::{Refusal, Refusals};
@@ -35,6 +35,12 @@ pub fn check(object: &Pipeline) -> Result<Reader, Refusals> {
             "spec.appRef.kind",
             "a Secret is no app, and what a pipeline shows of it could be read by more people",
             "name the object that deploys",
+        ));
+    } else if kind_of(&spec.app_ref).is_none() {
+        mistakes.push(Refusal::new(
+            "spec.appRef.apiVersion",
+            format!("the group of the kind `{}` is not known", spec.app_ref.kind),
+            "write the group and version of the kind, such as apps/v1",
         ));
     }
     versions(spec, &mut mistakes);

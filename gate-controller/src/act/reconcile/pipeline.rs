@@ -22,6 +22,7 @@ mod gather;
 mod news;
 mod notify;
 mod recall;
+mod record;
 #[cfg(test)]
 mod tests;
 

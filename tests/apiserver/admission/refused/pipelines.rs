@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::super::object;
 use super::{Judge, Mistake};
+use crate::pipelines::published::PUBLISHED;
 
 /// Mistakes in a pipeline of a HelmRelease with one environment, but for what is written here.
 #[rustfmt::skip]
@@ -12,6 +13,7 @@ const PIPELINES: &[Mistake] = &[
     ("{appRef: null}", "spec.appRef", "Required value", "="),
     ("{appRef: {kind: Secret, name: a}}", "spec.appRef.kind", "name the object that deploys", "="),
     ("{appRef: {kind: helmrelease, name: a}}", "spec.appRef.kind", "should match", "="),
+    ("{appRef: {kind: Deployment, name: a}}", "spec.appRef.apiVersion", "write the group and version of the kind, such as apps/v1", "="),
     ("{appRef: {kind: HelmRelease, name: A}}", "spec.appRef.name", "should match", "="),
     ("{appRef: {kind: HelmRelease, name: a, apiVersion: helm}}", "spec.appRef.apiVersion", "should match", "="),
     ("{appRef: {kind: HelmRelease, name: a, revisionExpression: ''}}", "spec.appRef.revisionExpression", "at least 1 chars long", "="),
@@ -141,6 +143,31 @@ async fn pipelines_that_are_too_long_are_refused() -> Result<()> {
         judge.refuses("", object, &mistake).await?;
     }
     judge.accepts(&of(16, 8)?).await?;
+    let version = |n: usize| json!({"name": format!("v{n}"), "expression": "object.a"});
+    let versions: Vec<Value> = (0..9).map(version).collect();
+    let paths: Vec<String> = (0..17).map(|n| format!("{n}.yaml")).collect();
+    let expression = format!("object.{}", "a".repeat(1018));
+    let app = json!({"kind": "HelmRelease", "name": "a", "revisionExpression": expression});
+    let root = "spec.promotion.strategy.pull-request.paths";
+    let many = [
+        (
+            spec(&json!({"versions": versions}).to_string())?,
+            ("", "spec.versions", "must have at most 8 items", "="),
+        ),
+        (
+            by_pull_request(&json!({"paths": paths}).to_string())?,
+            ("", root, "must have at most 16 items", "="),
+        ),
+        (
+            spec(&json!({"appRef": app}).to_string())?,
+            ("", "spec.appRef.revisionExpression", "1024", "="),
+        ),
+    ];
+    for (spec, mistake) in many {
+        judge
+            .refuses("", object("Pipeline", &spec)?, &mistake)
+            .await?;
+    }
     let mut long = of(1, 1)?;
     long["metadata"]["name"] = "a".repeat(64).into();
     let words = "at most 63 characters, so that it fits a label";
@@ -170,55 +197,6 @@ async fn a_vote_is_about_a_gatekeeper_or_about_a_promotion() -> Result<()> {
     judge.accepts(&vote(Some(&gatekeeper), None)?).await?;
     judge.accepts(&vote(None, Some(&promotion))?).await
 }
-
-/// As they are published for Weave GitOps, with another apiVersion.
-const PUBLISHED: &[&str] = &[
-    // Two targets of one environment, and nothing said of the version of the app.
-    "
-metadata: {name: podinfo, namespace: default}
-spec:
-  appRef: {kind: HelmRelease, name: podinfo}
-  environments:
-    - name: dev
-      targets:
-        - {namespace: podinfo, clusterRef: {kind: GitopsCluster, name: dev-us}}
-        - {namespace: podinfo, clusterRef: {kind: GitopsCluster, name: dev-eu}}
-    - name: prod
-      targets:
-        - {namespace: podinfo, clusterRef: {kind: GitopsCluster, name: prod}}
-",
-    // A version of the app that is no longer served, clusters of another namespace.
-    "
-metadata: {name: podinfo-02, namespace: flux-system}
-spec:
-  appRef: {apiVersion: helm.toolkit.fluxcd.io/v2beta1, kind: HelmRelease, name: podinfo}
-  environments:
-    - name: dev
-      targets:
-        - namespace: podinfo-02-dev
-          clusterRef: {kind: GitopsCluster, name: dev, namespace: flux-system}
-    - name: test
-      targets:
-        - namespace: podinfo-02-qa
-          clusterRef: {kind: GitopsCluster, name: dev, namespace: flux-system}
-        - namespace: podinfo-02-perf
-          clusterRef: {kind: GitopsCluster, name: dev, namespace: flux-system}
-    - name: prod
-      targets:
-        - namespace: podinfo-02-prod
-          clusterRef: {kind: GitopsCluster, name: prod, namespace: flux-system}
-",
-    // No cluster at all, and a notification to every environment.
-    "
-metadata: {name: podinfo, namespace: default}
-spec:
-  appRef: {apiVersion: helm.toolkit.fluxcd.io/v2beta1, kind: HelmRelease, name: podinfo}
-  environments:
-    - {name: dev, targets: [{namespace: dev}]}
-    - {name: prod, targets: [{namespace: prod}]}
-  promotion: {strategy: {notification: {}}}
-",
-];
 
 /// Its published form names no files, which are not searched for here.
 const BY_PULL_REQUEST: &str = "{strategy: {pull-request: {type: github, \

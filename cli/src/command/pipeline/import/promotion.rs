@@ -45,7 +45,8 @@ fn strategy(path: &str, value: &Value, work: &mut Work<'_>) -> Value {
         own["notification"] = json!({"involvedObject": "Pipeline"});
         work.note(
             "notifications are about the Pipeline: Alerts of Flux know no such kind unless their \
-             definition is patched; if yours is not, write involvedObject: Application",
+             definition is patched; if yours is not, write involvedObject: Application, where the app is \
+             in the namespace and cluster of this Pipeline",
         );
     }
     if let Some(secret) = value["secretRef"]["name"].as_str() {

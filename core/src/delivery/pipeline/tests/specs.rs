@@ -22,6 +22,8 @@ fn change(pointer: &str, value: Value) -> Vec<String> {
 
 #[rstest]
 #[case("/appRef/kind", json!("Secret"), "spec.appRef.kind: a Secret is no app")]
+#[case("/appRef", json!({"kind": "Deployment", "name": "podinfo"}),
+    "spec.appRef.apiVersion: the group of the kind `Deployment` is not known; write the group and version")]
 #[case("/appRef/revisionExpression", json!("object."), "spec.appRef.revisionExpression: ")]
 #[case("/environments", json!([]), "spec.environments: there is none; write")]
 #[case("/environments/0/gates", json!({"refs": [{"name": "g"}]}),
@@ -53,6 +55,23 @@ fn a_mistake_is_told(#[case] pointer: &str, #[case] value: Value, #[case] expect
         found.iter().any(|it| it.starts_with(expected)),
         "{found:#?}"
     );
+}
+
+/// Otherwise nothing would be watched for it, and it would wait for ever.
+#[test]
+fn a_kind_of_no_known_group_stalls_the_pipeline() {
+    let mut play = Play::new(&json!({"strategy": {"admission": {}}}));
+    play.spec(|spec| spec["appRef"] = json!({"kind": "Deployment", "name": "podinfo"}));
+    play.settle();
+    assert_eq!(play.says("Stalled").unwrap(), "True InvalidSpec");
+    assert_eq!(play.says("Ready").unwrap(), "False InvalidSpec");
+    let conditions = play.object.status.as_ref().unwrap().conditions.iter();
+    assert!(
+        conditions
+            .clone()
+            .all(|it| it.message.contains("such as apps/v1"))
+    );
+    assert!(play.told.is_empty());
 }
 
 /// An event in the name of an object that may belong to somebody else.
@@ -91,7 +110,40 @@ fn events_about_apps_are_sent_at_home_alone(
 }
 
 #[test]
-fn too_many_environments_targets_and_versions_are_refused() {
+fn too_many_versions_paths_and_characters_are_refused() {
+    let version = |n: usize| json!({"name": format!("v{n}"), "expression": "object.a"});
+    let versions = |count: usize| (0..count).map(version).collect::<Value>();
+    let remarks = |pointer: &str, value: Value, field: &str| {
+        let mut found = change(pointer, value);
+        found.retain(|it| it.starts_with(field));
+        found
+    };
+    let field = "spec.versions: ";
+    assert_eq!(remarks("/versions", versions(8), field), [""; 0]);
+    let wrong = remarks("/versions", versions(9), field);
+    assert_eq!(wrong, ["spec.versions: there are more than 8; show fewer"]);
+
+    let paths = |count: usize| (0..count).map(|n| format!("{n}.yaml")).collect::<Value>();
+    let pointer = "/promotion/strategy/pull-request/paths";
+    assert_eq!(change(pointer, paths(16)), [""; 0]);
+    let wrong = change(pointer, paths(17));
+    let expected = "spec.promotion.strategy.pull-request.paths: there are 17; write 1 to 16 files in \
+                    which the revision is marked";
+    assert_eq!(wrong, [expected]);
+
+    let expression = |length: usize| json!(format!("object.{}", "a".repeat(length - 7)));
+    let field = "spec.appRef.revisionExpression: ";
+    let pointer = "/appRef/revisionExpression";
+    assert_eq!(remarks(pointer, expression(1024), field), [""; 0]);
+    let wrong = remarks(pointer, expression(1025), field);
+    assert!(
+        wrong.len() == 1 && wrong[0].contains("longer than 1024 characters"),
+        "{wrong:?}"
+    );
+}
+
+#[test]
+fn too_many_environments_and_targets_are_refused() {
     let environment = |place: usize, targets: usize| {
         let targets: Vec<Value> = (0..targets)
             .map(|n| json!({"namespace": format!("n{n}")}))

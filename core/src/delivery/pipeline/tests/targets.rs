@@ -233,3 +233,37 @@ fn an_app_that_says_nothing_new_reads_the_same() {
     object["status"]["lastAppliedRevision"] = json!("6.1.1");
     assert_ne!(reader.read(&object), one);
 }
+
+/// What names no revision is no reason to promote anything, neither in the first environment nor later.
+#[rstest]
+#[case::too_long(&"6".repeat(300), "it is longer than 256 characters")]
+#[case::with_blanks("6.1.6 rm -rf", "it holds a space or a control character")]
+fn what_is_no_revision_is_told_and_never_promoted(#[case] text: &str, #[case] problem: &str) {
+    let mut play = Play::new(&json!({"strategy": {"admission": {}}}));
+    play.settle();
+    play.runs("dev", text);
+    play.settle();
+    assert_eq!(
+        play.says("PromotionPending").unwrap(),
+        "True EnvironmentNotReady"
+    );
+    let error = play.environment("dev").targets[0].error.clone().unwrap();
+    assert!(error.contains(problem), "{error}");
+    assert!(play.told.is_empty());
+
+    play.runs("dev", "6.1.6");
+    play.runs("staging", text);
+    play.settle();
+    assert_eq!(play.environment("staging").admitted[0].revision, "6.1.6");
+    let error = play.environment("staging").targets[0]
+        .error
+        .clone()
+        .unwrap();
+    assert!(error.contains(problem), "{error}");
+    assert!(play.environment("prod").admitted.is_empty());
+    assert!(
+        play.told
+            .iter()
+            .all(|it| it.subject.environment.as_deref() == Some("staging"))
+    );
+}

@@ -28,6 +28,11 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "{appRef: {kind: Secret, name: a}, environments: [{name: dev, targets: [{namespace: a}]}]}",
     ),
     (
+        "apiVersion: only Kustomization",
+        "Pipeline",
+        "{appRef: {kind: Deployment, name: a}, environments: [{name: dev, targets: [{namespace: a}]}]}",
+    ),
+    (
         "name: no `..` in it",
         "Pipeline",
         "{appRef: {kind: HelmRelease, name: a}, environments: [{name: dev, targets: [{namespace: a}]}, {name: a..b, targets: [{namespace: a}]}]}",

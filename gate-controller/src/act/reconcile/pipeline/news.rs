@@ -1,17 +1,24 @@
 //! What is reported of a pipeline when its status has changed: in the log, and by events.
 //!
 //! News is that a run begins and ends, how the promotion of an environment goes on, that something waits
-//! or no longer waits, and problems.
+//! or no longer waits, that a cluster goes away or comes back, and problems. Each is told once: a status that
+//! says the same is no news.
 
-use sluice_core::delivery::pipeline::{BLOCKED, KIND};
+use sluice_core::delivery::pipeline::{BLOCKED, KIND, MERGED_PAST_GATE};
 use sluice_core::verdict::condition::READY;
-use sluice_crds::Pipeline;
-use sluice_crds::pipeline::{EnvironmentState, EnvironmentStatus, PipelineStatus, Run};
+use sluice_crds::pipeline::{
+    ClusterStatus, EnvironmentState, EnvironmentStatus, Phase, PromotionRecord, Run,
+};
+use sluice_crds::{Pipeline, PipelineStatus, PullRequest};
 
+use super::record;
 use crate::act::reconcile::Context;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::tell::events::{About, More, Told, notifications};
+
+/// The reason of a record whose pull request was merged.
+const MERGED: &str = "Merged";
 
 /// A piece of news.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,40 +43,58 @@ pub(super) fn tell(context: &Context, key: &ObjectKey, before: &Pipeline, now: &
     let work = Work::own(Kind::Pipeline, key.clone());
     let (at, promoted) = (context.clock.now(), &context.counters.promoted);
     promoted.note(&work, now, before_says, now_says, at);
+    record::promotions(&context.audit, key, before_says, now_says);
     for item in news(before_says, now_says) {
-        tracing::info!(
-            target: "decision",
-            kind = KIND,
-            namespace = %key.namespace,
-            name = %key.name,
-            environment = item.environment,
-            reason = item.reason,
-            revision = item.revision,
-            "{}",
-            item.message
-        );
-        context.events.tell(Told {
-            about: About::new(work.clone(), now),
-            warning: item.warning,
-            reason: item.reason.into(),
-            action: "Promote",
-            note: item.message.into(),
-            more: Some(Box::new(More {
-                annotations: (item.revision.into_iter())
-                    .map(|revision| (notifications::REVISION.to_owned(), revision))
-                    .collect(),
-                ..More::default()
-            })),
-        });
+        send(context, &work, now, item);
     }
+}
+
+/// Reports that a pull request is being closed because another promotion takes its place.
+pub(super) fn superseded(
+    context: &Context,
+    key: &ObjectKey,
+    object: &Pipeline,
+    closed: &PullRequest,
+) {
+    let work = Work::own(Kind::Pipeline, key.clone());
+    send(context, &work, object, of_superseded(closed));
+}
+
+fn send(context: &Context, work: &Work, object: &Pipeline, item: Item) {
+    tracing::info!(
+        target: "decision",
+        kind = KIND,
+        namespace = %work.key.namespace,
+        name = %work.key.name,
+        environment = item.environment,
+        reason = item.reason,
+        revision = item.revision,
+        "{}",
+        item.message
+    );
+    context.events.tell(Told {
+        about: About::new(work.clone(), object),
+        warning: item.warning,
+        reason: item.reason.into(),
+        action: "Promote",
+        note: item.message.into(),
+        more: Some(Box::new(More {
+            annotations: (item.revision.into_iter())
+                .map(|revision| (notifications::REVISION.to_owned(), revision))
+                .collect(),
+            ..More::default()
+        })),
+    });
 }
 
 fn news(before: &PipelineStatus, now: &PipelineStatus) -> Vec<Item> {
     let mut news = of_run(before.run.as_ref(), now.run.as_ref());
     for (name, environment) in &now.environments {
         let was = before.environments.get(name);
+        news.extend(of_pull_request(name, was, environment));
         news.extend(of_environment(name, was, environment));
     }
+    news.extend(of_clusters(&before.clusters, &now.clusters));
     for condition in &now.conditions {
         let said = |status: &PipelineStatus| {
             let mut all = status.conditions.iter();
@@ -122,6 +147,52 @@ fn of_run(before: Option<&Run>, now: Option<&Run>) -> Vec<Item> {
     began.into_iter().chain(ended).collect()
 }
 
+/// How the pull request of a promotion goes on: that does not depend on what the gates say meanwhile.
+fn of_pull_request(
+    name: &str,
+    before: Option<&EnvironmentStatus>,
+    now: &EnvironmentStatus,
+) -> Option<Item> {
+    let record = now.promotion.as_ref()?;
+    let step = |it: &PromotionRecord| (it.key.clone(), it.phase, it.reason.clone());
+    let was = before.and_then(|before| before.promotion.as_ref());
+    if was.map(step) == Some(step(record)) {
+        return None;
+    }
+    let was_open = was.is_some_and(|was| was.key == record.key && was.phase == Phase::Created);
+    let revision = &record.revision;
+    let page = page(
+        record
+            .pull_request
+            .as_ref()
+            .and_then(|it| it.url.as_deref()),
+    );
+    let (warning, reason, message) = match (record.phase, record.reason.as_deref()) {
+        (_, Some(MERGED_PAST_GATE)) => {
+            let message = format!("{revision} was merged while its gates held that back{page}");
+            (true, MERGED_PAST_GATE, message)
+        }
+        (Phase::Succeeded, Some(MERGED)) => (false, MERGED, format!("{revision} was merged{page}")),
+        (Phase::Created, _) if !was_open => {
+            let message = format!("the pull request for {revision} is open{page}");
+            (false, "PullRequestOpened", message)
+        }
+        _ => return None,
+    };
+    Some(Item {
+        warning,
+        reason: reason.to_owned(),
+        message: format!("{name}: {message}"),
+        environment: Some(name.to_owned()),
+        revision: Some(revision.clone()),
+    })
+}
+
+/// The end of a sentence that names a page, if there is one.
+fn page(url: Option<&str>) -> String {
+    url.map(|url| format!(": {url}")).unwrap_or_default()
+}
+
 fn of_environment(
     name: &str,
     before: Option<&EnvironmentStatus>,
@@ -133,10 +204,13 @@ fn of_environment(
     if is_same {
         return None;
     }
+    let why = promotion.and_then(|record| record.reason.as_deref());
     let warning = match now.state {
-        EnvironmentState::Promoting
-        | EnvironmentState::PullRequestOpen
-        | EnvironmentState::Promoted => false,
+        // The record says it.
+        EnvironmentState::Promoted if [Some(MERGED), Some(MERGED_PAST_GATE)].contains(&why) => {
+            return None;
+        }
+        EnvironmentState::Promoting | EnvironmentState::Promoted => false,
         EnvironmentState::Failed
         | EnvironmentState::NoEffect
         | EnvironmentState::Abandoned
@@ -151,16 +225,74 @@ fn of_environment(
         | EnvironmentState::Unapproved
         | EnvironmentState::GatesClosed
         | EnvironmentState::Closing
+        | EnvironmentState::PullRequestOpen
         | EnvironmentState::Suspended => return None,
     };
-    let revision = promotion.map(|it| it.revision.clone());
     let said = now.message.clone().or_else(|| promotion?.message.clone());
-    let message = said.unwrap_or_else(|| now.state.as_str().to_owned());
+    let message = said.unwrap_or_else(|| words(now.state, promotion));
     Some(Item {
         warning,
         reason: now.state.as_str().to_owned(),
         message: format!("{name}: {message}"),
         environment: Some(name.to_owned()),
-        revision,
+        revision: promotion.map(|it| it.revision.clone()),
     })
 }
+
+/// What is said of a promotion of which the status says no more than its state.
+fn words(state: EnvironmentState, record: Option<&PromotionRecord>) -> String {
+    match record {
+        None => state.as_str().to_owned(),
+        Some(record) if record.phase == Phase::Succeeded => {
+            format!("{} was promoted", record.revision)
+        }
+        Some(record) => format!("{} is being promoted", record.revision),
+    }
+}
+
+/// The pull request of an earlier promotion, which another one has closed.
+fn of_superseded(closed: &PullRequest) -> Item {
+    let about = &closed.spec.about;
+    let (name, revision) = (&about.environment, about.revision.clone());
+    let page = page(closed.status.as_ref().and_then(|it| it.url.as_deref()));
+    let of = revision.as_deref().unwrap_or_default();
+    Item {
+        warning: false,
+        reason: "Superseded".to_owned(),
+        message: format!(
+            "{name}: the pull request for {of} is being closed, because another promotion takes its \
+             place{page}"
+        ),
+        environment: Some(name.clone()),
+        revision,
+    }
+}
+
+/// Clusters that were read before and are not now, and the other way around: one item for each, however many
+/// targets are on it.
+fn of_clusters(before: &[ClusterStatus], now: &[ClusterStatus]) -> Vec<Item> {
+    let changed = now.iter().filter(|cluster| {
+        let was = before.iter().find(|was| was.cluster == cluster.cluster);
+        was.is_some_and(|was| was.reachable != cluster.reachable)
+    });
+    let items = changed.map(|cluster| {
+        let (reason, what) = match cluster.reachable {
+            true => ("ClusterReachable", "it can be read again"),
+            false => (
+                "ClusterUnreachable",
+                cluster.message.as_deref().unwrap_or("it cannot be read"),
+            ),
+        };
+        Item {
+            warning: !cluster.reachable,
+            reason: reason.to_owned(),
+            message: format!("{}: {what}", cluster.cluster),
+            environment: None,
+            revision: None,
+        }
+    });
+    items.collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,235 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+const NOON: &str = "2026-11-20T12:00:00Z";
+const PAGE: &str = "https://git.example.com/a/b/pulls/7";
+
+/// A status in which a run has brought prod to this.
+fn status(run: &Value, prod: &Value) -> PipelineStatus {
+    let mut whole = json!({
+        "id": 7, "revision": "6.1.6", "short": "6.1.6", "since": NOON, "environment": "prod",
+        "state": "Promoting", "message": "m",
+    });
+    whole
+        .as_object_mut()
+        .unwrap()
+        .extend(run.as_object().unwrap().clone());
+    let environments = json!({"dev": {"state": "Passed"}, "prod": prod});
+    serde_json::from_value(json!({"run": whole, "environments": environments})).unwrap()
+}
+
+/// Prod in this state, with this of its promotion.
+fn prod(state: &str, more: &Value) -> Value {
+    let mut record =
+        json!({"run": 7, "revision": "6.1.6", "key": "a", "phase": "Attempting", "at": NOON});
+    record
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    json!({"state": state, "promotion": record})
+}
+
+fn in_state(state: &str, more: &Value) -> PipelineStatus {
+    status(&json!({}), &prod(state, more))
+}
+
+fn pull_request() -> Value {
+    json!({"name": "shop-a", "url": PAGE, "state": "Open"})
+}
+
+/// What is told between two statuses: nothing more is, when the second is written again.
+fn told(before: &PipelineStatus, now: &PipelineStatus) -> Vec<String> {
+    assert_eq!(news(now, now), []);
+    let news = news(before, now).into_iter();
+    let line = |item: Item| {
+        let warning = if item.warning { "! " } else { "" };
+        format!("{warning}{}: {}", item.reason, item.message)
+    };
+    news.map(line).collect()
+}
+
+#[test]
+fn a_run_is_told_when_it_begins_and_when_it_is_completed() {
+    let nothing = PipelineStatus::default();
+    let waiting = json!({"state": "Waiting"});
+    let begun = status(&json!({}), &waiting);
+    assert_eq!(
+        told(&nothing, &begun),
+        ["RunStarted: a run of 6.1.6 begins"]
+    );
+    let completed = status(&json!({"completedAt": NOON}), &waiting);
+    let expected = ["RunCompleted: every environment runs 6.1.6"];
+    assert_eq!(told(&begun, &completed), expected);
+    // The same revision in another run.
+    let again = status(&json!({"id": 8}), &waiting);
+    assert_eq!(
+        told(&completed, &again),
+        ["RunStarted: a run of 6.1.6 begins"]
+    );
+}
+
+#[test]
+fn a_promotion_by_pull_request_is_told_step_by_step() {
+    let held = in_state("GatesClosed", &json!({"phase": "Unattempted"}));
+    let begun = in_state("Promoting", &json!({}));
+    let expected = ["Promoting: prod: 6.1.6 is being promoted"];
+    assert_eq!(told(&held, &begun), expected);
+    let open = json!({"phase": "Created", "pullRequest": pull_request()});
+    let open = in_state("PullRequestOpen", &open);
+    let expected = format!("PullRequestOpened: prod: the pull request for 6.1.6 is open: {PAGE}");
+    assert_eq!(told(&begun, &open), [expected]);
+    let merged = json!({"phase": "Succeeded", "reason": "Merged", "pullRequest": pull_request()});
+    let merged = in_state("Promoted", &merged);
+    let expected = format!("Merged: prod: 6.1.6 was merged: {PAGE}");
+    assert_eq!(told(&open, &merged), [expected]);
+    let passed = in_state(
+        "Passed",
+        &json!({"phase": "Succeeded", "reason": "Arrived"}),
+    );
+    assert_eq!(told(&open, &passed), [""; 0]);
+
+    let mut abandoned = prod(
+        "Abandoned",
+        &json!({"phase": "Abandoned", "reason": "Closed"}),
+    );
+    abandoned["message"] = "the pull request for 6.1.6 was closed without a merge".into();
+    let abandoned = status(&json!({}), &abandoned);
+    let expected = "! Abandoned: prod: the pull request for 6.1.6 was closed without a merge";
+    assert_eq!(told(&open, &abandoned), [expected]);
+}
+
+/// Gates that close and open do not open another one.
+#[test]
+fn a_pull_request_is_opened_once() {
+    let record = json!({"phase": "Created", "pullRequest": pull_request()});
+    let (open, held) = (
+        in_state("PullRequestOpen", &record),
+        in_state("GatesClosed", &record),
+    );
+    assert_eq!(told(&open, &held), [""; 0]);
+    assert_eq!(told(&held, &open), [""; 0]);
+    // It may be opened where gates hold its merge.
+    let begun = in_state("Promoting", &json!({}));
+    let expected = format!("PullRequestOpened: prod: the pull request for 6.1.6 is open: {PAGE}");
+    assert_eq!(told(&begun, &held), [expected]);
+}
+
+#[test]
+fn a_promotion_in_another_way_is_told_as_it_ends() {
+    let begun = in_state("Promoting", &json!({}));
+    for reason in ["Sent", "Reported", "Admitted"] {
+        let done = in_state("Promoted", &json!({"phase": "Succeeded", "reason": reason}));
+        assert_eq!(told(&begun, &done), ["Promoted: prod: 6.1.6 was promoted"]);
+    }
+    let sent = in_state("Promoted", &json!({"phase": "Succeeded", "reason": "Sent"}));
+    let mut lost = prod("NoEffect", &json!({"phase": "Succeeded", "reason": "Sent"}));
+    lost["message"] = "no target runs it".into();
+    let lost = status(&json!({}), &lost);
+    assert_eq!(told(&sent, &lost), ["! NoEffect: prod: no target runs it"]);
+    let failed = json!({"phase": "Failed", "reason": "Failed", "message": "connection refused"});
+    let failed = in_state("Failed", &failed);
+    assert_eq!(
+        told(&begun, &failed),
+        ["! Failed: prod: connection refused"]
+    );
+    // Where people are waited for, the conditions and the gates tell it.
+    let arrived = in_state(
+        "Passed",
+        &json!({"phase": "Succeeded", "reason": "Arrived"}),
+    );
+    assert_eq!(told(&sent, &arrived), [""; 0]);
+}
+
+/// Also where the environment runs the revision before the merge is seen.
+#[test]
+fn a_merge_past_the_gates_is_told_once() {
+    let open = json!({"phase": "Created", "gate": "pending", "pullRequest": pull_request()});
+    let held = in_state("GatesClosed", &open);
+    let past = json!({"phase": "Succeeded", "reason": "MergedPastGate"});
+    let expected = "! MergedPastGate: prod: 6.1.6 was merged while its gates held that back";
+    for state in ["Promoted", "Passed", "Arriving"] {
+        assert_eq!(told(&held, &in_state(state, &past)), [expected], "{state}");
+    }
+    let (arriving, passed) = (in_state("Arriving", &past), in_state("Passed", &past));
+    assert_eq!(told(&arriving, &passed), [""; 0]);
+}
+
+#[test]
+fn a_pull_request_that_is_superseded_is_told_with_its_page() {
+    let mut closed: PullRequest = serde_json::from_value(json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "PullRequest",
+        "metadata": {"namespace": "apps", "name": "shop-a"},
+        "spec": {
+            "repository": {
+                "type": "gitea", "url": "https://git.example.com/a/b", "secretRef": {"name": "t"},
+            },
+            "sourceBranch": "sluice/a6a8ea3ca7a1/a", "targetBranch": "main", "title": "t",
+            "change": {"markers": {"name": "apps:shop:prod", "revision": "6.1.6", "paths": ["a"]}},
+            "about": {
+                "kind": "Pipeline", "name": "shop", "environment": "prod", "revision": "6.1.6",
+                "run": 7, "key": "a",
+            },
+        },
+    }))
+    .unwrap();
+    let item = of_superseded(&closed);
+    assert_eq!((&*item.reason, item.warning), ("Superseded", false));
+    assert_eq!(item.environment.as_deref(), Some("prod"));
+    let words = "prod: the pull request for 6.1.6 is being closed, because another promotion takes its place";
+    assert_eq!(item.message, words);
+    closed.status = serde_json::from_value(json!({"url": PAGE})).unwrap();
+    assert_eq!(of_superseded(&closed).message, format!("{words}: {PAGE}"));
+}
+
+/// However many targets are on it.
+#[test]
+fn a_cluster_is_told_when_it_goes_away_and_when_it_comes_back() {
+    let cluster = |name: &str, message: Option<&str>| -> Value {
+        json!({
+            "cluster": name, "reachable": message.is_none(), "since": NOON, "message": message,
+        })
+    };
+    let of = |eu: Option<&str>| -> PipelineStatus {
+        let target = |namespace: &str| json!({"namespace": namespace, "ready": false, "error": eu});
+        let prod = json!({"state": "Unknown", "targets": [target("a"), target("b")]});
+        serde_json::from_value(json!({
+            "environments": {"prod": prod},
+            "clusters": [cluster("Secret eu", eu), cluster("Secret us", None)],
+        }))
+        .unwrap()
+    };
+    let (here, away) = (of(None), of(Some("connection refused")));
+    let expected = ["! ClusterUnreachable: Secret eu: connection refused"];
+    assert_eq!(told(&here, &away), expected);
+    // Why is another matter; and of a cluster that is named for the first time nothing has changed.
+    assert_eq!(told(&away, &of(Some("timed out"))), [""; 0]);
+    let expected = ["ClusterReachable: Secret eu: it can be read again"];
+    assert_eq!(told(&away, &here), expected);
+    assert_eq!(told(&PipelineStatus::default(), &away), [""; 0]);
+}
+
+#[test]
+fn what_is_blocked_and_what_is_not_ready_is_told_when_it_changes() {
+    let of = |ready: (&str, &str), blocked: (&str, &str)| -> PipelineStatus {
+        let condition = |type_: &str, (status, reason): (&str, &str)| {
+            json!({
+                "type": type_, "status": status, "reason": reason, "message": "m",
+                "lastTransitionTime": NOON,
+            })
+        };
+        let conditions = [condition("Ready", ready), condition("Blocked", blocked)];
+        serde_json::from_value(json!({"conditions": conditions})).unwrap()
+    };
+    let well = of(
+        ("True", "ReconciliationSucceeded"),
+        ("False", "NothingBlocked"),
+    );
+    let held = of(("True", "ReconciliationSucceeded"), ("True", "GatesClosed"));
+    let broken = of(("False", "TargetNotReadable"), ("False", "NothingBlocked"));
+    assert_eq!(told(&PipelineStatus::default(), &well), [""; 0]);
+    assert_eq!(told(&well, &held), ["Blocked: m"]);
+    assert_eq!(told(&held, &well), ["Unblocked: m"]);
+    assert_eq!(told(&well, &broken), ["! TargetNotReadable: m"]);
+    assert_eq!(told(&broken, &well), ["ReconciliationSucceeded: m"]);
+}
