@@ -11,7 +11,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::Config;
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client};
 use sluice_egress::secrets::{self, Unread};
 use sluice_watching::Guard;
 use sluice_watching::one::{One, one};
@@ -40,9 +40,11 @@ pub(crate) fn watch(
 }
 
 fn noted(secret: Metadata) -> Noted {
+    let metadata = secret.metadata;
+    let annotations = metadata.annotations;
     Noted {
-        version: secret.resource_version().unwrap_or_default(),
-        allowed: secret.annotations().get(ALLOWED_NAMESPACES).cloned(),
+        version: metadata.resource_version.unwrap_or_default(),
+        allowed: annotations.and_then(|mut all| all.remove(ALLOWED_NAMESPACES)),
     }
 }
 

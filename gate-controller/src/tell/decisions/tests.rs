@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use jiff::Timestamp;
 use sluice_core::gate::Identity;
 use sluice_core::time::clock::Trust;
 use sluice_crds::audit::Record;

@@ -87,7 +87,7 @@ fn superseded(act: &Act) -> Option<Arc<PullRequest>> {
         } => (before.spec.close.is_none()).then(|| Arc::clone(before)),
         Act::Change { close: None, .. }
         | Act::Create(_)
-        | Act::Label { .. }
+        | Act::Belong { .. }
         | Act::Delete(_)
         | Act::LookAt(_)
         | Act::Recall(_)
