@@ -8,21 +8,24 @@ use sluice_tests::{Writes, poll};
 
 use crate::stage::{DEADLINE, Stage};
 
-/// Its app is nowhere: nothing changes about it by itself.
-const SHOP: &str = "
-apiVersion: sluice.dev/v1alpha1
-kind: Pipeline
-metadata: {name: shop}
-spec:
-  appRef: {apiVersion: v1, kind: ConfigMap, name: shop}
-  environments: [{name: dev, targets: [{namespace: nowhere}]}]
-";
+/// Its app is not there: nothing changes about it by itself.
+fn shop(namespace: &str) -> String {
+    let environments = json!([{"name": "dev", "targets": [{"namespace": namespace}]}]);
+    let pipeline = json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "Pipeline", "metadata": {"name": "shop"},
+        "spec": {
+            "appRef": {"apiVersion": "v1", "kind": "ConfigMap", "name": "shop"},
+            "environments": environments,
+        },
+    });
+    pipeline.to_string()
+}
 
 /// The clock stands still, so that nothing but the request leads to a look.
 #[tokio::test]
 async fn a_look_that_is_asked_for_is_had_at_once_and_answered() -> Result<()> {
     let stage = Stage::new("requested", "2026-11-20T12:00:00Z").await?;
-    stage.apply(SHOP).await?;
+    stage.apply(&shop(stage.namespace())).await?;
     let controller = stage.start().await?;
     let pipelines: Api<Pipeline> = Api::namespaced(stage.client(), stage.namespace());
     let says = async |what: &str, check: &dyn Fn(&PipelineStatus) -> bool| {
