@@ -159,7 +159,7 @@ async fn a_decision_is_in_the_event_the_log_the_audit_log_and_the_status() -> Re
     let held = says(&scene, "the gate to hold", is_held).await?;
     let decision = held.environments[PROD].last_decision.clone();
     let decision = decision.context("no decision")?;
-    assert_eq!(decision.decided_by.as_slice(), std::slice::from_ref(&gate));
+    assert_eq!(decision.decided_by, std::slice::from_ref(&gate));
     let run = held.run.context("no run")?;
     assert_eq!(run.decided_by.as_ref(), Some(&gate));
     let is_it = |line: &Value| {
