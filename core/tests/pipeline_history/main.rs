@@ -1,6 +1,6 @@
 //! Random histories of a Pipeline: looks by two leaders over old caches, crashes anywhere, answers lost
-//! after their effect, objects and statuses wiped, the Pipeline deleted and created again, people who merge and
-//! close. Whatever happens, nothing is promoted twice in a run, never are two pull requests of an environment
+//! after their effect, objects and statuses wiped, the Pipeline deleted and created again, its strategies
+//! changed on the way, people who merge and close. Whatever happens, nothing is promoted twice in a run, never are two pull requests of an environment
 //! open, and nothing is merged for a Pipeline that another one has opened; when the faults end, every
 //! environment arrives.
 //!
@@ -16,6 +16,7 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
+use rstest::rstest;
 
 mod forge;
 mod world;
@@ -35,6 +36,7 @@ fn setups() -> impl Strategy<Value = Setup> {
         3 => Just(Way::Merged),
         1 => Just(Way::Notification),
         1 => Just(Way::Admission),
+        1 => Just(Way::Reported),
     ];
     let ways = (way.clone(), way);
     (ways, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
@@ -81,14 +83,21 @@ fn whatever_happens_nothing_is_promoted_twice_and_everything_arrives() {
     }
 }
 
-/// The test of the test: a controller that acts before the status is accepted is found out.
-#[test]
-fn acts_before_the_status_break_a_promise() {
+/// The test of the test: a controller that acts before the status is accepted is found out, whatever it does.
+#[rstest]
+#[case::pull_requests(Way::PullRequest)]
+#[case::notifications(Way::Notification)]
+#[case::reports(Way::Reported)]
+fn acts_before_the_status_break_a_promise(#[case] way: Way) {
     let mut runner = TestRunner::new(Config {
         max_shrink_iters: 0,
         ..config(TRIES)
     });
     let outcome = runner.run(&histories(), |(setup, steps)| {
+        let setup = Setup {
+            ways: [way; 2],
+            ..setup
+        };
         play(setup, &steps, Discipline::ActsFirst).map(drop)
     });
     assert!(

@@ -1,7 +1,7 @@
 //! The API server with its versions and conflicts, two leaders with their caches and errands, the process
 //! that acts for PullRequests, and the clusters.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -9,6 +9,7 @@ use sluice_core::delivery::pipeline::{Errand, Outcome, Reader, Sight, check};
 use sluice_crds::{Approval, Pipeline, PullRequest};
 
 use super::forge::Forge;
+use errands::Sending;
 pub(super) use setup::{Discipline, Setup, Way};
 use setup::{NAMES, app, pipeline, start, unknown};
 
@@ -31,6 +32,8 @@ struct Cache {
     votes: Vec<Arc<Approval>>,
     apps: [Sight; 3],
     gates: [bool; 3],
+    /// What the gatekeeper of each environment was told.
+    reports: [Option<String>; 3],
 }
 
 /// Everything.
@@ -43,8 +46,10 @@ pub(super) struct World {
     version: u64,
     leaders: [BTreeMap<Errand, Outcome>; 2],
     forge: Forge,
-    /// How often each notification was sent, by environment and run.
-    sent: BTreeMap<(String, String), u32>,
+    /// The keys of the promotions that an accepted status has said are begun.
+    intents: BTreeSet<String>,
+    /// Every notification and report that was begun.
+    sendings: BTreeMap<Errand, Sending>,
     checked: Arc<Reader>,
     now: Timestamp,
 }
@@ -60,6 +65,7 @@ impl World {
             votes: Vec::new(),
             apps: [(); 3].map(|()| Sight::Here(Arc::clone(&app))),
             gates: [true; 3],
+            reports: [const { None }; 3],
         };
         Self {
             setup,
@@ -69,7 +75,8 @@ impl World {
             version: 0,
             leaders: [BTreeMap::new(), BTreeMap::new()],
             forge: Forge::default(),
-            sent: BTreeMap::new(),
+            intents: BTreeSet::new(),
+            sendings: BTreeMap::new(),
             checked,
             now: start(),
         }
@@ -78,7 +85,7 @@ impl World {
     /// One step of a history.
     pub(super) fn step(&mut self, [kind, a, b]: [u8; 3]) -> Result<(), String> {
         let (environment, pick) = (usize::from(a) % 3, usize::from(b));
-        match kind % 26 {
+        match kind % 28 {
             0..6 => return self.look(usize::from(a) % 2, pick % OLDEST, a / 2, b),
             6..10 => return self.act_for_pull_request(pick, a),
             10..12 => self.apply(environment),
@@ -94,11 +101,11 @@ impl World {
             20 => self.now += SignedDuration::from_secs(i64::from(b) * 20),
             21 => self.now += SignedDuration::from_secs(i64::from(b)),
             22 if self.setup.wipes && b < 64 => self.wipe(a),
-            23 if b < 32 => {
-                self.leaders[usize::from(a) % 2].clear();
-            }
+            23 if b < 32 => self.crash(usize::from(a) % 2),
             24 if self.setup.wipes && b < 64 => self.recreate(b < 16),
             25 => self.collect(pick),
+            26 if b < 64 => self.change(|present| present.reports[environment] = None),
+            27 if b < 32 => self.respecify(environment, pick),
             _ => {}
         }
         Ok(())
@@ -132,6 +139,7 @@ impl World {
             Way::PullRequest | Way::Merged | Way::Notification => {
                 self.forge.base.get(name).cloned()
             }
+            Way::Reported => self.present.reports[place].clone(),
             Way::Admission => {
                 let status = self.present.object.status.as_ref()?;
                 Some(
@@ -157,6 +165,21 @@ impl World {
             .first()?
             .revision
             .clone()
+    }
+
+    /// Somebody writes another way of promotion into the spec.
+    fn respecify(&mut self, place: usize, pick: usize) {
+        let Some(way) = place.checked_sub(1) else {
+            return;
+        };
+        self.setup.ways[way] = Way::ALL[pick % Way::ALL.len()];
+        self.version += 1;
+        let before = &self.present.object;
+        let mut object = (**before).clone();
+        object.spec = pipeline(&self.setup).spec;
+        object.metadata.generation = before.metadata.generation.map(|it| it + 1);
+        object.metadata.resource_version = Some(self.version.to_string());
+        self.change(|present| present.object = Arc::new(object));
     }
 
     fn apply(&mut self, place: usize) {

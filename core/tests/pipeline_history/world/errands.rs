@@ -1,10 +1,51 @@
-//! The errands of the leaders: how they end, and what the receiver of a notification does.
+//! The errands of the leaders: how they end, and what those do who are told of a promotion.
 
 use sluice_core::delivery::pipeline::{Errand, Outcome};
 
 use super::World;
+use super::setup::NAMES;
+
+/// A notification, or a report, that was begun.
+#[derive(Clone, Debug)]
+pub(super) struct Sending {
+    pub(super) environment: String,
+    pub(super) revision: String,
+    /// It is for a gatekeeper.
+    pub(super) is_report: bool,
+    /// How often it was sent.
+    pub(super) sent: u32,
+    /// How often a process was killed that had begun it, or did not learn what came of it.
+    pub(super) lost: u32,
+}
 
 impl World {
+    /// A leader begins to send something. That it is to be sent has to be in a status that was accepted.
+    pub(super) fn begin(
+        &mut self,
+        leader: usize,
+        errand: Errand,
+        new: Sending,
+    ) -> Result<(), String> {
+        if let Errand::Try(key, _) = &errand
+            && !self.intents.contains(key)
+        {
+            return Err(format!("begun before the status was accepted: {new:?}"));
+        }
+        let known = self.leaders[leader].entry(errand.clone());
+        known.or_insert(Outcome::UnderWay);
+        self.sendings.entry(errand).or_insert(new);
+        Ok(())
+    }
+
+    /// A leader is killed, and knows of nothing that it has begun.
+    pub(super) fn crash(&mut self, leader: usize) {
+        for errand in std::mem::take(&mut self.leaders[leader]).into_keys() {
+            if let Some(sending) = self.sendings.get_mut(&errand) {
+                sending.lost += 1;
+            }
+        }
+    }
+
     /// An errand of a leader ends: with or without an effect, and with or without an answer.
     pub(super) fn run_errand(&mut self, leader: usize, how: u8) -> Result<(), String> {
         let is_under_way = |(_, outcome): &(&Errand, &Outcome)| **outcome == Outcome::UnderWay;
@@ -21,17 +62,20 @@ impl World {
                 true => Some(Outcome::Recalled(self.forge.recall(environment))),
                 false => None,
             },
-            Errand::Try(key, _) => match how {
+            Errand::Try(..) => match how {
                 0..32 => Some(failed),
-                // Somebody acts on it, and the answer is lost.
+                // It has an effect, and the answer is lost.
                 32..64 => {
-                    self.hear(key)?;
+                    self.send(&errand, true, true)?;
                     None
                 }
                 // Nobody listens.
-                64..96 => Some(Outcome::Done),
+                64..96 => {
+                    self.send(&errand, false, false)?;
+                    Some(Outcome::Done)
+                }
                 _ => {
-                    self.hear(key)?;
+                    self.send(&errand, true, false)?;
                     Some(Outcome::Done)
                 }
             },
@@ -43,21 +87,28 @@ impl World {
         Ok(())
     }
 
-    /// The receiver of a notification acts on it.
-    fn hear(&mut self, key: &str) -> Result<(), String> {
-        let of = self
-            .sent
-            .keys()
-            .find(|(_, text)| text.starts_with(key))
-            .cloned();
-        let Some((environment, text)) = of else {
-            return Err(format!("{key} was never sent"));
+    /// It is sent. The same is sent again only if it was lost, or by the other leader.
+    fn send(&mut self, errand: &Errand, is_heard: bool, is_lost: bool) -> Result<(), String> {
+        let Some(sending) = self.sendings.get_mut(errand) else {
+            return Err(format!("{errand:?} was never begun"));
         };
-        let (_, revision) = text.split_once(' ').unwrap();
-        self.forge
-            .base
-            .insert(environment.clone(), revision.to_owned());
-        *self.sent.get_mut(&(environment, text)).unwrap() += 1;
+        sending.sent += 1;
+        if !self.setup.wipes && sending.sent > 2 + sending.lost {
+            return Err(format!("sent again and again: {sending:?}"));
+        }
+        sending.lost += u32::from(is_lost);
+        let Sending {
+            environment,
+            revision,
+            is_report,
+            ..
+        } = sending.clone();
+        if is_report {
+            let place = NAMES.iter().position(|name| **name == environment);
+            self.change(|present| present.reports[place.unwrap_or_default()] = Some(revision));
+        } else if is_heard {
+            self.forge.base.insert(environment, revision);
+        }
         Ok(())
     }
 }

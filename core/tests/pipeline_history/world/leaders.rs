@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use sluice_core::Now;
 use sluice_core::delivery::pipeline::{
-    Act, Errand, Given, Outcome, Report, Surroundings, Votes, awaited, consider, report,
+    Act, Errand, Given, Outcome, Report, ReportSight, Surroundings, Votes, awaited, consider,
+    report,
 };
-use sluice_crds::{Decision, PullRequest};
+use sluice_crds::pipeline::{Phase, StrategyKind};
+use sluice_crds::{Decision, Pipeline, PullRequest};
 
+use super::errands::Sending;
 use super::setup::GATES;
 use super::{Cache, Discipline, World};
 
@@ -39,6 +42,7 @@ impl World {
                 self.version += 1;
                 object.metadata.resource_version = Some(self.version.to_string());
                 object.status = Some(report.status);
+                self.intends(&object);
                 self.change(|present| present.object = Arc::new(object));
             }
         }
@@ -51,13 +55,22 @@ impl World {
         if is_known || self.discipline == Discipline::ActsFirst {
             for (place, act) in report.acts.into_iter().enumerate() {
                 if place == usize::from(crash) {
-                    self.leaders[leader].clear();
+                    self.crash(leader);
                     break;
                 }
-                self.carry_out(leader, act);
+                self.carry_out(leader, act)?;
             }
         }
         Ok(())
+    }
+
+    /// What a status that was accepted says is begun.
+    fn intends(&mut self, object: &Pipeline) {
+        let environments = object.status.iter().flat_map(|it| it.environments.values());
+        let records = environments.filter_map(|it| it.promotion.as_ref());
+        let begun =
+            records.filter(|it| !matches!(it.phase, Phase::Unapproved | Phase::Unattempted));
+        self.intents.extend(begun.map(|it| it.key.clone()));
     }
 
     /// What its accepted status does not wait for is stopped and forgotten.
@@ -76,7 +89,7 @@ impl World {
             targets: vec![cache.apps[place].clone()],
             gates: GATES[usize::from(cache.gates[place])].clone(),
             depends_on: Vec::new(),
-            reports: Vec::new(),
+            reports: reports(cache, place),
         });
         let given = Given {
             object: Arc::clone(&cache.object),
@@ -100,7 +113,7 @@ impl World {
         Ok(report)
     }
 
-    fn carry_out(&mut self, leader: usize, act: Act) {
+    fn carry_out(&mut self, leader: usize, act: Act) -> Result<(), String> {
         match act {
             Act::Create(object) => self.change(|present| {
                 let name = &object.metadata.name;
@@ -144,17 +157,40 @@ impl World {
                     .or_insert(Outcome::UnderWay);
             }
             Act::Notify(notice) => {
-                let errand = notice.errand.clone();
-                let errands = &mut self.leaders[leader];
-                if errands.insert(errand, Outcome::UnderWay).is_none() {
-                    let of = (
-                        notice.environment,
-                        format!("{} {}", notice.token, notice.revision),
-                    );
-                    self.sent.entry(of).or_insert(0);
-                }
+                let sending = Sending {
+                    environment: notice.environment,
+                    revision: notice.revision,
+                    is_report: false,
+                    sent: 0,
+                    lost: 0,
+                };
+                return self.begin(leader, notice.errand, sending);
             }
-            Act::Admit(_) => {}
+            Act::Admit(admission) => {
+                let sending = Sending {
+                    environment: admission.environment,
+                    revision: admission.revision,
+                    is_report: true,
+                    sent: 0,
+                    lost: 0,
+                };
+                return self.begin(leader, admission.errand, sending);
+            }
         }
+        Ok(())
     }
+}
+
+/// What the gatekeeper of an environment says, if one is to be told.
+fn reports(cache: &Cache, place: usize) -> Vec<ReportSight> {
+    let spec = &cache.object.spec;
+    let promotion = spec.promotion_of(&spec.environments[place]);
+    let strategy = promotion.and_then(|it| it.strategy.kind());
+    let is_told =
+        matches!(strategy, Some(StrategyKind::Admission(it)) if it.gatekeeper_ref.is_some());
+    let said = match &cache.reports[place] {
+        Some(revision) => ReportSight::Says(revision.clone()),
+        None => ReportSight::Nothing,
+    };
+    is_told.then_some(said).into_iter().collect()
 }

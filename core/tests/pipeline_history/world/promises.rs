@@ -13,7 +13,7 @@ impl World {
     pub(crate) fn arrives(mut self) -> Result<(), String> {
         self.present.gates = [true; 3];
         // A replica that does not lead any more calls nobody.
-        self.leaders[1].clear();
+        self.crash(1);
         for place in 0..3 {
             if let Sight::Unknown(_) = self.present.apps[place] {
                 self.runs(place, "1.0.0", "True");

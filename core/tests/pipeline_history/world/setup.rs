@@ -24,6 +24,19 @@ pub(crate) enum Way {
     Merged,
     Notification,
     Admission,
+    /// An admission that a gatekeeper is told.
+    Reported,
+}
+
+impl Way {
+    /// All of them.
+    pub(crate) const ALL: [Self; 5] = [
+        Self::PullRequest,
+        Self::Merged,
+        Self::Notification,
+        Self::Admission,
+        Self::Reported,
+    ];
 }
 
 /// What a history is about.
@@ -85,6 +98,7 @@ fn promotion(way: Way, manual: bool) -> Value {
         Way::Merged => forge("auto"),
         Way::Notification => json!({"notification": {}}),
         Way::Admission => json!({"admission": {}}),
+        Way::Reported => json!({"admission": {"gatekeeperRef": {"name": "promoted"}}}),
     };
     json!({"manual": manual, "strategy": strategy})
 }
@@ -93,6 +107,11 @@ pub(super) fn pipeline(setup: &Setup) -> Pipeline {
     let [staging, prod] = setup.ways;
     let algorithm = if setup.pairwise { "pairwise" } else { "run" };
     let gates = json!({"refs": [{"name": "g"}]});
+    let target = |name: &str, way| match way {
+        // A gatekeeper is told on another cluster.
+        Way::Reported => json!({"namespace": name, "clusterRef": {"kind": "Secret", "name": "c"}}),
+        _ => json!({"namespace": name}),
+    };
     serde_json::from_value(json!({
         "apiVersion": "sluice.dev/v1alpha1", "kind": "Pipeline",
         "metadata": {"name": "p", "namespace": "apps", "generation": 1, "uid": "u",
@@ -101,9 +120,9 @@ pub(super) fn pipeline(setup: &Setup) -> Pipeline {
             "appRef": {"kind": "Kustomization", "name": "a"}, "algorithm": algorithm,
             "environments": [
                 {"name": "dev", "targets": [{"namespace": "dev"}]},
-                {"name": "staging", "targets": [{"namespace": "staging"}], "gates": gates,
+                {"name": "staging", "targets": [target("staging", staging)], "gates": gates,
                  "promotion": promotion(staging, false)},
-                {"name": "prod", "targets": [{"namespace": "prod"}], "gates": gates,
+                {"name": "prod", "targets": [target("prod", prod)], "gates": gates,
                  "promotion": promotion(prod, setup.manual)},
             ],
         },
