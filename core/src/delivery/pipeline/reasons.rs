@@ -2,6 +2,8 @@
 
 use sluice_crds::pipeline::PromotionRecord;
 
+/// The reason of a record whose admission this cluster alone reads.
+pub(super) const ADMITTED: &str = "Admitted";
 /// The reason of a record whose environment has run the revision.
 pub(super) const ARRIVED: &str = "Arrived";
 /// The reason of a record whose admission all gatekeepers have been told.

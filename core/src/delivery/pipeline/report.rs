@@ -63,7 +63,7 @@ pub fn awaited(status: &PipelineStatus) -> BTreeSet<Errand> {
         let is_admitted = || environment.admitted.iter().any(|it| it.run == record.run);
         let is_awaited = match (record.phase, record.reason.as_deref()) {
             (Phase::Attempting, _) => true,
-            (Phase::Succeeded, Some(reasons::REPORTED | "Admitted")) => true,
+            (Phase::Succeeded, Some(reasons::REPORTED | reasons::ADMITTED)) => true,
             (Phase::Succeeded, Some(reasons::ARRIVED)) => is_admitted(),
             _ => false,
         };

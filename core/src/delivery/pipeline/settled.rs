@@ -9,7 +9,7 @@ use sluice_crds::pipeline::{
 
 use super::considered::Asked;
 use super::plan::{self, Ask, Context, Merge, Plan, Then};
-use super::{Act, key};
+use super::{Act, key, reasons};
 use crate::time::stamp::{time, whole_second};
 
 /// How many admissions of an environment are kept.
@@ -112,7 +112,7 @@ fn begin(
                     plan.wakes.extend(settled.ok());
                     PromotionRecord {
                         phase: Phase::Succeeded,
-                        reason: Some("Admitted".to_owned()),
+                        reason: Some(reasons::ADMITTED.to_owned()),
                         ..record
                     }
                 }

@@ -6,7 +6,7 @@
 use sluice_crds::pipeline::Phase;
 
 use super::child::Child;
-use super::reasons::REPORTED;
+use super::reasons::{ADMITTED, REPORTED};
 
 /// What comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +119,7 @@ pub(super) fn admission(phase: Option<Phase>, reports: Reports, tried: Try, retr
     match phase {
         None | Some(Phase::Unapproved | Phase::Unattempted) => Step::Begin,
         Some(Phase::Attempting) => match (reports, tried) {
-            (Reports::None, _) => Step::Succeeded("Admitted"),
+            (Reports::None, _) => Step::Succeeded(ADMITTED),
             (Reports::All, _) => Step::Succeeded(REPORTED),
             // It was written, and is not there any more.
             (Reports::Lacking, Try::NotBegun | Try::Done) => Step::Act,
@@ -128,7 +128,7 @@ pub(super) fn admission(phase: Option<Phase>, reports: Reports, tried: Try, retr
             (Reports::Lacking, Try::Failed) => Step::Failed,
         },
         Some(Phase::Failed) => match (reports, retry) {
-            (Reports::None, _) => Step::Succeeded("Admitted"),
+            (Reports::None, _) => Step::Succeeded(ADMITTED),
             (Reports::All, _) => Step::Succeeded(REPORTED),
             (Reports::Lacking, Due::Now) => Step::Begin,
             (Reports::Lacking, Due::Later) => Step::Wait,

@@ -7,7 +7,7 @@ use sluice_crds::PullRequest;
 use sluice_crds::pipeline::PromotionRecord;
 use sluice_crds::pull_request::{PullRequestState, PullRequestStatus};
 
-use super::World;
+use super::{Discipline, World};
 
 impl World {
     /// The process that acts for PullRequests. `crash`: it is killed between the forge and the status.
@@ -70,9 +70,12 @@ impl World {
         Ok(())
     }
 
-    /// Whether the Pipeline asks for it.
+    /// Whether the Pipeline asks for it, as its accepted status says.
     fn is_wanted(&self, object: &PullRequest) -> bool {
-        Says::of(object, &self.present.object).is_some()
+        match self.discipline {
+            Discipline::StatusFirst => Says::of(object, &self.present.object).is_some(),
+            Discipline::ActsFirst => true,
+        }
     }
 
     /// What was opened for a Pipeline that is gone is never merged for the next one of its name: people and

@@ -2,7 +2,7 @@
 
 use sluice_crds::pipeline::{Environment as Spec, Phase, PromotionRecord, StrategyKind};
 
-use super::super::reasons::REPORTED;
+use super::super::reasons::{ADMITTED, REPORTED};
 use super::super::{Act, Admit, Notice, ReportSight, child};
 use super::{Context, facts};
 
@@ -20,8 +20,7 @@ pub(super) fn lacking(
     let is_made = record.is_some_and(|record| record.phase == Phase::Succeeded);
     let lacks = |place: &usize| match reports.get(*place) {
         Some(ReportSight::Says(said)) => {
-            said != revision
-                && !record.is_some_and(|record| is_foreign(context, spec, record, said))
+            said != revision && !record.is_some_and(|record| is_foreign(record, said))
         }
         Some(ReportSight::Unreadable(_)) => !is_made,
         Some(ReportSight::Nothing) | None => true,
@@ -30,21 +29,12 @@ pub(super) fn lacking(
     places.filter(lacks).collect()
 }
 
-/// Whether a gatekeeper says another revision than that of a promotion which is made, and this Pipeline has
-/// not written it: all gatekeepers have said ours since, or it was never admitted here.
-pub(super) fn is_foreign(
-    context: Context<'_>,
-    spec: &Spec,
-    record: &PromotionRecord,
-    said: &str,
-) -> bool {
-    let status = context.object.status.as_ref();
-    let environment = status.and_then(|status| status.environments.get(&spec.name));
-    let mut admitted = environment.into_iter().flat_map(|it| &it.admitted);
-    let was_said = record.reason.as_deref() == Some(REPORTED);
-    record.phase == Phase::Succeeded
-        && said != record.revision
-        && (was_said || !admitted.any(|it| it.revision == said))
+/// Whether a gatekeeper says another revision than that of a promotion which is made, and somebody else has
+/// written it: all gatekeepers have said ours since, or this promotion was reported to none when it was made.
+/// What was only overtaken by people may still say what it was told before.
+pub(super) fn is_foreign(record: &PromotionRecord, said: &str) -> bool {
+    let is_settled = matches!(record.reason.as_deref(), Some(REPORTED | ADMITTED));
+    record.phase == Phase::Succeeded && is_settled && said != record.revision
 }
 
 /// What the gatekeepers of an environment say.

@@ -3,7 +3,7 @@
 use sluice_crds::pipeline::{Admission, Phase, PromotionRecord, StrategyKind};
 
 use super::super::child::is_outstanding;
-use super::super::reasons::{ARRIVED, REPORTED};
+use super::super::reasons::{ADMITTED, ARRIVED, REPORTED};
 use super::super::step::{self, Due, Reports, Step};
 use super::super::{Act, Outcome, ReportSight};
 use super::{At, Plan, Wish, acts, facts, frozen};
@@ -24,8 +24,17 @@ impl At<'_, '_> {
         let is_known = current.as_ref().is_some_and(|record| {
             record.phase == Phase::Succeeded && record.reason.as_deref() != Some("Sent")
         });
+        // Until it is reported, it is known that it was made without that.
+        let is_reported = matches!(
+            wish.strategy,
+            StrategyKind::Admission(Admission {
+                gatekeeper_ref: Some(_),
+            })
+        );
         let record = match current {
-            Some(record) if is_known && record.reason.as_deref() != Some("Admitted") => {
+            Some(record)
+                if is_known && (is_reported || record.reason.as_deref() != Some(ADMITTED)) =>
+            {
                 facts::merged(record)
             }
             current => {
@@ -88,15 +97,9 @@ impl At<'_, '_> {
             plan.wakes.extend(*not_before);
             return;
         }
-        if record.reason.as_deref() == Some(ARRIVED) && !self.is_admitted(plan, record) {
-            return;
-        }
-        let (context, spec) = (self.context, self.environment.spec);
-        let all = acts::reports(context, self.place).iter();
+        let all = acts::reports(self.context, self.place).iter();
         let mut others = all.filter_map(|report| match report {
-            ReportSight::Says(other) => {
-                acts::is_foreign(context, spec, record, other).then_some(other)
-            }
+            ReportSight::Says(other) => acts::is_foreign(record, other).then_some(other),
             ReportSight::Nothing | ReportSight::Unreadable(_) => None,
         });
         if let Some(other) = others.next() {
