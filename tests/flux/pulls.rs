@@ -66,24 +66,12 @@ impl<'w> Shop<'w> {
 
     /// The Secrets with a token, for Flux and for the controller, which may read that one alone.
     async fn put_tokens(&self) -> Result<()> {
-        let bot = "bot-pulled";
-        self.gitea.user(bot).await?;
-        self.gitea.permit(bot, REPOSITORY, "write").await?;
-        let token = self.gitea.token(bot, &["write:repository"]).await?;
-        let authority = self.gitea.authority();
+        let bot = self.gitea.bot(REPOSITORY).await?;
+        let git = bot.secret_for_flux("git").to_string();
         for stage in [&self.dev, &self.prod] {
-            let secret = json!({
-                "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "git"},
-                "stringData": {"username": bot, "password": token, "ca.crt": authority},
-            });
-            stage.apply(&secret.to_string()).await?;
+            stage.apply(&git).await?;
         }
-        let hosts = json!({"sluice.dev/allowed-hosts": "127.0.0.1"});
-        let secret = json!({
-            "apiVersion": "v1", "kind": "Secret",
-            "metadata": {"name": "git-token", "annotations": hosts},
-            "stringData": {"token": token, "ca.crt": authority},
-        });
+        let secret = bot.secret_for_pipelines("git-token");
         self.dev.apply(&secret.to_string()).await?;
         let rule = json!({
             "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["git-token"],

@@ -8,9 +8,9 @@ use sluice_egress::EgressError;
 use sluice_forges::{
     Act, Forge, ForgeError, NewPull, PullState, Status, StatusState, Trouble, Undone,
 };
-use sluice_tests::gitea::OWNER;
+use sluice_tests::gitea::{OWNER, SCOPES};
 
-use crate::scene::{FILE, SCOPES, Scene, branch, file, forge, soon};
+use crate::scene::{FILE, Scene, branch, file, forge, soon};
 
 async fn status(forge: &Forge, scene: &Scene) -> Act<()> {
     let commit = scene.head("main").await.unwrap();

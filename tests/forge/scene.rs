@@ -20,9 +20,6 @@ use tokio::time::Instant;
 /// Until a forge has done what it does by itself.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
-/// What a pull request needs.
-pub(crate) const SCOPES: [&str; 1] = ["write:repository"];
-
 /// The file that tests change.
 pub(crate) const FILE: &str = "apps/prod.yaml";
 
@@ -43,16 +40,13 @@ impl Scene {
     async fn open(name: &str) -> Result<Self> {
         let gitea = gitea().await?;
         gitea.repository(name).await?;
-        let bot = format!("bot-{name}");
-        gitea.user(&bot).await?;
-        gitea.permit(&bot, name, "write").await?;
-        let token = gitea.token(&bot, &SCOPES).await?;
-        let forge = forge(gitea, name, &token);
+        let bot = gitea.bot(name).await?;
+        let forge = forge(gitea, name, &bot.token);
         let scene = Self {
             gitea,
             name: name.to_owned(),
-            bot,
-            token,
+            bot: bot.name,
+            token: bot.token,
             forge,
         };
         scene.push("main", FILE, b"version: 1\n").await?;

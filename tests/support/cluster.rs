@@ -1,13 +1,16 @@
 //! A cluster to work on, whoever runs it.
 //!
-//! What comes in: a kubeconfig. What goes out: clients, as the file's own user or as another.
+//! What comes in: a kubeconfig. What goes out: clients, as the file's own user or as another; and what
+//! another cluster has to know of this one.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use base64::prelude::{BASE64_STANDARD, Engine};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use serde_json::{Value, json};
 use tempfile::TempPath;
 
 /// A cluster, known by its kubeconfig.
@@ -91,6 +94,39 @@ impl Cluster {
         Ok(file.into_temp_path())
     }
 
+    /// The address of its API server, as the kubeconfig has it.
+    ///
+    /// # Errors
+    ///
+    /// If the kubeconfig cannot be read, or has none.
+    pub fn server(&self) -> Result<String> {
+        let server = first(&self.read()?)?.server;
+        server.context("its kubeconfig has no server")
+    }
+
+    /// A Secret by which pipelines on another cluster see this one: a kubeconfig with everything inline, for
+    /// the owner of `token`. `server` is an address of this cluster.
+    ///
+    /// # Errors
+    ///
+    /// If the kubeconfig cannot be read, or names no authority in a file.
+    pub fn secret(&self, name: &str, server: &str, token: &str) -> Result<Value> {
+        let authority = first(&self.read()?)?.certificate_authority;
+        let authority = std::fs::read(authority.context("its kubeconfig names no authority")?)?;
+        let kubeconfig = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "here",
+            "clusters": [{"name": "c", "cluster": {
+                "server": server, "certificate-authority-data": BASE64_STANDARD.encode(authority),
+            }}],
+            "users": [{"name": "u", "user": {"token": token}}],
+            "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+        });
+        Ok(json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name},
+            "stringData": {"value": kubeconfig.to_string()},
+        }))
+    }
+
     fn read(&self) -> Result<Kubeconfig> {
         let files = env::split_paths(&self.kubeconfig).filter(|path| !path.as_os_str().is_empty());
         files
@@ -104,6 +140,13 @@ impl Cluster {
         act_as(config, user)
             .with_context(|| format!("cannot use the kubeconfig {}", self.kubeconfig.display()))
     }
+}
+
+/// The first cluster of a kubeconfig: those of local control planes have one.
+fn first(kubeconfig: &Kubeconfig) -> Result<kube::config::Cluster> {
+    let named = kubeconfig.clusters.first();
+    let cluster = named.and_then(|named| named.cluster.clone());
+    cluster.context("the kubeconfig has no cluster")
 }
 
 /// Makes `user` the one who speaks.
@@ -163,6 +206,27 @@ contexts:
             (address.as_str(), context.as_str()),
             ("https://127.0.0.1:1/", "here")
         );
+    }
+
+    #[test]
+    fn what_another_cluster_has_to_know_is_inline() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, authority) = (
+            folder.path().join("kubeconfig"),
+            folder.path().join("ca.crt"),
+        );
+        std::fs::write(&authority, "PEM").unwrap();
+        let place = format!("certificate-authority: {}, server", authority.display());
+        std::fs::write(&path, CONFIG.replace("server", &place)).unwrap();
+        let cluster = Cluster::at(path);
+        let server = cluster.server().unwrap();
+        assert_eq!(server, "https://127.0.0.1:1");
+        let secret = cluster.secret("there", &server, "of reader").unwrap();
+        let text = secret["stringData"]["value"].as_str().unwrap();
+        let config = Kubeconfig::from_yaml(text).unwrap();
+        let told = first(&config).unwrap();
+        assert_eq!(told.server, Some(server));
+        assert_eq!(told.certificate_authority_data.as_deref(), Some("UEVN"));
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! is held, and the means to do in it what people do. Everything is in a temporary folder: SQLite, and
 //! the repositories, for which Git is needed.
 
+mod bot;
+
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -25,6 +27,8 @@ use crate::identity::Identity;
 use crate::progress::{Progress, Stderr};
 use crate::tools;
 
+pub use bot::{Bot, SCOPES};
+
 /// The program, and the folder in `control-plane/` that pins it.
 const GITEA: &str = "gitea";
 /// Its package: templates and texts are in its sources.
@@ -33,7 +37,7 @@ const PACKAGE: &str = "code.gitea.io/gitea";
 /// Who administers it, and owns the repositories.
 pub const OWNER: &str = "boss";
 /// The password of every user: no secret.
-const PASSWORD: &str = "open sesame 1";
+pub const PASSWORD: &str = "open sesame 1";
 /// The branch that a repository begins with.
 pub const BRANCH: &str = "main";
 

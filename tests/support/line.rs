@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
-use kube::config::Kubeconfig;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -122,17 +121,4 @@ async fn pass(
             return;
         }
     }
-}
-
-/// The address of the API server of a kubeconfig.
-///
-/// # Errors
-///
-/// If there is none.
-pub fn server(kubeconfig: &Kubeconfig) -> Result<String> {
-    let cluster = kubeconfig.clusters.first();
-    let cluster = cluster.and_then(|it| it.cluster.as_ref());
-    cluster
-        .and_then(|it| it.server.clone())
-        .context("it has no server")
 }

@@ -17,6 +17,7 @@ use crate::server::{self, Open, Server};
 use crate::signals::told_to_end;
 
 mod flux;
+mod pipelines;
 mod screen;
 mod stage;
 mod story;
@@ -41,6 +42,10 @@ pub(crate) struct Arguments {
     /// minutes, the first time.
     #[arg(long)]
     flux: bool,
+    /// Another story: an app on its way through three environments on two clusters, by pull requests in a
+    /// real Gitea, which the real Flux delivers. Building both takes ten minutes, the first time.
+    #[arg(long, conflicts_with = "flux")]
+    pipelines: bool,
 }
 
 impl Arguments {
@@ -50,6 +55,15 @@ impl Arguments {
             server,
             exit: true,
             flux: false,
+            pipelines: false,
+        }
+    }
+
+    /// The story of pipelines, on clusters of its own.
+    pub(crate) fn of_pipelines() -> Self {
+        Self {
+            pipelines: true,
+            ..Self::to_the_end(Server::local())
         }
     }
 }
@@ -73,7 +87,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
         "API server, built or found, and ready: {}",
         human(began.elapsed())
     ));
-    if arguments.flux {
+    if arguments.flux || arguments.pipelines {
         open.has_no_flux().await?;
     }
     let client = open.cluster.client().await?;
@@ -103,46 +117,86 @@ async fn tell(
     let controller = stage::Controller::start(controller, open).await?;
     let stage = stage::Stage {
         kubectl_gate,
+        columns: screen.columns(),
         cluster: open.cluster.clone(),
         client,
     };
-    let chapter = match arguments.flux {
-        true => Some(flux::Chapter::prepare(screen, &stage).await?),
-        false => None,
+    let told = async {
+        let story = Story::prepare(screen, &stage, arguments).await?;
+        story.tell(screen, &stage, &controller).await?;
+        Ok::<_, anyhow::Error>(story)
     };
-    let told = chapters(screen, &stage, chapter.as_ref()).await;
+    let told = told.await;
     if told.is_err() {
+        screen.waited();
         screen.quote(&controller.process.log_tail());
     }
-    told?;
+    let story = told?;
     if !arguments.exit {
-        screen.scene("Now you");
-        screen.fact(&format!(
-            "export KUBECONFIG={}",
-            open.cluster.kubeconfig().display()
-        ));
-        screen.fact(&format!(
-            "kubectl --namespace {NAMESPACE} get gates --watch"
-        ));
-        screen.fact(&format!("the plugin: {}", stage.kubectl_gate.display()));
-        screen.fact("Ctrl-C ends the demo");
-        std::future::pending::<()>().await;
+        now_you(screen, &stage, &story).await;
     }
-    drop((chapter, controller));
+    drop((story, controller));
     Ok(())
 }
 
-/// What gates do by themselves, and then what Flux does with them.
-async fn chapters(
-    screen: &Screen,
-    stage: &stage::Stage,
-    flux: Option<&flux::Chapter>,
-) -> Result<()> {
-    story::tell(screen, stage).await?;
-    match flux {
-        Some(chapter) => chapter.tell(screen, stage).await,
-        None => Ok(()),
+/// What is told, with everything that has to be there for it.
+enum Story {
+    Gates,
+    Flux(Box<flux::Chapter>),
+    Pipelines(Box<pipelines::Chapter>),
+}
+
+impl Story {
+    async fn prepare(screen: &Screen, stage: &stage::Stage, arguments: &Arguments) -> Result<Self> {
+        match (arguments.flux, arguments.pipelines) {
+            (true, _) => {
+                let chapter = flux::Chapter::prepare(screen, stage).await?;
+                Ok(Self::Flux(Box::new(chapter)))
+            }
+            (_, true) => {
+                let chapter = pipelines::Chapter::prepare(screen, stage).await?;
+                Ok(Self::Pipelines(Box::new(chapter)))
+            }
+            (false, false) => Ok(Self::Gates),
+        }
     }
+
+    async fn tell(
+        &self,
+        screen: &Screen,
+        stage: &stage::Stage,
+        controller: &stage::Controller,
+    ) -> Result<()> {
+        match self {
+            Self::Gates => story::tell(screen, stage).await,
+            Self::Flux(chapter) => {
+                story::tell(screen, stage).await?;
+                chapter.tell(screen, stage).await
+            }
+            Self::Pipelines(chapter) => chapter.tell(screen, stage, controller).await,
+        }
+    }
+}
+
+/// Lets people play until they end the demo.
+async fn now_you(screen: &Screen, stage: &stage::Stage, story: &Story) {
+    screen.scene("Now you");
+    let kubeconfig = stage.cluster.kubeconfig().display();
+    screen.fact(&format!("export KUBECONFIG={kubeconfig}"));
+    let plugin = stage.kubectl_gate.display();
+    if let Story::Pipelines(chapter) = story {
+        screen.fact(&format!(
+            "{plugin} --namespace {NAMESPACE} pipeline podinfo"
+        ));
+        chapter.addresses(screen);
+    } else {
+        screen.fact(&format!(
+            "kubectl --namespace {NAMESPACE} get gates --watch"
+        ));
+        screen.fact(&format!("the plugin: {plugin}"));
+    }
+    screen.fact("Ctrl-C ends the demo");
+    std::future::pending::<()>().await;
 }
 
 /// What a program said, and whether it succeeded.
@@ -153,21 +207,26 @@ struct Said {
 
 /// Runs `kubectl gate` as `user`.
 async fn kubectl_gate(stage: &stage::Stage, user: &str, arguments: &[&str]) -> Result<Said> {
+    say(stage, &stage.kubectl_gate, user, arguments).await
+}
+
+/// Runs a program in the namespace of the demo, as `user`.
+async fn say(stage: &stage::Stage, program: &Path, user: &str, arguments: &[&str]) -> Result<Said> {
     let kubeconfig = stage.cluster.kubeconfig_for(user)?;
-    let output = tokio::process::Command::new(&stage.kubectl_gate)
+    let output = tokio::process::Command::new(program)
         .args(arguments)
         .args(["--namespace", NAMESPACE])
         .env("KUBECONFIG", &*kubeconfig)
-        .env("COLUMNS", "100")
+        .env("COLUMNS", stage.columns.to_string())
         .kill_on_drop(true)
         .output();
-    let output = tokio::time::timeout(Duration::from_secs(90), output)
-        .await
-        .context("kubectl gate does not answer")??;
+    let output = tokio::time::timeout(Duration::from_secs(90), output).await;
+    let program = program.display();
+    let output = output.with_context(|| format!("{program} does not answer"))??;
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     ensure!(
         !text.is_empty() || output.status.success(),
-        "kubectl gate failed without a word"
+        "{program} failed without a word"
     );
     Ok(Said {
         text: text.trim_end().to_owned(),

@@ -56,6 +56,11 @@ impl Open {
 }
 
 impl Server {
+    /// A local control plane, whatever the environment says.
+    pub(crate) fn local() -> Self {
+        Self { kubeconfig: None }
+    }
+
     /// Connects to the user's own cluster and says which that is, or builds and starts a local
     /// control plane.
     ///

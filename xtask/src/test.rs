@@ -46,10 +46,13 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
         };
         steps.run("cargo test", tests).await;
         if all {
-            let story = demo::Arguments::to_the_end(arguments.server.clone());
-            steps
-                .run("demo", async || demo::run(story).await.map(|()| ((), None)))
-                .await;
+            let gates = demo::Arguments::to_the_end(arguments.server.clone());
+            let pipelines = demo::Arguments::of_pipelines();
+            for (name, story) in [("demo", gates), ("demo of pipelines", pipelines)] {
+                steps
+                    .run(name, async || demo::run(story).await.map(|()| ((), None)))
+                    .await;
+            }
         }
         steps
             .run("stop the server", async || Ok((drop(open), None)))

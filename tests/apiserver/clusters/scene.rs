@@ -7,20 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use kube::api::{DeleteParams, PostParams};
-use kube::config::Kubeconfig;
 use kube::{Api, Client};
 use serde_json::json;
 use sluice_clusters::{Cluster, Fleet, Kind, Part, Scope, SecretKey, Sight, Wanted};
 use sluice_egress::{Egress, Rules};
 use sluice_tests::conformance::Judged;
 use sluice_tests::rights::grant_rules;
-use sluice_tests::{Applier, Namespace, line, poll, second, shared};
+use sluice_tests::{Applier, Namespace, poll, second, shared};
 
 use crate::chart::installed;
 use crate::stage::DEADLINE;
@@ -46,8 +43,8 @@ pub struct Scene {
     /// On the first server, and on the second.
     home: Namespace,
     apps: Namespace,
+    second: &'static sluice_tests::Cluster,
     server: String,
-    authority: String,
 }
 
 impl Scene {
@@ -160,13 +157,6 @@ impl Scene {
         };
         let fleet =
             Fleet::with_silence(controller.clone(), Scope::All, Egress::new(rules)?, silence);
-        let kubeconfig = Kubeconfig::read_from(second.kubeconfig())?;
-        let cluster = kubeconfig
-            .clusters
-            .first()
-            .and_then(|it| it.cluster.as_ref());
-        let authority = cluster.and_then(|it| it.certificate_authority.as_ref());
-        let authority = std::fs::read(authority.context("it names no authority")?)?;
         let scene = Self {
             _statuses: Judged::start(first, home.name()).await?,
             fleet,
@@ -177,8 +167,8 @@ impl Scene {
             definition,
             home,
             apps,
-            server: line::server(&kubeconfig)?,
-            authority: STANDARD.encode(authority),
+            server: second.server()?,
+            second,
         };
         scene.put_account().await?;
         Ok(scene)
@@ -289,18 +279,7 @@ impl Scene {
 
     /// Writes the Secret.
     pub async fn put_kubeconfig(&self, server: &str, token: &str) -> Result<()> {
-        let kubeconfig = json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "here",
-            "clusters": [{"name": "c", "cluster": {
-                "server": server, "certificate-authority-data": self.authority,
-            }}],
-            "users": [{"name": "u", "user": {"token": token}}],
-            "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
-        });
-        let secret = json!({
-            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET},
-            "stringData": {"value": kubeconfig.to_string()},
-        });
+        let secret = self.second.secret(SECRET, server, token)?;
         let applier = Applier::new(self.own.clone()).in_namespace(self.home.name());
         applier.text(&secret.to_string()).await?;
         Ok(())

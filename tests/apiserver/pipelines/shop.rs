@@ -46,10 +46,7 @@ impl Shop {
         let gitea = gitea().await?;
         let repository = scene.namespace().to_owned();
         gitea.repository(&repository).await?;
-        let bot = format!("bot-{repository}");
-        gitea.user(&bot).await?;
-        gitea.permit(&bot, &repository, "write").await?;
-        let token = gitea.token(&bot, &["write:repository"]).await?;
+        let bot = gitea.bot(&repository).await?;
         let mut strategy = json!({
             "type": "gitea", "url": gitea.url(OWNER, &repository), "paths": [FILE],
             "secretRef": {"name": "git-token"},
@@ -71,14 +68,7 @@ impl Shop {
                 shop.file("1.0.0").as_bytes(),
             )
             .await?;
-        shop.apply(&json!({
-            "apiVersion": "v1", "kind": "Secret",
-            "metadata": {
-                "name": "git-token", "annotations": {"sluice.dev/allowed-hosts": "127.0.0.1"},
-            },
-            "stringData": {"token": token, "ca.crt": gitea.authority()},
-        }))
-        .await?;
+        shop.apply(&bot.secret_for_pipelines("git-token")).await?;
         shop.turn("open").await?;
         shop.apply(&json!({
             "apiVersion": "sluice.dev/v1alpha1", "kind": "Gate",

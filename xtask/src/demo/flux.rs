@@ -159,6 +159,6 @@ fn maps(stage: &Stage) -> Api<ConfigMap> {
 }
 
 /// As people write commits.
-fn short(commit: &str) -> &str {
+pub(super) fn short(commit: &str) -> &str {
     commit.get(..7).unwrap_or(commit)
 }

@@ -10,7 +10,7 @@ use kube::{Api, Client};
 use serde_json::json;
 use sluice_crds::Gate;
 use sluice_tests::controller::{self, Process};
-use sluice_tests::{Applier, Cluster, apply, poll};
+use sluice_tests::{Applier, Cluster, Workspace, apply, poll};
 use tempfile::TempPath;
 
 use super::{CONTROLLER, NAMESPACE};
@@ -23,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Where the story takes place.
 pub(super) struct Stage {
     pub(super) kubectl_gate: PathBuf,
+    /// How many columns programs may fill.
+    pub(super) columns: usize,
     pub(super) cluster: Cluster,
     pub(super) client: Client,
 }
@@ -77,6 +79,9 @@ async fn wait_until_policies_judge(client: &Client) -> Result<()> {
 /// with us.
 pub(super) struct Controller {
     pub(super) process: Process,
+    /// Its audit log, in a folder that goes after it.
+    pub(super) audit: PathBuf,
+    _folder: Workspace,
     _kubeconfig: TempPath,
 }
 
@@ -84,8 +89,13 @@ impl Controller {
     /// Keeps every namespace of a cluster that was started for us, and only the demo's of another.
     pub(super) async fn start(program: &Path, open: &Open) -> Result<Self> {
         let kubeconfig = open.cluster.kubeconfig_for(CONTROLLER)?;
+        let folder = Workspace::create()?;
+        let audit = folder.path().join("audit.log");
         let mut command = Command::new(program);
         command.env("KUBECONFIG", &*kubeconfig);
+        command.arg(format!("--audit-log={}", audit.display()));
+        // Where other clusters and forges of the demo are.
+        command.arg("--egress-allow=127.0.0.0/8");
         if open.is_ours() {
             command.args(["--metrics-addr=0", "--health-addr=0"]);
         } else {
@@ -93,6 +103,8 @@ impl Controller {
         }
         Ok(Self {
             process: Process::run(&command).await?,
+            audit,
+            _folder: folder,
             _kubeconfig: kubeconfig,
         })
     }

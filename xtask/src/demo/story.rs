@@ -75,27 +75,7 @@ async fn force(screen: &Screen, stage: &Stage, gates: &Api<Gate>) -> Result<()> 
         State::Closed | State::Conditional => ("open", State::Open),
         State::Open => ("close", State::Closed),
     };
-    let arguments = [
-        verb,
-        "production",
-        "--for",
-        FORCE,
-        "--reason",
-        "hotfix 4711",
-    ];
-    for (who, granted) in [("alice", false), ("bob", true)] {
-        screen.command(
-            who,
-            &format!("kubectl gate {verb} production --for {FORCE} --reason 'hotfix 4711'"),
-        );
-        let said = kubectl_gate(stage, who, &arguments).await?;
-        screen.quote(&said.text);
-        ensure!(
-            said.success == granted,
-            "{who} should have been {}",
-            if granted { "granted" } else { "refused" }
-        );
-    }
+    ask(screen, stage, verb, "production", FORCE).await?;
     let is = async |wanted: State| {
         poll(SOON, &format!("production to be {wanted}"), async || {
             let gate = gates.get("production").await?;
@@ -109,6 +89,29 @@ async fn force(screen: &Screen, stage: &Stage, gates: &Api<Gate>) -> Result<()> 
     let gate = is(before).await?;
     screen.happened("the force has run out");
     screen.happened(message(&gate));
+    Ok(())
+}
+
+/// Asks for a force, which is refused to alice and granted to bob.
+pub(super) async fn ask(
+    screen: &Screen,
+    stage: &Stage,
+    verb: &str,
+    gate: &str,
+    length: &str,
+) -> Result<()> {
+    let arguments = [verb, gate, "--for", length, "--reason", "hotfix 4711"];
+    let command = format!("kubectl gate {verb} {gate} --for {length} --reason 'hotfix 4711'");
+    for (who, granted) in [("alice", false), ("bob", true)] {
+        screen.command(who, &command);
+        let said = kubectl_gate(stage, who, &arguments).await?;
+        screen.quote(&said.text);
+        ensure!(
+            said.success == granted,
+            "{who} should have been {}",
+            if granted { "granted" } else { "refused" }
+        );
+    }
     Ok(())
 }
 
@@ -189,8 +192,8 @@ fn upcoming(gate: &Gate) -> Option<Timestamp> {
 
 #[allow(
     clippy::disallowed_methods,
-    reason = "the demo measures how late a change is seen"
+    reason = "the demo measures how late a change is seen, and writes windows around the present"
 )]
-fn now() -> Timestamp {
+pub(super) fn now() -> Timestamp {
     Timestamp::now()
 }

@@ -1,15 +1,12 @@
 //! The second API server, with an account that may read the apps there.
 
 use anyhow::{Context, Result};
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::PostParams;
-use kube::config::Kubeconfig;
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use sluice_tests::line::{self, Line};
+use sluice_tests::line::Line;
 use sluice_tests::progress::Stderr;
 use sluice_tests::{Applier, Binaries, ControlPlane, Options};
 
@@ -19,28 +16,21 @@ const NAMESPACE: &str = "default";
 pub(super) struct Elsewhere {
     client: Client,
     server: String,
-    authority: String,
     /// The way to the cluster that is going to be lost.
     line: Line,
-    _plane: ControlPlane,
+    plane: ControlPlane,
 }
 
 impl Elsewhere {
     pub(super) async fn start() -> Result<Self> {
         let binaries = Binaries::ensure(&Stderr::new())?;
         let plane = ControlPlane::start(&binaries, Options::default()).await?;
-        let kubeconfig = Kubeconfig::read_from(plane.cluster().kubeconfig())?;
-        let cluster = kubeconfig.clusters.first();
-        let cluster = cluster.and_then(|it| it.cluster.as_ref());
-        let authority = cluster.and_then(|it| it.certificate_authority.as_ref());
-        let authority = std::fs::read(authority.context("it names no authority")?)?;
-        let server = line::server(&kubeconfig)?;
+        let server = plane.cluster().server()?;
         Ok(Self {
             client: plane.cluster().client().await?,
             line: Line::open(&server).await?,
             server,
-            authority: BASE64_STANDARD.encode(authority),
-            _plane: plane,
+            plane,
         })
     }
 
@@ -85,18 +75,7 @@ impl Elsewhere {
             false => &self.server,
         };
         let token = self.token().await?;
-        let kubeconfig = json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "there",
-            "clusters": [{"name": "there", "cluster": {
-                "server": server, "certificate-authority-data": self.authority,
-            }}],
-            "users": [{"name": "reader", "user": {"token": token}}],
-            "contexts": [{"name": "there", "context": {"cluster": "there", "user": "reader"}}],
-        });
-        Ok(json!({
-            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name},
-            "stringData": {"value": kubeconfig.to_string()},
-        }))
+        self.plane.cluster().secret(name, server, &token)
     }
 
     /// One cluster does not answer any more.
