@@ -251,14 +251,19 @@ impl Shop {
         Ok(())
     }
 
-    /// All pull requests of the repository, the oldest first.
+    /// All pull requests of the repository, the oldest first: the forge gives three a page.
     pub async fn pulls(&self) -> Result<Vec<Value>> {
-        let all = self.ask(
-            Method::GET,
-            "/pulls?state=all&sort=oldest&limit=50",
-            &Value::Null,
-        );
-        Ok(all.await?.as_array().cloned().unwrap_or_default())
+        let mut all = Vec::new();
+        for page in 1.. {
+            let path = format!("/pulls?state=all&sort=oldest&page={page}");
+            let listed = self.ask(Method::GET, &path, &Value::Null).await?;
+            let listed = listed.as_array().filter(|it| !it.is_empty());
+            let Some(listed) = listed else {
+                break;
+            };
+            all.extend(listed.iter().cloned());
+        }
+        Ok(all)
     }
 
     /// Waits until the pull requests are in these states.
