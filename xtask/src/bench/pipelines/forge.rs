@@ -40,8 +40,9 @@ const QUIET: Duration = Duration::from_millis(300);
 pub(super) struct Forge {
     client: Client,
     gitea: Gitea,
-    /// The way of the controller to it.
+    /// The way of the controller to it, and the way of all others, who keep their connections.
     line: Line,
+    other: Line,
     repository: Repository,
     /// The bot's.
     token: String,
@@ -60,15 +61,18 @@ impl Forge {
         let token = gitea.token(BOT, &["write:repository"]).await?;
         let url = gitea.url(OWNER, NAME);
         let server = url.strip_suffix(&format!("/{OWNER}/{NAME}"));
-        let line = Line::open(server.context("it has no address")?).await?;
-        let through = format!("{}/{OWNER}/{NAME}", line.server());
-        let repository = Repository::fill(&through, (BOT, &token), gitea.authority()).await?;
+        let server = server.context("it has no address")?;
+        let (line, other) = (Line::open(server).await?, Line::open(server).await?);
+        let by = |line: &Line| format!("{}/{OWNER}/{NAME}", line.server());
+        let repository = Repository::fill(&by(&other), (BOT, &token), gitea.authority()).await?;
+        let through = by(&line);
         let (there, target) = crowd.there();
         let forge = Self {
             here: crowd.here(),
             client,
             gitea,
             line,
+            other,
             repository,
             token,
             there,

@@ -49,7 +49,7 @@ impl<'f> Bare<'f> {
             .http1_only()
             .no_proxy()
             .build()?;
-        let api = format!("{}/api/v1/repos/{OWNER}/{NAME}", forge.line.server());
+        let api = format!("{}/api/v1/repos/{OWNER}/{NAME}", forge.other.server());
         Ok(Self {
             forge,
             client,
@@ -63,7 +63,7 @@ impl<'f> Bare<'f> {
         self.made += 1;
         let (branch, place) = (format!("bare/{:04}", self.made), 1_000 + self.made);
         let revision = format!("3.{}.0", self.made);
-        let (before, began) = (self.forge.line.bytes(), Instant::now());
+        let (before, began) = (self.forge.other.bytes(), Instant::now());
         let (pull, took) = match way {
             Way::Paths => self.by_paths(&branch, place, &revision).await?,
             Way::Archive => {
@@ -80,7 +80,7 @@ impl<'f> Bare<'f> {
                 (self.open(&branch).await?, began.elapsed())
             }
         };
-        let bytes = self.forge.line.bytes() - before;
+        let bytes = self.forge.other.bytes() - before;
         let closed = json!({"state": "closed"});
         let number = pull["number"].as_u64().context("it has no number")?;
         let path = format!("/pulls/{number}");
