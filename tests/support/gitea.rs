@@ -40,6 +40,10 @@ pub const OWNER: &str = "boss";
 pub const PASSWORD: &str = "open sesame 1";
 /// The branch that a repository begins with.
 pub const BRANCH: &str = "main";
+/// How many items a page of a list has: few, so that a few items are several pages.
+const SHORT_PAGE: u32 = 3;
+/// As many as Gitea has by itself.
+pub const USUAL_PAGE: u32 = 50;
 
 /// Until it answers.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -86,18 +90,27 @@ impl Gitea {
     ///
     /// If it cannot be built or does not start: the error has the last lines of its log.
     pub async fn start(progress: &dyn Progress) -> Result<Self> {
+        Self::start_with(progress, SHORT_PAGE).await
+    }
+
+    /// The same with other pages of lists.
+    ///
+    /// # Errors
+    ///
+    /// See [`Self::start`].
+    pub async fn start_with(progress: &dyn Progress, page: u32) -> Result<Self> {
         let program = tools::ensure(GITEA, progress)?.join(GITEA);
         let sources = tools::sources(GITEA, PACKAGE)?;
         for _ in 1..ATTEMPTS {
-            match Self::attempt(&program, &sources).await {
+            match Self::attempt(&program, &sources, page).await {
                 Err(error) if format!("{error:#}").contains("address already in use") => {}
                 started => return started,
             }
         }
-        Self::attempt(&program, &sources).await
+        Self::attempt(&program, &sources, page).await
     }
 
-    async fn attempt(program: &Path, sources: &Path) -> Result<Self> {
+    async fn attempt(program: &Path, sources: &Path, page: u32) -> Result<Self> {
         let workspace = Workspace::create()?;
         let folder = workspace.path().to_owned();
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
@@ -105,7 +118,7 @@ impl Gitea {
         fs::write(folder.join("server.crt"), &identity.certificate)?;
         fs::write(folder.join("server.key"), &identity.key)?;
         let settings = folder.join("app.ini");
-        fs::write(&settings, configuration(&folder, sources, address))?;
+        fs::write(&settings, configuration(&folder, sources, address, page))?;
 
         let gitea = || {
             let mut command = Command::new(program);
@@ -343,7 +356,7 @@ fn said(command: &mut Command) -> Result<String> {
 }
 
 /// What a server of tests needs: SQLite, no jobs by the clock, and nothing that looks elsewhere.
-fn configuration(folder: &Path, sources: &Path, address: SocketAddr) -> String {
+fn configuration(folder: &Path, sources: &Path, address: SocketAddr, page: u32) -> String {
     let (port, folder) = (address.port(), folder.display());
     let sources = sources.display();
     format!(
@@ -383,9 +396,8 @@ TYPE = channel
 [session]
 PROVIDER = memory
 [api]
-; Short pages, so that a few items are several pages.
-MAX_RESPONSE_ITEMS = 3
-DEFAULT_PAGING_NUM = 3
+MAX_RESPONSE_ITEMS = {page}
+DEFAULT_PAGING_NUM = {page}
 ",
         address.ip()
     )

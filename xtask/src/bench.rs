@@ -43,7 +43,8 @@ pub(crate) enum Command {
     Check(check::Arguments),
     /// Gated sources on the real Flux, one and many.
     Sources(sources::Arguments),
-    /// Many pipelines, with environments on other clusters; and what a look at one costs: criterion.
+    /// Many pipelines, with environments on other clusters and pull requests at a forge; and what a look
+    /// at one costs: criterion.
     Pipelines(pipelines::Arguments),
 }
 

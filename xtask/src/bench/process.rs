@@ -24,6 +24,8 @@ pub(super) struct Controller {
 pub(super) struct Usage {
     /// MiB.
     pub(super) resident: u64,
+    /// The same in KiB, for differences.
+    pub(super) resident_kib: u64,
     /// MiB, at its highest.
     pub(super) highest: u64,
     /// Seconds of both cores.
@@ -112,9 +114,9 @@ impl Usage {
     /// Of a process that runs.
     pub(super) fn of(pid: u32) -> Result<Self> {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-        let mib = |field: &str| -> Option<u64> {
+        let kib = |field: &str| -> Option<u64> {
             let line = status.lines().find_map(|line| line.strip_prefix(field))?;
-            Some(line.trim().trim_end_matches(" kB").parse::<u64>().ok()? / 1024)
+            line.trim().trim_end_matches(" kB").parse().ok()
         };
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
         let times = stat
@@ -127,9 +129,12 @@ impl Usage {
             .take(2)
             .filter_map(|time| time.parse::<f64>().ok())
             .sum();
+        let resident = kib("VmRSS:").context("no resident size")?;
+        let highest = kib("VmHWM:").context("no highest resident size")?;
         Ok(Self {
-            resident: mib("VmRSS:").context("no resident size")?,
-            highest: mib("VmHWM:").context("no highest resident size")?,
+            resident: resident / 1024,
+            resident_kib: resident,
+            highest: highest / 1024,
             // The kernel counts in hundredths of a second wherever this runs.
             cpu: ticks / 100.0,
         })

@@ -19,7 +19,7 @@ use sluice_tests::poll;
 use tokio::task::JoinSet;
 
 use super::ordered::Ordered;
-use super::pipelines::NEXT;
+use super::pipelines::{LAST, NEXT};
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(1_200);
@@ -39,6 +39,10 @@ pub(super) enum Moment {
     Admitted,
     /// The pipeline says that its run is completed.
     Completed,
+    /// The PullRequest says that it is open at the forge.
+    Opened,
+    /// The pipeline says that the pull request of its last environment was merged.
+    Merged,
     /// The child is pinned to it.
     Pinned,
     /// source-controller has fetched it for the child.
@@ -56,6 +60,7 @@ pub(super) enum Kind {
     GitRepository,
     Kustomization,
     Pipeline,
+    PullRequest,
 }
 
 impl Kind {
@@ -67,6 +72,7 @@ impl Kind {
             Self::GitRepository => ("source.toolkit.fluxcd.io", "v1", "GitRepository"),
             Self::Kustomization => ("kustomize.toolkit.fluxcd.io", "v1", "Kustomization"),
             Self::Pipeline => ("sluice.dev", "v1alpha1", "Pipeline"),
+            Self::PullRequest => ("sluice.dev", "v1alpha1", "PullRequest"),
         };
         ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
     }
@@ -96,6 +102,8 @@ impl Kind {
             Self::Pipeline => {
                 let runs = says("/status/run/revision", commit);
                 let next = format!("/status/environments/{NEXT}/admitted/0/revision");
+                let last = format!("/status/environments/{LAST}/promotion");
+                let merged = says(&format!("{last}/pullRequest/state"), "Merged");
                 &[
                     (Moment::Pending, runs),
                     (Moment::Admitted, says(&next, commit)),
@@ -103,7 +111,15 @@ impl Kind {
                         Moment::Completed,
                         runs && says("/status/run/completedAt", "Z"),
                     ),
+                    (
+                        Moment::Merged,
+                        merged && says(&format!("{last}/revision"), commit),
+                    ),
                 ]
+            }
+            Self::PullRequest => {
+                let is_it = says("/spec/about/revision", commit);
+                &[(Moment::Opened, is_it && says("/status/state", "Open"))]
             }
         };
         let found = found.iter().filter(|(_, is)| *is);
@@ -159,6 +175,12 @@ impl Seen {
             Ok(())
         })
         .await
+    }
+
+    /// Waits until it has happened to the one of this name. How long after `began` that was, in seconds.
+    pub(super) async fn one(&self, name: &str, moment: Moment, began: Instant) -> Result<f64> {
+        let what = format!("{name} to be {moment:?}");
+        poll(PATIENCE, &what, async || self.of(name, moment, began)).await
     }
 
     /// How long after `began` it happened to the one of this name, in seconds.

@@ -1,11 +1,13 @@
 //! The crowd: pipelines, with their apps on both API servers.
 
+use std::ops::Range;
+
 use anyhow::{Context, Result};
 use futures::{StreamExt, TryStreamExt};
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use sluice_crds::Pipeline;
+use sluice_crds::{Gate, Pipeline};
 use sluice_tests::{Applier, Writes};
 
 use super::NAMESPACE;
@@ -14,15 +16,19 @@ use super::elsewhere::Elsewhere;
 /// How many requests are in flight while it is created or changed.
 const AT_ONCE: usize = 16;
 /// The environments after the first, each on another cluster.
-const ENVIRONMENTS: [&str; 4] = ["test", "staging", "canary", "prod"];
-/// The environment after the first.
+pub(super) const ENVIRONMENTS: [&str; 4] = ["test", "staging", "canary", "prod"];
+/// The environment after the first, and the last one.
 pub(in super::super) const NEXT: &str = ENVIRONMENTS[0];
+pub(in super::super) const LAST: &str = ENVIRONMENTS[3];
 /// How many targets a pipeline has.
 pub(super) const TARGETS: usize = 1 + ENVIRONMENTS.len();
 /// The revision that all of them run at first.
 pub(super) const FIRST: &str = "1.0.0";
 /// The gate before the second environment. It is closed at first.
-pub(super) const GATE: &str = "wave";
+const GATE: &str = "wave";
+/// The pipeline that has nothing but many watches, and how many these are: as many as a pipeline can have.
+const WIDE: &str = "wide";
+pub(super) const WIDTH: usize = 128;
 const GROUP: &str = "bench.sluice.dev";
 
 pub(super) struct Crowd {
@@ -40,7 +46,8 @@ impl Crowd {
             let applier = Applier::new(one.clone());
             applier.text(&definition().to_string()).await?;
         }
-        elsewhere.grant(GROUP, &ENVIRONMENTS).await?;
+        let namespaces: Vec<_> = (0..clusters).map(namespace).collect();
+        elsewhere.grant(GROUP, &namespaces).await?;
         let applier = Applier::new(client.clone()).in_namespace(NAMESPACE);
         for cluster in 0..clusters {
             let secret = elsewhere.kubeconfig(&secret(cluster), cluster == 0).await?;
@@ -59,15 +66,13 @@ impl Crowd {
         })
     }
 
-    /// Creates all of them.
-    pub(super) async fn create(&self) -> Result<()> {
-        let api: Api<Pipeline> = Api::namespaced(self.client.clone(), NAMESPACE);
-        self.each(async |place| {
+    /// Creates some of them.
+    pub(super) async fn create(&self, places: Range<usize>) -> Result<()> {
+        let api = self.api();
+        each(places, async |place| {
             let name = name(place);
-            self.create_app(self.here(), &name).await?;
-            for environment in ENVIRONMENTS {
-                let there = apps(self.elsewhere.client(), environment);
-                self.create_app(there, &name).await?;
+            for app in self.apps(place) {
+                create_app(&app, &name).await?;
             }
             api.add(&serde_json::from_value(self.pipeline(place))?)
                 .await?;
@@ -77,29 +82,71 @@ impl Crowd {
         .context("cannot create the crowd")
     }
 
+    /// Creates a pipeline that wants many more watches, in namespaces where nothing is.
+    pub(super) async fn widen(&self) -> Result<()> {
+        let cluster = json!({"kind": "Secret", "name": secret(self.clusters - 1)});
+        let environments = (0..16).map(|n| {
+            let namespaces = (0..WIDTH / 16).map(|target| format!("nothing-{n}-{target}"));
+            let targets = namespaces.map(|it| json!({"namespace": it, "clusterRef": cluster}));
+            json!({"name": format!("env-{n}"), "targets": targets.collect::<Vec<_>>()})
+        });
+        let wide = pipeline(WIDE, &environments.collect::<Vec<_>>());
+        self.api().add(&serde_json::from_value(wide)?).await?;
+        Ok(())
+    }
+
+    /// Takes it away again.
+    pub(super) async fn narrow(&self) -> Result<()> {
+        self.api().remove(WIDE).await?;
+        Ok(())
+    }
+
+    /// Waits until the other clusters together have so many watches of the apps.
+    pub(super) async fn has_watches(&self, count: usize) -> Result<()> {
+        self.elsewhere.has_watches(GROUP, count).await
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
     pub(super) fn pipelines(&self) -> usize {
         self.pipelines
     }
 
+    pub(super) fn clusters(&self) -> usize {
+        self.clusters
+    }
+
+    /// Opens the gate before the second environment.
+    pub(super) async fn open_gate(&self) -> Result<()> {
+        let gates: Api<Gate> = Api::namespaced(self.client.clone(), NAMESPACE);
+        let open = json!({"spec": {"default": "open"}});
+        gates.merge(GATE, &open).await?;
+        Ok(())
+    }
+
     /// The apps of all first environments run another revision.
     pub(super) async fn release(&self, revision: &str) -> Result<()> {
-        self.each(async |place| self.runs(&name(place), revision).await)
-            .await
+        each(0..self.pipelines, async |place| {
+            self.runs(&name(place), revision).await
+        })
+        .await
     }
 
     /// The app of a first environment runs a revision.
     pub(super) async fn runs(&self, name: &str, revision: &str) -> Result<()> {
-        let status = status(revision, "True");
-        self.here().merge_status(name, &status).await?;
-        Ok(())
+        runs(&self.here(), name, revision).await
     }
 
-    /// The apps of all first environments are looked at, and nothing has changed.
+    /// The apps of all environments are looked at, and nothing has changed.
     pub(super) async fn look_for_drift(&self) -> Result<()> {
-        self.each(async |place| {
+        each(0..self.pipelines, async |place| {
             for ready in ["Unknown", "True"] {
                 let status = status(FIRST, ready);
-                self.here().merge_status(&name(place), &status).await?;
+                for app in self.apps(place) {
+                    app.merge_status(&name(place), &status).await?;
+                }
             }
             Ok(())
         })
@@ -119,16 +166,27 @@ impl Crowd {
         all.map(name)
     }
 
-    fn here(&self) -> Api<DynamicObject> {
+    /// Apps on this cluster.
+    pub(super) fn here(&self) -> Api<DynamicObject> {
         apps(&self.client, NAMESPACE)
     }
 
-    async fn create_app(&self, api: Api<DynamicObject>, name: &str) -> Result<()> {
-        let app =
-            json!({"apiVersion": format!("{GROUP}/v1"), "kind": "App", "metadata": {"name": name}});
-        api.add(&serde_json::from_value(app)?).await?;
-        api.merge_status(name, &status(FIRST, "True")).await?;
-        Ok(())
+    /// Apps on another cluster, which is not going to be lost, and the target of a pipeline there.
+    pub(super) fn there(&self) -> (Api<DynamicObject>, Value) {
+        let cluster = json!({"kind": "Secret", "name": secret(1)});
+        let target = json!({"namespace": namespace(1), "clusterRef": cluster});
+        (apps(self.elsewhere.client(), &namespace(1)), target)
+    }
+
+    /// Where the apps of a pipeline are.
+    fn apps(&self, place: usize) -> Vec<Api<DynamicObject>> {
+        let clusters = (0..ENVIRONMENTS.len()).map(|n| self.cluster(place, n));
+        let others = clusters.map(|it| apps(self.elsewhere.client(), &namespace(it)));
+        [self.here()].into_iter().chain(others).collect()
+    }
+
+    fn api(&self) -> Api<Pipeline> {
+        Api::namespaced(self.client.clone(), NAMESPACE)
     }
 
     /// The cluster of a pipeline's environment.
@@ -139,9 +197,11 @@ impl Crowd {
     fn pipeline(&self, place: usize) -> Value {
         let mut environments = vec![json!({"name": "dev", "targets": [{"namespace": NAMESPACE}]})];
         for (n, name) in ENVIRONMENTS.iter().enumerate() {
-            let cluster = json!({"kind": "Secret", "name": secret(self.cluster(place, n))});
+            let cluster = self.cluster(place, n);
+            let reference = json!({"kind": "Secret", "name": secret(cluster)});
             let mut environment = json!({
-                "name": name, "targets": [{"namespace": name, "clusterRef": cluster}],
+                "name": name,
+                "targets": [{"namespace": namespace(cluster), "clusterRef": reference}],
                 "promotion": {"strategy": {"admission": {}}},
             });
             if n == 0 {
@@ -149,23 +209,46 @@ impl Crowd {
             }
             environments.push(environment);
         }
-        json!({
-            "apiVersion": "sluice.dev/v1alpha1", "kind": "Pipeline",
-            "metadata": {"name": name(place)},
-            "spec": {
-                "appRef": {"apiVersion": format!("{GROUP}/v1"), "kind": "App", "name": name(place)},
-                "environments": environments,
-            },
-        })
+        pipeline(&name(place), &environments)
     }
+}
 
-    async fn each(&self, work: impl AsyncFn(usize) -> Result<()>) -> Result<()> {
-        futures::stream::iter(0..self.pipelines)
-            .map(|place| work(place))
-            .buffer_unordered(AT_ONCE)
-            .try_for_each(async |()| Ok(()))
-            .await
-    }
+/// Does something for each of these, some of them at once.
+pub(super) async fn each(
+    places: Range<usize>,
+    work: impl AsyncFn(usize) -> Result<()>,
+) -> Result<()> {
+    futures::stream::iter(places)
+        .map(|place| work(place))
+        .buffer_unordered(AT_ONCE)
+        .try_for_each(async |()| Ok(()))
+        .await
+}
+
+/// A pipeline, whose apps have its name.
+pub(super) fn pipeline(name: &str, environments: &[Value]) -> Value {
+    json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "Pipeline",
+        "metadata": {"name": name},
+        "spec": {
+            "appRef": {"apiVersion": format!("{GROUP}/v1"), "kind": "App", "name": name},
+            "environments": environments,
+        },
+    })
+}
+
+/// Creates an app that runs the first revision.
+pub(super) async fn create_app(api: &Api<DynamicObject>, name: &str) -> Result<()> {
+    let app =
+        json!({"apiVersion": format!("{GROUP}/v1"), "kind": "App", "metadata": {"name": name}});
+    api.add(&serde_json::from_value(app)?).await?;
+    runs(api, name, FIRST).await
+}
+
+/// An app runs a revision healthily.
+pub(super) async fn runs(api: &Api<DynamicObject>, name: &str, revision: &str) -> Result<()> {
+    api.merge_status(name, &status(revision, "True")).await?;
+    Ok(())
 }
 
 fn name(place: usize) -> String {
@@ -174,6 +257,11 @@ fn name(place: usize) -> String {
 
 fn secret(cluster: usize) -> String {
     format!("cluster-{cluster:02}")
+}
+
+/// What is on a cluster is in a namespace of its own: all of them are one API server.
+fn namespace(cluster: usize) -> String {
+    format!("apps-{cluster:02}")
 }
 
 fn apps(client: &Client, namespace: &str) -> Api<DynamicObject> {

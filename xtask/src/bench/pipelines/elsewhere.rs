@@ -1,6 +1,8 @@
 //! The second API server, with an account that may read the apps there.
 
-use anyhow::{Context, Result};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::PostParams;
@@ -8,10 +10,12 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use sluice_tests::line::Line;
 use sluice_tests::progress::Stderr;
-use sluice_tests::{Applier, Binaries, ControlPlane, Options};
+use sluice_tests::{Applier, Binaries, ControlPlane, Options, poll};
 
 const ACCOUNT: &str = "reader";
 const NAMESPACE: &str = "default";
+/// How long watches may take to be opened, or to be known to have ended.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(super) struct Elsewhere {
     client: Client,
@@ -39,7 +43,7 @@ impl Elsewhere {
     }
 
     /// Makes namespaces, and an account that may read all apps in them.
-    pub(super) async fn grant(&self, group: &str, namespaces: &[&str]) -> Result<()> {
+    pub(super) async fn grant(&self, group: &str, namespaces: &[String]) -> Result<()> {
         let rbac = "rbac.authorization.k8s.io";
         let role = json!({
             "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRole", "metadata": {"name": ACCOUNT},
@@ -82,6 +86,27 @@ impl Elsewhere {
     pub(super) fn lose(&self) {
         self.line.hold();
         self.line.cut();
+    }
+
+    /// Waits until there are so many watches of objects of this group, and no more.
+    pub(super) async fn has_watches(&self, group: &str, count: usize) -> Result<()> {
+        let group = format!("group=\"{group}\"");
+        poll(PATIENCE, "the watches of the other clusters", async || {
+            let request = http::Request::get("/metrics").body(Vec::new())?;
+            let page = self.client.request_text(request).await?;
+            let watches = page.lines().filter(|line| {
+                line.starts_with("apiserver_longrunning_requests{")
+                    && line.contains(&group)
+                    && line.contains("verb=\"WATCH\"")
+                    // Others there watch all namespaces.
+                    && line.contains("scope=\"namespace\"")
+            });
+            let open = watches.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok());
+            let open: usize = open.sum();
+            ensure!(open == count, "{open} are open, not {count}");
+            Ok::<_, anyhow::Error>(())
+        })
+        .await
     }
 
     async fn token(&self) -> Result<String> {
