@@ -197,13 +197,9 @@ async fn a_full_disk_is_reported_and_gates_go_on() -> Result<()> {
     let controller = stage
         .start_with(settings(&stage, Path::new("/dev/full"))?)
         .await?;
-    stage
-        .says("production", State::Closed, "OutsideWindow")
-        .await?;
+    stage.out_of_hours().await?;
     stage.set("2026-11-20T09:00:00Z");
-    stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
+    stage.in_hours().await?;
     let metrics = controller.metrics()?;
     poll(DEADLINE, "the metric", async || {
         let (_, page) = told::get(metrics, "/metrics").await?;
@@ -237,9 +233,7 @@ async fn a_change_of_what_a_gate_is_is_an_event_on_it() -> Result<()> {
     let stage = Stage::new("defined", "2026-11-20T08:00:00Z").await?;
     stage.apply(OFFICE_HOURS).await?;
     let _controller = stage.start().await?;
-    stage
-        .says("production", State::Closed, "OutsideWindow")
-        .await?;
+    stage.out_of_hours().await?;
     let other = Patch::Merge(json!({"spec": {"gatekeepers": [{"name": "approval"}]}}));
     let by = PatchParams {
         field_manager: Some("alices-editor".to_owned()),

@@ -15,7 +15,7 @@ use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{ListParams, ObjectMeta, PostParams};
 use kube::client::Body;
-use kube::{Api, Client, Config};
+use kube::{Api, Client};
 use serde_json::{Value, json};
 use sluice_crds::Decision;
 use sluice_crds::audit::{self, Record};
@@ -72,10 +72,9 @@ impl Desk {
         let clock: Arc<_> = stage.clock();
         let controller = start(settings, acting, clock, shutdown.clone()).await?;
         let address = controller.check.context("nobody is answered")?;
-        let config = Config::new(format!("http://{address}").parse()?);
         Ok(Self {
             stage,
-            client: Client::try_from(config)?,
+            client: told::client(address)?,
             controller,
             _shutdown: shutdown.drop_guard(),
         })

@@ -18,9 +18,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::json;
 use sluice_crds::State;
-use sluice_tests::Applier;
 use sluice_tests::controller::InProcess;
 use sluice_tests::programs::Program;
 use tempfile::TempPath;
@@ -147,23 +145,10 @@ spec: {gatekeepers: [{name: nobody}]}
 /// A server with the policies; carol may force gates, eve may edit and victor see them.
 async fn guarded() -> Result<(Stage, InProcess)> {
     let stage = Stage::installed("cli-force", "2026-11-20T12:00:00Z").await?;
-    let subject =
-        |user: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user});
-    for (role, users) in [
-        ("sluice-view", vec!["victor", "eve", "carol"]),
-        ("sluice-edit", vec!["eve", "carol"]),
-        ("sluice-gate-override", vec!["carol"]),
-    ] {
-        let binding = json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "RoleBinding",
-            "metadata": {"name": role},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-            "subjects": users.into_iter().map(subject).collect::<Vec<_>>(),
-        });
-        let applier = Applier::new(stage.client()).in_namespace(stage.namespace());
-        applier.text(&binding.to_string()).await?;
-    }
+    let view = ["victor", "eve", "carol"];
+    stage.grant("sluice-view", &view).await?;
+    stage.grant("sluice-edit", &["eve", "carol"]).await?;
+    stage.grant("sluice-gate-override", &["carol"]).await?;
     stage.apply(GATES).await?;
     let acting = stage.cluster().client_for(CONTROLLER).await?;
     let controller = stage.start_in_real_time(acting).await?;

@@ -35,9 +35,7 @@ async fn a_force_survives_kustomize_controller() -> Result<()> {
     );
 
     let _controller = stage.start().await?;
-    stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
+    stage.in_hours().await?;
     let mut annotations = force("closed", "admin");
     annotations["example.com/note"] = json!("not ours");
     stage.annotate("production", annotations).await?;
@@ -57,14 +55,10 @@ async fn a_force_survives_kustomize_controller() -> Result<()> {
     stage.says("production", State::Closed, "Forced").await?;
 
     stage.set("2026-11-20T13:00:00Z");
-    stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
+    stage.in_hours().await?;
     reconcile(&stage).await?;
     stage.settle().await?;
-    stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
+    stage.in_hours().await?;
     Ok(())
 }
 
@@ -74,9 +68,7 @@ async fn what_was_taken_from_its_field_manager_is_owned_again() -> Result<()> {
     let stage = Stage::installed("strip-taken", "2026-11-20T12:00:00Z").await?;
     reconcile(&stage).await?;
     let _controller = stage.start().await?;
-    stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
+    stage.in_hours().await?;
     stage
         .annotate("production", force("closed", "admin"))
         .await?;
@@ -128,9 +120,7 @@ async fn a_request_of_the_rfc_survives_too() -> Result<()> {
     let stage = Stage::installed("strip-rfc", "2026-11-20T19:00:00Z").await?;
     reconcile(&stage).await?;
     let _controller = stage.start().await?;
-    stage
-        .says("production", State::Closed, "OutsideWindow")
-        .await?;
+    stage.out_of_hours().await?;
     let request = json!({
         "open.gate.fluxcd.io/requestedAt": "2026-11-20T19:00:00Z",
         "sluice.dev/force-by": "admin",
@@ -142,9 +132,7 @@ async fn a_request_of_the_rfc_survives_too() -> Result<()> {
     stage.settle().await?;
     stage.says("production", State::Open, "Forced").await?;
     stage.set("2026-11-20T20:00:00Z");
-    stage
-        .says("production", State::Closed, "OutsideWindow")
-        .await?;
+    stage.out_of_hours().await?;
     Ok(())
 }
 

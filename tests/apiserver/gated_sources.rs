@@ -15,10 +15,8 @@ use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 use sluice_crds::flux::FluxKind;
 use sluice_crds::gated_source::SourceKind;
-use sluice_tests::poll;
-use sluice_tests::progress::Stderr;
 use sluice_tests::rights::rule;
-use sluice_tests::{Applier, Binaries, ControlPlane, Options};
+use sluice_tests::{Options, alone, poll};
 
 use crate::proxy::{Proxy, refusal};
 use crate::stage::{DEADLINE, Stage};
@@ -321,11 +319,7 @@ async fn what_is_held_no_longer_is_resumed() -> Result<()> {
 /// A controller without Flux is quiet, and takes up its work once Flux is there.
 #[tokio::test]
 async fn without_flux_it_says_so() -> Result<()> {
-    let plane = ControlPlane::start(&Binaries::ensure(&Stderr::new())?, Options::default()).await?;
-    let definitions = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../crds/yaml");
-    Applier::new(plane.client().await?)
-        .path(&definitions)
-        .await?;
+    let plane = alone(Options::default()).await?;
     let stage = Stage::on(plane.cluster(), "no-flux", "2026-11-20T12:00:00Z").await?;
     let scene = Scene::on(stage);
     scene.gate("closed").await?;

@@ -1,15 +1,16 @@
 //! Gates kept by other kinds than windows: what their status shows, and what is decided about one
 //! revision.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use sluice_core::gate;
 use sluice_core::revision::Revision;
 use sluice_core::verdict::question::Question;
 use sluice_crds::State;
 use sluice_tests::controller::InProcess;
+use sluice_tests::poll;
 
-use crate::stage::Stage;
+use crate::stage::{DEADLINE, Stage};
 
 mod approvals;
 mod external;
@@ -59,4 +60,35 @@ async fn asked(
     let question = Question::new(world.now(at), Some(&revision));
     let (answer, _, message) = world.with_view(&gate, at, |view| gate::explain(view, question));
     Ok((answer.state, message))
+}
+
+/// The gate `production`, which depends on the revision, lets this one pass. So does a controller that
+/// starts again: at once, without writing anything about the gate or its gatekeeper.
+async fn still_passes(stage: &Stage, gatekeeper: &str, revision: &str) -> Result<()> {
+    let first = stage.start().await?;
+    let depends = "DependsOnRevision";
+    stage
+        .says("production", State::Conditional, depends)
+        .await?;
+    stage.settle().await?;
+    first.stop().await;
+    let versions = async || {
+        let keeper = stage.gatekeepers().get(gatekeeper).await?;
+        let version = stage.version("production").await?;
+        Ok::<_, anyhow::Error>((keeper.metadata.resource_version, version))
+    };
+    let before = versions().await?;
+
+    let second = stage.start().await?;
+    poll(DEADLINE, "the controller to be ready", async || {
+        ensure!(second.world().is_ready());
+        Ok(())
+    })
+    .await?;
+    // At once.
+    let (state, why) = asked(stage, &second, "production", revision).await?;
+    assert_eq!(state, State::Open, "{why}");
+    stage.settle().await?;
+    assert_eq!(versions().await?, before);
+    Ok(())
 }

@@ -2,7 +2,6 @@
 
 use anyhow::{Result, ensure};
 use serde_json::json;
-use sluice_crds::State;
 use sluice_tests::flux::Inbox;
 use sluice_tests::stage::{OFFICE_HOURS, Stage};
 
@@ -18,14 +17,10 @@ async fn what_becomes_an_event_is_told_as_flux_tells_it() -> Result<()> {
     let mut settings = stage.settings();
     settings.events_addr = inbox.url().parse().map_err(anyhow::Error::msg)?;
     let controller = stage.start_with(settings).await?;
-    stage
-        .says("production", State::Closed, "OutsideWindow")
-        .await?;
+    stage.out_of_hours().await?;
     controller.rests().await?;
     stage.set("2026-11-20T09:00:00Z");
-    let open = stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
+    let open = stage.in_hours().await?;
     let opened = inbox.receives("that it opened", |event| event["reason"] == "Opened");
     let opened = opened.await?;
     let gate = stage.gates().get("production").await?;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use gate_controller::observe::clock::SystemClock;
 use kube::Api;
-use serde_json::json;
+use serde_json::{Value, json};
 use sluice_crds::pipeline::EnvironmentState;
 use sluice_crds::{Pipeline, PipelineStatus};
 use sluice_tests::controller::{self, InProcess};
-use sluice_tests::{Applier, poll};
+use sluice_tests::{Applier, status};
 
 use crate::clusters::scene::Scene;
 use crate::stage::DEADLINE;
@@ -22,10 +22,11 @@ mod requested;
 mod shop;
 mod told;
 
-const PROD: &str = "prod";
+/// What is promoted to.
+pub const PROD: &str = "prod";
 
-/// Dev is on the second server, prod on the first.
-async fn pipeline(scene: &Scene) -> Result<()> {
+/// Dev is on the second server, prod on the first, and this is how it is promoted there.
+pub async fn put(scene: &Scene, promotion: Value) -> Result<()> {
     let dev = json!({
         "namespace": scene.apps(), "clusterRef": {"kind": "Secret", "name": "prod-kubeconfig"},
     });
@@ -36,7 +37,7 @@ async fn pipeline(scene: &Scene) -> Result<()> {
             "environments": [
                 {"name": "dev", "targets": [dev]},
                 {"name": PROD, "targets": [{"namespace": scene.namespace()}],
-                 "promotion": {"strategy": {"admission": {}}}},
+                 "promotion": promotion},
             ],
         },
     });
@@ -45,21 +46,19 @@ async fn pipeline(scene: &Scene) -> Result<()> {
     Ok(())
 }
 
-async fn says(
+/// Waits until `check` is content with the status of the pipeline.
+pub async fn says(
     scene: &Scene,
     what: &str,
     check: impl Fn(&PipelineStatus) -> bool,
 ) -> Result<PipelineStatus> {
     let api: Api<Pipeline> = Api::namespaced(scene.own(), scene.namespace());
-    poll(DEADLINE, what, async || {
-        let status = api.get("web").await?.status.context("no status")?;
-        ensure!(check(&status), "{}", json!(status));
-        Ok::<_, anyhow::Error>(status)
-    })
-    .await
+    let pipeline = status::until(&api, "web", DEADLINE, what, check).await?;
+    pipeline.status.context("no status")
 }
 
-fn admitted(status: &PipelineStatus) -> Vec<&str> {
+/// The revisions that are admitted to prod.
+pub fn admitted(status: &PipelineStatus) -> Vec<&str> {
     let prod = status.environments.get(PROD).into_iter();
     let admitted = prod.flat_map(|prod| &prod.admitted);
     admitted.map(|it| it.revision.as_str()).collect()
@@ -73,7 +72,8 @@ async fn what_another_cluster_runs_is_admitted_here_and_nothing_while_it_is_unkn
     let (own, remote) = (scene.own(), scene.remote());
     scene.runs_at(&own, scene.namespace(), 1, "0.9.0").await?;
     scene.runs_at(&remote, scene.apps(), 1, "1.0.0").await?;
-    pipeline(&scene).await?;
+    let promotion = json!({"strategy": {"admission": {}}});
+    put(&scene, promotion).await?;
     let mut settings = controller::settings(scene.namespace());
     settings.egress_allow = vec!["127.0.0.0/8".parse()?];
     let _controller = InProcess::start(settings, own.clone(), Arc::new(SystemClock)).await?;

@@ -16,7 +16,7 @@ use sluice_tests::{Writes, poll};
 
 use super::forces::force;
 use super::proxy::{Fault, Proxy};
-use super::stage::{AHEAD, DEADLINE, LAST, Stage, dated, gate, soon};
+use super::stage::{DEADLINE, LAST, Stage, gate};
 use super::told;
 
 /// A gatekeeper that admits nothing.
@@ -41,12 +41,10 @@ async fn a_controller_may_be_killed_while_it_writes_a_transition_and_right_after
     let proxy = Proxy::start(stage.client()).await?;
     let kubeconfig = proxy.kubeconfig()?;
     let first = process_with(&stage, &kubeconfig).await?;
-    let start = soon(AHEAD)?;
-    stage.apply(&dated("due", start)).await?;
-    stage.says("due", State::Closed, "OutsideWindow").await?;
-    let before = stage.version("due").await?;
+    let start = stage.due_soon("due").await?;
     // It has sent the status, and nothing of it has arrived.
     proxy.order(Fault::Hold, Method::PATCH, "/gates/due/status", 1);
+    let before = stage.version("due").await?;
     proxy.came().await?;
     first.kill().await?;
     assert_eq!(stage.version("due").await?, before);

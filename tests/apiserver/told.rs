@@ -15,11 +15,17 @@ use sluice_tests::{Writes, poll};
 use super::forces::force;
 use super::stage::{DEADLINE, OFFICE_HOURS, Stage, at, soon};
 
-/// The status code and the text that an address answers.
-pub async fn get(address: SocketAddr, path: &str) -> Result<(u16, String)> {
+/// A client of what a controller serves. Whoever asks polls: it would ask again by itself as late as the
+/// controller has others do, five seconds later.
+pub fn client(address: SocketAddr) -> Result<Client> {
     let mut config = Config::new(format!("http://{address}").parse()?);
     config.default_retry = false;
-    let client = Client::try_from(config)?;
+    Ok(Client::try_from(config)?)
+}
+
+/// The status code and the text that an address answers.
+pub async fn get(address: SocketAddr, path: &str) -> Result<(u16, String)> {
+    let client = client(address)?;
     let answer = client.send(Request::get(path).body(Body::empty())?).await?;
     let code = answer.status().as_u16();
     let bytes = answer.into_body().collect_bytes().await?;
@@ -33,13 +39,9 @@ async fn metrics_say_what_gates_are_and_will_be() -> Result<()> {
     let mut settings = stage.settings();
     settings.trust_unverified_identity = true;
     let controller = stage.start_with(settings).await?;
-    stage
-        .says("production", State::Closed, "OutsideWindow")
-        .await?;
+    stage.out_of_hours().await?;
     stage.set("2026-11-20T09:00:00Z");
-    stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
+    stage.in_hours().await?;
     let mut annotations = force("closed", "alice");
     annotations["sluice.dev/force-until"] = json!("2026-11-20T10:00:00Z");
     stage.annotate("production", annotations).await?;

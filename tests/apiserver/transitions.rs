@@ -13,16 +13,14 @@ use sluice_crds::{Gate, State};
 use sluice_tests::controller::InProcess;
 use sluice_tests::poll;
 
-use super::stage::{AHEAD, DEADLINE, OFFICE_HOURS, Stage, at, dated, soon};
+use super::stage::{DEADLINE, OFFICE_HOURS, Stage, at};
 
 #[tokio::test]
 async fn a_gate_opens_and_closes_to_the_millisecond() -> Result<()> {
     let stage = Stage::new("transitions", "2026-11-20T08:00:00Z").await?;
     stage.apply(OFFICE_HOURS).await?;
     let controller = stage.start().await?;
-    let closed = stage
-        .says("production", State::Closed, "OutsideWindow")
-        .await?;
+    let closed = stage.out_of_hours().await?;
     assert_eq!(closed.since.unwrap().0, at("2026-11-20T08:00:00Z"));
     assert_eq!(closed.observed_generation, Some(1));
     let told: Vec<_> = closed
@@ -99,17 +97,13 @@ async fn the_clock_may_be_set() -> Result<()> {
 
     // Over Thursday's end, Friday's window and the weekend.
     stage.set("2026-11-23T08:00:00Z");
-    let closed = stage
-        .says("production", State::Closed, "OutsideWindow")
-        .await?;
+    let closed = stage.out_of_hours().await?;
     assert_eq!(closed.since.unwrap().0, at("2026-11-20T17:00:00Z"));
     stage.settle().await?;
     assert_eq!(stage.writes(&controller).await?, writes + 1);
 
     stage.set("2026-11-20T10:00:00Z");
-    stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
+    stage.in_hours().await?;
     Ok(())
 }
 
@@ -118,15 +112,11 @@ async fn transitions_are_events_of_the_gate() -> Result<()> {
     let stage = Stage::new("events", "2026-11-20T08:00:00Z").await?;
     stage.apply(OFFICE_HOURS).await?;
     let controller = stage.start().await?;
-    stage
-        .says("production", State::Closed, "OutsideWindow")
-        .await?;
+    stage.out_of_hours().await?;
     // An event has the instant at which it is told.
     controller.rests().await?;
     stage.set("2026-11-20T09:00:00Z");
-    let open = stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
+    let open = stage.in_hours().await?;
 
     let events: Api<Event> = Api::namespaced(stage.client(), stage.namespace());
     let told = poll(DEADLINE, "two events", async || {
@@ -165,10 +155,7 @@ async fn a_transition_is_written_when_the_clock_of_the_machine_has_come_to_it() 
     settings.concurrent = 16;
     let clock = Arc::new(SystemClock);
     let _controller = InProcess::start(settings, stage.client(), clock).await?;
-    let start = soon(AHEAD)?;
-    stage.apply(&dated("due", start)).await?;
-    stage.says("due", State::Closed, "OutsideWindow").await?;
-
+    let start = stage.due_soon("due").await?;
     let delay = opened(&stage, "due").await?.duration_since(start);
     let bounds = SignedDuration::ZERO..=SignedDuration::from_secs(5);
     assert!(bounds.contains(&delay), "{delay:?}");

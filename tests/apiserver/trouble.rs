@@ -29,9 +29,7 @@ async fn a_missing_gatekeeper_closes_the_gate_until_it_appears() -> Result<()> {
     assert_eq!(ready(&closed), ("False", "GatekeeperMissing"));
 
     stage.apply(gatekeeper).await?;
-    let open = stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
+    let open = stage.in_hours().await?;
     assert_eq!(ready(&open), ("True", "InsideWindow"));
 
     stage.gatekeepers().remove("office-hours").await?;
@@ -52,17 +50,13 @@ async fn what_is_suspended_admits_nothing() -> Result<()> {
     assert_eq!(message(&closed), "office-hours: it is suspended");
     assert_eq!(ready(&closed), ("False", "Suspended"));
     gatekeepers.merge("office-hours", suspend(false)).await?;
-    stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
+    stage.in_hours().await?;
 
     stage.gates().merge("production", suspend(true)).await?;
     let closed = stage.says("production", State::Closed, "Suspended").await?;
     assert_eq!(message(&closed), "the gate is suspended");
     stage.gates().merge("production", suspend(false)).await?;
-    stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
+    stage.in_hours().await?;
     Ok(())
 }
 
@@ -77,9 +71,7 @@ async fn a_broken_gatekeeper_is_mended_by_its_spec_alone() -> Result<()> {
         .says("production", State::Closed, "InvalidSpec")
         .await?;
     stage.apply(OFFICE_HOURS).await?;
-    stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
+    stage.in_hours().await?;
     Ok(())
 }
 
@@ -152,14 +144,10 @@ async fn a_shard_leaves_the_other_objects_alone() -> Result<()> {
     let mut rest = settings.clone();
     rest.watch_label_selector = Some("sharding.fluxcd.io/key!=shard1".to_owned());
     let _rest = stage.start_with(rest).await?;
-    stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
+    stage.in_hours().await?;
     // Now both have something to report, and there is nobody for the one whose name comes first.
     stage.set("2026-11-20T17:00:00Z");
-    stage
-        .says("production", State::Closed, "OutsideWindow")
-        .await?;
+    stage.out_of_hours().await?;
     stage.says("ours", State::Open, "InsideWindow").await?;
     let _shard = stage.start_with(settings).await?;
     stage.says("ours", State::Closed, "OutsideWindow").await?;

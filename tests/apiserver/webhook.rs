@@ -11,10 +11,10 @@ use gate_controller::{Controller, start};
 use http::{Request, StatusCode};
 use kube::api::ListParams;
 use kube::client::Body;
-use kube::{Api, Client, Config};
+use kube::{Api, Client};
 use serde_json::{Value, json};
 use sluice_crds::pipeline::EnvironmentState;
-use sluice_crds::{Approval, Pipeline, PipelineStatus};
+use sluice_crds::{Approval, PipelineStatus};
 use sluice_tests::controller::{self, InProcess};
 use sluice_tests::rights::{grant_rules, rule};
 use sluice_tests::{Applier, poll};
@@ -23,7 +23,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::chart::{CONTROLLER, installed};
 use crate::clusters::scene::Scene;
+use crate::pipelines::{self, PROD, admitted};
 use crate::stage::DEADLINE;
+use crate::told;
 
 const KEY: &str = "5f2c1d9ab0c3e4f78899aabbccddeeff";
 const REVISION: &str = "feature/x@sha1:4f2a9c1e0b7d8a6f5e4d3c2b1a09f8e7d6c5b4a3";
@@ -77,16 +79,15 @@ impl Desk {
         let shutdown = CancellationToken::new();
         let controller = start(settings, acting, clock, shutdown.clone()).await?;
         let address = controller.check.context("nobody is answered")?;
-        let config = Config::new(format!("http://{address}").parse()?);
         let desk = Self {
             scene,
             controller,
-            client: Client::try_from(config)?,
+            client: told::client(address)?,
             _leader: leader,
             _shutdown: shutdown.drop_guard(),
         };
         desk.says("prod to wait for a person", |status| {
-            status.environments["prod"].waiting_approval.is_some()
+            status.environments[PROD].waiting_approval.is_some()
         })
         .await?;
         Ok(desk)
@@ -108,14 +109,8 @@ impl Desk {
         what: &str,
         check: impl Fn(&PipelineStatus) -> bool,
     ) -> Result<PipelineStatus> {
-        let api: Api<Pipeline> = Api::namespaced(self.scene.own(), self.scene.namespace());
-        poll(DEADLINE, what, async || {
-            let status = api.get("web").await?.status.context("no status")?;
-            let is_read = status.environments.contains_key("prod");
-            ensure!(is_read && check(&status), "{}", json!(status));
-            Ok::<_, anyhow::Error>(status)
-        })
-        .await
+        let is = |status: &PipelineStatus| status.environments.contains_key(PROD) && check(status);
+        pipelines::says(&self.scene, what, is).await
     }
 
     fn path(&self) -> String {
@@ -190,30 +185,10 @@ async fn put(scene: &Scene) -> Result<()> {
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "approvals"},
         "stringData": {"hmac-key": KEY},
     });
-    let dev = json!({
-        "namespace": scene.apps(), "clusterRef": {"kind": "Secret", "name": "prod-kubeconfig"},
-    });
-    let strategy = json!({"admission": {}, "secretRef": {"name": "approvals"}});
-    let pipeline = json!({
-        "apiVersion": "sluice.dev/v1alpha1", "kind": "Pipeline", "metadata": {"name": "web"},
-        "spec": {
-            "appRef": {"apiVersion": scene.api_version(), "kind": "Widget", "name": "web"},
-            "environments": [
-                {"name": "dev", "targets": [dev]},
-                {"name": "prod", "targets": [{"namespace": scene.namespace()}],
-                 "promotion": {"manual": true, "strategy": strategy}},
-            ],
-        },
-    });
     let applier = Applier::new(scene.own()).in_namespace(scene.namespace());
     applier.text(&secret.to_string()).await?;
-    applier.text(&pipeline.to_string()).await?;
-    Ok(())
-}
-
-fn admitted(status: &PipelineStatus) -> Vec<&str> {
-    let admitted = status.environments["prod"].admitted.iter();
-    admitted.map(|it| it.revision.as_str()).collect()
+    let strategy = json!({"admission": {}, "secretRef": {"name": "approvals"}});
+    pipelines::put(scene, json!({"manual": true, "strategy": strategy})).await
 }
 
 #[tokio::test]
@@ -240,7 +215,7 @@ async fn a_signed_request_approves_the_promotion_that_waits_once() -> Result<()>
             admitted(status) == [REVISION]
         })
         .await?;
-    let record = status.environments["prod"].promotion.as_ref();
+    let record = status.environments[PROD].promotion.as_ref();
     let record = record.context("no record")?;
     assert_eq!(approved["run"], record.run);
     let approvals = desk.approvals().await?;
@@ -301,7 +276,7 @@ async fn what_is_not_signed_for_this_promotion_now_approves_nothing() -> Result<
     assert!(desk.approvals().await?.is_empty());
     let status = desk.says("a status", |_| true).await?;
     assert_eq!(
-        status.environments["prod"].state,
+        status.environments[PROD].state,
         EnvironmentState::Unapproved
     );
     Ok(())

@@ -7,9 +7,9 @@ use std::process::Stdio;
 use anyhow::{Context, Result, ensure};
 use kube::Api;
 use serde_json::{Value, json};
-use sluice_crds::Pipeline;
+use sluice_crds::{Pipeline, PipelineStatus};
 use sluice_tests::flux::Git;
-use sluice_tests::{Writes, poll};
+use sluice_tests::{Writes, poll, status};
 use tokio::process::Command;
 
 use crate::plugin::says;
@@ -51,13 +51,12 @@ async fn receiver(stage: &Stage<'_>) -> Result<String> {
 /// Waits until the newest run is of this revision.
 async fn runs(stage: &Stage<'_>, revision: &str) -> Result<()> {
     let api: Api<Pipeline> = Api::namespaced(stage.client(), stage.namespace());
-    poll(DEADLINE, "a run to begin", async || {
-        let status = api.get("shop").await?.status.context("no status")?;
-        let run = status.run.as_ref().context("no run")?;
-        ensure!(run.revision == revision, "{}", json!(run));
-        Ok(())
-    })
-    .await
+    let is = |status: &PipelineStatus| {
+        let run = status.run.as_ref();
+        run.is_some_and(|run| run.revision == revision)
+    };
+    status::until(&api, "shop", DEADLINE, "a run to begin", is).await?;
+    Ok(())
 }
 
 /// With the commands of the guide. Sources are fetched once an hour otherwise.

@@ -28,6 +28,17 @@ pub fn storing(stage: &Stage<'_>, folder: &TempDir) -> Result<Settings> {
     Ok(settings)
 }
 
+/// Gates a source behind an open gate, for a Kustomization that applies the copy. Returns a controller
+/// that keeps copies in a folder.
+pub async fn copied(stage: &Stage<'_>, source: Value, folder: &TempDir) -> Result<InProcess> {
+    stage.keep(GATE, OPEN).await?;
+    let mut source = source;
+    source["strategy"] = json!("artifact");
+    stage.gate_source(APP, source).await?;
+    stage.kustomization(APP, "ExternalArtifact", APP).await?;
+    stage.start_with(storing(stage, folder)?).await
+}
+
 /// What is in a bucket waits like a commit: a copy of what was admitted is kept and served here.
 #[tokio::test]
 async fn what_a_bucket_held_when_the_gate_closed_is_served_until_it_opens() -> Result<()> {
@@ -48,14 +59,9 @@ async fn what_a_bucket_held_when_the_gate_closed_is_served_until_it_opens() -> R
     };
     stage.bucket(UPSTREAM, &bucket).await?;
     let one = put("one", "").await?;
-    stage.keep(GATE, OPEN).await?;
-    let source = json!({
-        "sourceRef": {"kind": "Bucket", "name": UPSTREAM}, "strategy": "artifact",
-    });
-    stage.gate_source(APP, source).await?;
-    stage.kustomization(APP, "ExternalArtifact", APP).await?;
+    let source = json!({"sourceRef": {"kind": "Bucket", "name": UPSTREAM}});
     let folder = tempfile::tempdir()?;
-    let _controller = stage.start_with(storing(&stage, &folder)?).await?;
+    let _controller = copied(&stage, source, &folder).await?;
     stage.serves(APP, &one).await?;
     stage.applied(APP, &one).await?;
     stage.deployed(APP, "one").await?;
@@ -87,13 +93,8 @@ async fn only_what_is_out_or_waits_is_kept() -> Result<()> {
     };
     git.commit(&[("app.yaml", &app(APP, "none"))])?;
     stage.git_repository(UPSTREAM, &git).await?;
-    stage.keep(GATE, OPEN).await?;
-    stage
-        .gate_source(APP, json!({"strategy": "artifact"}))
-        .await?;
-    stage.kustomization(APP, "ExternalArtifact", APP).await?;
     let folder = tempfile::tempdir()?;
-    let controller = stage.start_with(storing(&stage, &folder)?).await?;
+    let controller = copied(&stage, json!({}), &folder).await?;
     for word in ["one", "two"] {
         let revision = push(word).await?;
         stage.serves(APP, &revision).await?;

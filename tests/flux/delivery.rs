@@ -1,13 +1,13 @@
 //! An app in Git behind a gate: a source that Flux polls, a GatedSource, and a Kustomization that
 //! applies its child.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use kube::Api;
 use serde_json::{Value, json};
 use sluice_crds::{GatedSource, GatedSourceStatus};
 use sluice_tests::controller::InProcess;
-use sluice_tests::flux::{Git, World};
-use sluice_tests::poll;
+use sluice_tests::flux::{Charts, Git, World};
+use sluice_tests::status;
 
 use crate::stage::{DEADLINE, Stage, app};
 
@@ -61,12 +61,21 @@ impl Stage<'_> {
         check: impl Fn(&GatedSourceStatus) -> bool,
     ) -> Result<GatedSourceStatus> {
         let what = format!("GatedSource {name}: {what}");
-        poll(DEADLINE, &what, async || {
-            let status = self.gated().get(name).await?.status.unwrap_or_default();
-            ensure!(check(&status), "{}", json!(status));
-            Ok(status)
-        })
-        .await
+        let gated = status::until(&self.gated(), name, DEADLINE, &what, check).await?;
+        gated.status.context("no status")
+    }
+
+    /// Has a HelmRelease run version 1.0.0 of the chart [`UPSTREAM`], behind an open gate.
+    pub async fn releases(&self, charts: &Charts) -> Result<InProcess> {
+        self.helm_chart(UPSTREAM, charts, "1.x").await?;
+        self.keep(GATE, OPEN).await?;
+        let chart = json!({"sourceRef": {"kind": "HelmChart", "name": UPSTREAM}});
+        self.gate_source(APP, chart).await?;
+        self.helm_release(APP, APP).await?;
+        let controller = self.start().await?;
+        self.serves(APP, "1.0.0").await?;
+        self.released(APP, "1.0.0").await?;
+        Ok(controller)
     }
 
     /// Waits until a revision is pending.

@@ -41,9 +41,7 @@ async fn controller(stage: &Stage<'_>) -> Result<InProcess> {
     settings.events_addr = events.parse().map_err(anyhow::Error::msg)?;
     stage.apply(OFFICE_HOURS).await?;
     let controller = stage.start_with(settings).await?;
-    stage
-        .says("production", State::Closed, "OutsideWindow")
-        .await?;
+    stage.out_of_hours().await?;
     controller.rests().await?;
     Ok(controller)
 }

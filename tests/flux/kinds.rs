@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use sluice_tests::Writes;
 use sluice_tests::flux::{Charts, Git};
 
-use crate::copies::storing;
+use crate::copies::{copied, storing};
 use crate::delivery::{APP, CLOSED, Delivery, GATE, OPEN, UPSTREAM, says};
 use crate::stage::{Stage, app};
 
@@ -17,14 +17,7 @@ async fn a_chart_is_promoted_through_chart_ref() -> Result<()> {
     let stage = Stage::new("charts", NOW).await?;
     let charts = Charts::serve().await?;
     charts.publish(UPSTREAM, "1.0.0", &[("app.yaml", &app(APP, "one"))])?;
-    stage.helm_chart(UPSTREAM, &charts, "1.x").await?;
-    stage.keep(GATE, OPEN).await?;
-    let chart = json!({"sourceRef": {"kind": "HelmChart", "name": UPSTREAM}});
-    stage.gate_source(APP, chart).await?;
-    stage.helm_release(APP, APP).await?;
-    let _controller = stage.start().await?;
-    stage.serves(APP, "1.0.0").await?;
-    stage.released(APP, "1.0.0").await?;
+    let _controller = stage.releases(&charts).await?;
     stage.keep(GATE, CLOSED).await?;
     charts.publish(UPSTREAM, "1.1.0", &[("app.yaml", &app(APP, "two"))])?;
     stage.reconcile("HelmRepository", UPSTREAM).await?;
@@ -76,14 +69,8 @@ async fn an_artifact_is_served_although_the_upstream_has_forgotten_it() -> Resul
     let git = Git::serve().await?;
     let one = git.commit(&[("app.yaml", &app(APP, "one"))])?;
     stage.git_repository(UPSTREAM, &git).await?;
-    stage.keep(GATE, OPEN).await?;
-    stage
-        .gate_source(APP, json!({"strategy": "artifact"}))
-        .await?;
-    stage.kustomization(APP, "ExternalArtifact", APP).await?;
     let folder = tempfile::tempdir()?;
-    let settings = storing(&stage, &folder)?;
-    let controller = stage.start_with(settings.clone()).await?;
+    let controller = copied(&stage, json!({}), &folder).await?;
     stage.serves(APP, &Git::revision(&one)).await?;
     stage.deployed(APP, "one").await?;
     stage.keep(GATE, CLOSED).await?;
@@ -96,7 +83,7 @@ async fn an_artifact_is_served_although_the_upstream_has_forgotten_it() -> Resul
     stage.reconcile("Kustomization", APP).await?;
     stage.deployed(APP, "one").await?;
     drop(controller);
-    let _controller = stage.start_with(settings).await?;
+    let _controller = stage.start_with(storing(&stage, &folder)?).await?;
     stage.lose(APP).await?;
     stage.reconcile("Kustomization", APP).await?;
     stage.deployed(APP, "one").await?;

@@ -7,7 +7,7 @@ use serde_json::json;
 use sluice_crds::pipeline::{EnvironmentState, Phase};
 use sluice_crds::{Pipeline, PipelineStatus};
 use sluice_tests::flux::{Git, World};
-use sluice_tests::poll;
+use sluice_tests::status;
 
 use crate::guide::Guide;
 use crate::pulls;
@@ -92,12 +92,8 @@ impl<'w> Shop<'w> {
         check: impl Fn(&PipelineStatus) -> bool,
     ) -> Result<PipelineStatus> {
         let api: Api<Pipeline> = Api::namespaced(self.dev.client(), self.dev.namespace());
-        poll(DEADLINE, what, async || {
-            let status = api.get("shop").await?.status.context("no status")?;
-            ensure!(check(&status), "{}", json!(status));
-            Ok::<_, anyhow::Error>(status)
-        })
-        .await
+        let pipeline = status::until(&api, "shop", DEADLINE, what, check).await?;
+        pipeline.status.context("no status")
     }
 
     /// Waits until prod is in this state with a revision.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sluice_crds::pipeline::{EnvironmentState, EnvironmentStatus, Phase};
 use sluice_crds::{Pipeline, PipelineStatus};
 use sluice_tests::flux::{Charts, Inbox, World};
-use sluice_tests::poll;
+use sluice_tests::status;
 
 use crate::stage::{DEADLINE, NOW, Stage, app};
 
@@ -36,13 +36,13 @@ async fn prod_is(
     check: impl Fn(&PipelineStatus, &EnvironmentStatus) -> bool,
 ) -> Result<EnvironmentStatus> {
     let api: Api<Pipeline> = Api::namespaced(stage.client(), stage.namespace());
-    poll(DEADLINE, what, async || {
-        let status = api.get("shop").await?.status.context("no status")?;
-        let prod = status.environments.get(PROD).context("no prod")?;
-        ensure!(check(&status, prod), "{}", json!(status));
-        Ok::<_, anyhow::Error>(prod.clone())
-    })
-    .await
+    let is = |status: &PipelineStatus| {
+        let prod = status.environments.get(PROD);
+        prod.is_some_and(|prod| check(status, prod))
+    };
+    let pipeline = status::until(&api, "shop", DEADLINE, what, is).await?;
+    let status = pipeline.status.context("no status")?;
+    status.environments.get(PROD).cloned().context("no prod")
 }
 
 /// In the namespace of prod: what an Alert about HelmReleases lets through.

@@ -99,8 +99,7 @@ async fn a_revision_that_is_asked_for_is_gated_too_and_stays_until_nobody_asks()
 async fn a_metric_holds_changes_until_it_is_good() -> Result<()> {
     let prometheus =
         Prometheus::start(&Programs::ensure(&Stderr::new())?, Access::default()).await?;
-    prometheus.set("errors", 0.2);
-    prometheus.says("errors", Some(0.2)).await?;
+    prometheus.set("errors", 0.2).await?;
     let asks = json!({
         "address": prometheus.url(), "query": "errors", "range": {"max": 0.05}, "interval": "30s",
     });
@@ -111,8 +110,7 @@ async fn a_metric_holds_changes_until_it_is_good() -> Result<()> {
         .holds(APP, "Blocked", "True", "GatesClosed")
         .await?;
     ensure!(message.contains("0.2"), "the value is not told: {message}");
-    prometheus.set("errors", 0.01);
-    prometheus.says("errors", Some(0.01)).await?;
+    prometheus.set("errors", 0.01).await?;
     app.stage.set("2026-11-19T12:00:40Z");
     app.deployed(&one, "one").await
 }

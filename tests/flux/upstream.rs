@@ -64,14 +64,7 @@ async fn a_chart_may_be_published_anew_under_its_version() -> Result<()> {
     let charts = Charts::serve().await?;
     let publish = |word: &str| charts.publish(UPSTREAM, "1.0.0", &[("app.yaml", &app(APP, word))]);
     publish("one")?;
-    stage.helm_chart(UPSTREAM, &charts, "1.x").await?;
-    stage.keep(GATE, OPEN).await?;
-    let chart = json!({"sourceRef": {"kind": "HelmChart", "name": UPSTREAM}});
-    stage.gate_source(APP, chart).await?;
-    stage.helm_release(APP, APP).await?;
-    let _controller = stage.start().await?;
-    stage.serves(APP, "1.0.0").await?;
-    stage.released(APP, "1.0.0").await?;
+    let _controller = stage.releases(&charts).await?;
     let digest = async |name: &str| -> Result<String> {
         let artifact = stage.fetched("HelmChart", name, "1.0.0").await?;
         let digest = artifact["digest"].as_str();

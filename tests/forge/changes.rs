@@ -2,9 +2,35 @@
 
 use futures::future::join_all;
 use rstest::rstest;
-use sluice_forges::{Change, ChangedFile, Missing, Trouble};
+use sluice_forges::{Act, Blob, Change, ChangedFile, Committed, Missing, Sha, Trouble};
 
 use crate::scene::{FILE, Scene, branch, file, refused, soon, unknown};
+
+impl Scene {
+    /// What guards [`FILE`] at a commit.
+    async fn blob(&self, at: &Sha) -> Blob {
+        let read = self.forge.file(at, &file(FILE)).await.unwrap();
+        read.unwrap().blob
+    }
+
+    /// Changes a file of a base on the new branch `next`, as one who has read `from` and `blob`.
+    async fn commit(&self, (base, path): (&str, &str), from: &Sha, blob: &Blob) -> Act<Committed> {
+        let (next, base, path) = (branch("next"), branch(base), file(path));
+        let files = [ChangedFile {
+            path: &path,
+            blob,
+            bytes: b"version: 2\n",
+        }];
+        let change = Change {
+            branch: &next,
+            base: &base,
+            from,
+            message: "Promote",
+            files: &files,
+        };
+        self.forge.commit(&change, soon()).await
+    }
+}
 
 #[tokio::test]
 async fn bytes_are_kept_both_ways() {
@@ -99,26 +125,12 @@ async fn of_four_at_once_one_makes_the_branch() {
 async fn a_file_that_has_changed_since_is_not_overwritten() {
     let scene = Scene::new("stale").await;
     let from = scene.head("main").await.unwrap();
-    let path = file(FILE);
-    let read = scene.forge.file(&from, &path).await.unwrap().unwrap();
+    let blob = scene.blob(&from).await;
     scene
         .push("main", FILE, b"version: 1 # by a person\n")
         .await
         .unwrap();
-    let (next, base) = (branch("next"), branch("main"));
-    let files = [ChangedFile {
-        path: &path,
-        blob: &read.blob,
-        bytes: b"version: 2\n",
-    }];
-    let change = Change {
-        branch: &next,
-        base: &base,
-        from: &from,
-        message: "Promote",
-        files: &files,
-    };
-    let act = scene.forge.commit(&change, soon()).await;
+    let act = scene.commit(("main", FILE), &from, &blob).await;
     assert_eq!(refused(act), Trouble::FileChanged);
     assert_eq!(scene.head("next").await, None);
 }
@@ -127,26 +139,12 @@ async fn a_file_that_has_changed_since_is_not_overwritten() {
 async fn the_parent_says_that_other_files_have_changed() {
     let scene = Scene::new("parent").await;
     let from = scene.head("main").await.unwrap();
-    let path = file(FILE);
-    let read = scene.forge.file(&from, &path).await.unwrap().unwrap();
+    let blob = scene.blob(&from).await;
     let moved = scene
         .push("main", "apps/dev.yaml", b"version: 9\n")
         .await
         .unwrap();
-    let (next, base) = (branch("next"), branch("main"));
-    let files = [ChangedFile {
-        path: &path,
-        blob: &read.blob,
-        bytes: b"version: 2\n",
-    }];
-    let change = Change {
-        branch: &next,
-        base: &base,
-        from: &from,
-        message: "Promote",
-        files: &files,
-    };
-    let made = scene.forge.commit(&change, soon()).await.unwrap();
+    let made = scene.commit(("main", FILE), &from, &blob).await.unwrap();
     assert_eq!(made.parent, moved);
     assert_ne!(made.parent, from);
 }
@@ -162,21 +160,8 @@ async fn nothing_is_made_from_what_is_not_there(
 ) {
     let scene = Scene::new(name).await;
     let from = scene.head("main").await.unwrap();
-    let read = scene.forge.file(&from, &file(FILE)).await.unwrap().unwrap();
-    let (next, base, path) = (branch("next"), branch(base), file(path));
-    let files = [ChangedFile {
-        path: &path,
-        blob: &read.blob,
-        bytes: b"version: 2\n",
-    }];
-    let change = Change {
-        branch: &next,
-        base: &base,
-        from: &from,
-        message: "Promote",
-        files: &files,
-    };
-    let act = scene.forge.commit(&change, soon()).await;
+    let blob = scene.blob(&from).await;
+    let act = scene.commit((base, path), &from, &blob).await;
     assert_eq!(refused(act), Trouble::Absent(Missing::BranchOrFile));
     assert_eq!(scene.head("next").await, None);
 }

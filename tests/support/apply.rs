@@ -4,18 +4,21 @@
 //! stored them. Kinds are looked up on the server, and a kind whose CustomResourceDefinition has
 //! just been applied is waited for.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::{self, Scope};
 use kube::runtime::conditions::is_crd_established;
 use kube::runtime::wait::Condition;
 use kube::{Client, ResourceExt};
+use parking_lot::Mutex;
 
 use crate::poll::poll;
 
@@ -31,7 +34,11 @@ pub struct Applier {
     client: Client,
     namespace: String,
     manager: String,
+    served: Served,
 }
+
+/// Where the kinds are that have been looked up.
+type Served = Arc<Mutex<HashMap<GroupVersionKind, (ApiResource, Scope)>>>;
 
 /// An object and where it was read, for errors.
 #[derive(Clone, Debug)]
@@ -51,6 +58,7 @@ impl Applier {
             client,
             namespace: "default".to_owned(),
             manager: FIELD_MANAGER.to_owned(),
+            served: Served::default(),
         }
     }
 
@@ -128,6 +136,19 @@ impl Applier {
             .as_ref()
             .context("it has no apiVersion and kind")?;
         let gvk = GroupVersionKind::try_from(types)?;
+        let (resource, scope) = self.served(gvk).await?;
+        let namespace = object.namespace().unwrap_or_else(|| self.namespace.clone());
+        Ok(match scope {
+            Scope::Cluster => Api::all_with(self.client.clone(), &resource),
+            Scope::Namespaced => Api::namespaced_with(self.client.clone(), &namespace, &resource),
+        })
+    }
+
+    /// Where a kind is. It is looked up once.
+    async fn served(&self, gvk: GroupVersionKind) -> Result<(ApiResource, Scope)> {
+        if let Some(known) = self.served.lock().get(&gvk) {
+            return Ok(known.clone());
+        }
         // Discovery lags a little behind a definition that has been established.
         let (resource, capabilities) = match discovery::pinned_kind(&self.client, &gvk).await {
             Ok(found) => found,
@@ -140,11 +161,9 @@ impl Applier {
                 .await?
             }
         };
-        let namespace = object.namespace().unwrap_or_else(|| self.namespace.clone());
-        Ok(match capabilities.scope {
-            Scope::Cluster => Api::all_with(self.client.clone(), &resource),
-            Scope::Namespaced => Api::namespaced_with(self.client.clone(), &namespace, &resource),
-        })
+        let found = (resource, capabilities.scope);
+        self.served.lock().insert(gvk, found.clone());
+        Ok(found)
     }
 
     async fn wait_until_established(&self, name: &str) -> Result<()> {

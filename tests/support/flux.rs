@@ -17,6 +17,7 @@ mod inbox;
 mod registry;
 mod world;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use kube::ResourceExt;
 use serde_json::json;
+use tokio::sync::Mutex;
 
 use crate::apply::{self, Applier};
 use crate::cluster::Cluster;
@@ -80,12 +82,17 @@ impl Programs {
     }
 
     /// Defines the kinds of Flux in `cluster`, without anybody who would work on them. They are marked
-    /// as a test's.
+    /// as a test's. Whoever asks again in this process finds them there.
     ///
     /// # Errors
     ///
     /// If they cannot be read, or the API server refuses them.
     pub async fn define(&self, cluster: &Cluster) -> Result<()> {
+        static DEFINED: Mutex<BTreeSet<PathBuf>> = Mutex::const_new(BTreeSet::new());
+        let mut defined = DEFINED.lock().await;
+        if defined.contains(cluster.kubeconfig()) {
+            return Ok(());
+        }
         let mut documents = Vec::new();
         for controller in CONTROLLERS {
             documents.extend(apply::read(&self.definitions(controller))?);
@@ -96,6 +103,7 @@ impl Programs {
         }
         let applier = Applier::new(cluster.client().await?);
         applier.documents(documents).await?;
+        defined.insert(cluster.kubeconfig().to_owned());
         Ok(())
     }
 

@@ -12,6 +12,7 @@ pub(crate) struct Identity {
     pub(crate) authority_der: Vec<u8>,
     pub(crate) certificate: String,
     pub(crate) key: String,
+    pub(crate) public_key: String,
 }
 
 impl Identity {
@@ -30,6 +31,7 @@ impl Identity {
             authority: signed.pem(),
             authority_der: signed.der().to_vec(),
             certificate: certificate.pem(),
+            public_key: key.public_key_pem(),
             key: key.serialize_pem(),
         })
     }

@@ -18,6 +18,7 @@
 
 pub mod apply;
 pub mod cache;
+pub mod clock;
 pub mod cluster;
 pub mod conformance;
 pub mod control_plane;
@@ -38,6 +39,7 @@ pub mod rights;
 mod serve;
 mod shared;
 pub mod stage;
+pub mod status;
 pub mod tools;
 mod writes;
 
@@ -46,5 +48,5 @@ pub use cluster::Cluster;
 pub use control_plane::{ASSETS_VARIABLE, Binaries, ControlPlane, Options, User, Workspace};
 pub use namespace::{Namespace, TEST_LABEL};
 pub use poll::poll;
-pub use shared::{KUBECONFIG_VARIABLE, USERS, second, shared};
+pub use shared::{KUBECONFIG_VARIABLE, USERS, alone, second, shared};
 pub use writes::Writes;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::Namespace as Object;
+use kube::Client;
 use kube::api::{Api, DeleteParams, ObjectMeta};
 
 use crate::cluster::Cluster;
@@ -33,7 +34,12 @@ impl Namespace {
     ///
     /// If the API server refuses.
     pub async fn create(cluster: &Cluster, word: &str) -> Result<Self> {
-        let api: Api<Object> = Api::all(cluster.client().await?);
+        Self::create_with(cluster.client().await?, cluster, word).await
+    }
+
+    /// The same with a client of the cluster that is there already.
+    pub(crate) async fn create_with(client: Client, cluster: &Cluster, word: &str) -> Result<Self> {
+        let api: Api<Object> = Api::all(client);
         let object = Object {
             metadata: ObjectMeta {
                 generate_name: Some(format!("sluice-{word}-")),

@@ -1,14 +1,14 @@
-//! A real Prometheus, and something for it to scrape.
+//! A real Prometheus that knows what a test sets.
 //!
-//! What comes in: the gauges that a test sets. What goes out: a server that knows them within a
-//! second, and `promtool` to check rules with. The server ends with us, as all servers of tests do.
+//! What comes in: the gauges that a test sets. What goes out: a server that knows them, and `promtool` to
+//! check rules with. The server ends with us, as all servers of tests do.
 //!
 //! Prometheus itself knows basic authentication and TLS, see [`Access`]. It knows no bearer tokens:
 //! where those are asked for, a proxy stands before it, and a test of them needs a server of its
 //! own.
 
 mod access;
-mod gauges;
+mod recorded;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -18,8 +18,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use http::Request;
+use http::request::Builder;
 use kube::Client;
 use kube::client::Body;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 pub use access::{Access, PASSWORD, USER};
@@ -30,13 +32,13 @@ use crate::identity::Identity;
 use crate::poll::poll;
 use crate::progress::Progress;
 use crate::tools;
-use gauges::Gauges;
+use recorded::Gauges;
 
 /// The folder in `control-plane/` that pins both programs.
 const MODULE: &str = "prometheus";
 
-/// Between two scrapes.
-const SCRAPE_INTERVAL: &str = "200ms";
+/// The file of the gauges, in the folder that it runs in.
+const RULES: &str = "rules.yml";
 
 /// Until a server that has started answers, or knows what was set.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -104,10 +106,11 @@ impl Programs {
     }
 }
 
-/// A running Prometheus that scrapes our gauges. Dropped, both are gone.
+/// A running Prometheus. Dropped, it is gone.
 pub struct Prometheus {
     process: Process,
-    gauges: Gauges,
+    folder: PathBuf,
+    gauges: Mutex<Gauges>,
     address: SocketAddr,
     access: Access,
     identity: Option<Identity>,
@@ -115,26 +118,26 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts one on a free port of loopback, and waits until it answers. It scrapes five seconds
-    /// later for the first time: it does not look for targets more often.
+    /// Starts one on a free port of loopback, and waits until it answers. It knows no gauge.
     ///
     /// # Errors
     ///
     /// If it ends or does not answer in time: the error has the last lines of its log.
     pub async fn start(programs: &Programs, access: Access) -> Result<Self> {
-        let gauges = Gauges::serve().await?;
         let identity = access.tls.then(Identity::create).transpose()?;
         let workspace = Workspace::create()?;
-        let folder = workspace.path();
-        let scrape = configuration(gauges.address());
-        fs::write(folder.join("prometheus.yml"), scrape.to_string())?;
-        access.write(identity.as_ref(), folder)?;
+        let folder = workspace.path().to_owned();
+        // JSON is YAML.
+        let configuration = json!({"rule_files": [RULES]});
+        fs::write(folder.join("prometheus.yml"), configuration.to_string())?;
+        access.write(identity.as_ref(), &folder)?;
         let process = Process::run_in(workspace, &command(&programs.server)).await?;
         let address = address(&process).await?;
         let prometheus = Self {
             client: access.client(address, identity.as_ref())?,
             process,
-            gauges,
+            folder,
+            gauges: Mutex::default(),
             address,
             access,
             identity,
@@ -164,15 +167,48 @@ impl Prometheus {
         Some(&identity.authority)
     }
 
-    /// Sets a gauge: it is scraped with this value from now on. Labels stand as in a query:
+    /// Sets a gauge, and waits until queries find this value. Labels stand as in a query:
     /// `errors{pod="a"}`.
-    pub fn set(&self, gauge: &str, value: f64) {
-        self.gauges.set(gauge, value);
+    ///
+    /// # Errors
+    ///
+    /// If it does not take it.
+    pub async fn set(&self, gauge: &str, value: f64) -> Result<()> {
+        self.set_all(&[(gauge, value)]).await
     }
 
-    /// Takes a gauge away: with the next scrape, queries find nothing of it.
-    pub fn remove(&self, gauge: &str) {
-        self.gauges.remove(gauge);
+    /// The same for several gauges.
+    ///
+    /// # Errors
+    ///
+    /// See [`Self::set`].
+    pub async fn set_all(&self, gauges: &[(&str, f64)]) -> Result<()> {
+        let new = gauges.iter();
+        let new = new.map(|(gauge, value)| ((*gauge).to_owned(), *value));
+        self.gauges.lock().extend(new);
+        self.reload().await?;
+        for (gauge, value) in gauges {
+            self.says(gauge, Some(*value)).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes a gauge away, and waits until queries find nothing of it.
+    ///
+    /// # Errors
+    ///
+    /// See [`Self::set`].
+    pub async fn remove(&self, gauge: &str) -> Result<()> {
+        self.gauges.lock().remove(gauge);
+        self.reload().await?;
+        self.says(gauge, None).await
+    }
+
+    async fn reload(&self) -> Result<()> {
+        let rules = recorded::rules(&self.gauges.lock()).to_string();
+        fs::write(self.folder.join(RULES), rules)?;
+        self.ask(Request::post("/-/reload")).await?;
+        Ok(())
     }
 
     /// What it answers to a query, now: the `data` of its answer, with `resultType` and `result`.
@@ -233,24 +269,17 @@ impl Prometheus {
     }
 
     async fn get(&self, path: &str) -> Result<String> {
-        let request = Request::get(path).body(Body::empty())?;
-        let answer = self.client.send(request).await?;
+        self.ask(Request::get(path)).await
+    }
+
+    async fn ask(&self, request: Builder) -> Result<String> {
+        let answer = self.client.send(request.body(Body::empty())?).await?;
         let status = answer.status();
         let bytes = answer.into_body().collect_bytes().await?;
         let text = String::from_utf8(bytes.to_vec())?;
         ensure!(status.is_success(), "{status}: {text}");
         Ok(text)
     }
-}
-
-/// What to scrape, for `prometheus.yml`. JSON is YAML.
-fn configuration(target: SocketAddr) -> Value {
-    json!({
-        "global": {"scrape_interval": SCRAPE_INTERVAL, "scrape_timeout": SCRAPE_INTERVAL},
-        "scrape_configs": [
-            {"job_name": "test", "static_configs": [{"targets": [target.to_string()]}]},
-        ],
-    })
 }
 
 /// Relative paths lie in the folder that it runs in.
@@ -260,6 +289,7 @@ fn command(server: &Path) -> Command {
         "--config.file=prometheus.yml",
         "--web.config.file=web.yml",
         "--web.listen-address=127.0.0.1:0",
+        "--web.enable-lifecycle",
         "--storage.tsdb.path=data",
         "--log.format=json",
     ]);

@@ -1,4 +1,4 @@
-//! One server for all tests of a process, and a second one for tests that need two.
+//! One server for all tests of a process, a second one for tests that need two, and one for a test alone.
 //!
 //! What comes in: the environment. What goes out: a [`Cluster`] with our CRDs, started by whoever
 //! asks first, and gone with the process.
@@ -49,12 +49,29 @@ async fn open() -> Result<Shared> {
         },
         None => start().await?,
     };
+    define(&shared.cluster).await?;
+    Ok(shared)
+}
+
+/// Applies the CRDs of `crds/yaml`.
+async fn define(cluster: &Cluster) -> Result<()> {
     let crds = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("crds/yaml");
     if crds.is_dir() {
-        let client = shared.cluster.client().await?;
+        let client = cluster.client().await?;
         Applier::new(client).path(&crds).await?;
     }
-    Ok(shared)
+    Ok(())
+}
+
+/// A server for one test alone, with the CRDs of `crds/yaml` established.
+///
+/// # Errors
+///
+/// If it cannot be started.
+pub async fn alone(options: Options) -> Result<ControlPlane> {
+    let plane = ControlPlane::start(&Binaries::ensure(&Stderr::new())?, options).await?;
+    define(plane.cluster()).await?;
+    Ok(plane)
 }
 
 /// Another server for all tests of this process: one that only tests of other clusters need. It is always

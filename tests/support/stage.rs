@@ -4,40 +4,44 @@
 //! the namespace by that clock, and waits for what it says, each with a deadline.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail};
 use gate_controller::Settings;
 use gate_controller::observe::clock::{Clock, SetClock, SystemClock};
-use jiff::{Timestamp, ToSpan, Unit};
-use kube::api::{ListParams, Patch, PatchParams};
+use jiff::{SignedDuration, Timestamp, ToSpan, Unit};
+use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use sluice_crds::{Gate, GateSpec, GateStatus, Gatekeeper, GatekeeperStatus, Setting, State};
 
 use crate::apply::Applier;
 use crate::cluster::Cluster;
-use crate::conformance::{self, Judged};
+use crate::conformance::Judged;
 use crate::controller::{self, InProcess};
 use crate::installation::{CONTROLLER, installed};
 use crate::namespace::Namespace;
-use crate::poll::poll;
 use crate::rights;
 use crate::shared::shared;
+use crate::status;
+
+mod settling;
+
+pub use settling::LAST;
 
 /// Until a controller has written what it should: it takes milliseconds on an idle machine.
 pub const DEADLINE: Duration = Duration::from_secs(20);
 
-/// The longest pause between two retries of a controller that a test runs in real time.
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// The pauses between retries of a controller that a test runs in real time: the first, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
 /// Within which a watch that was refused is tried again: half a minute, up to doubled by jitter.
 pub const RETRIED: Duration = Duration::from_secs(90);
 
-/// By how many seconds an instant must be ahead that something has to be ready for: far more than
-/// that takes on two busy cores, and less than [`DEADLINE`].
-pub const AHEAD: i64 = 10;
+/// By how many seconds an instant is ahead that a controller has to be ready for: enough on an idle
+/// machine, and if it is not, more.
+const AHEAD: [i64; 4] = [3, 6, 12, 24];
 
 /// Weekdays from nine to five, in UTC.
 pub const OFFICE_HOURS: &str = r#"
@@ -51,23 +55,6 @@ kind: Gate
 metadata: {name: production}
 spec: {gatekeepers: [{name: office-hours}]}
 "#;
-
-/// What is looked at last of all that is due, by its name: of the gates and of the gatekeepers.
-pub const LAST: &str = "zz-last";
-
-/// One of the two. Where there are shards they are the first one's.
-fn last(kind: &str, spec: &Value, ask: &str) -> Value {
-    json!({
-        "apiVersion": "sluice.dev/v1alpha1",
-        "kind": kind,
-        "metadata": {
-            "name": LAST,
-            "labels": {"sharding.fluxcd.io/key": "shard1"},
-            "annotations": {"reconcile.fluxcd.io/requestedAt": ask},
-        },
-        "spec": spec,
-    })
-}
 
 /// An instant, from its text.
 ///
@@ -101,7 +88,7 @@ pub fn gate(name: &str, default: Setting) -> Gate {
 }
 
 /// A gate that opens once, for an hour.
-pub fn dated(name: &str, start: Timestamp) -> String {
+fn dated(name: &str, start: Timestamp) -> String {
     let wall = |at: Timestamp| at.strftime("%Y-%m-%dT%H:%M:%S").to_string();
     let (from, until) = (wall(start), wall(start + 1.hour()));
     format!(
@@ -133,6 +120,7 @@ pub struct Stage {
     namespace: Namespace,
     /// Ours, with all rights.
     client: Client,
+    applier: Applier,
     /// The controllers'.
     acting: Client,
     clock: Arc<SetClock>,
@@ -158,7 +146,7 @@ impl Stage {
     pub async fn opens(&self) -> Result<InProcess> {
         self.apply(OFFICE_HOURS).await?;
         let controller = self.start().await?;
-        self.says("production", State::Open, "InsideWindow").await?;
+        self.in_hours().await?;
         self.settle().await?;
         Ok(controller)
     }
@@ -178,11 +166,12 @@ impl Stage {
     /// On a server of one's choice.
     pub async fn on(cluster: &Cluster, word: &str, now: &str) -> Result<Self> {
         let client = cluster.client().await?;
-        let namespace = Namespace::create(cluster, word).await?;
+        let namespace = Namespace::create_with(client.clone(), cluster, word).await?;
         let statuses = Judged::start(cluster, namespace.name()).await?;
         let stage = Self {
             cluster: cluster.clone(),
             statuses,
+            applier: Applier::new(client.clone()).in_namespace(namespace.name()),
             namespace,
             acting: client.clone(),
             client,
@@ -233,8 +222,10 @@ impl Stage {
     /// Starts a controller by the clock of the machine, for tests that wait until it retries
     /// something. The pauses between retries stay far below [`DEADLINE`].
     pub async fn start_in_real_time(&self, client: Client) -> Result<InProcess> {
+        let (min_retry_delay, max_retry_delay) = PAUSES;
         let settings = Settings {
-            max_retry_delay: LONGEST_PAUSE,
+            min_retry_delay,
+            max_retry_delay,
             ..self.settings()
         };
         InProcess::start(settings, client, Arc::new(SystemClock)).await
@@ -262,8 +253,7 @@ impl Stage {
 
     /// Applies YAML in this namespace.
     pub async fn apply(&self, yaml: &str) -> Result<()> {
-        let applier = Applier::new(self.client()).in_namespace(self.namespace());
-        applier.text(yaml).await?;
+        self.applier.text(yaml).await?;
         Ok(())
     }
 
@@ -305,13 +295,7 @@ impl Stage {
         check: impl Fn(&GateStatus) -> bool,
     ) -> Result<Gate> {
         let what = format!("gate {gate}: {what}");
-        poll(DEADLINE, &what, async || {
-            let gate = self.gates().get(gate).await?;
-            let status = gate.status.as_ref().context("no status")?;
-            ensure!(check(status), "{}", json!(status));
-            Ok::<_, anyhow::Error>(gate)
-        })
-        .await
+        status::until(&self.gates(), gate, DEADLINE, &what, check).await
     }
 
     /// The same for a gatekeeper.
@@ -322,13 +306,7 @@ impl Stage {
         check: impl Fn(&GatekeeperStatus) -> bool,
     ) -> Result<Gatekeeper> {
         let what = format!("gatekeeper {gatekeeper}: {what}");
-        poll(DEADLINE, &what, async || {
-            let gatekeeper = self.gatekeepers().get(gatekeeper).await?;
-            let status = gatekeeper.status.as_ref().context("no status")?;
-            ensure!(check(status), "{}", json!(status));
-            Ok::<_, anyhow::Error>(gatekeeper)
-        })
-        .await
+        status::until(&self.gatekeepers(), gatekeeper, DEADLINE, &what, check).await
     }
 
     /// Waits until the gate reports this state for this reason, and returns its status.
@@ -341,68 +319,38 @@ impl Stage {
         gate.status.context("no status")
     }
 
-    /// Waits until a controller with one worker has looked at everything that is due or has
-    /// changed. Objects are looked at by urgency and by when they were due: who comes last of all
-    /// comes after everything. There is one such object of each kind, because one kind's watch may
-    /// bring its changes long after the other's; and gatekeepers, which wake gates, come after
-    /// them. What was written comes back as a change, hence the second time.
-    pub async fn settle(&self) -> Result<()> {
-        for _ in 0..2 {
-            let ask = self.asked.fetch_add(1, Ordering::Relaxed).to_string();
-            self.ask(&ask).await?;
-            poll(DEADLINE, "everything to be looked at", async || {
-                let gate = self.gates().get(LAST).await?.status;
-                let gatekeeper = self.gatekeepers().get(LAST).await?.status;
-                let handled = [
-                    gate.and_then(|status| status.last_handled_reconcile_at),
-                    gatekeeper.and_then(|status| status.last_handled_reconcile_at),
-                ];
-                let all = handled.iter().all(|handled| handled.as_ref() == Some(&ask));
-                ensure!(all, "asked {ask}, and {handled:?} were handled");
-                Ok(())
-            })
-            .await?;
+    /// Waits until the gate of [`OFFICE_HOURS`] is open, and returns its status.
+    pub async fn in_hours(&self) -> Result<GateStatus> {
+        self.says("production", State::Open, "InsideWindow").await
+    }
+
+    /// Waits until it is closed, because the office is.
+    pub async fn out_of_hours(&self) -> Result<GateStatus> {
+        self.says("production", State::Closed, "OutsideWindow")
+            .await
+    }
+
+    /// Applies a gate that opens once, in a few seconds by the clock of the machine, and waits until a
+    /// controller has foretold that in its status: at least a second before the instant, which it returns.
+    pub async fn due_soon(&self, name: &str) -> Result<Timestamp> {
+        for seconds in AHEAD {
+            let start = soon(seconds)?;
+            self.apply(&dated(name, start)).await?;
+            let left = start.duration_since(SystemClock.now()) - SignedDuration::from_secs(1);
+            let left = Duration::try_from(left).unwrap_or_default();
+            let foretold = |status: &GateStatus| {
+                let next = status.upcoming.first();
+                next.is_some_and(|next| next.at.0 == start)
+            };
+            let what = "to foretell when it opens";
+            if status::until(&self.gates(), name, left, what, foretold)
+                .await
+                .is_ok()
+            {
+                return Ok(start);
+            }
         }
-        self.at_rest().await
-    }
-
-    /// Statuses are about what is there now.
-    async fn at_rest(&self) -> Result<()> {
-        let all = ListParams::default();
-        let (gates, gatekeepers) = (self.gates(), self.gatekeepers());
-        let (gates, gatekeepers) = tokio::try_join!(gates.list(&all), gatekeepers.list(&all))?;
-        let gates = gates.iter().map(|gate| (gate.name_any(), json!(gate)));
-        let gatekeepers = gatekeepers.iter().map(|it| (it.name_any(), json!(it)));
-        for (name, object) in gates.chain(gatekeepers) {
-            let broken = conformance::at_rest(&object);
-            ensure!(broken.is_empty(), "{name}: {}", broken.join("; "));
-        }
-        Ok(())
-    }
-
-    /// Asks for the two that are looked at last.
-    async fn ask(&self, ask: &str) -> Result<()> {
-        let own = PatchParams::apply("settle").force();
-        let gate = last("Gate", &json!({"default": "closed"}), ask);
-        self.gates().patch(LAST, &own, &Patch::Apply(gate)).await?;
-        let gatekeeper = last("Gatekeeper", &json!({"manual": {"state": "closed"}}), ask);
-        let gatekeepers = self.gatekeepers();
-        gatekeepers
-            .patch(LAST, &own, &Patch::Apply(gatekeeper))
-            .await?;
-        Ok(())
-    }
-
-    /// How many writes of gates the API server has taken from the controller, but for the answers
-    /// that [`Self::settle`] asked for: only differences of two such counts mean anything.
-    pub async fn writes(&self, controller: &InProcess) -> Result<i64> {
-        self.writes_of(controller, "Gate").await
-    }
-
-    /// The same for objects of a kind.
-    pub async fn writes_of(&self, controller: &InProcess, kind: &'static str) -> Result<i64> {
-        let writes = i64::try_from(controller.writes(kind).await?)?;
-        Ok(writes - i64::from(self.asked.load(Ordering::Relaxed)))
+        bail!("gate {name}: it was never foretold in time when it opens")
     }
 
     /// The version of a gate: it is another one after every change, and only then.

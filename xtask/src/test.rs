@@ -2,6 +2,7 @@
 //!
 //! What comes in: arguments for `cargo test`. What goes out: its output, and a table of steps.
 
+use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
@@ -18,6 +19,12 @@ use sluice_tests::{
 use crate::server::{Open, Server};
 use crate::steps::Steps;
 use crate::{cargo, demo};
+
+/// How many tests of a program run at once, for each core: they wait for servers most of the time.
+const AT_ONCE: usize = 3;
+
+/// Says how many tests run at once, where `cargo test` is not told by `--test-threads`.
+const THREADS: &str = "RUST_TEST_THREADS";
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -125,6 +132,10 @@ fn test(programs: &Path, kubeconfig: &Path, arguments: &[OsString]) -> Result<()
     let mut command = cargo::cargo();
     command.args(["test", "--workspace"]).args(arguments);
     command.env(KUBECONFIG_VARIABLE, kubeconfig);
+    if env::var_os(THREADS).is_none() {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        command.env(THREADS, (cores * AT_ONCE).to_string());
+    }
     for program in Program::ALL {
         command.env(program.variable(), programs.join(program.name()));
     }

@@ -16,9 +16,7 @@ async fn the_columns_answer_what_people_ask() -> Result<()> {
     let mut settings = stage.settings();
     settings.trust_unverified_identity = true;
     let _controller = stage.start_with(settings).await?;
-    stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
+    stage.in_hours().await?;
     stage
         .annotate(
             "production",

@@ -185,9 +185,7 @@ async fn busy(stage: &Stage) -> Result<Metrics> {
     settings.egress_allow = vec!["127.0.0.0/8".parse()?];
     let controller = stage.start_with(settings).await?;
     stage.says("measured", State::Open, "InRange").await?;
-    stage
-        .says("production", State::Closed, "OutsideWindow")
-        .await?;
+    stage.out_of_hours().await?;
     let mut annotations = force("open", "alice");
     annotations["sluice.dev/force-until"] = json!("2026-11-20T10:00:00Z");
     stage.annotate("production", annotations).await?;

@@ -11,48 +11,15 @@ use sluice_tests::helm::Release;
 use sluice_tests::installation::start;
 use sluice_tests::{Cluster, Writes, poll};
 
-/// What has to be there before: the kinds of the Prometheus operator and of cert-manager, as much of
-/// them as is needed to store one, and the namespace that has what evidence is asked for with.
-const BEFORE: &str = "
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: podmonitors.monitoring.coreos.com}
-spec:
-  group: monitoring.coreos.com
-  scope: Namespaced
-  names: {kind: PodMonitor, plural: podmonitors, singular: podmonitor}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
----
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: prometheusrules.monitoring.coreos.com}
-spec:
-  group: monitoring.coreos.com
-  scope: Namespaced
-  names: {kind: PrometheusRule, plural: prometheusrules, singular: prometheusrule}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
----
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: certificates.cert-manager.io}
-spec:
-  group: cert-manager.io
-  scope: Namespaced
-  names: {kind: Certificate, plural: certificates, singular: certificate}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
----
+/// Kinds of the Prometheus operator and of cert-manager, as much of them as is needed to store one.
+const KINDS: [(&str, &str); 3] = [
+    ("monitoring.coreos.com", "PodMonitor"),
+    ("monitoring.coreos.com", "PrometheusRule"),
+    ("cert-manager.io", "Certificate"),
+];
+
+/// The namespace that has what evidence is asked for with.
+const TEAM: &str = "
 apiVersion: v1
 kind: Namespace
 metadata: {name: team}
@@ -82,6 +49,28 @@ kind: Secret
 metadata: {name: other, namespace: team}
 stringData: {password: secret}
 ";
+
+/// What has to be there before.
+fn before() -> String {
+    let definition = |(group, kind): (&str, &str)| {
+        let singular = kind.to_lowercase();
+        let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{singular}s.{group}")},
+            "spec": {
+                "group": group, "scope": "Namespaced",
+                "names": {"kind": kind, "plural": format!("{singular}s"), "singular": singular},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": schema},
+                }],
+            },
+        });
+        format!("{definition}\n---\n")
+    };
+    KINDS.map(definition).concat() + TEAM
+}
 
 /// A name that would break a template that pastes it into an expression.
 const ODD_NAME: &str = "o'hara \"<\\>\"";
@@ -157,7 +146,7 @@ async fn every_option_is_accepted_and_means_what_it_says() -> Result<()> {
         namespace: "sluice-two".to_owned(),
         values: every_option(),
     };
-    let (plane, applied) = start(&release, BEFORE).await?;
+    let (plane, applied) = start(&release, &before()).await?;
     let cluster = plane.cluster();
     the_flags_are_given(&applied)?;
     only_named_secrets_can_be_read(cluster).await?;

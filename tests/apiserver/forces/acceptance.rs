@@ -24,9 +24,7 @@ async fn evening(word: &str) -> Result<(Stage, Proxy, InProcess)> {
     let mut settings = stage.settings();
     settings.trust_unverified_identity = true;
     let controller = InProcess::start(settings, proxy.client()?, stage.clock()).await?;
-    stage
-        .says("production", State::Closed, "OutsideWindow")
-        .await?;
+    stage.out_of_hours().await?;
     Ok((stage, proxy, controller))
 }
 
@@ -87,13 +85,9 @@ async fn a_force_that_cannot_be_noted_does_not_open_and_says_why() -> Result<()>
 
     // What falls due before the next try is written at its instant.
     stage.set("2026-11-23T09:00:00Z");
-    stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
+    stage.in_hours().await?;
     stage.set("2026-11-23T17:00:00Z");
-    stage
-        .says("production", State::Closed, "OutsideWindow")
-        .await?;
+    stage.out_of_hours().await?;
 
     proxy.repair();
     stage.set("2026-11-23T18:00:00Z");
@@ -103,9 +97,7 @@ async fn a_force_that_cannot_be_noted_does_not_open_and_says_why() -> Result<()>
     assert_eq!(effective.until.0, at("2026-11-23T19:00:00Z"));
     ensure!(!says(&forced, "metadata.annotations"), "{forced:?}");
     stage.set("2026-11-23T19:00:00Z");
-    stage
-        .says("production", State::Closed, "OutsideWindow")
-        .await?;
+    stage.out_of_hours().await?;
     Ok(())
 }
 
@@ -113,9 +105,7 @@ async fn a_force_that_cannot_be_noted_does_not_open_and_says_why() -> Result<()>
 async fn a_force_that_closes_counts_although_it_cannot_be_noted() -> Result<()> {
     let (stage, proxy, controller) = evening("unnoted").await?;
     stage.set("2026-11-23T09:00:00Z");
-    stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
+    stage.in_hours().await?;
     proxy.order(refused(), Method::PATCH, COMPLETION, usize::MAX);
     stage
         .annotate("production", force("closed", "admin"))
@@ -177,9 +167,7 @@ async fn a_longer_window_revives_no_request() -> Result<()> {
     let seen = annotation(&gate, "sluice.dev/force-seen")?;
     ensure!(seen.contains(r#""window":"1h""#), "{seen}");
     stage.set("2026-11-20T20:00:00Z");
-    stage
-        .says("production", State::Closed, "OutsideWindow")
-        .await?;
+    stage.out_of_hours().await?;
 
     stage
         .apply(&OFFICE_HOURS.replace("spec: {gatekeepers", "spec: {window: 4h, gatekeepers"))
@@ -224,8 +212,6 @@ async fn a_backup_is_restored_without_the_note() -> Result<()> {
         .annotations_mut()
         .retain(|name, _| !name.starts_with("sluice.dev/force"));
     gates.add(&backup).await?;
-    stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
+    stage.in_hours().await?;
     Ok(())
 }

@@ -14,9 +14,7 @@ async fn the_requests_of_the_rfc_last_for_the_window_of_the_gate() -> Result<()>
     let stage = Stage::installed("dialects", "2026-11-20T19:00:00Z").await?;
     stage.apply(OFFICE_HOURS).await?;
     let _controller = stage.start().await?;
-    stage
-        .says("production", State::Closed, "OutsideWindow")
-        .await?;
+    stage.out_of_hours().await?;
 
     // From an instant a little ago.
     let open = json!({OPEN: "2026-11-20T18:59:30Z", "sluice.dev/force-by": "admin"});
@@ -38,9 +36,7 @@ async fn the_requests_of_the_rfc_last_for_the_window_of_the_gate() -> Result<()>
     stage.settle().await?;
     stage.says("production", State::Open, "Forced").await?;
     stage.set("2026-11-20T19:59:30Z");
-    stage
-        .says("production", State::Closed, "OutsideWindow")
-        .await?;
+    stage.out_of_hours().await?;
     Ok(())
 }
 
@@ -66,9 +62,7 @@ async fn a_request_may_be_a_minute_ahead_and_no_more() -> Result<()> {
         .annotate("production", request("2026-11-20T19:00:45Z"))
         .await?;
     stage.settle().await?;
-    stage
-        .says("production", State::Closed, "OutsideWindow")
-        .await?;
+    stage.out_of_hours().await?;
     stage.set("2026-11-20T19:00:45Z");
     stage.says("production", State::Open, "Forced").await?;
     Ok(())

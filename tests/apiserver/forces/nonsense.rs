@@ -39,9 +39,7 @@ async fn nonsense_is_reported_and_changes_nothing() -> Result<()> {
     let mut settings = stage.settings();
     settings.trust_unverified_identity = true;
     let controller = stage.start_with(settings).await?;
-    let before = stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
+    let before = stage.in_hours().await?;
     for (annotations, words) in nonsense() {
         stage.annotate("production", annotations.clone()).await?;
         let told = |status: &sluice_crds::GateStatus| message(status).contains(words);
@@ -65,9 +63,7 @@ async fn nonsense_is_reported_and_changes_nothing() -> Result<()> {
         stage.annotate("production", Value::Object(remove)).await?;
         stage.settle().await?;
     }
-    let after = stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
+    let after = stage.in_hours().await?;
     assert_eq!(after.message, before.message);
     Ok(())
 }

@@ -65,9 +65,7 @@ async fn a_force_is_granted_completed_owned_and_runs_out_to_the_millisecond() ->
     stage.settle().await?;
     assert_eq!(Some(stage.version("production").await?), version);
     stage.set("2026-11-20T13:00:00.250Z");
-    let open = stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
+    let open = stage.in_hours().await?;
     assert_eq!(open.r#override, None);
     assert_eq!(open.since.unwrap().0, at("2026-11-20T13:00:00Z"));
     stage.settle().await?;
@@ -93,9 +91,7 @@ async fn without_policies_nobody_is_believed_unless_the_operator_says_so() -> Re
         .annotate("production", force("closed", "mallory"))
         .await?;
     let wary = stage.start().await?;
-    let open = stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
+    let open = stage.in_hours().await?;
     assert_eq!(
         message(&open),
         "office-hours: inside window 'office-hours' until Fri 2026-11-20 17:00 UTC. \

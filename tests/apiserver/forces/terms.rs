@@ -35,9 +35,7 @@ async fn a_force_outlives_the_window_and_ends_when_it_says() -> Result<()> {
     stage.settle().await?;
     stage.says("production", State::Open, "Forced").await?;
     stage.set("2026-11-20T17:30:00Z");
-    let closed = stage
-        .says("production", State::Closed, "OutsideWindow")
-        .await?;
+    let closed = stage.out_of_hours().await?;
     assert_eq!(closed.since.unwrap().0, at("2026-11-20T17:30:00Z"));
     Ok(())
 }
@@ -101,24 +99,18 @@ async fn a_restored_gate_is_not_forced_again() -> Result<()> {
         ..ObjectMeta::default()
     };
     stage.set("2026-11-20T13:00:00Z");
-    stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
+    stage.in_hours().await?;
 
     let gates = stage.gates();
     gates.remove("production").await?;
     gates.add(&backup).await?;
-    let open = stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
+    let open = stage.in_hours().await?;
     assert!(!message(&open).contains("force"), "{}", message(&open));
 
     gates.remove("production").await?;
     backup.annotations_mut().remove("sluice.dev/force-seen");
     gates.add(&backup).await?;
-    let open = stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
+    let open = stage.in_hours().await?;
     let words = "the end Fri 2026-11-20 13:00 UTC has passed; write a later end, or remove it";
     assert!(message(&open).contains(words), "{}", message(&open));
     Ok(())

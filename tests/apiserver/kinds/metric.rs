@@ -88,13 +88,15 @@ type Said = (State, &'static str, &'static str, Option<&'static str>);
 #[tokio::test]
 async fn a_gate_is_open_while_a_value_is_within_its_range() -> Result<()> {
     let prometheus = prometheus(Access::default()).await?;
-    prometheus.set("errors", 0.02);
-    prometheus.set("availability", 0.982);
-    prometheus.set("memory_bytes", 3e9);
-    prometheus.set("broken", f64::NAN);
-    prometheus.set("latency{pod=\"a\"}", 1.0);
-    prometheus.set("latency{pod=\"b\"}", 2.0);
-    prometheus.says("sum(latency)", Some(3.0)).await?;
+    let gauges = [
+        ("errors", 0.02),
+        ("availability", 0.982),
+        ("memory_bytes", 3e9),
+        ("broken", f64::NAN),
+        ("latency{pod=\"a\"}", 1.0),
+        ("latency{pod=\"b\"}", 2.0),
+    ];
+    prometheus.set_all(&gauges).await?;
     let ask = |query, range: Value, with: Value| asks(&prometheus, query, &range, with);
     let max = || json!({"max": 0.05});
     let (open, closed) = (State::Open, State::Closed);
@@ -216,8 +218,7 @@ async fn a_gate_is_open_while_a_value_is_within_its_range() -> Result<()> {
     assert_eq!(below.range, "min 0.99, max 1");
 
     // The next answer changes the gate as soon as it is there.
-    prometheus.set("errors", 0.5);
-    prometheus.says("errors", Some(0.5)).await?;
+    prometheus.set("errors", 0.5).await?;
     stage.pass(ROUND);
     let status = stage.says("sample", closed, "OutOfRange").await?;
     let words = "0.5 is above max 0.05, measured Fri 2026-11-20 12:01:";
@@ -231,8 +232,7 @@ async fn a_gate_is_open_while_a_value_is_within_its_range() -> Result<()> {
 async fn a_value_that_changes_nothing_is_not_written() -> Result<()> {
     const NAMES: [&str; 4] = ["a", "b", "c", "d"];
     let prometheus = prometheus(Access::default()).await?;
-    prometheus.set("errors", 0.02);
-    prometheus.says("errors", Some(0.02)).await?;
+    prometheus.set("errors", 0.02).await?;
     let stage = Stage::new("quiet", NOON).await?;
     for name in NAMES {
         stage
@@ -258,8 +258,7 @@ async fn a_value_that_changes_nothing_is_not_written() -> Result<()> {
 
     // Each is measured anew, and comes to the same.
     let before = writes().await?;
-    prometheus.set("errors", 0.03);
-    prometheus.says("errors", Some(0.03)).await?;
+    prometheus.set("errors", 0.03).await?;
     stage.pass(ROUND);
     for name in NAMES {
         stage.knows(&controller, name, 0.03).await?;
@@ -287,8 +286,7 @@ async fn a_value_that_changes_nothing_is_not_written() -> Result<()> {
 
     // What changes the state is written at once: once each.
     let [gates, gatekeepers] = writes().await?;
-    prometheus.set("errors", 1.0);
-    prometheus.says("errors", Some(1.0)).await?;
+    prometheus.set("errors", 1.0).await?;
     stage.pass(ROUND);
     for name in NAMES {
         stage.says(name, State::Closed, "OutOfRange").await?;
@@ -308,8 +306,7 @@ fn soaks_until(status: &GateStatus) -> Option<Timestamp> {
 #[tokio::test]
 async fn a_value_has_to_be_within_its_range_for_a_while() -> Result<()> {
     let prometheus = prometheus(Access::default()).await?;
-    prometheus.set("errors", 0.02);
-    prometheus.says("errors", Some(0.02)).await?;
+    prometheus.set("errors", 0.02).await?;
     let stage = Stage::new("row", NOON).await?;
     let spec = errors(&prometheus, json!({"for": "4m"}));
     stage.apply(&kept("canary", &spec)).await?;
@@ -319,16 +316,14 @@ async fn a_value_has_to_be_within_its_range_for_a_while() -> Result<()> {
     let words = "0.02 is within max 0.05 since Fri 2026-11-20 12:00 UTC, and has to be for 4m, \
                  which an answer from Fri 2026-11-20 12:04 UTC on can show";
     ensure!(message(&status).contains(words), "{status:?}");
-    prometheus.set("errors", 0.03);
-    prometheus.says("errors", Some(0.03)).await?;
+    prometheus.set("errors", 0.03).await?;
     stage.pass(ROUND);
     stage.knows(&first, "canary", 0.03).await?;
     first.stop().await;
 
     let second = stage.start_with_egress().await?;
     for value in [0.04, 0.01] {
-        prometheus.set("errors", value);
-        prometheus.says("errors", Some(value)).await?;
+        prometheus.set("errors", value).await?;
         stage.pass(ROUND);
         stage.knows(&second, "canary", value).await?;
     }
@@ -341,12 +336,10 @@ async fn a_value_has_to_be_within_its_range_for_a_while() -> Result<()> {
     ensure!(since >= Some(at("2026-11-20T12:04:00Z")), "{open:?}");
 
     // One value outside, and it begins anew.
-    prometheus.set("errors", 0.5);
-    prometheus.says("errors", Some(0.5)).await?;
+    prometheus.set("errors", 0.5).await?;
     stage.pass(ROUND);
     stage.says("canary", State::Closed, "OutOfRange").await?;
-    prometheus.set("errors", 0.01);
-    prometheus.says("errors", Some(0.01)).await?;
+    prometheus.set("errors", 0.01).await?;
     stage.pass(ROUND);
     let again = stage.says("canary", State::Closed, "Soaking").await?;
     let end = stage.now() + SignedDuration::from_mins(4);
@@ -358,10 +351,9 @@ async fn a_value_has_to_be_within_its_range_for_a_while() -> Result<()> {
 #[tokio::test]
 async fn the_last_value_counts_for_three_intervals_and_no_longer() -> Result<()> {
     let prometheus = prometheus(Access::default()).await?;
-    prometheus.set("errors", 0.02);
-    prometheus.says("errors", Some(0.02)).await?;
+    prometheus.set("errors", 0.02).await?;
     let stage = Stage::new("restart", NOON).await?;
-    let strict = errors(&prometheus, json!({"timeout": "2s"}));
+    let strict = errors(&prometheus, json!({"timeout": "1s"}));
     let mut lax = strict.clone();
     lax["onError"] = "open".into();
     stage.apply(&kept("strict", &strict)).await?;
@@ -379,7 +371,7 @@ async fn the_last_value_counts_for_three_intervals_and_no_longer() -> Result<()>
     stage.pass(ROUND);
     let slow = |metric: &MetricStatus| {
         let error = metric.error.as_deref();
-        error == Some("http://127.0.0.1: timed out after 2s")
+        error == Some("http://127.0.0.1: timed out after 1s")
     };
     let kept = stage.measured("strict", "timed out", slow).await?;
     assert_eq!(kept.value.as_deref(), Some("0.02"));

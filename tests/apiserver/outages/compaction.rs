@@ -1,14 +1,11 @@
 //! etcd forgets what is older than its last compaction.
 
-use std::path::Path;
-
 use anyhow::{Context, Result, ensure};
 use axum::http::Method;
 use futures::TryStreamExt;
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use sluice_crds::{Setting, State};
-use sluice_tests::progress::Stderr;
-use sluice_tests::{Applier, Binaries, ControlPlane, Options, Writes, poll};
+use sluice_tests::{ControlPlane, Options, Writes, alone, poll};
 
 use super::knows;
 use crate::proxy::{Fault, Proxy};
@@ -21,11 +18,7 @@ async fn forgetful() -> Result<ControlPlane> {
         api_server_flags: flags.map(str::to_owned).into(),
         ..Options::default()
     };
-    let plane = ControlPlane::start(&Binaries::ensure(&Stderr::new())?, options).await?;
-    let definitions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crds/yaml");
-    let applier = Applier::new(plane.client().await?);
-    applier.path(&definitions).await?;
-    Ok(plane)
+    alone(options).await
 }
 
 #[tokio::test]

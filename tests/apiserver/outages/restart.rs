@@ -4,27 +4,16 @@ use anyhow::{Result, ensure};
 use gate_controller::observe::clock::{Clock, SystemClock};
 use jiff::{Timestamp, ToSpan};
 use sluice_crds::{Gate, GateSpec, State};
-use sluice_tests::progress::Stderr;
-use sluice_tests::{Applier, Binaries, ControlPlane, Options, Writes, poll};
+use sluice_tests::{Options, Writes, alone, poll};
 
-use crate::stage::{AHEAD, DEADLINE, RETRIED, Stage, dated, soon};
+use crate::stage::{DEADLINE, RETRIED, Stage};
 
 #[tokio::test]
 async fn what_fell_due_while_the_api_server_was_away_is_written_when_it_is_back() -> Result<()> {
-    let mut plane =
-        ControlPlane::start(&Binaries::ensure(&Stderr::new())?, Options::default()).await?;
-    let definitions = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../crds/yaml");
-    Applier::new(plane.client().await?)
-        .path(&definitions)
-        .await?;
+    let mut plane = alone(Options::default()).await?;
     let stage = Stage::on(plane.cluster(), "restart", "2026-11-20T12:00:00Z").await?;
     let controller = stage.start_in_real_time(stage.client()).await?;
-    let start = soon(AHEAD)?;
-    stage.apply(&dated("due", start)).await?;
-    stage.says("due", State::Closed, "OutsideWindow").await?;
-
-    // Not earlier than it must be: the longer it is away, the rarer it is asked.
-    clock_shows(start - 2.seconds()).await?;
+    let start = stage.due_soon("due").await?;
     plane.stop_api_server();
     clock_shows(start + 500.milliseconds()).await?;
     // The decision is right all the same: it takes no request.

@@ -4,7 +4,6 @@ use anyhow::{Result, ensure};
 use kube::api::{Patch, PatchParams};
 use rstest::rstest;
 use serde_json::{Value, json};
-use sluice_crds::State;
 use sluice_tests::Writes;
 
 use crate::stage::Stage;
@@ -92,9 +91,7 @@ async fn the_status_of_a_gatekeeper_is_the_controllers_too() -> Result<()> {
     let after = gatekeepers.get("office-hours").await?.status.unwrap();
     assert_eq!(json!(after), json!(before));
     // No decision was made from it meanwhile.
-    let gate = stage
-        .says("production", State::Open, "InsideWindow")
-        .await?;
+    let gate = stage.in_hours().await?;
     assert_eq!(
         gate.since.unwrap().0,
         crate::stage::at("2026-11-20T12:00:00Z")

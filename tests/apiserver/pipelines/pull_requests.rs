@@ -111,6 +111,7 @@ async fn what_a_person_closes_is_abandoned_and_what_is_superseded_is_closed() ->
         .await?;
     let closed = json!({"state": "closed"});
     shop.ask(Method::PATCH, "/pulls/1", &closed).await?;
+    shop.pass();
     let is_abandoned = |prod: &EnvironmentStatus| prod.state == EnvironmentState::Abandoned;
     shop.prod_says("it to be abandoned", is_abandoned).await?;
 

@@ -5,22 +5,24 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use gate_controller::observe::clock::SystemClock;
 use http::Method;
 use kube::api::{DeleteParams, ListParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use sluice_crds::pipeline::EnvironmentStatus;
 use sluice_crds::{Gate, Pipeline, PipelineStatus, PullRequest};
+use sluice_tests::clock::AheadClock;
 use sluice_tests::controller::{self, InProcess, Process};
 use sluice_tests::gitea::{BRANCH, Gitea, OWNER, gitea};
-use sluice_tests::{Applier, conformance, poll, shared};
+use sluice_tests::{Applier, conformance, poll, shared, status};
 
 use super::told::events_on;
 use crate::clusters::scene::Scene;
 
 /// Until the controller and the forge have done what they do by themselves: the forge is asked once a minute.
 const DEADLINE: Duration = Duration::from_secs(120);
+/// After this the forge is asked again: once a minute.
+const ROUND: Duration = Duration::from_secs(61);
 /// The pipeline, the environment that is promoted to, and the file that says what it runs.
 pub const NAME: &str = "web";
 pub const PROD: &str = "prod";
@@ -34,6 +36,7 @@ pub struct Shop {
     /// How often each of the two apps was written.
     written: [AtomicI64; 2],
     promotion: Value,
+    clock: Arc<AheadClock>,
 }
 
 impl Shop {
@@ -58,6 +61,7 @@ impl Shop {
             repository,
             written: Default::default(),
             promotion: json!({"strategy": {"pull-request": strategy}}),
+            clock: Arc::default(),
             scene,
         };
         gitea
@@ -91,7 +95,13 @@ impl Shop {
         let mut settings = controller::settings(self.scene.namespace());
         settings.egress_allow = vec!["127.0.0.0/8".parse()?];
         settings.kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
-        InProcess::start(settings, self.scene.own(), Arc::new(SystemClock)).await
+        let clock = Arc::clone(&self.clock);
+        InProcess::start(settings, self.scene.own(), clock).await
+    }
+
+    /// Lets so much time pass that the forge is asked again.
+    pub fn pass(&self) {
+        self.clock.put_forward(ROUND);
     }
 
     /// Starts the real program.
@@ -216,17 +226,8 @@ impl Shop {
         what: &str,
         check: impl Fn(&PipelineStatus) -> bool,
     ) -> Result<PipelineStatus> {
-        poll(DEADLINE, what, async || {
-            let status = self
-                .pipelines()
-                .get(NAME)
-                .await?
-                .status
-                .context("no status")?;
-            ensure!(check(&status), "{}", json!(status));
-            Ok::<_, anyhow::Error>(status)
-        })
-        .await
+        let pipeline = status::until(&self.pipelines(), NAME, DEADLINE, what, check).await?;
+        pipeline.status.context("no status")
     }
 
     /// The same for the status of prod.

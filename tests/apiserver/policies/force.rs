@@ -5,7 +5,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use sluice_crds::{Gate, GateSpec};
-use sluice_tests::Writes;
+use sluice_tests::{Writes, rights};
 
 use super::scene::{CONTROLLER, GATE, KEYS, Scene, annotations, force, nothing, refused};
 
@@ -304,21 +304,10 @@ async fn a_gate_that_is_created_forced_is_judged_as_well() -> Result<()> {
 #[tokio::test]
 async fn the_right_may_name_the_gate() -> Result<()> {
     let scene = Scene::new().await?;
-    let role = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
-        "metadata": {"name": "one-gate"},
-        "rules": [{"apiGroups": ["sluice.dev"], "resources": ["gates"],
-            "resourceNames": [GATE], "verbs": ["override", "patch"]}],
-    });
-    let binding = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
-        "metadata": {"name": "one-gate"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "one-gate"},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "editor"}],
-    });
+    let mut one = rights::rule("sluice.dev", &["gates"], &["override", "patch"]);
+    one["resourceNames"] = json!([GATE]);
     let admin = scene.cluster().client().await?;
-    let applier = sluice_tests::Applier::new(admin).in_namespace(scene.namespace());
-    applier.text(&format!("{role}\n---\n{binding}")).await?;
+    rights::grant_rules(admin, scene.namespace(), "one-gate", "editor", &[one]).await?;
     let other = Gate::new("staging", GateSpec::default());
     let editor = scene.gates("editor").await?;
     editor.add(&other).await?;

@@ -10,7 +10,7 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Map, Value, json};
 use sluice_crds::{Gate, GateSpec};
-use sluice_tests::{Applier, Cluster, Namespace, Writes, poll};
+use sluice_tests::{Cluster, Namespace, Writes, poll, rights};
 
 pub use crate::chart::{CONTROLLER, installed};
 
@@ -148,21 +148,8 @@ impl Scene {
 
     /// Binds users to a ClusterRole in this namespace.
     pub async fn grant(&self, users: &[&str], role: &str) -> Result<()> {
-        let subjects = users.iter().map(
-            |user| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}),
-        );
-        let binding = json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "RoleBinding",
-            "metadata": {"name": role},
-            "roleRef": {
-                "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role
-            },
-            "subjects": subjects.collect::<Vec<_>>(),
-        });
-        let applier = Applier::new(self.cluster.client().await?).in_namespace(self.namespace());
-        applier.text(&binding.to_string()).await?;
-        Ok(())
+        let client = self.cluster.client().await?;
+        rights::grant(client, self.namespace(), role, users).await
     }
 
     /// Waits until `user` may do `verb` on gates here.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use futures::StreamExt;
+use futures::future::try_join_all;
 use futures::stream::{BoxStream, select_all};
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::core::GroupVersionKind;
@@ -134,8 +135,7 @@ async fn watch(
 
 /// The kinds that the server knows.
 async fn served(client: &Client, namespace: &str) -> Result<Vec<Objects>> {
-    let mut served = Vec::new();
-    for (group, version, kind, is_namespaced) in KINDS {
+    let kinds = KINDS.map(async |(group, version, kind, is_namespaced)| {
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
         let client = client.clone();
         let api = match is_namespaced {
@@ -143,12 +143,13 @@ async fn served(client: &Client, namespace: &str) -> Result<Vec<Objects>> {
             false => Api::all_with(client, &resource),
         };
         match api.list(&ListParams::default().limit(1)).await {
-            Ok(_) => served.push(Objects { kind, api }),
-            Err(kube::Error::Api(refused)) if refused.code == 404 => {}
-            Err(error) => return Err(error).context("statuses cannot be watched"),
+            Ok(_) => Ok(Some(Objects { kind, api })),
+            Err(kube::Error::Api(refused)) if refused.code == 404 => Ok(None),
+            Err(error) => Err(error).context("statuses cannot be watched"),
         }
-    }
-    Ok(served)
+    });
+    let served = try_join_all(kinds).await?;
+    Ok(served.into_iter().flatten().collect())
 }
 
 impl Objects {
@@ -175,12 +176,12 @@ fn json(kind: &str, object: DynamicObject) -> Option<Value> {
 }
 
 async fn list(served: &[Objects]) -> Result<Vec<Value>> {
-    let mut all = Vec::new();
-    for Objects { kind, api } in served {
+    let lists = served.iter().map(async |Objects { kind, api }| {
         let objects = api.list(&ListParams::default()).await?;
-        all.extend(objects.into_iter().filter_map(|object| json(kind, object)));
-    }
-    Ok(all)
+        let objects = objects.into_iter().filter_map(|object| json(kind, object));
+        Ok::<_, anyhow::Error>(objects.collect::<Vec<_>>())
+    });
+    Ok(try_join_all(lists).await?.concat())
 }
 
 /// What was seen, and what was wrong with it.

@@ -24,7 +24,8 @@ pub use binaries::{ASSETS_VARIABLE, Binaries};
 pub use options::{Options, User};
 
 use crate::cluster::Cluster;
-use options::{CERTIFICATE, TOKENS};
+use crate::identity::Identity;
+use options::{CERTIFICATE, KEY, TOKENS};
 use processes::Server;
 pub use processes::Workspace;
 
@@ -80,6 +81,7 @@ impl ControlPlane {
         let port = free_port()?;
         let kubeconfig = folder.join("kubeconfig");
         kubeconfig::write(&kubeconfig, port, &folder.join(CERTIFICATE), &users)?;
+        certify(folder)?;
         let etcd = Server::start(
             &workspace,
             "etcd",
@@ -173,8 +175,6 @@ impl ControlPlane {
     }
 
     async fn ready(&self) -> Result<()> {
-        // The API server writes the certificate before it listens.
-        self.workspace.path().join(CERTIFICATE).metadata()?;
         let client = self.cluster.client().await?;
         let request = Request::get("/readyz").body(Vec::new())?;
         let answer = client.request_text(request);
@@ -224,6 +224,20 @@ impl ControlPlane {
     pub fn folder(&self) -> PathBuf {
         self.workspace.path().to_owned()
     }
+}
+
+/// Writes the certificate and the key of the API server. By itself it would make one of RSA, whose use is
+/// a tenth of its work where each test opens dozens of connections.
+fn certify(folder: &Path) -> Result<()> {
+    let identity = Identity::create()?;
+    let (certificate, key) = (folder.join(CERTIFICATE), folder.join(KEY));
+    if let Some(place) = certificate.parent() {
+        std::fs::create_dir(place)?;
+    }
+    std::fs::write(certificate, identity.certificate + &identity.authority)?;
+    // What service accounts are known by is read from the public key alone.
+    std::fs::write(key, identity.key + &identity.public_key)?;
+    Ok(())
 }
 
 /// Another process listens on the port that we found free.

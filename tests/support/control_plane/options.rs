@@ -132,9 +132,9 @@ fn etcd_url(folder: &Path) -> String {
     format!("unix://{}", folder.join("etcd.sock").display())
 }
 
-/// Where the API server keeps the certificate and the key that it makes for itself.
+/// Where the API server looks for its certificate and its key.
 pub(super) const CERTIFICATE: &str = "certificates/apiserver.crt";
-const KEY: &str = "certificates/apiserver.key";
+pub(super) const KEY: &str = "certificates/apiserver.key";
 /// The file of the users' tokens.
 pub(super) const TOKENS: &str = "tokens.csv";
 
@@ -150,7 +150,7 @@ pub(super) fn api_server_flags(folder: &Path, port: u16, options: &Options) -> V
         // Nor is there anything to announce to pods.
         "--endpoint-reconciler-type=none".to_owned(),
         format!("--cert-dir={}", folder.join("certificates").display()),
-        // The key is made before it is read as the key of service accounts: one serves both.
+        // One serves both.
         format!("--service-account-key-file={}", key.display()),
         format!("--service-account-signing-key-file={}", key.display()),
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),

@@ -91,6 +91,8 @@ impl Server {
     pub(crate) fn start(workspace: &Workspace, name: &str, command: &Command) -> Result<Self> {
         let log = workspace.path().join(format!("{name}.log"));
         let mut supervisor = Command::new("sh");
+        // Programs in Go collect garbage less often: that is a tenth of the work of an API server.
+        supervisor.env("GOGC", "400");
         for (name, value) in command.get_envs() {
             match value {
                 Some(value) => supervisor.env(name, value),

@@ -25,29 +25,22 @@ async fn start(access: Access) -> Prometheus {
 async fn a_query_says_what_a_test_sets() {
     let prometheus = start(Access::default()).await;
     prometheus.says("errors", None).await.unwrap();
-    prometheus.set("errors", 0.02);
-    prometheus.says("errors", Some(0.02)).await.unwrap();
-    prometheus.set("errors", 0.5);
+    prometheus.set("errors", 0.02).await.unwrap();
+    prometheus.set("errors", 0.5).await.unwrap();
     prometheus
         .says("scalar(errors) * 2", Some(1.0))
         .await
         .unwrap();
-    prometheus.set("errors", f64::NAN);
-    prometheus.says("errors", Some(f64::NAN)).await.unwrap();
-    prometheus.set("errors", f64::INFINITY);
-    prometheus
-        .says("errors", Some(f64::INFINITY))
-        .await
-        .unwrap();
-    prometheus.remove("errors");
-    prometheus.says("errors", None).await.unwrap();
+    prometheus.set("errors", f64::NAN).await.unwrap();
+    prometheus.set("errors", f64::INFINITY).await.unwrap();
+    prometheus.remove("errors").await.unwrap();
 }
 
 #[tokio::test]
 async fn many_samples_and_refused_queries_are_no_value() {
     let prometheus = start(Access::default()).await;
-    prometheus.set("latency{pod=\"a\"}", 1.0);
-    prometheus.set("latency{pod=\"b\"}", 2.0);
+    let pods = [("latency{pod=\"a\"}", 1.0), ("latency{pod=\"b\"}", 2.0)];
+    prometheus.set_all(&pods).await.unwrap();
     prometheus.says("sum(latency)", Some(3.0)).await.unwrap();
     let error = prometheus.value("latency").await.unwrap_err();
     assert_eq!(error.to_string(), "latency has 2 samples");
@@ -81,8 +74,7 @@ async fn it_asks_for_a_password_and_shows_a_certificate() {
         tls: true,
     };
     let prometheus = start(access).await;
-    prometheus.set("errors", 7.0);
-    prometheus.says("errors", Some(7.0)).await.unwrap();
+    prometheus.set("errors", 7.0).await.unwrap();
 
     assert!(prometheus.url().starts_with("https://127.0.0.1:"));
     let authority = prometheus.authority().unwrap();

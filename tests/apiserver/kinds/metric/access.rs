@@ -19,8 +19,7 @@ async fn prometheus_is_asked_as_somebody_it_knows() -> Result<()> {
         tls: true,
     };
     let prometheus = prometheus(access).await?;
-    prometheus.set("errors", 0.02);
-    prometheus.says("errors", Some(0.02)).await?;
+    prometheus.set("errors", 0.02).await?;
     let stage = Stage::new("access", NOON).await?;
     let authority = json!({"ca.crt": prometheus.authority().context("no authority")?});
     stage.apply(&secret("authority", &authority)).await?;

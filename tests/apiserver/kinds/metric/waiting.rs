@@ -6,8 +6,7 @@ use crate::gated_sources::scene::{Scene, commit};
 #[tokio::test]
 async fn what_waits_is_not_written_anew_with_each_value() -> Result<()> {
     let prometheus = prometheus(Access::default()).await?;
-    prometheus.set("errors", 0.5);
-    prometheus.says("errors", Some(0.5)).await?;
+    prometheus.set("errors", 0.5).await?;
     let scene = Scene::new("gated-metric").await?;
     let stage = &scene.stage;
     let errors = errors(&prometheus, json!({}));
@@ -28,8 +27,7 @@ async fn what_waits_is_not_written_anew_with_each_value() -> Result<()> {
 
     let before = controller.writes("GatedSource").await?;
     for value in [0.6, 0.7] {
-        prometheus.set("errors", value);
-        prometheus.says("errors", Some(value)).await?;
+        prometheus.set("errors", value).await?;
         stage.pass(ROUND);
         stage.knows(&controller, "production", value).await?;
         stage.settle().await?;
@@ -37,8 +35,7 @@ async fn what_waits_is_not_written_anew_with_each_value() -> Result<()> {
     let after = controller.writes("GatedSource").await?;
     assert_eq!(after, before);
 
-    prometheus.set("errors", 0.01);
-    prometheus.says("errors", Some(0.01)).await?;
+    prometheus.set("errors", 0.01).await?;
     stage.pass(ROUND);
     scene.pinned(&commit('a')).await?;
     Ok(())
