@@ -50,11 +50,8 @@ struct Reply {
 impl Server {
     /// Over https, with a text.
     pub async fn start(text: impl Into<String>) -> Result<Self> {
-        let tcp = TcpListener::bind("127.0.0.1:0").await?;
-        let address = tcp.local_addr()?;
-        let (config, authority) = tls()?;
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-        let listener = Https { tcp, acceptor };
+        let (listener, authority) = Https::listen().await?;
+        let address = listener.local_addr()?;
         let said = Arc::default();
         let router = Router::new().fallback(say).with_state(Arc::clone(&said));
         let server = tokio::spawn(async move {
@@ -167,9 +164,19 @@ async fn say(State(said): State<Arc<Mutex<Said>>>, asked: Request) -> Response {
 }
 
 /// Connections that speak TLS.
-struct Https {
+pub struct Https {
     tcp: TcpListener,
     acceptor: TlsAcceptor,
+}
+
+impl Https {
+    /// On a free port. The text is the certificate of its authority, in PEM.
+    pub async fn listen() -> Result<(Self, String)> {
+        let tcp = TcpListener::bind("127.0.0.1:0").await?;
+        let (config, authority) = tls()?;
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        Ok((Self { tcp, acceptor }, authority))
+    }
 }
 
 impl Listener for Https {

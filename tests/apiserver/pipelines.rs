@@ -15,6 +15,7 @@ use crate::clusters::scene::Scene;
 use crate::stage::DEADLINE;
 
 mod dead_forge;
+mod kills;
 pub mod published;
 mod pull_requests;
 mod reports;

@@ -1,19 +1,21 @@
-//! A bad line to the API server.
+//! A bad line to the API server, or to another server.
 //!
-//! What comes in: the requests of a controller. What goes out: the API server's answers, unless a
-//! fault is ordered: an answer of one's own, an answer that breaks off, a request that waits.
+//! What comes in: the requests of a controller. What goes out: the server's answers, unless a fault is
+//! ordered: an answer of one's own, an answer that breaks off, a request that waits, a standstill.
 
-use std::io;
-use std::net::SocketAddr;
+use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use futures::{StreamExt, stream};
+use axum::serve::Listener;
+use futures::stream;
 use kube::{Client, Config};
 use serde_json::{Value, json};
 use sluice_tests::poll;
@@ -21,10 +23,21 @@ use tempfile::TempPath;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use super::answers::Https;
 use super::stage::DEADLINE;
+use flow::{Flow, broken};
+
+mod flow;
 
 /// No request of a controller is as long as this.
 const LONGEST: usize = 1 << 20;
+
+/// Until a controller, and the servers that it works with, have got to a certain request.
+const LONG: Duration = Duration::from_secs(60);
+
+/// What belongs to a request and goes on with it. The client of the line has credentials where the
+/// request has none.
+const HEADERS: [&str; 3] = ["accept", "authorization", "content-type"];
 
 /// What the API server says when it refuses.
 pub fn refusal(code: StatusCode, reason: &str) -> Fault {
@@ -44,19 +57,27 @@ pub enum Fault {
     BreakOff,
     /// It waits until it is let go.
     Hold,
+    /// It never reaches the server. From this instant on nothing goes either way, here and on the lines
+    /// beside this one, until they are cut.
+    StopBefore,
+    /// The same as soon as the server has carried it out: nobody gets the answer. What the server refuses
+    /// is not meant.
+    StopAfter,
 }
 
 /// Which requests a fault is for, and for how many of them.
 struct Order {
     method: Method,
     part: String,
+    body: String,
     left: usize,
     fault: Fault,
 }
 
-/// A line to the API server.
+/// A line to a server.
 pub struct Proxy {
-    address: SocketAddr,
+    url: String,
+    authority: String,
     line: Arc<Line>,
     server: tokio::task::JoinHandle<()>,
 }
@@ -66,8 +87,7 @@ struct Line {
     orders: Mutex<Vec<Order>>,
     /// Everything that came in: method and path with query.
     seen: Mutex<Vec<(Method, String)>>,
-    /// Counts the cuts. Every answer under way breaks off at the next.
-    cuts: watch::Sender<u32>,
+    flow: Arc<Flow>,
     /// How many requests may still be let go.
     let_go: watch::Sender<u32>,
 }
@@ -75,25 +95,66 @@ struct Line {
 impl Proxy {
     /// Starts one. Whoever uses it acts as `client` does.
     pub async fn start(client: Client) -> Result<Self> {
+        Self::plain(client, Arc::default()).await
+    }
+
+    /// Starts another one that stands still and is cut together with this one.
+    pub async fn beside(&self, client: Client) -> Result<Self> {
+        Self::plain(client, Arc::clone(&self.line.flow)).await
+    }
+
+    /// The same, for programs that speak TLS alone.
+    pub async fn beside_over_tls(&self, client: Client) -> Result<Self> {
+        let (listener, authority) = Https::listen().await?;
+        let url = format!("https://{}", listener.local_addr()?);
+        let flow = Arc::clone(&self.line.flow);
+        Ok(Self::serve(listener, (url, authority), client, flow))
+    }
+
+    async fn plain(client: Client, flow: Arc<Flow>) -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("http://{}", listener.local_addr()?);
+        Ok(Self::serve(listener, (url, String::new()), client, flow))
+    }
+
+    fn serve<L>(
+        listener: L,
+        (url, authority): (String, String),
+        client: Client,
+        flow: Arc<Flow>,
+    ) -> Self
+    where
+        L: Listener,
+        L::Addr: fmt::Debug,
+    {
         let line = Arc::new(Line {
             client,
             orders: Mutex::default(),
             seen: Mutex::default(),
-            cuts: watch::Sender::new(0),
+            flow,
             let_go: watch::Sender::new(0),
         });
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let address = listener.local_addr()?;
         let router = Router::new().fallback(pass).with_state(Arc::clone(&line));
         let server = tokio::spawn(async move {
             // It ends when it is aborted.
             let _ = axum::serve(listener, router).await;
         });
-        Ok(Self {
-            address,
+        Self {
+            url,
+            authority,
             line,
             server,
-        })
+        }
+    }
+
+    /// The address of its other end, without a path.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The certificate of its authority in PEM, where it speaks TLS.
+    pub fn authority(&self) -> &str {
+        &self.authority
     }
 
     /// A client at the other end of the line, as the program has it.
@@ -103,7 +164,7 @@ impl Proxy {
 
     /// How to reach the other end of the line.
     pub fn config(&self) -> Result<Config> {
-        Ok(Config::new(format!("http://{}", self.address).parse()?))
+        Ok(Config::new(self.url.parse()?))
     }
 
     /// A kubeconfig with which programs use the line. It is deleted on drop.
@@ -112,7 +173,7 @@ impl Proxy {
         let kubeconfig = json!({
             "apiVersion": "v1",
             "kind": "Config",
-            "clusters": named("cluster", json!({"server": format!("http://{}", self.address)})),
+            "clusters": named("cluster", json!({"server": self.url})),
             "users": named("user", json!({})),
             "contexts": named("context", json!({"cluster": "line", "user": "line"})),
             "current-context": "line",
@@ -125,9 +186,21 @@ impl Proxy {
     /// Orders a fault for the next `times` requests with this method whose path or query has
     /// `part` in it.
     pub fn order(&self, fault: Fault, method: Method, part: &str, times: usize) {
+        self.order_for(fault, method, (part, ""), times);
+    }
+
+    /// The same for requests that also have `body` in their body.
+    pub fn order_for(
+        &self,
+        fault: Fault,
+        method: Method,
+        (part, body): (&str, &str),
+        times: usize,
+    ) {
         self.line.orders.lock().unwrap().push(Order {
             method,
             part: part.to_owned(),
+            body: body.to_owned(),
             left: times,
             fault,
         });
@@ -154,9 +227,19 @@ impl Proxy {
         self.line.orders.lock().unwrap().clear();
     }
 
-    /// Breaks off every answer that is under way: all watches.
+    /// Waits until nothing goes through any more.
+    pub async fn stands_still(&self) -> Result<()> {
+        poll(LONG, "the standstill", async || {
+            ensure!(self.line.flow.is_still(), "the request has not come");
+            Ok(())
+        })
+        .await
+    }
+
+    /// Breaks off every answer that is under way: all watches. A standstill ends, and nothing that came
+    /// in it goes on.
     pub fn cut(&self) {
-        self.line.cuts.send_modify(|cuts| *cuts += 1);
+        self.line.flow.cut();
     }
 
     /// Lets one request go that is held.
@@ -180,13 +263,27 @@ impl Drop for Proxy {
 }
 
 impl Line {
-    fn fault(&self, method: &Method, path: &str) -> Option<Fault> {
+    /// What is done to a request, and the place of the order for it.
+    fn fault(&self, method: &Method, path: &str, body: &[u8]) -> Option<(usize, Fault)> {
+        let body = String::from_utf8_lossy(body);
         let mut orders = self.orders.lock().unwrap();
-        let order = orders.iter_mut().find(|order| {
-            order.left > 0 && order.method == *method && path.contains(&order.part)
-        })?;
+        let is_for = |order: &Order| {
+            order.left > 0
+                && order.method == *method
+                && path.contains(&order.part)
+                && body.contains(&order.body)
+        };
+        let place = orders.iter().position(is_for)?;
+        let order = orders.get_mut(place)?;
         order.left -= 1;
-        Some(order.fault.clone())
+        Some((place, order.fault.clone()))
+    }
+
+    /// The request was not one of those that an order is for.
+    fn is_not_meant(&self, place: usize) {
+        if let Some(order) = self.orders.lock().unwrap().get_mut(place) {
+            order.left += 1;
+        }
     }
 
     async fn hold(&self) {
@@ -195,6 +292,19 @@ impl Line {
         let _ = more.wait_for(|more| *more > 0).await;
         self.let_go
             .send_modify(|more| *more = more.saturating_sub(1));
+    }
+
+    async fn send(&self, parts: &Parts, path: &str, body: Vec<u8>) -> Result<http::Response<Body>> {
+        let mut onwards = http::Request::builder()
+            .method(parts.method.clone())
+            .uri(path);
+        for name in HEADERS {
+            if let Some(value) = parts.headers.get(name) {
+                onwards = onwards.header(name, value);
+            }
+        }
+        let answer = self.client.send(onwards.body(body.into())?).await?;
+        Ok(answer.map(Body::new))
     }
 }
 
@@ -212,54 +322,41 @@ async fn forward(line: &Line, request: Request) -> Result<Response> {
         .lock()
         .unwrap()
         .push((parts.method.clone(), path.clone()));
-    let fault = line.fault(&parts.method, &path);
+    let body = to_bytes(body, LONGEST).await?.to_vec();
+    let fault = line.fault(&parts.method, &path, &body);
     match &fault {
-        Some(Fault::Answer(status, body)) => {
+        Some((_, Fault::Answer(status, body))) => {
             let json = [("content-type", "application/json")];
             return Ok((*status, json, body.clone()).into_response());
         }
-        Some(Fault::Hold) => line.hold().await,
-        Some(Fault::BreakOff) | None => {}
+        Some((_, Fault::Hold)) => line.hold().await,
+        Some((_, Fault::StopBefore)) => line.flow.stop(),
+        Some((_, Fault::BreakOff | Fault::StopAfter)) | None => {}
     }
-    let mut onwards = http::Request::builder().method(parts.method).uri(path);
-    for name in ["accept", "content-type"] {
-        if let Some(value) = parts.headers.get(name) {
-            onwards = onwards.header(name, value);
+    line.flow.pass().await?;
+    let until_cut = line.flow.until_cut();
+    let (answer, body) = line.send(&parts, &path, body).await?.into_parts();
+    // It has been carried out when all of the answer is here.
+    let body = match fault {
+        Some((_, Fault::BreakOff)) => {
+            to_bytes(body, LONGEST).await?;
+            Body::from_stream(stream::once(async { Err::<Bytes, _>(broken()) }))
         }
-    }
-    let body = to_bytes(body, LONGEST).await?.to_vec();
-    let cuts = line.cuts.subscribe();
-    let answer = line.client.send(onwards.body(body.into())?).await?;
-    let (parts, body) = answer.into_parts();
-    let mut response = Response::builder().status(parts.status);
-    for (name, value) in &parts.headers {
+        Some((_, Fault::StopAfter)) if answer.status.is_success() => {
+            to_bytes(body, LONGEST).await?;
+            line.flow.stop();
+            Body::empty()
+        }
+        Some((place, Fault::StopAfter)) => {
+            line.is_not_meant(place);
+            until_cut(body)
+        }
+        _ => until_cut(body),
+    };
+    line.flow.pass().await?;
+    let mut response = Response::builder().status(answer.status);
+    for (name, value) in &answer.headers {
         response = response.header(name, value);
     }
-    let body = if matches!(fault, Some(Fault::BreakOff)) {
-        // It has been carried out when all of the answer is here.
-        to_bytes(Body::new(body), LONGEST).await?;
-        Body::from_stream(stream::once(async { Err::<Bytes, _>(broken()) }))
-    } else {
-        until_cut(Body::new(body), cuts)
-    };
     Ok(response.body(body)?)
-}
-
-/// An answer that goes on until it is cut.
-fn until_cut(body: Body, cuts: watch::Receiver<u32>) -> Body {
-    let state = Some((body.into_data_stream(), cuts));
-    Body::from_stream(stream::unfold(state, async |state| {
-        let (mut chunks, mut cuts) = state?;
-        tokio::select! {
-            chunk = chunks.next() => {
-                let chunk = chunk?.map_err(io::Error::other);
-                Some((chunk, Some((chunks, cuts))))
-            }
-            _ = cuts.changed() => Some((Err(broken()), None)),
-        }
-    }))
-}
-
-fn broken() -> io::Error {
-    io::Error::other("the line was cut")
 }

@@ -165,6 +165,15 @@ impl Gitea {
         Ok(started)
     }
 
+    /// A client that has no credentials, on the runtime of the caller.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be made.
+    pub fn nobody(&self) -> Result<Client> {
+        Ok(Client::try_from(self.config()?)?)
+    }
+
     /// The address of a repository, as people copy it: `https://127.0.0.1:PORT/OWNER/NAME`.
     #[must_use]
     pub fn url(&self, owner: &str, name: &str) -> String {

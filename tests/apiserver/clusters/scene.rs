@@ -22,6 +22,8 @@ use sluice_tests::{Applier, Namespace, poll, second, shared};
 use crate::chart::installed;
 use crate::stage::DEADLINE;
 
+mod kubeconfig;
+
 /// How long nothing may be heard, for tests that do not wait for it.
 const SILENCE: Duration = Duration::from_secs(300);
 /// The Secret with the kubeconfig, the account on the second server, and the object there.

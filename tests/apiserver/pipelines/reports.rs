@@ -23,17 +23,17 @@ use crate::stage::DEADLINE;
 use sluice_tests::line::Line;
 
 const PROD: &str = "prod";
-const NAME: &str = "promoted";
+pub const NAME: &str = "promoted";
 
 /// Dev is on the first server, prod on the second, where a gatekeeper is told of admissions.
-struct Told {
-    scene: Scene,
+pub struct Told {
+    pub scene: Scene,
     clock: Arc<SetClock>,
     written: i64,
 }
 
 impl Told {
-    async fn new(word: &str) -> Result<Self> {
+    pub async fn new(word: &str) -> Result<Self> {
         let scene = Scene::new(word).await?;
         scene.define_here().await?;
         let crds = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("crds/yaml");
@@ -49,14 +49,14 @@ impl Told {
         Ok(told)
     }
 
-    async fn dev_runs(&mut self, revision: &str) -> Result<()> {
+    pub async fn dev_runs(&mut self, revision: &str) -> Result<()> {
         self.written += 1;
         let (scene, own) = (&self.scene, self.scene.own());
         let namespace = scene.namespace();
         scene.runs_at(&own, namespace, self.written, revision).await
     }
 
-    async fn pipeline(&self) -> Result<()> {
+    pub async fn pipeline(&self) -> Result<()> {
         let cluster = json!({"kind": "Secret", "name": "prod-kubeconfig"});
         let target = json!({"namespace": self.scene.apps(), "clusterRef": cluster});
         let named = json!({"admission": {"gatekeeperRef": {"name": NAME}}});
@@ -82,12 +82,12 @@ impl Told {
         InProcess::start(settings, self.scene.own(), clock).await
     }
 
-    fn user(&self) -> String {
+    pub fn user(&self) -> String {
         format!("system:serviceaccount:{}:{ACCOUNT}", self.scene.apps())
     }
 
     /// Lets the account do this with gatekeepers.
-    async fn grant(&self, verbs: &[&str], on_status: &[&str]) -> Result<()> {
+    pub async fn grant(&self, verbs: &[&str], on_status: &[&str]) -> Result<()> {
         let mut rules = vec![rule("sluice.dev", &["gatekeepers"], verbs)];
         if !on_status.is_empty() {
             rules.push(rule("sluice.dev", &["gatekeepers/status"], on_status));
@@ -96,7 +96,7 @@ impl Told {
         grant_rules(remote, apps, "gatekeepers", &self.user(), &rules).await
     }
 
-    async fn gatekeeper(&self, writers: &[&str]) -> Result<()> {
+    pub async fn gatekeeper(&self, writers: &[&str]) -> Result<()> {
         let gatekeeper = json!({
             "apiVersion": "sluice.dev/v1alpha1", "kind": "Gatekeeper", "metadata": {"name": NAME},
             "spec": {"external": {"writers": writers}},
@@ -106,12 +106,12 @@ impl Told {
         Ok(())
     }
 
-    fn gatekeepers(&self) -> Api<Gatekeeper> {
+    pub fn gatekeepers(&self) -> Api<Gatekeeper> {
         Api::namespaced(self.scene.remote(), self.scene.apps())
     }
 
     /// Waits until the gatekeeper has a report of this revision, for its present generation.
-    async fn is_reported(&self, revision: &str) -> Result<ExternalReport> {
+    pub async fn is_reported(&self, revision: &str) -> Result<ExternalReport> {
         poll(DEADLINE, "the report", async || {
             let gatekeeper = self.gatekeepers().get(NAME).await?;
             let report = gatekeeper.status.as_ref().and_then(|it| it.report.clone());
@@ -155,7 +155,7 @@ impl Told {
         .await
     }
 
-    async fn succeeds(&self, revision: &str) -> Result<()> {
+    pub async fn succeeds(&self, revision: &str) -> Result<()> {
         poll(DEADLINE, "it to be reported", async || {
             let record = self.record().await?;
             if record.phase == Phase::Failed {

@@ -18,6 +18,7 @@ use sluice_tests::{Applier, conformance, poll, shared, status};
 
 use super::told::events_on;
 use crate::clusters::scene::Scene;
+use crate::proxy::Proxy;
 
 /// Until the controller and the forge have done what they do by themselves: the forge is asked once a minute.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -42,7 +43,11 @@ pub struct Shop {
 impl Shop {
     /// Both run 1.0.0. `more` belongs to the strategy.
     pub async fn open(word: &str, more: Value) -> Result<Self> {
-        let scene = Scene::new(word).await?;
+        Self::open_on(Scene::new(word).await?, None, more).await
+    }
+
+    /// The same on a scene that is there. The controller reaches the forge by `line`, if there is one.
+    pub async fn open_on(scene: Scene, line: Option<&Proxy>, more: Value) -> Result<Self> {
         scene.define_here().await?;
         let token = scene.token().await?;
         scene.put_kubeconfig(scene.server(), &token).await?;
@@ -50,8 +55,14 @@ impl Shop {
         let repository = scene.namespace().to_owned();
         gitea.repository(&repository).await?;
         let bot = gitea.bot(&repository).await?;
+        let mut secret = bot.secret_for_pipelines("git-token");
+        let mut url = gitea.url(OWNER, &repository);
+        if let Some(line) = line {
+            url = format!("{}/{OWNER}/{repository}", line.url());
+            secret["stringData"]["ca.crt"] = line.authority().into();
+        }
         let mut strategy = json!({
-            "type": "gitea", "url": gitea.url(OWNER, &repository), "paths": [FILE],
+            "type": "gitea", "url": url, "paths": [FILE],
             "secretRef": {"name": "git-token"},
         });
         let fields = strategy.as_object_mut().context("no object")?;
@@ -72,7 +83,7 @@ impl Shop {
                 shop.file("1.0.0").as_bytes(),
             )
             .await?;
-        shop.apply(&bot.secret_for_pipelines("git-token")).await?;
+        shop.apply(&secret).await?;
         shop.turn("open").await?;
         shop.apply(&json!({
             "apiVersion": "sluice.dev/v1alpha1", "kind": "Gate",
@@ -325,6 +336,29 @@ impl Shop {
         .await
     }
 
+    /// The commits of the branch, the newest first.
+    pub async fn history(&self) -> Result<Vec<Value>> {
+        let mut all = Vec::new();
+        for page in 1.. {
+            // A page is short.
+            let path = format!("/commits?sha={BRANCH}&stat=false&page={page}");
+            let commits = self.ask(Method::GET, &path, &Value::Null).await?;
+            match commits.as_array().filter(|commits| !commits.is_empty()) {
+                Some(commits) => all.extend(commits.iter().cloned()),
+                None => break,
+            }
+        }
+        Ok(all)
+    }
+
+    /// The names of all branches.
+    pub async fn branches(&self) -> Result<Vec<String>> {
+        let all = self.ask(Method::GET, "/branches", &Value::Null).await?;
+        let names = all.as_array().into_iter().flatten();
+        let names = names.filter_map(|branch| branch["name"].as_str().map(str::to_owned));
+        Ok(names.collect())
+    }
+
     /// The names of the PullRequests.
     pub async fn children(&self) -> Result<Vec<String>> {
         let all = self.pull_requests().list(&ListParams::default()).await?;
@@ -333,7 +367,7 @@ impl Shop {
 }
 
 /// `open`, `closed` or `merged`.
-fn state(pull: &Value) -> &str {
+pub fn state(pull: &Value) -> &str {
     match pull["merged"].as_bool() {
         Some(true) => "merged",
         _ => pull["state"].as_str().unwrap_or_default(),

@@ -1,0 +1,160 @@
+//! The controller as a process that is killed at one of its requests, and what comes after it.
+//!
+//! What comes in: the request. What goes out: a process that has been killed there while nothing of it went on,
+//! and then the same one started anew, or a second replica that leads in its place.
+
+use anyhow::{Context, Result};
+use http::Method;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, Client};
+use serde_json::json;
+use sluice_tests::controller::Process;
+use sluice_tests::{Cluster, Writes, shared};
+use tempfile::TempPath;
+
+use crate::clusters::scene::Scene;
+use crate::proxy::{Fault, Proxy};
+use crate::replicas::{is_ready, leads};
+
+/// What comes after the kill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The same replica, started anew.
+    Restart,
+    /// Another one, which has been there all the time.
+    Standby,
+}
+
+/// A leader that is not given up by itself, however slow the machine is.
+const PATIENT: [&str; 4] = [
+    "--enable-leader-election",
+    "--leader-election-lease-duration=60s",
+    "--leader-election-renew-deadline=50s",
+    "--leader-election-retry-period=500ms",
+];
+
+/// A request of the controller, by what is in its path and its body.
+#[derive(Clone)]
+pub struct Point {
+    fault: Fault,
+    method: Method,
+    part: &'static str,
+    body: &'static str,
+}
+
+/// The process is killed before this request arrives.
+pub fn before(method: Method, part: &'static str, body: &'static str) -> Point {
+    let fault = Fault::StopBefore;
+    Point {
+        fault,
+        method,
+        part,
+        body,
+    }
+}
+
+/// The process is killed when this request was carried out, and does not get to know that.
+pub fn after(method: Method, part: &'static str, body: &'static str) -> Point {
+    Point {
+        fault: Fault::StopAfter,
+        ..before(method, part, body)
+    }
+}
+
+/// The replicas of a scene.
+pub struct Keeper {
+    next: Next,
+    namespace: String,
+    own: Client,
+    cluster: &'static Cluster,
+    /// From the first replica to its own API server.
+    line: Proxy,
+    kubeconfig: TempPath,
+    flags: Vec<String>,
+    replicas: Vec<Process>,
+}
+
+impl Keeper {
+    /// Nothing runs yet.
+    pub async fn new(scene: &Scene, next: Next) -> Result<Self> {
+        let line = Proxy::start(scene.own()).await?;
+        let mut flags = vec!["--egress-allow=127.0.0.0/8".to_owned()];
+        if next == Next::Standby {
+            flags.extend(PATIENT.map(str::to_owned));
+        }
+        Ok(Self {
+            next,
+            namespace: scene.namespace().to_owned(),
+            own: scene.own(),
+            cluster: shared().await?,
+            kubeconfig: line.kubeconfig()?,
+            line,
+            flags,
+            replicas: Vec::new(),
+        })
+    }
+
+    /// The line of the first replica. Lines to other servers have to be beside it.
+    pub fn line(&self) -> &Proxy {
+        &self.line
+    }
+
+    /// Starts the replicas, with one more flag.
+    pub async fn start(&mut self, flag: Option<String>) -> Result<()> {
+        self.flags.extend(flag);
+        let first = self.replica(&self.kubeconfig, "one").await?;
+        is_ready(&first).await?;
+        if self.next == Next::Standby {
+            leads(&first, true).await?;
+            let second = self.replica(self.cluster.kubeconfig(), "two").await?;
+            is_ready(&second).await?;
+            self.replicas = vec![first, second];
+        } else {
+            self.replicas = vec![first];
+        }
+        Ok(())
+    }
+
+    async fn replica(&self, kubeconfig: &std::path::Path, name: &str) -> Result<Process> {
+        let flags: Vec<_> = self.flags.iter().map(String::as_str).collect();
+        Process::start(kubeconfig, &self.namespace, name, &flags).await
+    }
+
+    /// Has the first replica killed at a request that comes by this line.
+    pub fn dies_at(line: &Proxy, point: &Point) {
+        let Point {
+            fault,
+            method,
+            part,
+            body,
+        } = point.clone();
+        line.order_for(fault, method, (part, body), 1);
+    }
+
+    /// Waits until it is killed. Nobody leads then.
+    pub async fn dead(&mut self) -> Result<()> {
+        self.line.stands_still().await?;
+        self.replicas.remove(0).kill().await?;
+        self.line.cut();
+        Ok(())
+    }
+
+    /// What comes next.
+    pub async fn goes_on(&mut self) -> Result<()> {
+        match self.next {
+            Next::Restart => {
+                let again = self.replica(self.cluster.kubeconfig(), "one").await?;
+                self.replicas.push(again);
+                Ok(())
+            }
+            Next::Standby => {
+                // The end of the Lease would do the same, after a minute.
+                let leases: Api<Lease> = Api::namespaced(self.own.clone(), &self.namespace);
+                let nobody = json!({"spec": {"holderIdentity": null}});
+                leases.merge("gate-controller", &nobody).await?;
+                let second = self.replicas.first().context("there is no second one")?;
+                leads(second, true).await
+            }
+        }
+    }
+}
