@@ -253,12 +253,8 @@ impl Shop {
 
     /// All pull requests of the repository, the oldest first.
     pub async fn pulls(&self) -> Result<Vec<Value>> {
-        let all = self.ask(
-            Method::GET,
-            "/pulls?state=all&sort=oldest&limit=50",
-            &Value::Null,
-        );
-        Ok(all.await?.as_array().cloned().unwrap_or_default())
+        let all = "/pulls?state=all&sort=oldest";
+        self.gitea.all_in_repository(&self.repository, all).await
     }
 
     /// Waits until the pull requests are in these states.
