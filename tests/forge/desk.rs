@@ -539,8 +539,8 @@ async fn the_commit_status_follows_the_gates() {
         // It is set only where it changes.
         assert_eq!(play.statuses, set);
     }
-    // Pending, and each change.
-    assert_eq!(play.statuses, 4);
+    // Pending, and each change; and the forge has kept them all.
+    assert_eq!((play.statuses, play.listed().await), (4, 4));
 }
 
 #[tokio::test]

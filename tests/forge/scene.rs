@@ -65,6 +65,11 @@ impl Scene {
             .await
     }
 
+    /// The same for a list, with all its pages.
+    pub(crate) async fn all(&self, path: &str) -> Result<Vec<Value>> {
+        self.gitea.all_in_repository(&self.name, path).await
+    }
+
     /// Writes a file to a branch, as a person pushes it. Returns the commit.
     pub(crate) async fn push(&self, branch: &str, path: &str, bytes: &[u8]) -> Result<Sha> {
         let commit = self.gitea.push(&self.name, branch, path, bytes).await?;

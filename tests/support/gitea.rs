@@ -272,6 +272,25 @@ impl Gitea {
         self.ask(method, &path, body).await
     }
 
+    /// All items of a list in a repository: the forge answers with short pages, whatever is asked for. `path`
+    /// has a query already, such as `/pulls?state=all`.
+    ///
+    /// # Errors
+    ///
+    /// With what it says, if it refuses.
+    pub async fn all_in_repository(&self, repository: &str, path: &str) -> Result<Vec<Value>> {
+        let mut all = Vec::new();
+        for page in 1.. {
+            let path = format!("{path}&page={page}");
+            let items = self.in_repository(repository, Method::GET, &path, &Value::Null);
+            match items.await?.as_array() {
+                Some(items) if !items.is_empty() => all.extend(items.iter().cloned()),
+                Some(_) | None => break,
+            }
+        }
+        Ok(all)
+    }
+
     /// The text of a file at the newest commit of a branch.
     ///
     /// # Errors

@@ -265,17 +265,8 @@ impl Shop {
 
     /// All pull requests of the repository, the oldest first: the forge gives three a page.
     pub async fn pulls(&self) -> Result<Vec<Value>> {
-        let mut all = Vec::new();
-        for page in 1.. {
-            let path = format!("/pulls?state=all&sort=oldest&page={page}");
-            let listed = self.ask(Method::GET, &path, &Value::Null).await?;
-            let listed = listed.as_array().filter(|it| !it.is_empty());
-            let Some(listed) = listed else {
-                break;
-            };
-            all.extend(listed.iter().cloned());
-        }
-        Ok(all)
+        let all = "/pulls?state=all&sort=oldest";
+        self.gitea.all_in_repository(&self.repository, all).await
     }
 
     /// Waits until the pull requests are in these states.

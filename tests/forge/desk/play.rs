@@ -312,13 +312,18 @@ impl Play {
             .collect()
     }
 
+    /// How many commit statuses the forge has of our commit.
+    pub(super) async fn listed(&self) -> usize {
+        let path = format!(
+            "/statuses/{}?sort=oldest",
+            self.status().commit_sha.unwrap()
+        );
+        self.scene.all(&path).await.unwrap().len()
+    }
+
     /// How many pull requests there have ever been.
     pub(super) async fn pulls(&self) -> usize {
-        let seen = self
-            .scene
-            .ask(Method::GET, "/pulls?state=all", Value::Null)
-            .await;
-        seen.unwrap().as_array().unwrap().len()
+        self.scene.all("/pulls?state=all").await.unwrap().len()
     }
 
     pub(super) async fn merge_as_person(&self, style: &str) {
