@@ -7,7 +7,7 @@ use serde_json::json;
 use sluice_crds::pipeline::{EnvironmentState, Phase};
 use sluice_crds::{Pipeline, PipelineStatus};
 use sluice_tests::flux::{Git, World};
-use sluice_tests::status;
+use sluice_tests::{Writes, status};
 
 use crate::guide::Guide;
 use crate::pulls;
