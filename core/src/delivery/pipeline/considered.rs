@@ -6,7 +6,7 @@ use sluice_crds::{Decision, Subject};
 
 use super::environment::{Environment, Standing};
 use super::memory::{self, Memory};
-use super::plan::{self, Ask, Context, Plan, Then};
+use super::plan::{self, Context, Plan, Then};
 use super::run::Runs;
 use super::whose::Whose;
 use super::{Given, Surroundings, subject};
@@ -97,8 +97,8 @@ pub fn consider(given: Given) -> Considered {
         Found::Deleting | Found::Refused(_) => Vec::new(),
         Found::Plans(plans) => {
             let plans = plans.all.iter().enumerate();
-            let asks = plans.filter_map(|(place, plan)| Some((place, plan.ask.as_ref()?)));
-            asks.filter_map(|(place, ask)| put(&given, place, ask))
+            plans
+                .filter_map(|(place, plan)| put(&given, place, plan))
                 .collect()
         }
     };
@@ -201,8 +201,9 @@ fn find(given: &Given) -> Found {
     }))
 }
 
-/// Puts a question to the gates of the environment at `place`.
-fn put(given: &Given, place: usize, ask: &Ask) -> Option<Asked> {
+/// Puts the question of a plan, if it has one, to the gates of the environment at `place`.
+fn put(given: &Given, place: usize, plan: &Plan) -> Option<Asked> {
+    let ask = plan.ask.as_ref()?;
     let environment = given.object.spec.environments.get(place)?;
     let what = match &ask.then {
         Then::Begin(_) | Then::GoOn(_) => What::Promote,
@@ -221,7 +222,12 @@ fn put(given: &Given, place: usize, ask: &Ask) -> Option<Asked> {
         && match &ask.then {
             Then::Begin(_) => true,
             Then::GoOn(object) => object.spec.suspend,
-            Then::Merge(merge) => merge.head.is_some(),
+            // An order that stands is not given again.
+            Then::Merge(merge) => {
+                let record = plan.record.as_ref();
+                let is_ordered = |record| merge.is_ordered(record, until, given.now.at);
+                merge.head.is_some() && !record.is_some_and(is_ordered)
+            }
         };
     Some(Asked {
         environment: environment.name.clone(),

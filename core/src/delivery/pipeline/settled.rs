@@ -141,6 +141,7 @@ fn let_merge(now: Timestamp, plan: &mut Plan, merge: Merge, until: Option<Timest
         return;
     };
     record.gate = Some(MergeGate::Success);
+    let is_ordered = merge.is_ordered(record, until, now);
     let Some(head_sha) = merge.head else {
         record.order = None;
         return;
@@ -149,14 +150,7 @@ fn let_merge(now: Timestamp, plan: &mut Plan, merge: Merge, until: Option<Timest
     let Some(pull_request) = name else {
         return;
     };
-    let holds = |order: &Order| {
-        order.key == record.key
-            && order.head_sha == head_sha
-            && order.method == merge.method
-            && order.not_after.0 > now
-            && until.is_none_or(|until| order.not_after.0 <= until)
-    };
-    if !record.order.as_ref().is_some_and(holds) {
+    if !is_ordered {
         let longest = now.saturating_add(ORDER).unwrap_or(now);
         let end = whole_second(until.map_or(longest, |until| until.min(longest)));
         record.order = (end > now).then(|| Order {

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use sluice_crds::PullRequest;
 use sluice_crds::pipeline::{
-    EnvironmentState, GateAt, MergeGate, MergeMode, Phase, PromotionRecord, StrategyKind,
+    EnvironmentState, GateAt, MergeGate, MergeMode, Order, Phase, PromotionRecord, StrategyKind,
     WaitingApproval,
 };
 
@@ -20,6 +21,25 @@ use crate::time::stamp::time;
 pub(super) const BRANCH_TOUCHED: &str = "BranchTouched";
 /// The reason of a record that is not approved, or not any more.
 const UNAPPROVED: &str = "Unapproved";
+
+impl Merge {
+    /// Whether a record has an order for this merge that holds now, and not for longer than the gates admit it.
+    pub(in super::super) fn is_ordered(
+        &self,
+        record: &PromotionRecord,
+        until: Option<Timestamp>,
+        now: Timestamp,
+    ) -> bool {
+        let holds = |order: &Order| {
+            order.key == record.key
+                && Some(&order.head_sha) == self.head.as_ref()
+                && order.method == self.method
+                && order.not_after.0 > now
+                && until.is_none_or(|until| order.not_after.0 <= until)
+        };
+        record.order.as_ref().is_some_and(holds)
+    }
+}
 
 impl At<'_, '_> {
     /// It is open: the gates are asked about the merge.

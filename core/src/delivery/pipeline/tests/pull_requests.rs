@@ -179,10 +179,17 @@ fn a_lost_object_is_created_again() {
 
 #[test]
 fn an_order_names_our_commit_and_ends_soon() {
+    let takes_effect = |play: &Play| {
+        let considered = consider(play.given());
+        considered.asked().iter().any(|asked| asked.takes_effect)
+    };
     let mut play = auto();
     play.settle();
     play.forge("staging", PullRequestState::Open);
+    assert!(takes_effect(&play));
     play.look();
+    // It is recorded once, and not at each look.
+    assert!(!takes_effect(&play));
     let order = play.record("staging").order.clone().unwrap();
     assert_eq!(order.head_sha, "c".repeat(40));
     assert_eq!(order.key, play.record("staging").key);
