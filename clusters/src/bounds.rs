@@ -29,6 +29,11 @@ pub(crate) const OWN: usize = 48 << 20;
 pub(crate) const OTHER: usize = 16 << 20;
 pub(crate) const ALL_OTHERS: usize = 48 << 20;
 
+/// How many other clusters are seen: that the objects of one namespace name, and all. Each costs a connection
+/// and a watch of its Secret, also if there is no such Secret.
+pub(crate) const CLUSTERS_OF_NAMESPACE: usize = 128;
+pub(crate) const CLUSTERS: usize = 256;
+
 /// What is bounded in a namespace, for messages.
 const OF_NAMESPACE: &str = "the objects of this namespace";
 

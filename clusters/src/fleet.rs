@@ -5,7 +5,7 @@
 //!
 //! It uses every room but [`held`](crate::held) and [`kubeconfig`](crate::kubeconfig).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::bounds::{other, others, own, reading, reading_one};
 use crate::connection::Connection;
+use crate::crowd::{ByCluster, Refused};
 use crate::reference::{Reference, ReferenceKind};
 use crate::secret::{self, Noted};
 use crate::sight::{Sight, Unknown};
@@ -45,6 +46,8 @@ struct Inner {
     silence: Duration,
     secrets: Shared<SecretKey, Option<Noted>>,
     members: Mutex<HashMap<Cluster, Member>>,
+    /// What is wanted of more clusters than are seen.
+    refused: Mutex<Refused>,
     news: broadcast::Sender<Change>,
     /// For the objects of all other clusters, and for what is being read of them.
     others: Arc<Room>,
@@ -87,6 +90,7 @@ impl Fleet {
             // Nobody waits for a first answer.
             secrets: Shared::new(Duration::ZERO),
             members: Mutex::default(),
+            refused: Mutex::default(),
             news: broadcast::Sender::new(BACKLOG),
             others: others(),
             reading: reading(),
@@ -101,11 +105,13 @@ impl Fleet {
         wanted: impl IntoIterator<Item = &'w Wanted>,
         now: Timestamp,
     ) -> Option<Timestamp> {
-        let mut by_cluster: BTreeMap<&Cluster, BTreeSet<&Wanted>> = BTreeMap::new();
+        let mut by_cluster = ByCluster::new();
         for one in wanted {
             by_cluster.entry(&one.cluster).or_default().insert(one);
         }
         let mut members = self.members();
+        let is_seen = |cluster: &Cluster| members.contains_key(cluster);
+        *self.0.refused.lock() = Refused::take(&mut by_cluster, is_seen);
         for (cluster, wants) in &by_cluster {
             let member = members.entry((*cluster).clone());
             let member = member.or_insert_with(|| self.join(cluster));
@@ -148,6 +154,9 @@ impl Fleet {
 
     /// What is known of the object `name` at this moment. What is not wanted is not known.
     pub fn look(&self, wanted: &Wanted, name: &str) -> Sight {
+        if let Some(why) = (self.0.refused.lock()).why(&wanted.cluster, &wanted.from) {
+            return Sight::Unknown(why.clone());
+        }
         match self.members().get(&wanted.cluster) {
             Some(member) => member.site.look(wanted, name),
             None => Sight::Unknown(Unknown::NotYet),

@@ -12,6 +12,7 @@
 
 mod bounds;
 mod connection;
+mod crowd;
 mod fleet;
 mod held;
 pub mod kubeconfig;

@@ -68,6 +68,14 @@ pub enum Unknown {
     /// The cluster's own object says that the cluster is not ready.
     #[error("{0}")]
     NotReady(String),
+    /// More other clusters are named than are seen: by the objects of its namespace, or by all.
+    #[error("{whose} name more than {most} other clusters; name fewer of them")]
+    TooManyClusters {
+        /// Whose objects they are.
+        whose: String,
+        /// How many are seen.
+        most: usize,
+    },
     /// The kubeconfig cannot be used.
     #[error("the kubeconfig in Secret {secret}: {why}")]
     Kubeconfig {
@@ -128,6 +136,7 @@ impl Unknown {
             | Unknown::Reference(_)
             | Unknown::NotAllowed { .. }
             | Unknown::NoRight { .. }
+            | Unknown::TooManyClusters { .. }
             | Unknown::Kubeconfig { .. }
             | Unknown::Away(_)
             | Unknown::Unreachable(_)
@@ -146,6 +155,7 @@ impl Unknown {
             | Unknown::NoSecret(_)
             | Unknown::NotReady(_)
             | Unknown::NoRight { .. }
+            | Unknown::TooManyClusters { .. }
             | Unknown::Kubeconfig { .. }
             | Unknown::Away(_)
             | Unknown::Unreachable(_)

@@ -240,7 +240,7 @@ pub struct Promoted {
     pub run: i64,
 
     /// The phase from now on.
-    pub step: Phase,
+    pub phase: Phase,
 
     /// Why, in one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -344,7 +344,7 @@ mod tests {
                 "environment": "prod",
                 "revision": "6.1.6",
                 "run": 7,
-                "step": "Succeeded",
+                "phase": "Succeeded",
                 "reason": "Merged",
                 "pullRequest": "https://git.example.com/a/b/pulls/7",
                 "decidedBy": ["apps/production"],

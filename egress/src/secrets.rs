@@ -22,10 +22,6 @@ const HOSTS: &str = "sluice.dev/allowed-hosts";
 pub const AUTHORITIES: &str = "ca.crt";
 /// The key of a Secret that holds a bearer token.
 const TOKEN: &str = "token";
-/// The key of a Secret that signs approvals.
-const SIGNING_KEY: &str = "hmac-key";
-/// The fewest bytes of such a key: those of a SHA-256.
-const SHORTEST_KEY: usize = 32;
 /// The keys of a Secret that hold a name and its password.
 const USERNAME: &str = "username";
 const PASSWORD: &str = "password";
@@ -98,28 +94,6 @@ pub async fn credentials(
             "has `token` beside `username` or `password`; keep one of them",
         )),
         (None, _, _) => Err(wrong("has neither `token` nor `username` with `password`")),
-    }
-}
-
-/// The key by which approvals are signed, in the Secret `name`, without line breaks at its end.
-///
-/// # Errors
-/// In words that fit a log and hold nothing of the Secret. There is none, or it is too short.
-pub async fn signing_key(client: &Client, namespace: &str, name: &str) -> Result<Vec<u8>, String> {
-    let secret = read(client, namespace, name).await?;
-    let ByteString(mut key) = secret
-        .data
-        .and_then(|mut data| data.remove(SIGNING_KEY))
-        .ok_or_else(|| format!("the Secret {namespace}/{name} has no key `{SIGNING_KEY}`"))?;
-    while key.last().is_some_and(|byte| matches!(byte, b'\r' | b'\n')) {
-        key.pop();
-    }
-    match key.len() {
-        SHORTEST_KEY.. => Ok(key),
-        _ => Err(format!(
-            "the `{SIGNING_KEY}` of the Secret {namespace}/{name} is too short: it needs at least \
-             {SHORTEST_KEY} bytes"
-        )),
     }
 }
 

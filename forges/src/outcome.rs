@@ -82,7 +82,9 @@ pub enum Trouble {
     #[error("it is no file, but a folder, a link or another repository")]
     NotAFile,
     /// The forge changes one file in a commit.
-    #[error("it changes one file in a commit, and here are {0}; write one path")]
+    #[error(
+        "it changes one file in a commit, and here are {0}; mark one file for each environment"
+    )]
     TooManyFiles(usize),
     /// An open pull request of the same head and base is there already.
     #[error("there is an open pull request of these branches already")]

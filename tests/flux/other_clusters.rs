@@ -89,7 +89,7 @@ impl<'w> Shop<'w> {
         .await
     }
 
-    /// Waits until the run of a version is completed: prod runs it, and was admitted it.
+    /// Waits until the run of a version is completed: prod runs it, and it was admitted to prod.
     async fn completed(&self, version: &str) -> Result<()> {
         let completed = |status: &PipelineStatus| {
             let run = status.run.as_ref();

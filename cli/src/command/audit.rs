@@ -339,7 +339,7 @@ fn of_promotion(promoted: &Promoted) -> String {
         environment: _,
         revision,
         run,
-        step,
+        phase,
         reason,
         message,
         pull_request,
@@ -353,7 +353,7 @@ fn of_promotion(promoted: &Promoted) -> String {
     let said = [message, pull_request].into_iter().flatten();
     let said: String = said.map(|said| format!(": {said}")).collect();
     let reason = reason.unwrap_or_default();
-    format!("{revision} in run {run} {step:?}{reason}{by}{said}")
+    format!("{revision} in run {run} {phase:?}{reason}{by}{said}")
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Random histories of a Pipeline: looks by two leaders over old caches, crashes anywhere, answers lost
 //! after their effect, objects and statuses wiped, the Pipeline deleted and created again, its strategies
-//! changed on the way, people who merge and close. Whatever happens, nothing is promoted twice in a run, never are two pull requests of an environment
-//! open, and nothing is merged for a Pipeline that another one has opened; when the faults end, every
-//! environment arrives.
+//! changed on the way, people who merge and close. Whatever happens, nothing is promoted twice in a run, no
+//! environment ever has two open pull requests, and nothing is merged for one Pipeline that another has opened;
+//! when the faults end, every environment arrives.
 //!
 //! The decisions are those that ship. The API server, the forge, the receiver of notifications and the
 //! clusters are models.

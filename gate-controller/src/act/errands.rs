@@ -18,12 +18,13 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::join_all;
 use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::cluster::key::Work;
 use crate::lease::Leadership;
-use rooms::Rooms;
+use rooms::{OF_AN_ERRAND, Rooms, Turn};
 
 mod rooms;
 
@@ -126,7 +127,7 @@ where
     ) where
         F: Future<Output = T> + Send,
     {
-        self.start(of, key, false, vec![(host.to_owned(), errand)], only);
+        self.start(of, key, Turn::Usual, vec![(host.to_owned(), errand)], only);
     }
 
     /// The same for one that must not wait behind others. There are few of them, and they are short.
@@ -139,11 +140,11 @@ where
     ) where
         F: Future<Output = T> + Send,
     {
-        self.start(of, key, true, vec![(host.to_owned(), errand)], only);
+        self.start(of, key, Turn::First, vec![(host.to_owned(), errand)], only);
     }
 
-    /// The same for one with something to do at several hosts. Each part waits for a place at its own host
-    /// alone, and the errand is over when all of them are.
+    /// The same for one with something to do at several hosts. Each part has a place of its own, and the
+    /// errand is over when all of them are. A dead host delays other parts only if there are many such hosts.
     pub(crate) fn begin_parts<E, F>(
         self: &Arc<Self>,
         of: &Work,
@@ -154,14 +155,14 @@ where
         E: FnOnce(Term) -> F + Send + 'static,
         F: Future<Output = T> + Send,
     {
-        self.start(of, key, false, parts, together);
+        self.start(of, key, Turn::InParts, parts, together);
     }
 
     fn start<E, F>(
         self: &Arc<Self>,
         of: &Work,
         key: &K,
-        is_urgent: bool,
+        turn: Turn,
         parts: Vec<(String, E)>,
         together: impl FnOnce(Vec<Result<T, Unfinished>>) -> Result<T, Unfinished> + Send + 'static,
     ) where
@@ -181,10 +182,12 @@ where
         let (errands, of, key) = (Arc::clone(self), of.clone(), key.clone());
         tokio::spawn(async move {
             let namespace = of.key.namespace.to_string();
+            let at_once = Semaphore::new(OF_AN_ERRAND);
             let parts = parts.into_iter().map(|(host, part)| {
-                let (errands, namespace) = (&errands, &namespace);
+                let (errands, namespace, at_once) = (&errands, &namespace, &at_once);
                 async move {
-                    let _place = errands.rooms.take(namespace, &host, is_urgent).await;
+                    let _part = at_once.acquire().await;
+                    let _place = errands.rooms.take(namespace, &host, turn).await;
                     errands.run(part).await
                 }
             });

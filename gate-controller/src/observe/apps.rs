@@ -4,10 +4,11 @@
 //! an app, without waiting, and the pipelines that a change concerns. What no pipeline names is not watched.
 //!
 //! Expressions over an app may take a part of a second. They are evaluated beside the looks, once for each
-//! version of an object: a few at a time, and of each pipeline one after the other, so that one with many
-//! of them delays no other. All that a look has found unread is a round, and its end leads to the next look.
-//! A pipeline whose apps change faster than that does not wait for ever: after [`ROUNDS`] of them an app that
-//! has changed again counts as not known, so that nothing is promoted, and everything else is decided.
+//! version of an object: a few at a time, of each namespace and each pipeline one after the other, so that
+//! one with many of them delays no other. What is named when they begin is a round, and its end leads to the
+//! next look. No pipeline waits for ever, however often its apps, its expressions or its targets change:
+//! after [`ROUNDS`] of them an app that is still unread counts as not known, so that nothing is promoted, and
+//! everything else is decided.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -18,7 +19,8 @@ use sluice_clusters::{Change, Fleet, Object, Sight, Wanted};
 use sluice_core::delivery::pipeline::{self, App, Reader};
 use sluice_core::text::refusal::Refusals;
 use sluice_crds::Pipeline;
-use tokio::sync::{Notify, Semaphore};
+use sluice_egress::places::Places;
+use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 
 use crate::cluster::key::ObjectKey;
@@ -29,8 +31,9 @@ mod tests;
 /// What is said of an app where reading it was stopped.
 const DEFECT: &str = "an expression was stopped by a defect of the controller; please report it";
 
-/// How many objects are read by expressions at the same time.
+/// How many objects are read by expressions at the same time, and how many of them for one namespace.
 const AT_ONCE: usize = 2;
+const OF_A_NAMESPACE: usize = 1;
 /// How many rounds a pipeline waits until all of its apps are read.
 const ROUNDS: u32 = 3;
 
@@ -41,7 +44,7 @@ pub struct Apps {
     renewed: Notify,
     /// Some pipelines have apps that were being read and are read now.
     is_read: Notify,
-    turns: Semaphore,
+    turns: Places,
 }
 
 /// An app in a target, or an object that says which cluster a target is on.
@@ -79,7 +82,7 @@ pub enum Reading {
     Done(Arc<App>),
     /// It is being read, and the pipeline is among those that [`Apps::read_now`] brings when that is done.
     UnderWay,
-    /// The same, and it changes too fast to be waited for.
+    /// The same, and the pipeline has waited long enough.
     Restless,
 }
 
@@ -89,8 +92,6 @@ struct Read {
     reader: Arc<Reader>,
     /// None: it is still being read.
     app: Option<Arc<App>>,
-    /// Whether the same was read of a version of the object before.
-    was_read: bool,
 }
 
 /// What was found in a spec: right for as long as the generation is the same.
@@ -107,7 +108,7 @@ impl Apps {
             named: Mutex::default(),
             renewed: Notify::new(),
             is_read: Notify::new(),
-            turns: Semaphore::new(AT_ONCE),
+            turns: Places::new(AT_ONCE, OF_A_NAMESPACE),
         }
     }
 
@@ -159,8 +160,8 @@ impl Apps {
         if let Some(app) = known.and_then(|known| known.app_of(object, reader)) {
             return Reading::Done(app);
         }
-        let next = Read::next(known, object, reader);
-        let (app, was_read) = (next.app.clone(), next.was_read);
+        let next = Read::new(object, reader);
+        let app = next.app.clone();
         if is_named {
             let read = named.read.entry(pipeline.clone()).or_default();
             read.insert(place.clone(), next);
@@ -169,10 +170,11 @@ impl Apps {
             return Reading::Done(app);
         }
         if is_named && named.reading.insert(pipeline.clone()) {
-            tokio::spawn(Arc::clone(self).read_all(pipeline.clone()));
+            let round = named.places.get(pipeline).cloned().unwrap_or_default();
+            tokio::spawn(Arc::clone(self).read_all(pipeline.clone(), round));
         }
         let rounds = named.rounds.get(pipeline).copied();
-        match was_read && rounds >= Some(ROUNDS) {
+        match rounds >= Some(ROUNDS) {
             true => Reading::Restless,
             false => Reading::UnderWay,
         }
@@ -184,14 +186,10 @@ impl Apps {
     }
 
     /// Reads the apps of a pipeline that are still to be read, one after the other, and each once: one that
-    /// changes meanwhile is left to the next round.
-    async fn read_all(self: Arc<Self>, pipeline: ObjectKey) {
-        let mut begun = HashSet::new();
-        while let Some((place, object, reader)) = self.unread(&pipeline, &begun) {
-            begun.insert(place.clone());
-            let Ok(_turn) = self.turns.acquire().await else {
-                return;
-            };
+    /// changes meanwhile, or that is named meanwhile, is left to the next round.
+    async fn read_all(self: Arc<Self>, pipeline: ObjectKey, mut round: BTreeSet<Place>) {
+        while let Some((place, object, reader)) = self.unread(&pipeline, &mut round) {
+            let _turn = self.turns.take(&pipeline.namespace).await;
             let of = (Arc::clone(&object), Arc::clone(&reader));
             let app = spawn_blocking(move || Arc::new(reader.read(&object.read()))).await;
             let mut named = self.named();
@@ -201,7 +199,6 @@ impl Apps {
             };
             // The next version of the object may be without what has stopped it.
             let app = app.unwrap_or_else(|_| Arc::new(App::unread(DEFECT)));
-            read.was_read |= read.reader == of.1;
             if read.is_of(&of.0, &of.1) {
                 read.app = Some(app);
             }
@@ -209,22 +206,25 @@ impl Apps {
         self.is_read.notify_one();
     }
 
-    /// An app of a pipeline that is still to be read, and was not begun in this round. None: the round is
-    /// over, and the pipeline has to look.
+    /// An app of a pipeline that is still to be read, among those that are left of the round. None: the round
+    /// is over, and the pipeline has to look.
     fn unread(
         &self,
         pipeline: &ObjectKey,
-        begun: &HashSet<Place>,
+        left: &mut BTreeSet<Place>,
     ) -> Option<(Place, Arc<Object>, Arc<Reader>)> {
         let mut named = self.named();
         let mut read = named.read.get(pipeline).into_iter().flatten();
-        let found = read.find(|(place, read)| read.app.is_none() && !begun.contains(*place));
+        let found = read.find(|(place, read)| read.app.is_none() && left.contains(*place));
         let found = found.map(|(place, read)| {
             let (object, reader) = (Arc::clone(&read.object), Arc::clone(&read.reader));
             (place.clone(), object, reader)
         });
-        if found.is_none() {
-            named.end_round(pipeline);
+        match &found {
+            Some((place, ..)) => {
+                left.remove(place);
+            }
+            None => named.end_round(pipeline),
         }
         found
     }
@@ -264,7 +264,9 @@ impl Apps {
     /// Forgets a pipeline.
     pub fn forget(&self, pipeline: &ObjectKey) {
         self.name(pipeline, BTreeSet::new());
-        self.named().checked.remove(pipeline);
+        let mut named = self.named();
+        named.checked.remove(pipeline);
+        named.rounds.remove(pipeline);
     }
 
     /// No pipeline names anything: another replica leads.
@@ -301,16 +303,13 @@ impl Apps {
 }
 
 impl Read {
-    /// What is read of another version of an object, or of the same in another way. What takes long is still
-    /// to be read.
-    fn next(before: Option<&Self>, object: &Arc<Object>, reader: &Arc<Reader>) -> Self {
+    /// What is read of a version of an object in one way. What takes long is still to be read.
+    fn new(object: &Arc<Object>, reader: &Arc<Reader>) -> Self {
         let takes_long = reader.asks_expressions();
-        let before = before.filter(|before| before.reader == *reader);
         Self {
             object: Arc::clone(object),
             reader: Arc::clone(reader),
             app: (!takes_long).then(|| Arc::new(reader.read(&object.read()))),
-            was_read: before.is_some_and(|before| before.was_read),
         }
     }
 
@@ -333,9 +332,9 @@ impl Named {
         self.done.insert(pipeline.clone());
     }
 
+    /// Forgets what a pipeline names. The rounds count on: otherwise it could wait for ever.
     fn forget(&mut self, pipeline: &ObjectKey) {
         self.read.remove(pipeline);
-        self.rounds.remove(pipeline);
         for place in self.places.remove(pipeline).iter().flatten() {
             if let Some(count) = self.wanted.get_mut(&place.wanted) {
                 *count -= 1;

@@ -13,7 +13,8 @@
 //!
 //! Every signature is verified, which takes no request in most cases ([`keys`]). Only those who fail are
 //! counted by their address, so that a stranger behind the same proxy uses up nothing of those who have a
-//! key.
+//! key. While the API server does not give a Secret, nobody can be told from a stranger: that is answered
+//! with 503, and not counted.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -153,10 +154,13 @@ impl Approving {
         }
     }
 
-    /// The answer to a request that could not be verified. It is counted by the address of its connection:
-    /// headers can say anything.
+    /// The answer to a request that could not be verified. It is counted by the address of its connection,
+    /// unless it may be verified in a moment: headers can say anything.
     fn refuse(&self, from: IpAddr, path: &str, unverified: Unverified) -> Refused {
         let Unverified { answer, why } = unverified;
+        if answer.passes() {
+            return answer;
+        }
         let taken = self.strangers.take(Who::at(from), NonZeroU32::MIN);
         if let Err(after) = taken {
             return too_many("too many requests from your address are wrong", after);

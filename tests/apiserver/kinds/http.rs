@@ -290,9 +290,8 @@ async fn servers_that_never_answer_delay_no_other_gate() -> Result<()> {
         }
         dead.push(server);
     }
-    // It is there before them: at its start it would wait for them, for a while.
-    let _controller = stage.start_with_egress().await?;
     stage.apply(&objects).await?;
+    let _controller = stage.start_with_egress().await?;
     stage
         .says("dead-19-3", State::Closed, "NotObserved")
         .await?;

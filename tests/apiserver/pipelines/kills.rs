@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use http::Method;
-use kube::{Client, Config};
+use kube::{Api, Client, Config};
 use rstest::rstest;
 use serde_json::{Value, json};
-use sluice_crds::PipelineStatus;
 use sluice_crds::pipeline::{EnvironmentState, EnvironmentStatus, Phase, PromotionRecord};
 use sluice_crds::pull_request::PullRequestState;
+use sluice_crds::{Pipeline, PipelineStatus};
 use sluice_tests::flux::Inbox;
 use sluice_tests::gitea::{BRANCH, gitea};
 use sluice_tests::poll;
@@ -271,7 +271,8 @@ async fn a_revision_is_admitted_once(
     keeper.start(None).await?;
     strategy(&scene, &json!({"admission": {}})).await?;
     keeper.dead().await?;
-    let before = says(&scene, "a status", |_| true).await?;
+    let api: Api<Pipeline> = Api::namespaced(scene.own(), scene.namespace());
+    let before = api.get("web").await?.status.unwrap_or_default();
     assert_eq!(admitted(&before), vec!["1.1.0"; admissions]);
     keeper.goes_on().await?;
     let is_admitted = |status: &PipelineStatus| !admitted(status).is_empty();

@@ -12,7 +12,7 @@ use sluice_crds::{Pipeline, PipelineStatus};
 use sluice_tests::controller::InProcess;
 use sluice_tests::helm::Release;
 use sluice_tests::stage::Stage;
-use sluice_tests::{installation, poll};
+use sluice_tests::{installation, status};
 
 use crate::chart::CONTROLLER;
 use crate::stage::DEADLINE;
@@ -140,12 +140,8 @@ async fn says(
     check: impl Fn(&PipelineStatus) -> bool,
 ) -> Result<PipelineStatus> {
     let pipelines: Api<Pipeline> = Api::namespaced(stage.client(), stage.namespace());
-    poll(DEADLINE, what, async || {
-        let status = pipelines.get(name).await?.status.context("no status")?;
-        ensure!(check(&status), "{}", json!(status));
-        Ok::<_, anyhow::Error>(status)
-    })
-    .await
+    let pipeline = status::until(&pipelines, name, DEADLINE, what, check).await?;
+    pipeline.status.context("no status")
 }
 
 /// Whether `Ready` says this.

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use kube::Api;
 use serde_json::json;
 use sluice_crds::{Pipeline, PipelineStatus};
-use sluice_tests::{Writes, poll};
+use sluice_tests::{Writes, status};
 
 use crate::stage::{DEADLINE, Stage};
 
@@ -29,12 +29,8 @@ async fn a_look_that_is_asked_for_is_had_at_once_and_answered() -> Result<()> {
     let controller = stage.start().await?;
     let pipelines: Api<Pipeline> = Api::namespaced(stage.client(), stage.namespace());
     let says = async |what: &str, check: &dyn Fn(&PipelineStatus) -> bool| {
-        poll(DEADLINE, what, async || {
-            let status = pipelines.get("shop").await?.status.context("no status")?;
-            ensure!(check(&status), "{}", json!(status));
-            Ok::<_, anyhow::Error>(status)
-        })
-        .await
+        let pipeline = status::until(&pipelines, "shop", DEADLINE, what, check).await?;
+        pipeline.status.context("no status")
     };
     let is_decided = |status: &PipelineStatus| {
         let mut conditions = status.conditions.iter();

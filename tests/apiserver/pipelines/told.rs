@@ -90,7 +90,7 @@ async fn turn(scene: &Scene, state: &str) -> Result<()> {
     apply(scene, &switch).await
 }
 
-/// What the audit log has about the pipeline: whether the gates allowed, or which step a promotion is at, and
+/// What the audit log has about the pipeline: whether the gates allowed, or which phase a promotion is in, and
 /// why.
 fn recorded(log: &Log) -> Result<Vec<String>> {
     let line = |record: audit::Record| match record.event {
@@ -103,7 +103,10 @@ fn recorded(log: &Log) -> Result<Vec<String>> {
         audit::Event::Promotion(it) => {
             let reason = it.reason.unwrap_or_default();
             let by = it.decided_by.len();
-            Some(format!("{:?} {reason} of {} by {by}", it.step, it.revision))
+            Some(format!(
+                "{:?} {reason} of {} by {by}",
+                it.phase, it.revision
+            ))
         }
         _ => None,
     };

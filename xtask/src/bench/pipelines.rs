@@ -25,7 +25,6 @@ mod trouble;
 mod wave;
 
 use crowd::Crowd;
-pub(super) use crowd::{LAST, NEXT};
 
 /// Where the pipelines live, and their first environments.
 const NAMESPACE: &str = "sluice-pipelines";

@@ -19,10 +19,12 @@ use sluice_tests::poll;
 use tokio::task::JoinSet;
 
 use super::ordered::Ordered;
-use super::pipelines::{LAST, NEXT};
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(1_200);
+/// The environments of a pipeline that are looked at: the one after the first, and the last.
+pub(super) const NEXT: &str = "test";
+pub(super) const LAST: &str = "prod";
 
 /// What happens on the way of a commit, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

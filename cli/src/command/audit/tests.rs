@@ -58,7 +58,7 @@ fn defined() -> Record {
 fn promoted() -> Record {
     record(&json!({
         "type": "Promotion", "pipeline": "apps/production", "environment": "prod",
-        "revision": "1.2.3", "run": 7, "step": "Succeeded", "reason": "Merged",
+        "revision": "1.2.3", "run": 7, "phase": "Succeeded", "reason": "Merged",
         "pullRequest": "https://git.example.com/a/b/pulls/7", "decidedBy": ["apps/office"],
     }))
 }

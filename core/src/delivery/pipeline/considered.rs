@@ -1,7 +1,7 @@
 //! Step 4: what the gates are asked, and what they say.
 
 use jiff::Timestamp;
-use sluice_crds::pipeline::{Algorithm, EnvironmentState};
+use sluice_crds::pipeline::{Algorithm, EnvironmentState, MergeGate};
 use sluice_crds::{Decision, Subject};
 
 use super::environment::{Environment, Standing};
@@ -222,11 +222,14 @@ fn put(given: &Given, place: usize, plan: &Plan) -> Option<Asked> {
         && match &ask.then {
             Then::Begin(_) => true,
             Then::GoOn(object) => object.spec.suspend,
-            // An order that stands is not given again.
             Then::Merge(merge) => {
                 let record = plan.record.as_ref();
-                let is_ordered = |record| merge.is_ordered(record, until, given.now.at);
-                merge.head.is_some() && !record.is_some_and(is_ordered)
+                match merge.head {
+                    // An order that stands is not given again.
+                    Some(_) => !record.is_some_and(|it| merge.is_ordered(it, until, given.now.at)),
+                    // People merge as soon as the commit status says so.
+                    None => record.is_none_or(|it| it.gate != Some(MergeGate::Success)),
+                }
             }
         };
     Some(Asked {

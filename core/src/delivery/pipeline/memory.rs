@@ -22,10 +22,11 @@ use sluice_crds::{Pipeline, PullRequest};
 
 use super::child::Origin;
 use super::key::{Merge, Way, key};
-use super::reasons::{RECALLED, is_recalled};
+use super::reasons::{ALREADY_IN_BASE, MERGED, RECALLED, is_recalled};
 use super::whose::Whose;
 use super::{Errand, Given, Outcome, Recall, Recalled, child};
 use crate::delivery::pull_request::words;
+use crate::time::span::later;
 use crate::time::stamp::time;
 
 /// What is said while the forges have not answered.
@@ -74,8 +75,7 @@ pub(super) fn own<'g>(
 /// Whether a run may have this number, which is the time of its start. A greater one would be the greatest
 /// for ever.
 fn is_possible(run: i64, now: Timestamp) -> bool {
-    let latest = now.saturating_add(AHEAD).unwrap_or(Timestamp::MAX);
-    (0..=latest.as_millisecond()).contains(&run)
+    (0..=later(now, AHEAD).as_millisecond()).contains(&run)
 }
 
 impl Memory {
@@ -299,8 +299,8 @@ fn record(
         // What is not there yet is tried only if people and gates say yes now.
         None | Some(PullRequestState::Pending) => (Phase::Unattempted, None),
         Some(PullRequestState::Open) => (Phase::Created, None),
-        Some(PullRequestState::Merged) => (Phase::Succeeded, Some("Merged")),
-        Some(PullRequestState::AlreadyInBase) => (Phase::Succeeded, Some("AlreadyInBase")),
+        Some(PullRequestState::Merged) => (Phase::Succeeded, Some(MERGED)),
+        Some(PullRequestState::AlreadyInBase) => (Phase::Succeeded, Some(ALREADY_IN_BASE)),
         Some(PullRequestState::Closed) => (Phase::Abandoned, Some("Closed")),
         Some(PullRequestState::Missing) => (Phase::Abandoned, Some("Vanished")),
     };

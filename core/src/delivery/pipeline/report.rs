@@ -160,7 +160,7 @@ fn decided(
         let status = EnvironmentStatus {
             state,
             message: message.map(|message| clean(&message, words::LONGEST)),
-            waiting_approval: waits_for.map(|waits| words::still(waits, former)),
+            waiting_approval: waits_for.map(|waits| words::still(waits, record.as_ref(), former)),
             promotion: record,
             admitted,
             last_decision,
@@ -187,7 +187,7 @@ fn decided(
         };
         // What is closed before the forge has answered would look there as if people had closed it.
         if memory.waits.is_none() {
-            acts.extend(plan::sweep(&own, is_kept));
+            acts.extend(plan::sweep(object, &own, is_kept));
         }
         acts.extend(expired(&own, is_kept));
         environments.extend(left(before, object, &own));

@@ -6,7 +6,7 @@
 use sluice_crds::pipeline::Phase;
 
 use super::child::Child;
-use super::reasons::{ADMITTED, REPORTED};
+use super::reasons::{ADMITTED, ALREADY_IN_BASE, MERGED, REPORTED, SENT};
 
 /// What comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +79,8 @@ pub(super) fn pull_request(phase: Option<Phase>, child: &Child) -> Step {
                 Child::Missing | Child::Waiting => Step::Wait,
                 Child::Failing { .. } => Step::Fails,
                 Child::Open => Step::Opened,
-                Child::Merged => Step::Succeeded("Merged"),
-                Child::AlreadyInBase => Step::Succeeded("AlreadyInBase"),
+                Child::Merged => Step::Succeeded(MERGED),
+                Child::AlreadyInBase => Step::Succeeded(ALREADY_IN_BASE),
                 Child::Closed => Step::Abandoned("Closed"),
                 Child::Vanished => Step::Abandoned("Vanished"),
             }
@@ -97,7 +97,7 @@ pub(super) fn notification(phase: Option<Phase>, tried: Try, retry: Due, repeat:
             Try::NotBegun => Step::Act,
             Try::TooOld => Step::Begin,
             Try::UnderWay => Step::Wait,
-            Try::Done => Step::Succeeded("Sent"),
+            Try::Done => Step::Succeeded(SENT),
             Try::Failed => Step::Failed,
         },
         Some(Phase::Failed) => match retry {

@@ -17,7 +17,7 @@ use sluice_crds::pipeline::{
 use sluice_crds::{Approval, Pipeline};
 
 use super::words;
-use crate::verdict::condition::{READY, STALLED};
+use crate::verdict::condition::{READY, STALLED, find, find_true};
 
 /// A Pipeline.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -186,11 +186,9 @@ fn troubles(object: &Pipeline) -> Vec<String> {
     let Some(status) = object.status.as_ref() else {
         return vec!["it has no status: no controller has looked at it yet".to_owned()];
     };
-    let condition = |type_: &str, is: &str| {
-        let mut all = status.conditions.iter();
-        all.find(|it| it.type_ == type_ && it.status == is)
-    };
-    let found = condition(STALLED, "True").or_else(|| condition(READY, "False"));
+    let all = &status.conditions;
+    let not_ready = || find(all, READY).filter(|it| it.status == "False");
+    let found = find_true(all, STALLED).or_else(not_ready);
     let mut troubles: Vec<String> = found.map(|it| it.message.clone()).into_iter().collect();
     if status.observed_generation != object.metadata.generation {
         let line = "its status speaks of an earlier spec: the controller has not looked yet";

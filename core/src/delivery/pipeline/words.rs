@@ -124,10 +124,22 @@ pub(super) fn of_state(state: EnvironmentState, name: &str) -> String {
     format!("{name} {said}")
 }
 
-/// What waits for a person. The same as before keeps since when it waits.
-pub(super) fn still(waits: WaitingApproval, before: Option<&EnvironmentStatus>) -> WaitingApproval {
+/// What waits for a person, with the record of its promotion. The same as before keeps since when it waits: the
+/// same revision in the same run and by the same key, so that a request that was signed before another way was
+/// written into the spec does not approve that.
+pub(super) fn still(
+    waits: WaitingApproval,
+    record: Option<&PromotionRecord>,
+    before: Option<&EnvironmentStatus>,
+) -> WaitingApproval {
+    let key_before = before
+        .and_then(|it| it.promotion.as_ref())
+        .map(|it| &it.key);
     let before = before.and_then(|before| before.waiting_approval.as_ref());
-    let same = before.filter(|it| (it.run, &it.revision) == (waits.run, &waits.revision));
+    let same = before.filter(|it| {
+        (it.run, &it.revision) == (waits.run, &waits.revision)
+            && key_before == record.map(|it| &it.key)
+    });
     same.cloned().unwrap_or(waits)
 }
 

@@ -3,12 +3,11 @@
 use sluice_crds::pull_request::PullRequestState;
 use sluice_crds::{PullRequest, PullRequestStatus};
 
-use crate::verdict::condition::{READY, RECONCILING, STALLED, Wanted};
+use crate::verdict::condition::{READY, RECONCILING, STALLED, Wanted, find};
 
 /// Whether the last try failed in a way that lasts until a person does something, as its status says.
 pub(super) fn lasted(status: &PullRequestStatus) -> bool {
-    let mut conditions = status.conditions.iter();
-    status.attempts.is_some() && conditions.any(|it| it.type_ == STALLED)
+    status.attempts.is_some() && find(&status.conditions, STALLED).is_some()
 }
 
 /// All the conditions. `lasts`: the last try failed in a way that lasts until a person does something.

@@ -40,8 +40,10 @@ impl Says {
         if !is_named || !is_decided(record) || !is_whole(object) || !is_same_way(object, owner) {
             return None;
         }
-        let gate = record.gate.unwrap_or(MergeGate::Pending);
+        let (gate, order) = admitted(owner, record);
+        let gate = gate.unwrap_or(MergeGate::Pending);
         let why = match (gate, &environment.message) {
+            _ if owner.spec.suspend => "the Pipeline is suspended",
             (MergeGate::Success, _) => "the gates admit the merge",
             (MergeGate::Pending, Some(message)) => message,
             (MergeGate::Pending, None) => "the gates hold the merge back",
@@ -49,9 +51,18 @@ impl Says {
         Some(Self {
             gate,
             why: clean(why, LONGEST),
-            order: record.order.clone(),
+            order,
             commit: of.commit_sha.clone(),
         })
+    }
+}
+
+/// What the gates say of the merge, and the order for it. While the Pipeline is suspended there is nothing of
+/// both, although its status may still show what was decided before.
+fn admitted(owner: &Pipeline, record: &PromotionRecord) -> (Option<MergeGate>, Option<Order>) {
+    match owner.spec.suspend {
+        true => (None, None),
+        false => (record.gate, record.order.clone()),
     }
 }
 
@@ -85,6 +96,9 @@ pub fn words(owner: &Pipeline) -> Vec<(String, Option<MergeGate>, Option<Order>)
     let records = environments.into_iter().flatten();
     let records = records.filter_map(|environment| environment.promotion.as_ref());
     let records = records.filter(|it| it.pull_request.is_some() && is_decided(it));
-    let word = |record: &PromotionRecord| (record.key.clone(), record.gate, record.order.clone());
+    let word = |record: &PromotionRecord| {
+        let (gate, order) = admitted(owner, record);
+        (record.key.clone(), gate, order)
+    };
     records.map(word).collect()
 }

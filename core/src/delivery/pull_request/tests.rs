@@ -865,3 +865,22 @@ fn what_lasts_is_stalled_and_nothing_else_is() {
         assert_eq!(types, [READY, more]);
     }
 }
+
+/// Its status may be older than that, for as long as its apps are not read.
+#[test]
+fn an_owner_that_is_suspended_admits_and_orders_nothing() {
+    let mut owner = pipeline();
+    let status = owner.status.as_mut().unwrap();
+    let environment = status.environments.get_mut("prod").unwrap();
+    let record = environment.promotion.as_mut().unwrap();
+    (record.gate, record.order) = (Some(MergeGate::Success), Some(order()));
+    let before = owner.clone();
+    let said = Says::of(&object(), &before).unwrap();
+    assert_eq!((said.gate, said.order), (MergeGate::Success, Some(order())));
+    owner.spec.suspend = true;
+    let said = Says::of(&object(), &owner).unwrap();
+    assert_eq!((said.gate, said.order), (MergeGate::Pending, None));
+    assert_eq!(said.why, "the Pipeline is suspended");
+    // Its PullRequests are looked at.
+    assert_ne!(owner::words(&owner), owner::words(&before));
+}

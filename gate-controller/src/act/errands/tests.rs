@@ -150,6 +150,70 @@ async fn each_part_waits_for_its_own_host_alone() {
     assert_eq!(outcome, Some(Standing::Over(Err(Unfinished::Late))));
 }
 
+/// Begins an errand with a part at each host. Only those that are not dead answer, with 1.
+fn begin_at(
+    errands: &Arc<Errands<&'static str, u32>>,
+    of: &Work,
+    hosts: impl Iterator<Item = String>,
+) {
+    let parts = hosts.map(|host| {
+        let is_dead = host.ends_with("dead.example.com");
+        let run = move |_: Term| async move {
+            if is_dead {
+                pending::<()>().await;
+            }
+            1
+        };
+        (host, run)
+    });
+    errands.begin_parts(of, &"key", parts.collect(), |ended| ended.into_iter().sum());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_errand_with_many_dead_hosts_delays_nothing_else_of_its_namespace() {
+    let Desk {
+        errands, mut woken, ..
+    } = desk();
+    let dead = (0..100).map(|n| format!("{n}.dead.example.com"));
+    begin_at(&errands, &app("dead"), dead);
+    // It holds what it can hold.
+    tokio::task::yield_now().await;
+    let before = Instant::now();
+    let (parts, told) = (app("parts"), app("told"));
+    let live = (0..20).map(|n| format!("{n}.example.com"));
+    begin_at(&errands, &parts, live);
+    assert_eq!(woken.recv().await, Some(parts.clone()));
+    assert_eq!(
+        stands(&errands, &parts, "key"),
+        Some(Standing::Over(Ok(20)))
+    );
+    errands.begin(&told, &"key", "git.example.com", |_| async { 1 });
+    assert_eq!(woken.recv().await, Some(told));
+    assert_eq!(Instant::now(), before);
+}
+
+/// Nor do many of them together delay what has one part.
+#[tokio::test(start_paused = true)]
+async fn the_parts_of_many_errands_delay_nothing_that_has_one_part() {
+    let Desk {
+        errands, mut woken, ..
+    } = desk();
+    for n in 0..10 {
+        let dead = (0..20).map(|part| format!("{part}-{n}.dead.example.com"));
+        begin_at(&errands, &app(&format!("dead-{n}")), dead);
+    }
+    // These wait for a place in the namespace, at a host that answers.
+    for n in 0..10 {
+        let hosts = ["git.example.com".to_owned()];
+        begin_at(&errands, &app(&format!("live-{n}")), hosts.into_iter());
+    }
+    tokio::task::yield_now().await;
+    let before = Instant::now();
+    errands.begin(&app("told"), &"key", "git.example.com", |_| async { 1 });
+    assert_eq!(woken.recv().await, Some(app("told")));
+    assert_eq!(Instant::now(), before);
+}
+
 #[tokio::test]
 async fn a_panic_ends_its_own_errand_alone() {
     let Desk {
@@ -205,6 +269,8 @@ async fn a_namespace_with_many_hosts_delays_no_other_namespace() {
     for n in 0..100 {
         let host = format!("{n}.dead.example.com");
         errands.begin(&of("many", &n.to_string()), &"key", &host, |_| pending());
+        let hosts = (0..20).map(|part| format!("{part}-{n}.dead.example.com"));
+        begin_at(&errands, &of("many", &format!("parts-{n}")), hosts);
     }
     errands.begin(&of("shop", "app"), &"key", "git.example.com", |_| async {
         1

@@ -18,6 +18,7 @@ mod admit;
 mod apply;
 mod available;
 mod children;
+mod cluster;
 mod gather;
 mod news;
 mod notify;

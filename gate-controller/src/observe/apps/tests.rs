@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::{Request, Response};
 use kube::Client;
 use kube::client::Body;
+use rstest::rstest;
 use serde_json::{Value, json};
 use sluice_clusters::{Cluster, Kind, Part, Scope, Unknown};
 use sluice_egress::{Egress, Rules};
@@ -221,28 +222,99 @@ async fn an_app_that_changes_faster_than_it_is_read_is_not_waited_for_for_ever()
     assert!(apps.named().rounds.is_empty());
 }
 
-/// What was never read is waited for, however many others were read before it was there.
+/// Also if it is never read in the same way, or where it was named before.
+#[rstest]
+#[case::expressions(false)]
+#[case::targets(true)]
 #[tokio::test]
-async fn a_first_sight_of_an_app_is_read_before_anything_is_decided() {
+async fn a_spec_that_changes_faster_than_apps_are_read_is_not_waited_for_for_ever(
+    #[case] moves: bool,
+) {
     let apps = apps();
     let (podinfo, prod) = (key("podinfo"), place("prod", Part::Whole));
-    let places: Vec<_> = (0..ROUNDS + 2)
-        .map(|n| Place {
-            name: format!("app-{n}"),
-            ..prod.clone()
-        })
-        .collect();
-    let all = places.iter().cloned().chain([prod.clone()]);
-    apps.name(&podinfo, all.collect());
+    apps.name(&podinfo, BTreeSet::from([prod.clone()]));
+    apps.watch(Timestamp::UNIX_EPOCH);
+    let object = object(&apps, &prod).await;
+    let mut specs = 0;
+    let mut next = || {
+        specs += 1;
+        let asks = reader(Some(&format!("object.kind + '{specs}'")));
+        let mut at = prod.clone();
+        if moves {
+            at.name = format!("podinfo-{specs}");
+            apps.name(&podinfo, BTreeSet::from([at.clone()]));
+        }
+        apps.read(&podinfo, &at, &object, &asks)
+    };
+    for _ in 0..2 {
+        for _ in 0..ROUNDS {
+            assert_eq!(next(), Reading::UnderWay);
+            // Before the round begins, and it ends all the same.
+            assert_eq!(next(), Reading::UnderWay);
+            timeout(DEADLINE, apps.read_now()).await.unwrap();
+        }
+        assert_eq!(next(), Reading::Restless);
+        // It is decided, and waits anew.
+        timeout(DEADLINE, apps.read_now()).await.unwrap();
+        apps.found(&podinfo);
+    }
+    assert_eq!(next(), Reading::UnderWay);
+    timeout(DEADLINE, apps.read_now()).await.unwrap();
+    // It is gone: one of the same name begins anew.
+    apps.forget(&podinfo);
+    assert!(apps.named().rounds.is_empty());
+}
+
+/// It would go on for as long as they are named faster than they are read.
+#[tokio::test]
+async fn what_is_named_meanwhile_is_left_to_the_next_round() {
+    let apps = apps();
+    let (podinfo, prod) = (key("podinfo"), place("prod", Part::Whole));
+    let other = Place {
+        name: "other".to_owned(),
+        ..prod.clone()
+    };
+    apps.name(&podinfo, BTreeSet::from([prod.clone()]));
     apps.watch(Timestamp::UNIX_EPOCH);
     let object = object(&apps, &prod).await;
     let asks = reader(Some("object.kind"));
-    for place in &places {
-        let read = || apps.read(&podinfo, place, &object, &asks);
-        assert_eq!(read(), Reading::UnderWay);
-        timeout(DEADLINE, apps.read_now()).await.unwrap();
-        done(read());
+    let read = |place: &Place| apps.read(&podinfo, place, &object, &asks);
+    assert_eq!(read(&prod), Reading::UnderWay);
+    apps.name(&podinfo, BTreeSet::from([prod.clone(), other.clone()]));
+    for place in [&prod, &other] {
+        assert_eq!(read(place), Reading::UnderWay);
     }
+    timeout(DEADLINE, apps.read_now()).await.unwrap();
+    done(read(&prod));
+    assert_eq!(read(&other), Reading::UnderWay);
+    timeout(DEADLINE, apps.read_now()).await.unwrap();
+    done(read(&other));
+}
+
+/// However many the others have to read, and however long that takes.
+#[tokio::test]
+async fn the_pipelines_of_one_namespace_do_not_delay_those_of_another() {
+    const MANY: usize = 200;
+    let (apps, prod) = (apps(), place("prod", Part::Whole));
+    apps.name(&key("podinfo"), BTreeSet::from([prod.clone()]));
+    apps.watch(Timestamp::UNIX_EPOCH);
+    let object = object(&apps, &prod).await;
+    let asks = reader(Some("object.kind"));
+    let other = ObjectKey {
+        namespace: "other".into(),
+        ..key("other")
+    };
+    let all = (0..MANY).map(|n| key(&format!("podinfo-{n}")));
+    for pipeline in all.chain([other.clone()]) {
+        apps.name(&pipeline, BTreeSet::from([prod.clone()]));
+        let reading = apps.read(&pipeline, &prod, &object, &asks);
+        assert_eq!(reading, Reading::UnderWay);
+    }
+    let mut before = BTreeSet::new();
+    while !before.contains(&other) {
+        before.extend(timeout(DEADLINE, apps.read_now()).await.unwrap());
+    }
+    assert!(before.len() < MANY / 2, "{}", before.len());
 }
 
 /// One that changes while others are read does not keep them from being read.

@@ -1,5 +1,7 @@
 //! Signed approvals, on an API server that is played.
 
+use std::sync::atomic::Ordering::SeqCst;
+
 use aws_lc_rs::hmac;
 use axum::body::Body;
 use axum::http::Request;
@@ -7,7 +9,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-use super::verified::{SIGN, UNSIGNED};
+use super::verified::{AWAY, LATER, SIGN, UNSIGNED};
 use super::*;
 use crate::cluster::key::ObjectKey;
 use crate::observe::cache::Seen;
@@ -293,6 +295,46 @@ async fn a_flood_reads_the_secret_once_in_a_while() {
     };
     assert_eq!(scene.send(renewed).await.0, StatusCode::CREATED);
     assert_eq!(scene.reads(), 2);
+}
+
+/// Nor does an outage leave anything behind: all come from one address here, as through a proxy.
+#[tokio::test]
+async fn an_api_server_that_does_not_answer_makes_nobody_a_stranger() {
+    let scene = Scene::new();
+    scene.api.is_away.store(true, SeqCst);
+    for _ in 0..100 {
+        let of_no_secret = Call {
+            path: "/approval/apps/shop/lost/1".into(),
+            ..Call::default()
+        };
+        for call in [Call::default(), wrong(), of_no_secret] {
+            let (status, refused) = scene.send(call).await;
+            assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{refused}");
+            assert_eq!(refused, json!({"error": AWAY, "remedy": LATER}));
+        }
+    }
+    // Each of the two Secrets, once.
+    assert_eq!(scene.reads(), 2);
+    scene.api.is_away.store(false, SeqCst);
+    scene.clock.set(scene.clock.now() + keys::AGAIN);
+    assert_eq!(scene.send(wrong()).await.0, StatusCode::UNAUTHORIZED);
+    let (status, answer) = scene.send(Call::default()).await;
+    assert_eq!(status, StatusCode::CREATED, "{answer}");
+}
+
+/// Although the Secret that is asked for is known, and nothing has to be added.
+#[tokio::test]
+async fn the_next_who_asks_for_any_key_makes_old_ones_forgotten() {
+    let scene = Scene::new();
+    scene.api.put("other", KEY);
+    let keys = Keys::new(scene.api.client());
+    let clock = &*scene.clock;
+    let old = Arc::downgrade(&keys.get("apps", "other", clock).await.unwrap());
+    keys.get("apps", "approvals", clock).await.unwrap();
+    assert!(old.upgrade().is_some());
+    scene.clock.set(scene.clock.now() + keys::KEPT);
+    keys.get("apps", "approvals", clock).await.unwrap();
+    assert!(old.upgrade().is_none());
 }
 
 /// Who has the key cannot keep the API server busy, from however many addresses.

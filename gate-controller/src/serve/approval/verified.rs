@@ -10,6 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{StatusCode, Uri};
 use percent_encoding::percent_decode_str;
 use sluice_crds::Pipeline;
+use sluice_egress::secrets::Unread;
 
 use super::super::asking::whole;
 use super::super::problem::Refused;
@@ -25,6 +26,13 @@ pub(super) const UNSIGNED: &str =
 pub(super) const SIGN: &str = "sign TIMESTAMP \"\\n\" METHOD \"\\n\" PATH \"\\n\" BODY with the `hmac-key` of the Secret that \
                     promotion.strategy.secretRef of the environment names; the log of the controller \
                     says what is missing";
+/// The answer to every request while the API server does not give the Secret. It does not say whether there
+/// is one.
+pub(super) const AWAY: &str = "the API server does not answer";
+/// What to do then.
+pub(super) const LATER: &str =
+    "send the request again after as many seconds as the header Retry-After says";
+
 /// What a path names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Named {
@@ -42,7 +50,7 @@ pub(super) struct Verified {
     pub(super) object: Arc<Pipeline>,
 }
 
-/// A request that is not, or of which that cannot be said.
+/// A request that is not, or of which that cannot be said, now or ever.
 pub(super) struct Unverified {
     pub(super) answer: Refused,
     /// For the log, where the answer does not say it.
@@ -52,6 +60,15 @@ pub(super) struct Unverified {
 impl From<Refused> for Unverified {
     fn from(answer: Refused) -> Self {
         Self { answer, why: None }
+    }
+}
+
+impl From<Unread> for Unverified {
+    fn from(unread: Unread) -> Self {
+        match unread {
+            Unread::NoAnswer(_) => Refused::unavailable(AWAY).or(LATER).into(),
+            Unread::NoRight(why) | Unread::NotUsable(why) => stranger(why),
+        }
     }
 }
 
@@ -65,17 +82,10 @@ impl Approving {
         let body = whole(body).await?;
         let signature = Signature::read(&parts.headers).map_err(unsigned)?;
         signature.check_time(self.clock.now()).map_err(unsigned)?;
-        let key = self.key(&named).await;
-        let object = key.and_then(|(object, key)| {
-            let is_signed = signature.is_of(&key, &parts.method, parts.uri.path(), &body);
-            is_signed
-                .then_some(object)
-                .ok_or_else(|| "the signature is wrong".to_owned())
-        });
-        let object = object.map_err(|why| Unverified {
-            answer: Refused::unsigned(UNSIGNED, SIGN),
-            why: Some(why),
-        })?;
+        let (object, key) = self.key(&named).await?;
+        if !signature.is_of(&key, &parts.method, parts.uri.path(), &body) {
+            return Err(stranger("the signature is wrong"));
+        }
         Ok(Verified {
             named,
             signature,
@@ -87,8 +97,8 @@ impl Approving {
     /// The Pipeline, and the key of its environment.
     ///
     /// # Errors
-    /// Why there is none, for the log.
-    async fn key(&self, named: &Named) -> Result<(Arc<Pipeline>, Arc<[u8]>), String> {
+    /// There is none, or the API server does not give it now.
+    async fn key(&self, named: &Named) -> Result<(Arc<Pipeline>, Arc<[u8]>), Unverified> {
         let Named {
             namespace,
             pipeline: name,
@@ -98,10 +108,10 @@ impl Approving {
         let seen = self.world.pipelines.get(KeyRef { namespace, name });
         let object = match seen {
             Some(Seen::Object(object)) => object,
-            Some(Seen::Unreadable(_)) | None => return Err("there is no such Pipeline".to_owned()),
+            Some(Seen::Unreadable(_)) | None => return Err(stranger("there is no such Pipeline")),
         };
-        let secret = secret_of(&object, environment)?;
-        let key = self.keys.get(namespace, secret, self.clock.now()).await?;
+        let secret = secret_of(&object, environment).map_err(stranger)?;
+        let key = self.keys.get(namespace, secret, &*self.clock).await?;
         Ok((object, key))
     }
 }
@@ -126,7 +136,7 @@ impl Named {
 }
 
 /// The Secret whose key signs approvals for an environment.
-fn secret_of<'p>(object: &'p Pipeline, environment: &str) -> Result<&'p str, String> {
+fn secret_of<'p>(object: &'p Pipeline, environment: &str) -> Result<&'p str, &'static str> {
     let mut environments = object.spec.environments.iter();
     let environment = environments
         .find(|it| it.name == environment)
@@ -135,6 +145,14 @@ fn secret_of<'p>(object: &'p Pipeline, environment: &str) -> Result<&'p str, Str
     let secret = promotion.and_then(|it| it.strategy.secret_ref.as_ref());
     let missing = "its promotion.strategy has no secretRef";
     Ok(secret.ok_or(missing)?.name.as_str())
+}
+
+/// There is no key that has signed it. Why, the log says alone.
+fn stranger(why: impl Into<String>) -> Unverified {
+    Unverified {
+        answer: Refused::unsigned(UNSIGNED, SIGN),
+        why: Some(why.into()),
+    }
 }
 
 fn unknown_path() -> Refused {

@@ -15,6 +15,7 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
+use sluice_core::delivery::pipeline::ADMITTED;
 use sluice_crds::pipeline::{EnvironmentState, EnvironmentStatus, Phase, StrategyKind};
 use sluice_crds::{Pipeline, PipelineStatus};
 
@@ -141,7 +142,7 @@ fn outcome(was: Option<&EnvironmentStatus>, now: &EnvironmentStatus) -> Option<&
             Some("succeeded")
         }
         (None | Some(Phase::Unapproved | Phase::Unattempted), Phase::Succeeded)
-            if record.reason.as_deref() == Some("Admitted") =>
+            if record.reason.as_deref() == Some(ADMITTED) =>
         {
             Some("succeeded")
         }

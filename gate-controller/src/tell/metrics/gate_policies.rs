@@ -4,7 +4,7 @@ use std::fmt::Error;
 use std::sync::Arc;
 
 use prometheus_client::encoding::DescriptorEncoder;
-use sluice_core::verdict::condition::READY;
+use sluice_core::verdict::condition::{READY, find};
 use sluice_crds::GatePolicy;
 
 use super::sample::{Sample, family, truth};
@@ -27,8 +27,7 @@ pub(super) fn encode(
 
 /// Whether its status says so. None: nobody has looked at it yet.
 fn is_ready(policy: &GatePolicy) -> Option<bool> {
-    let mut conditions = policy.status.as_ref()?.conditions.iter();
-    let ready = conditions.find(|condition| condition.type_ == READY)?;
+    let ready = find(&policy.status.as_ref()?.conditions, READY)?;
     Some(ready.status == "True")
 }
 

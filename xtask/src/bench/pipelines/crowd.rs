@@ -10,16 +10,14 @@ use serde_json::{Value, json};
 use sluice_crds::{Gate, Pipeline};
 use sluice_tests::{Applier, Writes};
 
+use super::super::seen::{LAST, NEXT};
 use super::NAMESPACE;
 use super::elsewhere::Elsewhere;
 
 /// How many requests are in flight while it is created or changed.
 const AT_ONCE: usize = 16;
 /// The environments after the first, each on another cluster.
-pub(super) const ENVIRONMENTS: [&str; 4] = ["test", "staging", "canary", "prod"];
-/// The environment after the first, and the last one.
-pub(in super::super) const NEXT: &str = ENVIRONMENTS[0];
-pub(in super::super) const LAST: &str = ENVIRONMENTS[3];
+pub(super) const ENVIRONMENTS: [&str; 4] = [NEXT, "staging", "canary", LAST];
 /// How many targets a pipeline has.
 pub(super) const TARGETS: usize = 1 + ENVIRONMENTS.len();
 /// The revision that all of them run at first.

@@ -18,7 +18,8 @@ use sluice_tests::line::Line;
 use sluice_tests::progress::Stderr;
 use sluice_tests::{Applier, Writes, poll};
 
-use super::crowd::{self, Crowd, LAST, create_app, each};
+use super::super::seen::LAST;
+use super::crowd::{self, Crowd, create_app, each};
 use super::{NAMESPACE, say};
 use repository::Repository;
 
@@ -28,9 +29,8 @@ mod repository;
 
 /// How many pipelines there are.
 pub(super) const PIPELINES: usize = 100;
-/// The repository, and who writes to it for the controller.
+/// The repository, and the Secret by which the controller writes to it.
 const NAME: &str = "apps";
-const BOT: &str = "bot";
 const SECRET: &str = "git-token";
 /// How long the controller and the forge may take for anything. The forge is asked once a minute.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -56,17 +56,17 @@ impl Forge {
         let client = crowd.client().clone();
         let gitea = Gitea::start_with(&Stderr::new(), USUAL_PAGE).await?;
         gitea.repository(NAME).await?;
-        gitea.user(BOT).await?;
-        gitea.permit(BOT, NAME, "write").await?;
-        let token = gitea.token(BOT, &["write:repository"]).await?;
+        let bot = gitea.bot(NAME).await?;
         let url = gitea.url(OWNER, NAME);
         let server = url.strip_suffix(&format!("/{OWNER}/{NAME}"));
         let server = server.context("it has no address")?;
         let (line, other) = (Line::open(server).await?, Line::open(server).await?);
         let by = |line: &Line| format!("{}/{OWNER}/{NAME}", line.server());
-        let repository = Repository::fill(&by(&other), (BOT, &token), gitea.authority()).await?;
+        let user = (bot.name.as_str(), bot.token.as_str());
+        let repository = Repository::fill(&by(&other), user, gitea.authority()).await?;
         let through = by(&line);
         let (there, target) = crowd.there();
+        let secret = bot.secret_for_pipelines(SECRET);
         let forge = Self {
             here: crowd.here(),
             client,
@@ -74,10 +74,10 @@ impl Forge {
             line,
             other,
             repository,
-            token,
+            token: bot.token,
             there,
         };
-        forge.create(&through, &target).await?;
+        forge.create(&through, &target, &secret).await?;
         say(&format!(
             "{PIPELINES} pipelines with pull requests, in a repository of {} files",
             repository::FILES
@@ -85,15 +85,8 @@ impl Forge {
         Ok(forge)
     }
 
-    async fn create(&self, url: &str, target: &Value) -> Result<()> {
+    async fn create(&self, url: &str, target: &Value, secret: &Value) -> Result<()> {
         let applier = Applier::new(self.client.clone()).in_namespace(NAMESPACE);
-        let secret = json!({
-            "apiVersion": "v1", "kind": "Secret",
-            "metadata": {
-                "name": SECRET, "annotations": {"sluice.dev/allowed-hosts": "127.0.0.1"},
-            },
-            "stringData": {"token": self.token, "ca.crt": self.gitea.authority()},
-        });
         applier.text(&secret.to_string()).await?;
         let api = self.pipelines();
         each(0..PIPELINES, async |place| {

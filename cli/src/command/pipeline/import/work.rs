@@ -3,6 +3,10 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
+use sluice_core::text::words::clean;
+
+/// The most characters of a note, or of a mistake.
+const LONGEST: usize = 1_000;
 
 /// The work of one import.
 pub(super) struct Work<'w> {
@@ -17,8 +21,9 @@ pub(super) struct Work<'w> {
 }
 
 impl Work<'_> {
+    /// A note becomes one line of a comment, whatever is in the object that it quotes.
     pub(super) fn note(&mut self, note: impl Into<String>) {
-        let note = note.into();
+        let note = clean(&note.into(), LONGEST);
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
@@ -26,9 +31,8 @@ impl Work<'_> {
 
     pub(super) fn refuse(&mut self, field: &str, problem: &str, remedy: &str) {
         let (namespace, name) = &self.key;
-        self.mistakes.push(format!(
-            "Pipeline {namespace}/{name}: {field}: {problem}; {remedy}"
-        ));
+        let mistake = format!("Pipeline {namespace}/{name}: {field}: {problem}; {remedy}");
+        self.mistakes.push(clean(&mistake, LONGEST));
     }
 
     /// Says of every field that is not known that it is left out.

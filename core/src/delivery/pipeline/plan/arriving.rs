@@ -3,7 +3,7 @@
 use sluice_crds::pipeline::{Admission, Phase, PromotionRecord, StrategyKind};
 
 use super::super::child::is_outstanding;
-use super::super::reasons::{ADMITTED, ARRIVED, REPORTED};
+use super::super::reasons::{ADMITTED, ARRIVED, REPORTED, SENT};
 use super::super::step::{self, Due, Reports, Step};
 use super::super::{Act, Outcome, ReportSight};
 use super::{At, Plan, Wish, acts, facts, frozen};
@@ -22,7 +22,7 @@ impl At<'_, '_> {
         };
         let now = self.context.now;
         let is_known = current.as_ref().is_some_and(|record| {
-            record.phase == Phase::Succeeded && record.reason.as_deref() != Some("Sent")
+            record.phase == Phase::Succeeded && record.reason.as_deref() != Some(SENT)
         });
         // Until it is reported, it is known that it was made without that.
         let is_reported = matches!(

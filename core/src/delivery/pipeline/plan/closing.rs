@@ -6,15 +6,15 @@
 
 use std::sync::Arc;
 
-use sluice_crds::PullRequest;
 use sluice_crds::pipeline::{PromotionRecord, PullRequestStrategy, StrategyKind};
 use sluice_crds::pull_request::About;
+use sluice_crds::{Pipeline, PullRequest};
 
 use super::super::Act;
 use super::super::child::{self, is_outstanding};
 use super::super::environment::Standing;
 use super::super::key::{Way, key};
-use super::super::reasons::ARRIVED;
+use super::super::reasons::{ARRIVED, SUPERSEDED};
 use super::super::run::Wanted;
 use super::{At, Plan, Wish, frozen};
 use crate::revision::Revision;
@@ -64,7 +64,7 @@ impl At<'_, '_> {
         // Perhaps it was never created, or is not seen yet. With its order to close it is both.
         match self.rebuilt(wish, former) {
             Some(strategy) => {
-                let why = "another promotion takes its place".to_owned();
+                let why = SUPERSEDED.to_owned();
                 let made = child::make(self.context.object, name, former, strategy, Some(why));
                 plan.acts.push(Act::Create(Box::new(made)));
                 plan.record = Some(frozen(former.clone()));
@@ -130,16 +130,35 @@ impl At<'_, '_> {
 
 /// The acts that close what must not stay open, of all environments: what no plan keeps.
 pub(in super::super) fn sweep(
+    object: &Pipeline,
     own: &[(&About, &Arc<PullRequest>)],
     keeps: impl Fn(&About) -> bool,
 ) -> Vec<Act> {
     let left = own.iter().filter(|(about, object)| {
         !child::is_final(object) && object.spec.close.is_none() && !keeps(about)
     });
-    let close = left.map(|(_, object)| Act::Change {
-        before: Arc::clone(object),
-        suspend: object.spec.suspend,
-        close: Some("another promotion takes its place".to_owned()),
+    let close = left.map(|(about, child)| Act::Change {
+        before: Arc::clone(child),
+        suspend: child.spec.suspend,
+        close: Some(why_closed(object, &about.environment)),
     });
     close.collect()
+}
+
+/// Why the pull request of an environment must not stay open, which no plan keeps.
+fn why_closed(object: &Pipeline, name: &str) -> String {
+    let spec = &object.spec;
+    let mut environments = spec.environments.iter().enumerate();
+    let Some((place, environment)) = environments.find(|(_, it)| it.name == name) else {
+        return format!("the Pipeline has no environment {name} any more");
+    };
+    let strategy = spec
+        .promotion_of(environment)
+        .and_then(|it| it.strategy.kind());
+    // People give the first environment its revision.
+    let is_promoted = place > 0 && strategy.is_some();
+    match is_promoted {
+        true => SUPERSEDED.to_owned(),
+        false => format!("the Pipeline does not promote to {name} any more"),
+    }
 }

@@ -1,6 +1,5 @@
 //! A promotion that is decided: what is said of it while it is done, when it fails, and once it is over.
 
-use jiff::Timestamp;
 use sluice_crds::pipeline::{EnvironmentState, Phase, PromotionRecord};
 
 use super::super::key::{SETTLE, repeat_after, retry_after};
@@ -8,6 +7,7 @@ use super::super::{Outcome, words};
 use super::merging::BRANCH_TOUCHED;
 use super::{At, Plan, Wish, facts};
 use crate::text::words::clean;
+use crate::time::span::later;
 use crate::time::stamp::time;
 
 impl At<'_, '_> {
@@ -55,7 +55,7 @@ impl At<'_, '_> {
     pub(super) fn finished(&self, plan: &mut Plan, record: PromotionRecord, wish: Wish<'_>) {
         let now = self.context.now;
         let is_sent = facts::is_sent(&record);
-        let settled = record.at.0.saturating_add(SETTLE).unwrap_or(Timestamp::MAX);
+        let settled = later(record.at.0, SETTLE);
         let again = record.at.0.saturating_add(repeat_after(record.repeats));
         let again = again.ok().filter(|_| is_sent);
         match now < settled {

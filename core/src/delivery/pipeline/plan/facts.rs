@@ -9,7 +9,7 @@ use sluice_crds::pull_request::PullRequestState;
 
 use super::super::child;
 use super::super::key::repeat_after;
-use super::super::reasons::MERGED_PAST_GATE;
+use super::super::reasons::{MERGED, MERGED_PAST_GATE, SENT};
 use super::super::step::{Due, Try};
 use super::super::{Errand, Outcome};
 use super::Context;
@@ -92,7 +92,7 @@ pub(super) fn named(
 /// The reason of a success. A merge while the gates held it back is called by its name.
 pub(super) fn reason(record: &PromotionRecord, reason: &'static str) -> &'static str {
     match (reason, record.gate, &record.order) {
-        ("Merged", Some(MergeGate::Pending), None) => MERGED_PAST_GATE,
+        (MERGED, Some(MergeGate::Pending), None) => MERGED_PAST_GATE,
         _ => reason,
     }
 }
@@ -167,7 +167,7 @@ pub(super) fn repeat(record: &Option<PromotionRecord>, now: Timestamp) -> Due {
 
 /// Whether it was sent, and nothing has come of it.
 pub(super) fn is_sent(record: &PromotionRecord) -> bool {
-    record.phase == Phase::Succeeded && record.reason.as_deref() == Some("Sent")
+    record.phase == Phase::Succeeded && record.reason.as_deref() == Some(SENT)
 }
 
 fn due(is_due: bool) -> Due {

@@ -233,6 +233,29 @@ fn a_deleted_approval_is_not_made_again_by_the_request_that_made_it() {
     assert!(by_webhook(&play, "6.1.6", gone_at).is_ok());
 }
 
+/// Somebody writes another way of promotion into the spec while it waits.
+#[test]
+fn a_request_that_was_signed_for_one_way_does_not_approve_another() {
+    let mut promotion = super::by_pull_request(&json!({}));
+    promotion["manual"] = true.into();
+    let mut play = Play::new(&promotion);
+    play.runs("dev", "6.1.6");
+    play.settle();
+    let signed_at = play.now;
+    assert!(by_webhook(&play, "6.1.6", signed_at).is_ok());
+    play.pass(1);
+    play.spec(|spec| {
+        spec["promotion"]["strategy"]["pull-request"]["baseBranch"] = "other".into();
+    });
+    play.settle();
+    let sent_again = by_webhook(&play, "6.1.6", signed_at).unwrap_err();
+    assert!(
+        sent_again.contains("before staging began to wait"),
+        "{sent_again}"
+    );
+    assert!(by_webhook(&play, "6.1.6", play.now).is_ok());
+}
+
 #[test]
 fn a_signed_request_does_not_outvote_a_rejection() {
     let mut play = manual();

@@ -177,12 +177,26 @@ fn a_lost_object_is_created_again() {
     assert_eq!(play.phase("staging"), Phase::Created);
 }
 
+/// Whether a look has a yes that is recorded before it is given.
+fn takes_effect(play: &Play) -> bool {
+    let considered = consider(play.given());
+    considered.asked().iter().any(|asked| asked.takes_effect)
+}
+
+/// The commit status lets people merge: that is recorded once, as an order is.
+#[test]
+fn a_yes_to_people_is_recorded_first() {
+    let mut play = play(&json!({}));
+    play.settle();
+    play.forge("staging", PullRequestState::Open);
+    assert!(takes_effect(&play));
+    play.look();
+    assert_eq!(play.record("staging").gate, Some(MergeGate::Success));
+    assert!(!takes_effect(&play));
+}
+
 #[test]
 fn an_order_names_our_commit_and_ends_soon() {
-    let takes_effect = |play: &Play| {
-        let considered = consider(play.given());
-        considered.asked().iter().any(|asked| asked.takes_effect)
-    };
     let mut play = auto();
     play.settle();
     play.forge("staging", PullRequestState::Open);
@@ -413,6 +427,36 @@ fn an_environment_that_the_spec_has_no_more_is_closed_and_then_forgotten() {
     play.settle();
     let status = play.object.status.as_ref().unwrap();
     assert!(!status.environments.contains_key("staging"));
+}
+
+/// People read it at the forge and in an event.
+#[rstest]
+#[case::another_revision(|play: &mut Play| play.runs("dev", "6.1.7"), SUPERSEDED)]
+#[case::no_environment(
+    |play: &mut Play| play.spec(|spec| drop(spec["environments"].as_array_mut().unwrap().remove(1))),
+    "the Pipeline has no environment staging any more"
+)]
+#[case::no_promotion(
+    |play: &mut Play| play.spec(|spec| spec["promotion"] = Value::Null),
+    "the Pipeline does not promote to staging any more"
+)]
+#[case::now_the_first(
+    |play: &mut Play| play.spec(|spec| {
+        spec["environments"].as_array_mut().unwrap().remove(0);
+        spec["environments"][0].as_object_mut().unwrap().remove("gates");
+    }),
+    "the Pipeline does not promote to staging any more"
+)]
+fn why_a_pull_request_is_closed(#[case] change: fn(&mut Play), #[case] expected: &str) {
+    let mut play = play(&json!({}));
+    play.settle();
+    play.forge("staging", PullRequestState::Open);
+    play.settle();
+    change(&mut play);
+    play.settle();
+    let closed = &play.pull_requests[0];
+    assert_eq!(closed.spec.about.environment, "staging");
+    assert_eq!(closed.spec.close.as_deref(), Some(expected));
 }
 
 #[test]

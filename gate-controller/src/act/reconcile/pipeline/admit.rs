@@ -18,7 +18,7 @@ use sluice_crds::pipeline::{Admission, Environment, GatekeeperReference, Strateg
 use sluice_crds::{GROUP, Gatekeeper, Pipeline};
 use tokio::time::{Duration, Instant, timeout_at};
 
-use super::gather::cluster_of;
+use super::cluster::cluster_of;
 use crate::act::errands::{Term, Unfinished};
 use crate::act::reconcile::Context;
 use crate::cluster::key::{ObjectKey, Work};

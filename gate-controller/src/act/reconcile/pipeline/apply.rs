@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sluice_core::delivery::pipeline::{self, Act, Errand, Report};
-use sluice_crds::{Pipeline, PipelineStatus, PullRequest};
+use sluice_crds::{Pipeline, PipelineStatus};
 
 use super::{admit, children, news, notify, recall};
 use crate::act::reconcile::{Context, Outcome, status, write};
@@ -41,11 +41,11 @@ pub(super) async fn apply(
     let mut refusal = None;
     for act in acts {
         let what = what(&act);
-        let superseded = superseded(&act);
+        let closing = news::of_closing(&act);
         match carry_out(context, key, &present, act).await {
             Ok(()) => {
-                if let Some(closed) = superseded {
-                    news::superseded(context, key, &present, &closed);
+                if let Some(item) = closing {
+                    news::tell_item(context, key, &present, item);
                 }
             }
             Err(error) if failure::is_refusal(&error) => {
@@ -75,25 +75,6 @@ async fn write(
     let written = status::write(context, object, status).await?;
     news::tell(context, key, object, &written);
     Ok(written)
-}
-
-/// The pull request that it orders to be closed for the first time.
-fn superseded(act: &Act) -> Option<Arc<PullRequest>> {
-    match act {
-        Act::Change {
-            before,
-            close: Some(_),
-            ..
-        } => (before.spec.close.is_none()).then(|| Arc::clone(before)),
-        Act::Change { close: None, .. }
-        | Act::Create(_)
-        | Act::Belong { .. }
-        | Act::Delete(_)
-        | Act::LookAt(_)
-        | Act::Recall(_)
-        | Act::Notify(_)
-        | Act::Admit(_) => None,
-    }
 }
 
 /// Which object it writes, in words.

@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sluice_clusters::{
-    Cluster, Fleet, Kind, Part, Reason, Reference, ReferenceKind, Sight as Seen, Unknown, Wanted,
-};
+use sluice_clusters::{Fleet, Kind, Part, Reason, Sight as Seen, Unknown, Wanted};
 use sluice_core::delivery::pipeline::{
     self, ClusterSight, Errand, Given, Missing, Outcome, Reader, ReportSight, Sight, Surroundings,
     Trouble, Votes, What,
@@ -15,8 +13,9 @@ use sluice_core::gate::Identity;
 use sluice_core::text::refusal::{Refusal, Refusals};
 use sluice_core::time::clock::Now;
 use sluice_crds::Pipeline;
-use sluice_crds::pipeline::{ClusterKind, ClusterReference, Environment, Target};
+use sluice_crds::pipeline::{ClusterReference, Environment, Target};
 
+use super::cluster::{cluster_of, reference};
 use super::{admit, available, children};
 use crate::act::errands::Standing;
 use crate::act::reconcile::Context;
@@ -289,20 +288,6 @@ impl<'c> View<'c> {
     }
 }
 
-/// The cluster of a target.
-pub(super) fn cluster_of(
-    context: &Context,
-    key: &ObjectKey,
-    target: &Target,
-) -> Result<Cluster, Unknown> {
-    let crosses = || context.world.crosses_namespaces();
-    match &target.cluster_ref {
-        None if *target.namespace != *key.namespace && !crosses() => Err(Unknown::OutOfScope),
-        None => Ok(Cluster::Own),
-        Some(it) => context.apps.fleet().find(&key.namespace, &reference(it)),
-    }
-}
-
 /// The other clusters that targets name. Of several targets on one, the first says why it cannot be read.
 fn clusters(apps: &[Vec<Found<'_>>]) -> Vec<ClusterSight> {
     let mut clusters: BTreeMap<&ClusterReference, Option<String>> = BTreeMap::new();
@@ -335,23 +320,4 @@ fn unknown(why: &Unknown) -> Option<Sight> {
     };
     let message = why.to_string();
     Some(Sight::Unknown(Trouble { what, message }))
-}
-
-fn reference(named: &ClusterReference) -> Reference {
-    let ClusterReference {
-        api_version,
-        kind,
-        name,
-        namespace,
-    } = named;
-    Reference {
-        kind: match kind {
-            ClusterKind::Secret => ReferenceKind::Secret,
-            ClusterKind::Cluster => ReferenceKind::Cluster,
-            ClusterKind::GitopsCluster => ReferenceKind::GitopsCluster,
-        },
-        name: name.clone(),
-        namespace: namespace.clone(),
-        api_version: api_version.clone(),
-    }
 }

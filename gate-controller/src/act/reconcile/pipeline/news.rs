@@ -4,12 +4,15 @@
 //! or no longer waits, that a cluster goes away or comes back, and problems. Each is told once: a status that
 //! says the same is no news.
 
-use sluice_core::delivery::pipeline::{BLOCKED, KIND, MERGED_PAST_GATE};
+use sluice_core::delivery::pipeline::{
+    Act, BLOCKED, KIND, MERGED, MERGED_PAST_GATE, RECALLED, SUPERSEDED,
+};
 use sluice_core::verdict::condition::READY;
 use sluice_crds::pipeline::{
-    ClusterStatus, EnvironmentState, EnvironmentStatus, Phase, PromotionRecord, Run,
+    ClusterStatus, EnvironmentState, EnvironmentStatus, MergeGate, Phase, PromotionRecord, Run,
 };
-use sluice_crds::{Pipeline, PipelineStatus, PullRequest};
+use sluice_crds::pull_request::PullRequestState;
+use sluice_crds::{Pipeline, PipelineStatus};
 
 use super::record;
 use crate::act::reconcile::Context;
@@ -17,12 +20,9 @@ use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::tell::events::{About, More, Told, notifications};
 
-/// The reason of a record whose pull request was merged.
-const MERGED: &str = "Merged";
-
 /// A piece of news.
 #[derive(Debug, PartialEq, Eq)]
-struct Item {
+pub(super) struct Item {
     warning: bool,
     /// One word.
     reason: String,
@@ -49,15 +49,10 @@ pub(super) fn tell(context: &Context, key: &ObjectKey, before: &Pipeline, now: &
     }
 }
 
-/// Reports that a pull request is being closed because another promotion takes its place.
-pub(super) fn superseded(
-    context: &Context,
-    key: &ObjectKey,
-    object: &Pipeline,
-    closed: &PullRequest,
-) {
+/// Reports this piece of news.
+pub(super) fn tell_item(context: &Context, key: &ObjectKey, object: &Pipeline, item: Item) {
     let work = Work::own(Kind::Pipeline, key.clone());
-    send(context, &work, object, of_superseded(closed));
+    send(context, &work, object, item);
 }
 
 fn send(context: &Context, work: &Work, object: &Pipeline, item: Item) {
@@ -154,12 +149,14 @@ fn of_pull_request(
     now: &EnvironmentStatus,
 ) -> Option<Item> {
     let record = now.promotion.as_ref()?;
-    let step = |it: &PromotionRecord| (it.key.clone(), it.phase, it.reason.clone());
+    let step = |it: &PromotionRecord| (it.phase, it.reason.clone(), is_merged(it));
     let was = before.and_then(|before| before.promotion.as_ref());
+    let was = was.filter(|was| was.key == record.key);
     if was.map(step) == Some(step(record)) {
         return None;
     }
-    let was_open = was.is_some_and(|was| was.key == record.key && was.phase == Phase::Created);
+    let was_open = was.is_some_and(|was| was.phase == Phase::Created);
+    let was_merged = was.is_some_and(is_merged);
     let revision = &record.revision;
     let page = page(
         record
@@ -172,7 +169,13 @@ fn of_pull_request(
             let message = format!("{revision} was merged while its gates held that back{page}");
             (true, MERGED_PAST_GATE, message)
         }
-        (Phase::Succeeded, Some(MERGED)) => (false, MERGED, format!("{revision} was merged{page}")),
+        // It is only there to be closed.
+        (_, Some(RECALLED)) => return None,
+        // What the gates have held back is called by its name with the next look.
+        _ if is_merged(record) && record.gate == Some(MergeGate::Pending) => return None,
+        _ if is_merged(record) && !was_merged => {
+            (false, MERGED, format!("{revision} was merged{page}"))
+        }
         (Phase::Created, _) if !was_open => {
             let message = format!("the pull request for {revision} is open{page}");
             (false, "PullRequestOpened", message)
@@ -186,6 +189,14 @@ fn of_pull_request(
         environment: Some(name.to_owned()),
         revision: Some(revision.clone()),
     })
+}
+
+/// Whether it has ended with a merge, also where the environment ran the revision before that was seen.
+fn is_merged(record: &PromotionRecord) -> bool {
+    let reason = record.reason.as_deref();
+    let state = record.pull_request.as_ref().and_then(|it| it.state);
+    let is_said = [Some(MERGED), Some(MERGED_PAST_GATE)].contains(&reason);
+    record.phase == Phase::Succeeded && (is_said || state == Some(PullRequestState::Merged))
 }
 
 /// The end of a sentence that names a page, if there is one.
@@ -204,12 +215,9 @@ fn of_environment(
     if is_same {
         return None;
     }
-    let why = promotion.and_then(|record| record.reason.as_deref());
     let warning = match now.state {
         // The record says it.
-        EnvironmentState::Promoted if [Some(MERGED), Some(MERGED_PAST_GATE)].contains(&why) => {
-            return None;
-        }
+        EnvironmentState::Promoted if promotion.is_some_and(is_merged) => return None,
         EnvironmentState::Promoting | EnvironmentState::Promoted => false,
         EnvironmentState::Failed
         | EnvironmentState::NoEffect
@@ -250,22 +258,39 @@ fn words(state: EnvironmentState, record: Option<&PromotionRecord>) -> String {
     }
 }
 
-/// The pull request of an earlier promotion, which another one has closed.
-fn of_superseded(closed: &PullRequest) -> Item {
-    let about = &closed.spec.about;
+/// The pull request that this orders to be closed for the first time. One of which nobody knows whether it is
+/// there is created with that order.
+pub(super) fn of_closing(act: &Act) -> Option<Item> {
+    let (object, why) = match act {
+        Act::Change {
+            before,
+            close: Some(why),
+            ..
+        } if before.spec.close.is_none() => (before.as_ref(), why),
+        Act::Create(object) => (object.as_ref(), object.spec.close.as_ref()?),
+        Act::Change { .. }
+        | Act::Belong { .. }
+        | Act::Delete(_)
+        | Act::LookAt(_)
+        | Act::Recall(_)
+        | Act::Notify(_)
+        | Act::Admit(_) => return None,
+    };
+    let about = &object.spec.about;
     let (name, revision) = (&about.environment, about.revision.clone());
-    let page = page(closed.status.as_ref().and_then(|it| it.url.as_deref()));
+    let page = page(object.status.as_ref().and_then(|it| it.url.as_deref()));
     let of = revision.as_deref().unwrap_or_default();
-    Item {
+    let reason = match why.as_str() {
+        SUPERSEDED => "Superseded",
+        _ => "Closing",
+    };
+    Some(Item {
         warning: false,
-        reason: "Superseded".to_owned(),
-        message: format!(
-            "{name}: the pull request for {of} is being closed, because another promotion takes its \
-             place{page}"
-        ),
+        reason: reason.to_owned(),
+        message: format!("{name}: the pull request for {of} is being closed, because {why}{page}"),
         environment: Some(name.clone()),
         revision,
-    }
+    })
 }
 
 /// Clusters that were read before and are not now, and the other way around: one item for each, however many

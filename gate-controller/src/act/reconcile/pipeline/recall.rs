@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use sluice_core::delivery::pipeline::{Errand, Outcome, Recall, Recalled};
 use sluice_core::delivery::pull_request::Word;
 use sluice_core::delivery::pull_request::trailers::Trailers;
+use sluice_core::time::span::later;
 use sluice_crds::pull_request::{PullRequestState, Repository};
 use sluice_forges::{Branch, Forge, Pull, PullState};
 use tokio::time::timeout;
@@ -48,9 +49,9 @@ pub(super) fn begin(context: &Context, key: &ObjectKey, recall: Recall) {
             Err(_) => Failure::new(Word::Unanswered, "there was no answer in time"),
         };
         let now = clock.now();
-        let later = now.checked_add(RETRY).unwrap_or(Timestamp::MAX);
+        let soonest = later(now, RETRY);
         Outcome::Failed {
-            not_before: Some(failed.not_before(now).map_or(later, |at| at.max(later))),
+            not_before: Some(failed.not_before(now).map_or(soonest, |at| at.max(soonest))),
             why: failed.why,
         }
     });

@@ -46,7 +46,7 @@ fn promoted(
         environment: environment.to_owned(),
         revision: record.revision.clone(),
         run: record.run,
-        step: record.phase,
+        phase: record.phase,
         reason: record.reason.clone(),
         message: record.message.clone(),
         pull_request: record.pull_request.as_ref().and_then(|it| it.url.clone()),
@@ -103,7 +103,7 @@ mod tests {
         let held = record("6.1.6", "a", &json!({}));
         let expected = json!({
             "pipeline": "apps/shop", "environment": "prod", "revision": "6.1.6", "run": 7,
-            "step": "Unattempted", "decidedBy": ["apps/production"],
+            "phase": "Unattempted", "decidedBy": ["apps/production"],
         });
         assert_eq!(told(None, &held), Some(expected));
         assert_eq!(told(Some(&held), &held), None);
@@ -116,7 +116,7 @@ mod tests {
         let merged = record("6.1.6", "a", &more);
         let said = told(Some(&shown), &merged).unwrap();
         assert_eq!(
-            (&said["step"], &said["reason"]),
+            (&said["phase"], &said["reason"]),
             (&json!("Succeeded"), &json!("Merged"))
         );
         assert_eq!(said["pullRequest"], "https://git.example.com/a/b/pulls/7");
@@ -133,7 +133,7 @@ mod tests {
         let next = record("6.1.7", "b", &json!({"phase": "Unapproved"}));
         let said = told(Some(&record("6.1.6", "a", &json!({}))), &next).unwrap();
         assert_eq!(
-            (&said["revision"], &said["step"]),
+            (&said["revision"], &said["phase"]),
             (&json!("6.1.7"), &json!("Unapproved"))
         );
         assert_eq!(said.get("decidedBy"), None);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 use aws_lc_rs::hmac;
 use axum::Router;
@@ -30,6 +30,8 @@ pub(super) struct Api {
     pub(super) made: Mutex<Vec<Value>>,
     /// The code with which Approvals are refused.
     pub(super) refuses: Mutex<Option<u16>>,
+    /// Whether it fails to give any Secret.
+    pub(super) is_away: AtomicBool,
     /// How often a Secret was read.
     reads: AtomicUsize,
 }
@@ -37,9 +39,10 @@ pub(super) struct Api {
 impl Api {
     fn answer(&self, path: &str, body: &Value) -> (u16, Value) {
         let failed = |code: u16| {
+            let reason = if code == 404 { "NotFound" } else { "" };
             (
                 code,
-                json!({"kind": "Status", "code": code, "message": "no"}),
+                json!({"kind": "Status", "code": code, "reason": reason, "message": "no"}),
             )
         };
         if path.ends_with("/selfsubjectreviews") {
@@ -73,6 +76,9 @@ impl Api {
             .strip_prefix("/api/v1/namespaces/apps/secrets/")
             .expect(path);
         self.reads.fetch_add(1, SeqCst);
+        if self.is_away.load(SeqCst) {
+            return failed(500);
+        }
         match self.secrets.lock().unwrap().get(secret) {
             Some(data) => (200, json!({"metadata": {"name": secret}, "data": data})),
             None => failed(404),
@@ -84,7 +90,7 @@ impl Api {
         self.secrets.lock().unwrap().insert(name.to_owned(), data);
     }
 
-    fn client(self: &Arc<Self>) -> Client {
+    pub(super) fn client(self: &Arc<Self>) -> Client {
         let api = Arc::clone(self);
         let service = service_fn(move |request: Request<kube::client::Body>| {
             let api = Arc::clone(&api);
@@ -230,6 +236,9 @@ impl Scene {
         let (parts, body) = answer.into_parts();
         if parts.status == StatusCode::UNAUTHORIZED {
             assert_eq!(parts.headers[header::WWW_AUTHENTICATE], "HMAC-SHA256");
+        }
+        if parts.status == StatusCode::SERVICE_UNAVAILABLE {
+            assert_eq!(parts.headers[header::RETRY_AFTER], "5");
         }
         let body = to_bytes(body, usize::MAX).await.unwrap();
         let body = serde_json::from_slice(&body).unwrap_or_default();

@@ -11,8 +11,9 @@ use sluice_tests::Workspace;
 use sluice_tests::gitea::BRANCH;
 use tokio::task::spawn_blocking;
 
+use super::super::super::seen::LAST;
 use super::super::NAMESPACE;
-use super::super::crowd::{FIRST, LAST};
+use super::super::crowd::FIRST;
 use super::{PIPELINES, name};
 
 /// How many files there are.

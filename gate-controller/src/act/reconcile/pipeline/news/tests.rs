@@ -1,4 +1,7 @@
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use sluice_crds::PullRequest;
 
 use super::*;
 
@@ -155,9 +158,62 @@ fn a_merge_past_the_gates_is_told_once() {
     assert_eq!(told(&arriving, &passed), [""; 0]);
 }
 
+/// In either order; and then the state of the environment tells nothing more of it.
 #[test]
-fn a_pull_request_that_is_superseded_is_told_with_its_page() {
-    let mut closed: PullRequest = serde_json::from_value(json!({
+fn a_merge_is_told_where_the_environment_runs_the_revision_already() {
+    let with = |state: &str, more: Value| {
+        let mut of = pull_request();
+        of["state"] = state.into();
+        let mut record = json!({"phase": "Succeeded", "reason": "Arrived", "pullRequest": of});
+        record
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        record
+    };
+    let open = json!({"phase": "Created", "pullRequest": pull_request()});
+    let open = in_state("PullRequestOpen", &open);
+    let passed = in_state("Passed", &with("Open", json!({})));
+    assert_eq!(told(&open, &passed), [""; 0]);
+    let expected = format!("Merged: prod: 6.1.6 was merged: {PAGE}");
+    let merged = with("Merged", json!({}));
+    for state in ["Passed", "Arriving", "Promoted"] {
+        let merged = in_state(state, &merged);
+        assert_eq!(told(&passed, &merged), [&*expected], "{state}");
+        assert_eq!(told(&open, &merged), [&*expected], "{state}");
+    }
+    let (passed, back) = (in_state("Passed", &merged), in_state("Promoted", &merged));
+    assert_eq!(told(&passed, &back), [""; 0]);
+    // What the gates have held back is named by the look after this one, and told once.
+    let held = in_state("Passed", &with("Merged", json!({"gate": "pending"})));
+    assert_eq!(told(&open, &held), [""; 0]);
+    let past = in_state(
+        "Passed",
+        &with("Merged", json!({"reason": "MergedPastGate"})),
+    );
+    let expected =
+        format!("! MergedPastGate: prod: 6.1.6 was merged while its gates held that back: {PAGE}");
+    assert_eq!(told(&held, &past), [expected]);
+}
+
+/// A Pipeline without a status has found it at the forge.
+#[test]
+fn a_pull_request_that_is_only_there_to_be_closed_is_not_told_as_open() {
+    let found = json!({"phase": "Created", "reason": "Recalled", "pullRequest": pull_request()});
+    let nothing = status(&json!({}), &json!({"state": "Waiting"}));
+    for state in ["Waiting", "Closing"] {
+        assert_eq!(told(&nothing, &in_state(state, &found)), [""; 0], "{state}");
+    }
+    let mut next = json!({"key": "b", "phase": "Created", "pullRequest": pull_request()});
+    next["run"] = 8.into();
+    let next = in_state("PullRequestOpen", &next);
+    let expected = format!("PullRequestOpened: prod: the pull request for 6.1.6 is open: {PAGE}");
+    let closing = in_state("Closing", &found);
+    assert_eq!(told(&closing, &next), [expected]);
+}
+
+fn object(close: Option<&str>) -> PullRequest {
+    serde_json::from_value(json!({
         "apiVersion": "sluice.dev/v1alpha1", "kind": "PullRequest",
         "metadata": {"namespace": "apps", "name": "shop-a"},
         "spec": {
@@ -170,16 +226,56 @@ fn a_pull_request_that_is_superseded_is_told_with_its_page() {
                 "kind": "Pipeline", "name": "shop", "environment": "prod", "revision": "6.1.6",
                 "run": 7, "key": "a",
             },
+            "close": close,
         },
     }))
-    .unwrap();
-    let item = of_superseded(&closed);
+    .unwrap()
+}
+
+fn change(before: PullRequest, close: Option<&str>) -> Act {
+    Act::Change {
+        before: Arc::new(before),
+        suspend: false,
+        close: close.map(str::to_owned),
+    }
+}
+
+#[test]
+fn a_pull_request_that_is_superseded_is_told_with_its_page() {
+    let mut closed = object(None);
+    let item = of_closing(&change(closed.clone(), Some(SUPERSEDED))).unwrap();
     assert_eq!((&*item.reason, item.warning), ("Superseded", false));
     assert_eq!(item.environment.as_deref(), Some("prod"));
+    assert_eq!(item.revision.as_deref(), Some("6.1.6"));
     let words = "prod: the pull request for 6.1.6 is being closed, because another promotion takes its place";
     assert_eq!(item.message, words);
     closed.status = serde_json::from_value(json!({"url": PAGE})).unwrap();
-    assert_eq!(of_superseded(&closed).message, format!("{words}: {PAGE}"));
+    let item = of_closing(&change(closed, Some(SUPERSEDED))).unwrap();
+    assert_eq!(item.message, format!("{words}: {PAGE}"));
+    // It has the order already, or gets none.
+    let ordered = object(Some(SUPERSEDED));
+    assert_eq!(of_closing(&change(ordered, Some(SUPERSEDED))), None);
+    assert_eq!(of_closing(&change(object(None), None)), None);
+}
+
+/// Such as one that was found at the forge, and of which there is no object.
+#[test]
+fn a_pull_request_that_is_created_to_be_closed_is_told_as_closed() {
+    let made = |close| Act::Create(Box::new(object(close)));
+    let told = of_closing(&made(Some(SUPERSEDED)));
+    assert_eq!(told, of_closing(&change(object(None), Some(SUPERSEDED))));
+    assert_eq!(told.unwrap().reason, "Superseded");
+    assert_eq!(of_closing(&made(None)), None);
+}
+
+#[test]
+fn only_what_another_promotion_replaces_is_told_as_superseded() {
+    let why = "the Pipeline has no environment prod any more";
+    let item = of_closing(&change(object(None), Some(why))).unwrap();
+    assert_eq!((&*item.reason, item.warning), ("Closing", false));
+    let words = "prod: the pull request for 6.1.6 is being closed, because the Pipeline has no \
+                 environment prod any more";
+    assert_eq!(item.message, words);
 }
 
 /// However many targets are on it.
