@@ -18,9 +18,13 @@ mod dead_forge;
 mod kills;
 pub mod published;
 mod pull_requests;
+mod refused_writes;
 mod reports;
 mod requested;
+mod rules;
 mod shop;
+mod silence;
+mod standing_by;
 mod told;
 
 /// What is promoted to.

@@ -23,6 +23,7 @@ mod pulls;
 mod recovery;
 mod revisions;
 mod stage;
+mod steady;
 mod together;
 mod upstream;
 mod warnings;

@@ -2,6 +2,7 @@
 //! one namespace is admitted to the next, taken back by a person, and overtaken by a hot fix.
 
 use anyhow::{Context, Result, ensure};
+use gate_controller::observe::clock::{Clock, SystemClock};
 use kube::Api;
 use serde_json::json;
 use sluice_crds::pipeline::{EnvironmentState, Phase};
@@ -12,6 +13,7 @@ use sluice_tests::{Writes, status};
 use crate::guide::Guide;
 use crate::pulls;
 use crate::stage::{DEADLINE, NOW, Stage, app};
+use crate::steady;
 
 const APP: &str = "app";
 const UPSTREAM: &str = "app-upstream";
@@ -121,7 +123,7 @@ async fn a_commit_is_admitted_to_prod_when_dev_runs_it_and_the_gate_opens() -> R
     let mut settings = shop.dev.settings();
     settings.watch_all_namespaces = true;
     settings.egress_allow = vec!["127.0.0.0/8".parse()?];
-    let _controller = shop.dev.start_with(settings).await?;
+    let controller = shop.dev.start_with(settings).await?;
     shop.prod.deployed(APP, "one").await?;
     let says = |status: &PipelineStatus| {
         status
@@ -156,7 +158,8 @@ async fn a_commit_is_admitted_to_prod_when_dev_runs_it_and_the_gate_opens() -> R
     );
 
     goes_back_and_is_fixed(&shop, &two).await?;
-    // The same controller, and another pipeline.
+    // The same controller, and other pipelines.
+    steady::story(&shop.dev, &controller).await?;
     pulls::story(&shop.dev).await
 }
 
@@ -189,6 +192,8 @@ async fn goes_back_and_is_fixed(shop: &Shop<'_>, two: &str) -> Result<()> {
     kustomizations.merge(APP, &suspended).await?;
     let three = shop.commit("three").await?;
     guide.commit(THREE, &three);
+    // The plugin says when the force ends by the clock of the machine.
+    shop.dev.set(&SystemClock.now().to_string());
     guide.run("A hot fix").await?;
     shop.prod.deployed(APP, "three").await?;
     let fixed = Git::revision(&three);

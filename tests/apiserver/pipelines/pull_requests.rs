@@ -4,11 +4,17 @@
 use anyhow::{Context, Result, ensure};
 use http::Method;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
+use sluice_crds::GateStatus;
 use sluice_crds::pipeline::{EnvironmentState, EnvironmentStatus, Phase, PromotionRecord};
 use sluice_crds::pull_request::PullRequestState;
+use sluice_tests::apply::Document;
 use sluice_tests::gitea::BRANCH;
-use sluice_tests::poll;
+use sluice_tests::helm::{Helm, Release};
+use sluice_tests::progress::Stderr;
+use sluice_tests::rights::grant_rules;
+use sluice_tests::{Applier, TEST_LABEL, poll, shared, status};
 
 use super::shop::{NAME, PROD, Shop};
 use crate::stage::DEADLINE;
@@ -198,6 +204,23 @@ async fn a_pipeline_that_comes_back_goes_on_only_with_what_was_kept() -> Result<
     shop.rests().await
 }
 
+/// Lets the pull request be opened before the gates are asked.
+async fn ask_at_merge(shop: &Shop) -> Result<()> {
+    let at_merge = json!([{"op": "add", "path": "/spec/environments/1/gateAt", "value": "merge"}]);
+    let patch: Patch<()> = Patch::Json(serde_json::from_value(at_merge)?);
+    shop.pipelines()
+        .patch(NAME, &PatchParams::default(), &patch)
+        .await?;
+    Ok(())
+}
+
+/// Whether the gates hold back the merge of one that is open.
+fn is_held(prod: &EnvironmentStatus) -> bool {
+    let of = record(prod).and_then(|record| record.pull_request.as_ref());
+    let state = of.and_then(|it| it.state);
+    prod.state == EnvironmentState::GatesClosed && state == Some(PullRequestState::Open)
+}
+
 /// The controller merges when the gate opens, and not before; and the forge shows why it waits.
 #[tokio::test]
 async fn the_controller_merges_once_behind_a_gate() -> Result<()> {
@@ -205,18 +228,9 @@ async fn the_controller_merges_once_behind_a_gate() -> Result<()> {
     let _controller = shop.start().await?;
     shop.begins().await?;
     // It may be opened, and not be merged.
-    let at_merge = json!([{"op": "add", "path": "/spec/environments/1/gateAt", "value": "merge"}]);
-    let patch: Patch<()> = Patch::Json(serde_json::from_value(at_merge)?);
-    shop.pipelines()
-        .patch(NAME, &PatchParams::default(), &patch)
-        .await?;
+    ask_at_merge(&shop).await?;
     shop.turn("closed").await?;
     shop.dev_runs("1.1.0").await?;
-    let is_held = |prod: &EnvironmentStatus| {
-        let of = record(prod).and_then(|record| record.pull_request.as_ref());
-        let state = of.and_then(|it| it.state);
-        prod.state == EnvironmentState::GatesClosed && state == Some(PullRequestState::Open)
-    };
     shop.prod_says("the gate to hold an open one", is_held)
         .await?;
     let pulls = shop.pulls_are(&["open"]).await?;
@@ -261,7 +275,91 @@ async fn the_controller_merges_once_behind_a_gate() -> Result<()> {
     shop.rests().await
 }
 
-/// One process decides, and another, with an account of its own, works at the forge.
+/// Nobody keeps a person from merging what a gate holds back: it is told.
+#[tokio::test]
+async fn a_person_who_merges_past_a_closed_gate_is_told_of() -> Result<()> {
+    let shop = Shop::open("past", json!({})).await?;
+    let _controller = shop.start().await?;
+    shop.begins().await?;
+    ask_at_merge(&shop).await?;
+    shop.turn("closed").await?;
+    shop.dev_runs("1.1.0").await?;
+    shop.prod_says("the gate to hold an open one", is_held)
+        .await?;
+    shop.merge(1).await?;
+    shop.pass();
+    let is_past = |prod: &EnvironmentStatus| {
+        let record = record(prod).filter(|it| it.phase == Phase::Succeeded);
+        record.is_some_and(|it| it.reason.as_deref() == Some("MergedPastGate"))
+    };
+    shop.prod_says("the merge to be recorded", is_past).await?;
+    shop.prod_runs("1.1.0").await?;
+    let is_passed = |prod: &EnvironmentStatus| prod.state == EnvironmentState::Passed;
+    shop.prod_says("prod to run it", is_passed).await?;
+    let once = [
+        ("PullRequestOpened", 1),
+        ("MergedPastGate", 1),
+        ("Merged", 0),
+    ];
+    shop.has_told(&once).await?;
+    shop.rests().await
+}
+
+/// What the second Deployment of the chart may do: in one namespace, and in none.
+fn rights_at_forges() -> Result<(Vec<Value>, Value)> {
+    let release = Release {
+        values: json!({
+            "controller": {"watchAllNamespaces": false},
+            "pipelines": {"forge": {"separate": true}},
+        }),
+        ..Release::default()
+    };
+    let documents = Helm::ensure(&Stderr::new())?.template(&release)?;
+    let rules = |kind: &str| {
+        let is_it = |document: &&Document| {
+            let types = document.object.types.as_ref();
+            types.is_some_and(|types| types.kind == kind)
+                && document.object.name_any() == "gate-controller-forge"
+        };
+        let found = documents.iter().find(is_it);
+        let found = found.with_context(|| format!("no {kind}"))?;
+        Ok::<_, anyhow::Error>(found.object.data["rules"].clone())
+    };
+    let within = rules("Role")?;
+    let within = within.as_array().context("no list")?.clone();
+    Ok((within, rules("ClusterRole")?))
+}
+
+/// A client with just these rights, and that to the token.
+async fn at_forges(shop: &Shop) -> Result<Client> {
+    let pipeline = shop.pipelines().get(NAME).await?;
+    let namespace = pipeline.namespace().context("no namespace")?;
+    let name = format!("forge-of-{namespace}");
+    let (mut within, without) = rights_at_forges()?;
+    within.push(json!({
+        "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["git-token"], "verbs": ["get"],
+    }));
+    let own = shop.pipelines().into_client();
+    grant_rules(own.clone(), &namespace, "forge", &name, &within).await?;
+    let metadata = json!({"name": name, "labels": {TEST_LABEL: "true"}});
+    let group = "rbac.authorization.k8s.io";
+    let role = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": metadata,
+        "rules": without,
+    });
+    let binding = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": metadata,
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": name}],
+    });
+    let applier = Applier::new(own);
+    applier.text(&role.to_string()).await?;
+    applier.text(&binding.to_string()).await?;
+    shared().await?.client_for(&name).await
+}
+
+/// One process decides, and does nothing at the forge; another, with the account that the chart gives it,
+/// works there.
 #[tokio::test]
 async fn two_processes_share_the_kinds() -> Result<()> {
     let shop = Shop::open("shared-kinds", json!({})).await?;
@@ -272,7 +370,7 @@ async fn two_processes_share_the_kinds() -> Result<()> {
         "Gatekeeper",
         "Pipeline",
     ];
-    let _deciding = shop.start_with(&others).await?;
+    let deciding = shop.start_with(&others).await?;
     shop.begins().await?;
     shop.dev_runs("1.1.0").await?;
     let is_begun = |prod: &EnvironmentStatus| {
@@ -280,7 +378,29 @@ async fn two_processes_share_the_kinds() -> Result<()> {
     };
     shop.prod_says("the promotion to be begun", is_begun)
         .await?;
-    let _working = shop.start_with(&["PullRequest"]).await?;
+    poll(DEADLINE, "the object of the pull request", async || {
+        let children = shop.children().await?;
+        ensure!(children.len() == 1, "{children:?}");
+        Ok::<_, anyhow::Error>(())
+    })
+    .await?;
+    // What comes later is dealt with, and that object is not.
+    shop.apply(&json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "Gate",
+        "metadata": {"name": "later"}, "spec": {"default": "open"},
+    }))
+    .await?;
+    let is_said = |status: &GateStatus| status.state.is_some();
+    let what = "a gate to be looked at";
+    status::until(&shop.gates(), "later", DEADLINE, what, is_said).await?;
+    deciding.rests().await?;
+    let pulls = shop.pulls().await?;
+    ensure!(pulls.is_empty(), "it has worked at the forge: {pulls:?}");
+    let all = shop.pull_requests().list(&ListParams::default()).await?;
+    let untouched = all.iter().all(|it| it.status.is_none());
+    ensure!(all.items.len() == 1 && untouched, "{all:?}");
+    let client = at_forges(&shop).await?;
+    let _working = shop.start_as(client, &["PullRequest"]).await?;
     shop.prod_says("the pull request to be open", is_open)
         .await?;
     shop.pulls_are(&["open"]).await?;

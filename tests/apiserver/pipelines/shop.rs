@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use http::Method;
 use kube::api::{DeleteParams, ListParams};
-use kube::{Api, ResourceExt};
+use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use sluice_crds::pipeline::EnvironmentStatus;
 use sluice_crds::{Gate, Pipeline, PipelineStatus, PullRequest};
@@ -103,11 +103,16 @@ impl Shop {
 
     /// The same, for these kinds alone.
     pub async fn start_with(&self, kinds: &[&str]) -> Result<InProcess> {
+        self.start_as(self.scene.own(), kinds).await
+    }
+
+    /// The same, with the rights of this client.
+    pub async fn start_as(&self, client: Client, kinds: &[&str]) -> Result<InProcess> {
         let mut settings = controller::settings(self.scene.namespace());
         settings.egress_allow = vec!["127.0.0.0/8".parse()?];
         settings.kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
         let clock = Arc::clone(&self.clock);
-        InProcess::start(settings, self.scene.own(), clock).await
+        InProcess::start(settings, client, clock).await
     }
 
     /// Lets so much time pass that the forge is asked again.
