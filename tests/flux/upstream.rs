@@ -56,7 +56,7 @@ async fn a_tag_may_be_moved() -> Result<()> {
 }
 
 /// A chart is published again under its version while the gate is closed. Flux takes no notice of that
-/// before it fetches anew: then the source shows it as a change that waits, and a child that has come
+/// before it fetches again: then the source shows it as a change that waits, and a child that has come
 /// to it says that nobody has admitted it.
 #[tokio::test]
 async fn a_chart_may_be_published_anew_under_its_version() -> Result<()> {
@@ -77,7 +77,7 @@ async fn a_chart_may_be_published_anew_under_its_version() -> Result<()> {
     stage.reconcile("HelmRepository", UPSTREAM).await?;
     stage.reconcile("HelmChart", UPSTREAM).await?;
     ensure!(digest(UPSTREAM).await? == one, "Flux has taken notice");
-    // Whatever is written anew in its spec has Flux fetch it anew.
+    // Whatever is written again in its spec has Flux fetch it again.
     let charts_of = json!({"kind": "HelmRepository", "name": UPSTREAM});
     let spec =
         json!({"chart": UPSTREAM, "version": "1.x", "interval": "2h", "sourceRef": charts_of});
@@ -99,7 +99,7 @@ async fn a_chart_may_be_published_anew_under_its_version() -> Result<()> {
         .holds(APP, "Recoverable", "False", "CannotBeFetched")
         .await?;
 
-    // A third one: the child has the second still when the gate admits it, and fetches it anew.
+    // A third one: the child has the second still when the gate admits it, and fetches it again.
     publish("three")?;
     let spec =
         json!({"chart": UPSTREAM, "version": "1.x", "interval": "3h", "sourceRef": charts_of});

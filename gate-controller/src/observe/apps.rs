@@ -180,7 +180,7 @@ impl Apps {
         }
     }
 
-    /// Everything that a pipeline waits for was found: it waits anew from now on.
+    /// Everything that a pipeline waits for was found: it waits again from now on.
     pub fn found(&self, pipeline: &ObjectKey) {
         self.named().rounds.remove(pipeline);
     }

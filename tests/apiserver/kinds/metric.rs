@@ -256,7 +256,7 @@ async fn a_value_that_changes_nothing_is_not_written() -> Result<()> {
         Ok::<_, anyhow::Error>([gates, gatekeepers])
     };
 
-    // Each is measured anew, and comes to the same.
+    // Each is measured again, and comes to the same.
     let before = writes().await?;
     prometheus.set("errors", 0.03).await?;
     stage.pass(ROUND);
@@ -266,7 +266,7 @@ async fn a_value_that_changes_nothing_is_not_written() -> Result<()> {
     stage.settle().await?;
     assert_eq!(writes().await?, before);
 
-    // Half of what was promised is spent: gatekeepers promise anew, gates have nothing to say.
+    // Half of what was promised is spent: gatekeepers promise again, gates have nothing to say.
     stage.pass(ROUND);
     for name in NAMES {
         let fresh = |metric: &MetricStatus| metric.value.as_deref() == Some("0.03");
@@ -335,7 +335,7 @@ async fn a_value_has_to_be_within_its_range_for_a_while() -> Result<()> {
     let since = open.since.as_ref().map(|since| since.0);
     ensure!(since >= Some(at("2026-11-20T12:04:00Z")), "{open:?}");
 
-    // One value outside, and it begins anew.
+    // One value outside, and it begins again.
     prometheus.set("errors", 0.5).await?;
     stage.pass(ROUND);
     stage.says("canary", State::Closed, "OutOfRange").await?;

@@ -2,7 +2,7 @@
 //! told anybody, what is promoted is promoted once.
 //!
 //! A row is one request, before which or after which the process is killed. What has been done by then is
-//! checked first, so that a row is about that instant and no other. Then it is started anew, or another
+//! checked first, so that a row is about that instant and no other. Then it is started again, or another
 //! replica leads.
 
 use std::time::Duration;

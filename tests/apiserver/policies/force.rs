@@ -138,7 +138,7 @@ async fn a_force_that_has_ended_is_nobodys_business() -> Result<()> {
 async fn ending_a_force_needs_the_right() -> Result<()> {
     let scene = Scene::forced().await?;
     refused(scene.annotate("editor", &nothing()).await?, NO_RIGHT)?;
-    // Written anew without them is removed, too.
+    // Written again without them is removed, too.
     let plain = Gate::new(GATE, GateSpec::default());
     let mut plain = json!(plain);
     let version = scene

@@ -8,7 +8,7 @@
 //! | who says it | what of it counts |
 //! |---|---|
 //! | the status | all |
-//! | a PullRequest of this Pipeline, or of none | how far it is. One that is not open yet asks people and gates anew; one that had to be closed, and not by people, begins again with a new run |
+//! | a PullRequest of this Pipeline, or of none | how far it is. One that is not open yet asks people and gates again; one that had to be closed, and not by people, begins again with a new run |
 //! | a PullRequest of an earlier Pipeline of this name | nothing: see [`Origin::Earlier`] |
 //! | the forge | that it was merged, or closed. One that is open is closed, and begins again with a new run |
 

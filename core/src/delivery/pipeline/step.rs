@@ -68,7 +68,7 @@ pub(super) fn pull_request(phase: Option<Phase>, child: &Child) -> Step {
     match (phase, child) {
         (Some(Succeeded), _) => Step::Finished,
         (Some(Abandoned), _) => Step::GivenUp,
-        // The object was there before the status: whoever made it, people and gates are asked.
+        // The object was there before the status: no matter who made it, people and gates are asked.
         (
             None | Some(Unapproved | Unattempted),
             Child::Missing | Child::Waiting | Child::Failing { .. },

@@ -208,7 +208,7 @@ async fn an_app_that_changes_faster_than_it_is_read_is_not_waited_for_for_ever()
             round().await;
         }
         assert_eq!(next(), Reading::Restless);
-        // It is decided, and waits anew.
+        // It is decided, and waits again.
         apps.found(&podinfo);
         round().await;
         apps.found(&podinfo);
@@ -254,13 +254,13 @@ async fn a_spec_that_changes_faster_than_apps_are_read_is_not_waited_for_for_eve
             timeout(DEADLINE, apps.read_now()).await.unwrap();
         }
         assert_eq!(next(), Reading::Restless);
-        // It is decided, and waits anew.
+        // It is decided, and waits again.
         timeout(DEADLINE, apps.read_now()).await.unwrap();
         apps.found(&podinfo);
     }
     assert_eq!(next(), Reading::UnderWay);
     timeout(DEADLINE, apps.read_now()).await.unwrap();
-    // It is gone: one of the same name begins anew.
+    // It is gone: one of the same name begins again.
     apps.forget(&podinfo);
     assert!(apps.named().rounds.is_empty());
 }

@@ -1,7 +1,7 @@
 //! The keys that approvals are signed with.
 //!
 //! What comes in: a Secret by its name, and the time. What goes out: its key, or why there is none. An
-//! answer of the API server is kept for [`KEPT`], and whoever asks meanwhile waits for it: however many
+//! answer of the API server is kept for [`KEPT`], and who asks meanwhile waits for it: however many
 //! requests come, and from wherever, each Secret is read once in that time. That there was no answer counts
 //! for [`AGAIN`] alone, so that an outage ends here when it ends there. Only Secrets are asked for that a
 //! Pipeline names, and what is too old is forgotten by the next who asks for any of them.

@@ -1,7 +1,7 @@
 //! The controller as a process that is killed at one of its requests, and what comes after it.
 //!
 //! What comes in: the request. What goes out: a process that has been killed there while nothing of it went on,
-//! and then the same one started anew, or a second replica that leads in its place.
+//! and then the same one started again, or a second replica that leads in its place.
 
 use anyhow::{Context, Result};
 use http::Method;
@@ -19,7 +19,7 @@ use crate::replicas::{is_ready, leads};
 /// What comes after the kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// The same replica, started anew.
+    /// The same replica, started again.
     Restart,
     /// Another one, which has been there all the time.
     Standby,

@@ -183,7 +183,7 @@ fn one_without_an_owner_goes_on_and_gets_one() {
     assert_eq!(play.look().acts, []);
 }
 
-/// The status is lost before it was opened. Whoever made the object: people and gates are asked again.
+/// The status is lost before it was opened. Nobody knows who made the object: people and gates are asked again.
 #[test]
 fn what_is_not_open_yet_asks_people_and_gates_again() {
     let mut promotion = super::by_pull_request(&json!({}));
