@@ -15,7 +15,7 @@ use sluice_tests::{Writes, poll};
 use super::forces::force;
 use super::stage::{DEADLINE, OFFICE_HOURS, Stage, at, soon};
 
-/// A client of what a controller serves. Whoever asks polls: it would ask again by itself as late as the
+/// A client of what a controller serves. Those who ask it poll: it would ask again by itself as late as the
 /// controller has others do, five seconds later.
 pub fn client(address: SocketAddr) -> Result<Client> {
     let mut config = Config::new(format!("http://{address}").parse()?);

@@ -82,7 +82,7 @@ impl Programs {
     }
 
     /// Defines the kinds of Flux in `cluster`, without anybody who would work on them. They are marked
-    /// as a test's. Whoever asks again in this process finds them there.
+    /// as a test's. Who asks again in this process finds them there.
     ///
     /// # Errors
     ///

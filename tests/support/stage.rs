@@ -331,26 +331,26 @@ impl Stage {
     }
 
     /// Applies a gate that opens once, in a few seconds by the clock of the machine, and waits until a
-    /// controller has foretold that in its status: at least a second before the instant, which it returns.
+    /// controller has announced that in its status: at least a second before the instant, which it returns.
     pub async fn due_soon(&self, name: &str) -> Result<Timestamp> {
         for seconds in AHEAD {
             let start = soon(seconds)?;
             self.apply(&dated(name, start)).await?;
             let left = start.duration_since(SystemClock.now()) - SignedDuration::from_secs(1);
             let left = Duration::try_from(left).unwrap_or_default();
-            let foretold = |status: &GateStatus| {
+            let announced = |status: &GateStatus| {
                 let next = status.upcoming.first();
                 next.is_some_and(|next| next.at.0 == start)
             };
             let what = "to foretell when it opens";
-            if status::until(&self.gates(), name, left, what, foretold)
+            if status::until(&self.gates(), name, left, what, announced)
                 .await
                 .is_ok()
             {
                 return Ok(start);
             }
         }
-        bail!("gate {name}: it was never foretold in time when it opens")
+        bail!("gate {name}: it was never announced in time when it opens")
     }
 
     /// The version of a gate: it is another one after every change, and only then.

@@ -75,7 +75,7 @@ impl Keys {
     ) -> Result<Arc<[u8]>, Unread> {
         let place = self.place((namespace.to_owned(), name.to_owned()), clock.now());
         let mut known = place.lock().await;
-        // Whoever has waited takes what came meanwhile.
+        // Who has waited takes what came meanwhile.
         let now = clock.now();
         if let Some(read) = known.as_ref().filter(|read| read.is_fresh(now)) {
             return read.key.clone();
