@@ -6,7 +6,7 @@
 //!
 //! Every consumer of gates uses [`choice`] (the newest change that the gates admit), [`spread`] (when it
 //! goes out), [`current`] (whether its status says that already) and [`act`] (what follows from the
-//! status). [`gated_source`] and [`pipeline`] are such consumers. What goes out by a repository of Git goes
+//! status). [`gated_source`], [`pipeline`] and [`promotion_strategy`] are such consumers. What goes out by a repository of Git goes
 //! out by a [`pull_request`].
 //!
 //! It uses [`gate`](crate::gate), [`gatekeeper`](crate::gatekeeper), [`evidence`](crate::evidence),
@@ -18,6 +18,7 @@ pub mod choice;
 pub mod current;
 pub mod gated_source;
 pub mod pipeline;
+pub mod promotion_strategy;
 pub mod pull_request;
 pub mod spread;
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 pub mod approval;
 pub mod audit;
+pub mod commit_status;
 pub mod decision;
 pub mod flux;
 pub mod gate;
@@ -13,19 +14,28 @@ pub mod gate_policy;
 pub mod gate_set;
 pub mod gated_source;
 pub mod gatekeeper;
+pub mod git_repository_access;
 pub mod pipeline;
+pub mod promotion_strategy;
 pub mod pull_request;
+pub mod revert_commit;
 mod values;
 
 pub use approval::{Approval, ApprovalSpec};
+pub use commit_status::{CommitStatus, CommitStatusSpec, CommitStatusStatus};
 pub use decision::{CheckedGate, Decision, Subject};
 pub use gate::{Gate, GateSpec, GateStatus};
 pub use gate_policy::{GatePolicy, GatePolicySpec, GatePolicyStatus};
 pub use gate_set::{GateReference, GateSet};
 pub use gated_source::{GatedSource, GatedSourceSpec, GatedSourceStatus};
 pub use gatekeeper::{Gatekeeper, GatekeeperSpec, GatekeeperStatus};
+pub use git_repository_access::{
+    GitRepositoryAccess, GitRepositoryAccessSpec, GitRepositoryAccessStatus,
+};
 pub use pipeline::{Pipeline, PipelineSpec, PipelineStatus};
+pub use promotion_strategy::{PromotionStrategy, PromotionStrategySpec, PromotionStrategyStatus};
 pub use pull_request::{PullRequest, PullRequestSpec, PullRequestStatus};
+pub use revert_commit::{RevertCommit, RevertCommitSpec, RevertCommitStatus};
 pub use values::{Duration, Require, Setting, State, Transition};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -44,6 +54,10 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         GatePolicy::crd(),
         GatedSource::crd(),
         Pipeline::crd(),
+        GitRepositoryAccess::crd(),
+        PromotionStrategy::crd(),
+        CommitStatus::crd(),
+        RevertCommit::crd(),
         PullRequest::crd(),
     ]
 }

@@ -6,6 +6,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::git_repository_access::AccessReference;
 use crate::pipeline::{ForgeType, MergeGate, SecretName};
 
 /// Names of annotations.
@@ -66,8 +67,8 @@ pub struct PullRequestSpec {
     )]
     pub repository: Repository,
 
-    /// The branch with the change. The controller makes it.
-    #[schemars(length(min = 1, max = 100))]
+    /// The branch with the change. Where `change` is there, the controller makes it.
+    #[schemars(length(min = 1, max = 244))]
     #[x_kube(
         validation = Rule::new("self == oldSelf")
             .message("sourceBranch: it never changes; the controller makes another PullRequest")
@@ -91,12 +92,13 @@ pub struct PullRequestSpec {
     #[schemars(length(max = 16384))]
     pub description: String,
 
-    /// What it changes.
+    /// What it changes. None: the branch is there, and somebody else pushes to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(
         validation = Rule::new("self == oldSelf")
             .message("change: it never changes; the controller makes another PullRequest")
     )]
-    pub change: Change,
+    pub change: Option<Change>,
 
     /// What it is for.
     #[x_kube(
@@ -115,24 +117,91 @@ pub struct PullRequestSpec {
     pub close: Option<String>,
 }
 
-/// A repository on a forge.
+/// A repository on a forge: by a GitRepositoryAccess, or by its address and a Secret.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("has(self.repoRef) ? !has(self.type) && !has(self.url) && !has(self.secretRef) : has(self.type) && has(self.url) && has(self.secretRef)")
+        .message("repository: write repoRef alone, or type, url and secretRef")
+)]
 pub struct Repository {
+    /// The GitRepositoryAccess.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repo_ref: Option<AccessReference>,
+
     /// The kind of forge.
-    #[serde(rename = "type")]
-    pub type_: ForgeType,
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub type_: Option<ForgeType>,
 
     /// Its address, such as `https://git.example.com/platform/apps.git`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     #[x_kube(
         validation = Rule::new("self.startsWith('https://')")
             .message("url: forges are asked over https alone; write https://...")
     )]
-    pub url: String,
+    pub url: Option<String>,
 
     /// The Secret with the key `token`, and perhaps `ca.crt`, in the same namespace.
-    pub secret_ref: SecretName,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret_ref: Option<SecretName>,
+}
+
+/// How a repository is named. Code that handles one handles all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RepositoryKind<'a> {
+    /// By a GitRepositoryAccess.
+    Access(&'a AccessReference),
+    /// By its address.
+    Address {
+        /// The kind of forge.
+        type_: ForgeType,
+        /// The address.
+        url: &'a str,
+        /// The Secret, in the namespace of the PullRequest.
+        secret: &'a str,
+    },
+}
+
+impl Repository {
+    /// By its address.
+    pub fn at(type_: ForgeType, url: impl Into<String>, secret_ref: SecretName) -> Self {
+        Self {
+            repo_ref: None,
+            type_: Some(type_),
+            url: Some(url.into()),
+            secret_ref: Some(secret_ref),
+        }
+    }
+
+    /// By a GitRepositoryAccess.
+    pub fn of(access: AccessReference) -> Self {
+        Self {
+            repo_ref: Some(access),
+            type_: None,
+            url: None,
+            secret_ref: None,
+        }
+    }
+
+    /// The one way in which it is named. None: in none, or in several, which admission refuses.
+    pub fn kind(&self) -> Option<RepositoryKind<'_>> {
+        let Self {
+            repo_ref,
+            type_,
+            url,
+            secret_ref,
+        } = self;
+        match (repo_ref, type_, url, secret_ref) {
+            (Some(access), None, None, None) => Some(RepositoryKind::Access(access)),
+            (None, Some(type_), Some(url), Some(secret)) => Some(RepositoryKind::Address {
+                type_: *type_,
+                url,
+                secret: &secret.name,
+            }),
+            _ => None,
+        }
+    }
 }
 
 /// What a pull request changes.
@@ -141,6 +210,25 @@ pub struct Repository {
 pub enum Change {
     /// It writes a revision into marked places of files.
     Markers(Markers),
+    /// It has the files of another commit.
+    Tree(Tree),
+}
+
+/// The files of a commit that was there before, on what the target branch has now.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Tree {
+    /// The tree.
+    #[schemars(length(min = 40, max = 40), regex(pattern = r"^[0-9a-f]{40}$"))]
+    pub of: String,
+    /// What the target branch has.
+    #[schemars(length(min = 40, max = 40), regex(pattern = r"^[0-9a-f]{40}$"))]
+    pub parent: String,
+    /// The message of the commit.
+    #[schemars(length(min = 1, max = 4096))]
+    pub message: String,
+    /// The date of the commit, in seconds since 1970: by it a second try makes the same commit.
+    pub date: i64,
 }
 
 /// The marked places of files, and what is written there.
@@ -170,8 +258,8 @@ pub struct About {
     /// The name of its owner, in the same namespace.
     #[schemars(length(min = 1, max = 63))]
     pub name: String,
-    /// The environment.
-    #[schemars(length(min = 1, max = 63))]
+    /// The environment: its name, or its branch.
+    #[schemars(length(min = 1, max = 244))]
     pub environment: String,
     /// The revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -213,6 +301,19 @@ pub struct PullRequestStatus {
     /// The commit that its branch has.
     #[serde(default, rename = "headSHA", skip_serializing_if = "Option::is_none")]
     pub head_sha: Option<String>,
+
+    /// Whether it is a draft.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub draft: bool,
+
+    /// Whether it has conflicts with its target branch.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub conflict: bool,
+
+    /// Its labels. Only those of a pull request whose branch somebody else pushes to are kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), inner(length(max = 128)))]
+    pub labels: Vec<String>,
 
     /// The commit that the merge has made.
     #[serde(default, rename = "mergedSHA", skip_serializing_if = "Option::is_none")]

@@ -144,8 +144,10 @@ pub enum ForgeType {
     /// GitLab.
     #[serde(rename = "gitlab")]
     GitLab,
-    /// Gitea and Forgejo.
+    /// Gitea.
     Gitea,
+    /// Forgejo, which is asked like Gitea.
+    Forgejo,
     /// Bitbucket Data Center.
     BitbucketServer,
 }
@@ -157,6 +159,7 @@ impl ForgeType {
             Self::GitHub => "github",
             Self::GitLab => "gitlab",
             Self::Gitea => "gitea",
+            Self::Forgejo => "forgejo",
             Self::BitbucketServer => "bitbucket-server",
         }
     }

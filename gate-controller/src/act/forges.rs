@@ -8,7 +8,7 @@ use std::sync::Arc;
 use kube::Client;
 use sluice_core::delivery::pull_request::Word;
 use sluice_crds::pipeline::ForgeType;
-use sluice_crds::pull_request::Repository;
+use sluice_crds::pull_request::{Repository, RepositoryKind};
 use sluice_egress::Egress;
 use sluice_egress::secrets::{self, Unread};
 use sluice_forges::{Access, Address, Forge, Provider, Told};
@@ -42,7 +42,10 @@ impl Forges {
     /// The host of a repository, by which those who wait for it are kept apart from others: the same
     /// however it is written.
     pub(crate) fn host(repository: &Repository) -> String {
-        let address = Address::parse(provider(repository.type_), &repository.url);
+        let Some(RepositoryKind::Address { type_, url, .. }) = repository.kind() else {
+            return String::new();
+        };
+        let address = Address::parse(provider(type_), url);
         address.map_or_else(|_| String::new(), |address| address.host().to_owned())
     }
 
@@ -55,15 +58,14 @@ impl Forges {
         namespace: &str,
         repository: &Repository,
     ) -> Result<Forge, Failure> {
-        let Repository {
-            type_,
-            url,
-            secret_ref,
-        } = repository;
-        let address = Address::parse(provider(*type_), url);
+        let Some(RepositoryKind::Address { type_, url, secret }) = repository.kind() else {
+            let message =
+                "repository: it is not named by its address; write type, url and secretRef";
+            return Err(Failure::new(Word::InvalidSpec, message));
+        };
+        let address = Address::parse(provider(type_), url);
         let wrong = |error| Failure::new(Word::InvalidSpec, format!("url: {error}"));
         let address = address.map_err(wrong)?;
-        let secret = &secret_ref.name;
         let keys = secrets::token(&self.client, namespace, secret, url).await;
         let (credentials, authorities) = keys.map_err(unread)?;
         let access = Access {
@@ -97,7 +99,7 @@ fn provider(type_: ForgeType) -> Provider {
     match type_ {
         ForgeType::GitHub => Provider::GitHub,
         ForgeType::GitLab => Provider::GitLab,
-        ForgeType::Gitea => Provider::Gitea,
+        ForgeType::Gitea | ForgeType::Forgejo => Provider::Gitea,
         ForgeType::BitbucketServer => Provider::BitbucketServer,
     }
 }

@@ -121,20 +121,16 @@ pub(super) fn make(
         versions: &[],
     };
     let spec = PullRequestSpec {
-        repository: Repository {
-            type_: *type_,
-            url: url.clone(),
-            secret_ref: secret_ref.clone(),
-        },
+        repository: Repository::at(*type_, url.as_str(), secret_ref.clone()),
         source_branch: words::branch(&promotion, &record.key),
         target_branch: base_branch.clone(),
         title: words::title(&about),
         description: words::description(&about),
-        change: Change::Markers(Markers {
+        change: Some(Change::Markers(Markers {
             name: promotion.to_string(),
             revision: record.revision.clone(),
             paths: paths.clone(),
-        }),
+        })),
         about: About {
             kind: KIND.to_owned(),
             name: whose.name.to_owned(),
@@ -244,16 +240,12 @@ pub(in crate::delivery) fn is_whole(object: &PullRequest) -> bool {
         name: pipeline,
     };
     let promotion = whose.to(environment);
-    let Change::Markers(markers) = &spec.change;
+    let (Some(Change::Markers(markers)), Some(way)) = (&spec.change, Way::of_pull_request(spec))
+    else {
+        return false;
+    };
     kind == KIND
-        && *said
-            == key(
-                whose,
-                environment,
-                run,
-                revision,
-                Way::of_pull_request(spec),
-            )
+        && *said == key(whose, environment, run, revision, way)
         && object.metadata.name.as_deref() == Some(&name(whose, said))
         && spec.source_branch == words::branch(&promotion, said)
         && (&markers.name, markers.revision.as_str()) == (&promotion.to_string(), revision)

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use sluice_crds::PullRequestSpec;
 use sluice_crds::pipeline::{PullRequestStrategy, StrategyKind};
-use sluice_crds::pull_request::{Change, Repository};
+use sluice_crds::pull_request::{Change, RepositoryKind};
 
 use super::whose::Whose;
 use crate::delivery::pull_request::Key;
@@ -67,20 +67,21 @@ impl<'a> Way<'a> {
         }
     }
 
-    pub(in crate::delivery) fn of_pull_request(spec: &'a PullRequestSpec) -> Self {
-        let Repository {
-            type_,
-            url,
-            secret_ref,
-        } = &spec.repository;
-        let Change::Markers(markers) = &spec.change;
-        Self {
-            strategy: "pull-request",
-            forge: type_.as_str(),
-            url,
-            secret: &secret_ref.name,
-            base: &spec.target_branch,
-            paths: &markers.paths,
+    /// None: no pipeline has made it.
+    pub(in crate::delivery) fn of_pull_request(spec: &'a PullRequestSpec) -> Option<Self> {
+        let Some(Change::Markers(markers)) = &spec.change else {
+            return None;
+        };
+        match spec.repository.kind()? {
+            RepositoryKind::Address { type_, url, secret } => Some(Self {
+                strategy: "pull-request",
+                forge: type_.as_str(),
+                url,
+                secret,
+                base: &spec.target_branch,
+                paths: &markers.paths,
+            }),
+            RepositoryKind::Access(_) => None,
         }
     }
 }

@@ -15,8 +15,10 @@ pub type Changed = Vec<(usize, String)>;
 
 /// The paths of the files that a PullRequest may change.
 pub fn paths(spec: &PullRequestSpec) -> &[String] {
-    let Change::Markers(markers) = &spec.change;
-    &markers.paths
+    match &spec.change {
+        Some(Change::Markers(markers)) => &markers.paths,
+        Some(Change::Tree(_)) | None => &[],
+    }
 }
 
 /// What becomes of the files, which are in the order of [`paths`]. Nothing at all: they have the change
@@ -25,7 +27,9 @@ pub fn paths(spec: &PullRequestSpec) -> &[String] {
 /// # Errors
 /// No file is marked, or one cannot be changed: which, why, and what to write.
 pub fn changed(spec: &PullRequestSpec, files: &[Vec<u8>]) -> Result<Changed, String> {
-    let Change::Markers(markers) = &spec.change;
+    let Some(Change::Markers(markers)) = &spec.change else {
+        return Err("change: it has no markers, so that no file is changed".to_owned());
+    };
     let promotion = promotion(&markers.name)?;
     let revision = Revision::parse(&markers.revision)
         .map_err(|why| format!("the revision cannot be written into a file: {why}; {REMEDY}"))?;
@@ -72,7 +76,9 @@ mod tests {
 
     fn changed_of(files: &[&str]) -> Result<Changed, String> {
         let mut spec = object().spec;
-        let Change::Markers(markers) = &mut spec.change;
+        let Some(Change::Markers(markers)) = &mut spec.change else {
+            panic!("{:?}", spec.change);
+        };
         markers.paths = (0..files.len()).map(|n| format!("{n}.yaml")).collect();
         let files: Vec<_> = files.iter().map(|file| file.as_bytes().to_vec()).collect();
         changed(&spec, &files)

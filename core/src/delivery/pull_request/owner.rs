@@ -85,7 +85,7 @@ fn is_same_way(object: &PullRequest, owner: &Pipeline) -> bool {
     let environment = all.find(|it| it.name == object.spec.about.environment);
     let promotion = environment.and_then(|it| spec.promotion_of(it));
     let strategy = promotion.and_then(|it| it.strategy.pull_request.as_ref());
-    strategy.is_some_and(|it| Way::of_strategy(it) == Way::of_pull_request(&object.spec))
+    strategy.is_some_and(|it| Some(Way::of_strategy(it)) == Way::of_pull_request(&object.spec))
 }
 
 /// What an owner says of all its PullRequests: if it says something else, they are looked at.

@@ -469,8 +469,8 @@ fn what_others_have_made_of_it_is_told_and_never_merged(
 #[case::no_run(|it: &mut PullRequest| it.spec.about.run = None)]
 #[case::another_branch(|it: &mut PullRequest| it.spec.source_branch = "main".into())]
 #[case::another_base(|it: &mut PullRequest| it.spec.target_branch = "prod".into())]
-#[case::another_secret(|it: &mut PullRequest| it.spec.repository.secret_ref.name = "stolen".into())]
-#[case::another_address(|it: &mut PullRequest| it.spec.repository.url = "https://git.example.com/b".into())]
+#[case::another_secret(|it: &mut PullRequest| it.spec.repository.secret_ref = Some(sluice_crds::pipeline::SecretName { name: "stolen".into() }))]
+#[case::another_address(|it: &mut PullRequest| it.spec.repository.url = Some("https://git.example.com/b".into()))]
 #[case::other_marks(|it: &mut PullRequest| change(it, |marks| marks.name = "flux-system:podinfo:dev".into()))]
 #[case::another_revision(|it: &mut PullRequest| change(it, |marks| marks.revision = "6.6.6".into()))]
 #[case::other_files(|it: &mut PullRequest| change(it, |marks| marks.paths.push("secret.yaml".into())))]
@@ -487,8 +487,10 @@ fn one_that_its_owner_would_not_have_made_leads_to_nothing(#[case] forge: fn(&mu
 }
 
 fn change(object: &mut PullRequest, change: fn(&mut sluice_crds::pull_request::Markers)) {
-    let sluice_crds::pull_request::Change::Markers(marks) = &mut object.spec.change;
-    change(marks);
+    match &mut object.spec.change {
+        Some(sluice_crds::pull_request::Change::Markers(marks)) => change(marks),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[rstest]

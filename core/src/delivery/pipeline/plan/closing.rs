@@ -40,7 +40,8 @@ impl At<'_, '_> {
             match self.is_named(object) {
                 true => is_closing = true,
                 false => {
-                    let (url, of) = (&object.spec.repository.url, &object.metadata.name);
+                    let url = object.spec.repository.url.as_deref().unwrap_or_default();
+                    let of = &object.metadata.name;
                     let of = of.as_deref().unwrap_or_default();
                     plan.message = Some(format!(
                         "ClosingUnconfirmed: the PullRequest {of} at {url}, which the spec does not \
@@ -97,7 +98,7 @@ impl At<'_, '_> {
             let promotion = spec.promotion_of(environment);
             let strategy = promotion.and_then(|it| it.strategy.pull_request.as_ref());
             strategy.is_some_and(|strategy| {
-                strategy.url == object.spec.repository.url
+                Some(&strategy.url) == object.spec.repository.url.as_ref()
                     && strategy.base_branch == object.spec.target_branch
             })
         })

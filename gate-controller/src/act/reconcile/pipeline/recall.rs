@@ -94,11 +94,11 @@ async fn ask(
 
 fn repository(recall: &Recall) -> Repository {
     let strategy = &recall.strategy;
-    Repository {
-        type_: strategy.type_,
-        url: strategy.url.clone(),
-        secret_ref: strategy.secret_ref.clone(),
-    }
+    Repository::at(
+        strategy.type_,
+        strategy.url.as_str(),
+        strategy.secret_ref.clone(),
+    )
 }
 
 fn state(state: &PullState) -> PullRequestState {

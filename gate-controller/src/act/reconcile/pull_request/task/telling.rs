@@ -31,7 +31,9 @@ impl Job<'_> {
                 MergeGate::Success => StatusState::Success,
             },
             description: why,
-            url: page.unwrap_or(&self.object.spec.repository.url),
+            url: page
+                .or(self.object.spec.repository.url.as_deref())
+                .unwrap_or_default(),
         };
         let forge = self.forge();
         forge.set_status(commit, &status, self.until()?).await?;

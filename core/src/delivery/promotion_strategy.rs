@@ -1,0 +1,3 @@
+//! Promotion strategies: what was made of a dry commit goes through branches, by pull requests.
+
+pub mod evidence;
