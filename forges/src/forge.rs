@@ -226,13 +226,14 @@ mod tests {
     fn what_a_forge_says_is_shown_only_if_it_changes_nothing_around_it() {
         let address = Address::parse(Provider::Gitea, "https://git.example.com/a/b").unwrap();
         let egress = sluice_egress::Egress::new(sluice_egress::Rules::default()).unwrap();
-        let access = Access {
+        let way = crate::call::Way {
             egress,
-            credentials: sluice_egress::Credentials::bearer("token").unwrap(),
             authorities: None,
             namespace: "apps".to_owned(),
             told: None,
         };
+        let token = sluice_egress::secrets::Token::new("token").unwrap();
+        let access = Access { way, token };
         let forge = Forge::new(address, access);
         let pull = |url: &str, by: &str| Pull {
             number: 7,

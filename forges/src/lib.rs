@@ -21,7 +21,7 @@ mod pulls;
 mod test_server;
 
 pub use address::{Address, AddressError, Provider};
-pub use call::{Access, Ended, May, Told};
+pub use call::{Access, Ended, May, Told, Way};
 pub use forge::Forge;
 pub use names::{Branch, FilePath, NameError, Sha};
 pub use outcome::{Act, ForgeError, Missing, Trouble, Undone, Wait, Words};
