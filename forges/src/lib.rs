@@ -28,6 +28,6 @@ pub use git::{CommitObject, NewCommit, Reference, Signature, Target, Update};
 pub use names::{Branch, FilePath, NameError, Sha};
 pub use outcome::{Act, ForgeError, Missing, Trouble, Undone, Wait, Words};
 pub use pulls::{
-    Blob, Change, ChangedFile, Commit, Committed, File, MergeMethod, Mergeable, NewPull, Pull,
-    PullState, Status, StatusState, surplus,
+    Blob, Change, ChangedFile, Commit, Committed, File, MOST_LABELS, MergeMethod, Mergeable,
+    NewPull, Pull, PullState, SeenStatus, Status, StatusState, surplus,
 };
