@@ -229,6 +229,16 @@ mod tests {
         assert_eq!(is_enough(Extent::All, MOST_BYTES + 1, false), Ok(true));
         let too_many = Err(Trouble::TooMany(100));
         assert_eq!(is_enough(Extent::All, MOST_BYTES + 1, true), too_many);
+        // Statuses are few, also on the last page.
+        let mut items = vec![1; 50];
+        let mut add = |count: usize, more| {
+            let extent: Extent<'_, i32> = Extent::Statuses;
+            let added = call.is_enough(&extent, (&mut items, 0), vec![1; count], more);
+            added.map_err(|error| error.trouble)
+        };
+        assert_eq!(add(49, true), Ok(false));
+        assert_eq!(add(1, false), Ok(true));
+        assert_eq!(add(1, false), Err(Trouble::TooManyStatuses(100)));
         // One of them is looked for among so many, however long they are.
         let none = |_: &i32| false;
         assert_eq!(
