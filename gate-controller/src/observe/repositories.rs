@@ -115,6 +115,12 @@ impl Repositories {
         }
     }
 
+    /// Whether anybody needs a repository.
+    pub fn is_needed(&self, access: &ObjectKey) -> bool {
+        let all = self.lock();
+        all.get(access).is_some_and(|repository| !repository.is_idle())
+    }
+
     /// As of when the branches of a repository are known. None: they were not listed.
     pub fn listed_at(&self, access: &ObjectKey) -> Option<Timestamp> {
         let all = self.lock();

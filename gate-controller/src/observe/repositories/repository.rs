@@ -67,7 +67,8 @@ impl Repository {
         self.of.is_none() && self.is_idle()
     }
 
-    fn is_idle(&self) -> bool {
+    /// Whether nobody needs it.
+    pub(super) fn is_idle(&self) -> bool {
         self.needs.is_empty() && self.questions.is_idle()
     }
 
