@@ -71,6 +71,8 @@ const API_SERVER: &str = "KUBERNETES_SERVICE_HOST";
 pub struct Controller {
     /// What it knows: decisions can be asked of it at any instant.
     pub world: Arc<World>,
+    /// What it knows of repositories.
+    pub repositories: Arc<Repositories>,
     /// What it counts.
     pub counters: Arc<Counters>,
     /// What it has answered to those who asked.
@@ -260,6 +262,7 @@ pub async fn start(
     Ok(Controller {
         load: parts.load(),
         world: Arc::clone(&parts.world),
+        repositories: Arc::clone(&parts.repositories),
         counters: Arc::clone(&parts.counters),
         decisions: Arc::clone(&parts.decisions),
         metrics,

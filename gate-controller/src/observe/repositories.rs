@@ -14,7 +14,9 @@ use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use parking_lot::{Mutex, MutexGuard};
 use sluice_core::delivery::git_repository_access::report;
-use sluice_core::delivery::promotion_strategy::evidence::{Answer, Evidence, Heads, Question, Sight};
+use sluice_core::delivery::promotion_strategy::evidence::{
+    Answer, Evidence, Heads, Question, Sight,
+};
 use sluice_core::delivery::pull_request::Failure;
 use sluice_crds::GitRepositoryAccess;
 
@@ -68,9 +70,7 @@ impl Repositories {
     /// From now on `by` needs these branches of a repository, and no others of it. It is woken when what is
     /// known of them has changed.
     pub fn need(&self, access: &ObjectKey, by: &Work, branches: BTreeSet<String>) {
-        self.change(access, |repository, now| {
-            repository.need(by, branches, now)
-        });
+        self.change(access, |repository, now| repository.need(by, branches, now));
     }
 
     /// From now on `by` wants answers to these, and to no others about a repository. It is woken when one of
@@ -118,7 +118,8 @@ impl Repositories {
     /// Whether anybody needs a repository.
     pub fn is_needed(&self, access: &ObjectKey) -> bool {
         let all = self.lock();
-        all.get(access).is_some_and(|repository| !repository.is_idle())
+        all.get(access)
+            .is_some_and(|repository| !repository.is_idle())
     }
 
     /// As of when the branches of a repository are known. None: they were not listed.
@@ -130,7 +131,7 @@ impl Repositories {
     /// The branches may have changed: a fresh list is wanted now. There is at most one a second, and none
     /// before the forge wants to be asked again.
     pub fn list_now(&self, access: &ObjectKey) {
-        self.change(access, |repository, now| repository.list_now(now));
+        self.change(access, Repository::list_now);
     }
 
     /// The answer to a question may have changed: it is wanted again now, if anybody asks it. There is at
@@ -224,11 +225,7 @@ impl Repositories {
     }
 
     /// Changes what is needed. The access is woken if that returns true.
-    fn change(
-        &self,
-        access: &ObjectKey,
-        change: impl FnOnce(&mut Repository, Timestamp) -> bool,
-    ) {
+    fn change(&self, access: &ObjectKey, change: impl FnOnce(&mut Repository, Timestamp) -> bool) {
         let now = self.clock.now();
         let wakes = {
             let mut all = self.lock();

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use sluice_core::delivery::act;
-use sluice_core::delivery::git_repository_access::report::{Act, Given, report};
 use sluice_core::delivery::git_repository_access::interval;
+use sluice_core::delivery::git_repository_access::report::{Act, Given, report};
 use sluice_core::verdict::condition::{READY, find};
 use sluice_crds::GitRepositoryAccess;
 use sluice_crds::git_repository_access::{AccessReference, GitRepositoryAccessStatus};

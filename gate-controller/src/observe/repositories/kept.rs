@@ -30,7 +30,10 @@ impl Kept {
     }
 
     /// Takes one out.
-    #[allow(clippy::option_option, reason = "the inner one says that there is no such thing")]
+    #[allow(
+        clippy::option_option,
+        reason = "the inner one says that there is no such thing"
+    )]
     pub(super) fn take(&mut self, question: &Question) -> Option<Option<Answer>> {
         let (place, answer) = self.answers.remove(question)?;
         self.order.remove(&place);
@@ -39,7 +42,10 @@ impl Kept {
     }
 
     /// One of them.
-    #[allow(clippy::option_option, reason = "the inner one says that there is no such thing")]
+    #[allow(
+        clippy::option_option,
+        reason = "the inner one says that there is no such thing"
+    )]
     pub(super) fn get(&self, question: &Question) -> Option<Option<&Answer>> {
         let (_, answer) = self.answers.get(question)?;
         Some(answer.as_ref())

@@ -82,13 +82,11 @@ impl Questions {
         now: Timestamp,
     ) -> bool {
         let before = self.by.remove(by).unwrap_or_default();
-        let (stay, gone): (BTreeSet<_>, Vec<_>) = before
-            .into_iter()
-            .partition(|question| questions.contains(question.as_ref()));
+        let stays = |question: &Arc<Question>| questions.contains(question.as_ref());
+        let (mut all, gone): (BTreeSet<_>, BTreeSet<_>) = before.into_iter().partition(stays);
         for question in gone {
             self.leave(by, &question);
         }
-        let mut all = stay;
         let mut is_new = false;
         for question in questions {
             if !all.contains(question) {
@@ -258,7 +256,10 @@ impl Questions {
         let begun = std::mem::take(&mut self.begun);
         let said = said.unwrap_or_else(|failure| {
             let first = begun.first().map(|it| it.as_ref().clone());
-            first.map(|it| (it, Said::Failed(failure))).into_iter().collect()
+            first
+                .map(|it| (it, Said::Failed(failure)))
+                .into_iter()
+                .collect()
         });
         let failure = said.iter().find_map(|(_, said)| match said {
             Said::Failed(failure) => Some(failure.clone()),
@@ -400,7 +401,10 @@ impl Asked {
 
     fn is_stale(&self, question: &Question, now: Timestamp) -> bool {
         matches!(question, Question::Statuses(_))
-            && self.answered.as_ref().is_some_and(|it| later(it.at, STALE) <= now)
+            && self
+                .answered
+                .as_ref()
+                .is_some_and(|it| later(it.at, STALE) <= now)
     }
 
     fn stale_at(&self, question: &Question) -> Option<Timestamp> {

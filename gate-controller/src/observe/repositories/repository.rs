@@ -123,10 +123,9 @@ impl Repository {
     }
 
     fn reset(&mut self, now: Timestamp) {
-        self.branches = Branches {
-            interval: self.branches.interval,
-            ..Branches::default()
-        };
+        let interval = self.branches.interval;
+        self.branches = Branches::default();
+        self.branches.interval = interval;
         self.questions.reset(now);
     }
 

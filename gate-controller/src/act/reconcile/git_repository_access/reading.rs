@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sluice_core::delivery::promotion_strategy::evidence::{
-    Answer, Commit, ForgeStatus, Heads, METADATA, NOTES, Question,
+    Answer, Commit, ForgeState, ForgeStatus, Heads, METADATA, NOTES, Question,
 };
 use sluice_egress::EgressError;
-use sluice_forges::{FilePath, Forge, ForgeError, Missing, Sha, Trouble};
+use sluice_forges::{FilePath, Forge, ForgeError, Missing, Sha, StatusState, Trouble};
 use tokio::time::Instant;
 
 use crate::act::forges::Failure;
@@ -30,7 +30,10 @@ pub(super) trait Repository: Sync {
     ) -> impl Future<Output = Result<Vec<(String, String)>, ForgeError>> + Send;
 
     /// A commit. None: there is no such commit.
-    fn commit(&self, commit: &Sha) -> impl Future<Output = Result<Option<Commit>, ForgeError>> + Send;
+    fn commit(
+        &self,
+        commit: &Sha,
+    ) -> impl Future<Output = Result<Option<Commit>, ForgeError>> + Send;
 
     /// A file at a commit. None: there is no such file, or no such commit.
     fn file(
@@ -149,10 +152,7 @@ async fn ask(
 }
 
 /// What a file says, which is called so.
-fn text(
-    name: &str,
-    file: Result<Option<Vec<u8>>, ForgeError>,
-) -> Result<Said, ForgeError> {
+fn text(name: &str, file: Result<Option<Vec<u8>>, ForgeError>) -> Result<Said, ForgeError> {
     let too_long = || {
         let most = LONGEST_TEXT >> 10;
         Said::Unusable(format!("{name} is longer than {most} KiB"))
@@ -223,4 +223,44 @@ fn path(of: &str, depth: usize) -> String {
         rest = below;
     }
     path + rest
+}
+
+impl Repository for Forge {
+    async fn references(&self, prefixes: &[String]) -> Result<Vec<(String, String)>, ForgeError> {
+        let found = Forge::references(self, prefixes).await?.into_iter();
+        Ok(found.map(|it| (it.name, it.id.to_string())).collect())
+    }
+
+    async fn commit(&self, commit: &Sha) -> Result<Option<Commit>, ForgeError> {
+        let found = self.commit_object(commit).await?;
+        Ok(found.map(|found| Commit {
+            tree: found.tree.to_string(),
+            parents: found.parents.iter().map(Sha::to_string).collect(),
+            at: found.committed_at,
+            message: found.message,
+        }))
+    }
+
+    async fn file(&self, commit: &Sha, path: &FilePath) -> Result<Option<Vec<u8>>, ForgeError> {
+        let found = Forge::file(self, commit, path).await?;
+        Ok(found.map(|file| file.bytes))
+    }
+
+    async fn contains(&self, base: &Sha, commit: &Sha) -> Result<bool, ForgeError> {
+        Forge::contains(self, base, commit).await
+    }
+
+    async fn statuses(&self, commit: &Sha) -> Result<Vec<ForgeStatus>, ForgeError> {
+        let found = Forge::statuses(self, commit).await?.into_iter();
+        let statuses = found.map(|it| ForgeStatus {
+            context: it.context,
+            state: match it.state {
+                StatusState::Pending => ForgeState::Pending,
+                StatusState::Success => ForgeState::Success,
+                StatusState::Failure => ForgeState::Failure,
+            },
+            description: it.description,
+        });
+        Ok(statuses.collect())
+    }
 }

@@ -74,6 +74,12 @@ impl Readings {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn is_under_way(&self, of: &ObjectKey) -> bool {
+        let mut standing = self.standing(of).into_values();
+        standing.any(|it| matches!(it, Standing::UnderWay))
+    }
+
     fn standing(&self, of: &ObjectKey) -> BTreeMap<Reading, Standing<Brought>> {
         self.0.of(&work(of))
     }
@@ -110,9 +116,7 @@ impl Readings {
         let run = |_: Term| async move {
             let until = Instant::now() + BEGINS;
             Brought::Answers(match forges.open_access(&object).await {
-                Ok(forge) => {
-                    Ok(reading::answer(&forge, questions, clock.as_ref(), until).await)
-                }
+                Ok(forge) => Ok(reading::answer(&forge, questions, clock.as_ref(), until).await),
                 Err(failure) => Err(failure.at(clock.now())),
             })
         };
