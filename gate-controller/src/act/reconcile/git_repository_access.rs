@@ -19,6 +19,7 @@ use crate::cluster::kind::Kind;
 use crate::observe::cache::{Cache, Change};
 use crate::observe::world::World;
 
+mod news;
 mod reading;
 pub(crate) mod readings;
 #[cfg(test)]
@@ -55,7 +56,8 @@ impl Reconciled for GitRepositoryAccess {
             wake,
         } = read(context, key, &object, at);
         if changed {
-            status::write(context, object.as_ref(), status).await?;
+            let written = status::write(context, object.as_ref(), status).await?;
+            news::tell(context, key, &object, &written);
         }
         Ok(Outcome::Wake(wake))
     }

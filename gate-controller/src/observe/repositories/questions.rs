@@ -9,21 +9,20 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use sluice_core::delivery::git_repository_access::report::{Asking, Failing};
 use sluice_core::delivery::promotion_strategy::evidence::{Answer, Question, Sight};
-use sluice_core::delivery::pull_request::{Failure, Word};
+use sluice_core::delivery::pull_request::Failure;
 
 use super::Said;
-use super::kept::{Kept, size};
+use super::kept::Kept;
 use crate::cluster::key::Work;
+
+mod asked;
+
+use asked::{Answered, Asked, Shown, later};
 
 /// The most bytes that the answers about a repository take, about.
 const MOST_BYTES: usize = 16 << 20;
-/// How old an answer may get that may change.
-const RENEWED: SignedDuration = SignedDuration::from_mins(1);
-const STALE: SignedDuration = SignedDuration::from_mins(5);
 /// The least time between two answers to one question.
 const APART: SignedDuration = SignedDuration::from_secs(1);
-/// After how long something is asked again that was not there, or could not be used.
-const SELDOM: SignedDuration = SignedDuration::from_hours(1);
 
 /// The questions about a repository.
 #[derive(Default)]
@@ -38,39 +37,6 @@ pub(super) struct Questions {
     begun: Vec<Arc<Question>>,
     /// How the forge has failed last.
     failing: Option<Failing>,
-}
-
-/// A question that somebody asks.
-#[derive(Default)]
-struct Asked {
-    who: BTreeSet<Work>,
-    /// Its place among all others.
-    turn: u64,
-    /// When it is to be asked next. None: never.
-    next_at: Option<Timestamp>,
-    answered: Option<Answered>,
-    failing: Option<Failing>,
-    /// What those are told who ask.
-    shown: Shown,
-}
-
-/// What a forge has answered.
-struct Answered {
-    /// None: there is no such thing. An error: it is of no use.
-    answer: Result<Option<Answer>, String>,
-    at: Timestamp,
-    /// How often in a row it has said that there is no such thing.
-    absent: u32,
-}
-
-/// What somebody is told, but for the answer itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Shown {
-    #[default]
-    Nothing,
-    Answer,
-    Unusable,
-    Failed(Word),
 }
 
 impl Questions {
@@ -283,65 +249,59 @@ impl Questions {
 
     fn take(&mut self, question: Question, said: Said, now: Timestamp) -> BTreeSet<Work> {
         self.turn += 1;
-        let nobody = BTreeSet::new();
-        let question = match self.asked.get_key_value(&question) {
-            Some((known, _)) => Arc::clone(known),
-            None => {
-                if let Said::Answer(answer) = said {
-                    let answered = Answered::new(Ok(answer), None, now);
-                    self.keep(&Arc::new(question), answered);
-                }
-                return nobody;
-            }
-        };
-        let Some(asked) = self.asked.get_mut(&question) else {
-            return nobody;
-        };
-        asked.turn = self.turn;
+        let known = self.asked.get_key_value(&question);
+        let known = known.map(|(known, _)| Arc::clone(known));
         let answer = match said {
             Said::Answer(answer) => Ok(answer),
             Said::Unusable(why) => Err(why),
             Said::Failed(failure) => {
-                asked.fail(failure, now);
-                return match asked.note_shown(&question, self.failing.as_ref(), now) {
-                    true => asked.who.clone(),
-                    false => nobody,
+                let asked = known.and_then(|known| self.asked.get_mut(&known));
+                let Some(asked) = asked else {
+                    return BTreeSet::new();
                 };
+                asked.fail(failure, self.turn, now);
+                return asked.woken(&question, self.failing.as_ref(), now, false);
             }
+        };
+        let Some(question) = known else {
+            // Nobody wants to know any more.
+            self.keep(&Arc::new(question), Answered::new(answer, None, now));
+            return BTreeSet::new();
+        };
+        let mut is_new = self.settle(&question, answer, now);
+        if !self.make_room() {
+            is_new = false;
+            let why = format!(
+                "the answers about this repository take more than {} MiB",
+                MOST_BYTES >> 20
+            );
+            self.settle(&question, Err(why), now);
+        }
+        let failing = self.failing.as_ref();
+        let asked = self.asked.get_mut(&question);
+        let woken = asked.map(|asked| asked.woken(&question, failing, now, is_new));
+        woken.unwrap_or_default()
+    }
+
+    /// Notes the answer to a question that somebody asks. Returns whether it is another one than before.
+    fn settle(
+        &mut self,
+        question: &Question,
+        answer: Result<Option<Answer>, String>,
+        now: Timestamp,
+    ) -> bool {
+        let Some(asked) = self.asked.get_mut(question) else {
+            return false;
         };
         let before = asked.answered.take();
         let is_new = before.as_ref().is_none_or(|it| it.answer != answer);
         let answered = Answered::new(answer, before.as_ref(), now);
-        self.bytes -= before.map_or(0, |it| it.size(&question));
-        self.bytes += answered.size(&question);
-        asked.next_at = answered.again(&question).map(|wait| later(now, wait));
-        (asked.answered, asked.failing) = (Some(answered), None);
-        if !self.make_room() {
-            self.refuse(&question, now);
-        }
-        let Some(asked) = self.asked.get_mut(&question) else {
-            return nobody;
-        };
-        match asked.note_shown(&question, self.failing.as_ref(), now) || is_new {
-            true => asked.who.clone(),
-            false => nobody,
-        }
-    }
-
-    /// There is no room for an answer.
-    fn refuse(&mut self, question: &Arc<Question>, now: Timestamp) {
-        let Some(asked) = self.asked.get_mut(question) else {
-            return;
-        };
-        let why = format!(
-            "the answers about this repository take more than {} MiB",
-            MOST_BYTES >> 20
-        );
-        let refused = Answered::new(Err(why), None, now);
-        asked.next_at = Some(later(now, SELDOM));
-        let before = asked.answered.replace(refused);
         self.bytes -= before.map_or(0, |it| it.size(question));
-        self.bytes += asked.answered.as_ref().map_or(0, |it| it.size(question));
+        self.bytes += answered.size(question);
+        (asked.turn, asked.failing) = (self.turn, None);
+        asked.next_at = answered.again(question).map(|wait| later(now, wait));
+        asked.answered = Some(answered);
+        is_new
     }
 
     /// Who is told something else now than before.
@@ -354,97 +314,4 @@ impl Questions {
         }
         woken
     }
-}
-
-impl Asked {
-    fn fail(&mut self, failure: Failure, now: Timestamp) {
-        let failing = Failing::again(self.failing.as_ref(), failure, now);
-        self.next_at = Some(failing.next_at(now));
-        self.failing = Some(failing);
-    }
-
-    /// `forge`: how the forge fails now, if it does.
-    fn sight(&self, question: &Question, forge: Option<&Failing>, now: Timestamp) -> Sight<Answer> {
-        let failing = self.failing.as_ref().or(forge);
-        let failing = failing.map(|it| it.failure.message.clone());
-        match &self.answered {
-            None => failing.map_or(Sight::Pending, Sight::Failed),
-            Some(_) if self.is_stale(question, now) => {
-                let late = "it was not read again for too long";
-                Sight::Failed(failing.unwrap_or_else(|| late.to_owned()))
-            }
-            Some(answered) => match &answered.answer {
-                Ok(Some(answer)) => Sight::Known(answer.clone()),
-                Ok(None) => Sight::Absent,
-                Err(why) => Sight::Failed(why.clone()),
-            },
-        }
-    }
-
-    /// Notes what those are told who ask. Returns whether that is something else than before, but for the
-    /// answer itself.
-    fn note_shown(&mut self, question: &Question, forge: Option<&Failing>, now: Timestamp) -> bool {
-        let failing = self.failing.as_ref().or(forge);
-        let failing = failing.map(|it| it.failure.word);
-        let shown = match &self.answered {
-            None => failing.map_or(Shown::Nothing, Shown::Failed),
-            Some(_) if self.is_stale(question, now) => {
-                Shown::Failed(failing.unwrap_or(Word::Unanswered))
-            }
-            Some(answered) if answered.answer.is_err() => Shown::Unusable,
-            Some(_) => Shown::Answer,
-        };
-        let before = std::mem::replace(&mut self.shown, shown);
-        // Nobody decides otherwise because it is not known any more why nothing is known.
-        before != shown && shown != Shown::Nothing
-    }
-
-    fn is_stale(&self, question: &Question, now: Timestamp) -> bool {
-        matches!(question, Question::Statuses(_))
-            && self
-                .answered
-                .as_ref()
-                .is_some_and(|it| later(it.at, STALE) <= now)
-    }
-
-    fn stale_at(&self, question: &Question) -> Option<Timestamp> {
-        let answered = self.answered.as_ref()?;
-        let gets_stale = matches!(question, Question::Statuses(_)) && self.shown == Shown::Answer;
-        gets_stale.then(|| later(answered.at, STALE))
-    }
-}
-
-impl Answered {
-    fn new(answer: Result<Option<Answer>, String>, before: Option<&Self>, at: Timestamp) -> Self {
-        let absent = match answer {
-            Ok(None) => before.map_or(0, |before| before.absent).saturating_add(1),
-            Ok(Some(_)) | Err(_) => 0,
-        };
-        Self { answer, at, absent }
-    }
-
-    /// After how long it is asked again. None: it is right for ever. What is not there may be on its way: a
-    /// forge shows by its API what was pushed a moment later than by Git. After that only commits may come.
-    fn again(&self, question: &Question) -> Option<SignedDuration> {
-        match (question, &self.answer) {
-            (Question::Statuses(_), Ok(_)) => Some(RENEWED),
-            (_, Ok(Some(_))) => None,
-            (_, Ok(None)) if self.absent < 2 => Some(RENEWED),
-            (Question::Metadata(_) | Question::Note { .. }, Ok(None)) => None,
-            (Question::Commit(_) | Question::Contains { .. }, Ok(None)) | (_, Err(_)) => {
-                Some(SELDOM)
-            }
-        }
-    }
-
-    fn size(&self, question: &Question) -> usize {
-        match &self.answer {
-            Ok(answer) => size(question, answer.as_ref()),
-            Err(why) => size(question, None) + why.len(),
-        }
-    }
-}
-
-fn later(at: Timestamp, wait: SignedDuration) -> Timestamp {
-    at.saturating_add(wait).unwrap_or(at)
 }
