@@ -6,8 +6,8 @@
 //!
 //! Every consumer of gates uses [`choice`] (the newest change that the gates admit), [`spread`] (when it
 //! goes out), [`current`] (whether its status says that already) and [`act`] (what follows from the
-//! status). [`gated_source`], [`pipeline`] and [`promotion_strategy`] are such consumers. What goes out by a repository of Git goes
-//! out by a [`pull_request`].
+//! status). [`gated_source`], [`pipeline`] and [`promotion_strategy`] are such consumers. What goes out by a
+//! repository of Git goes out by a [`pull_request`]; strategies see it by a [`git_repository_access`].
 //!
 //! It uses [`gate`](crate::gate), [`gatekeeper`](crate::gatekeeper), [`evidence`](crate::evidence),
 //! [`flux`](crate::flux), [`verdict`](crate::verdict), [`revision`](crate::revision),
@@ -17,6 +17,7 @@ pub mod act;
 pub mod choice;
 pub mod current;
 pub mod gated_source;
+pub mod git_repository_access;
 pub mod pipeline;
 pub mod promotion_strategy;
 pub mod pull_request;

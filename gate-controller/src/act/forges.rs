@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use kube::Client;
 use sluice_core::delivery::pull_request::Word;
+use sluice_crds::git_repository_access::{GitRepositoryAccess, GitRepositoryAccessSpec};
 use sluice_crds::pipeline::ForgeType;
 use sluice_crds::pull_request::{Repository, RepositoryKind};
 use sluice_egress::Egress;
@@ -45,8 +46,12 @@ impl Forges {
         let Some(RepositoryKind::Address { type_, url, .. }) = repository.kind() else {
             return String::new();
         };
-        let address = Address::parse(provider(type_), url);
-        address.map_or_else(|_| String::new(), |address| address.host().to_owned())
+        host(type_, url)
+    }
+
+    /// The same of what a GitRepositoryAccess names.
+    pub(crate) fn host_of_access(access: &GitRepositoryAccess) -> String {
+        host(access.spec.provider, &access.spec.url)
     }
 
     /// The repository, as the token in its Secret opens it. No request goes to the forge.
@@ -63,6 +68,35 @@ impl Forges {
                 "repository: it is not named by its address; write type, url and secretRef";
             return Err(Failure::new(Word::InvalidSpec, message));
         };
+        self.open_at(namespace, (type_, url), secret).await
+    }
+
+    /// The same for what a GitRepositoryAccess names.
+    ///
+    /// # Errors
+    /// The address or the Secret is not right, or may not be read.
+    pub(crate) async fn open_access(&self, access: &GitRepositoryAccess) -> Result<Forge, Failure> {
+        let namespace = access.metadata.namespace.as_deref().unwrap_or_default();
+        let GitRepositoryAccessSpec {
+            provider,
+            url,
+            secret_ref,
+            github_app: _,
+            interval: _,
+            webhook: _,
+            allow: _,
+            author: _,
+        } = &access.spec;
+        let secret = &secret_ref.name;
+        self.open_at(namespace, (*provider, url), secret).await
+    }
+
+    async fn open_at(
+        &self,
+        namespace: &str,
+        (type_, url): (ForgeType, &str),
+        secret: &str,
+    ) -> Result<Forge, Failure> {
         let address = Address::parse(provider(type_), url);
         let wrong = |error| Failure::new(Word::InvalidSpec, format!("url: {error}"));
         let address = address.map_err(wrong)?;
@@ -92,6 +126,11 @@ fn unread(unread: Unread) -> Failure {
         ),
         Unread::NotUsable(why) => Failure::new(Word::SecretNotUsable, why),
     }
+}
+
+fn host(type_: ForgeType, url: &str) -> String {
+    let address = Address::parse(provider(type_), url);
+    address.map_or_else(|_| String::new(), |address| address.host().to_owned())
 }
 
 fn provider(type_: ForgeType) -> Provider {
