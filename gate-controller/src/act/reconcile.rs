@@ -13,7 +13,8 @@ use kube::core::object::HasStatus;
 use kube::{Client, ResourceExt};
 use sluice_core::delivery::pipeline::{Errand, Outcome as Ended};
 use sluice_crds::{
-    Gate, GatePolicy, GateReference, GatedSource, Gatekeeper, Pipeline, PullRequest,
+    CommitStatus, Gate, GatePolicy, GateReference, GatedSource, Gatekeeper, GitRepositoryAccess,
+    Pipeline, PromotionStrategy, PullRequest, RevertCommit,
 };
 
 use crate::act::errands::Errands;
@@ -37,13 +38,17 @@ use crate::tell::events::Events;
 use crate::tell::events::promotions::Promotions;
 use pull_request::at_forges::AtForges;
 
+pub mod commit_status;
 pub mod gate;
 pub mod gate_policy;
 pub mod gated_source;
 pub mod gatekeeper;
+pub mod git_repository_access;
 mod patch;
 pub mod pipeline;
+pub mod promotion_strategy;
 pub mod pull_request;
+pub mod revert_commit;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -202,6 +207,10 @@ pub async fn look(context: &Context, work: &Work) -> Result<Outcome, kube::Error
         Kind::GatedSource => look_at::<GatedSource>(context, &work.key).await,
         Kind::Pipeline => look_at::<Pipeline>(context, &work.key).await,
         Kind::PullRequest => look_at::<PullRequest>(context, &work.key).await,
+        Kind::GitRepositoryAccess => look_at::<GitRepositoryAccess>(context, &work.key).await,
+        Kind::PromotionStrategy => look_at::<PromotionStrategy>(context, &work.key).await,
+        Kind::CommitStatus => look_at::<CommitStatus>(context, &work.key).await,
+        Kind::RevertCommit => look_at::<RevertCommit>(context, &work.key).await,
         #[cfg(test)]
         Kind::Probe => {
             look_at::<crate::observe::world::tests::probe::Probe>(context, &work.key).await

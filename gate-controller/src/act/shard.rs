@@ -57,11 +57,16 @@ impl Shard {
         self.looks_at(kind) && self.labels.matches(labels)
     }
 
-    /// Whether it looks at objects that gates decide about. PullRequests follow what others have decided:
-    /// who looks at nothing else needs no evidence, and sees no source.
+    /// Whether it looks at objects that gates decide about. These kinds follow what others have decided: who
+    /// looks at nothing else needs no evidence, and sees no source.
     pub fn asks_gates(&self) -> bool {
+        const FOLLOWING: [Kind; 3] = [
+            Kind::PullRequest,
+            Kind::GitRepositoryAccess,
+            Kind::CommitStatus,
+        ];
         let others = Kind::LOOKED_AT.into_iter();
-        let mut others = others.filter(|kind| *kind != Kind::PullRequest);
+        let mut others = others.filter(|kind| !FOLLOWING.contains(kind));
         others.any(|kind| self.looks_at(kind))
     }
 
@@ -180,6 +185,10 @@ mod tests {
         let apart = of(&["PullRequest"]).unwrap();
         assert!(holds(&apart, Kind::PullRequest) && !holds(&apart, Kind::Pipeline));
         assert!(!apart.asks_gates());
+        let at_forges = of(&["PullRequest", "GitRepositoryAccess", "CommitStatus"]).unwrap();
+        assert!(!at_forges.asks_gates());
+        let promotion = of(&["PromotionStrategy", "PullRequest"]).unwrap();
+        assert!(promotion.asks_gates() && !promotion.looks_at(Kind::RevertCommit));
         let others = of(&["Pipeline", "Gate"]).unwrap();
         assert!(holds(&others, Kind::Pipeline) && !holds(&others, Kind::PullRequest));
         assert!(others.asks_gates());

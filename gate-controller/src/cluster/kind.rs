@@ -20,6 +20,14 @@ pub enum Kind {
     Pipeline,
     /// A pull request.
     PullRequest,
+    /// The access to a repository.
+    GitRepositoryAccess,
+    /// A promotion by branches.
+    PromotionStrategy,
+    /// What was found out about a commit.
+    CommitStatus,
+    /// A way back.
+    RevertCommit,
     /// What tests add.
     #[cfg(test)]
     Probe,
@@ -86,13 +94,17 @@ const LOOK: Look = Look {
 
 impl Kind {
     /// Those that are looked at by themselves.
-    pub const LOOKED_AT: [Kind; 6] = [
+    pub const LOOKED_AT: [Kind; 10] = [
         Kind::Gate,
         Kind::Gatekeeper,
         Kind::GatePolicy,
         Kind::GatedSource,
         Kind::Pipeline,
         Kind::PullRequest,
+        Kind::GitRepositoryAccess,
+        Kind::PromotionStrategy,
+        Kind::CommitStatus,
+        Kind::RevertCommit,
     ];
 
     /// The table.
@@ -111,6 +123,10 @@ impl Kind {
             Kind::Probe => ours("Probe", "probes", Look { urgency: delivery, ..LOOK }),
             Kind::Pipeline => ours("Pipeline", "pipelines", Look { urgency: delivery, ..LOOK }),
             Kind::PullRequest => ours("PullRequest", "pullrequests", Look { urgency: delivery, ..LOOK }),
+            Kind::GitRepositoryAccess => ours("GitRepositoryAccess", "gitrepositoryaccesses", Look { decides: false, ..LOOK }),
+            Kind::PromotionStrategy => ours("PromotionStrategy", "promotionstrategies", Look { urgency: delivery, ..LOOK }),
+            Kind::CommitStatus => ours("CommitStatus", "commitstatuses", LOOK),
+            Kind::RevertCommit => ours("RevertCommit", "revertcommits", Look { urgency: Urgency::Person, ..LOOK }),
             Kind::Namespace => others("Namespace", "namespaces", "", "v1"),
             Kind::Flux(kind) => others(kind.as_str(), kind.plural(), kind.group(), kind.version()),
         }
@@ -168,7 +184,10 @@ impl Kind {
 mod tests {
     use kube::Resource;
     use sluice_crds::flux::FluxObject;
-    use sluice_crds::{Gate, GatePolicy, GatedSource, Gatekeeper, Pipeline};
+    use sluice_crds::{
+        CommitStatus, Gate, GatePolicy, GatedSource, Gatekeeper, GitRepositoryAccess, Pipeline,
+        PromotionStrategy, PullRequest, RevertCommit,
+    };
 
     use super::*;
 
@@ -186,6 +205,11 @@ mod tests {
         of::<GatePolicy>(Kind::GatePolicy, &(), "");
         of::<GatedSource>(Kind::GatedSource, &(), "apps");
         of::<Pipeline>(Kind::Pipeline, &(), "apps");
+        of::<PullRequest>(Kind::PullRequest, &(), "apps");
+        of::<GitRepositoryAccess>(Kind::GitRepositoryAccess, &(), "apps");
+        of::<PromotionStrategy>(Kind::PromotionStrategy, &(), "apps");
+        of::<CommitStatus>(Kind::CommitStatus, &(), "apps");
+        of::<RevertCommit>(Kind::RevertCommit, &(), "apps");
         of::<k8s_openapi::api::core::v1::Namespace>(Kind::Namespace, &(), "");
         for kind in FluxKind::ALL {
             of::<FluxObject>(Kind::Flux(kind), &kind, "apps");

@@ -22,11 +22,12 @@ use crate::tell::definitions::Defines;
 
 mod gated_sources;
 mod pipelines;
+mod promotion_strategies;
 mod pull_requests;
 
 /// Follows gates, gatekeepers, approvals, policies with the namespaces that they select, gated sources
-/// with the objects of Flux that matter to them, pipelines with the apps that they promote, and all other
-/// evidence.
+/// with the objects of Flux that matter to them, pipelines with the apps that they promote, promotion
+/// strategies with what they are decided from, and all other evidence.
 pub(super) fn follow(parts: &Parts, background: &mut JoinSet<()>) {
     background.spawn(follow_gates(parts.clone()));
     background.spawn(follow_approvals(parts.clone()));
@@ -37,6 +38,10 @@ pub(super) fn follow(parts: &Parts, background: &mut JoinSet<()>) {
     background.spawn(pipelines::follow(parts.clone()));
     background.spawn(pipelines::follow_apps(parts.clone()));
     background.spawn(pull_requests::follow(parts.clone()));
+    background.spawn(promotion_strategies::follow(parts.clone()));
+    background.spawn(promotion_strategies::follow_accesses(parts.clone()));
+    background.spawn(promotion_strategies::follow_commit_statuses(parts.clone()));
+    background.spawn(promotion_strategies::follow_revert_commits(parts.clone()));
     if parts.settings.compare_clocks {
         background.spawn(follow_jumps(parts.clone()));
     }

@@ -22,7 +22,8 @@ use sluice_core::time::clock::Trust;
 use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::gatekeeper::PipelineRule;
 use sluice_crds::{
-    Approval, Gate, GatePolicy, GateReference, GatedSource, Gatekeeper, Pipeline, PullRequest,
+    Approval, CommitStatus, Gate, GatePolicy, GateReference, GatedSource, Gatekeeper,
+    GitRepositoryAccess, Pipeline, PromotionStrategy, PullRequest, RevertCommit,
 };
 
 use crate::cluster::key::{Cluster, KeyRef, ObjectKey, Work};
@@ -58,6 +59,14 @@ pub struct World {
     pub pipelines: Cache<Pipeline>,
     /// All pull requests.
     pub pull_requests: Cache<PullRequest>,
+    /// All accesses to repositories.
+    pub accesses: Cache<GitRepositoryAccess>,
+    /// All promotion strategies.
+    pub promotion_strategies: Cache<PromotionStrategy>,
+    /// All commit statuses.
+    pub commit_statuses: Cache<CommitStatus>,
+    /// All reverts.
+    pub revert_commits: Cache<RevertCommit>,
     /// All gated sources.
     pub gated_sources: Cache<GatedSource>,
     /// All objects of the kind that tests add.
@@ -110,6 +119,10 @@ impl World {
             policies: Cache::default(),
             pipelines: Cache::default(),
             pull_requests: Cache::default(),
+            accesses: Cache::default(),
+            promotion_strategies: Cache::default(),
+            commit_statuses: Cache::default(),
+            revert_commits: Cache::default(),
             gated_sources: Cache::default(),
             #[cfg(test)]
             probes: Cache::default(),

@@ -19,13 +19,17 @@ pub(crate) use outcomes::OF_FETCHES;
 pub use promotions::{OutcomeLabels, Promoted, StrategyLabels};
 
 /// The kinds that are looked at and written.
-const KINDS: [&str; 6] = [
+const KINDS: [&str; 10] = [
     "Gate",
     "Gatekeeper",
     "GatePolicy",
     "GatedSource",
     "Pipeline",
     "PullRequest",
+    "GitRepositoryAccess",
+    "PromotionStrategy",
+    "CommitStatus",
+    "RevertCommit",
 ];
 
 /// What is counted as it happens.

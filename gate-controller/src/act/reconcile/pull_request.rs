@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use sluice_core::delivery::act;
 use sluice_core::delivery::pull_request::{self, Errand, Given, Looked, Says};
-use sluice_core::delivery::{act, pipeline};
 use sluice_crds::PullRequest;
+use sluice_crds::pull_request::{About, RepositoryKind};
 
-use super::{Context, Outcome, Reconciled, SOON, status};
+use super::{Context, Outcome, Reconciled, SOON, git_repository_access, status};
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::observe::cache::{Cache, Change, Seen};
@@ -28,12 +29,17 @@ impl Reconciled for PullRequest {
         &world.pull_requests
     }
 
-    /// Its owner, whose status says whether it may be merged.
+    /// Its owner, whose status says whether it may be merged, and the access to its repository.
     fn interests(&self, key: &ObjectKey) -> Vec<Work> {
-        let about = &self.spec.about;
-        let is_ours = about.kind == pipeline::KIND;
-        let owner = is_ours.then(|| Work::own(Kind::Pipeline, key.naming(None, &about.name)));
-        owner.into_iter().collect()
+        let access = match self.spec.repository.kind() {
+            Some(RepositoryKind::Access(access)) => Some(access),
+            Some(RepositoryKind::Address { .. }) | None => None,
+        };
+        let access = access.map(|access| git_repository_access::named(key, access));
+        owner(key, &self.spec.about)
+            .into_iter()
+            .chain(access)
+            .collect()
     }
 
     /// Nothing is decided by it but what its owner records, which the watch wakes.
@@ -47,12 +53,24 @@ impl Reconciled for PullRequest {
         object: Arc<Self>,
         at: Timestamp,
     ) -> Result<Outcome, kube::Error> {
-        match context.world.pipelines.is_synced() {
+        let owners = match owner(key, &object.spec.about).map(|owner| owner.kind) {
+            Some(Kind::PromotionStrategy) => context.world.promotion_strategies.is_synced(),
+            _ => context.world.pipelines.is_synced(),
+        };
+        match owners {
             true => look(context, key, object, at).await,
             // It is not known what its owner says.
             false => Ok(Outcome::Wake(at.checked_add(SOON).ok())),
         }
     }
+}
+
+/// What a PullRequest named `key` is about, if that is of a kind that makes PullRequests.
+pub(crate) fn owner(key: &ObjectKey, about: &About) -> Option<Work> {
+    let kinds = [Kind::Pipeline, Kind::PromotionStrategy].into_iter();
+    let mut kinds = kinds.filter(|kind| kind.as_str() == about.kind);
+    let owner = key.naming(None, &about.name);
+    kinds.next().map(|kind| Work::own(kind, owner))
 }
 
 /// Writes the status. Only if the API server accepts it, the next task is begun: until then the outcome of

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use kube::ResourceExt;
-use sluice_crds::{Approval, Pipeline, PullRequest};
+use sluice_crds::{
+    Approval, CommitStatus, GitRepositoryAccess, Pipeline, PromotionStrategy, PullRequest,
+    RevertCommit,
+};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::{Parts, follow_kind};
@@ -53,6 +56,10 @@ pub(super) async fn follow_apps(parts: Parts) {
         parts.at_forges.clear();
         waker.all::<Pipeline>();
         waker.all::<PullRequest>();
+        waker.all::<GitRepositoryAccess>();
+        waker.all::<PromotionStrategy>();
+        waker.all::<CommitStatus>();
+        waker.all::<RevertCommit>();
         tokio::select! {
             () = watch_apps(&parts) => {}
             () = leadership.lost() => {}

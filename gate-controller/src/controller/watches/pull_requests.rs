@@ -1,12 +1,12 @@
 //! The watch of pull requests.
 
 use kube::ResourceExt;
-use sluice_core::delivery::pipeline;
-use sluice_crds::{Pipeline, PullRequest};
+use sluice_crds::{Pipeline, PromotionStrategy, PullRequest};
 
+use super::promotion_strategies::at_each_step;
 use super::{Parts, follow_kind};
+use crate::act::reconcile::pull_request::owner;
 use crate::act::shard::Shard;
-use crate::cluster::key::Work;
 use crate::cluster::kind::Kind;
 use crate::observe::cache::{Change, Seen};
 
@@ -18,21 +18,18 @@ pub(super) async fn follow(parts: Parts) {
             parts.at_forges.forget(change.key);
         }
         let seen = change.now.or(change.before).and_then(Seen::object);
-        let about = seen.map(|object| &object.spec.about);
-        if let Some(about) = about.filter(|about| about.kind == pipeline::KIND) {
-            let owner = change.key.naming(None, &about.name);
-            waker.wake(Work::own(Kind::Pipeline, owner));
+        let owner = seen.and_then(|object| owner(change.key, &object.spec.about));
+        if let Some(owner) = owner {
+            waker.wake(owner);
         }
     };
     let following = follow_kind(&parts, parts.api(), told);
-    let steps = async {
-        let mut steps = parts.world.pull_requests.progressing();
-        // Pipelines wait until it is known which there are, or that none can be.
-        while steps.changed().await.is_ok() {
-            waker.all::<Pipeline>();
-        }
-    };
-    tokio::join!(following, steps);
+    // Owners wait until it is known which there are, or that none can be.
+    tokio::join!(
+        following,
+        at_each_step::<PullRequest, Pipeline>(&parts),
+        at_each_step::<PullRequest, PromotionStrategy>(&parts)
+    );
 }
 
 /// Whether what is known of it is of no use any more: it is gone, another one has its name, or another shard

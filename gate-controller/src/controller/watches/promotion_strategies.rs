@@ -1,0 +1,71 @@
+//! Watches of promotion strategies, and of what else they are decided from: accesses to repositories, commit
+//! statuses and reverts.
+//!
+//! Nothing else waits for these kinds: an API server may have none of them.
+
+use sluice_crds::{
+    CommitStatus, GitRepositoryAccess, PromotionStrategy, PullRequest, RevertCommit,
+};
+
+use super::{Parts, follow_kind};
+use crate::act::reconcile::Reconciled;
+use crate::cluster::key::Work;
+use crate::cluster::kind::Kind;
+use crate::observe::cache::{Change, Seen};
+
+/// Follows promotion strategies. The access that one begins or ceases to name learns of that.
+pub(super) async fn follow(parts: Parts) {
+    let waker = parts.waker.clone();
+    let told = |change: &Change<'_, PromotionStrategy>| {
+        if !change.is_respecified() {
+            return;
+        }
+        let both = [change.before, change.now].into_iter().flatten();
+        for strategy in both.filter_map(Seen::object) {
+            let access = &strategy.spec.repo_ref;
+            let access = change.key.naming(access.namespace.as_deref(), &access.name);
+            waker.wake(Work::own(Kind::GitRepositoryAccess, access));
+        }
+    };
+    let following = follow_kind(&parts, parts.api(), told);
+    // PullRequests wait until it is known what their owners say.
+    tokio::join!(
+        following,
+        at_each_step::<PromotionStrategy, PullRequest>(&parts)
+    );
+}
+
+/// Follows accesses to repositories.
+pub(super) async fn follow_accesses(parts: Parts) {
+    let following = follow_kind::<GitRepositoryAccess>(&parts, parts.api(), |_| {});
+    tokio::join!(
+        following,
+        wake_strategies::<GitRepositoryAccess>(&parts),
+        at_each_step::<GitRepositoryAccess, PullRequest>(&parts)
+    );
+}
+
+/// Follows commit statuses.
+pub(super) async fn follow_commit_statuses(parts: Parts) {
+    let following = follow_kind::<CommitStatus>(&parts, parts.api(), |_| {});
+    tokio::join!(following, wake_strategies::<CommitStatus>(&parts));
+}
+
+/// Follows reverts.
+pub(super) async fn follow_revert_commits(parts: Parts) {
+    let following = follow_kind::<RevertCommit>(&parts, parts.api(), |_| {});
+    tokio::join!(following, wake_strategies::<RevertCommit>(&parts));
+}
+
+/// Strategies wait until it is known what there is of each kind, or that there can be none.
+async fn wake_strategies<K: Reconciled>(parts: &Parts) {
+    at_each_step::<K, PromotionStrategy>(parts).await;
+}
+
+/// Wakes all objects of a kind whenever more is known of how far another one is listed.
+pub(super) async fn at_each_step<K: Reconciled, Woken: Reconciled>(parts: &Parts) {
+    let mut steps = K::cache(&parts.world).progressing();
+    while steps.changed().await.is_ok() {
+        parts.waker.all::<Woken>();
+    }
+}
