@@ -3,6 +3,8 @@
 //! A user who may write a gatekeeper names both the Secret and the address. So a Secret with credentials
 //! itself names the hosts that it may be sent to, in the annotation [`HOSTS`], and is sent to no other.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use k8s_openapi::ByteString;
@@ -97,8 +99,42 @@ pub async fn credentials(
     }
 }
 
+/// A token of a forge: what its API takes as a bearer token, and Git as a password. Never shown.
+#[derive(Clone)]
+pub struct Token {
+    text: String,
+    bearer: Credentials,
+}
+
+impl Token {
+    /// None: it is empty, or contains characters that no header may contain.
+    pub fn new(text: &str) -> Option<Self> {
+        Some(Self {
+            text: text.to_owned(),
+            bearer: Credentials::bearer(text)?,
+        })
+    }
+
+    /// As a bearer token.
+    pub fn bearer(&self) -> &Credentials {
+        &self.bearer
+    }
+
+    /// As the password of this user, whose name has no colon.
+    pub fn password_of(&self, username: &str) -> Option<Credentials> {
+        Credentials::basic(username, &self.text)
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}
+
 /// The token in the Secret `name`, for `url`, and the certificates of authorities in PEM, if the Secret has
-/// any. Other keys are left alone.
+/// any. It stands under the key `token`; or under `password` beside `username`, as Flux has it: forges take a
+/// token as the password of Git, with any name. Other keys are left alone.
 ///
 /// # Errors
 /// In words that fit a status and hold nothing of the Secret.
@@ -107,20 +143,30 @@ pub async fn token(
     namespace: &str,
     name: &str,
     url: &str,
-) -> Result<(Credentials, Option<Vec<u8>>), Unread> {
+) -> Result<(Token, Option<Vec<u8>>), Unread> {
     let secret = read(client, namespace, name).await?;
     let wrong = |what: &str| Unread::NotUsable(format!("the Secret {namespace}/{name} {what}"));
     may_be_sent(&secret, url).map_err(|why| wrong(&why))?;
     let mut data = secret.data.unwrap_or_default();
     let authorities = data.remove(AUTHORITIES).map(|bytes| bytes.0);
-    let token = data.remove(TOKEN);
-    let token = token.ok_or_else(|| wrong("has no key `token`"))?;
-    let token = std::str::from_utf8(&token.0).ok();
-    // A line break at the end was added by an editor or by `echo`.
-    let token = token.and_then(|text| Credentials::bearer(text.trim_end_matches(['\r', '\n'])));
-    let token =
-        token.ok_or_else(|| wrong("has a `token` with characters that no header may hold"))?;
+    let token = token_in(&data).map_err(|why| wrong(&why))?;
     Ok((token, authorities))
+}
+
+/// The token among the keys of a Secret.
+fn token_in(data: &BTreeMap<String, ByteString>) -> Result<Token, String> {
+    let key = match (data.contains_key(TOKEN), data.contains_key(USERNAME)) {
+        (true, _) => TOKEN,
+        (false, true) => PASSWORD,
+        (false, false) => return Err("has neither `token` nor `username` with `password`".into()),
+    };
+    let ByteString(bytes) = data
+        .get(key)
+        .ok_or("has a `username` without a `password`")?;
+    let text = std::str::from_utf8(bytes).ok();
+    // A line break at the end was added by an editor or by `echo`.
+    let token = text.and_then(|text| Token::new(text.trim_end_matches(['\r', '\n'])));
+    token.ok_or_else(|| format!("has a `{key}` with characters that no header may hold"))
 }
 
 /// Whether a Secret names the host of `url` as one that it may be sent to.
@@ -265,6 +311,33 @@ mod tests {
              sluice.dev/allowed-hosts"
         );
         assert!(sent(Some("other.test"), "nonsense").is_err());
+    }
+
+    #[rstest]
+    #[case(&[("token", "abc\n")], Ok("abc"))]
+    #[case(&[("username", "git"), ("password", "abc\r\n")], Ok("abc"))]
+    #[case(&[("username", "git"), ("password", "no"), ("token", "abc")], Ok("abc"))]
+    #[case(&[("password", "abc")], Err("has neither `token` nor `username` with `password`"))]
+    #[case(&[], Err("has neither `token` nor `username` with `password`"))]
+    #[case(&[("username", "git")], Err("has a `username` without a `password`"))]
+    #[case(&[("token", "a\nb")], Err("has a `token` with characters that no header may hold"))]
+    #[case(&[("token", "")], Err("has a `token` with characters that no header may hold"))]
+    #[case(
+        &[("username", "git"), ("password", "ü")],
+        Err("has a `password` with characters that no header may hold")
+    )]
+    fn a_token_may_be_a_password(
+        #[case] keys: &[(&str, &str)],
+        #[case] expected: Result<&str, &str>,
+    ) {
+        let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
+        let data = keys
+            .iter()
+            .map(|(key, text)| ((*key).to_owned(), bytes(text)));
+        let found = token_in(&data.collect());
+        let text = found.as_ref().map(|token| token.text.as_str());
+        assert_eq!(text.map_err(String::as_str), expected);
+        assert!(found.is_err() || format!("{found:?}") == "Ok(Token)");
     }
 
     #[rstest]

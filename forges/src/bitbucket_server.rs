@@ -86,7 +86,7 @@ impl BitbucketServer {
         };
         let path = format!("/browse/{}", encoded_path(file.path.as_str()));
         let reply = call
-            .send(Method::Put, &path, Sending::Form(content), until)
+            .send(Method::Put, &path, Sending::Other(content), until)
             .await?;
         match reply.status {
             404 => Err(call.after_404(Trouble::Absent(Missing::BranchOrFile)).await),
@@ -110,10 +110,11 @@ impl BitbucketServer {
     pub(crate) async fn delete_branch(&self, branch: &Branch, until: Instant) -> Act<()> {
         let call = self.0.call("delete a branch");
         let repository = self.0.address.repository();
-        let path = repository.replacen("/api/", "/branch-utils/", 1) + "/branches";
+        let path = repository.replacen("/api/", "/branch-utils/", 1);
+        let url = format!("{}{path}/branches", self.0.address.api());
         let body = json!({"name": branch.reference(), "dryRun": false});
         let reply = call
-            .send_to(Method::Delete, &path, Sending::Json(&body), until)
+            .send_to(Method::Delete, &url, Sending::Json(&body), until)
             .await?;
         match reply.status {
             400 | 404 => match head(&call, branch).await? {

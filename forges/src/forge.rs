@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use crate::address::{Address, Provider};
 use crate::bitbucket_server::BitbucketServer;
 use crate::call::{Access, May};
+use crate::git::{CommitObject, Git, Reference, Update};
 use crate::gitea::Gitea;
 use crate::github::GitHub;
 use crate::gitlab::GitLab;
@@ -27,6 +28,7 @@ const LONGEST_LOGIN: usize = 128;
 #[derive(Clone)]
 pub struct Forge {
     kind: Kind,
+    git: Git,
     address: Address,
 }
 
@@ -54,13 +56,14 @@ impl Forge {
     /// The repository at an address. Nothing is asked yet.
     pub fn new(address: Address, access: Access) -> Self {
         let at = address.clone();
+        let git = Git::new(access.clone(), at.clone());
         let kind = match address.provider() {
             Provider::GitHub => Kind::GitHub(GitHub::new(access, at)),
             Provider::GitLab => Kind::GitLab(GitLab::new(access, at)),
             Provider::Gitea => Kind::Gitea(Gitea::new(access, at)),
             Provider::BitbucketServer => Kind::BitbucketServer(BitbucketServer::new(access, at)),
         };
-        Self { kind, address }
+        Self { kind, git, address }
     }
 
     /// A pull request with nothing in it that may not be shown: the address of its page is one of this
@@ -73,6 +76,36 @@ impl Forge {
             *by = cut(&by.escape_debug().to_string(), LONGEST_LOGIN);
         }
         pull
+    }
+
+    /// All references whose full names begin with one of these texts, such as `refs/heads/env/prod`: one
+    /// request of Git's own protocol, whatever there is. Without a text, nothing is asked.
+    ///
+    /// # Errors
+    /// The forge does not say, there are more than 10,000 ([`crate::Trouble::TooManyReferences`]), or more
+    /// than 1 MiB of them.
+    pub async fn references(&self, prefixes: &[String]) -> Result<Vec<Reference>, ForgeError> {
+        self.git.references(prefixes).await
+    }
+
+    /// A commit as Git has it, also one of no branch: with its tree, which no forge's API says reliably. Its
+    /// bytes have the id that was asked for. None: there is no such object. From a server that sends trees
+    /// and files along, because it cannot leave them out, as long as they are less than 1 MiB.
+    ///
+    /// # Errors
+    /// The forge does not say, or what is there is no commit.
+    pub async fn commit_object(&self, commit: &Sha) -> Result<Option<CommitObject>, ForgeError> {
+        self.git.commit_object(commit).await
+    }
+
+    /// Moves a branch, or makes it, by a push of at most one commit object. What that commit refers to is in
+    /// the repository already. That the branch is at the new commit already is a success.
+    ///
+    /// # Errors
+    /// The branch is where it was; because it is not where it was seen ([`crate::Trouble::BranchMoved`]) or
+    /// because the forge refuses. Or that is not known: then [`Forge::references`] says.
+    pub async fn push(&self, update: &Update<'_>, until: Instant) -> Act<()> {
+        self.git.push(update, until).await
     }
 
     /// The newest commit of a branch. None: there is no such branch.
@@ -226,13 +259,14 @@ mod tests {
     fn what_a_forge_says_is_shown_only_if_it_changes_nothing_around_it() {
         let address = Address::parse(Provider::Gitea, "https://git.example.com/a/b").unwrap();
         let egress = sluice_egress::Egress::new(sluice_egress::Rules::default()).unwrap();
-        let access = Access {
+        let way = crate::call::Way {
             egress,
-            credentials: sluice_egress::Credentials::bearer("token").unwrap(),
             authorities: None,
             namespace: "apps".to_owned(),
             told: None,
         };
+        let token = sluice_egress::secrets::Token::new("token").unwrap();
+        let access = Access { way, token };
         let forge = Forge::new(address, access);
         let pull = |url: &str, by: &str| Pull {
             number: 7,

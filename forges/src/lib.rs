@@ -10,6 +10,7 @@ mod call;
 #[cfg(test)]
 mod contracts;
 mod forge;
+mod git;
 mod gitea;
 mod github;
 mod gitlab;
@@ -21,8 +22,9 @@ mod pulls;
 mod test_server;
 
 pub use address::{Address, AddressError, Provider};
-pub use call::{Access, Ended, May, Told};
+pub use call::{Access, Ended, May, Told, Way};
 pub use forge::Forge;
+pub use git::{CommitObject, NewCommit, Reference, Signature, Target, Update};
 pub use names::{Branch, FilePath, NameError, Sha};
 pub use outcome::{Act, ForgeError, Missing, Trouble, Undone, Wait, Words};
 pub use pulls::{

@@ -167,22 +167,24 @@ fn is_too_long(error: &ForgeError) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use sluice_egress::{Credentials, Egress, Rules};
+    use sluice_egress::secrets::Token;
+    use sluice_egress::{Egress, Rules};
 
     use super::*;
     use crate::address::{Address, Provider};
-    use crate::call::{Access, Api};
+    use crate::call::{Access, Api, Way};
 
     #[test]
     fn a_list_is_bounded_by_items_and_bytes() {
         let address = Address::parse(Provider::Gitea, "https://git.example.com/a/b").unwrap();
-        let access = Access {
+        let way = Way {
             egress: Egress::new(Rules::default()).unwrap(),
-            credentials: Credentials::bearer("token").unwrap(),
             authorities: None,
             namespace: "apps".to_owned(),
             told: None,
         };
+        let token = Token::new("token").unwrap();
+        let access = Access { way, token };
         let api = Api::new(access, address, &[], Paging::Starting);
         let call = api.call("list");
         let is_enough = |extent, bytes, more| {

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::Value;
-use sluice_egress::{Credentials, Egress, Limits, Names, Rules};
+use sluice_egress::secrets::Token;
+use sluice_egress::{Egress, Limits, Names, Rules};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -17,7 +18,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::scenario::{Exchange, Scenario};
 use crate::address::{Address, Provider};
-use crate::call::{Access, Ended};
+use crate::call::{Access, Ended, Way};
 use crate::forge::Forge;
 use crate::test_server::{Certificate, tls};
 
@@ -113,9 +114,8 @@ fn forge(provider: Provider, port: u16, authority: String, heard: Arc<Mutex<Vec<
         allow: vec!["127.0.0.0/8".parse().unwrap()],
         ..Rules::default()
     };
-    let access = Access {
+    let way = Way {
         egress: Egress::with(rules, Limits::default(), Arc::new(Here)).unwrap(),
-        credentials: Credentials::bearer(TOKEN).unwrap(),
         authorities: Some(authority.into_bytes()),
         namespace: "apps".to_owned(),
         told: Some(Arc::new(move |host, ended| {
@@ -123,7 +123,8 @@ fn forge(provider: Provider, port: u16, authority: String, heard: Arc<Mutex<Vec<
             heard.lock().unwrap().push(ended);
         })),
     };
-    Forge::new(address.unwrap(), access)
+    let token = Token::new(TOKEN).unwrap();
+    Forge::new(address.unwrap(), Access { way, token })
 }
 
 async fn serve(listener: TcpListener, acceptor: TlsAcceptor, contract: Arc<Mutex<Contract>>) {

@@ -11,7 +11,7 @@ use sluice_crds::pipeline::ForgeType;
 use sluice_crds::pull_request::{Repository, RepositoryKind};
 use sluice_egress::Egress;
 use sluice_egress::secrets::{self, Unread};
-use sluice_forges::{Access, Address, Forge, Provider, Told};
+use sluice_forges::{Access, Address, Forge, Provider, Told, Way};
 use tokio::time::Instant;
 
 use crate::tell::counters::Counters;
@@ -67,15 +67,14 @@ impl Forges {
         let wrong = |error| Failure::new(Word::InvalidSpec, format!("url: {error}"));
         let address = address.map_err(wrong)?;
         let keys = secrets::token(&self.client, namespace, secret, url).await;
-        let (credentials, authorities) = keys.map_err(unread)?;
-        let access = Access {
+        let (token, authorities) = keys.map_err(unread)?;
+        let way = Way {
             egress: self.egress.clone(),
-            credentials,
             authorities,
             namespace: namespace.to_owned(),
             told: Some(Arc::clone(&self.told)),
         };
-        Ok(Forge::new(address, access))
+        Ok(Forge::new(address, Access { way, token }))
     }
 }
 
