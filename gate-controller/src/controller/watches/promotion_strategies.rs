@@ -3,6 +3,7 @@
 //!
 //! Nothing else waits for these kinds: an API server may have none of them.
 
+use kube::ResourceExt;
 use sluice_crds::{
     CommitStatus, GitRepositoryAccess, PromotionStrategy, PullRequest, RevertCommit,
 };
@@ -17,6 +18,11 @@ use crate::observe::cache::{Change, Seen};
 pub(super) async fn follow(parts: Parts) {
     let waker = parts.waker.clone();
     let told = |change: &Change<'_, PromotionStrategy>| {
+        let object = change.now.and_then(Seen::object);
+        let kind = Kind::PromotionStrategy;
+        if !object.is_some_and(|it| parts.shard.holds(kind, it.labels())) {
+            parts.at_forges.forget_owner(kind, change.key);
+        }
         if !change.is_respecified() {
             return;
         }
