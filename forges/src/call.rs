@@ -98,10 +98,14 @@ impl Api {
         }
     }
 
-    /// The same by other credentials and below another root.
-    pub(crate) fn below(self, root: String, credentials: Credentials) -> Self {
+    /// The same with another place that paths are below.
+    pub(crate) fn at(self, root: String) -> Self {
+        Self { root, ..self }
+    }
+
+    /// The same with other credentials.
+    pub(crate) fn by(self, credentials: Credentials) -> Self {
         Self {
-            root,
             credentials,
             ..self
         }

@@ -16,13 +16,15 @@ use crate::gitea::Gitea;
 use crate::github::GitHub;
 use crate::gitlab::GitLab;
 use crate::names::{Branch, FilePath, Sha};
-use crate::outcome::{Act, ForgeError};
+use crate::outcome::{Act, ForgeError, Trouble, Undone};
 use crate::pulls::{
-    Change, Commit, Committed, File, MergeMethod, NewPull, Pull, PullState, Status, cut,
+    Change, Commit, Committed, File, MOST_LABELS, MergeMethod, NewPull, Pull, PullState,
+    SeenStatus, Status, cut, plain, worst,
 };
 
-/// The most characters of a login.
+/// The most characters of a login, and of a label.
 const LONGEST_LOGIN: usize = 128;
+const LONGEST_LABEL: usize = 255;
 
 /// A repository on a forge.
 #[derive(Clone)]
@@ -67,15 +69,26 @@ impl Forge {
     }
 
     /// A pull request with nothing in it that may not be shown: the address of its page is one of this
-    /// forge, and the login of who merged it has no characters that change what stands around it.
-    fn checked(&self, mut pull: Pull) -> Pull {
+    /// forge, and the login of who merged it has no characters that change what stands around it. It has no
+    /// more labels than are to be read.
+    fn checked(&self, mut pull: Pull) -> Result<Pull, ForgeError> {
+        if pull.labels.len() > MOST_LABELS {
+            return Err(ForgeError {
+                host: self.address.host().to_owned(),
+                operation: "read a pull request",
+                trouble: Trouble::NotUnderstood("labels".to_owned()),
+            });
+        }
+        for label in &mut pull.labels {
+            *label = plain(label, LONGEST_LABEL);
+        }
         if !self.address.is_own(&pull.url) {
             pull.url = self.address.page(pull.number);
         }
         if let PullState::Merged { by: Some(by), .. } = &mut pull.state {
             *by = cut(&by.escape_debug().to_string(), LONGEST_LOGIN);
         }
-        pull
+        Ok(pull)
     }
 
     /// All references whose full names begin with one of these texts, such as `refs/heads/env/prod`: one
@@ -148,7 +161,7 @@ impl Forge {
     /// ([`crate::Trouble::TooMany`]).
     pub async fn open_pulls(&self, base: &Branch) -> Result<Vec<Pull>, ForgeError> {
         let listed = on_each!(self, it => it.open_pulls(base).await)?.into_iter();
-        Ok(listed.map(|pull| self.checked(pull)).collect())
+        listed.map(|pull| self.checked(pull)).collect()
     }
 
     /// The pull request of `head` into `base`, in any state; not of a fork. Of several the open one with the
@@ -159,7 +172,7 @@ impl Forge {
     /// The forge does not say.
     pub async fn find(&self, head: &Branch, base: &Branch) -> Result<Option<Pull>, ForgeError> {
         let found = on_each!(self, it => it.find(head, base).await)?;
-        Ok(found.map(|pull| self.checked(pull)))
+        found.map(|pull| self.checked(pull)).transpose()
     }
 
     /// The newest pull request into `base` in any state whose head is a branch of the repository with a name
@@ -170,7 +183,7 @@ impl Forge {
     /// The forge does not say.
     pub async fn newest(&self, prefix: &str, base: &Branch) -> Result<Option<Pull>, ForgeError> {
         let found = on_each!(self, it => it.newest(prefix, base).await)?;
-        Ok(found.map(|pull| self.checked(pull)))
+        found.map(|pull| self.checked(pull)).transpose()
     }
 
     /// A pull request by its number. None: there is no such pull request.
@@ -179,7 +192,7 @@ impl Forge {
     /// The forge does not say.
     pub async fn pull(&self, number: u64) -> Result<Option<Pull>, ForgeError> {
         let found = on_each!(self, it => it.pull(number).await)?;
-        Ok(found.map(|pull| self.checked(pull)))
+        found.map(|pull| self.checked(pull)).transpose()
     }
 
     /// Opens a pull request. Two that are opened at once may both succeed, see [`crate::surplus`].
@@ -187,7 +200,16 @@ impl Forge {
     /// # Errors
     /// It is not opened, or that is not known: then [`Forge::find`] says.
     pub async fn open(&self, new: &NewPull<'_>, until: Instant) -> Act<Pull> {
-        on_each!(self, it => it.open(new, until).await).map(|pull| self.checked(pull))
+        let opened = on_each!(self, it => it.open(new, until).await)?;
+        self.checked(opened).map_err(Undone::after)
+    }
+
+    /// Gives an open pull request another title and body.
+    ///
+    /// # Errors
+    /// They are not changed, or that is not known: then [`Forge::pull`] says.
+    pub async fn edit(&self, number: u64, title: &str, body: &str, until: Instant) -> Act<()> {
+        on_each!(self, it => it.edit(number, (title, body), until).await)
     }
 
     /// Closes a pull request and writes the reason, in Markdown, below its body; on Bitbucket into a comment.
@@ -222,6 +244,17 @@ impl Forge {
     /// It is not set, or that is not known: then it may be set again.
     pub async fn set_status(&self, commit: &Sha, status: &Status<'_>, until: Instant) -> Act<()> {
         on_each!(self, it => it.set_status(commit, status, until).await)
+    }
+
+    /// The newest status of each name that a commit has, sorted by name. On GitHub also what checks say of it;
+    /// one that was skipped, or neither failed nor passed, passes, as it does there. On Bitbucket, where
+    /// statuses do not belong to a repository, an unknown commit has none.
+    ///
+    /// # Errors
+    /// The forge does not say, has no such commit, or has statuses of more than 100 names
+    /// ([`crate::Trouble::TooManyStatuses`]).
+    pub async fn statuses(&self, commit: &Sha) -> Result<Vec<SeenStatus>, ForgeError> {
+        on_each!(self, it => it.statuses(commit).await).map(worst)
     }
 
     /// A commit by its id, also one of no branch. None: there is no such commit.
@@ -276,15 +309,19 @@ mod tests {
             head: "a".to_owned(),
             base: "main".to_owned(),
             own: true,
+            draft: false,
+            labels: Vec::new(),
             state: PullState::Merged {
                 commit: None,
                 by: Some(by.to_owned()),
             },
         };
         let right = pull("https://git.example.com/a/b/pulls/7", "alice");
-        assert_eq!(forge.checked(right.clone()), right);
+        assert_eq!(forge.checked(right.clone()), Ok(right.clone()));
         let long = "x".repeat(200);
-        let wrong = forge.checked(pull("https://evil.test/pulls/7", &long));
+        let wrong = forge
+            .checked(pull("https://evil.test/pulls/7", &long))
+            .unwrap();
         assert_eq!(wrong.url, right.url);
         let PullState::Merged { by: Some(by), .. } = wrong.state else {
             panic!("{:?}", wrong.state);
@@ -292,6 +329,15 @@ mod tests {
         assert_eq!(by.chars().count(), 128);
         let turned = forge.checked(pull(&right.url, "a\n\u{202e}b"));
         let expected = pull(&right.url, "a\\n\\u{202e}b");
-        assert_eq!(turned, expected);
+        assert_eq!(turned, Ok(expected));
+
+        // Among those that are not read might be the one that holds it.
+        let labelled = |count: usize| Pull {
+            labels: vec!["wait".to_owned(); count],
+            ..right.clone()
+        };
+        assert_eq!(forge.checked(labelled(100)), Ok(labelled(100)));
+        let error = forge.checked(labelled(101)).unwrap_err();
+        assert_eq!(error.trouble, Trouble::NotUnderstood("labels".to_owned()));
     }
 }

@@ -57,7 +57,7 @@ async fn moved(forge: &Forge, name: &str, from: Option<&Sha>, to: Target<'_>) ->
 
 #[tokio::test]
 async fn references_are_found_by_what_they_begin_with() {
-    let scene = Scene::new("references").await;
+    let scene = Scene::new("git-references").await;
     let main = scene.head("main").await.unwrap();
     let commit = scene.with_tree_of(&main, &[&main]).await;
     for name in ["env/prod", "env/prod-next", "other"] {
@@ -79,21 +79,21 @@ async fn references_are_found_by_what_they_begin_with() {
 
 #[tokio::test]
 async fn who_may_not_read_gets_no_references() {
-    let scene = Scene::new("unseen").await;
+    let scene = Scene::new("git-unseen").await;
     let heads = ["refs/heads/".to_owned()];
     let unknown = scene.with("0123456789abcdef0123456789abcdef01234567");
     let why = unknown.references(&heads).await.unwrap_err();
     assert_eq!(why.trouble, Trouble::Unauthorized);
     scene.shows_no_secret(&why);
 
-    scene.gitea.user("stranger").await.unwrap();
-    let token = scene.gitea.token("stranger", &SCOPES).await.unwrap();
+    scene.gitea.user("git-stranger").await.unwrap();
+    let token = scene.gitea.token("git-stranger", &SCOPES).await.unwrap();
     let stranger = scene.with(&token);
     let why = stranger.references(&heads).await.unwrap_err();
     assert_eq!(why.trouble, Trouble::NoRepository);
 
     scene
-        .ask(Method::PATCH, "", json!({"name": "unseen-now"}))
+        .ask(Method::PATCH, "", json!({"name": "git-unseen-now"}))
         .await
         .unwrap();
     let why = scene.forge.references(&heads).await.unwrap_err();
@@ -118,7 +118,7 @@ fn unknown_commit() -> NewCommit {
 
 #[tokio::test]
 async fn a_commit_is_read_with_its_tree() {
-    let scene = Scene::new("object").await;
+    let scene = Scene::new("git-object").await;
     let first = scene.head("main").await.unwrap();
     let second = scene.push("main", FILE, b"version: 2\n").await.unwrap();
     let object = scene.object(&second).await;
@@ -147,7 +147,7 @@ async fn a_commit_is_read_with_its_tree() {
 
 #[tokio::test]
 async fn what_is_pushed_is_there_and_can_be_opened() {
-    let scene = Scene::new("pushed").await;
+    let scene = Scene::new("git-pushed").await;
     let main = scene.head("main").await.unwrap();
     let changed = scene.change("changed", &[(FILE, b"version: 2\n")]).await;
     let changed = changed.unwrap().commit;
@@ -179,7 +179,7 @@ async fn what_is_pushed_is_there_and_can_be_opened() {
 
 #[tokio::test]
 async fn a_branch_is_moved_only_from_where_it_was_seen() {
-    let scene = Scene::new("moved").await;
+    let scene = Scene::new("git-moved").await;
     let main = scene.head("main").await.unwrap();
     let first = scene.with_tree_of(&main, &[&main]).await;
     let (one, second) = (
@@ -215,7 +215,7 @@ async fn a_branch_is_moved_only_from_where_it_was_seen() {
 
 #[tokio::test]
 async fn nothing_is_made_of_what_the_repository_does_not_have() {
-    let scene = Scene::new("missing").await;
+    let scene = Scene::new("git-missing").await;
     let main = scene.head("main").await.unwrap();
     let no_tree = unknown_commit();
     let no_parent = scene.with_tree_of(&main, &[&unknown()]).await;
@@ -229,8 +229,8 @@ async fn nothing_is_made_of_what_the_repository_does_not_have() {
 }
 
 #[rstest]
-#[case::protected("protected", "env/prod", "protected branch")]
-#[case::in_the_way("in-the-way", "main/next", "")]
+#[case::protected("git-protected", "env/prod", "protected branch")]
+#[case::in_the_way("git-in-the-way", "main/next", "")]
 #[tokio::test]
 async fn a_push_that_is_not_taken_says_why(
     #[case] name: &str,
@@ -255,7 +255,7 @@ async fn a_push_that_is_not_taken_says_why(
 
 #[tokio::test]
 async fn who_may_not_push_is_told_so() {
-    let scene = Scene::new("no-push").await;
+    let scene = Scene::new("git-no-push").await;
     let main = scene.head("main").await.unwrap();
     let commit = scene.with_tree_of(&main, &[&main]).await;
     let push = async |token: &str| {
@@ -267,10 +267,10 @@ async fn who_may_not_push_is_told_so() {
     let trouble = push(&reads).await;
     assert!(matches!(trouble, Trouble::NoRight(_)), "{trouble:?}");
 
-    scene.gitea.user("looker").await.unwrap();
-    let reader = scene.gitea.permit("looker", &scene.name, "read").await;
+    scene.gitea.user("git-looker").await.unwrap();
+    let reader = scene.gitea.permit("git-looker", &scene.name, "read").await;
     reader.unwrap();
-    let token = scene.gitea.token("looker", &SCOPES).await.unwrap();
+    let token = scene.gitea.token("git-looker", &SCOPES).await.unwrap();
     let trouble = push(&token).await;
     assert!(
         matches!(trouble, Trouble::PushRefused(_) | Trouble::NoRight(_)),

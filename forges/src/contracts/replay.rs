@@ -5,6 +5,8 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -212,14 +214,21 @@ impl Contract {
                 serde_json::from_slice::<Value>(body).is_ok_and(|came| came == expected)
             }
             (None, Some(form)) => text.replace('\r', "") == *form,
-            (None, None) => body.is_empty(),
+            (None, None) => match &next.git {
+                Some(git) => body.starts_with(git.as_bytes()),
+                None => body.is_empty(),
+            },
         };
         let expected = next.body.as_ref().or(next.form.as_ref());
+        let expected = expected.or(next.git.as_ref());
         (!same).then(|| format!("{line}: {text} came instead of {expected:?}"))
     }
 
     /// The headers that a request has to have, but for those of every HTTP client.
     fn headers(&self, next: &Exchange) -> Vec<String> {
+        if next.request.contains("git-") {
+            return self.headers_of_git(next);
+        }
         let mut all = match self.provider {
             Provider::GitHub => vec![
                 "accept: application/vnd.github+json".to_owned(),
@@ -240,6 +249,35 @@ impl Contract {
             (None, None) => {}
         }
         all.sort();
+        all
+    }
+}
+
+impl Contract {
+    /// The same of a request of Git.
+    fn headers_of_git(&self, next: &Exchange) -> Vec<String> {
+        let user = match self.provider {
+            Provider::GitHub => Some("x-access-token"),
+            Provider::GitLab => Some("oauth2"),
+            Provider::Gitea => Some("sluice"),
+            Provider::BitbucketServer => None,
+        };
+        let authorization = match user {
+            Some(user) => format!(
+                "Basic {}",
+                BASE64_STANDARD.encode(format!("{user}:{TOKEN}"))
+            ),
+            None => format!("Bearer {TOKEN}"),
+        };
+        let mut all = vec![
+            "accept: */*".to_owned(),
+            format!("authorization: {authorization}"),
+        ];
+        if next.git.is_some() {
+            let service = next.request.rsplit('/').next().unwrap_or_default();
+            all.push(format!("content-type: application/x-{service}-request"));
+        }
+        all.push("git-protocol: version=2".to_owned());
         all
     }
 }

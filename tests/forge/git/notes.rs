@@ -57,7 +57,7 @@ impl<'a> Clone<'a> {
 #[tokio::test]
 async fn a_note_is_a_file_at_the_commit_of_its_notes() {
     const NOTES: &str = "refs/notes/hydrator.metadata";
-    let scene = Scene::new("notes").await;
+    let scene = Scene::new("git-notes").await;
     let main = scene.head("main").await.unwrap();
     let id = main.as_str();
     {
