@@ -155,6 +155,35 @@ async fn one_that_is_open_is_adopted_with_a_title_of_ours() {
 }
 
 #[tokio::test]
+async fn drafts_and_labels_are_in_the_status_and_a_draft_stays_one() {
+    let mut play = play("desk-draft", 1).await;
+    play.settle().await;
+    let body = json!({"name": "sluice/hold", "color": "#ff0000"});
+    let ask = play.scene.ask(Method::POST, "/labels", body);
+    let label = ask.await.unwrap()["id"].clone();
+    let path = format!("/pulls/{}", play.number());
+    let body = json!({"title": "WIP: wait", "labels": [label]});
+    play.scene.ask(Method::PATCH, &path, body).await.unwrap();
+    // Another title is to be written before that is seen.
+    play.object.spec.title = "Promote beef to env/prod".to_owned();
+    play.object.metadata.generation = Some(2);
+    play.settle().await;
+    let status = play.status();
+    assert!(status.draft && !status.conflict, "{status:?}");
+    assert_eq!(status.labels, ["sluice/hold"]);
+    let pull = play.scene.seen(play.number()).await;
+    assert_eq!(pull.title, "WIP: wait");
+    let body = json!({"title": "By hand", "labels": []});
+    play.scene.ask(Method::PATCH, &path, body).await.unwrap();
+    play.pass(61);
+    play.settle().await;
+    let status = play.status();
+    assert!(!status.draft && status.labels.is_empty(), "{status:?}");
+    let pull = play.scene.seen(play.number()).await;
+    assert_eq!(pull.title, "Promote beef to env/prod");
+}
+
+#[tokio::test]
 async fn of_two_that_are_opened_at_once_the_oldest_stays() {
     let mut play = play("desk-branch-twice", 1).await;
     let open = play.begin().unwrap();

@@ -201,7 +201,9 @@ impl At<'_> {
         let waits = recent.edit_after.is_some_and(|after| after > self.now);
         let is_other = recent.text.is_some_and(|text| text != wanted);
         let is_new = is_followed(self.object) && is_other && recent.edited != Some(wanted);
-        (is_new && !waits).then(|| Task::Edit {
+        // Its title may be what makes it a draft.
+        let may = is_new && !waits && !self.status.draft;
+        may.then(|| Task::Edit {
             number,
             title: spec.title.clone(),
             description: spec.description.clone(),

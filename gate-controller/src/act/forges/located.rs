@@ -6,7 +6,9 @@
 
 use sluice_core::delivery::pull_request::Word;
 use sluice_core::gate::Named;
-use sluice_crds::git_repository_access::{AccessReference, Allowed, Author, GitRepositoryAccess};
+use sluice_crds::git_repository_access::{
+    AccessReference, Allowed, Author, GitHubApp, GitRepositoryAccess,
+};
 use sluice_crds::pipeline::ForgeType;
 use sluice_crds::pull_request::{Repository, RepositoryKind};
 use sluice_forges::{Address, Provider, Signature};
@@ -26,6 +28,8 @@ pub struct Located {
     pub(super) type_: ForgeType,
     pub(super) url: String,
     pub(super) secret: String,
+    /// The GitHub App, where the Secret has its key alone.
+    pub(super) app: Option<GitHubApp>,
     author: Option<Author>,
 }
 
@@ -37,6 +41,7 @@ impl Located {
             type_,
             url: url.to_owned(),
             secret: secret.to_owned(),
+            app: None,
             author: None,
         }
     }
@@ -77,6 +82,7 @@ impl Located {
                 let spec = &found.spec;
                 let (url, secret) = (&spec.url, &spec.secret_ref.name);
                 return Ok(Self {
+                    app: spec.github_app.clone(),
                     author: spec.author.clone(),
                     ..Self::at(namespace, spec.provider, url, secret)
                 });

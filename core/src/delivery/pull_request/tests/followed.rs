@@ -344,7 +344,11 @@ fn what_the_forge_shows_is_in_the_status() {
     assert_eq!(status.labels.len(), 32);
     assert!(status.labels.contains(&"sluice/hold".to_owned()));
     assert!(status.labels.iter().all(|it| it.chars().count() <= 128));
-    scene.over(look(false), seen(COMMIT));
+    // Its title may be what makes it one.
+    scene.object.spec.title = "Promote beef".to_owned();
+    assert_eq!(scene.task(), None);
+    let next = scene.over(look(false), seen(COMMIT));
+    assert!(matches!(next, Some(Task::Edit { .. })), "{next:?}");
     let status = scene.status();
     assert!(!status.draft && status.labels.is_empty());
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use sluice_core::delivery::pipeline::{Errand, Outcome, Recall, Recalled};
 use sluice_core::delivery::pull_request::Word;
 use sluice_core::delivery::pull_request::trailers::Trailers;
@@ -43,7 +43,7 @@ pub(super) fn begin(context: &Context, key: &ObjectKey, recall: Recall) {
             // open another one.
             return Outcome::Recalled(None);
         }
-        let asked = timeout(LONGEST, ask(&forges, &at, &recall)).await;
+        let asked = timeout(LONGEST, ask(&forges, (&at, clock.now()), &recall)).await;
         let failed = match asked {
             Ok(Ok(found)) => return Outcome::Recalled(found),
             Ok(Err(failed)) => failed,
@@ -59,8 +59,12 @@ pub(super) fn begin(context: &Context, key: &ObjectKey, recall: Recall) {
 }
 
 /// The newest pull request of the environment, if a commit of it is ours.
-async fn ask(forges: &Forges, at: &Located, recall: &Recall) -> Result<Option<Recalled>, Failure> {
-    let forge = forges.open(at).await?;
+async fn ask(
+    forges: &Forges,
+    (at, now): (&Located, Timestamp),
+    recall: &Recall,
+) -> Result<Option<Recalled>, Failure> {
+    let forge = forges.open(at, now).await?;
     let base = Branch::parse(&recall.strategy.base_branch);
     let base =
         base.map_err(|error| Failure::new(Word::InvalidSpec, format!("baseBranch: {error}")))?;

@@ -212,7 +212,7 @@ async fn run(
     {
         return open.into_outcome();
     }
-    match forges.open(at).await {
+    match forges.open(at, clock.now()).await {
         Ok(forge) => {
             let desk = Desk {
                 forge: &forge,

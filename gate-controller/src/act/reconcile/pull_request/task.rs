@@ -222,8 +222,8 @@ fn shown(pull: Pull) -> Seen {
         number: i64::try_from(pull.number).unwrap_or(i64::MAX),
         text: Some(Text::of(&pull.title, &pull.body)),
         url: pull.url,
-        draft: false,
-        labels: Vec::new(),
+        draft: pull.draft,
+        labels: pull.labels,
         mergeable,
     }
 }
