@@ -44,14 +44,17 @@ mod pulls;
 mod report;
 mod rules;
 mod settled;
+mod spec;
 #[cfg(test)]
 mod tests;
 mod tips;
 mod words;
 
+pub use conditions::{BLOCKED, BYPASSED};
 pub use considered::{Asked, Considered, What, consider};
 pub use evidence::Evidence;
-pub use report::report;
+pub use report::{refused, report};
+pub use spec::check;
 
 /// The kind, as it is written in subjects and PullRequests.
 pub const KIND: &str = "PromotionStrategy";

@@ -1,15 +1,16 @@
 //! Step 6: the status, what has to be done, and when to look again.
 
+use jiff::Timestamp;
 use sluice_crds::promotion_strategy::{EnvironmentState, EnvironmentStatus, marks};
 use sluice_crds::{Decision, PromotionStrategy, PromotionStrategyStatus};
 
 use super::considered::{Asked, Considered, Found, Plan, What};
 use super::{Access, Act, Given, Report, conditions, settled};
-use crate::delivery::act::replace_ready;
+use crate::delivery::act::{Refused, replace_ready, still_refused};
 use crate::delivery::current;
 use crate::text::refusal::Refusals;
 use crate::time::stamp::whole_second;
-use crate::verdict::condition::{self, READY, STALLED, Wanted};
+use crate::verdict::condition::{self, READY, RECONCILING, STALLED, Wanted};
 use crate::verdict::question::Question;
 use crate::verdict::status::requested_at;
 
@@ -134,7 +135,12 @@ fn decided(
     }
     let passes = asked.iter().filter(|asked| asked.what == What::Pass);
     wakes.extend(passes.filter_map(|asked| asked.until));
-    let wanted = conditions::all(object, &environments, None);
+    let mut wanted = conditions::all(object, &environments, None);
+    if let Some(refused) = still_refused(&before.conditions, acts.iter().any(writes)) {
+        // It is said until everything is written.
+        wanted.retain(|it| ![READY, RECONCILING, STALLED].contains(&it.type_));
+        wanted.extend(refused);
+    }
     let generation = object.metadata.generation;
     let status = PromotionStrategyStatus {
         observed_generation: generation,
@@ -149,6 +155,23 @@ fn decided(
         acts,
         wake: wakes.into_iter().filter(|at| *at > now).min(),
     }
+}
+
+/// The status once a write was refused. None: the object's status says so already.
+pub fn refused(
+    object: &PromotionStrategy,
+    refused: &Refused,
+    now: Timestamp,
+) -> Option<PromotionStrategyStatus> {
+    let before = object.status.clone().unwrap_or_default();
+    let generation = object.metadata.generation;
+    let wanted = refused.conditions();
+    let status = PromotionStrategyStatus {
+        observed_generation: generation,
+        conditions: replace_ready(wanted, &before.conditions, generation, now),
+        ..before.clone()
+    };
+    (status != before).then_some(status)
 }
 
 /// Whether it writes to the API server.

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::reading;
 use crate::act::errands::{Errands, Standing, Term, Unfinished};
-use crate::act::forges::Forges;
+use crate::act::forges::Located;
 use crate::act::reconcile::Context;
 use crate::act::waker::Waker;
 use crate::cluster::key::{ObjectKey, Work};
@@ -95,9 +95,9 @@ impl Readings {
         let branches = context.repositories.begin_list(&key, request);
         let forges = Arc::clone(&context.forges);
         let clock = Arc::clone(&context.clock);
-        let (host, of) = (Forges::host_of_access(&object), work(&key));
+        let (host, of) = (Located::by(&object).host(), work(&key));
         let run = |_: Term| async move {
-            let listed = match forges.open_access(&object).await {
+            let listed = match forges.open(&Located::by(&object), clock.now()).await {
                 Ok(forge) => reading::list(&forge, &branches).await,
                 Err(failure) => Err(failure),
             };
@@ -112,13 +112,17 @@ impl Readings {
         let questions = context.repositories.begin_questions(&key);
         let forges = Arc::clone(&context.forges);
         let clock = Arc::clone(&context.clock);
-        let (host, of) = (Forges::host_of_access(&object), work(&key));
+        let (host, of) = (Located::by(&object).host(), work(&key));
         let run = |_: Term| async move {
             let until = Instant::now() + BEGINS;
-            Brought::Answers(match forges.open_access(&object).await {
-                Ok(forge) => Ok(reading::answer(&forge, questions, clock.as_ref(), until).await),
-                Err(failure) => Err(failure.at(clock.now())),
-            })
+            Brought::Answers(
+                match forges.open(&Located::by(&object), clock.now()).await {
+                    Ok(forge) => {
+                        Ok(reading::answer(&forge, questions, clock.as_ref(), until).await)
+                    }
+                    Err(failure) => Err(failure.at(clock.now())),
+                },
+            )
         };
         self.0.begin(&of, &Reading::Questions, &host, run);
     }
