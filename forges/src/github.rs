@@ -18,11 +18,13 @@ use crate::pulls::{
     Blob, Change, Commit as Seen, Committed, File, MOST_COMMITS, MergeMethod, Mergeable, NewPull,
     Pull, closed_body, foremost,
 };
+pub use app::{App, AppError, AppTokens};
 use shapes::{
     Commit, CommitShape, Compared, Content, ListedCommit, Made, Object, PullShape, Reference,
     Repository,
 };
 
+mod app;
 mod shapes;
 mod statuses;
 

@@ -25,6 +25,7 @@ pub use address::{Address, AddressError, Provider};
 pub use call::{Access, Ended, May, Told, Way};
 pub use forge::Forge;
 pub use git::{CommitObject, NewCommit, Reference, Signature, Target, Update};
+pub use github::{App, AppError, AppTokens};
 pub use names::{Branch, FilePath, NameError, Sha};
 pub use outcome::{Act, ForgeError, Missing, Trouble, Undone, Wait, Words};
 pub use pulls::{

@@ -131,6 +131,9 @@ pub enum Trouble {
     /// to be new, or is not there any more.
     #[error("the branch is not where it was seen; look at it again")]
     BranchMoved,
+    /// The GitHub App may do nothing in the repository.
+    #[error("the GitHub App is not installed on this repository; install it there")]
+    NotInstalled,
     /// The address has no path that Git knows the repository by.
     #[error(
         "the URL names the project by its number, which Git does not know; write its path into the URL"
@@ -253,6 +256,7 @@ impl Trouble {
             | Self::Refused(..)
             | Self::PushRefused(_)
             | Self::BranchMoved
+            | Self::NotInstalled
             | Self::NoCloneUrl
             | Self::Sha256
             | Self::OldGit

@@ -1,3 +1,4 @@
 //! Promotion strategies: what was made of a dry commit goes through branches, by pull requests.
 
+pub mod child;
 pub mod evidence;

@@ -75,7 +75,7 @@ fn word(trouble: &Trouble) -> Word {
         Trouble::Unanswered(_) | Trouble::Failed(_) | Trouble::NotUnderstood(_) => Word::Unanswered,
         Trouble::Unauthorized => Word::Unauthorized,
         Trouble::NoRight(_) => Word::NoRight,
-        Trouble::NoRepository => Word::NoRepository,
+        Trouble::NoRepository | Trouble::NotInstalled => Word::NoRepository,
         Trouble::Moved => Word::RepositoryMoved,
         Trouble::RateLimited(_) => Word::RateLimited,
         Trouble::Archived => Word::RepositoryArchived,

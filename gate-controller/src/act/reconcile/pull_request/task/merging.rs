@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{Job, Stopped};
 
 impl Job<'_> {
-    /// Merges our commit, and nothing after the end of the order. Whatever the forge says, it is looked at
+    /// Merges this commit, and nothing after the end of the order. Whatever the forge says, it is looked at
     /// afterwards what has become of the pull request.
     pub(super) async fn merge(
         &self,
@@ -33,12 +33,13 @@ impl Job<'_> {
         });
         // It is asked again after the forge was looked at.
         let merge = (self.forge()).merge(number, (commit, &self.base), method, &may);
+        let ours = Some(commit).filter(|_| !self.is_followed());
         let Err(undone) = merge.await else {
-            return self.look_at(number, commit).await;
+            return self.look_at(number, ours).await;
         };
         match (&undone, &undone.error().trouble) {
             // For Gitea, a commit that is in its base already is not ready for ever.
-            (_, Trouble::NotYet) if self.is_in_base(commit).await? => {
+            (_, Trouble::NotYet) if ours.is_some() && self.is_in_base(commit).await? => {
                 match self.forge().pull(number).await? {
                     Some(pull) => self.close_merged_otherwise(pull, commit).await,
                     None => Ok(Outcome::NoPull),
@@ -58,9 +59,9 @@ impl Job<'_> {
             (
                 _,
                 Trouble::AlreadyMerged | Trouble::Closed | Trouble::HeadMoved | Trouble::Absent(_),
-            ) => self.look_at(number, commit).await,
+            ) => self.look_at(number, ours).await,
             // It may be under way there.
-            (Undone::Unknown(_), _) => match self.look_at(number, commit).await? {
+            (Undone::Unknown(_), _) => match self.look_at(number, ours).await? {
                 seen @ Outcome::Seen(
                     _,
                     sluice_core::delivery::pull_request::Fate::Merged { .. },
