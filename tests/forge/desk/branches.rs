@@ -1,5 +1,7 @@
 //! Pull requests of a branch that somebody else pushes to, for a strategy.
 
+use std::collections::BTreeSet;
+
 use http::Method;
 use serde_json::{Value, json};
 use sluice_core::delivery::promotion_strategy::child;
@@ -8,9 +10,10 @@ use sluice_crds::PromotionStrategy;
 use sluice_crds::pipeline::MergeGate;
 use sluice_crds::pull_request::PullRequestState as State;
 use sluice_forges::{NewCommit, Pull, PullState, Sha, Signature, Target, Update};
+use tokio::time::Instant;
 
 use super::play::{Owned, Play};
-use crate::scene::{FILE, Scene, branch, soon};
+use crate::scene::{DEADLINE, FILE, Scene, branch, soon};
 
 const CONTEXT: &str = "sluice/promotion";
 
@@ -184,6 +187,30 @@ async fn drafts_and_labels_are_in_the_status_and_a_draft_stays_one() {
 }
 
 #[tokio::test]
+async fn a_label_that_was_not_seen_yet_holds_an_ordered_merge() {
+    let mut play = play("desk-hold", 1).await;
+    play.settle().await;
+    let body = json!({"name": "sluice/hold", "color": "#ff0000"});
+    let ask = play.scene.ask(Method::POST, "/labels", body);
+    let label = ask.await.unwrap()["id"].clone();
+    let path = format!("/pulls/{}", play.number());
+    let body = json!({"labels": [label]});
+    play.scene.ask(Method::PATCH, &path, body).await.unwrap();
+    play.order(|order| order);
+    for _ in 0..3 {
+        play.settle().await;
+        play.pass(6);
+    }
+    let status = play.status();
+    assert_eq!(status.state, Some(State::Open));
+    assert_eq!(status.labels, ["sluice/hold"]);
+    assert_eq!(play.scene.head("env/prod").await.as_ref(), Some(&play.base));
+    let body = json!({"labels": []});
+    play.scene.ask(Method::PATCH, &path, body).await.unwrap();
+    play.merged().await;
+}
+
+#[tokio::test]
 async fn of_two_that_are_opened_at_once_the_oldest_stays() {
     let mut play = play("desk-branch-twice", 1).await;
     let open = play.begin().unwrap();
@@ -303,14 +330,44 @@ async fn a_conflict_is_told_until_the_branch_goes_on_from_what_is_active() {
         to: Target::New(&keep),
     };
     play.scene.forge.push(&update, soon()).await.unwrap();
-    for _ in 0..3 {
+    let end = Instant::now() + DEADLINE;
+    while play.status().conflict {
+        assert!(Instant::now() < end, "{:?}", play.status());
         play.pass(61);
         play.settle().await;
     }
     let status = play.status();
-    assert!(!status.conflict, "{status:?}");
     assert_eq!(status.head_sha, Some(keep.id().to_string()));
     play.merged().await;
+}
+
+/// The process dies once after each kind of task, with whatever that has done.
+#[tokio::test]
+async fn whatever_is_done_and_forgotten_is_not_done_twice() {
+    let mut play = play("desk-branch-killed", 1).await;
+    let mut killed = BTreeSet::new();
+    let end = Instant::now() + DEADLINE;
+    while play.status().state != Some(State::Merged) {
+        assert!(Instant::now() < end, "{killed:?}: {:?}", play.status());
+        if play.status().state == Some(State::Open) {
+            play.order(|order| order);
+        }
+        let Some((task, _)) = play.step().await else {
+            play.pass(6);
+            continue;
+        };
+        let told = format!("{task:?}");
+        match killed.insert(told.split([' ', '{', '(']).next().map(str::to_owned)) {
+            true => play.die(),
+            false => play.accept(),
+        }
+    }
+    assert!(killed.len() >= 3, "{killed:?}");
+    assert_eq!(play.pulls().await, 1);
+    let status = play.status();
+    let base = play.scene.head("env/prod").await.unwrap();
+    assert_eq!(status.merged_sha.as_deref(), Some(base.as_str()));
+    assert_eq!(status.merged_onto, Some(play.base.to_string()));
 }
 
 #[tokio::test]

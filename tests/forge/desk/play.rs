@@ -124,7 +124,8 @@ impl Play {
         Self::with(scene, object, owner, base)
     }
 
-    pub(super) fn with(scene: Scene, object: PullRequest, owner: Owned, base: Sha) -> Self {
+    pub(super) fn with(scene: Scene, mut object: PullRequest, owner: Owned, base: Sha) -> Self {
+        object.metadata.generation = Some(1);
         let url = scene.gitea.url(sluice_tests::gitea::OWNER, &scene.name);
         let namespace = object.metadata.namespace.clone().unwrap();
         Self {

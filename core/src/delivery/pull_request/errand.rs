@@ -49,6 +49,8 @@ pub enum Task {
         commit: String,
         /// How. None: as the repository prefers.
         method: Option<MergeMethod>,
+        /// With this label it is not merged, also if that was not seen before.
+        hold_label: Option<String>,
         /// After this instant nothing is merged.
         not_after: Timestamp,
     },

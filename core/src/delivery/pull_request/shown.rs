@@ -50,7 +50,7 @@ pub(super) fn take(seen: &Seen<'_>, status: &mut PullRequestStatus, recent: &mut
         }
         Mergeable::Unknown if is_sure => recent.unsure_since = None,
         Mergeable::Yes | Mergeable::Unknown if seen.is_moved => {
-            recent.unsure_since = Some(seen.now)
+            recent.unsure_since = Some(seen.now);
         }
         Mergeable::Yes | Mergeable::Unknown => {}
     }

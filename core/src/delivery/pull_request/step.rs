@@ -187,6 +187,7 @@ impl At<'_> {
                 number,
                 commit: head.to_owned(),
                 method: order.method,
+                hold_label: self.owner.and_then(|owner| owner.hold_label.clone()),
                 not_after: order.not_after.0,
             }),
             (Some(_), after) => self.look(number, commit, sooner.into_iter().chain(after).min()),

@@ -285,7 +285,7 @@ fn seen(status: &mut PullRequestStatus, fate: &Fate, is_followed: bool) {
             touched(
                 status,
                 "somebody else had opened a pull request of its branch, which was closed; the annotation \
-                 sluice.dev/retry begins another run with another branch",
+                 sluice.dev/retry of a Pipeline begins another run with another branch",
             );
         }
     }

@@ -221,6 +221,7 @@ fn merge() -> Task {
         number: 7,
         commit: COMMIT.to_owned(),
         method: None,
+        hold_label: None,
         not_after: after(60),
     }
 }
@@ -522,7 +523,7 @@ fn change(object: &mut PullRequest, change: fn(&mut sluice_crds::pull_request::M
 #[case::too_late(|order| Some(Order { not_after: time(after(-1)), ..order }), None)]
 #[case::until_now(
     |order| Some(Order { not_after: time(noon()), ..order }),
-    Some(Task::Merge { number: 7, commit: COMMIT.into(), method: None, not_after: noon() })
+    Some(Task::Merge { number: 7, commit: COMMIT.into(), method: None, hold_label: None, not_after: noon() })
 )]
 fn it_is_merged_by_an_order_for_its_commit_alone(
     #[case] change: fn(Order) -> Option<Order>,

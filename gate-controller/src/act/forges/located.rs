@@ -68,7 +68,7 @@ impl Located {
         }
     }
 
-    /// What a GitRepositoryAccess names, as it sees it itself.
+    /// By a GitRepositoryAccess, as it is for its own namespace, which has its Secret.
     pub(crate) fn by(access: &GitRepositoryAccess) -> Self {
         let namespace = access.metadata.namespace.as_deref().unwrap_or_default();
         let spec = &access.spec;
@@ -80,7 +80,7 @@ impl Located {
         }
     }
 
-    /// By a GitRepositoryAccess. Its Secret is in its own namespace.
+    /// By a GitRepositoryAccess that those of a namespace name.
     fn of(
         world: &World,
         from: &str,

@@ -22,9 +22,8 @@ pub(super) async fn follow(parts: Parts) {
         let kind = Kind::PromotionStrategy;
         if !object.is_some_and(|it| parts.shard.holds(kind, it.labels())) {
             parts.at_forges.forget_owner(kind, change.key);
-            parts
-                .repositories
-                .forget(&Work::own(kind, change.key.clone()));
+            let own = Work::own(kind, change.key.clone());
+            parts.repositories.forget(&own);
         }
         if !change.is_respecified() {
             return;

@@ -130,6 +130,7 @@ fn from_the_open_one_to_the_merge_nothing_is_made_and_nothing_deleted() {
         number: 7,
         commit: COMMIT.to_owned(),
         method: None,
+        hold_label: Some("sluice/hold".to_owned()),
         not_after: after(60),
     };
     assert_eq!(scene.over(success, Outcome::Done), Some(merge.clone()));

@@ -156,6 +156,36 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_list_of_one_secret_is_seen_by_no_other() {
+        let lists = Lists::default();
+        find(&lists, "main", 0, "one").await.unwrap();
+        let url = "https://git.example.com/a/b";
+        let others = [
+            Located::at("apps", ForgeType::Gitea, url, "another"),
+            Located::at("other", ForgeType::Gitea, url, "token"),
+            Located::at("apps", ForgeType::GitHub, url, "token"),
+            Located::at(
+                "apps",
+                ForgeType::Gitea,
+                "https://git.example.com/a/c",
+                "token",
+            ),
+        ];
+        for at in others {
+            let base = "main".to_owned();
+            assert_eq!(
+                lists.known(&Key { at, base }, Timestamp::from_second(1_001).unwrap(), 7),
+                None
+            );
+        }
+        assert!(
+            lists
+                .known(&key("main"), Timestamp::from_second(1_001).unwrap(), 7)
+                .is_some()
+        );
+    }
+
+    #[tokio::test]
     async fn a_list_that_cannot_be_got_is_no_list() {
         let lists = Lists::default();
         let failing = async { Err::<HashMap<u64, Open>, _>("dead") };

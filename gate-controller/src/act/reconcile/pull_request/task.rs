@@ -91,10 +91,14 @@ async fn attempt(desk: &Desk<'_>, object: &PullRequest, task: &Task) -> Result<O
             number,
             commit,
             method,
+            hold_label,
             not_after,
         } => {
             let (number, commit) = (unsigned(*number)?, sha(commit)?);
-            job.merge(number, &commit, *method, *not_after).await
+            match job.held_back(number, hold_label.as_deref()).await? {
+                Some(seen) => Ok(seen),
+                None => job.merge(number, &commit, *method, *not_after).await,
+            }
         }
         Task::Close {
             number,

@@ -337,6 +337,7 @@ async fn a_merge_needs_its_order_until_it_is_sent() {
         number: 7,
         commit: commit.clone(),
         method: None,
+        hold_label: None,
         not_after: Timestamp::MAX,
     };
     let may = |task: &Task| is_still_ordered(&scene.context.world, &scene.key, &object(), task);

@@ -11,6 +11,26 @@ use tokio::time::Instant;
 use super::{Job, Stopped};
 
 impl Job<'_> {
+    /// What holds one back whose branch somebody else pushes to, and was not known yet when its merge was
+    /// ordered: it is a draft by now, or has the label.
+    pub(super) async fn held_back(
+        &self,
+        number: u64,
+        hold_label: Option<&str>,
+    ) -> Result<Option<Outcome>, Stopped> {
+        if !self.is_followed() {
+            return Ok(None);
+        }
+        let Some(pull) = self.forge().pull(number).await? else {
+            return Ok(Some(Outcome::NoPull));
+        };
+        let mut labels = pull.labels.iter();
+        match pull.draft || labels.any(|label| Some(label.as_str()) == hold_label) {
+            true => Ok(Some(self.seen(pull, None).await?)),
+            false => Ok(None),
+        }
+    }
+
     /// Merges this commit, and nothing after the end of the order. Whatever the forge says, it is looked at
     /// afterwards what has become of the pull request.
     pub(super) async fn merge(
