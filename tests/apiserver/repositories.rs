@@ -101,8 +101,8 @@ impl Scene {
         let secrets: Api<k8s_openapi::api::core::v1::Secret> =
             Api::namespaced(self.stage.client(), self.stage.namespace());
         let patch = Patch::Merge(json!({"stringData": {"token": token}}));
-        let patched = secrets.patch("git-token", &PatchParams::default(), &patch);
-        patched.await?;
+        let params = PatchParams::default();
+        secrets.patch("git-token", &params, &patch).await?;
         Ok(())
     }
 
@@ -112,7 +112,8 @@ impl Scene {
 
     /// Waits until the access is ready, or not, for this reason.
     async fn says(&self, expected: &str) -> Result<GitRepositoryAccess> {
-        let said = status::until(&self.accesses(), NAME, DEADLINE, expected, |status| {
+        let accesses = self.accesses();
+        let said = status::until(&accesses, NAME, DEADLINE, expected, |status| {
             let mut ready = status.conditions.iter().filter(|it| it.type_ == "Ready");
             ready.any(|it| format!("{} {}", it.status, it.reason) == expected)
         });
@@ -296,7 +297,8 @@ async fn request(scene: &Scene, value: &str) -> Result<()> {
     let annotations: Value = json!({"reconcile.fluxcd.io/requestedAt": value});
     let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
     let accesses = scene.accesses();
-    let patched = accesses.patch(NAME, &PatchParams::default(), &patch);
+    let params = PatchParams::default();
+    let patched = accesses.patch(NAME, &params, &patch);
     patched.await?;
     Ok(())
 }

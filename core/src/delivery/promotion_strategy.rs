@@ -53,7 +53,7 @@ mod words;
 pub use conditions::{BLOCKED, BYPASSED};
 pub use considered::{Asked, Considered, What, consider};
 pub use evidence::Evidence;
-pub use report::{refused, report};
+pub use report::{is_requested, refused, report};
 pub use spec::check;
 
 /// The kind, as it is written in subjects and PullRequests.

@@ -110,8 +110,7 @@ fn decided(
     recorded: &[Decision],
 ) -> Report {
     let (object, now) = (given.object.as_ref(), given.now.at);
-    let request = request(object);
-    let is_requested = request.is_some() && request != before.last_handled_reconcile_at;
+    let (request, is_requested) = (request(object), is_requested(object));
     let (mut environments, mut acts, mut wakes) = (Vec::new(), Vec::new(), Vec::new());
     for (place, plan) in plans.into_iter().enumerate() {
         let branch = plan.status.branch.clone();
@@ -183,8 +182,15 @@ fn writes(act: &Act) -> bool {
 }
 
 /// What somebody has written to ask for a fresh look, in the words of Flux or of the GitOps Promoter.
-pub(super) fn request(object: &PromotionStrategy) -> Option<String> {
+fn request(object: &PromotionStrategy) -> Option<String> {
     let annotations = object.metadata.annotations.as_ref();
     let refreshed = || annotations?.get(marks::REFRESHED_AT).cloned();
     requested_at(&object.metadata).or_else(refreshed)
+}
+
+/// Whether somebody has asked for a fresh look that the status does not answer yet.
+pub fn is_requested(object: &PromotionStrategy) -> bool {
+    let status = object.status.as_ref();
+    let answered = status.and_then(|status| status.last_handled_reconcile_at.as_ref());
+    request(object).is_some_and(|request| Some(&request) != answered)
 }

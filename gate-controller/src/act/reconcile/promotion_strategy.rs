@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use sluice_core::delivery::promotion_strategy::{Access, Evidence, branches, consider, report};
+use sluice_core::delivery::promotion_strategy::{
+    Access, Evidence, branches, consider, is_requested, report,
+};
 use sluice_crds::flux::FluxKind;
 use sluice_crds::gated_source::ConsumerKind;
 use sluice_crds::git_repository_access::AccessReference;
@@ -102,6 +104,9 @@ async fn look(
         Access::NotReady(_) => BTreeSet::new(),
     };
     context.repositories.need(&access, &own, needed);
+    if is_requested(&object) {
+        context.repositories.list_now(&access);
+    }
     let seen = Arc::new(context.repositories.of(&access, &own));
     let evidence: Arc<dyn Evidence + Send + Sync> = Arc::clone(&seen) as _;
     let given = gather::gather(context, key, &object, (may, evidence), now);
