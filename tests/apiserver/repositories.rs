@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use sluice_core::delivery::promotion_strategy::evidence::{
     Answer, Evidence, Heads, NOTES, Question, Sight,
 };
-use sluice_crds::GitRepositoryAccess;
+use sluice_crds::{GitRepositoryAccess, GitRepositoryAccessStatus};
 use sluice_tests::controller::InProcess;
 use sluice_tests::gitea::{BRANCH, Gitea, OWNER, gitea};
 use sluice_tests::line::Line;
@@ -113,11 +113,11 @@ impl Scene {
     /// Waits until the access is ready, or not, for this reason.
     async fn says(&self, expected: &str) -> Result<GitRepositoryAccess> {
         let accesses = self.accesses();
-        let said = status::until(&accesses, NAME, DEADLINE, expected, |status| {
+        let said = |status: &GitRepositoryAccessStatus| {
             let mut ready = status.conditions.iter().filter(|it| it.type_ == "Ready");
             ready.any(|it| format!("{} {}", it.status, it.reason) == expected)
-        });
-        said.await
+        };
+        status::until(&accesses, NAME, DEADLINE, expected, said).await
     }
 
     /// Waits until the branches are known, and are as they should be.
@@ -259,7 +259,7 @@ async fn a_repository_is_read_for_as_long_as_somebody_needs_it() -> Result<()> {
     );
     scene.token(&scene.token).await?;
     request(&scene, "please").await?;
-    let handled = |status: &sluice_crds::git_repository_access::GitRepositoryAccessStatus| {
+    let handled = |status: &GitRepositoryAccessStatus| {
         status.last_handled_reconcile_at.as_deref() == Some("please")
     };
     scene.pass(1);
@@ -297,8 +297,8 @@ async fn request(scene: &Scene, value: &str) -> Result<()> {
     let annotations: Value = json!({"reconcile.fluxcd.io/requestedAt": value});
     let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
     let accesses = scene.accesses();
-    let params = PatchParams::default();
-    let patched = accesses.patch(NAME, &params, &patch);
-    patched.await?;
+    accesses
+        .patch(NAME, &PatchParams::default(), &patch)
+        .await?;
     Ok(())
 }
