@@ -1,3 +1,6 @@
 //! Promotion strategies: what was made of a dry commit goes through branches, by pull requests.
 
 pub mod evidence;
+mod spec;
+
+pub use spec::{LONGEST_NAME, check};
