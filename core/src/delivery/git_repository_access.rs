@@ -1,4 +1,5 @@
-//! Accesses to repositories: how often a forge is asked, and what is told of that.
+//! Accesses to repositories: what is wrong with one, whom it lets promote where, how often a forge is asked,
+//! and what is told of that.
 //!
 //! What comes in: a GitRepositoryAccess, what is known of its repository, and an instant. What goes out
 //! ([`report`]): its status, what has to be asked of the forge, and when to look again.
@@ -9,9 +10,14 @@ use sluice_crds::GitRepositoryAccess;
 use crate::text::refusal::{Refusal, Refusals};
 use crate::time::duration;
 
+mod allowed;
 pub mod report;
+mod spec;
 #[cfg(test)]
 mod tests;
+
+pub use allowed::allows;
+pub use spec::check;
 
 /// The least and the most time between two lists of branches.
 const LEAST: SignedDuration = SignedDuration::from_secs(10);

@@ -54,7 +54,7 @@ pub use conditions::{BLOCKED, BYPASSED};
 pub use considered::{Asked, Considered, What, consider};
 pub use evidence::Evidence;
 pub use report::{is_requested, refused, report};
-pub use spec::check;
+pub use spec::{LONGEST_NAME, check};
 
 /// The kind, as it is written in subjects and PullRequests.
 pub const KIND: &str = "PromotionStrategy";

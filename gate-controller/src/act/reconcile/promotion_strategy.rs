@@ -113,6 +113,9 @@ async fn look(
     let considered = consider(given);
     context.repositories.ask(&access, &own, seen.asked());
     let is_decided = considered.is_decided();
+    if !is_decided {
+        tracing::debug!(strategy = %key, wanted = ?considered.wanted(), "its repository is being read");
+    }
     let mut recorded = Vec::new();
     for asked in considered.asked() {
         let decision = asked.decision.clone();
