@@ -66,6 +66,8 @@ pub(super) fn plan(given: &Given, seen: &Seen<'_>, waits: Vec<Wait>, merge: Opti
         gate: seen.pull.record.is_some().then_some(MergeGate::Pending),
         // What it was merged by is known until the branch is seen to have it.
         order: before.filter(|_| is_merged).and_then(|it| it.order.clone()),
+        join: None,
+        reverts: Vec::new(),
         last_decision: before.and_then(|it| it.last_decision.clone()),
         held: seen.held.clone(),
         waits,
