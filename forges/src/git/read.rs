@@ -153,7 +153,8 @@ fn listed(said: &[u8], prefixes: &[&str]) -> Result<Vec<Reference>, Wrong> {
                 if !id.is_sha1() {
                     return Err(Wrong::Sha256);
                 }
-                if is_wanted(name) {
+                // Git gives nothing a name with a control character.
+                if is_wanted(name) && !name.contains(char::is_control) {
                     let name = name.to_owned();
                     listed.push(Reference { name, id });
                 }
@@ -248,6 +249,7 @@ mod tests {
             &line(&b, "refs/heads/env/dev-next"),
             &line(&b, "refs/heads/main peeled:x"),
             &line(&b, "refs/heads/zz"),
+            &line(&b, "refs/heads/main\u{1b}[31m"),
             &[a.as_str().as_bytes(), b" refs/heads/\xff\n"].concat(),
         ]);
         let prefixes = ["refs/heads/env/dev", "refs/heads/main"];
