@@ -7,7 +7,9 @@
 //! Every consumer of gates uses [`choice`] (the newest change that the gates admit), [`spread`] (when it
 //! goes out), [`current`] (whether its status says that already) and [`act`] (what follows from the
 //! status). [`gated_source`], [`pipeline`] and [`promotion_strategy`] are such consumers. What goes out by a
-//! repository of Git goes out by a [`pull_request`]; strategies see it by a [`git_repository_access`].
+//! repository of Git goes out by a [`pull_request`]. By a [`git_repository_access`] it is opened, by a
+//! [`commit_status`] it is said what was found out about a commit, and by a [`revert_commit`] a promotion is
+//! taken back.
 //!
 //! It uses [`gate`](crate::gate), [`gatekeeper`](crate::gatekeeper), [`evidence`](crate::evidence),
 //! [`flux`](crate::flux), [`verdict`](crate::verdict), [`revision`](crate::revision),
@@ -15,12 +17,14 @@
 
 pub mod act;
 pub mod choice;
+pub mod commit_status;
 pub mod current;
 pub mod gated_source;
 pub mod git_repository_access;
 pub mod pipeline;
 pub mod promotion_strategy;
 pub mod pull_request;
+pub mod revert_commit;
 pub mod spread;
 #[cfg(test)]
 mod tests;

@@ -133,6 +133,12 @@ pub struct FluxStatus {
     /// Of a Kustomization: what it applied last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_applied_revision: Option<String>,
+    /// Of a Kustomization: the revision that its source has from elsewhere, where that is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_applied_origin_revision: Option<String>,
+    /// Of a Kustomization: what it tried to apply last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_attempted_revision: Option<String>,
     /// Of a HelmRelease: its releases, the newest first. A Kustomization has a list with another form
     /// under the same name; nothing is read from that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -90,7 +90,7 @@ pub mod marks {
     validation = Rule::new("!self.environments.exists(e, e.branch == self.dryBranch || e.branch + self.proposedBranchSuffix == self.dryBranch)")
         .message("dryBranch: it is the branch of an environment, or its proposed branch; give that another name")
         .field_path(".dryBranch"),
-    validation = Rule::new("size(self.activeCommitStatuses) > 0 || self.environments.all(e, !self.environments.exists(l, (has(l.after) ? e.branch in l.after : true) && l.branch != e.branch) || size(e.activeCommitStatuses) > 0 || has(e.activeGates) || e.unchecked || e.branch == self.environments[size(self.environments) - 1].branch)")
+    validation = Rule::new("(has(self.activeCommitStatuses) && size(self.activeCommitStatuses) > 0) || self.environments.all(e, (has(e.activeCommitStatuses) && size(e.activeCommitStatuses) > 0) || has(e.activeGates) || e.unchecked || e.branch == self.environments[size(self.environments) - 1].branch || !self.environments.exists(l, l.branch != e.branch && (has(l.after) ? e.branch in l.after : l.branch != self.environments[0].branch)))")
         .message("environments: one that others wait for has no activeCommitStatuses and no activeGates, so that what breaks it would go on at once; add a check, or write unchecked: true")
         .field_path(".environments")
 )]

@@ -40,17 +40,17 @@ fn the_default_values_render_what_is_needed() -> Result<()> {
         *kinds.entry(types.kind).or_default() += 1;
     }
     let expected = [
-        ("ClusterRole", 11),
+        ("ClusterRole", 13),
         ("ClusterRoleBinding", 2),
-        ("CustomResourceDefinition", 7),
+        ("CustomResourceDefinition", 11),
         ("Deployment", 1),
         ("NetworkPolicy", 1),
         ("Role", 2),
         ("RoleBinding", 2),
         ("Service", 1),
         ("ServiceAccount", 1),
-        ("ValidatingAdmissionPolicy", 8),
-        ("ValidatingAdmissionPolicyBinding", 8),
+        ("ValidatingAdmissionPolicy", 9),
+        ("ValidatingAdmissionPolicyBinding", 9),
     ];
     let expected = expected.map(|(kind, count)| (kind.to_owned(), count));
     assert_eq!(kinds, BTreeMap::from(expected));
@@ -85,7 +85,7 @@ fn the_chart_carries_the_api_of_this_version() -> Result<()> {
 fn the_plain_policies_are_those_of_the_default_installation() -> Result<()> {
     let plain = apply::read(&chart().join("policies"))?;
     let rendered = Helm::ensure(&Stderr::new())?.template(&Release::default())?;
-    assert_eq!(plain.len(), 16);
+    assert_eq!(plain.len(), 18);
     for plain in plain {
         let same = rendered.iter().find(|rendered| {
             rendered.object.types == plain.object.types

@@ -9,6 +9,7 @@ mod ended;
 mod force;
 mod pipelines;
 mod pull_requests;
+mod revert_commits;
 pub mod scene;
 mod spec;
 mod status;

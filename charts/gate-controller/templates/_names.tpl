@@ -49,7 +49,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{/* Which kinds each of the two looks at, in the order in which the Lease is named after them. */}}
 {{- define "gate-controller.forgeKinds" -}}
-PullRequest
+CommitStatus,GitRepositoryAccess,PromotionStrategy,PullRequest,RevertCommit
 {{- end }}
 {{- define "gate-controller.otherKinds" -}}
 Gate,GatePolicy,GatedSource,Gatekeeper,Pipeline

@@ -11,18 +11,20 @@ pub(crate) enum Kind {
     Approval,
     Policy,
     Pipeline,
+    Strategy,
 }
 
 impl Kind {
     /// The words for each. The first is the one that `get -o name` prints.
     #[rustfmt::skip] // A row is a line.
-    const WORDS: [(Self, &[&str]); 6] = [
+    const WORDS: [(Self, &[&str]); 7] = [
         (Self::Gate, &["gate", "gates", "gt"]),
         (Self::Gatekeeper, &["gatekeeper", "gatekeepers", "gk"]),
         (Self::Source, &["gatedsource", "gatedsources", "gs", "source", "sources"]),
         (Self::Approval, &["approval", "approvals", "apv"]),
         (Self::Policy, &["gatepolicy", "gatepolicies", "gp", "policy", "policies"]),
         (Self::Pipeline, &["pipeline", "pipelines", "pipe"]),
+        (Self::Strategy, &["promotionstrategy", "promotionstrategies", "promo", "strategy", "strategies"]),
     ];
 
     /// What a word stands for.
@@ -173,6 +175,10 @@ mod tests {
         assert_eq!(listed(&["sources"]), (Kind::Source, vec![]));
         assert_eq!(listed(&["gs/a"]), (Kind::Source, vec!["a".to_owned()]));
         assert_eq!(listed(&["policies"]), (Kind::Policy, vec![]));
+        assert_eq!(
+            listed(&["promo", "a"]),
+            (Kind::Strategy, vec!["a".to_owned()])
+        );
         assert_eq!(
             listed(&["approvals", "a"]),
             (Kind::Approval, vec!["a".to_owned()])

@@ -13,7 +13,9 @@ use clap::{Arg, Args, Command, FromArgMatches};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ListParams};
 use serde::de::DeserializeOwned;
-use sluice_crds::{Approval, Gate, GatePolicy, GatedSource, Gatekeeper, Pipeline};
+use sluice_crds::{
+    Approval, Gate, GatePolicy, GatedSource, Gatekeeper, Pipeline, PromotionStrategy,
+};
 use tokio::time::timeout;
 
 use crate::arguments::{Globals, Kind};
@@ -182,7 +184,7 @@ impl<'p> Place<'p> {
 
     /// Kinds first, and then names of that kind.
     fn of_get(&self) -> Wanted {
-        const KINDS: [(&str, &str); 6] = [
+        const KINDS: [(&str, &str); 7] = [
             ("gates", "when changes may go out"),
             ("gatekeepers", "what opens and closes gates"),
             ("sources", "gated sources: what gates hold back"),
@@ -191,6 +193,10 @@ impl<'p> Place<'p> {
             (
                 "pipelines",
                 "which revision is on its way to which environment",
+            ),
+            (
+                "promotionstrategies",
+                "which commit has reached which environment branch",
             ),
         ];
         match self.positional.first() {
@@ -274,6 +280,7 @@ async fn of_kind(kind: Option<Kind>, connection: &Connection) -> Vec<String> {
         Some(Kind::Approval) => listed::<Approval>(&connection.here()).await,
         Some(Kind::Policy) => listed::<GatePolicy>(&connection.all()).await,
         Some(Kind::Pipeline) => listed::<Pipeline>(&connection.here()).await,
+        Some(Kind::Strategy) => listed::<PromotionStrategy>(&connection.here()).await,
         None => listed::<Namespace>(&connection.all()).await,
     }
 }

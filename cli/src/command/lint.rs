@@ -60,6 +60,11 @@ impl Lint {
         if !world.pipelines.is_empty() {
             read.push(count(world.pipelines.len(), "pipeline"));
         }
+        match world.strategies.len() {
+            0 => {}
+            1 => read.push("1 promotion strategy".to_owned()),
+            many => read.push(format!("{many} promotion strategies")),
+        }
         if input.calendars > 0 {
             read.push(count(input.calendars, "calendar"));
         }

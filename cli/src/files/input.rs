@@ -247,6 +247,27 @@ impl Input {
                 let known = world.pipelines.insert(key.clone(), pipeline);
                 (Subject::Pipeline(key), known.is_some())
             }
+            Object::GitRepositoryAccess(mut access) => {
+                let key = key(&mut access.metadata);
+                let known = world.accesses.insert(key.clone(), Arc::new(*access));
+                (Subject::GitRepositoryAccess(key), known.is_some())
+            }
+            Object::PromotionStrategy(mut strategy) => {
+                let key = key(&mut strategy.metadata);
+                let known = world.strategies.insert(key.clone(), Arc::new(*strategy));
+                (Subject::PromotionStrategy(key), known.is_some())
+            }
+            // Nothing is found out about these beside others.
+            Object::CommitStatus(mut commit_status) => {
+                let subject = Subject::CommitStatus(key(&mut commit_status.metadata));
+                let is_known = self.places.contains_key(&subject);
+                (subject, is_known)
+            }
+            Object::RevertCommit(mut revert) => {
+                let subject = Subject::RevertCommit(key(&mut revert.metadata));
+                let is_known = self.places.contains_key(&subject);
+                (subject, is_known)
+            }
             Object::Namespace(mut namespace) => {
                 let name = key(&mut namespace.metadata).name;
                 let labels = namespace.metadata.labels.unwrap_or_default();

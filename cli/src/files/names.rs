@@ -17,6 +17,10 @@ pub(super) fn called(subject: &Subject) -> String {
         Subject::GatePolicy(name) => format!("GatePolicy {name}"),
         Subject::GatedSource(key) => format!("GatedSource {key}"),
         Subject::Pipeline(key) => format!("Pipeline {key}"),
+        Subject::GitRepositoryAccess(key) => format!("GitRepositoryAccess {key}"),
+        Subject::PromotionStrategy(key) => format!("PromotionStrategy {key}"),
+        Subject::CommitStatus(key) => format!("CommitStatus {key}"),
+        Subject::RevertCommit(key) => format!("RevertCommit {key}"),
         Subject::Namespace(name) => format!("Namespace {name}"),
         Subject::ConfigMap(key) => format!("ConfigMap {key}"),
     }

@@ -10,7 +10,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sluice_core::delivery::pipeline;
 use sluice_core::offline::simulate::Scene;
-use sluice_crds::{Approval, Gate, GatePolicy, GatedSource, Gatekeeper, Pipeline, Subject};
+use sluice_crds::{
+    Approval, Gate, GatePolicy, GatedSource, Gatekeeper, Pipeline, PromotionStrategy, Subject,
+};
 
 use super::rows::{self, Row};
 use crate::arguments::Kind;
@@ -54,6 +56,7 @@ impl Wanted {
             Kind::Approval => self.approvals(connection).await,
             Kind::Policy => self.policies(connection, watched).await,
             Kind::Pipeline => self.pipelines(connection).await,
+            Kind::Strategy => self.strategies(connection).await,
         }
     }
 
@@ -71,6 +74,7 @@ impl Wanted {
             Kind::Approval => watched.all::<Approval>(connection, area),
             Kind::Policy => watched.policies(connection),
             Kind::Pipeline => watched.all::<Pipeline>(connection, area),
+            Kind::Strategy => watched.all::<PromotionStrategy>(connection, area),
         }
     }
 
@@ -230,6 +234,21 @@ impl Wanted {
             .map(|(view, it)| rows::pipeline(view, it, now, &zone));
         Ok(Listing {
             titles: &["STATE", "REVISION", "AT", "DECIDED-BY", "UNTIL", "AGE"],
+            rows: rows.collect::<Result<_>>()?,
+            zone,
+            wake: None,
+        })
+    }
+
+    async fn strategies(&self, connection: &Connection) -> Result<Listing> {
+        let api: Api<PromotionStrategy> = connection.api(connection.area(self.everywhere));
+        let found = self.found(&api).await?;
+        let now = connection.present().await.now.at;
+        // Nobody has to be able to know in which zone windows are written.
+        let zone = Zone::of_gatekeepers(&self.around(connection).await.unwrap_or_default());
+        let rows = found.iter().map(|it| rows::strategy(it, now, &zone));
+        Ok(Listing {
+            titles: &["STATE", "NEWEST", "REACHED", "WAITS-AT", "UNTIL", "AGE"],
             rows: rows.collect::<Result<_>>()?,
             zone,
             wake: None,

@@ -12,7 +12,9 @@ use sluice_core::revision;
 use sluice_core::verdict::condition::{READY, STALLED, find, find_true};
 use sluice_crds::approval::Vote;
 use sluice_crds::gate_policy::{LabelOperator, LabelRequirement, NamespaceSelector};
-use sluice_crds::{Approval, Gate, GatePolicy, GatedSource, Gatekeeper, Pipeline, State};
+use sluice_crds::{
+    Approval, Gate, GatePolicy, GatedSource, Gatekeeper, Pipeline, PromotionStrategy, State,
+};
 
 use super::source::{blocked, turn};
 use crate::cluster;
@@ -132,6 +134,34 @@ pub(super) fn pipeline(view: &View, object: &Pipeline, now: Timestamp, zone: &Zo
         until.map(|at| zone.wall(at.0)).unwrap_or_default(),
         age_of(&object.metadata, now),
         text(said.or_else(|| run.map(|run| run.message.clone()))),
+    ];
+    row(Key::of(&object.metadata), cells, None, object)
+}
+
+/// A promotion strategy, as its status has it.
+pub(super) fn strategy(object: &PromotionStrategy, now: Timestamp, zone: &Zone) -> Result<Row> {
+    let status = object.status.as_ref();
+    let conditions = status
+        .map(|it| it.conditions.as_slice())
+        .unwrap_or_default();
+    let wrong = find(conditions, READY).filter(|ready| ready.status != "True");
+    let summary = status.and_then(|it| it.summary.clone()).unwrap_or_default();
+    let word = match (wrong, &summary.reason) {
+        (Some(ready), _) => ready.reason.clone(),
+        (None, Some(reason)) => reason.clone(),
+        (None, None) if status.is_none() => "Unknown".to_owned(),
+        (None, None) => "UpToDate".to_owned(),
+    };
+    let next = summary.next.map(|at| at.0).filter(|at| *at > now);
+    let said = wrong.map(|ready| ready.message.clone()).or(summary.message);
+    let cells = vec![
+        word,
+        summary.newest.unwrap_or_default(),
+        summary.reached.unwrap_or_default(),
+        summary.waits_at.unwrap_or_default(),
+        next.map(|at| zone.wall(at)).unwrap_or_default(),
+        age_of(&object.metadata, now),
+        said.unwrap_or_default(),
     ];
     row(Key::of(&object.metadata), cells, None, object)
 }

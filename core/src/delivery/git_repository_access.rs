@@ -1,34 +1,31 @@
-//! Accesses to repositories: how often a forge is asked, and what is told of that.
+//! Accesses to repositories: what is wrong with one, whom it lets promote where, how often its forge is asked,
+//! and what is told of that.
 //!
-//! What comes in: a GitRepositoryAccess, what is known of its repository, and an instant. What goes out
-//! ([`report`]): its status, what has to be asked of the forge, and when to look again.
+//! What comes in: a GitRepositoryAccess; what is known of its repository, and an instant. What goes out:
+//! mistakes ([`check`]), whether others may use it ([`allows`]); its status, what has to be asked of the forge,
+//! and when to look again ([`report`]).
 
 use jiff::SignedDuration;
 use sluice_crds::GitRepositoryAccess;
 
-use crate::text::refusal::{Refusal, Refusals};
+use crate::text::refusal::Refusals;
 use crate::time::duration;
 
+mod allowed;
 pub mod report;
+mod spec;
 #[cfg(test)]
 mod tests;
 
-/// The least and the most time between two lists of branches.
-const LEAST: SignedDuration = SignedDuration::from_secs(10);
-const MOST: SignedDuration = SignedDuration::from_hours(1);
+pub use allowed::allows;
+pub use spec::check;
 
 /// How often its branches are listed.
 ///
 /// # Errors
-/// It does not say that properly.
+/// Everything that is wrong with it.
 pub fn interval(object: &GitRepositoryAccess) -> Result<SignedDuration, Refusals> {
-    let parsed = duration::parse(&object.spec.interval);
-    let parsed = parsed.ok().filter(|it| (LEAST..=MOST).contains(it));
-    let wrong = Refusal::new(
-        "spec.interval",
-        "it is no duration between 10s and 1h",
-        "write one, such as 1m",
-    );
-    let mistakes = parsed.is_none().then_some(wrong).into_iter().collect();
-    Refusals::unless_empty(mistakes, parsed.unwrap_or(LEAST))
+    check(object)?;
+    let interval = duration::parse(&object.spec.interval);
+    Ok(interval.unwrap_or(SignedDuration::from_mins(1)))
 }

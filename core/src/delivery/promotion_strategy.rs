@@ -2,3 +2,6 @@
 
 pub mod child;
 pub mod evidence;
+mod spec;
+
+pub use spec::{LONGEST_NAME, check};

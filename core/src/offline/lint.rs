@@ -3,9 +3,8 @@
 //! What comes in: an object as it was written, as a JSON value. What goes out: the object, and
 //! every mistake in it with its field and the remedy. The schema is that of the
 //! CustomResourceDefinitions; their rules (CEL) are not run but have a counterpart each in
-//! [`crate::gate::check`], [`crate::gatekeeper::check`], [`crate::gate::policy::check`],
-//! [`crate::delivery::gated_source::check`] and [`crate::delivery::pipeline::check`], which a test makes
-//! sure of.
+//! [`crate::gate::check`], [`crate::gatekeeper::check`], [`crate::gate::policy::check`], and `check` of each
+//! kind in [`crate::delivery`], which a test makes sure of.
 
 use std::sync::LazyLock;
 
@@ -13,9 +12,15 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use sluice_crds::{Approval, GROUP, Gate, GatePolicy, GatedSource, Gatekeeper, Pipeline};
+use sluice_crds::{
+    Approval, CommitStatus, GROUP, Gate, GatePolicy, GatedSource, Gatekeeper, GitRepositoryAccess,
+    Pipeline, PromotionStrategy, RevertCommit,
+};
 
-use crate::delivery::{gated_source, pipeline};
+use crate::delivery::promotion_strategy::LONGEST_NAME;
+use crate::delivery::{
+    commit_status, gated_source, git_repository_access, pipeline, promotion_strategy, revert_commit,
+};
 use crate::revision::{self, Revision};
 use crate::text::names::{LABEL_LENGTH, NAME_LENGTH};
 use crate::text::refusal::{Refusal, Refusals};
@@ -26,6 +31,7 @@ mod force;
 mod group;
 pub(crate) mod metadata;
 mod pipelines;
+mod promotion;
 mod remark;
 mod schema;
 mod world;
@@ -38,7 +44,8 @@ pub use world::{calendar, refusals, remarks};
 const VERSION: &str = "v1alpha1";
 
 /// The value of `kind`.
-const KINDS: &str = "write Gate, Gatekeeper, Approval, GatePolicy, GatedSource or Pipeline";
+const KINDS: &str = "write Gate, Gatekeeper, Approval, GatePolicy, GatedSource, Pipeline, \
+                     GitRepositoryAccess, PromotionStrategy, CommitStatus or RevertCommit";
 
 /// An object that is of interest here.
 #[derive(Clone, Debug)]
@@ -55,6 +62,14 @@ pub enum Object {
     GatedSource(Box<GatedSource>),
     /// A Pipeline.
     Pipeline(Box<Pipeline>),
+    /// A GitRepositoryAccess.
+    GitRepositoryAccess(Box<GitRepositoryAccess>),
+    /// A PromotionStrategy.
+    PromotionStrategy(Box<PromotionStrategy>),
+    /// A CommitStatus.
+    CommitStatus(Box<CommitStatus>),
+    /// A RevertCommit.
+    RevertCommit(Box<RevertCommit>),
     /// A Namespace: perhaps selected by a policy.
     Namespace(Box<Namespace>),
     /// A ConfigMap: perhaps the calendar of a gatekeeper, or its list.
@@ -121,6 +136,24 @@ pub fn read(value: &Value) -> Read {
             let check = |it: &Pipeline| mistakes_in(pipeline::check(it));
             object(&SCHEMAS.pipeline, value, check, Object::Pipeline)
         }
+        (GROUP, VERSION, "GitRepositoryAccess") => {
+            let check = |it: &GitRepositoryAccess| mistakes_in(git_repository_access::check(it));
+            let known = &SCHEMAS.git_repository_access;
+            object(known, value, check, Object::GitRepositoryAccess)
+        }
+        (GROUP, VERSION, "PromotionStrategy") => {
+            let check = |it: &PromotionStrategy| mistakes_in(promotion_strategy::check(it));
+            let known = &SCHEMAS.promotion_strategy;
+            object(known, value, check, Object::PromotionStrategy)
+        }
+        (GROUP, VERSION, "CommitStatus") => {
+            let check = |it: &CommitStatus| mistakes_in(commit_status::check(it));
+            object(&SCHEMAS.commit_status, value, check, Object::CommitStatus)
+        }
+        (GROUP, VERSION, "RevertCommit") => {
+            let check = |it: &RevertCommit| mistakes_in(revert_commit::check(it));
+            object(&SCHEMAS.revert_commit, value, check, Object::RevertCommit)
+        }
         (GROUP, VERSION, other) => Read::refused(Refusal::new(
             "kind",
             format!("{GROUP}/{VERSION} has no kind `{other}`"),
@@ -179,6 +212,10 @@ struct Schemas {
     gate_policy: Known,
     gated_source: Known,
     pipeline: Known,
+    git_repository_access: Known,
+    promotion_strategy: Known,
+    commit_status: Known,
+    revert_commit: Known,
     namespace: Known,
     config_map: Known,
 }
@@ -195,6 +232,10 @@ static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {
         gate_policy: known(schema::of_kind("GatePolicy"), LABEL_LENGTH),
         gated_source: known(schema::of_kind("GatedSource"), LABEL_LENGTH),
         pipeline: known(schema::of_kind("Pipeline"), LABEL_LENGTH),
+        git_repository_access: known(schema::of_kind("GitRepositoryAccess"), LABEL_LENGTH),
+        promotion_strategy: known(schema::of_kind("PromotionStrategy"), LONGEST_NAME),
+        commit_status: known(schema::of_kind("CommitStatus"), LABEL_LENGTH),
+        revert_commit: known(schema::of_kind("RevertCommit"), LABEL_LENGTH),
         namespace: known(schema::of_namespaces(), LABEL_LENGTH),
         config_map: known(schema::of_config_maps(), NAME_LENGTH),
     }

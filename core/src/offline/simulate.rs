@@ -13,7 +13,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::pipeline::Environment;
-use sluice_crds::{Approval, Gate, GateSet, GateSpec, GatedSource, Gatekeeper, Pipeline, Subject};
+use sluice_crds::{
+    Approval, Gate, GateSet, GateSpec, GatedSource, Gatekeeper, GitRepositoryAccess, Pipeline,
+    PromotionStrategy, Subject,
+};
 
 use crate::delivery::pipeline::{self, What};
 use crate::gate::policy::{Labels, Readable};
@@ -118,6 +121,10 @@ pub struct World {
     pub sources: BTreeMap<Key, Arc<GatedSource>>,
     /// The pipelines. None: it may not be read.
     pub pipelines: BTreeMap<Key, Option<Arc<Pipeline>>>,
+    /// The promotion strategies: nothing depends on them here.
+    pub strategies: BTreeMap<Key, Arc<PromotionStrategy>>,
+    /// The accesses to repositories, which strategies name.
+    pub accesses: BTreeMap<Key, Arc<GitRepositoryAccess>>,
     /// Objects of kinds that are none of ours, as they were read, by group, kind and name: a Pipeline may
     /// promote one.
     pub apps: BTreeMap<(String, String, Key), Arc<Value>>,

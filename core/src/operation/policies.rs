@@ -20,11 +20,12 @@ use serde_json::Value;
 #[cfg(test)]
 mod tests;
 
-/// The policies that verify the author of a force and of an approval, and let only the controller write
-/// statuses. Each has a binding of the same name.
-pub const IDENTITY: [&str; 3] = [
+/// The policies that verify the author of a force, of an approval and of a revert, and let only the
+/// controller write statuses. Each has a binding of the same name.
+pub const IDENTITY: [&str; 4] = [
     "sluice-approvals",
     "sluice-gate-overrides",
+    "sluice-revert-commits",
     "sluice-status-writers",
 ];
 

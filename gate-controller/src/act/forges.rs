@@ -115,7 +115,7 @@ fn unread(unread: Unread) -> Failure {
             Word::SecretNotUsable,
             format!(
                 "{why}, by a Role and a RoleBinding of the controller's account there, which the chart \
-                 writes for what `pipelines.secrets` lists"
+                 writes for what `forges.secrets` lists"
             ),
         ),
         Unread::NotUsable(why) => Failure::new(Word::SecretNotUsable, why),

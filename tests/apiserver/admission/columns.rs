@@ -4,7 +4,10 @@ use anyhow::{Context, Result, ensure};
 use http::Request;
 use kube::{Api, Client, discovery};
 use serde_json::{Value, json};
-use sluice_crds::{Pipeline, PullRequest, State};
+use sluice_crds::{
+    CommitStatus, GitRepositoryAccess, Pipeline, PromotionStrategy, PullRequest, RevertCommit,
+    State,
+};
 use sluice_tests::Writes;
 
 use crate::stage::{OFFICE_HOURS, Stage};
@@ -143,6 +146,116 @@ async fn the_columns_of_pipelines_and_pull_requests() -> Result<()> {
     ])
 }
 
+/// One of each kind of promotion by branches.
+const PROMOTION: &str = "
+apiVersion: sluice.dev/v1alpha1
+kind: GitRepositoryAccess
+metadata: {name: shop}
+spec: {provider: gitea, url: 'https://git.example.com/acme/shop.git', secretRef: {name: shop-push}}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: PromotionStrategy
+metadata: {name: shop}
+spec: {repoRef: {name: shop}, environments: [{branch: env/prod}]}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: CommitStatus
+metadata: {name: load-test, labels: {sluice.dev/commit-status: load-test}}
+spec:
+  repoRef: {name: shop}
+  sha: 7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a
+  name: ci/load-test
+  phase: in_progress
+  description: p99 210 ms
+---
+apiVersion: sluice.dev/v1alpha1
+kind: RevertCommit
+metadata: {name: back}
+spec:
+  repoRef: {name: shop}
+  activeBranch: env/prod
+  from: 7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a
+  drySHA: b5d8b5d8b5d8b5d8b5d8b5d8b5d8b5d8b5d8b5d8
+  reason: INC-4711
+  by: alice
+";
+
+/// The statuses are as the controller would write them: no controller runs.
+#[tokio::test]
+async fn the_columns_of_promotion_by_branches() -> Result<()> {
+    const NOW: &str = "2026-11-20T12:00:00Z";
+    let stage = Stage::new("promotion-columns", NOW).await?;
+    stage.judge_no_statuses();
+    stage.apply(PROMOTION).await?;
+    let condition = |type_: &str, message: &str| {
+        json!({
+            "type": type_, "status": "True", "reason": "Succeeded", "message": message,
+            "lastTransitionTime": NOW,
+        })
+    };
+    let accesses: Api<GitRepositoryAccess> = Api::namespaced(stage.client(), stage.namespace());
+    let status = json!({"status": {"conditions": [condition("Ready", "3 branches")]}});
+    accesses.merge_status("shop", &status).await?;
+    let strategies: Api<PromotionStrategy> = Api::namespaced(stage.client(), stage.namespace());
+    let summary = json!({
+        "newest": "c0ffee1a2b3c", "reached": "env/test", "waitsAt": "env/prod",
+        "reason": "GateClosed", "next": "2026-11-23T09:00:00Z", "message": "until Monday",
+    });
+    let conditions = json!([condition("Ready", ""), condition("Blocked", "")]);
+    let status = json!({"status": {"summary": summary, "conditions": conditions}});
+    strategies.merge_status("shop", &status).await?;
+    let statuses: Api<CommitStatus> = Api::namespaced(stage.client(), stage.namespace());
+    let posted = json!({"sha": "7f3a".repeat(10), "phase": "pending", "digest": "0", "at": NOW});
+    let status = json!({"status": {"posted": posted}});
+    statuses.merge_status("load-test", &status).await?;
+    let reverts: Api<RevertCommit> = Api::namespaced(stage.client(), stage.namespace());
+    let url = "https://git.example.com/acme/shop/pulls/7";
+    let status = json!({"status": {"phase": "Open", "url": url}});
+    reverts.merge_status("back", &status).await?;
+
+    table(&stage, "gitrepositoryaccesses").await?.shows(&[
+        ("Name", "shop", 0),
+        ("Provider", "gitea", 0),
+        ("URL", "https://git.example.com/acme/shop.git", 0),
+        ("Ready", "True", 0),
+        ("Reason", "Succeeded", 0),
+        ("Age", "", 0),
+        ("Message", "3 branches", 1),
+    ])?;
+    table(&stage, "promotionstrategies").await?.shows(&[
+        ("Name", "shop", 0),
+        ("Ready", "True", 0),
+        ("Blocked", "True", 0),
+        ("Newest", "c0ffee1a2b3c", 0),
+        ("Reached", "env/test", 0),
+        ("Waits-At", "env/prod", 0),
+        ("Reason", "GateClosed", 0),
+        ("Next", "2026-11-23T09:00:00Z", 0),
+        ("Age", "", 0),
+        ("Message", "until Monday", 1),
+    ])?;
+    let sha = "7f3a".repeat(10);
+    table(&stage, "commitstatuses").await?.shows(&[
+        ("Name", "load-test", 0),
+        ("Key", "load-test", 0),
+        ("SHA", &sha, 0),
+        ("Phase", "in_progress", 0),
+        ("Posted", "pending", 0),
+        ("Age", "", 0),
+        ("Description", "p99 210 ms", 1),
+    ])?;
+    table(&stage, "revertcommits").await?.shows(&[
+        ("Name", "back", 0),
+        ("Branch", "env/prod", 0),
+        ("Dry-SHA", &"b5d8".repeat(10), 0),
+        ("Phase", "Open", 0),
+        ("By", "alice", 0),
+        ("Pull-Request", url, 0),
+        ("Age", "", 0),
+        ("Reason", "INC-4711", 1),
+    ])
+}
+
 #[tokio::test]
 async fn the_kinds_have_short_names_and_a_category() -> Result<()> {
     let client = sluice_tests::shared().await?.client().await?;
@@ -152,6 +265,10 @@ async fn the_kinds_have_short_names_and_a_category() -> Result<()> {
         ("gatepolicies", "gp"),
         ("pipelines", "pipe"),
         ("pullrequests", "pr"),
+        ("gitrepositoryaccesses", "gra"),
+        ("promotionstrategies", "promo"),
+        ("commitstatuses", "cst"),
+        ("revertcommits", "rvc"),
     ] {
         let resource = resource(&client, plural).await?;
         assert_eq!(resource["shortNames"], json!([short]));

@@ -10,6 +10,7 @@ use super::{ask, object};
 
 mod objects;
 mod pipelines;
+mod promotion;
 mod sources;
 mod windows;
 

@@ -113,6 +113,7 @@ pub fn every_option() -> Value {
                 {"namespace": "team", "names": ["prod-kubeconfig"], "for": "kubeconfig"},
             ],
         },
+        "forges": {"secrets": [{"namespace": "team", "names": ["shop-push"]}]},
         "metrics": {"service": {"port": 9090},
             "podMonitor": {"enabled": true, "scrapeTimeout": "5s", "labels": {"release": "prometheus"}}},
         "alerts": {"enabled": true, "labels": {"release": "prometheus"},

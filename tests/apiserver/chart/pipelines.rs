@@ -69,6 +69,61 @@ fn secrets_of_pipelines_are_read_by_name_alone() -> Result<()> {
     Ok(())
 }
 
+/// Without a word about pipelines, and whoever works at forges.
+#[test]
+fn what_opens_forges_is_read_by_who_works_there() -> Result<()> {
+    let secrets = json!([{"namespace": "apps", "names": ["git-token", "hook"]}]);
+    for (separate, account) in [(false, MAIN), (true, FORGE)] {
+        let documents = render(json!({
+            "forges": {"secrets": secrets},
+            "pipelines": {"forge": {"separate": separate}},
+        }))?;
+        let name = format!("{MAIN}-forges");
+        let role: Role = named(&documents, "Role", &name)?;
+        let rules = json!(role.rules);
+        let expected = json!([{
+            "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["git-token", "hook"],
+            "verbs": ["get"],
+        }]);
+        assert_eq!(rules, expected);
+        let binding: RoleBinding = named(&documents, "RoleBinding", &name)?;
+        let subjects = binding.subjects.into_iter().flatten();
+        let subjects: Vec<_> = subjects.map(|subject| subject.name).collect();
+        assert_eq!(subjects, [account]);
+        let policy: NetworkPolicy = named(&documents, "NetworkPolicy", account)?;
+        let egress = policy.spec.and_then(|spec| spec.egress).unwrap_or_default();
+        let last = json!(egress.last().context("no egress")?);
+        assert_eq!(last["ports"].as_array().map(Vec::len), Some(2));
+    }
+    Ok(())
+}
+
+/// Gates are decided there, too: by the same evidence, and into an audit log of its own.
+#[test]
+fn who_works_at_forges_decides_for_itself() -> Result<()> {
+    let values = |path: &str| {
+        json!({
+            "audit": {"path": path, "volume": {"emptyDir": {}}},
+            "evidence": {"secrets": [{"namespace": "apps", "names": ["prometheus"]}]},
+            "pipelines": {"forge": {"separate": true}},
+        })
+    };
+    let path = "/var/log/sluice/$(POD_NAME).log";
+    let documents = render(values(path))?;
+    let binding: RoleBinding = named(&documents, "RoleBinding", &format!("{MAIN}-evidence"))?;
+    let subjects = binding.subjects.into_iter().flatten();
+    let subjects: Vec<_> = subjects.map(|subject| subject.name).collect();
+    assert_eq!(subjects, [MAIN, FORGE]);
+    let deployment: Deployment = named(&documents, "Deployment", FORGE)?;
+    let pod = deployment.spec.template.spec.context("no pod")?;
+    let arguments = pod.containers[0].args.clone().unwrap_or_default();
+    ensure!(arguments.contains(&format!("--audit-log={path}")));
+    let same = render(values("/var/log/sluice/audit.log"));
+    let refused = same.err().context("it was let through")?.to_string();
+    ensure!(refused.contains("write $(POD_NAME) into the name of the file"));
+    Ok(())
+}
+
 /// Which resources of these groups the controller may read.
 fn readable(values: Value, groups: &[&str]) -> Result<Vec<(String, Vec<String>)>> {
     let role: ClusterRole = named(&render(values)?, "ClusterRole", MAIN)?;
@@ -114,7 +169,10 @@ fn the_work_at_forges_may_have_a_deployment_and_an_account_of_its_own() -> Resul
     let documents = render(values)?;
     let kinds = [
         (MAIN, "Gate,GatePolicy,GatedSource,Gatekeeper,Pipeline"),
-        (FORGE, "PullRequest"),
+        (
+            FORGE,
+            "CommitStatus,GitRepositoryAccess,PromotionStrategy,PullRequest,RevertCommit",
+        ),
     ];
     for (name, kinds) in kinds {
         let deployment: Deployment = named(&documents, "Deployment", name)?;
@@ -163,8 +221,19 @@ fn the_work_at_forges_may_have_a_deployment_and_an_account_of_its_own() -> Resul
             .flat_map(|rule| rule.resources.unwrap_or_default())
             .collect())
     };
-    assert_eq!(writes(FORGE)?, ["pullrequests/status"]);
-    ensure!(!writes(MAIN)?.contains(&"pullrequests/status".to_owned()));
+    let at_forges = [
+        "pullrequests",
+        "commitstatuses/status",
+        "gitrepositoryaccesses/status",
+        "promotionstrategies/status",
+        "pullrequests/status",
+        "revertcommits/status",
+        "commitstatuses",
+    ];
+    assert_eq!(writes(FORGE)?, at_forges);
+    // Both make PullRequests.
+    let main = writes(MAIN)?;
+    ensure!(!main.iter().any(|it| at_forges[1..].contains(&it.as_str())));
     let alone = json!({
         "pipelines": {"forge": {"separate": true}},
         "serviceAccount": {"create": false, "name": "sluice"},

@@ -22,7 +22,10 @@ use kube::api::{ListParams, Patch, PatchParams, WatchEvent, WatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use sluice_crds::{Gate, GatePolicy, Gatekeeper, Pipeline, PullRequest};
+use sluice_crds::{
+    CommitStatus, Gate, GatePolicy, Gatekeeper, GitRepositoryAccess, Pipeline, PromotionStrategy,
+    PullRequest, RevertCommit,
+};
 use sluice_tests::apply::{self, Document};
 use sluice_tests::helm::{Helm, Release};
 use sluice_tests::progress::Stderr;
@@ -79,6 +82,10 @@ async fn the_controller_may_read_what_it_decides_from() -> Result<()> {
         read::<GatePolicy>(&client),
         read::<Pipeline>(&client),
         read::<PullRequest>(&client),
+        read::<GitRepositoryAccess>(&client),
+        read::<PromotionStrategy>(&client),
+        read::<CommitStatus>(&client),
+        read::<RevertCommit>(&client),
         read::<KubeNamespace>(&client),
         read::<ConfigMap>(&client),
         read::<ValidatingAdmissionPolicy>(&client),
@@ -224,6 +231,15 @@ async fn the_controller_has_no_other_right() -> Result<()> {
         ("sluice.dev/pullrequests", READ),
         ("sluice.dev/pullrequests", &["create", "patch", "delete"]),
         ("sluice.dev/pullrequests/status", &["patch"]),
+        ("sluice.dev/gitrepositoryaccesses", READ),
+        ("sluice.dev/gitrepositoryaccesses/status", &["patch"]),
+        ("sluice.dev/promotionstrategies", READ),
+        ("sluice.dev/promotionstrategies/status", &["patch"]),
+        ("sluice.dev/commitstatuses", READ),
+        ("sluice.dev/commitstatuses", &["create", "patch", "delete"]),
+        ("sluice.dev/commitstatuses/status", &["patch"]),
+        ("sluice.dev/revertcommits", READ),
+        ("sluice.dev/revertcommits/status", &["patch"]),
         ("sluice.dev/gates/status", &["patch"]),
         ("sluice.dev/gatekeepers/status", &["patch"]),
         ("sluice.dev/pipelines/status", &["patch"]),
@@ -381,12 +397,22 @@ async fn the_clusters_own_roles_view_and_edit_but_do_not_force() -> Result<()> {
         ("sluice.dev/pipelines/status", READ),
         ("sluice.dev/pullrequests", READ),
         ("sluice.dev/pullrequests/status", READ),
+        ("sluice.dev/gitrepositoryaccesses", READ),
+        ("sluice.dev/gitrepositoryaccesses/status", READ),
+        ("sluice.dev/promotionstrategies", READ),
+        ("sluice.dev/promotionstrategies/status", READ),
+        ("sluice.dev/commitstatuses", READ),
+        ("sluice.dev/commitstatuses/status", READ),
+        ("sluice.dev/revertcommits", READ),
+        ("sluice.dev/revertcommits/status", READ),
     ]);
     let mut edit = lines(&[
         ("sluice.dev/gatedsources", WRITE),
         ("sluice.dev/gates", WRITE),
         ("sluice.dev/gatekeepers", WRITE),
         ("sluice.dev/pipelines", WRITE),
+        ("sluice.dev/gitrepositoryaccesses", WRITE),
+        ("sluice.dev/promotionstrategies", WRITE),
     ]);
     edit.extend(view.clone());
     assert_eq!(rights_of("view").await?, view);
@@ -415,7 +441,16 @@ async fn the_clusters_own_roles_view_and_edit_but_do_not_force() -> Result<()> {
         ("sluice.dev/pipelines", READ),
     ]);
     assert_eq!(rights_of("sluice-pipeline-approve").await?, vote);
-    let policies = [&["create", "update", "patch", "delete"], READ].concat();
+    let written = [&["create", "update", "patch", "delete"], READ].concat();
+    let revert = lines(&[
+        ("sluice.dev/revertcommits", &written),
+        ("sluice.dev/promotionstrategies", READ),
+        ("sluice.dev/gatepolicies", READ),
+    ]);
+    assert_eq!(rights_of("sluice-revert").await?, revert);
+    let report = with("sluice.dev/commitstatuses", &written);
+    assert_eq!(rights_of("sluice-commit-status").await?, report);
+    let policies = written;
     let policies = lines(&[("sluice.dev/gatepolicies", &policies)]);
     assert_eq!(rights_of("sluice-gate-policy-admin").await?, policies);
     Ok(())

@@ -170,6 +170,7 @@ mod tests {
                      ValidatingAdmissionPolicy sluice-gated-sources, \
                      ValidatingAdmissionPolicy sluice-pipelines, \
                      ValidatingAdmissionPolicy sluice-pull-requests, \
+                     ValidatingAdmissionPolicy sluice-revert-commits, \
                      ValidatingAdmissionPolicy sluice-status-writers): ";
         assert!(error.starts_with(words), "{error}");
     }

@@ -14,7 +14,7 @@ use crate::cluster::{Cannot, Connection, Controller};
 const PART: &str = "policies";
 /// The policies, each with what anybody could do without it.
 #[rustfmt::skip] // A row is a line.
-const POLICIES: [(&str, &str); 8] = [
+const POLICIES: [(&str, &str); 9] = [
     ("sluice-approvals", "anybody could approve in another name"),
     ("sluice-child-names", "anybody could take the name that a gated source's child is to have"),
     ("sluice-children", "anybody could change what gated sources have pinned"),
@@ -22,6 +22,7 @@ const POLICIES: [(&str, &str); 8] = [
     ("sluice-gated-sources", "anybody who may edit a gated source could let something out by its baseline"),
     ("sluice-pipelines", "anybody who may edit a pipeline could pause it and run it again"),
     ("sluice-pull-requests", "anybody who may write PullRequests could have the controller open and close pull requests"),
+    ("sluice-revert-commits", "anybody who may take a promotion back could do so in another name"),
     ("sluice-status-writers", "anybody could write the statuses that decide"),
 ];
 /// The version that is compared with: the controller compares with its own.

@@ -30,7 +30,7 @@ const MORE: [(Right, &str); 2] = [
     (("create", GROUP, "approvals"), "approve and reject"),
 ];
 /// What the controller cannot do without.
-const TO_WORK: [Right; 11] = [
+const TO_WORK: [Right; 12] = [
     ("list", GROUP, "gates"),
     ("watch", GROUP, "gatekeepers"),
     ("list", GROUP, "pipelines"),
@@ -40,6 +40,7 @@ const TO_WORK: [Right; 11] = [
     ("patch", GROUP, "gatekeepers/status"),
     ("patch", GROUP, "gatedsources/status"),
     ("patch", GROUP, "pipelines/status"),
+    ("list", GROUP, "promotionstrategies"),
     ("list", "", "configmaps"),
     ("create", "events.k8s.io", "events"),
 ];

@@ -13,13 +13,14 @@ use crate::text::refusal::Refusal;
 const RFC: &str = "gating.toolkit.fluxcd.io";
 
 /// The kinds that probably only Sluice has.
-pub const OURS: [&str; 6] = [
+pub const OURS: [&str; 7] = [
     "Gate",
     "Gatekeeper",
     "Approval",
     "GatePolicy",
     "GatedSource",
     "Pipeline",
+    "GitRepositoryAccess",
 ];
 
 /// The mistakes of an object that was meant for us. Empty: it was not.

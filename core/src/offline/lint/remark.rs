@@ -18,6 +18,14 @@ pub enum Subject {
     GatedSource(Key),
     /// A Pipeline.
     Pipeline(Key),
+    /// A GitRepositoryAccess.
+    GitRepositoryAccess(Key),
+    /// A PromotionStrategy.
+    PromotionStrategy(Key),
+    /// A CommitStatus.
+    CommitStatus(Key),
+    /// A RevertCommit.
+    RevertCommit(Key),
     /// A Namespace.
     Namespace(String),
     /// A ConfigMap.

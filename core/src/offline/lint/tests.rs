@@ -170,7 +170,7 @@ fn mistakes_are_told_with_field_and_remedy(
 )]
 #[case::kind(
     "apiVersion: sluice.dev/v1alpha1\nkind: Gates\nmetadata: {name: a}",
-    "kind: sluice.dev/v1alpha1 has no kind `Gates`; write Gate, Gatekeeper, Approval, GatePolicy, GatedSource or Pipeline"
+    "kind: sluice.dev/v1alpha1 has no kind `Gates`; write Gate, Gatekeeper, Approval, GatePolicy, GatedSource, Pipeline, "
 )]
 #[case::version(
     "apiVersion: sluice.dev/v1\nkind: Gate\nmetadata: {name: a}",

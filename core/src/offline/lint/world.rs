@@ -63,6 +63,13 @@ pub fn remarks(world: &World, now: Timestamp) -> Vec<Remark> {
             all.pipeline(key, pipeline);
         }
     }
+    for (key, strategy) in &world.strategies {
+        let mut all = Remarks {
+            world,
+            remarks: &mut remarks,
+        };
+        all.strategy(key, strategy);
+    }
     remarks
 }
 

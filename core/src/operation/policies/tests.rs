@@ -229,6 +229,7 @@ fn the_controllers_are_named_in_each_policy_that_knows_them() {
         assert_eq!(named(name).as_ref(), Some(&plain), "{name}");
     }
     assert_eq!(named("sluice-approvals"), None);
+    assert_eq!(named("sluice-revert-commits"), None);
     assert_eq!(named("sluice-gated-sources"), None);
     assert_eq!(named("sluice-pipelines"), None);
     let mut computed = as_shipped(NAME);

@@ -303,14 +303,24 @@ fn is_same(kind: FluxKind, change: &Change<'_, FluxObject>) -> bool {
     }
 }
 
-/// Whether two statuses of a consumer say the same: what it applied, and why it could not.
+/// Whether two statuses of a consumer say the same: what it applied, what it tried of which generation, and why
+/// it could not.
 fn is_said_the_same(before: &FluxObject, now: &FluxObject) -> bool {
     let failure = |object: &FluxObject| {
         let mut conditions = object.status.conditions.iter();
         let ready = conditions.find(|it| it.type_ == "Ready" && it.status == "False")?;
         Some((ready.reason.clone(), ready.last_transition_time.clone()))
     };
-    before.status.last_applied_revision == now.status.last_applied_revision
+    let done = |object: &FluxObject| {
+        let status = &object.status;
+        (
+            status.observed_generation,
+            status.last_applied_revision.clone(),
+            status.last_applied_origin_revision.clone(),
+            status.last_attempted_revision.clone(),
+        )
+    };
+    done(before) == done(now)
         && before.status.history == now.status.history
         && failure(before) == failure(now)
 }

@@ -40,7 +40,18 @@ fn world(objects: &str) -> World {
                 let key = Key::of(&pipeline.metadata);
                 world.pipelines.insert(key, Some(Arc::new(*pipeline)));
             }
-            Object::Namespace(_) | Object::Other => {}
+            Object::PromotionStrategy(strategy) => {
+                let key = Key::of(&strategy.metadata);
+                world.strategies.insert(key, Arc::new(*strategy));
+            }
+            Object::GitRepositoryAccess(access) => {
+                let key = Key::of(&access.metadata);
+                world.accesses.insert(key, Arc::new(*access));
+            }
+            Object::Namespace(_)
+            | Object::CommitStatus(_)
+            | Object::RevertCommit(_)
+            | Object::Other => {}
         }
     }
     world
@@ -154,4 +165,59 @@ fn a_pipeline_that_admits_nothing_is_told() {
     ];
     assert_eq!(said.keys().collect::<Vec<_>>(), expected);
     assert!(said.values().all(|refused| !refused));
+}
+
+const STRATEGY: &str = "
+apiVersion: sluice.dev/v1alpha1
+kind: PromotionStrategy
+metadata: {name: shop, namespace: shop, annotations: {sluice.dev/accept: env/dev=1, sluice.dev/acept: x}}
+spec:
+  repoRef: {name: shop, namespace: platform}
+  environments:
+    - {branch: env/dev, activeGates: {refs: [{name: errors}]}}
+    - {branch: env/prod, gates: {refs: [{name: hours}]}, revertGates: {refs: [{name: brake, namespace: ops}]}}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Gate
+metadata: {name: hours, namespace: shop}
+spec: {default: open}
+";
+
+const ACCESS: &str = "
+apiVersion: sluice.dev/v1alpha1
+kind: GitRepositoryAccess
+metadata: {name: shop, namespace: platform}
+spec:
+  provider: gitea
+  url: https://git.example.com/acme/shop.git
+  secretRef: {name: shop-push}
+  allow: [{namespaces: [shop], branches: [env/dev]}]
+";
+
+/// What a strategy names is looked for, and whether it may be used.
+#[test]
+fn what_a_strategy_names_is_looked_for() {
+    let told = |objects: &str| remarked(objects).into_keys().collect::<Vec<_>>().join("\n");
+    let alone = told(STRATEGY);
+    for expected in [
+        "spec.repoRef: there is no GitRepositoryAccess platform/shop in these files",
+        "spec.environments[0].activeGates.refs[0]: there is no Gate shop/errors in these files",
+        "spec.environments[1].revertGates.refs[0]: there is no Gate ops/brake in these files",
+        "sluice.dev/acept",
+    ] {
+        assert!(alone.contains(expected), "{expected}: {alone}");
+    }
+    assert!(
+        !alone.contains("hours") && !alone.contains("sluice.dev/accept:"),
+        "{alone}"
+    );
+    let both = told(&format!("{STRATEGY}---{ACCESS}"));
+    let expected = "the GitRepositoryAccess platform/shop does not let the namespace `shop` merge into \
+                    `env/prod`";
+    assert!(both.contains(expected), "{both}");
+    let all = told(&format!(
+        "{STRATEGY}---{}",
+        ACCESS.replace("env/dev]", "env/*]")
+    ));
+    assert!(!all.contains("repoRef"), "{all}");
 }

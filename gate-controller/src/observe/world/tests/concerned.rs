@@ -187,6 +187,15 @@ fn consumers_concern_those_whose_sources_they_use() {
     assert_eq!(changes(&done, &failed), 1);
     let applied = uses("app", json!({ "lastAppliedRevision": "main@sha1:a" }));
     assert_eq!(changes(&child, &applied), 1);
+    let others = [
+        json!({ "lastAppliedOriginRevision": "main@sha1:a" }),
+        json!({ "lastAttemptedRevision": "main@sha1:b" }),
+        json!({ "observedGeneration": 2 }),
+    ];
+    let others = others.map(|status| uses("app", status));
+    for other in &others {
+        assert_eq!(changes(&child, other), 1, "{other:?}");
+    }
     let elsewhere = uses("unknown", json!({}));
     assert_eq!(
         (

@@ -1,0 +1,57 @@
+//! What is wrong with a commit status, also where the API server would have refused it.
+
+use sluice_crds::{CommitStatus, CommitStatusSpec};
+
+use crate::text::names::{LABEL_LENGTH, is_sha, subdomain};
+use crate::text::refusal::{Refusal, Refusals};
+
+/// What names begin with that the controller gives.
+const OWN: &str = "sluice/";
+
+/// Everything that is wrong with a CommitStatus, whether or not admission would have refused it.
+///
+/// # Errors
+/// The mistakes.
+pub fn check(object: &CommitStatus) -> Result<(), Refusals> {
+    let CommitStatusSpec {
+        repo_ref: _,
+        sha,
+        name,
+        phase: _,
+        description: _,
+        url,
+        expires_at: _,
+    } = &object.spec;
+    let mut mistakes = Vec::new();
+    let called = object.metadata.name.as_deref().unwrap_or_default();
+    subdomain("metadata.name", called, LABEL_LENGTH, &mut mistakes);
+    if !is_sha(sha) {
+        mistakes.push(Refusal::new(
+            "spec.sha",
+            format!("`{sha}` is not the id of a commit"),
+            "write all its 40 hexadecimal digits",
+        ));
+    }
+    if name.starts_with(OWN) {
+        mistakes.push(Refusal::new(
+            "spec.name",
+            format!("names that begin with `{OWN}` are the controller's"),
+            "write another one",
+        ));
+    } else if name.trim().is_empty() || name.contains(char::is_control) {
+        mistakes.push(Refusal::new(
+            "spec.name",
+            "a forge shows nothing by that name",
+            "write such as load-test",
+        ));
+    }
+    let is_address = |url: &String| url.starts_with("https://") || url.starts_with("http://");
+    if url.as_ref().is_some_and(|url| !is_address(url)) {
+        mistakes.push(Refusal::new(
+            "spec.url",
+            "it is no address",
+            "write one that begins with https:// or http://",
+        ));
+    }
+    Refusals::unless_empty(mistakes, ())
+}
