@@ -167,6 +167,21 @@ impl Address {
         }
     }
 
+    /// The address that Git knows the repository by. None: it is a project of GitLab that is given by its
+    /// number.
+    pub fn clone_url(&self) -> Option<String> {
+        let Self {
+            site, owner, name, ..
+        } = self;
+        match self.provider {
+            Provider::GitLab if owner.is_empty() => None,
+            Provider::GitHub | Provider::GitLab | Provider::Gitea => {
+                Some(format!("{site}/{owner}/{name}.git"))
+            }
+            Provider::BitbucketServer => Some(format!("{site}/scm/{owner}/{name}.git")),
+        }
+    }
+
     /// Whether an address that the forge gives is one of its own, and may be shown.
     pub(crate) fn is_own(&self, text: &str) -> bool {
         let Ok(url) = Url::parse(text) else {

@@ -17,16 +17,14 @@ use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone};
 use crate::pulls::{
     Blob, Change, Commit as Seen, Committed, File, MOST_COMMITS, MergeMethod, NewPull, Pull,
-    PullState, Status, StatusState, cut, foremost,
+    PullState, foremost,
 };
 use form::Form;
 use shapes::{Commit, CommitShape, Made, PullShape};
 
 mod form;
 mod shapes;
-
-/// The most characters of a build's name and of its description.
-const LONGEST_DESCRIPTION: usize = 255;
+mod statuses;
 
 /// A repository on Bitbucket.
 #[derive(Clone)]
@@ -86,7 +84,7 @@ impl BitbucketServer {
         };
         let path = format!("/browse/{}", encoded_path(file.path.as_str()));
         let reply = call
-            .send(Method::Put, &path, Sending::Form(content), until)
+            .send(Method::Put, &path, Sending::Other(content), until)
             .await?;
         match reply.status {
             404 => Err(call.after_404(Trouble::Absent(Missing::BranchOrFile)).await),
@@ -110,10 +108,11 @@ impl BitbucketServer {
     pub(crate) async fn delete_branch(&self, branch: &Branch, until: Instant) -> Act<()> {
         let call = self.0.call("delete a branch");
         let repository = self.0.address.repository();
-        let path = repository.replacen("/api/", "/branch-utils/", 1) + "/branches";
+        let path = repository.replacen("/api/", "/branch-utils/", 1);
+        let url = format!("{}{path}/branches", self.0.address.api());
         let body = json!({"name": branch.reference(), "dryRun": false});
         let reply = call
-            .send_to(Method::Delete, &path, Sending::Json(&body), until)
+            .send_to(Method::Delete, &url, Sending::Json(&body), until)
             .await?;
         match reply.status {
             400 | 404 => match head(&call, branch).await? {
@@ -201,6 +200,31 @@ impl BitbucketServer {
         }
     }
 
+    /// Whoever changes it has to name its reviewers again.
+    pub(crate) async fn edit(
+        &self,
+        number: u64,
+        (title, body): (&str, &str),
+        until: Instant,
+    ) -> Act<()> {
+        let call = self.0.call("edit a pull request");
+        let Some(seen) = pull(&call, number).await? else {
+            return call.undone(Trouble::Absent(Missing::Pull));
+        };
+        let body = json!({
+            "version": seen.version,
+            "title": title,
+            "description": body,
+            "reviewers": seen.reviewers(),
+        });
+        let path = format!("/pull-requests/{number}");
+        let reply = call.send(Method::Put, &path, &body, until).await?;
+        match reply.status {
+            409 => call.undone(Trouble::Changed),
+            _ => call.done(&reply),
+        }
+    }
+
     /// The reason becomes a comment: who changes the description has to name all reviewers again.
     pub(crate) async fn close(&self, old: &Pull, reason: &str, until: Instant) -> Act<()> {
         let call = self.0.call("close a pull request");
@@ -257,33 +281,6 @@ impl BitbucketServer {
             }
             409 if is_conflicted(&reply.body) => call.undone(Trouble::Conflict),
             409 => call.undone(Trouble::NotMergeable(call.words(&reply))),
-            _ => call.done(&reply),
-        }
-    }
-
-    /// A build status, which has a key and an address.
-    pub(crate) async fn set_status(
-        &self,
-        commit: &Sha,
-        status: &Status<'_>,
-        until: Instant,
-    ) -> Act<()> {
-        let call = self.0.call("set a commit status");
-        let body = json!({
-            "key": cut(status.context, LONGEST_DESCRIPTION),
-            "name": cut(status.context, LONGEST_DESCRIPTION),
-            "state": match status.state {
-                StatusState::Pending => "INPROGRESS",
-                StatusState::Success => "SUCCESSFUL",
-                StatusState::Failure => "FAILED",
-            },
-            "description": cut(status.description, LONGEST_DESCRIPTION),
-            "url": status.url,
-        });
-        let path = format!("/commits/{commit}/builds");
-        let reply = call.send(Method::Post, &path, &body, until).await?;
-        match reply.status {
-            404 => Err(call.after_404(Trouble::Absent(Missing::Commit)).await),
             _ => call.done(&reply),
         }
     }

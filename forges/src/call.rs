@@ -1,12 +1,13 @@
 //! Requests to the API of a forge, and what their replies mean where all forges agree.
 //!
-//! What comes in: a repository's address, a token, paths. What goes out: replies as values, or a
-//! [`ForgeError`]. Only the rooms `address` and `outcome` are used. Whatever changes something is sent
-//! once.
+//! What comes in: a repository's address, a token, paths below the repository, as its API or Git knows it.
+//! What goes out: replies, also as values, or a [`ForgeError`]. Only the rooms `address` and `outcome` are
+//! used. Whatever changes something is sent once.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use sluice_egress::{Content, Credentials, Egress, Method, Once, Reply, Request, Sent};
+use sluice_egress::secrets::Token;
+use sluice_egress::{Content, Credentials, Egress, Method, Once, Repeatable, Reply, Request, Sent};
 use tokio::time::Instant;
 
 use crate::address::Address;
@@ -24,13 +25,11 @@ mod said;
 /// The most characters of a forge's words that a message quotes.
 const LONGEST_WORDS: usize = 200;
 
-/// How a forge is asked.
+/// How a forge is reached.
 #[derive(Clone)]
-pub struct Access {
+pub struct Way {
     /// The way out.
     pub egress: Egress,
-    /// The token: a bearer token of all forges here.
-    pub credentials: Credentials,
     /// Certificates in PEM, trusted in addition to the public authorities.
     pub authorities: Option<Vec<u8>>,
     /// The namespace that the requests are made for.
@@ -39,11 +38,23 @@ pub struct Access {
     pub told: Option<Told>,
 }
 
-/// The API of a forge, for one repository.
+/// How a forge is reached, and who asks.
+#[derive(Clone)]
+pub struct Access {
+    /// The way to it.
+    pub way: Way,
+    /// Who asks: a bearer token for the API of all forges here, for Git a password or a bearer token.
+    pub token: Token,
+}
+
+/// What all requests for one repository have in common.
 #[derive(Clone)]
 pub(crate) struct Api {
-    access: Access,
+    way: Way,
+    credentials: Credentials,
     pub(crate) address: Address,
+    /// The repository: paths are below it.
+    root: String,
     headers: &'static [(&'static str, &'static str)],
     paging: Paging,
 }
@@ -60,7 +71,7 @@ pub(crate) struct Call<'a> {
 pub(crate) enum Sending<'a> {
     Nothing,
     Json(&'a Value),
-    Form(Content<'a>),
+    Other(Content<'a>),
 }
 
 impl<'a> From<&'a Value> for Sending<'a> {
@@ -70,6 +81,7 @@ impl<'a> From<&'a Value> for Sending<'a> {
 }
 
 impl Api {
+    /// The API of its forge.
     pub(crate) fn new(
         access: Access,
         address: Address,
@@ -77,10 +89,25 @@ impl Api {
         paging: Paging,
     ) -> Self {
         Self {
-            access,
+            credentials: access.token.bearer().clone(),
+            way: access.way,
+            root: format!("{}{}", address.api(), address.repository()),
             address,
             headers,
             paging,
+        }
+    }
+
+    /// The same with another place that paths are below.
+    pub(crate) fn at(self, root: String) -> Self {
+        Self { root, ..self }
+    }
+
+    /// The same with other credentials.
+    pub(crate) fn by(self, credentials: Credentials) -> Self {
+        Self {
+            credentials,
+            ..self
         }
     }
 
@@ -108,15 +135,23 @@ impl Call<'_> {
         path: &str,
         query: &[(&str, &str)],
     ) -> Result<Reply, ForgeError> {
-        let Api {
-            access, address, ..
-        } = self.api;
-        let url = format!("{}{}{path}", address.api(), address.repository());
+        self.question(Repeatable::Get, path, query).await
+    }
+
+    /// The reply to a GET, or to a POST that only reads, of a path below the repository.
+    pub(crate) async fn question(
+        &self,
+        ask: Repeatable<'_>,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<Reply, ForgeError> {
+        let url = format!("{}{path}", self.api.root);
         let request = self.with_access(Request {
+            ask,
             query,
             ..Request::to(&url)
         });
-        let asked = access.egress.ask(&request, |_| true).await;
+        let asked = self.api.way.egress.ask(&request, |_| true).await;
         self.tell(asked.as_ref().map_or(Ended::Unanswered, Ended::with));
         asked.map_err(|error| self.error(Trouble::Unanswered(error)))
     }
@@ -153,26 +188,21 @@ impl Call<'_> {
         sending: impl Into<Sending<'s>>,
         until: Instant,
     ) -> Act<Reply> {
-        let repository = self.api.address.repository();
-        let path = format!("{repository}{path}");
-        self.send_to(method, &path, sending.into(), until).await
+        let url = format!("{}{path}", self.api.root);
+        self.send_to(method, &url, sending.into(), until).await
     }
 
-    /// Sends a change to a path of the API.
+    /// Sends a change to an address of the forge.
     pub(crate) async fn send_to(
         &self,
         method: Method,
-        path: &str,
+        url: &str,
         sending: Sending<'_>,
         until: Instant,
     ) -> Act<Reply> {
-        let Api {
-            access, address, ..
-        } = self.api;
-        let url = format!("{}{path}", address.api());
         let json = match sending {
             Sending::Json(value) => value.to_string().into_bytes(),
-            Sending::Nothing | Sending::Form(_) => Vec::new(),
+            Sending::Nothing | Sending::Other(_) => Vec::new(),
         };
         let content = match sending {
             Sending::Nothing => None,
@@ -180,16 +210,16 @@ impl Call<'_> {
                 media_type: "application/json",
                 body: &json,
             }),
-            Sending::Form(content) => Some(content),
+            Sending::Other(content) => Some(content),
         };
         let once = Once {
             method,
             content,
             until,
         };
-        let request = self.with_access(Request::once(once, &url));
+        let request = self.with_access(Request::once(once, url));
         let error = |error| self.error(Trouble::Unanswered(error));
-        let sent = access.egress.send(&request, |_| true).await;
+        let sent = self.api.way.egress.send(&request, |_| true).await;
         self.tell(match &sent {
             Sent::Replied(reply) => Ended::with(reply),
             Sent::NotSent(_) | Sent::Unknown(_) => Ended::Unanswered,
@@ -204,19 +234,22 @@ impl Call<'_> {
     /// A request with what every request to this API has.
     fn with_access<'r, A>(&'r self, request: Request<'r, A>) -> Request<'r, A> {
         let Api {
-            access, headers, ..
+            way,
+            credentials,
+            headers,
+            ..
         } = self.api;
         Request {
-            namespace: &access.namespace,
+            namespace: &way.namespace,
             headers,
-            authorities: access.authorities.as_deref(),
-            credentials: Some(&access.credentials),
+            authorities: way.authorities.as_deref(),
+            credentials: Some(credentials),
             ..request
         }
     }
 
     fn tell(&self, ended: Ended) {
-        if let Some(told) = &self.api.access.told {
+        if let Some(told) = &self.api.way.told {
             told(self.api.address.host(), ended);
         }
     }
@@ -293,19 +326,25 @@ impl Call<'_> {
         }
     }
 
-    /// What the forge says, if it may be shown: neither the token nor the path of the repository is in it.
+    /// What the forge says, if it may be shown.
     pub(crate) fn words(&self, reply: &Reply) -> Words {
+        said(&reply.body).map_or(Words::NONE, |said| self.quoted(&said))
+    }
+
+    /// A text of the forge, if it may be shown: neither the token nor the path of the repository is in it.
+    pub(crate) fn quoted(&self, text: &str) -> Words {
         let Api {
-            access, address, ..
+            credentials,
+            address,
+            ..
         } = self.api;
         let path = format!("{}/{}", address.owner(), address.name());
-        let shown = said(&reply.body)
-            .filter(|said| !access.credentials.is_in(said))
-            .filter(|said| !said.to_lowercase().contains(&path.to_lowercase()));
-        Words(shown.map(|said| {
-            let short: String = said.chars().take(LONGEST_WORDS).collect();
+        let hidden = credentials.is_in(text) || text.to_lowercase().contains(&path.to_lowercase());
+        let shown = (!hidden && !text.trim().is_empty()).then(|| {
+            let short: String = text.chars().take(LONGEST_WORDS).collect();
             short.escape_debug().to_string()
-        }))
+        });
+        Words(shown)
     }
 }
 

@@ -11,22 +11,26 @@ use tokio::time::Instant;
 use crate::address::{Address, Provider};
 use crate::bitbucket_server::BitbucketServer;
 use crate::call::{Access, May};
+use crate::git::{CommitObject, Git, Reference, Update};
 use crate::gitea::Gitea;
 use crate::github::GitHub;
 use crate::gitlab::GitLab;
 use crate::names::{Branch, FilePath, Sha};
-use crate::outcome::{Act, ForgeError};
+use crate::outcome::{Act, ForgeError, Trouble, Undone};
 use crate::pulls::{
-    Change, Commit, Committed, File, MergeMethod, NewPull, Pull, PullState, Status, cut,
+    Change, Commit, Committed, File, MOST_LABELS, MergeMethod, NewPull, Pull, PullState,
+    SeenStatus, Status, cut, plain, worst,
 };
 
-/// The most characters of a login.
+/// The most characters of a login, and of a label.
 const LONGEST_LOGIN: usize = 128;
+const LONGEST_LABEL: usize = 255;
 
 /// A repository on a forge.
 #[derive(Clone)]
 pub struct Forge {
     kind: Kind,
+    git: Git,
     address: Address,
 }
 
@@ -54,25 +58,67 @@ impl Forge {
     /// The repository at an address. Nothing is asked yet.
     pub fn new(address: Address, access: Access) -> Self {
         let at = address.clone();
+        let git = Git::new(access.clone(), at.clone());
         let kind = match address.provider() {
             Provider::GitHub => Kind::GitHub(GitHub::new(access, at)),
             Provider::GitLab => Kind::GitLab(GitLab::new(access, at)),
             Provider::Gitea => Kind::Gitea(Gitea::new(access, at)),
             Provider::BitbucketServer => Kind::BitbucketServer(BitbucketServer::new(access, at)),
         };
-        Self { kind, address }
+        Self { kind, git, address }
     }
 
     /// A pull request with nothing in it that may not be shown: the address of its page is one of this
-    /// forge, and the login of who merged it has no characters that change what stands around it.
-    fn checked(&self, mut pull: Pull) -> Pull {
+    /// forge, and the login of who merged it has no characters that change what stands around it. It has no
+    /// more labels than are to be read.
+    fn checked(&self, mut pull: Pull) -> Result<Pull, ForgeError> {
+        if pull.labels.len() > MOST_LABELS {
+            return Err(ForgeError {
+                host: self.address.host().to_owned(),
+                operation: "read a pull request",
+                trouble: Trouble::NotUnderstood("labels".to_owned()),
+            });
+        }
+        for label in &mut pull.labels {
+            *label = plain(label, LONGEST_LABEL);
+        }
         if !self.address.is_own(&pull.url) {
             pull.url = self.address.page(pull.number);
         }
         if let PullState::Merged { by: Some(by), .. } = &mut pull.state {
             *by = cut(&by.escape_debug().to_string(), LONGEST_LOGIN);
         }
-        pull
+        Ok(pull)
+    }
+
+    /// All references whose full names begin with one of these texts, such as `refs/heads/env/prod`: one
+    /// request of Git's own protocol, whatever there is. Without a text, nothing is asked.
+    ///
+    /// # Errors
+    /// The forge does not say, there are more than 10,000 ([`crate::Trouble::TooManyReferences`]), or more
+    /// than 1 MiB of them.
+    pub async fn references(&self, prefixes: &[String]) -> Result<Vec<Reference>, ForgeError> {
+        self.git.references(prefixes).await
+    }
+
+    /// A commit as Git has it, also one of no branch: with its tree, which no forge's API says reliably. Its
+    /// bytes have the id that was asked for. None: there is no such object. From a server that sends trees
+    /// and files along, because it cannot leave them out, as long as they are less than 1 MiB.
+    ///
+    /// # Errors
+    /// The forge does not say, or what is there is no commit.
+    pub async fn commit_object(&self, commit: &Sha) -> Result<Option<CommitObject>, ForgeError> {
+        self.git.commit_object(commit).await
+    }
+
+    /// Moves a branch, or makes it, by a push of at most one commit object. What that commit refers to is in
+    /// the repository already. That the branch is at the new commit already is a success.
+    ///
+    /// # Errors
+    /// The branch is where it was; because it is not where it was seen ([`crate::Trouble::BranchMoved`]) or
+    /// because the forge refuses. Or that is not known: then [`Forge::references`] says.
+    pub async fn push(&self, update: &Update<'_>, until: Instant) -> Act<()> {
+        self.git.push(update, until).await
     }
 
     /// The newest commit of a branch. None: there is no such branch.
@@ -115,7 +161,7 @@ impl Forge {
     /// ([`crate::Trouble::TooMany`]).
     pub async fn open_pulls(&self, base: &Branch) -> Result<Vec<Pull>, ForgeError> {
         let listed = on_each!(self, it => it.open_pulls(base).await)?.into_iter();
-        Ok(listed.map(|pull| self.checked(pull)).collect())
+        listed.map(|pull| self.checked(pull)).collect()
     }
 
     /// The pull request of `head` into `base`, in any state; not of a fork. Of several the open one with the
@@ -126,7 +172,7 @@ impl Forge {
     /// The forge does not say.
     pub async fn find(&self, head: &Branch, base: &Branch) -> Result<Option<Pull>, ForgeError> {
         let found = on_each!(self, it => it.find(head, base).await)?;
-        Ok(found.map(|pull| self.checked(pull)))
+        found.map(|pull| self.checked(pull)).transpose()
     }
 
     /// The newest pull request into `base` in any state whose head is a branch of the repository with a name
@@ -137,7 +183,7 @@ impl Forge {
     /// The forge does not say.
     pub async fn newest(&self, prefix: &str, base: &Branch) -> Result<Option<Pull>, ForgeError> {
         let found = on_each!(self, it => it.newest(prefix, base).await)?;
-        Ok(found.map(|pull| self.checked(pull)))
+        found.map(|pull| self.checked(pull)).transpose()
     }
 
     /// A pull request by its number. None: there is no such pull request.
@@ -146,7 +192,7 @@ impl Forge {
     /// The forge does not say.
     pub async fn pull(&self, number: u64) -> Result<Option<Pull>, ForgeError> {
         let found = on_each!(self, it => it.pull(number).await)?;
-        Ok(found.map(|pull| self.checked(pull)))
+        found.map(|pull| self.checked(pull)).transpose()
     }
 
     /// Opens a pull request. Two that are opened at once may both succeed, see [`crate::surplus`].
@@ -154,7 +200,16 @@ impl Forge {
     /// # Errors
     /// It is not opened, or that is not known: then [`Forge::find`] says.
     pub async fn open(&self, new: &NewPull<'_>, until: Instant) -> Act<Pull> {
-        on_each!(self, it => it.open(new, until).await).map(|pull| self.checked(pull))
+        let opened = on_each!(self, it => it.open(new, until).await)?;
+        self.checked(opened).map_err(Undone::after)
+    }
+
+    /// Gives an open pull request another title and body.
+    ///
+    /// # Errors
+    /// They are not changed, or that is not known: then [`Forge::pull`] says.
+    pub async fn edit(&self, number: u64, title: &str, body: &str, until: Instant) -> Act<()> {
+        on_each!(self, it => it.edit(number, (title, body), until).await)
     }
 
     /// Closes a pull request and writes the reason, in Markdown, below its body; on Bitbucket into a comment.
@@ -189,6 +244,17 @@ impl Forge {
     /// It is not set, or that is not known: then it may be set again.
     pub async fn set_status(&self, commit: &Sha, status: &Status<'_>, until: Instant) -> Act<()> {
         on_each!(self, it => it.set_status(commit, status, until).await)
+    }
+
+    /// The newest status of each name that a commit has, sorted by name. On GitHub also what checks say of it;
+    /// one that was skipped, or neither failed nor passed, passes, as it does there. On Bitbucket, where
+    /// statuses do not belong to a repository, an unknown commit has none.
+    ///
+    /// # Errors
+    /// The forge does not say, has no such commit, or has statuses of more than 100 names
+    /// ([`crate::Trouble::TooManyStatuses`]).
+    pub async fn statuses(&self, commit: &Sha) -> Result<Vec<SeenStatus>, ForgeError> {
+        on_each!(self, it => it.statuses(commit).await).map(worst)
     }
 
     /// A commit by its id, also one of no branch. None: there is no such commit.
@@ -226,13 +292,14 @@ mod tests {
     fn what_a_forge_says_is_shown_only_if_it_changes_nothing_around_it() {
         let address = Address::parse(Provider::Gitea, "https://git.example.com/a/b").unwrap();
         let egress = sluice_egress::Egress::new(sluice_egress::Rules::default()).unwrap();
-        let access = Access {
+        let way = crate::call::Way {
             egress,
-            credentials: sluice_egress::Credentials::bearer("token").unwrap(),
             authorities: None,
             namespace: "apps".to_owned(),
             told: None,
         };
+        let token = sluice_egress::secrets::Token::new("token").unwrap();
+        let access = Access { way, token };
         let forge = Forge::new(address, access);
         let pull = |url: &str, by: &str| Pull {
             number: 7,
@@ -242,15 +309,19 @@ mod tests {
             head: "a".to_owned(),
             base: "main".to_owned(),
             own: true,
+            draft: false,
+            labels: Vec::new(),
             state: PullState::Merged {
                 commit: None,
                 by: Some(by.to_owned()),
             },
         };
         let right = pull("https://git.example.com/a/b/pulls/7", "alice");
-        assert_eq!(forge.checked(right.clone()), right);
+        assert_eq!(forge.checked(right.clone()), Ok(right.clone()));
         let long = "x".repeat(200);
-        let wrong = forge.checked(pull("https://evil.test/pulls/7", &long));
+        let wrong = forge
+            .checked(pull("https://evil.test/pulls/7", &long))
+            .unwrap();
         assert_eq!(wrong.url, right.url);
         let PullState::Merged { by: Some(by), .. } = wrong.state else {
             panic!("{:?}", wrong.state);
@@ -258,6 +329,15 @@ mod tests {
         assert_eq!(by.chars().count(), 128);
         let turned = forge.checked(pull(&right.url, "a\n\u{202e}b"));
         let expected = pull(&right.url, "a\\n\\u{202e}b");
-        assert_eq!(turned, expected);
+        assert_eq!(turned, Ok(expected));
+
+        // Among those that are not read might be the one that holds it.
+        let labelled = |count: usize| Pull {
+            labels: vec!["wait".to_owned(); count],
+            ..right.clone()
+        };
+        assert_eq!(forge.checked(labelled(100)), Ok(labelled(100)));
+        let error = forge.checked(labelled(101)).unwrap_err();
+        assert_eq!(error.trouble, Trouble::NotUnderstood("labels".to_owned()));
     }
 }

@@ -15,12 +15,12 @@ use crate::call::{Access, Api, Call, May, Paging, Sending, said, says};
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone};
 use crate::pulls::{
-    Blob, Change, Commit, Committed, File, MOST_COMMITS, MergeMethod, NewPull, Pull, Status,
-    StatusState, closed_body,
+    Blob, Change, Commit, Committed, File, MOST_COMMITS, MergeMethod, NewPull, Pull, closed_body,
 };
 use shapes::{CommitShape, Committing, ContentShape, PullShape, References, RepositoryShape};
 
 mod shapes;
+mod statuses;
 
 /// The most characters of a branch that the API makes. By a push it may be longer.
 const LONGEST_BRANCH: usize = 100;
@@ -196,6 +196,24 @@ impl Gitea {
         }
     }
 
+    pub(crate) async fn edit(
+        &self,
+        number: u64,
+        (title, body): (&str, &str),
+        until: Instant,
+    ) -> Act<()> {
+        let call = self.0.call("edit a pull request");
+        let body = json!({"title": title, "body": body});
+        let path = format!("/pulls/{number}");
+        let reply = call.send(Method::Patch, &path, &body, until).await?;
+        match reply.status {
+            404 => Err(call.after_404(Trouble::Absent(Missing::Pull)).await),
+            // Somebody has changed it in this moment.
+            409 => call.undone(Trouble::Changed),
+            _ => call.done(&reply),
+        }
+    }
+
     /// A comment would need another scope of the token, so that the reason is written into the body.
     pub(crate) async fn close(&self, pull: &Pull, reason: &str, until: Instant) -> Act<()> {
         let call = self.0.call("close a pull request");
@@ -249,36 +267,6 @@ impl Gitea {
                 call.undone(Trouble::NoRight(call.words(&reply)))
             }
             405 => call.undone(Trouble::NotMergeable(call.words(&reply))),
-            _ => call.done(&reply),
-        }
-    }
-
-    /// Gitea fails with 500 where the commit is not there.
-    pub(crate) async fn set_status(
-        &self,
-        commit: &Sha,
-        status: &Status<'_>,
-        until: Instant,
-    ) -> Act<()> {
-        let call = self.0.call("set a commit status");
-        let body = json!({
-            "state": match status.state {
-                StatusState::Pending => "pending",
-                StatusState::Success => "success",
-                StatusState::Failure => "failure",
-            },
-            "context": status.context,
-            "description": status.description,
-            "target_url": status.url,
-        });
-        let path = format!("/statuses/{commit}");
-        let reply = call.send(Method::Post, &path, &body, until).await?;
-        match reply.status {
-            404 => Err(call.after_404(Trouble::Absent(Missing::Commit)).await),
-            500 => match has_commit(&call, commit).await {
-                Ok(false) => call.undone(Trouble::Absent(Missing::Commit)),
-                Ok(true) | Err(_) => call.done(&reply),
-            },
             _ => call.done(&reply),
         }
     }

@@ -16,17 +16,17 @@ use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone, Words};
 use crate::pulls::{
     Blob, Change, Commit as Seen, Committed, File, MOST_COMMITS, MergeMethod, Mergeable, NewPull,
-    Pull, Status, StatusState, closed_body, cut, foremost,
+    Pull, closed_body, foremost,
 };
+pub use app::{App, AppError, AppTokens};
 use shapes::{
     Commit, CommitShape, Compared, Content, ListedCommit, Made, Object, PullShape, Reference,
     Repository,
 };
 
+mod app;
 mod shapes;
-
-/// The most characters of a status's description.
-const LONGEST_DESCRIPTION: usize = 140;
+mod statuses;
 
 /// What a 404 to a change means where the repository can be seen: GitHub says 404 for what the token may not
 /// do, and 422 for a branch or commit that is not there.
@@ -216,6 +216,22 @@ impl GitHub {
         }
     }
 
+    pub(crate) async fn edit(
+        &self,
+        number: u64,
+        (title, body): (&str, &str),
+        until: Instant,
+    ) -> Act<()> {
+        let call = self.0.call("edit a pull request");
+        let body = json!({"title": title, "body": body});
+        let path = format!("/pulls/{number}");
+        let reply = call.send(Method::Patch, &path, &body, until).await?;
+        match reply.status {
+            404 => Err(call.after_404(Trouble::Absent(Missing::Pull)).await),
+            _ => call.done(&reply),
+        }
+    }
+
     pub(crate) async fn close(&self, pull: &Pull, reason: &str, until: Instant) -> Act<()> {
         let call = self.0.call("close a pull request");
         let body = json!({"state": "closed", "body": closed_body(&pull.body, reason)});
@@ -264,34 +280,6 @@ impl GitHub {
             409 => call.undone(Trouble::HeadMoved),
             405 if says(&reply.body, "Base branch was modified") => call.undone(Trouble::Changed),
             405 => call.undone(Trouble::NotMergeable(call.words(&reply))),
-            _ => call.done(&reply),
-        }
-    }
-
-    pub(crate) async fn set_status(
-        &self,
-        commit: &Sha,
-        status: &Status<'_>,
-        until: Instant,
-    ) -> Act<()> {
-        let call = self.0.call("set a commit status");
-        let body = json!({
-            "state": match status.state {
-                StatusState::Pending => "pending",
-                StatusState::Success => "success",
-                StatusState::Failure => "failure",
-            },
-            "context": status.context,
-            "description": cut(status.description, LONGEST_DESCRIPTION),
-            "target_url": status.url,
-        });
-        let path = format!("/statuses/{commit}");
-        let reply = call.send(Method::Post, &path, &body, until).await?;
-        match reply.status {
-            404 => Err(call.after_404(NO_RIGHT).await),
-            422 if says(&reply.body, "No commit found") => {
-                call.undone(Trouble::Absent(Missing::Commit))
-            }
             _ => call.done(&reply),
         }
     }

@@ -11,19 +11,17 @@ use sluice_egress::Method;
 use tokio::time::Instant;
 
 use crate::address::{Address, encoded};
-use crate::call::{Access, Api, Call, May, Paging, Sending, says};
+use crate::call::{Access, Api, Call, May, Paging, Sending};
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone};
 use crate::pulls::{
     Blob, Change, Commit as Seen, Committed, File, MOST_COMMITS, MergeMethod, Mergeable, NewPull,
-    Pull, Status, StatusState, closed_body, cut, foremost,
+    Pull, closed_body, foremost,
 };
 use shapes::{BranchShape, Commit, CommitShape, FileShape, Made, RequestShape};
 
 mod shapes;
-
-/// The most characters of a status's description.
-const LONGEST_DESCRIPTION: usize = 255;
+mod statuses;
 
 /// A project on GitLab.
 #[derive(Clone)]
@@ -189,6 +187,22 @@ impl GitLab {
         }
     }
 
+    pub(crate) async fn edit(
+        &self,
+        number: u64,
+        (title, body): (&str, &str),
+        until: Instant,
+    ) -> Act<()> {
+        let call = self.0.call("edit a merge request");
+        let body = json!({"title": title, "description": body});
+        let path = format!("/merge_requests/{number}");
+        let reply = call.send(Method::Put, &path, &body, until).await?;
+        match reply.status {
+            404 => Err(call.after_404(Trouble::Absent(Missing::Pull)).await),
+            _ => call.done(&reply),
+        }
+    }
+
     pub(crate) async fn close(&self, pull: &Pull, reason: &str, until: Instant) -> Act<()> {
         let call = self.0.call("close a merge request");
         let body = closed_body(&pull.body, reason);
@@ -243,34 +257,6 @@ impl GitLab {
         }
     }
 
-    /// GitLab refuses to set a status to pending that is pending already: then it is done.
-    pub(crate) async fn set_status(
-        &self,
-        commit: &Sha,
-        status: &Status<'_>,
-        until: Instant,
-    ) -> Act<()> {
-        let call = self.0.call("set a commit status");
-        let state = match status.state {
-            StatusState::Pending => "pending",
-            StatusState::Success => "success",
-            StatusState::Failure => "failed",
-        };
-        let body = json!({
-            "state": state,
-            "name": status.context,
-            "description": cut(status.description, LONGEST_DESCRIPTION),
-            "target_url": status.url,
-        });
-        let path = format!("/statuses/{commit}");
-        let reply = call.send(Method::Post, &path, &body, until).await?;
-        match reply.status {
-            404 => Err(call.after_404(Trouble::Absent(Missing::Commit)).await),
-            400 if is_in_state(&reply.body, state) => Ok(()),
-            _ => call.done(&reply),
-        }
-    }
-
     pub(crate) async fn read_commit(&self, commit: &Sha) -> Result<Option<Seen>, ForgeError> {
         let call = self.0.call("read a commit");
         let path = format!("/repository/commits/{commit}");
@@ -313,9 +299,4 @@ async fn pull(call: &Call<'_>, number: u64) -> Result<Option<Pull>, ForgeError> 
     let path = format!("/merge_requests/{number}");
     let found: Option<RequestShape> = call.find(&path, &[]).await?;
     found.map(|request| request.read(call)).transpose()
-}
-
-/// Whether a status was refused because it is in this state already.
-fn is_in_state(body: &[u8], state: &str) -> bool {
-    says(body, "Cannot transition status via") && says(body, &format!(" from :{state}"))
 }

@@ -10,6 +10,7 @@ mod call;
 #[cfg(test)]
 mod contracts;
 mod forge;
+mod git;
 mod gitea;
 mod github;
 mod gitlab;
@@ -21,11 +22,13 @@ mod pulls;
 mod test_server;
 
 pub use address::{Address, AddressError, Provider};
-pub use call::{Access, Ended, May, Told};
+pub use call::{Access, Ended, May, Told, Way};
 pub use forge::Forge;
+pub use git::{CommitObject, NewCommit, Reference, Signature, Target, Update};
+pub use github::{App, AppError, AppTokens};
 pub use names::{Branch, FilePath, NameError, Sha};
 pub use outcome::{Act, ForgeError, Missing, Trouble, Undone, Wait, Words};
 pub use pulls::{
-    Blob, Change, ChangedFile, Commit, Committed, File, MergeMethod, Mergeable, NewPull, Pull,
-    PullState, Status, StatusState, surplus,
+    Blob, Change, ChangedFile, Commit, Committed, File, MOST_LABELS, MergeMethod, Mergeable,
+    NewPull, Pull, PullState, SeenStatus, Status, StatusState, surplus,
 };

@@ -48,6 +48,20 @@ impl Sha {
         whole.then(|| Self(text.to_owned()))
     }
 
+    /// The id whose bytes these are.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or_default();
+        let digits = bytes
+            .iter()
+            .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
+        Self(digits.collect())
+    }
+
+    /// Whether it is one of SHA-1.
+    pub(crate) fn is_sha1(&self) -> bool {
+        self.0.len() == 40
+    }
+
     /// The digits.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -124,6 +124,33 @@ pub enum Trouble {
     /// The forge failed, with this status.
     #[error("it failed (status {0})")]
     Failed(u16),
+    /// The forge has not taken a push: a rule for the branch, a hook, or a lack of room.
+    #[error("it has not taken the push{0}")]
+    PushRefused(Words),
+    /// The branch is at another commit than the one that it was to be moved from, is there although it was
+    /// to be new, or is not there any more.
+    #[error("the branch is not where it was seen; look at it again")]
+    BranchMoved,
+    /// The GitHub App may do nothing in the repository.
+    #[error("the GitHub App is not installed on this repository; install it there")]
+    NotInstalled,
+    /// The address has no path that Git knows the repository by.
+    #[error(
+        "the URL names the project by its number, which Git does not know; write its path into the URL"
+    )]
+    NoCloneUrl,
+    /// The objects of the repository have ids of another kind.
+    #[error("the repository names its objects by SHA-256; only SHA-1 is supported")]
+    Sha256,
+    /// The forge speaks Git's protocol as it was before 2018.
+    #[error("it does not speak version 2 of Git's protocol")]
+    OldGit,
+    /// There are more references than this under the names that were asked for.
+    #[error("there are more than {0} branches and other references of these names; delete some")]
+    TooManyReferences(usize),
+    /// A commit has statuses of more than so many contexts.
+    #[error("the commit has more than {0} statuses of different names")]
+    TooManyStatuses(usize),
     /// There are more pull requests than this, or longer ones, than can be listed.
     #[error("there are more than {0} open pull requests; close some")]
     TooMany(usize),
@@ -141,6 +168,7 @@ pub enum Missing {
     File,
     BranchOrFile,
     Pull,
+    Object,
 }
 
 /// When a forge with a rate limit answers again.
@@ -226,6 +254,14 @@ impl Trouble {
             | Self::NotMergeable(_)
             | Self::NoSuchMethod
             | Self::Refused(..)
+            | Self::PushRefused(_)
+            | Self::BranchMoved
+            | Self::NotInstalled
+            | Self::NoCloneUrl
+            | Self::Sha256
+            | Self::OldGit
+            | Self::TooManyReferences(_)
+            | Self::TooManyStatuses(_)
             | Self::TooMany(_) => Class::Permanent,
         }
     }
@@ -239,6 +275,7 @@ impl fmt::Display for Missing {
             Self::File => "such file",
             Self::BranchOrFile => "such base branch, or one of the files is not in it",
             Self::Pull => "such pull request",
+            Self::Object => "such tree, or no such parent",
         })
     }
 }

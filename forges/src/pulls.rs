@@ -7,6 +7,11 @@
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::Trouble;
 
+pub(crate) use statuses::{Said, worst};
+pub use statuses::{SeenStatus, Status, StatusState};
+
+mod statuses;
+
 /// A pull request as it was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pull {
@@ -24,9 +29,17 @@ pub struct Pull {
     pub base: String,
     /// Whether its head is a branch of the same repository. That of a fork may have any name.
     pub own: bool,
+    /// Whether it is not meant to be merged yet.
+    pub draft: bool,
+    /// Its labels, at most [`MOST_LABELS`]. Bitbucket has none.
+    pub labels: Vec<String>,
     /// What became of it.
     pub state: PullState,
 }
+
+/// The most labels that a pull request may have: one of them may say that it is not to be merged, so that
+/// none is left out.
+pub const MOST_LABELS: usize = 100;
 
 impl Pull {
     /// Whether its head goes together with its base, if it is open with this head and this base.
@@ -178,28 +191,6 @@ pub struct Commit {
     pub message: String,
 }
 
-/// What a commit status says.
-#[derive(Clone, Copy, Debug)]
-pub struct Status<'a> {
-    /// What it is about: the name under which rules for branches require it.
-    pub context: &'a str,
-    /// What came of it.
-    pub state: StatusState,
-    /// Why, for people. What is longer than the forge takes is cut.
-    pub description: &'a str,
-    /// Where people see more: an https address. Bitbucket requires one.
-    pub url: &'a str,
-}
-
-/// The state of a commit status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "they are what forges show")]
-pub enum StatusState {
-    Pending,
-    Success,
-    Failure,
-}
-
 /// Which open pull requests of `head` into `base` to close, because there is an older one. Gitea opens one
 /// for each of several requests that come at once; so the numbers are compared after opening, and all who
 /// compare keep the same one: the lowest.
@@ -247,6 +238,18 @@ pub(crate) fn cut(text: &str, longest: usize) -> String {
     }
 }
 
+/// `text` without what changes how the text around it is shown, cut to so many characters.
+pub(crate) fn plain(text: &str, longest: usize) -> String {
+    let mut shown = String::new();
+    for c in text.chars() {
+        match c {
+            '\'' | '"' | '\\' => shown.push(c),
+            c => shown.extend(c.escape_debug()),
+        }
+    }
+    cut(&shown, longest)
+}
+
 /// The body of a pull request that is closed: with the reason below it, once.
 pub(crate) fn closed_body(body: &str, reason: &str) -> String {
     let reason = format!("**Closed**: {reason}");
@@ -270,6 +273,8 @@ mod tests {
             head: "next".to_owned(),
             base: "main".to_owned(),
             own: true,
+            draft: false,
+            labels: Vec::new(),
             state,
         }
     }
@@ -341,5 +346,6 @@ mod tests {
     fn texts_are_cut_by_characters() {
         assert_eq!(cut("grün", 4), "grün");
         assert_eq!(cut("grüner", 4), "grü…");
+        assert_eq!(plain("it's \"grün\"\u{202e}", 40), "it's \"grün\"\\u{202e}");
     }
 }

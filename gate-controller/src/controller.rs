@@ -25,16 +25,19 @@ use crate::act::errands::Errands;
 use crate::act::forges::Forges;
 use crate::act::queue::Shared;
 use crate::act::reconcile::Context;
+use crate::act::reconcile::git_repository_access::readings::Readings;
 use crate::act::reconcile::pull_request::at_forges::AtForges;
 use crate::act::shard::Shard;
 use crate::act::waker::Waker;
 use crate::act::worker::{self, Failures, Retry, Workers};
 use crate::cluster::key::Work;
+use crate::cluster::kind::Kind;
 use crate::controller::settings::Settings;
 use crate::lease::Leadership;
 use crate::observe::apps::Apps;
 use crate::observe::clock::{Clock, Jumps};
 use crate::observe::identity;
+use crate::observe::repositories::Repositories;
 use crate::observe::world::{Standing, World};
 use crate::tell::audit::Audit;
 use crate::tell::counters::Counters;
@@ -68,6 +71,8 @@ const API_SERVER: &str = "KUBERNETES_SERVICE_HOST";
 pub struct Controller {
     /// What it knows: decisions can be asked of it at any instant.
     pub world: Arc<World>,
+    /// What it knows of repositories.
+    pub repositories: Arc<Repositories>,
     /// What it counts.
     pub counters: Arc<Counters>,
     /// What it has answered to those who asked.
@@ -199,6 +204,8 @@ pub async fn start(
     let context = Context {
         errands: Errands::new(leadership.clone(), wake),
         at_forges: Arc::new(AtForges::new(leadership.clone(), waker.clone())),
+        repositories: Arc::new(repositories(&clock, &waker)),
+        readings: Arc::new(Readings::new(leadership.clone(), waker.clone())),
         promotions: promotions(&settings, &clock)?,
         client,
         world,
@@ -255,6 +262,7 @@ pub async fn start(
     Ok(Controller {
         load: parts.load(),
         world: Arc::clone(&parts.world),
+        repositories: Arc::clone(&parts.repositories),
         counters: Arc::clone(&parts.counters),
         decisions: Arc::clone(&parts.decisions),
         metrics,
@@ -282,6 +290,14 @@ fn world(settings: &Settings, jumps: &Arc<Jumps>) -> World {
         true => world.with_jumps(Arc::clone(jumps)),
         false => world,
     }
+}
+
+/// What is known of repositories: nothing yet. Whoever needs something wakes the access.
+fn repositories(clock: &Arc<dyn Clock>, waker: &Waker) -> Repositories {
+    let (clock, waker) = (Arc::clone(clock), waker.clone());
+    Repositories::new(clock, move |access| {
+        waker.wake(Work::own(Kind::GitRepositoryAccess, access.clone()));
+    })
 }
 
 /// The namespaces of our own cluster that are watched.

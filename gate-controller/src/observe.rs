@@ -9,6 +9,7 @@
 //! | [`cache`] | the objects of one kind, kept up to date by a watch |
 //! | [`clock`] | the time, its jumps, and how far it is from the API server's |
 //! | [`evidence`] | what gatekeepers are judged from, in addition to spec and clock |
+//! | [`repositories`] | what is known of the repositories that promotions go through |
 //! | [`identity`] | whether the admission policies are there that verify who forces a gate |
 //! | [`world`] | all of it together |
 //!
@@ -20,4 +21,5 @@ pub mod cache;
 pub mod clock;
 pub mod evidence;
 pub mod identity;
+pub mod repositories;
 pub mod world;

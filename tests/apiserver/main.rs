@@ -23,6 +23,7 @@ mod pipelines;
 mod policies;
 mod proxy;
 mod replicas;
+mod repositories;
 mod restarts;
 mod server;
 mod stage;

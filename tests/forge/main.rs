@@ -4,6 +4,7 @@
 
 mod changes;
 mod desk;
+mod git;
 mod merging;
 mod names;
 mod pulls;

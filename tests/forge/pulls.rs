@@ -140,6 +140,59 @@ async fn a_closed_one_says_why_and_stays_closed() {
 }
 
 #[tokio::test]
+async fn one_gets_another_title_and_may_become_a_draft() {
+    let scene = Scene::new("edited").await;
+    let (commit, pull) = scene.pull("next", b"version: 2\n").await;
+    assert!(!pull.draft);
+    let edit = async |number, title| scene.forge.edit(number, title, "To 3.0.\n", soon()).await;
+    assert_eq!(edit(pull.number, "Promote 3.0").await, Ok(()));
+    let seen = scene.seen(pull.number).await;
+    assert_eq!(
+        (seen.title.as_str(), seen.body.as_str()),
+        ("Promote 3.0", "To 3.0.\n")
+    );
+    assert_eq!(seen.state, scene.seen(pull.number).await.state);
+    assert!(!seen.draft);
+
+    for title in ["WIP: Promote", "[wip] Promote"] {
+        assert_eq!(edit(pull.number, title).await, Ok(()));
+        assert!(scene.seen(pull.number).await.draft, "{title}");
+        let listed = scene.forge.open_pulls(&branch("main")).await.unwrap();
+        assert!(listed[0].draft, "{title}");
+    }
+    let act = scene.merge(pull.number, &commit, None).await;
+    assert!(matches!(act, Err(Trouble::NotMergeable(_))), "{act:?}");
+    let absent = edit(pull.number + 1, "Promote").await;
+    assert_eq!(refused(absent), Trouble::Absent(Missing::Pull));
+}
+
+#[tokio::test]
+async fn labels_that_people_add_are_seen() {
+    let scene = Scene::new("labels").await;
+    let (_, pull) = scene.pull("next", b"version: 2\n").await;
+    assert_eq!(pull.labels, [""; 0]);
+    let mut ids = Vec::new();
+    for name in ["sluice/hold", "prod"] {
+        let label = json!({"name": name, "color": "#ff0000"});
+        let made = scene.ask(Method::POST, "/labels", label).await.unwrap();
+        ids.push(made["id"].clone());
+    }
+    let path = format!("/issues/{}/labels", pull.number);
+    scene
+        .ask(Method::POST, &path, json!({"labels": ids}))
+        .await
+        .unwrap();
+    let expected = ["prod", "sluice/hold"];
+    let sorted = |mut labels: Vec<String>| {
+        labels.sort();
+        labels
+    };
+    assert_eq!(sorted(scene.seen(pull.number).await.labels), expected);
+    let mut listed = scene.forge.open_pulls(&branch("main")).await.unwrap();
+    assert_eq!(sorted(listed.remove(0).labels), expected);
+}
+
+#[tokio::test]
 async fn one_whose_branch_is_deleted_is_closed_and_keeps_its_name() {
     let scene = Scene::new("branch-gone").await;
     let (_, pull) = scene.pull("next", b"version: 2\n").await;

@@ -230,14 +230,14 @@ async fn a_server_that_is_not_trusted_gets_no_token() {
     };
     let heard = Arc::<Mutex<Vec<_>>>::default();
     let hears = Arc::clone(&heard);
-    let access = sluice_forges::Access {
+    let way = sluice_forges::Way {
         egress: sluice_egress::Egress::new(rules).unwrap(),
-        credentials: sluice_egress::Credentials::bearer(&scene.token).unwrap(),
         authorities: None,
         namespace: "apps".to_owned(),
         told: Some(Arc::new(move |_, ended| hears.lock().unwrap().push(ended))),
     };
-    let other = Forge::new(address, access);
+    let token = sluice_egress::secrets::Token::new(&scene.token).unwrap();
+    let other = Forge::new(address, sluice_forges::Access { way, token });
     let act = open(&other, "next").await;
     let Err(Undone::NotDone(error)) = act else {
         panic!("nothing was sent: {act:?}");

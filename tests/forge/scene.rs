@@ -8,10 +8,11 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use http::Method;
 use serde_json::Value;
-use sluice_egress::{Credentials, Egress, Rules};
+use sluice_egress::secrets::Token;
+use sluice_egress::{Egress, Rules};
 use sluice_forges::{
     Access, Act, Address, Branch, Change, ChangedFile, Committed, FilePath, Forge, ForgeError,
-    MergeMethod, NewPull, Provider, Pull, PullState, Sha, Trouble, Undone,
+    MergeMethod, NewPull, Provider, Pull, PullState, Sha, Trouble, Undone, Way,
 };
 use sluice_tests::gitea::{Gitea, OWNER, gitea};
 use sluice_tests::poll;
@@ -187,15 +188,15 @@ pub(crate) fn forge(gitea: &Gitea, name: &str, token: &str) -> Forge {
         allow: vec!["127.0.0.0/8".parse().unwrap()],
         ..Rules::default()
     };
-    let access = Access {
+    let way = Way {
         egress: Egress::new(rules).unwrap(),
-        credentials: Credentials::bearer(token).unwrap(),
         authorities: Some(gitea.authority().as_bytes().to_vec()),
         namespace: "apps".to_owned(),
         told: None,
     };
+    let token = Token::new(token).unwrap();
     let address = Address::parse(Provider::Gitea, &gitea.url(OWNER, name));
-    Forge::new(address.unwrap(), access)
+    Forge::new(address.unwrap(), Access { way, token })
 }
 
 pub(crate) fn branch(name: &str) -> Branch {

@@ -55,6 +55,47 @@ async fn a_commit_that_is_not_there_has_no_status() {
     assert_eq!(refused(act), Trouble::Absent(Missing::Commit));
 }
 
+/// The server gives three on a page, although more are asked for.
+#[tokio::test]
+async fn the_newest_of_each_context_is_read() {
+    use StatusState::{Failure, Pending, Success};
+    let scene = Scene::new("read-statuses").await;
+    let commit = scene.head("main").await.unwrap();
+    assert_eq!(scene.forge.statuses(&commit).await, Ok(Vec::new()));
+    let set = async |context: &str, state: &str| {
+        let body = json!({
+            "context": context, "state": state, "description": format!("is {state}"),
+            "target_url": "https://ci.example.com/1",
+        });
+        let path = format!("/statuses/{commit}");
+        scene.ask(Method::POST, &path, body).await.unwrap();
+    };
+    let all = [
+        ("a", "success", Success),
+        ("b", "error", Failure),
+        ("c", "warning", Failure),
+        ("d", "skipped", Success),
+        ("e", "pending", Pending),
+        ("f", "failure", Failure),
+        ("kustomization/shop-test/eu", "success", Success),
+    ];
+    set("a", "failure").await;
+    for (context, state, _) in all {
+        set(context, state).await;
+    }
+    let seen = scene.forge.statuses(&commit).await.unwrap();
+    let states: Vec<_> = seen
+        .iter()
+        .map(|it| (it.context.as_str(), it.state))
+        .collect();
+    assert_eq!(states, all.map(|(context, _, state)| (context, state)));
+    assert_eq!(seen[0].description, "is success");
+    assert_eq!(seen[0].url.as_deref(), Some("https://ci.example.com/1"));
+
+    let why = scene.forge.statuses(&unknown()).await.unwrap_err();
+    assert_eq!(why.trouble, Trouble::Absent(Missing::Commit));
+}
+
 #[tokio::test]
 async fn a_base_contains_its_ancestors_and_itself() {
     let scene = Scene::new("ancestry").await;

@@ -13,6 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use gate_controller::observe::clock::Clock;
+use gate_controller::observe::repositories::Repositories;
 use gate_controller::observe::world::World;
 use gate_controller::tell::counters::{KindLabels, NotificationLabels};
 use gate_controller::tell::decisions::Decisions;
@@ -81,6 +82,12 @@ impl InProcess {
     #[must_use]
     pub fn world(&self) -> &World {
         &self.controller.world
+    }
+
+    /// What it knows of repositories.
+    #[must_use]
+    pub fn repositories(&self) -> &Repositories {
+        &self.controller.repositories
     }
 
     /// What it has answered.

@@ -90,6 +90,43 @@ fn an_address_leads_to_an_api(
 }
 
 #[rstest]
+#[case(
+    Provider::GitHub,
+    "https://github.com/a/b/",
+    Some("https://github.com/a/b.git")
+)]
+#[case(
+    Provider::Gitea,
+    "https://host/git/a/b.git",
+    Some("https://host/git/a/b.git")
+)]
+#[case(Provider::GitLab, "https://host/a/b/c", Some("https://host/a/b/c.git"))]
+#[case(
+    Provider::GitLab,
+    "https://host:8443/git/api/v4/projects/a%2Fb",
+    Some("https://host:8443/git/a/b.git")
+)]
+#[case(Provider::GitLab, "https://host/api/v4/projects/42", None)]
+#[case(
+    Provider::BitbucketServer,
+    "https://host/git/projects/ACME/repos/shop/browse",
+    Some("https://host/git/scm/ACME/shop.git")
+)]
+#[case(
+    Provider::BitbucketServer,
+    "https://host/users/alice/repos/web",
+    Some("https://host/scm/~alice/web.git")
+)]
+fn git_knows_a_repository_by_its_path(
+    #[case] provider: Provider,
+    #[case] text: &str,
+    #[case] expected: Option<&str>,
+) {
+    let address = Address::parse(provider, text).unwrap();
+    assert_eq!(address.clone_url().as_deref(), expected);
+}
+
+#[rstest]
 #[case(Provider::Gitea, "http://git.example.com/acme/shop", "https only")]
 #[case(Provider::Gitea, "git@git.example.com:acme/shop.git", "https only")]
 #[case(Provider::Gitea, "ssh://git@git.example.com/acme/shop", "https only")]

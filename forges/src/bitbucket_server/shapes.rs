@@ -1,6 +1,7 @@
 //! What is read of Bitbucket's replies.
 
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::names::Sha;
 use crate::pulls::{Commit as Seen, Mergeable, Pull, PullState};
@@ -50,6 +51,10 @@ pub(super) struct PullShape {
     from_ref: Side,
     to_ref: Side,
     #[serde(default)]
+    draft: bool,
+    #[serde(default)]
+    reviewers: Vec<Reviewer>,
+    #[serde(default)]
     properties: Properties,
     #[serde(default)]
     links: Links,
@@ -94,7 +99,23 @@ struct Link {
     href: String,
 }
 
+#[derive(Deserialize)]
+struct Reviewer {
+    user: User,
+}
+
+#[derive(Deserialize)]
+struct User {
+    name: String,
+}
+
 impl PullShape {
+    /// Those who are asked to review it, as they are named in a request.
+    pub(super) fn reviewers(&self) -> Value {
+        let named = |reviewer: &Reviewer| json!({"user": {"name": reviewer.user.name}});
+        self.reviewers.iter().map(named).collect()
+    }
+
     /// Whether its head is a branch of the repository whose name begins so.
     pub(super) fn is_under(&self, prefix: &str) -> bool {
         let head = self.from_ref.id.strip_prefix(BRANCHES);
@@ -125,6 +146,8 @@ impl PullShape {
             title: self.title,
             body: self.description.unwrap_or_default(),
             own: self.from_ref.repository == self.to_ref.repository,
+            draft: self.draft,
+            labels: Vec::new(),
             head: branch(self.from_ref.id),
             base: branch(self.to_ref.id),
             state,

@@ -10,6 +10,8 @@ use crate::outcome::{ForgeError, Missing, Trouble};
 const MOST_LISTED: usize = 2_000;
 /// The most bytes of the replies that make such a list.
 const MOST_BYTES: usize = 4 << 20;
+/// The most statuses of a commit that are read.
+const MOST_STATUSES: usize = 100;
 /// The most items that are looked through for one of them.
 const MOST_SEEN: usize = 500;
 /// How many are asked for on a page, and how many if such a page is too long to be read: bodies may be
@@ -30,6 +32,8 @@ pub(crate) enum Paging {
 enum Extent<'a, T> {
     /// To its end.
     All,
+    /// To its end, which comes soon: of the statuses of a commit.
+    Statuses,
     /// To the page with the first item that is looked for, or until 500 items were seen.
     To(&'a (dyn Fn(&T) -> bool + Sync)),
 }
@@ -42,7 +46,20 @@ impl Call<'_> {
         path: &str,
         query: &[(&str, &str)],
     ) -> Result<Vec<T>, ForgeError> {
-        self.items(path, query, &Extent::All).await
+        self.items::<Vec<T>, T>(path, query, &Extent::All).await
+    }
+
+    /// The statuses of a commit, each page of which is a `P`.
+    pub(crate) async fn statuses<P, T>(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<Vec<T>, ForgeError>
+    where
+        P: DeserializeOwned + Into<Vec<T>>,
+        T: DeserializeOwned,
+    {
+        self.items::<P, T>(path, query, &Extent::Statuses).await
     }
 
     /// The first item of a list that is looked for. None: it is not among the first 500.
@@ -52,30 +69,39 @@ impl Call<'_> {
         query: &[(&str, &str)],
         is_it: impl Fn(&T) -> bool + Send + Sync,
     ) -> Result<Option<T>, ForgeError> {
-        let items = self.items(path, query, &Extent::To(&is_it)).await?;
+        let extent = Extent::To(&is_it);
+        let items = self.items::<Vec<T>, T>(path, query, &extent).await?;
         Ok(items.into_iter().find(is_it))
     }
 
-    async fn items<T: DeserializeOwned>(
+    async fn items<P, T>(
         &self,
         path: &str,
         query: &[(&str, &str)],
         extent: &Extent<'_, T>,
-    ) -> Result<Vec<T>, ForgeError> {
+    ) -> Result<Vec<T>, ForgeError>
+    where
+        P: DeserializeOwned + Into<Vec<T>>,
+        T: DeserializeOwned,
+    {
         let [many, few] = PAGES;
-        match self.pages(path, query, extent, many).await {
-            Err(error) if is_too_long(&error) => self.pages(path, query, extent, few).await,
+        match self.pages::<P, T>(path, query, extent, many).await {
+            Err(error) if is_too_long(&error) => self.pages::<P, T>(path, query, extent, few).await,
             items => items,
         }
     }
 
-    async fn pages<T: DeserializeOwned>(
+    async fn pages<P, T>(
         &self,
         path: &str,
         query: &[(&str, &str)],
         extent: &Extent<'_, T>,
         length: usize,
-    ) -> Result<Vec<T>, ForgeError> {
+    ) -> Result<Vec<T>, ForgeError>
+    where
+        P: DeserializeOwned + Into<Vec<T>>,
+        T: DeserializeOwned,
+    {
         let (size, place, first) = match self.api.paging {
             Paging::Linked(size) => (size, "page", 1),
             Paging::Starting => ("limit", "start", 0),
@@ -90,10 +116,14 @@ impl Call<'_> {
             let reply = self.ask(path, &query).await?;
             if reply.status == 404 {
                 self.sees_repository().await?;
+                return Err(self.error(Trouble::Absent(match extent {
+                    Extent::Statuses => Missing::Commit,
+                    Extent::All | Extent::To(_) => Missing::Branch,
+                })));
             }
             bytes += reply.body.len();
             let page;
-            (page, next) = self.page(&reply, at)?;
+            (page, next) = self.page::<P, T>(&reply, at)?;
             if self.is_enough(extent, (&mut items, bytes), page, next.is_some())? {
                 break;
             }
@@ -102,19 +132,17 @@ impl Call<'_> {
     }
 
     /// The items of the page at this place, and where the next one is.
-    fn page<T: DeserializeOwned>(
-        &self,
-        reply: &Reply,
-        at: u64,
-    ) -> Result<(Vec<T>, Option<u64>), ForgeError> {
+    fn page<P, T>(&self, reply: &Reply, at: u64) -> Result<(Vec<T>, Option<u64>), ForgeError>
+    where
+        P: DeserializeOwned + Into<Vec<T>>,
+        T: DeserializeOwned,
+    {
         match self.api.paging {
             Paging::Linked(_) => {
                 let links = reply.header("link").unwrap_or_default();
                 let more = links.split(',').any(|link| link.contains("rel=\"next\""));
-                Ok((self.read(reply)?, more.then_some(at + 1)))
-            }
-            Paging::Starting if reply.status == 404 => {
-                Err(self.error(Trouble::Absent(Missing::Branch)))
+                let page: P = self.read(reply)?;
+                Ok((page.into(), more.then_some(at + 1)))
             }
             Paging::Starting => {
                 let page: Page<T> = self.read(reply)?;
@@ -135,6 +163,10 @@ impl Call<'_> {
     ) -> Result<bool, ForgeError> {
         let at_end = !more || page.is_empty();
         let found = match extent {
+            Extent::Statuses if items.len() + page.len() > MOST_STATUSES => {
+                return Err(self.error(Trouble::TooManyStatuses(MOST_STATUSES)));
+            }
+            Extent::Statuses => false,
             Extent::All if at_end => true,
             Extent::All if bytes > MOST_BYTES => {
                 let listed = items.len() + page.len();
@@ -167,22 +199,24 @@ fn is_too_long(error: &ForgeError) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use sluice_egress::{Credentials, Egress, Rules};
+    use sluice_egress::secrets::Token;
+    use sluice_egress::{Egress, Rules};
 
     use super::*;
     use crate::address::{Address, Provider};
-    use crate::call::{Access, Api};
+    use crate::call::{Access, Api, Way};
 
     #[test]
     fn a_list_is_bounded_by_items_and_bytes() {
         let address = Address::parse(Provider::Gitea, "https://git.example.com/a/b").unwrap();
-        let access = Access {
+        let way = Way {
             egress: Egress::new(Rules::default()).unwrap(),
-            credentials: Credentials::bearer("token").unwrap(),
             authorities: None,
             namespace: "apps".to_owned(),
             told: None,
         };
+        let token = Token::new("token").unwrap();
+        let access = Access { way, token };
         let api = Api::new(access, address, &[], Paging::Starting);
         let call = api.call("list");
         let is_enough = |extent, bytes, more| {
@@ -195,6 +229,16 @@ mod tests {
         assert_eq!(is_enough(Extent::All, MOST_BYTES + 1, false), Ok(true));
         let too_many = Err(Trouble::TooMany(100));
         assert_eq!(is_enough(Extent::All, MOST_BYTES + 1, true), too_many);
+        // Statuses are few, also on the last page.
+        let mut items = vec![1; 50];
+        let mut add = |count: usize, more| {
+            let extent: Extent<'_, i32> = Extent::Statuses;
+            let added = call.is_enough(&extent, (&mut items, 0), vec![1; count], more);
+            added.map_err(|error| error.trouble)
+        };
+        assert_eq!(add(49, true), Ok(false));
+        assert_eq!(add(1, false), Ok(true));
+        assert_eq!(add(1, false), Err(Trouble::TooManyStatuses(100)));
         // One of them is looked for among so many, however long they are.
         let none = |_: &i32| false;
         assert_eq!(

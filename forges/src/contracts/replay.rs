@@ -5,10 +5,13 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::Value;
-use sluice_egress::{Credentials, Egress, Limits, Names, Rules};
+use sluice_egress::secrets::Token;
+use sluice_egress::{Egress, Limits, Names, Rules};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -17,7 +20,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::scenario::{Exchange, Scenario};
 use crate::address::{Address, Provider};
-use crate::call::{Access, Ended};
+use crate::call::{Access, Ended, Way};
 use crate::forge::Forge;
 use crate::test_server::{Certificate, tls};
 
@@ -113,9 +116,8 @@ fn forge(provider: Provider, port: u16, authority: String, heard: Arc<Mutex<Vec<
         allow: vec!["127.0.0.0/8".parse().unwrap()],
         ..Rules::default()
     };
-    let access = Access {
+    let way = Way {
         egress: Egress::with(rules, Limits::default(), Arc::new(Here)).unwrap(),
-        credentials: Credentials::bearer(TOKEN).unwrap(),
         authorities: Some(authority.into_bytes()),
         namespace: "apps".to_owned(),
         told: Some(Arc::new(move |host, ended| {
@@ -123,7 +125,8 @@ fn forge(provider: Provider, port: u16, authority: String, heard: Arc<Mutex<Vec<
             heard.lock().unwrap().push(ended);
         })),
     };
-    Forge::new(address.unwrap(), access)
+    let token = Token::new(TOKEN).unwrap();
+    Forge::new(address.unwrap(), Access { way, token })
 }
 
 async fn serve(listener: TcpListener, acceptor: TlsAcceptor, contract: Arc<Mutex<Contract>>) {
@@ -211,14 +214,21 @@ impl Contract {
                 serde_json::from_slice::<Value>(body).is_ok_and(|came| came == expected)
             }
             (None, Some(form)) => text.replace('\r', "") == *form,
-            (None, None) => body.is_empty(),
+            (None, None) => match &next.git {
+                Some(git) => body.starts_with(git.as_bytes()),
+                None => body.is_empty(),
+            },
         };
         let expected = next.body.as_ref().or(next.form.as_ref());
+        let expected = expected.or(next.git.as_ref());
         (!same).then(|| format!("{line}: {text} came instead of {expected:?}"))
     }
 
     /// The headers that a request has to have, but for those of every HTTP client.
     fn headers(&self, next: &Exchange) -> Vec<String> {
+        if next.request.contains("git-") {
+            return self.headers_of_git(next);
+        }
         let mut all = match self.provider {
             Provider::GitHub => vec![
                 "accept: application/vnd.github+json".to_owned(),
@@ -239,6 +249,35 @@ impl Contract {
             (None, None) => {}
         }
         all.sort();
+        all
+    }
+}
+
+impl Contract {
+    /// The same of a request of Git.
+    fn headers_of_git(&self, next: &Exchange) -> Vec<String> {
+        let user = match self.provider {
+            Provider::GitHub => Some("x-access-token"),
+            Provider::GitLab => Some("oauth2"),
+            Provider::Gitea => Some("sluice"),
+            Provider::BitbucketServer => None,
+        };
+        let authorization = match user {
+            Some(user) => format!(
+                "Basic {}",
+                BASE64_STANDARD.encode(format!("{user}:{TOKEN}"))
+            ),
+            None => format!("Bearer {TOKEN}"),
+        };
+        let mut all = vec![
+            "accept: */*".to_owned(),
+            format!("authorization: {authorization}"),
+        ];
+        if next.git.is_some() {
+            let service = next.request.rsplit('/').next().unwrap_or_default();
+            all.push(format!("content-type: application/x-{service}-request"));
+        }
+        all.push("git-protocol: version=2".to_owned());
         all
     }
 }

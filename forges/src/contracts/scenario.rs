@@ -7,11 +7,12 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use crate::forge::Forge;
+use crate::git::{Target, Update};
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Undone};
 use crate::pulls::{
-    Blob, Change, ChangedFile, Commit as Seen, MergeMethod, NewPull, Pull, PullState, Status,
-    StatusState,
+    Blob, Change, ChangedFile, Commit as Seen, MergeMethod, NewPull, Pull, PullState, SeenStatus,
+    Status, StatusState,
 };
 
 /// A call, and the exchanges that have to follow from it.
@@ -38,6 +39,8 @@ pub(super) struct Exchange {
     pub(super) body: Option<String>,
     /// The body that has to come: another text.
     pub(super) form: Option<String>,
+    /// What the body that comes has to begin with, of a request of Git.
+    pub(super) git: Option<String>,
     pub(super) status: u16,
     /// Lines of the head.
     #[serde(default)]
@@ -53,7 +56,7 @@ pub(super) struct Exchange {
 }
 
 /// How many operations there are.
-pub(super) const OPERATIONS: usize = 15;
+pub(super) const OPERATIONS: usize = 20;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -120,6 +123,24 @@ pub(super) enum Call {
     Commits {
         number: u64,
     },
+    Edit {
+        number: u64,
+    },
+    Statuses {
+        commit: Sha,
+    },
+    References {
+        prefixes: Vec<String>,
+    },
+    CommitObject {
+        commit: Sha,
+    },
+    /// To a commit that the repository has.
+    Push {
+        branch: String,
+        from: Option<Sha>,
+        to: Sha,
+    },
 }
 
 #[derive(Deserialize)]
@@ -163,6 +184,11 @@ impl Call {
             Self::Contains { .. } => "contains",
             Self::ReadCommit { .. } => "read_commit",
             Self::Commits { .. } => "commits",
+            Self::Edit { .. } => "edit",
+            Self::Statuses { .. } => "statuses",
+            Self::References { .. } => "references",
+            Self::CommitObject { .. } => "commit_object",
+            Self::Push { .. } => "push",
         }
     }
 
@@ -259,6 +285,33 @@ impl Call {
                 Ok(all) => all.iter().map(shown_commit).collect::<Vec<_>>().join("; "),
                 Err(error) => format!("error: {error}"),
             },
+            Self::Edit { number } => {
+                let act = forge.edit(*number, "Promote 3.0", "To 3.0.", until).await;
+                done(act, |()| "done".to_owned())
+            }
+            Self::Statuses { commit } => match forge.statuses(commit).await {
+                Ok(all) => all.iter().map(shown_status).collect::<Vec<_>>().join("; "),
+                Err(error) => format!("error: {error}"),
+            },
+            Self::References { prefixes } => match forge.references(prefixes).await {
+                Ok(all) => {
+                    let shown = all.iter().map(|one| format!("{} at {}", one.name, one.id));
+                    shown.collect::<Vec<_>>().join("; ")
+                }
+                Err(error) => format!("error: {error}"),
+            },
+            Self::CommitObject { commit } => found(forge.commit_object(commit).await, |commit| {
+                format!("{} with {}", commit.id, commit.tree)
+            }),
+            Self::Push { branch, from, to } => {
+                let branch = named(branch);
+                let update = Update {
+                    branch: &branch,
+                    from: from.as_ref(),
+                    to: Target::Known(to),
+                };
+                done(forge.push(&update, until).await, |()| "done".to_owned())
+            }
         }
     }
 }
@@ -309,6 +362,8 @@ fn closing(number: u64) -> Pull {
         head: "next".to_owned(),
         base: "main".to_owned(),
         own: true,
+        draft: false,
+        labels: Vec::new(),
         state: PullState::Closed,
     }
 }
@@ -345,6 +400,17 @@ fn shown_commit(commit: &Seen) -> String {
     )
 }
 
+fn shown_status(status: &SeenStatus) -> String {
+    let SeenStatus {
+        context,
+        state,
+        description,
+        url,
+    } = status;
+    let url = url.as_deref().unwrap_or("?");
+    format!("{context}: {state:?} {description:?} {url}")
+}
+
 fn shown(pull: &Pull) -> String {
     let Pull {
         number,
@@ -354,8 +420,15 @@ fn shown(pull: &Pull) -> String {
         head,
         base,
         own,
+        draft,
+        labels,
         state,
     } = pull;
+    let draft = if *draft { "a draft, " } else { "" };
+    let labels = match labels.as_slice() {
+        [] => String::new(),
+        labels => format!("with {}, ", labels.join(" and ")),
+    };
     let fork = if *own { "" } else { "of a fork, " };
     let state = match state {
         PullState::Open { head, mergeable } => format!("open at {head}, {mergeable:?}"),
@@ -365,5 +438,5 @@ fn shown(pull: &Pull) -> String {
         }
         PullState::Closed => "closed".to_owned(),
     };
-    format!("#{number} {title:?} {body:?} {head} to {base}, {fork}{state}, {url}")
+    format!("#{number} {title:?} {body:?} {head} to {base}, {fork}{draft}{labels}{state}, {url}")
 }

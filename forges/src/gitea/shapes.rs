@@ -93,6 +93,8 @@ pub(super) struct PullShape {
     mergeable: bool,
     merge_commit_sha: Option<String>,
     merged_by: Option<User>,
+    draft: Option<bool>,
+    labels: Option<Vec<Label>>,
     head: Side,
     base: Side,
 }
@@ -100,6 +102,11 @@ pub(super) struct PullShape {
 #[derive(Deserialize)]
 struct User {
     login: String,
+}
+
+#[derive(Deserialize)]
+struct Label {
+    name: String,
 }
 
 /// The label keeps the name of a branch that was deleted; the reference does not.
@@ -133,9 +140,16 @@ impl PullShape {
             ("closed", false) => PullState::Closed,
             _ => return Err(wrong("state")),
         };
+        // Old ones do not say it. It is in the title.
+        let drafts = ["WIP:", "[WIP]"];
+        let title = self.title.to_uppercase();
+        let is_draft = || drafts.iter().any(|mark| title.starts_with(mark));
+        let labels = self.labels.unwrap_or_default().into_iter();
         Ok(Pull {
             number: self.number,
             url: self.html_url,
+            draft: self.draft.unwrap_or_else(is_draft),
+            labels: labels.map(|label| label.name).collect(),
             title: self.title,
             body: self.body.unwrap_or_default(),
             own: self.head.repo_id == self.base.repo_id,

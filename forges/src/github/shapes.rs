@@ -122,6 +122,10 @@ pub(super) struct PullShape {
     merge_commit_sha: Option<Sha>,
     merged_by: Option<User>,
     mergeable: Option<bool>,
+    #[serde(default)]
+    draft: bool,
+    #[serde(default)]
+    labels: Vec<Label>,
     head: Side,
     base: Side,
 }
@@ -136,6 +140,11 @@ enum State {
 #[derive(Deserialize)]
 struct User {
     login: String,
+}
+
+#[derive(Deserialize)]
+struct Label {
+    name: String,
 }
 
 #[derive(Deserialize)]
@@ -185,6 +194,8 @@ impl PullShape {
             title: self.title,
             body: self.body.unwrap_or_default(),
             own,
+            draft: self.draft,
+            labels: self.labels.into_iter().map(|label| label.name).collect(),
             head: self.head.branch,
             base: self.base.branch,
             state,

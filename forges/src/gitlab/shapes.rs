@@ -66,6 +66,10 @@ pub(super) struct RequestShape {
     target_branch: String,
     source_project_id: Option<u64>,
     target_project_id: u64,
+    #[serde(default)]
+    draft: bool,
+    #[serde(default)]
+    labels: Vec<String>,
 }
 
 /// A request is locked while it is being merged.
@@ -115,6 +119,8 @@ impl RequestShape {
             title: self.title,
             body: self.description.unwrap_or_default(),
             own: self.source_project_id == Some(self.target_project_id),
+            draft: self.draft,
+            labels: self.labels,
             head: self.source_branch,
             base: self.target_branch,
             state,

@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use kube::Client;
 use sluice_core::delivery::pull_request::Word;
+use sluice_crds::git_repository_access::{GitRepositoryAccess, GitRepositoryAccessSpec};
 use sluice_crds::pipeline::ForgeType;
 use sluice_crds::pull_request::{Repository, RepositoryKind};
 use sluice_egress::Egress;
 use sluice_egress::secrets::{self, Unread};
-use sluice_forges::{Access, Address, Forge, Provider, Told};
+use sluice_forges::{Access, Address, Forge, Provider, Told, Way};
 use tokio::time::Instant;
 
 use crate::tell::counters::Counters;
@@ -45,8 +46,12 @@ impl Forges {
         let Some(RepositoryKind::Address { type_, url, .. }) = repository.kind() else {
             return String::new();
         };
-        let address = Address::parse(provider(type_), url);
-        address.map_or_else(|_| String::new(), |address| address.host().to_owned())
+        host(type_, url)
+    }
+
+    /// The same of what a GitRepositoryAccess names.
+    pub(crate) fn host_of_access(access: &GitRepositoryAccess) -> String {
+        host(access.spec.provider, &access.spec.url)
     }
 
     /// The repository, as the token in its Secret opens it. No request goes to the forge.
@@ -63,19 +68,47 @@ impl Forges {
                 "repository: it is not named by its address; write type, url and secretRef";
             return Err(Failure::new(Word::InvalidSpec, message));
         };
+        self.open_at(namespace, (type_, url), secret).await
+    }
+
+    /// The same for what a GitRepositoryAccess names.
+    ///
+    /// # Errors
+    /// The address or the Secret is not right, or may not be read.
+    pub(crate) async fn open_access(&self, access: &GitRepositoryAccess) -> Result<Forge, Failure> {
+        let namespace = access.metadata.namespace.as_deref().unwrap_or_default();
+        let GitRepositoryAccessSpec {
+            provider,
+            url,
+            secret_ref,
+            github_app: _,
+            interval: _,
+            webhook: _,
+            allow: _,
+            author: _,
+        } = &access.spec;
+        let secret = &secret_ref.name;
+        self.open_at(namespace, (*provider, url), secret).await
+    }
+
+    async fn open_at(
+        &self,
+        namespace: &str,
+        (type_, url): (ForgeType, &str),
+        secret: &str,
+    ) -> Result<Forge, Failure> {
         let address = Address::parse(provider(type_), url);
         let wrong = |error| Failure::new(Word::InvalidSpec, format!("url: {error}"));
         let address = address.map_err(wrong)?;
         let keys = secrets::token(&self.client, namespace, secret, url).await;
-        let (credentials, authorities) = keys.map_err(unread)?;
-        let access = Access {
+        let (token, authorities) = keys.map_err(unread)?;
+        let way = Way {
             egress: self.egress.clone(),
-            credentials,
             authorities,
             namespace: namespace.to_owned(),
             told: Some(Arc::clone(&self.told)),
         };
-        Ok(Forge::new(address, access))
+        Ok(Forge::new(address, Access { way, token }))
     }
 }
 
@@ -93,6 +126,11 @@ fn unread(unread: Unread) -> Failure {
         ),
         Unread::NotUsable(why) => Failure::new(Word::SecretNotUsable, why),
     }
+}
+
+fn host(type_: ForgeType, url: &str) -> String {
+    let address = Address::parse(provider(type_), url);
+    address.map_or_else(|_| String::new(), |address| address.host().to_owned())
 }
 
 fn provider(type_: ForgeType) -> Provider {

@@ -29,6 +29,7 @@ use crate::lease::Leadership;
 use crate::observe::apps::Apps;
 use crate::observe::cache::{Cache, Change, Seen};
 use crate::observe::clock::Clock;
+use crate::observe::repositories::Repositories;
 use crate::observe::world::World;
 use crate::tell::audit::Audit;
 use crate::tell::counters::Counters;
@@ -36,6 +37,7 @@ use crate::tell::decisions::Decisions;
 use crate::tell::definitions::{Defines, Definitions, Telling};
 use crate::tell::events::Events;
 use crate::tell::events::promotions::Promotions;
+use git_repository_access::readings::Readings;
 use pull_request::at_forges::AtForges;
 
 pub mod commit_status;
@@ -81,6 +83,10 @@ pub struct Context {
     pub forges: Arc<Forges>,
     /// What is under way at forges for pull requests.
     pub(crate) at_forges: Arc<AtForges>,
+    /// What is known of the repositories that promotions go through.
+    pub repositories: Arc<Repositories>,
+    /// What is being asked of their forges.
+    pub(crate) readings: Arc<Readings>,
     /// Sends the notifications of promotions. None: there is no `--events-addr`.
     pub promotions: Option<Arc<Promotions>>,
     /// Where artifacts are stored. None: not here, since there is no `--storage-path`.
@@ -162,6 +168,11 @@ pub(crate) trait Reconciled: Defines + HasStatus + Clone + Debug + Send + Sync {
         urgency(Self::KIND)
     }
 
+    /// What is done about an object of another shard, at `at`: nothing is written to it.
+    fn beside(_: &Context, _: &ObjectKey, _: Arc<Self>, _: Timestamp) -> Outcome {
+        Outcome::NotOurs
+    }
+
     /// One look: gathers what the decision at `at` needs, decides, and carries it out.
     ///
     /// # Errors
@@ -228,10 +239,10 @@ async fn look_at<K: Reconciled>(
     let Some(Seen::Object(object)) = K::cache(&context.world).get(key.borrowed()) else {
         return Ok(Outcome::Gone);
     };
-    if !context.shard.holds(K::KIND, object.labels()) {
-        return Ok(Outcome::NotOurs);
-    }
     let at = context.clock.now();
+    if !context.shard.holds(K::KIND, object.labels()) {
+        return Ok(K::beside(context, key, object, at));
+    }
     let decides = K::KIND.look().is_some_and(|look| look.decides);
     match context.waits(at).filter(|_| decides) {
         Some(waits) => Ok(waits),

@@ -199,7 +199,7 @@ impl Word {
     }
 
     /// Whether nothing changes before a person does something.
-    pub(super) fn lasts(self) -> bool {
+    pub fn lasts(self) -> bool {
         match self {
             Self::SecretNotUsable
             | Self::InvalidSpec

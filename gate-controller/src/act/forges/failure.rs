@@ -75,20 +75,29 @@ fn word(trouble: &Trouble) -> Word {
         Trouble::Unanswered(_) | Trouble::Failed(_) | Trouble::NotUnderstood(_) => Word::Unanswered,
         Trouble::Unauthorized => Word::Unauthorized,
         Trouble::NoRight(_) => Word::NoRight,
-        Trouble::NoRepository => Word::NoRepository,
+        Trouble::NoRepository | Trouble::NotInstalled => Word::NoRepository,
         Trouble::Moved => Word::RepositoryMoved,
         Trouble::RateLimited(_) => Word::RateLimited,
         Trouble::Archived => Word::RepositoryArchived,
         Trouble::Absent(Missing::Branch | Missing::BranchOrFile) => Word::NoTargetBranch,
-        Trouble::BranchTooLong(_) | Trouble::TooManyFiles(_) => Word::InvalidSpec,
+        Trouble::BranchTooLong(_) | Trouble::TooManyFiles(_) | Trouble::NoCloneUrl => {
+            Word::InvalidSpec
+        }
         Trouble::NotAFile => Word::FileNotEditable,
         Trouble::Conflict => Word::Conflict,
         Trouble::NotYet => Word::NotYet,
         Trouble::NotMergeable(_) | Trouble::NoSuchMethod => Word::NotMergeable,
-        Trouble::Refused(..) | Trouble::TooMany(_) => Word::Refused,
+        Trouble::Refused(..)
+        | Trouble::PushRefused(_)
+        | Trouble::Sha256
+        | Trouble::OldGit
+        | Trouble::TooManyReferences(_)
+        | Trouble::TooManyStatuses(_)
+        | Trouble::TooMany(_) => Word::Refused,
         // Each of them is another thing at the next look.
-        Trouble::Absent(Missing::Commit | Missing::File | Missing::Pull)
+        Trouble::Absent(Missing::Commit | Missing::File | Missing::Pull | Missing::Object)
         | Trouble::BranchExists
+        | Trouble::BranchMoved
         | Trouble::FileChanged
         | Trouble::PullExists
         | Trouble::AlreadyMerged

@@ -1,17 +1,29 @@
-//! A look at a GitRepositoryAccess.
+//! A look at a GitRepositoryAccess: what its forge is asked, as errands, and what is reported of it.
+//!
+//! What the forge has said goes into [`Repositories`](crate::observe::repositories::Repositories), and whoever
+//! needs it is woken. Nothing is decided from a status, so that what is asked does not wait for one.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use sluice_core::delivery::act;
+use sluice_core::delivery::git_repository_access::interval;
+use sluice_core::delivery::git_repository_access::report::{Act, Given, report};
 use sluice_core::verdict::condition::{READY, find};
 use sluice_crds::GitRepositoryAccess;
-use sluice_crds::git_repository_access::AccessReference;
+use sluice_crds::git_repository_access::{AccessReference, GitRepositoryAccessStatus};
 
-use super::{Context, Outcome, Reconciled};
+use super::{Context, Outcome, Reconciled, status};
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::observe::cache::{Cache, Change};
 use crate::observe::world::World;
+
+mod news;
+mod reading;
+pub(crate) mod readings;
+#[cfg(test)]
+mod tests;
 
 impl Reconciled for GitRepositoryAccess {
     const KIND: Kind = Kind::GitRepositoryAccess;
@@ -32,13 +44,68 @@ impl Reconciled for GitRepositoryAccess {
     }
 
     async fn look(
-        _: &Context,
-        _: &ObjectKey,
-        _: Arc<Self>,
-        _: Timestamp,
+        context: &Context,
+        key: &ObjectKey,
+        object: Arc<Self>,
+        at: Timestamp,
     ) -> Result<Outcome, kube::Error> {
-        Ok(Outcome::Wake(None))
+        let act::Report {
+            status,
+            changed,
+            acts: _,
+            wake,
+        } = read(context, key, &object, at);
+        if changed {
+            let written = status::write(context, object.as_ref(), status).await?;
+            news::tell(context, key, &object, &written);
+        }
+        Ok(Outcome::Wake(wake))
     }
+
+    /// Those that this process decides about need what is known here.
+    fn beside(context: &Context, key: &ObjectKey, object: Arc<Self>, at: Timestamp) -> Outcome {
+        match context.repositories.is_needed(key) {
+            true => Outcome::Wake(read(context, key, &object, at).wake),
+            false => Outcome::NotOurs,
+        }
+    }
+}
+
+/// Takes in what the forge has said, wakes those to whom that is news, and begins what is to be asked next.
+fn read(
+    context: &Context,
+    key: &ObjectKey,
+    object: &Arc<GitRepositoryAccess>,
+    now: Timestamp,
+) -> act::Report<GitRepositoryAccessStatus, Act> {
+    let (room, desk) = (&context.repositories, &context.readings);
+    let interval = interval(object);
+    if room.see(object, interval.as_ref().ok().copied()) {
+        desk.forget(key);
+    }
+    let mut woken = desk.take_in(room, key);
+    woken.append(&mut room.outdated(key));
+    woken.into_iter().for_each(|it| context.waker.wake(it));
+    let mut known = room.known(key);
+    desk.note(key, &mut known);
+    let report = report(Given {
+        object: Arc::clone(object),
+        interval,
+        known,
+        now,
+    });
+    for act in &report.acts {
+        match act {
+            Act::List { request } => desk.list(context, Arc::clone(object), request.clone()),
+            Act::Answer => desk.ask(context, Arc::clone(object)),
+        }
+    }
+    if context.world.accesses.get(key.borrowed()).is_none() {
+        // It was deleted meanwhile.
+        desk.forget(key);
+        room.gone(key);
+    }
+    report
 }
 
 /// Whether it can be used, and why not.

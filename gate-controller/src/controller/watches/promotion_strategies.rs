@@ -3,6 +3,7 @@
 //!
 //! Nothing else waits for these kinds: an API server may have none of them.
 
+use kube::ResourceExt;
 use sluice_crds::{
     CommitStatus, GitRepositoryAccess, PromotionStrategy, PullRequest, RevertCommit,
 };
@@ -17,6 +18,11 @@ use crate::observe::cache::{Change, Seen};
 pub(super) async fn follow(parts: Parts) {
     let waker = parts.waker.clone();
     let told = |change: &Change<'_, PromotionStrategy>| {
+        let now = change.now.and_then(Seen::object);
+        if !now.is_some_and(|it| parts.shard.holds(Kind::PromotionStrategy, it.labels())) {
+            let own = Work::own(Kind::PromotionStrategy, change.key.clone());
+            parts.repositories.forget(&own);
+        }
         if !change.is_respecified() {
             return;
         }
@@ -37,7 +43,13 @@ pub(super) async fn follow(parts: Parts) {
 
 /// Follows accesses to repositories.
 pub(super) async fn follow_accesses(parts: Parts) {
-    let following = follow_kind::<GitRepositoryAccess>(&parts, parts.api(), |_| {});
+    let told = |change: &Change<'_, GitRepositoryAccess>| {
+        if change.now.and_then(Seen::object).is_none() {
+            parts.readings.forget(change.key);
+            parts.repositories.gone(change.key);
+        }
+    };
+    let following = follow_kind(&parts, parts.api(), told);
     tokio::join!(
         following,
         wake_strategies::<GitRepositoryAccess>(&parts),

@@ -20,13 +20,16 @@ use super::apply::apply;
 use crate::act::errands::Errands;
 use crate::act::forges::Forges;
 use crate::act::reconcile::Context;
+use crate::act::reconcile::git_repository_access::readings::Readings;
 use crate::act::reconcile::pull_request::at_forges::AtForges;
 use crate::act::waker::Waker;
 use crate::cluster::failure;
-use crate::cluster::key::ObjectKey;
+use crate::cluster::key::{ObjectKey, Work};
+use crate::cluster::kind::Kind;
 use crate::lease::{Held, Leadership};
 use crate::observe::apps::Apps;
 use crate::observe::clock::{Clock, Jumps, SetClock};
+use crate::observe::repositories::Repositories;
 use crate::observe::world::{Standing, World};
 use crate::tell::audit::Audit;
 use crate::tell::counters::Counters;
@@ -96,11 +99,18 @@ pub(in crate::act::reconcile) fn context(
     let at_forges = AtForges::new(leadership.clone(), waker.clone());
     let wake = waker.clone();
     let errands = Errands::new(leadership.clone(), move |work| wake.wake(work.clone()));
+    let readings = Readings::new(leadership.clone(), waker.clone());
+    let wake = waker.clone();
+    let repositories = Repositories::new(Arc::clone(&clock), move |access| {
+        wake.wake(Work::own(Kind::GitRepositoryAccess, access.clone()));
+    });
     Context {
         client,
         errands,
         forges: Arc::new(forges),
         at_forges: Arc::new(at_forges),
+        repositories: Arc::new(repositories),
+        readings: Arc::new(readings),
         promotions: None,
         world,
         clock,

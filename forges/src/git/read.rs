@@ -1,0 +1,329 @@
+//! Reading: references, and one commit. Version 2 of the protocol, nothing asked before.
+
+use sluice_egress::{Content, Repeatable};
+
+use super::object::CommitObject;
+use super::packet::{Packet, Packets, Writing};
+use super::{AGENT, Git, Wrong, body, pack, trouble};
+use crate::call::Call;
+use crate::names::Sha;
+use crate::outcome::{ForgeError, Trouble};
+
+/// The most references that are listed.
+const MOST_REFERENCES: usize = 10_000;
+/// The most bytes of a reference's name that anybody asks for.
+const LONGEST_NAME: usize = 1_024;
+
+/// The kinds of packets in a section with a pack.
+const DATA: u8 = 1;
+const PROGRESS: u8 = 2;
+const FAILURE: u8 = 3;
+
+/// A reference, and what it refers to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// Its name in full: `refs/heads/…`.
+    pub name: String,
+    /// The object, usually a commit.
+    pub id: Sha,
+}
+
+impl Git {
+    pub(crate) async fn references(
+        &self,
+        prefixes: &[String],
+    ) -> Result<Vec<Reference>, ForgeError> {
+        let call = self.call("list branches and other references")?;
+        let prefixes = fewest(prefixes);
+        if prefixes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let lines = prefixes
+            .iter()
+            .map(|prefix| format!("ref-prefix {prefix}\n"));
+        let request = Writing::default()
+            .line(b"command=ls-refs\n")
+            .line(AGENT)
+            .delimiter();
+        let said = asked(&call, &request.lines(lines).flushed()).await?;
+        if said.is_empty() {
+            return Err(call.error(silence(&call).await?));
+        }
+        let listed = listed(&said, &prefixes);
+        listed.map_err(|wrong| call.error(trouble(&call, wrong)))
+    }
+
+    /// Its tree is left out. A server that cannot do so says nothing, and is asked for everything.
+    pub(crate) async fn commit_object(
+        &self,
+        commit: &Sha,
+    ) -> Result<Option<CommitObject>, ForgeError> {
+        let call = self.call("read a commit with its tree")?;
+        if !commit.is_sha1() {
+            return Err(call.error(Trouble::Sha256));
+        }
+        let mut said = asked(&call, &wanting(commit, &["deepen 1", "filter tree:0"])).await?;
+        if said.is_empty() {
+            said = asked(&call, &wanting(commit, &["deepen 1"])).await?;
+        }
+        if said.is_empty() {
+            return Err(call.error(silence(&call).await?));
+        }
+        let found = match pack_in(&said) {
+            Err(Wrong::Says(words)) if words.contains("not our ref") => return Ok(None),
+            found => found.and_then(|pack| pack::commit(&pack, commit)),
+        };
+        let read = found.and_then(|bytes| CommitObject::read(commit, &bytes));
+        read.map(Some)
+            .map_err(|wrong| call.error(trouble(&call, wrong)))
+    }
+}
+
+fn wanting(commit: &Sha, how: &[&str]) -> Vec<u8> {
+    let request = Writing::default()
+        .line(b"command=fetch\n")
+        .line(AGENT)
+        .delimiter();
+    let how = how.iter().map(|line| format!("{line}\n"));
+    let request = request.line(b"no-progress\n").lines(how);
+    let want = format!("want {commit}\n");
+    request.line(want.as_bytes()).line(b"done\n").flushed()
+}
+
+/// What a server says to a request. A server that fails before it has said a word says nothing, with success.
+async fn asked(call: &Call<'_>, request: &[u8]) -> Result<Vec<u8>, ForgeError> {
+    let content = Content {
+        media_type: "application/x-git-upload-pack-request",
+        body: request,
+    };
+    let ask = Repeatable::Query(content);
+    let reply = call.question(ask, "/git-upload-pack", &[]).await?;
+    body(call, &reply).map(<[u8]>::to_vec)
+}
+
+/// Why a server says nothing: what it can do tells.
+async fn silence(call: &Call<'_>) -> Result<Trouble, ForgeError> {
+    let query = [("service", "git-upload-pack")];
+    let reply = call.question(Repeatable::Get, "/info/refs", &query).await?;
+    let mut can = Vec::new();
+    for packet in Packets::of(body(call, &reply)?).flatten() {
+        if let Packet::Line(line) = packet {
+            can.push(line.strip_suffix(b"\n").unwrap_or(line));
+        }
+    }
+    Ok(match can.contains(&b"version 2".as_slice()) {
+        true if can.contains(&b"object-format=sha256".as_slice()) => Trouble::Sha256,
+        true => Trouble::NotUnderstood("an empty reply".to_owned()),
+        false => Trouble::OldGit,
+    })
+}
+
+/// The prefixes, sorted, without those that another one covers, and without what no name begins with.
+fn fewest(prefixes: &[String]) -> Vec<&str> {
+    let possible =
+        |prefix: &&str| prefix.len() <= LONGEST_NAME && !prefix.contains(char::is_control);
+    let mut prefixes: Vec<_> = prefixes
+        .iter()
+        .map(String::as_str)
+        .filter(possible)
+        .collect();
+    prefixes.sort_unstable();
+    prefixes.dedup_by(|next, before| next.starts_with(*before));
+    prefixes
+}
+
+/// The references in a reply that begin with one of these prefixes: a server may send others.
+fn listed(said: &[u8], prefixes: &[&str]) -> Result<Vec<Reference>, Wrong> {
+    let is_wanted = |name: &str| {
+        let after = prefixes.partition_point(|prefix| *prefix <= name);
+        let before = after.checked_sub(1).and_then(|at| prefixes.get(at));
+        before.is_some_and(|prefix| name.starts_with(prefix))
+    };
+    let mut listed = Vec::new();
+    for packet in Packets::of(said) {
+        match packet? {
+            Packet::Flush => return Ok(listed),
+            Packet::Delimiter | Packet::End => break,
+            Packet::Line(line) => {
+                // A name that is no text is none that anybody asked for.
+                let Ok(line) = std::str::from_utf8(line) else {
+                    continue;
+                };
+                let (id, name) = reference(line).ok_or(Wrong::Broken("a reference"))?;
+                if !id.is_sha1() {
+                    return Err(Wrong::Sha256);
+                }
+                if is_wanted(name) {
+                    let name = name.to_owned();
+                    listed.push(Reference { name, id });
+                }
+                if listed.len() > MOST_REFERENCES {
+                    return Err(Wrong::TooMany(MOST_REFERENCES));
+                }
+            }
+        }
+    }
+    Err(Wrong::Broken("references"))
+}
+
+/// `id name`, perhaps with more behind it.
+fn reference(line: &str) -> Option<(Sha, &str)> {
+    let mut parts = line.trim_end_matches('\n').split(' ');
+    Some((Sha::parse(parts.next()?)?, parts.next()?))
+}
+
+/// The pack in a reply.
+fn pack_in(said: &[u8]) -> Result<Vec<u8>, Wrong> {
+    let mut packets = Packets::of(said);
+    while let Some(packet) = packets.next() {
+        match packet? {
+            Packet::Line(b"packfile\n" | b"packfile") => {
+                return demultiplexed(&mut packets).map(|(pack, _)| pack);
+            }
+            Packet::Line(_) | Packet::Delimiter => {}
+            Packet::Flush | Packet::End => break,
+        }
+    }
+    Err(Wrong::Broken("packfile"))
+}
+
+/// What packets hold up to the next flush: data, and what is said aside for people.
+pub(super) fn demultiplexed(packets: &mut Packets<'_>) -> Result<(Vec<u8>, Vec<u8>), Wrong> {
+    let (mut data, mut aside) = (Vec::new(), Vec::new());
+    for packet in packets {
+        match packet? {
+            Packet::Line([DATA, more @ ..]) => data.extend_from_slice(more),
+            Packet::Line([PROGRESS, words @ ..]) => aside.extend_from_slice(words),
+            Packet::Line([FAILURE, words @ ..]) => {
+                return Err(Wrong::Says(String::from_utf8_lossy(words).into_owned()));
+            }
+            Packet::Flush => return Ok((data, aside)),
+            Packet::Line(_) | Packet::Delimiter | Packet::End => break,
+        }
+    }
+    Err(Wrong::Broken("a section"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::git::object;
+
+    fn sha(digit: &str) -> Sha {
+        Sha::parse(&digit.repeat(40)).unwrap()
+    }
+
+    fn said(lines: &[&[u8]]) -> Vec<u8> {
+        let lines = lines.iter();
+        lines
+            .fold(Writing::default(), |all, line| all.line(line))
+            .flushed()
+    }
+
+    #[test]
+    fn prefixes_are_asked_for_once() {
+        let all = [
+            "refs/notes/x",
+            "refs/heads/env/dev",
+            "refs/heads/env",
+            "refs/heads/env/dev-next",
+            "a\nb",
+            "refs/heads/env",
+        ];
+        let all = all.map(str::to_owned);
+        assert_eq!(fewest(&all), ["refs/heads/env", "refs/notes/x"]);
+        assert_eq!(fewest(&["x".repeat(2_000)]), [""; 0]);
+    }
+
+    #[test]
+    fn references_are_those_that_were_asked_for() {
+        let (a, b) = (sha("a"), sha("b"));
+        let line = |id: &Sha, name: &str| format!("{id} {name}\n").into_bytes();
+        let text = said(&[
+            &line(&a, "refs/heads/env/dev"),
+            &line(&b, "refs/heads/env/dev-next"),
+            &line(&b, "refs/heads/main peeled:x"),
+            &line(&b, "refs/heads/zz"),
+            &[a.as_str().as_bytes(), b" refs/heads/\xff\n"].concat(),
+        ]);
+        let prefixes = ["refs/heads/env/dev", "refs/heads/main"];
+        let listed = listed(&text, &prefixes).unwrap();
+        let names: Vec<_> = listed.iter().map(|it| (it.name.as_str(), &it.id)).collect();
+        let expected = [
+            ("refs/heads/env/dev", &a),
+            ("refs/heads/env/dev-next", &b),
+            ("refs/heads/main", &b),
+        ];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn a_list_that_is_not_whole_is_none() {
+        let prefixes = [""];
+        let line = format!("{} refs/heads/main\n", sha("a"));
+        let whole = said(&[line.as_bytes()]);
+        assert_eq!(listed(&whole, &prefixes).unwrap().len(), 1);
+        for end in 0..whole.len() {
+            assert!(listed(&whole[..end], &prefixes).is_err(), "{end}");
+        }
+        let long = format!("{} refs/heads/main\n", "a".repeat(64));
+        assert_eq!(
+            listed(&said(&[long.as_bytes()]), &prefixes),
+            Err(Wrong::Sha256)
+        );
+        let says = listed(&said(&[b"ERR no"]), &prefixes);
+        assert_eq!(says, Err(Wrong::Says("no".to_owned())));
+        let lines = vec![line.as_bytes(); MOST_REFERENCES + 1];
+        assert_eq!(
+            listed(&said(&lines), &prefixes),
+            Err(Wrong::TooMany(MOST_REFERENCES))
+        );
+    }
+
+    #[test]
+    fn a_pack_may_come_in_pieces() {
+        let pack = pack::packed(Some(b"it"));
+        let mut text = Writing::default()
+            .line(b"shallow-info\n")
+            .line(b"shallow x\n")
+            .delimiter()
+            .line(b"packfile\n")
+            .line(b"\x02Counting\n");
+        for byte in &pack {
+            text = text.line(&[DATA, *byte]);
+        }
+        let text = text.flushed();
+        assert_eq!(pack_in(&text), Ok(pack.clone()));
+        let found =
+            pack_in(&text).and_then(|pack| pack::commit(&pack, &object::id("commit", b"it")));
+        assert_eq!(found, Ok(b"it".to_vec()));
+        for end in 0..text.len() {
+            assert!(pack_in(&text[..end]).is_err(), "{end}");
+        }
+        let failed = said(&[b"packfile\n", b"\x03out of memory"]);
+        assert_eq!(
+            pack_in(&failed),
+            Err(Wrong::Says("out of memory".to_owned()))
+        );
+        assert_eq!(
+            pack_in(&said(&[b"packfile\n", b"\x07?"])),
+            Err(Wrong::Broken("a section"))
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_to_an_end(bytes: Vec<u8>, lines: Vec<Vec<u8>>, prefixes: Vec<String>) {
+            let lines: Vec<_> = lines.iter().map(Vec::as_slice).collect();
+            let text = said(&lines);
+            let packs = said(&[&[b"packfile\n".as_slice()], lines.as_slice()].concat());
+            let prefixes = fewest(&prefixes);
+            for text in [&bytes, &text, &packs] {
+                let _ = listed(text, &prefixes);
+                let _ = pack_in(text);
+            }
+        }
+    }
+}

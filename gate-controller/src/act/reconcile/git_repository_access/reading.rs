@@ -1,0 +1,266 @@
+//! What a forge is asked for a GitRepositoryAccess.
+//!
+//! What comes in: the branches that somebody needs, or questions about commits. What goes out: where the
+//! branches point to, from one request; or the answers, one after another, until the forge fails or the time
+//! is over.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use sluice_core::delivery::promotion_strategy::evidence::{
+    Answer, Commit, ForgeState, ForgeStatus, Heads, METADATA, NOTES, Question,
+};
+use sluice_egress::EgressError;
+use sluice_forges::{FilePath, Forge, ForgeError, Missing, Sha, StatusState, Trouble};
+use tokio::time::Instant;
+
+use crate::act::forges::Failure;
+use crate::observe::clock::Clock;
+use crate::observe::repositories::{LONGEST_TEXT, Said};
+
+/// Where Git keeps branches.
+const BRANCHES: &str = "refs/heads/";
+
+/// What a repository can be asked.
+pub(super) trait Repository: Sync {
+    /// All references whose names begin with one of these, with what they point to.
+    fn references(
+        &self,
+        prefixes: &[String],
+    ) -> impl Future<Output = Result<Vec<(String, String)>, ForgeError>> + Send;
+
+    /// A commit. None: there is no such commit.
+    fn commit(
+        &self,
+        commit: &Sha,
+    ) -> impl Future<Output = Result<Option<Commit>, ForgeError>> + Send;
+
+    /// A file at a commit. None: there is no such file, or no such commit.
+    fn file(
+        &self,
+        commit: &Sha,
+        path: &FilePath,
+    ) -> impl Future<Output = Result<Option<Vec<u8>>, ForgeError>> + Send;
+
+    /// Whether a commit is another one, or an ancestor of it.
+    fn contains(
+        &self,
+        base: &Sha,
+        commit: &Sha,
+    ) -> impl Future<Output = Result<bool, ForgeError>> + Send;
+
+    /// The newest status of each context.
+    fn statuses(
+        &self,
+        commit: &Sha,
+    ) -> impl Future<Output = Result<Vec<ForgeStatus>, ForgeError>> + Send;
+}
+
+/// Where the branches point to, and the notes.
+pub(super) async fn list(
+    repository: &impl Repository,
+    branches: &BTreeSet<String>,
+) -> Result<Heads, Failure> {
+    let names = branches.iter().map(|branch| format!("{BRANCHES}{branch}"));
+    let prefixes: Vec<_> = names.chain([NOTES.to_owned()]).collect();
+    let (mut heads, mut notes) = (BTreeMap::new(), None);
+    for (name, id) in repository.references(&prefixes).await? {
+        // Others begin with the same text.
+        match name.strip_prefix(BRANCHES) {
+            Some(branch) if branches.contains(branch) => {
+                heads.insert(branch.to_owned(), id);
+            }
+            None if name == NOTES => notes = Some(id),
+            Some(_) | None => {}
+        }
+    }
+    Ok(Heads {
+        branches: heads,
+        notes,
+    })
+}
+
+/// Answers questions in their order. None is begun after `until`, or after the forge has failed.
+pub(super) async fn answer(
+    repository: &impl Repository,
+    questions: Vec<Question>,
+    clock: &dyn Clock,
+    until: Instant,
+) -> Vec<(Question, Said)> {
+    let mut said = Vec::new();
+    let mut notes = Depth::default();
+    for question in questions {
+        if !said.is_empty() && Instant::now() >= until {
+            break;
+        }
+        let answer = match ask(repository, &question, &mut notes).await {
+            Ok(answer) => answer,
+            Err(error) => Said::Failed(Failure::from(error).at(clock.now())),
+        };
+        let has_failed = matches!(answer, Said::Failed(_));
+        said.push((question, answer));
+        if has_failed {
+            break;
+        }
+    }
+    said
+}
+
+async fn ask(
+    repository: &impl Repository,
+    question: &Question,
+    notes: &mut Depth,
+) -> Result<Said, ForgeError> {
+    let answered = match question {
+        Question::Commit(of) => match Sha::parse(of) {
+            Some(of) => {
+                let commit = repository.commit(&of).await;
+                commit.map(|found| found.map(|commit| Answer::Commit(Arc::new(cut(commit)))))
+            }
+            None => Ok(None),
+        },
+        Question::Metadata(of) => match (Sha::parse(of), FilePath::parse(METADATA)) {
+            (Some(of), Ok(path)) => return text(METADATA, repository.file(&of, &path).await),
+            _ => Ok(None),
+        },
+        Question::Note { notes: at, of } => match (Sha::parse(at), Sha::parse(of)) {
+            (Some(at), Some(of)) => return notes.read(repository, &at, &of).await,
+            _ => Ok(None),
+        },
+        Question::Contains { base, commit } => match (Sha::parse(base), Sha::parse(commit)) {
+            (Some(base), Some(commit)) => {
+                let contains = repository.contains(&base, &commit).await;
+                contains.map(|contains| Some(Answer::Contains(contains)))
+            }
+            _ => Ok(None),
+        },
+        Question::Statuses(of) => match Sha::parse(of) {
+            Some(of) => {
+                let statuses = repository.statuses(&of).await;
+                statuses.map(|statuses| Some(Answer::Statuses(statuses.into())))
+            }
+            None => Ok(None),
+        },
+    };
+    match answered {
+        Ok(answer) => Ok(Said::Answer(answer)),
+        Err(error) => match error.trouble {
+            Trouble::Absent(Missing::Commit) => Ok(Said::Answer(None)),
+            _ => Err(error),
+        },
+    }
+}
+
+/// What a file says, which is called so.
+fn text(name: &str, file: Result<Option<Vec<u8>>, ForgeError>) -> Result<Said, ForgeError> {
+    let too_long = || {
+        let most = LONGEST_TEXT >> 10;
+        Said::Unusable(format!("{name} is longer than {most} KiB"))
+    };
+    match file {
+        Ok(None) => Ok(Said::Answer(None)),
+        Ok(Some(bytes)) if bytes.len() > LONGEST_TEXT => Ok(too_long()),
+        Ok(Some(bytes)) => match std::str::from_utf8(&bytes) {
+            Ok(text) => Ok(Said::Answer(Some(Answer::Text(text.into())))),
+            Err(_) => Ok(Said::Unusable(format!("{name} is no text in UTF-8"))),
+        },
+        Err(error) => match error.trouble {
+            Trouble::Absent(Missing::Commit | Missing::File) => Ok(Said::Answer(None)),
+            Trouble::NotAFile => Ok(Said::Unusable(format!("{name} is no file"))),
+            Trouble::Unanswered(EgressError::TooLong(_)) => Ok(too_long()),
+            _ => Err(error),
+        },
+    }
+}
+
+/// A commit with a message that is not too long.
+fn cut(mut commit: Commit) -> Commit {
+    let mut end = commit.message.len().min(LONGEST_TEXT);
+    while !commit.message.is_char_boundary(end) {
+        end -= 1;
+    }
+    commit.message.truncate(end);
+    commit
+}
+
+/// How many folders deep the notes are that were found last. Git puts notes into folders once there are many.
+#[derive(Clone, Copy, Default)]
+struct Depth(usize);
+
+impl Depth {
+    /// The most folders that Git makes for notes that any repository has.
+    const MOST: usize = 2;
+
+    async fn read(
+        &mut self,
+        repository: &impl Repository,
+        notes: &Sha,
+        of: &Sha,
+    ) -> Result<Said, ForgeError> {
+        let others = (0..=Self::MOST).filter(|depth| *depth != self.0);
+        for depth in [self.0].into_iter().chain(others) {
+            let Ok(path) = FilePath::parse(&path(of.as_str(), depth)) else {
+                continue;
+            };
+            let said = text("the note", repository.file(notes, &path).await)?;
+            if said != Said::Answer(None) {
+                *self = Self(depth);
+                return Ok(said);
+            }
+        }
+        Ok(Said::Answer(None))
+    }
+}
+
+/// Where a note is that is so many folders deep: `abcd…`, `ab/cd…`, `ab/cd/…`.
+fn path(of: &str, depth: usize) -> String {
+    let mut rest = of;
+    let mut path = String::new();
+    for _ in 0..depth {
+        let (folder, below) = rest.split_at_checked(2).unwrap_or((rest, ""));
+        path.push_str(folder);
+        path.push('/');
+        rest = below;
+    }
+    path + rest
+}
+
+impl Repository for Forge {
+    async fn references(&self, prefixes: &[String]) -> Result<Vec<(String, String)>, ForgeError> {
+        let found = Forge::references(self, prefixes).await?.into_iter();
+        Ok(found.map(|it| (it.name, it.id.to_string())).collect())
+    }
+
+    async fn commit(&self, commit: &Sha) -> Result<Option<Commit>, ForgeError> {
+        let found = self.commit_object(commit).await?;
+        Ok(found.map(|found| Commit {
+            tree: found.tree.to_string(),
+            parents: found.parents.iter().map(Sha::to_string).collect(),
+            at: found.committed_at,
+            message: found.message,
+        }))
+    }
+
+    async fn file(&self, commit: &Sha, path: &FilePath) -> Result<Option<Vec<u8>>, ForgeError> {
+        let found = Forge::file(self, commit, path).await?;
+        Ok(found.map(|file| file.bytes))
+    }
+
+    async fn contains(&self, base: &Sha, commit: &Sha) -> Result<bool, ForgeError> {
+        Forge::contains(self, base, commit).await
+    }
+
+    async fn statuses(&self, commit: &Sha) -> Result<Vec<ForgeStatus>, ForgeError> {
+        let found = Forge::statuses(self, commit).await?.into_iter();
+        let statuses = found.map(|it| ForgeStatus {
+            context: it.context,
+            state: match it.state {
+                StatusState::Pending => ForgeState::Pending,
+                StatusState::Success => ForgeState::Success,
+                StatusState::Failure => ForgeState::Failure,
+            },
+            description: it.description,
+        });
+        Ok(statuses.collect())
+    }
+}

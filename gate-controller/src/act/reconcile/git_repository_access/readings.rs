@@ -1,0 +1,149 @@
+//! What is being asked of forges for GitRepositoryAccesses: at most one list and one row of questions for each
+//! at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sluice_core::delivery::git_repository_access::report::Known;
+use sluice_core::delivery::promotion_strategy::evidence::{Heads, Question};
+use sluice_core::delivery::pull_request::{Failure, Word};
+use sluice_crds::GitRepositoryAccess;
+use tokio::time::Instant;
+
+use super::reading;
+use crate::act::errands::{Errands, Standing, Term, Unfinished};
+use crate::act::forges::Forges;
+use crate::act::reconcile::Context;
+use crate::act::waker::Waker;
+use crate::cluster::key::{ObjectKey, Work};
+use crate::cluster::kind::Kind;
+use crate::lease::Leadership;
+use crate::observe::repositories::{Repositories, Said};
+
+/// After so long no further question is begun, so that the errand ends before it is ended.
+const BEGINS: Duration = Duration::from_secs(40);
+
+/// What is under way.
+pub(crate) struct Readings(Arc<Errands<Reading, Brought>>);
+
+/// One of the two for each access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Reading {
+    List,
+    Questions,
+}
+
+#[derive(Clone, Debug)]
+enum Brought {
+    Heads(Result<Heads, Failure>),
+    Answers(Result<Vec<(Question, Said)>, Failure>),
+}
+
+impl Readings {
+    /// Nothing is under way. Each that ends wakes its access.
+    pub(crate) fn new(leadership: Leadership, waker: Waker) -> Self {
+        let wake = move |work: &Work| waker.wake(work.clone());
+        Self(Errands::new(leadership, wake))
+    }
+
+    /// Takes in what has come of those that are over. Returns who has to look again because of it.
+    pub(super) fn take_in(&self, repositories: &Repositories, of: &ObjectKey) -> BTreeSet<Work> {
+        let mut woken = BTreeSet::new();
+        for (reading, standing) in self.standing(of) {
+            let Standing::Over(outcome) = standing else {
+                continue;
+            };
+            let brought = outcome.unwrap_or_else(|unfinished| reading.unfinished(unfinished));
+            woken.append(&mut match brought {
+                Brought::Heads(heads) => repositories.listed(of, heads),
+                Brought::Answers(said) => repositories.answered(of, said),
+            });
+            self.0.forget_over(&work(of), &reading);
+        }
+        woken
+    }
+
+    /// Says what is under way.
+    pub(super) fn note(&self, of: &ObjectKey, known: &mut Known) {
+        for reading in self.standing(of).into_keys() {
+            match reading {
+                Reading::List => known.list.is_under_way = true,
+                Reading::Questions => known.questions.is_under_way = true,
+            }
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_under_way(&self, of: &ObjectKey) -> bool {
+        let mut standing = self.standing(of).into_values();
+        standing.any(|it| matches!(it, Standing::UnderWay))
+    }
+
+    fn standing(&self, of: &ObjectKey) -> BTreeMap<Reading, Standing<Brought>> {
+        self.0.of(&work(of))
+    }
+
+    /// Begins a list of the branches that somebody needs.
+    pub(super) fn list(
+        &self,
+        context: &Context,
+        object: Arc<GitRepositoryAccess>,
+        request: Option<String>,
+    ) {
+        let key = ObjectKey::of(object.as_ref());
+        let branches = context.repositories.begin_list(&key, request);
+        let forges = Arc::clone(&context.forges);
+        let clock = Arc::clone(&context.clock);
+        let (host, of) = (Forges::host_of_access(&object), work(&key));
+        let run = |_: Term| async move {
+            let listed = match forges.open_access(&object).await {
+                Ok(forge) => reading::list(&forge, &branches).await,
+                Err(failure) => Err(failure),
+            };
+            Brought::Heads(listed.map_err(|failure| failure.at(clock.now())))
+        };
+        self.0.begin(&of, &Reading::List, &host, run);
+    }
+
+    /// Begins to ask the next questions.
+    pub(super) fn ask(&self, context: &Context, object: Arc<GitRepositoryAccess>) {
+        let key = ObjectKey::of(object.as_ref());
+        let questions = context.repositories.begin_questions(&key);
+        let forges = Arc::clone(&context.forges);
+        let clock = Arc::clone(&context.clock);
+        let (host, of) = (Forges::host_of_access(&object), work(&key));
+        let run = |_: Term| async move {
+            let until = Instant::now() + BEGINS;
+            Brought::Answers(match forges.open_access(&object).await {
+                Ok(forge) => Ok(reading::answer(&forge, questions, clock.as_ref(), until).await),
+                Err(failure) => Err(failure.at(clock.now())),
+            })
+        };
+        self.0.begin(&of, &Reading::Questions, &host, run);
+    }
+
+    /// Stops what is under way for one that is gone, or has another spec.
+    pub(crate) fn forget(&self, of: &ObjectKey) {
+        self.0.keep(&work(of), |_| false);
+    }
+
+    /// Another replica leads.
+    pub(crate) fn clear(&self) {
+        self.0.clear();
+    }
+}
+
+impl Reading {
+    fn unfinished(self, unfinished: Unfinished) -> Brought {
+        let failure = Failure::new(Word::Unanswered, unfinished.to_string());
+        match self {
+            Self::List => Brought::Heads(Err(failure)),
+            Self::Questions => Brought::Answers(Err(failure)),
+        }
+    }
+}
+
+fn work(key: &ObjectKey) -> Work {
+    Work::own(Kind::GitRepositoryAccess, key.clone())
+}

@@ -1,0 +1,283 @@
+//! What is known of the repositories that promotions by branches go through.
+//!
+//! What comes in: who needs which branches of which GitRepositoryAccess, what they ask about its commits, and
+//! what its forge has answered. What goes out: what is known, without a request; what is to be asked next;
+//! who has to look again because of an answer; and a call for each access that somebody needs something of.
+//!
+//! All of it is as new as this process leads, and bounded: answers that nobody asks for are dropped some time
+//! after they were last asked for. Nothing here asks a forge: that is the look at the GitRepositoryAccess.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt;
+use parking_lot::{Mutex, MutexGuard};
+use sluice_core::delivery::git_repository_access::report;
+use sluice_core::delivery::promotion_strategy::evidence::{
+    Answer, Evidence, Heads, Question, Sight,
+};
+use sluice_core::delivery::pull_request::Failure;
+use sluice_crds::GitRepositoryAccess;
+
+use crate::cluster::key::{ObjectKey, Work};
+use crate::observe::clock::Clock;
+
+mod branches;
+mod kept;
+mod questions;
+mod repository;
+#[cfg(test)]
+mod tests;
+
+use repository::Repository;
+
+/// The most bytes of a text in an answer.
+pub const LONGEST_TEXT: usize = 64 << 10;
+/// How many questions are asked in one errand.
+const AT_ONCE: usize = 16;
+
+type All = HashMap<ObjectKey, Repository>;
+
+/// The repositories of all accesses.
+pub struct Repositories {
+    all: Arc<Mutex<All>>,
+    clock: Arc<dyn Clock>,
+    wake: Box<dyn Fn(&ObjectKey) + Send + Sync>,
+}
+
+/// What a forge says to a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// This. None: there is no such thing.
+    Answer(Option<Answer>),
+    /// Something that cannot be used: why. Nothing is wrong with the forge.
+    Unusable(String),
+    /// It does not answer.
+    Failed(Failure),
+}
+
+impl Repositories {
+    /// Nothing is known or needed yet. `wake` is called with each access whose forge may have to be asked.
+    pub fn new(clock: Arc<dyn Clock>, wake: impl Fn(&ObjectKey) + Send + Sync + 'static) -> Self {
+        Self {
+            all: Arc::default(),
+            clock,
+            wake: Box::new(wake),
+        }
+    }
+
+    /// From now on `by` needs these branches of a repository, and no others of it. It is woken when what is
+    /// known of them has changed.
+    pub fn need(&self, access: &ObjectKey, by: &Work, branches: BTreeSet<String>) {
+        self.change(access, |repository, now| repository.need(by, branches, now));
+    }
+
+    /// From now on `by` wants answers to these, and to no others about a repository. It is woken when one of
+    /// them has changed. Answers that may change are renewed for as long as they are wanted.
+    pub fn ask(
+        &self,
+        access: &ObjectKey,
+        by: &Work,
+        questions: impl IntoIterator<Item = Question>,
+    ) {
+        let questions: BTreeSet<_> = questions.into_iter().collect();
+        self.change(access, |repository, now| {
+            repository.ask(by, &questions, now)
+        });
+    }
+
+    /// It needs nothing of any repository any more: it is gone, or others decide about it.
+    pub fn forget(&self, by: &Work) {
+        let of: Vec<_> = {
+            let all = self.lock();
+            let of = all.iter().filter(|(_, it)| it.is_needed_by(by));
+            of.map(|(access, _)| access.clone()).collect()
+        };
+        for access in of {
+            self.need(&access, by, BTreeSet::new());
+            self.ask(&access, by, []);
+        }
+    }
+
+    /// What is known of a repository now, as `by` needs it. Its branches are those of this moment, for as long
+    /// as this is held.
+    pub fn of(&self, access: &ObjectKey, by: &Work) -> Seen {
+        let now = self.clock.now();
+        let all = self.lock();
+        let heads = all.get(access).map(|repository| repository.heads(by, now));
+        Seen {
+            all: Arc::clone(&self.all),
+            access: access.clone(),
+            heads: heads.unwrap_or(Sight::Pending),
+            asked: Mutex::default(),
+            now,
+        }
+    }
+
+    /// Whether anybody needs a repository.
+    pub fn is_needed(&self, access: &ObjectKey) -> bool {
+        let all = self.lock();
+        all.get(access)
+            .is_some_and(|repository| !repository.is_idle())
+    }
+
+    /// As of when the branches of a repository are known. None: they were not listed.
+    pub fn listed_at(&self, access: &ObjectKey) -> Option<Timestamp> {
+        let all = self.lock();
+        all.get(access)?.branches.listed_at()
+    }
+
+    /// The branches may have changed: a fresh list is wanted now. There is at most one a second, and none
+    /// before the forge wants to be asked again.
+    pub fn list_now(&self, access: &ObjectKey) {
+        self.change(access, Repository::list_now);
+    }
+
+    /// The answer to a question may have changed: it is wanted again now, if anybody asks it. There is at
+    /// most one a second.
+    pub fn renew(&self, access: &ObjectKey, question: &Question) {
+        self.change(access, |repository, now| {
+            repository.questions.renew(question, now)
+        });
+    }
+
+    /// Another replica leads.
+    pub fn clear(&self) {
+        self.lock().clear();
+    }
+
+    /// A GitRepositoryAccess is gone. Those who need it need the next one of its name, too.
+    pub fn gone(&self, access: &ObjectKey) {
+        self.change(access, |repository, now| {
+            repository.gone(now);
+            false
+        });
+    }
+
+    /// A GitRepositoryAccess as it is looked at now. Returns whether it is another one than before, or has
+    /// another spec: what was asked for that before says nothing.
+    pub fn see(&self, object: &GitRepositoryAccess, interval: Option<SignedDuration>) -> bool {
+        let (access, now) = (ObjectKey::of(object), self.clock.now());
+        let mut all = self.lock();
+        let repository = all.entry(access).or_default();
+        repository.see(object.uid(), object.metadata.generation, interval, now)
+    }
+
+    /// What the look at an access decides from. What is under way is not known here.
+    pub fn known(&self, access: &ObjectKey) -> report::Known {
+        let now = self.clock.now();
+        let all = self.lock();
+        let known = all.get(access).map(|repository| repository.known(now));
+        known.unwrap_or_default()
+    }
+
+    /// A list is begun, for this request of a person: of these branches.
+    pub fn begin_list(&self, access: &ObjectKey, request: Option<String>) -> BTreeSet<String> {
+        let now = self.clock.now();
+        let mut all = self.lock();
+        let repository = all.get_mut(access);
+        let begun = repository.map(|repository| repository.begin_list(request, now));
+        begun.unwrap_or_default()
+    }
+
+    /// What has come of the list. Returns who has to look again.
+    pub fn listed(&self, access: &ObjectKey, listed: Result<Heads, Failure>) -> BTreeSet<Work> {
+        let news = |repository: &mut Repository, now| repository.listed(listed, now);
+        self.take_in(access, news)
+    }
+
+    /// Questions are begun to be asked: these, one after another.
+    pub fn begin_questions(&self, access: &ObjectKey) -> Vec<Question> {
+        let now = self.clock.now();
+        let mut all = self.lock();
+        let repository = all.get_mut(access);
+        let begun = repository.map(|repository| repository.questions.begin(AT_ONCE, now));
+        begun.unwrap_or_default()
+    }
+
+    /// What has come of the questions: answers to some of them, or nothing at all. Returns who has to look
+    /// again.
+    pub fn answered(
+        &self,
+        access: &ObjectKey,
+        said: Result<Vec<(Question, Said)>, Failure>,
+    ) -> BTreeSet<Work> {
+        let news = |repository: &mut Repository, now| repository.questions.answered(said, now);
+        self.take_in(access, news)
+    }
+
+    /// Who has to look again because something has become too old to decide from.
+    pub fn outdated(&self, access: &ObjectKey) -> BTreeSet<Work> {
+        self.take_in(access, Repository::outdated)
+    }
+
+    fn take_in(
+        &self,
+        access: &ObjectKey,
+        news: impl FnOnce(&mut Repository, Timestamp) -> BTreeSet<Work>,
+    ) -> BTreeSet<Work> {
+        let now = self.clock.now();
+        let mut all = self.lock();
+        let repository = all.get_mut(access);
+        let woken = repository.map(|repository| news(repository, now));
+        woken.unwrap_or_default()
+    }
+
+    /// Changes what is needed. The access is woken if that returns true.
+    fn change(&self, access: &ObjectKey, change: impl FnOnce(&mut Repository, Timestamp) -> bool) {
+        let now = self.clock.now();
+        let wakes = {
+            let mut all = self.lock();
+            let repository = all.entry(access.clone()).or_default();
+            let wakes = change(repository, now);
+            if repository.is_empty() {
+                all.remove(access);
+            }
+            wakes
+        };
+        if wakes {
+            (self.wake)(access);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, All> {
+        self.all.lock()
+    }
+}
+
+/// What is known of a repository, for one decision. It notes what it was asked: [`Repositories::ask`] takes
+/// that once the decision is made ([`Seen::asked`]).
+pub struct Seen {
+    all: Arc<Mutex<All>>,
+    access: ObjectKey,
+    heads: Sight<Arc<Heads>>,
+    asked: Mutex<BTreeSet<Question>>,
+    now: Timestamp,
+}
+
+impl Seen {
+    /// Everything that it was asked, whether or not there was an answer.
+    pub fn asked(&self) -> BTreeSet<Question> {
+        self.asked.lock().clone()
+    }
+}
+
+impl Evidence for Seen {
+    fn heads(&self) -> Sight<Arc<Heads>> {
+        self.heads.clone()
+    }
+
+    fn answer(&self, question: &Question) -> Sight<Answer> {
+        {
+            let mut asked = self.asked.lock();
+            if !asked.contains(question) {
+                asked.insert(question.clone());
+            }
+        }
+        let all = self.all.lock();
+        let repository = all.get(&self.access);
+        let answer = repository.map(|it| it.questions.sight(question, self.now));
+        answer.unwrap_or(Sight::Pending)
+    }
+}

@@ -1,0 +1,98 @@
+//! Answers that nobody asks for now, and that stay right for ever: those that were asked for last.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use sluice_core::delivery::promotion_strategy::evidence::{Answer, Commit, Question};
+
+/// How many are kept.
+pub(super) const MOST: usize = 4_096;
+
+/// Such answers.
+#[derive(Default)]
+pub(super) struct Kept {
+    answers: HashMap<Arc<Question>, (u64, Option<Answer>)>,
+    /// By the order in which they came, oldest first.
+    order: BTreeMap<u64, Arc<Question>>,
+    next: u64,
+    bytes: usize,
+}
+
+impl Kept {
+    /// Keeps one. The oldest are dropped where there are too many.
+    pub(super) fn keep(&mut self, question: Arc<Question>, answer: Option<Answer>) {
+        self.take(&question);
+        self.bytes += size(&question, answer.as_ref());
+        self.order.insert(self.next, Arc::clone(&question));
+        self.answers.insert(question, (self.next, answer));
+        self.next += 1;
+        while self.answers.len() > MOST && self.drop_oldest() {}
+    }
+
+    /// Takes one out.
+    #[allow(
+        clippy::option_option,
+        reason = "the inner one says that there is no such thing"
+    )]
+    pub(super) fn take(&mut self, question: &Question) -> Option<Option<Answer>> {
+        let (place, answer) = self.answers.remove(question)?;
+        self.order.remove(&place);
+        self.bytes -= size(question, answer.as_ref());
+        Some(answer)
+    }
+
+    /// One of them.
+    #[allow(
+        clippy::option_option,
+        reason = "the inner one says that there is no such thing"
+    )]
+    pub(super) fn get(&self, question: &Question) -> Option<Option<&Answer>> {
+        let (_, answer) = self.answers.get(question)?;
+        Some(answer.as_ref())
+    }
+
+    /// How much memory they take, about.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether there was one.
+    pub(super) fn drop_oldest(&mut self) -> bool {
+        let oldest = self.order.pop_first();
+        oldest.is_some_and(|(_, question)| {
+            self.take(&question);
+            true
+        })
+    }
+}
+
+/// How much memory a question takes with its answer, about.
+pub(super) fn size(question: &Question, answer: Option<&Answer>) -> usize {
+    /// Of what has no text.
+    const ENTRY: usize = 256;
+    let names = match question {
+        Question::Commit(it) | Question::Metadata(it) | Question::Statuses(it) => it.len(),
+        Question::Note { notes, of } => notes.len() + of.len(),
+        Question::Contains { base, commit } => base.len() + commit.len(),
+    };
+    let texts = match answer {
+        None | Some(Answer::Contains(_)) => 0,
+        Some(Answer::Text(text)) => text.len(),
+        Some(Answer::Commit(commit)) => {
+            let Commit {
+                tree,
+                parents,
+                at: _,
+                message,
+            } = commit.as_ref();
+            let parents: usize = parents.iter().map(String::len).sum();
+            tree.len() + parents + message.len()
+        }
+        Some(Answer::Statuses(statuses)) => {
+            let each = statuses.iter();
+            each.map(|it| it.context.len() + it.description.len() + 64)
+                .sum()
+        }
+    };
+    ENTRY + names + texts
+}

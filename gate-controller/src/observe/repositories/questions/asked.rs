@@ -1,0 +1,171 @@
+//! One question that somebody asks, and what is known of it.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+use sluice_core::delivery::git_repository_access::report::Failing;
+use sluice_core::delivery::promotion_strategy::evidence::{Answer, Question, Sight};
+use sluice_core::delivery::pull_request::{Failure, Word};
+
+use crate::cluster::key::Work;
+use crate::observe::repositories::kept::size;
+
+/// How old an answer may get that may change.
+const RENEWED: SignedDuration = SignedDuration::from_mins(1);
+const STALE: SignedDuration = SignedDuration::from_mins(5);
+/// After how long something is asked again that was not there, or could not be used.
+const SELDOM: SignedDuration = SignedDuration::from_hours(1);
+
+/// A question that somebody asks.
+pub(super) struct Asked {
+    pub(super) who: BTreeSet<Work>,
+    /// Its place among all others.
+    pub(super) turn: u64,
+    /// When it is to be asked next. None: never.
+    pub(super) next_at: Option<Timestamp>,
+    pub(super) answered: Option<Answered>,
+    pub(super) failing: Option<Failing>,
+    /// What those are told who ask.
+    pub(super) shown: Shown,
+}
+
+/// What a forge has answered.
+pub(super) struct Answered {
+    /// None: there is no such thing. An error: it is of no use.
+    pub(super) answer: Result<Option<Answer>, String>,
+    pub(super) at: Timestamp,
+    /// How often in a row it has said that there is no such thing.
+    pub(super) absent: u32,
+}
+
+/// What somebody is told, but for the answer itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shown {
+    Nothing,
+    Answer,
+    Unusable,
+    Failed(Word),
+}
+
+impl Asked {
+    /// The forge has failed. Others take their turn before it is asked again.
+    pub(super) fn fail(&mut self, failure: Failure, turn: u64, now: Timestamp) {
+        self.turn = turn;
+        let failing = Failing::again(self.failing.as_ref(), failure, now);
+        self.next_at = Some(failing.next_at(now));
+        self.failing = Some(failing);
+    }
+
+    /// `forge`: how the forge fails now, if it does.
+    pub(super) fn sight(
+        &self,
+        question: &Question,
+        forge: Option<&Failing>,
+        now: Timestamp,
+    ) -> Sight<Answer> {
+        let failing = self.failing.as_ref().or(forge);
+        let failing = failing.map(|it| it.failure.message.clone());
+        match &self.answered {
+            None => failing.map_or(Sight::Pending, Sight::Failed),
+            Some(_) if self.is_stale(question, now) => {
+                let late = "it was not read again for too long";
+                Sight::Failed(failing.unwrap_or_else(|| late.to_owned()))
+            }
+            Some(answered) => match &answered.answer {
+                Ok(Some(answer)) => Sight::Known(answer.clone()),
+                Ok(None) => Sight::Absent,
+                Err(why) => Sight::Failed(why.clone()),
+            },
+        }
+    }
+
+    /// Notes what those are told who ask. Returns whether that is something else than before, but for the
+    /// answer itself.
+    pub(super) fn note_shown(
+        &mut self,
+        question: &Question,
+        forge: Option<&Failing>,
+        now: Timestamp,
+    ) -> bool {
+        let failing = self.failing.as_ref().or(forge);
+        let failing = failing.map(|it| it.failure.word);
+        let shown = match &self.answered {
+            None => failing.map_or(Shown::Nothing, Shown::Failed),
+            Some(_) if self.is_stale(question, now) => {
+                Shown::Failed(failing.unwrap_or(Word::Unanswered))
+            }
+            Some(answered) if answered.answer.is_err() => Shown::Unusable,
+            Some(_) => Shown::Answer,
+        };
+        let before = std::mem::replace(&mut self.shown, shown);
+        // Nobody decides otherwise because it is not known any more why nothing is known.
+        before != shown && shown != Shown::Nothing
+    }
+
+    /// Who has to look again: all who ask, if the answer is new, or something else is told than before.
+    pub(super) fn woken(
+        &mut self,
+        question: &Question,
+        forge: Option<&Failing>,
+        now: Timestamp,
+        is_new: bool,
+    ) -> BTreeSet<Work> {
+        match self.note_shown(question, forge, now) || is_new {
+            true => self.who.clone(),
+            false => BTreeSet::new(),
+        }
+    }
+
+    fn is_stale(&self, question: &Question, now: Timestamp) -> bool {
+        matches!(question, Question::Statuses(_))
+            && self
+                .answered
+                .as_ref()
+                .is_some_and(|it| later(it.at, STALE) <= now)
+    }
+
+    pub(super) fn stale_at(&self, question: &Question) -> Option<Timestamp> {
+        let answered = self.answered.as_ref()?;
+        let gets_stale = matches!(question, Question::Statuses(_)) && self.shown == Shown::Answer;
+        gets_stale.then(|| later(answered.at, STALE))
+    }
+}
+
+impl Answered {
+    pub(super) fn new(
+        answer: Result<Option<Answer>, String>,
+        before: Option<&Self>,
+        at: Timestamp,
+    ) -> Self {
+        let absent = match answer {
+            Ok(None) => before.map_or(0, |before| before.absent).saturating_add(1),
+            Ok(Some(_)) | Err(_) => 0,
+        };
+        Self { answer, at, absent }
+    }
+
+    /// After how long it is asked again. None: it is right for ever. What is not there may be on its way: a
+    /// forge shows by its API what was pushed a moment later than by Git. After that only commits may come.
+    pub(super) fn again(&self, question: &Question) -> Option<SignedDuration> {
+        match (question, &self.answer) {
+            (Question::Statuses(_), Ok(_)) => Some(RENEWED),
+            (_, Ok(Some(_))) => None,
+            (_, Ok(None)) if self.absent < 2 => Some(RENEWED),
+            (Question::Metadata(_) | Question::Note { .. }, Ok(None)) => None,
+            (Question::Commit(_) | Question::Contains { .. }, Ok(None)) | (_, Err(_)) => {
+                Some(SELDOM)
+            }
+        }
+    }
+
+    pub(super) fn size(&self, question: &Question) -> usize {
+        match &self.answer {
+            Ok(answer) => size(question, answer.as_ref()),
+            Err(why) => size(question, None) + why.len(),
+        }
+    }
+}
+
+pub(super) fn later(at: Timestamp, wait: SignedDuration) -> Timestamp {
+    at.saturating_add(wait).unwrap_or(at)
+}
