@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use sluice_core::delivery::promotion_strategy::evidence::{
     Answer, Evidence, Heads, NOTES, Question, Sight,
 };
-use sluice_crds::GitRepositoryAccess;
+use sluice_crds::{GitRepositoryAccess, GitRepositoryAccessStatus};
 use sluice_tests::controller::InProcess;
 use sluice_tests::gitea::{BRANCH, Gitea, OWNER, gitea};
 use sluice_tests::line::Line;
@@ -101,8 +101,8 @@ impl Scene {
         let secrets: Api<k8s_openapi::api::core::v1::Secret> =
             Api::namespaced(self.stage.client(), self.stage.namespace());
         let patch = Patch::Merge(json!({"stringData": {"token": token}}));
-        let patched = secrets.patch("git-token", &PatchParams::default(), &patch);
-        patched.await?;
+        let params = PatchParams::default();
+        secrets.patch("git-token", &params, &patch).await?;
         Ok(())
     }
 
@@ -112,11 +112,12 @@ impl Scene {
 
     /// Waits until the access is ready, or not, for this reason.
     async fn says(&self, expected: &str) -> Result<GitRepositoryAccess> {
-        let said = status::until(&self.accesses(), NAME, DEADLINE, expected, |status| {
+        let accesses = self.accesses();
+        let said = |status: &GitRepositoryAccessStatus| {
             let mut ready = status.conditions.iter().filter(|it| it.type_ == "Ready");
             ready.any(|it| format!("{} {}", it.status, it.reason) == expected)
-        });
-        said.await
+        };
+        status::until(&accesses, NAME, DEADLINE, expected, said).await
     }
 
     /// Waits until the branches are known, and are as they should be.
@@ -258,7 +259,7 @@ async fn a_repository_is_read_for_as_long_as_somebody_needs_it() -> Result<()> {
     );
     scene.token(&scene.token).await?;
     request(&scene, "please").await?;
-    let handled = |status: &sluice_crds::git_repository_access::GitRepositoryAccessStatus| {
+    let handled = |status: &GitRepositoryAccessStatus| {
         status.last_handled_reconcile_at.as_deref() == Some("please")
     };
     scene.pass(1);
@@ -296,7 +297,8 @@ async fn request(scene: &Scene, value: &str) -> Result<()> {
     let annotations: Value = json!({"reconcile.fluxcd.io/requestedAt": value});
     let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
     let accesses = scene.accesses();
-    let patched = accesses.patch(NAME, &PatchParams::default(), &patch);
-    patched.await?;
+    accesses
+        .patch(NAME, &PatchParams::default(), &patch)
+        .await?;
     Ok(())
 }

@@ -12,7 +12,9 @@ use sluice_forges::PullState;
 use crate::scene::{FILE, branch, file};
 use play::{AFTER, BEFORE, Play};
 
+mod branches;
 mod play;
+mod trees;
 
 /// Byte for byte, with another line end at each line, a byte order mark and no line break at the end.
 #[tokio::test]

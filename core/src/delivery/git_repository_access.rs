@@ -1,5 +1,5 @@
-//! Accesses to repositories: what is wrong with one, whom it lets promote where, how often a forge is asked, and
-//! what is told of that.
+//! Accesses to repositories: what is wrong with one, whom it lets promote where, how often a forge is asked,
+//! and what is told of that.
 //!
 //! What comes in: a GitRepositoryAccess, what is known of its repository, and an instant. What goes out
 //! ([`report`]): its status, what has to be asked of the forge, and when to look again.

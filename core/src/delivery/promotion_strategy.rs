@@ -50,9 +50,10 @@ mod tests;
 mod tips;
 mod words;
 
+pub use conditions::{BLOCKED, BYPASSED};
 pub use considered::{Asked, Considered, What, consider};
 pub use evidence::Evidence;
-pub use report::report;
+pub use report::{is_requested, refused, report};
 pub use spec::{LONGEST_NAME, check};
 
 /// The kind, as it is written in subjects and PullRequests.

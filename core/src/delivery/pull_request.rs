@@ -4,6 +4,9 @@
 //! repository. What goes out: the files with the revision in every value that has a [`marker`] of that
 //! environment, and the [`words`] of the pull request.
 //!
+//! There are three kinds of them: with a commit that changes marked values, with a commit that has the tree
+//! of another one, and those of a branch that somebody else pushes to ([`is_followed`]). All go the same way.
+//!
 //! What comes in, too ([`Given`]): a PullRequest, what its [`owner`] says of it, what has come of the last
 //! [`errand`] to the forge, and the instant. What goes out ([`report`]): its status, at most one [`Task`] to
 //! be done at the forge, and when to look again. A task is begun only after the API server has accepted the
@@ -12,6 +15,7 @@
 use std::fmt;
 
 use sha2::{Digest, Sha256};
+use sluice_crds::PullRequest;
 
 mod conditions;
 pub mod errand;
@@ -19,16 +23,23 @@ pub mod files;
 pub mod marker;
 pub mod owner;
 mod report;
+mod shown;
 mod step;
 mod taken;
+mod telling;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod trailers;
 pub mod words;
 
-pub use errand::{Failure, Fate, Outcome, Pull, Task, Word};
-pub use owner::Says;
-pub use report::{Errand, Given, Looked, Recent, report};
+pub use errand::{Failure, Fate, Mergeable, Outcome, Pull, Task, Telling, Text, Word};
+pub use owner::{Owner, Says};
+pub use report::{Errand, Given, Looked, Recent, Told, report};
+
+/// Whether somebody else pushes to the branch of a PullRequest: its head moves, and the branch stays.
+pub fn is_followed(object: &PullRequest) -> bool {
+    object.spec.change.is_none()
+}
 
 /// Where a promotion leads: one environment of one pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

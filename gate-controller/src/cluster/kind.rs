@@ -123,7 +123,7 @@ impl Kind {
             Kind::Probe => ours("Probe", "probes", Look { urgency: delivery, ..LOOK }),
             Kind::Pipeline => ours("Pipeline", "pipelines", Look { urgency: delivery, ..LOOK }),
             Kind::PullRequest => ours("PullRequest", "pullrequests", Look { urgency: delivery, ..LOOK }),
-            Kind::GitRepositoryAccess => ours("GitRepositoryAccess", "gitrepositoryaccesses", Look { decides: false, ..LOOK }),
+            Kind::GitRepositoryAccess => ours("GitRepositoryAccess", "gitrepositoryaccesses", Look { urgency: delivery, decides: false, ..LOOK }),
             Kind::PromotionStrategy => ours("PromotionStrategy", "promotionstrategies", Look { urgency: delivery, ..LOOK }),
             Kind::CommitStatus => ours("CommitStatus", "commitstatuses", LOOK),
             Kind::RevertCommit => ours("RevertCommit", "revertcommits", Look { urgency: Urgency::Person, ..LOOK }),

@@ -196,6 +196,12 @@ impl<K> Cache<K> {
             .await;
     }
 
+    /// Everything has been listed once, as tests have it.
+    #[cfg(test)]
+    pub(crate) fn sync(&self) {
+        self.progress.send_replace(Progress::Synced);
+    }
+
     /// Has it hold this, as if a watch had brought it.
     #[cfg(test)]
     pub(crate) fn hold(&self, key: &ObjectKey, object: Option<Seen<K>>) {

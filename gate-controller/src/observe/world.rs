@@ -21,6 +21,7 @@ use sluice_core::gatekeeper::{self, Evidence, Keeper, Known};
 use sluice_core::time::clock::Trust;
 use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::gatekeeper::PipelineRule;
+use sluice_crds::git_repository_access::AccessReference;
 use sluice_crds::{
     Approval, CommitStatus, Gate, GatePolicy, GateReference, GatedSource, Gatekeeper,
     GitRepositoryAccess, Pipeline, PromotionStrategy, PullRequest, RevertCommit,
@@ -235,6 +236,12 @@ impl World {
     pub fn gate_of_policy(&self, reference: &GateReference) -> Named<Arc<Gate>> {
         let namespace = reference.namespace.as_deref().unwrap_or_default();
         self.find(&self.gates, namespace, Some(namespace), &reference.name)
+    }
+
+    /// What an object in the namespace `from` means by an access to a repository.
+    pub fn access(&self, from: &str, access: &AccessReference) -> Named<Arc<GitRepositoryAccess>> {
+        let AccessReference { name, namespace } = access;
+        self.find(&self.accesses, from, namespace.as_deref(), name)
     }
 
     /// Lets what is kept ready for a gatekeeper refer to its newest object; if the gatekeeper is gone,

@@ -10,13 +10,14 @@ use serde_json::{Value, json};
 use sluice_core::delivery::pull_request::{
     Errand, Given, Key, Looked, Outcome, Promotion, Recent, Says, Task, report, words,
 };
-use sluice_crds::pipeline::{MergeGate, Order, PromotionRecord, PullRequestRecord};
+use sluice_crds::pipeline::{ForgeType, MergeGate, Order, PromotionRecord};
 use sluice_crds::pull_request::PullRequestState;
-use sluice_crds::{Pipeline, PullRequest, PullRequestStatus};
+use sluice_crds::{Pipeline, PromotionStrategy, PullRequest, PullRequestStatus};
 use sluice_forges::Sha;
 use sluice_tests::{conformance, poll};
 use tokio::time::Instant;
 
+use gate_controller::act::forges::Located;
 use gate_controller::act::reconcile::pull_request::lists::Lists;
 use gate_controller::act::reconcile::pull_request::task::{Desk, perform};
 use gate_controller::observe::clock::{Clock, SetClock};
@@ -32,13 +33,20 @@ pub(super) const AFTER: &str = "\u{feff}# Values\r\nimage: nginx # 1.0\nchart:\n
 /// After so many tasks, something goes round in circles.
 const MOST_TASKS: usize = 20;
 
+/// Its owner.
+pub(super) enum Owned {
+    /// It remembers the commit as soon as a status says it.
+    Pipeline(Box<Pipeline>),
+    Strategy(Box<PromotionStrategy>),
+}
+
 pub(super) struct Play {
     pub(super) scene: Scene,
     pub(super) object: PullRequest,
     /// The target branch before anything was merged.
     pub(super) base: Sha,
-    /// Its owner, which remembers the commit as soon as a status says it.
-    owner: Pipeline,
+    owner: Owned,
+    at: Located,
     /// How many of the next statuses the API server refuses.
     refuses: usize,
     recent: Recent,
@@ -111,11 +119,21 @@ impl Play {
                 },
             }}},
         });
+        let owner = Owned::Pipeline(serde_json::from_value(owner).unwrap());
+        let object = serde_json::from_value(object).unwrap();
+        Self::with(scene, object, owner, base)
+    }
+
+    pub(super) fn with(scene: Scene, mut object: PullRequest, owner: Owned, base: Sha) -> Self {
+        object.metadata.generation = Some(1);
+        let url = scene.gitea.url(sluice_tests::gitea::OWNER, &scene.name);
+        let namespace = object.metadata.namespace.clone().unwrap();
         Self {
+            at: Located::at(&namespace, ForgeType::Gitea, &url, "git-token"),
             scene,
-            object: serde_json::from_value(object).unwrap(),
+            object,
             base,
-            owner: serde_json::from_value(owner).unwrap(),
+            owner,
             refuses: 0,
             recent: Recent::default(),
             over: Errand::None,
@@ -129,15 +147,38 @@ impl Play {
         self.object.spec.source_branch.clone()
     }
 
-    fn record(&mut self) -> &mut PromotionRecord {
-        let status = self.owner.status.as_mut().unwrap();
+    fn record(owner: &mut Pipeline) -> &mut PromotionRecord {
+        let status = owner.status.as_mut().unwrap();
         let prod = status.environments.get_mut("prod").unwrap();
         prod.promotion.as_mut().unwrap()
     }
 
-    /// What its owner remembers of it.
-    pub(super) fn remembered(&mut self) -> &mut PullRequestRecord {
-        self.record().pull_request.as_mut().unwrap()
+    /// What its owner says of the merge, of the commit that the branch has now.
+    fn decide(&mut self, gate: MergeGate, order: Option<Order>) {
+        let head = self.status().head_sha;
+        match &mut self.owner {
+            Owned::Pipeline(owner) => {
+                let record = Self::record(owner);
+                (record.gate, record.order) = (Some(gate), order);
+            }
+            Owned::Strategy(owner) => {
+                let environment = &mut owner.status.as_mut().unwrap().environments[0];
+                (environment.gate, environment.order) = (Some(gate), order);
+                if let (Some(tip), Some(head)) = (&mut environment.proposed, head) {
+                    tip.hydrated_sha = head;
+                }
+            }
+        }
+    }
+
+    /// The commit that is to be merged.
+    pub(super) fn head(&self) -> String {
+        let PullRequestStatus {
+            commit_sha,
+            head_sha,
+            ..
+        } = self.status();
+        commit_sha.or(head_sha).unwrap()
     }
 
     /// The API server refuses so many of the next statuses.
@@ -163,23 +204,21 @@ impl Play {
     }
 
     pub(super) fn says(&mut self, gate: MergeGate) {
-        let record = self.record();
-        (record.gate, record.order) = (Some(gate), None);
+        self.decide(gate, None);
     }
 
     /// The owner orders the merge of the commit, within a minute.
     pub(super) fn order(&mut self, change: impl FnOnce(Order) -> Order) {
-        self.says(MergeGate::Success);
         let now = self.now();
         let order = Order {
             key: self.object.spec.about.key.clone(),
             pull_request: self.object.metadata.name.clone().unwrap(),
-            head_sha: self.status().commit_sha.unwrap(),
+            head_sha: self.head(),
             method: None,
             at: Time(now),
             not_after: Time(now + SignedDuration::from_secs(60)),
         };
-        self.record().order = Some(change(order));
+        self.decide(MergeGate::Success, Some(change(order)));
     }
 
     /// The owner orders the merge of another commit.
@@ -198,7 +237,10 @@ impl Play {
     fn looked(&self) -> Looked {
         report(Given {
             object: Arc::new(self.object.clone()),
-            owner: Says::of(&self.object, &self.owner),
+            owner: match &self.owner {
+                Owned::Pipeline(owner) => Says::of(&self.object, owner.as_ref()),
+                Owned::Strategy(owner) => Says::of(&self.object, owner.as_ref()),
+            },
             is_owner_current: true,
             recent: self.recent.clone(),
             errand: self.over.clone(),
@@ -214,7 +256,10 @@ impl Play {
         let looked = self.looked();
         // What was refused has lost nothing, and begun nothing.
         assert!(refused.iter().all(|it| *it == looked), "{refused:?}");
-        self.remembered().commit_sha = looked.report.status.commit_sha.clone();
+        if let Owned::Pipeline(owner) = &mut self.owner {
+            let record = Self::record(owner).pull_request.as_mut();
+            record.unwrap().commit_sha = looked.report.status.commit_sha.clone();
+        }
         let before = json!(self.object);
         self.object.status = Some(looked.report.status);
         let after = json!(self.object);
@@ -228,6 +273,7 @@ impl Play {
     pub(super) async fn perform(&self, task: &Task) -> Outcome {
         let desk = Desk {
             forge: &self.scene.forge,
+            at: &self.at,
             lists: &self.lists,
             clock: &self.clock,
             may_act: &|| Some(soon()),
@@ -264,6 +310,7 @@ impl Play {
         let sent = AtomicUsize::new(0);
         let desk = Desk {
             forge: &self.scene.forge,
+            at: &self.at,
             lists: &self.lists,
             clock: &self.clock,
             may_act: &|| (sent.fetch_add(1, SeqCst) < requests).then(soon),
@@ -300,15 +347,23 @@ impl Play {
 
     /// What the newest commit statuses of our commit say.
     pub(super) async fn shown(&self) -> Vec<String> {
-        let path = format!("/commits/{}/status", self.status().commit_sha.unwrap());
+        let context = "sluice/gate/flux-system/podinfo/prod";
+        let shown = self.shown_of(&self.head(), context).await;
+        shown.into_iter().map(|(state, _)| state).collect()
+    }
+
+    /// What the newest commit statuses of a commit and a name say, and why.
+    pub(super) async fn shown_of(&self, commit: &str, context: &str) -> Vec<(String, String)> {
+        let path = format!("/commits/{commit}/status");
         let seen = self
             .scene
             .ask(Method::GET, &path, Value::Null)
             .await
             .unwrap();
         let statuses = seen["statuses"].as_array().into_iter().flatten();
-        let ours = statuses.filter(|it| it["context"] == "sluice/gate/flux-system/podinfo/prod");
-        ours.map(|it| it["status"].as_str().unwrap().to_owned())
+        let ours = statuses.filter(|it| it["context"] == context);
+        let text = |it: &Value, field| it[field].as_str().unwrap().to_owned();
+        ours.map(|it| (text(it, "status"), text(it, "description")))
             .collect()
     }
 

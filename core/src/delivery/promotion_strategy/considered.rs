@@ -110,6 +110,12 @@ impl Considered {
         &self.asked
     }
 
+    /// Whether something is decided. Otherwise the repository is being read, and what was decided before
+    /// stands.
+    pub fn is_decided(&self) -> bool {
+        !matches!(self.found, Found::Reading)
+    }
+
     /// What has to be asked of the repository.
     pub fn wanted(&self) -> &BTreeSet<Fact> {
         &self.wanted

@@ -1,15 +1,16 @@
 //! Step 6: the status, what has to be done, and when to look again.
 
+use jiff::Timestamp;
 use sluice_crds::promotion_strategy::{EnvironmentState, EnvironmentStatus, marks};
 use sluice_crds::{Decision, PromotionStrategy, PromotionStrategyStatus};
 
 use super::considered::{Asked, Considered, Found, Plan, What};
 use super::{Access, Act, Given, Report, conditions, settled};
-use crate::delivery::act::replace_ready;
+use crate::delivery::act::{Refused, replace_ready, still_refused};
 use crate::delivery::current;
 use crate::text::refusal::Refusals;
 use crate::time::stamp::whole_second;
-use crate::verdict::condition::{self, READY, STALLED, Wanted};
+use crate::verdict::condition::{self, READY, RECONCILING, STALLED, Wanted};
 use crate::verdict::question::Question;
 use crate::verdict::status::requested_at;
 
@@ -109,8 +110,7 @@ fn decided(
     recorded: &[Decision],
 ) -> Report {
     let (object, now) = (given.object.as_ref(), given.now.at);
-    let request = request(object);
-    let is_requested = request.is_some() && request != before.last_handled_reconcile_at;
+    let (request, is_requested) = (request(object), is_requested(object));
     let (mut environments, mut acts, mut wakes) = (Vec::new(), Vec::new(), Vec::new());
     for (place, plan) in plans.into_iter().enumerate() {
         let branch = plan.status.branch.clone();
@@ -134,7 +134,12 @@ fn decided(
     }
     let passes = asked.iter().filter(|asked| asked.what == What::Pass);
     wakes.extend(passes.filter_map(|asked| asked.until));
-    let wanted = conditions::all(object, &environments, None);
+    let mut wanted = conditions::all(object, &environments, None);
+    if let Some(refused) = still_refused(&before.conditions, acts.iter().any(writes)) {
+        // It is said until everything is written.
+        wanted.retain(|it| ![READY, RECONCILING, STALLED].contains(&it.type_));
+        wanted.extend(refused);
+    }
     let generation = object.metadata.generation;
     let status = PromotionStrategyStatus {
         observed_generation: generation,
@@ -151,6 +156,23 @@ fn decided(
     }
 }
 
+/// The status once a write was refused. None: the object's status says so already.
+pub fn refused(
+    object: &PromotionStrategy,
+    refused: &Refused,
+    now: Timestamp,
+) -> Option<PromotionStrategyStatus> {
+    let before = object.status.clone().unwrap_or_default();
+    let generation = object.metadata.generation;
+    let wanted = refused.conditions();
+    let status = PromotionStrategyStatus {
+        observed_generation: generation,
+        conditions: replace_ready(wanted, &before.conditions, generation, now),
+        ..before.clone()
+    };
+    (status != before).then_some(status)
+}
+
 /// Whether it writes to the API server.
 fn writes(act: &Act) -> bool {
     match act {
@@ -160,8 +182,15 @@ fn writes(act: &Act) -> bool {
 }
 
 /// What somebody has written to ask for a fresh look, in the words of Flux or of the GitOps Promoter.
-pub(super) fn request(object: &PromotionStrategy) -> Option<String> {
+fn request(object: &PromotionStrategy) -> Option<String> {
     let annotations = object.metadata.annotations.as_ref();
     let refreshed = || annotations?.get(marks::REFRESHED_AT).cloned();
     requested_at(&object.metadata).or_else(refreshed)
+}
+
+/// Whether somebody has asked for a fresh look that the status does not answer yet.
+pub fn is_requested(object: &PromotionStrategy) -> bool {
+    let status = object.status.as_ref();
+    let answered = status.and_then(|status| status.last_handled_reconcile_at.as_ref());
+    request(object).is_some_and(|request| Some(&request) != answered)
 }

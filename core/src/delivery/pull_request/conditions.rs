@@ -3,6 +3,7 @@
 use sluice_crds::pull_request::PullRequestState;
 use sluice_crds::{PullRequest, PullRequestStatus};
 
+use super::is_followed;
 use crate::verdict::condition::{READY, RECONCILING, STALLED, Wanted, find};
 
 /// Whether the last try failed in a way that lasts until a person does something, as its status says.
@@ -37,10 +38,12 @@ pub(super) fn all(
             let message = "its owner does not ask for it now, so that nothing is done";
             not_ready(None, "NotWanted", message)
         }
-        PullRequestState::Pending => match &status.commit_sha {
-            None => not_ready(Some(RECONCILING), "Committing", "its commit is being made"),
-            Some(_) => not_ready(Some(RECONCILING), "Opening", "it is being opened"),
-        },
+        PullRequestState::Pending if is_followed(object) || status.commit_sha.is_some() => {
+            not_ready(Some(RECONCILING), "Opening", "it is being opened")
+        }
+        PullRequestState::Pending => {
+            not_ready(Some(RECONCILING), "Committing", "its commit is being made")
+        }
         PullRequestState::Open => ready("Open", said.unwrap_or("it is open")),
         PullRequestState::Merged => ready("Merged", said.unwrap_or("it is merged")),
         PullRequestState::AlreadyInBase => {

@@ -5,6 +5,8 @@ use std::fmt;
 use jiff::Timestamp;
 use sluice_crds::pipeline::{MergeGate, MergeMethod};
 
+use super::Key;
+
 /// Something to be done at the forge. Each begins by looking at what the forge has, so that all of them can
 /// be done twice.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,38 +14,43 @@ pub enum Task {
     /// Make the commit on its branch, unless there was ever a pull request of that branch. Others of its
     /// environment that are open are closed before.
     Commit,
-    /// Open it. Where its branch does not have this commit any more, another one is made first.
+    /// Open it, or go by the one that is open. Where its branch does not have our commit any more, another one
+    /// is made first.
     Open {
-        /// Our commit.
-        commit: String,
+        /// Our commit. None: somebody else pushes to its branch.
+        commit: Option<String>,
     },
     /// See what has become of it.
     Look {
         /// Its number.
         number: i64,
-        /// Our commit.
-        commit: String,
+        /// Our commit. None: somebody else pushes to its branch.
+        commit: Option<String>,
         /// Whether the forge is asked about it alone. Otherwise a list of all that are open does, which may
         /// be almost a minute old.
         alone: bool,
     },
-    /// Set the commit status of our commit.
-    SetStatus {
-        /// Our commit.
-        commit: String,
-        /// What it says.
-        gate: MergeGate,
-        /// Why, for people.
-        why: String,
+    /// Set a commit status.
+    SetStatus(Telling),
+    /// Give it another title and another text.
+    Edit {
+        /// Its number.
+        number: i64,
+        /// The title.
+        title: String,
+        /// The text, in Markdown.
+        description: String,
     },
     /// Merge it.
     Merge {
         /// Its number.
         number: i64,
-        /// Our commit: nothing else is merged.
+        /// The commit of its branch: nothing else is merged.
         commit: String,
         /// How. None: as the repository prefers.
         method: Option<MergeMethod>,
+        /// With this label it is not merged, also if that was not seen before.
+        hold_label: Option<String>,
         /// After this instant nothing is merged.
         not_after: Timestamp,
     },
@@ -63,6 +70,26 @@ pub enum Task {
     },
 }
 
+/// What a commit status says.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Telling {
+    /// The commit.
+    pub commit: String,
+    /// What the commit status is called.
+    pub context: String,
+    /// What it says.
+    pub gate: MergeGate,
+    /// Why, for people.
+    pub why: String,
+}
+
+impl Telling {
+    /// Whether both are of the same commit, and have the same name.
+    pub(super) fn is_at(&self, other: &Self) -> bool {
+        self.commit == other.commit && self.context == other.context
+    }
+}
+
 impl Task {
     /// Whether it changes nothing.
     pub fn only_looks(&self) -> bool {
@@ -71,8 +98,7 @@ impl Task {
 
     /// Whether it takes back what a commit status may say more than the gates.
     pub fn withdraws(&self) -> bool {
-        let gate = MergeGate::Pending;
-        matches!(self, Self::SetStatus { gate: it, .. } if *it == gate)
+        matches!(self, Self::SetStatus(it) if it.gate == MergeGate::Pending)
     }
 }
 
@@ -89,19 +115,51 @@ pub enum Outcome {
     NoPull,
     /// It was not merged now. Nothing is wrong with the pull request itself.
     Held(Failure),
-    /// The commit status was set, or the branch deleted.
+    /// The commit status was set, the text changed, or the branch deleted.
     Done,
     /// It could not be done.
     Failed(Failure),
 }
 
 /// A pull request of a forge.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pull {
     /// Its number.
     pub number: i64,
     /// Its page.
     pub url: String,
+    /// Its title and its text, see [`Text`].
+    pub text: Option<Text>,
+    /// Whether it is a draft.
+    pub draft: bool,
+    /// Its labels.
+    pub labels: Vec<String>,
+    /// Whether it goes together with the branch that it is merged into.
+    pub mergeable: Mergeable,
+}
+
+/// What stands for a title and a text: the same for what a forge makes of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Text(Key);
+
+impl Text {
+    /// Forges drop spaces at the ends, and may write line ends in their own way.
+    pub fn of(title: &str, description: &str) -> Self {
+        let lines = description.replace("\r\n", "\n");
+        Self(Key::of(&[title.trim(), lines.trim()]))
+    }
+}
+
+/// Whether a pull request goes together with the branch that it is merged into.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mergeable {
+    /// It does.
+    Yes,
+    /// Both change the same lines.
+    Conflict,
+    /// The forge has not found out yet, or does not say.
+    #[default]
+    Unknown,
 }
 
 /// What has become of a pull request.
@@ -117,6 +175,8 @@ pub enum Fate {
         onto: Option<String>,
         /// Who merged it.
         by: Option<String>,
+        /// The commit of its branch that was merged, where that can be seen.
+        head: Option<String>,
         /// Whether something else than our commit was merged.
         is_touched: bool,
     },
@@ -147,6 +207,8 @@ pub struct Failure {
 pub enum Word {
     /// There is no Secret, or it cannot be used.
     SecretNotUsable,
+    /// There is no GitRepositoryAccess, or it does not allow this.
+    AccessNotUsable,
     /// The address or a name in the spec is not right.
     InvalidSpec,
     Unauthorized,
@@ -179,6 +241,7 @@ impl Word {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::SecretNotUsable => "SecretNotUsable",
+            Self::AccessNotUsable => "AccessNotUsable",
             Self::InvalidSpec => "InvalidSpec",
             Self::Unauthorized => "Unauthorized",
             Self::NoRight => "NoRight",
@@ -202,6 +265,7 @@ impl Word {
     pub fn lasts(self) -> bool {
         match self {
             Self::SecretNotUsable
+            | Self::AccessNotUsable
             | Self::InvalidSpec
             | Self::Unauthorized
             | Self::NoRight

@@ -1,13 +1,41 @@
 //! What the owner of a PullRequest says of it: whether it is wanted, and whether it may be merged.
 
-use sluice_crds::pipeline::{MergeGate, Order, Phase, PromotionRecord};
-use sluice_crds::{Pipeline, PullRequest};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use sluice_crds::pipeline::{MergeGate, Order};
+use sluice_crds::{Pipeline, PromotionStrategy, PullRequest};
 
-use crate::delivery::pipeline::{KIND, Way, is_recalled, is_whole};
-use crate::text::words::clean;
+use crate::delivery::pipeline as pipelines;
+use crate::delivery::promotion_strategy::{self as strategies, child};
+
+mod pipeline;
+mod strategy;
 
 /// The most characters of a description of a commit status.
 const LONGEST: usize = 140;
+
+/// What the commit status of a strategy is called, where nobody knows better.
+const USUAL_CONTEXT: &str = "sluice/promotion";
+
+/// An object that PullRequests are made for.
+#[derive(Clone, Copy, Debug)]
+pub enum Owner<'a> {
+    /// A Pipeline.
+    Pipeline(&'a Pipeline),
+    /// A PromotionStrategy.
+    Strategy(&'a PromotionStrategy),
+}
+
+impl<'a> From<&'a Pipeline> for Owner<'a> {
+    fn from(owner: &'a Pipeline) -> Self {
+        Self::Pipeline(owner)
+    }
+}
+
+impl<'a> From<&'a PromotionStrategy> for Owner<'a> {
+    fn from(owner: &'a PromotionStrategy) -> Self {
+        Self::Strategy(owner)
+    }
+}
 
 /// What its owner says of a PullRequest.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,85 +48,65 @@ pub struct Says {
     pub order: Option<Order>,
     /// The commit that was made for it, as its owner remembers it.
     pub commit: Option<String>,
+    /// The commit of its branch that all this is about. None: our commit.
+    pub head: Option<String>,
+    /// What its commit status is called.
+    pub context: String,
+    /// The label that holds it back.
+    pub hold_label: Option<String>,
+}
+
+/// What an owner says of one of its PullRequests, as far as that PullRequest depends on it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Words {
+    of: String,
+    gate: Option<MergeGate>,
+    order: Option<Order>,
+    why: Option<String>,
 }
 
 impl Says {
-    /// What a Pipeline says of it. None: it says nothing of this PullRequest, because it is not its owner,
-    /// speaks of another promotion, names another PullRequest, would have made this one otherwise, or has not
-    /// decided that it is to be opened, as after its status was lost.
-    pub fn of(object: &PullRequest, owner: &Pipeline) -> Option<Self> {
-        let about = &object.spec.about;
-        let is_owner = about.kind == KIND
-            && owner.metadata.name.as_deref() == Some(about.name.as_str())
-            && owner.metadata.namespace == object.metadata.namespace
-            && owner.metadata.deletion_timestamp.is_none();
-        let status = owner.status.as_ref().filter(|_| is_owner)?;
-        let environment = status.environments.get(&about.environment)?;
-        let record = environment.promotion.as_ref()?;
-        let of = record.pull_request.as_ref()?;
-        let is_named = record.key == about.key && object.metadata.name.as_ref() == Some(&of.name);
-        if !is_named || !is_decided(record) || !is_whole(object) || !is_same_way(object, owner) {
-            return None;
+    /// What an owner says of a PullRequest. None: nothing, so that nothing is done for it but what its own spec
+    /// asks for.
+    pub fn of<'a>(object: &PullRequest, owner: impl Into<Owner<'a>>) -> Option<Self> {
+        match owner.into() {
+            Owner::Pipeline(owner) => pipeline::says(object, owner),
+            Owner::Strategy(owner) => strategy::says(object, owner),
         }
-        let (gate, order) = admitted(owner, record);
-        let gate = gate.unwrap_or(MergeGate::Pending);
-        let why = match (gate, &environment.message) {
-            _ if owner.spec.suspend => "the Pipeline is suspended",
-            (MergeGate::Success, _) => "the gates admit the merge",
-            (MergeGate::Pending, Some(message)) => message,
-            (MergeGate::Pending, None) => "the gates hold the merge back",
-        };
-        Some(Self {
-            gate,
-            why: clean(why, LONGEST),
-            order,
-            commit: of.commit_sha.clone(),
-        })
     }
-}
-
-/// What the gates say of the merge, and the order for it. While the Pipeline is suspended there is nothing of
-/// both, although its status may still show what was decided before.
-fn admitted(owner: &Pipeline, record: &PromotionRecord) -> (Option<MergeGate>, Option<Order>) {
-    match owner.spec.suspend {
-        true => (None, None),
-        false => (record.gate, record.order.clone()),
-    }
-}
-
-/// Whether a promotion was decided, and is still wanted.
-fn is_decided(record: &PromotionRecord) -> bool {
-    match record.phase {
-        Phase::Unapproved | Phase::Unattempted => false,
-        Phase::Attempting
-        | Phase::Failed
-        | Phase::Created
-        | Phase::Succeeded
-        | Phase::Abandoned => !is_recalled(record),
-    }
-}
-
-/// Whether the Pipeline still promotes to that environment in the way of this PullRequest.
-fn is_same_way(object: &PullRequest, owner: &Pipeline) -> bool {
-    let spec = &owner.spec;
-    let mut all = spec.environments.iter();
-    let environment = all.find(|it| it.name == object.spec.about.environment);
-    let promotion = environment.and_then(|it| spec.promotion_of(it));
-    let strategy = promotion.and_then(|it| it.strategy.pull_request.as_ref());
-    strategy.is_some_and(|it| Some(Way::of_strategy(it)) == Way::of_pull_request(&object.spec))
 }
 
 /// What an owner says of all its PullRequests: if it says something else, they are looked at.
-pub fn words(owner: &Pipeline) -> Vec<(String, Option<MergeGate>, Option<Order>)> {
-    let is_there = owner.metadata.deletion_timestamp.is_none();
-    let status = owner.status.as_ref().filter(|_| is_there);
-    let environments = status.map(|status| status.environments.values());
-    let records = environments.into_iter().flatten();
-    let records = records.filter_map(|environment| environment.promotion.as_ref());
-    let records = records.filter(|it| it.pull_request.is_some() && is_decided(it));
-    let word = |record: &PromotionRecord| {
-        let (gate, order) = admitted(owner, record);
-        (record.key.clone(), gate, order)
-    };
-    records.map(word).collect()
+pub fn words<'a>(owner: impl Into<Owner<'a>>) -> Vec<Words> {
+    match owner.into() {
+        Owner::Pipeline(owner) => pipeline::words(owner),
+        Owner::Strategy(owner) => strategy::words(owner),
+    }
+}
+
+/// Whether a PullRequest is what its owner makes for what it names. Another one was made by somebody else, and
+/// stands for nothing.
+pub(super) fn is_whole(object: &PullRequest) -> bool {
+    match object.spec.about.kind.as_str() {
+        pipelines::KIND => pipelines::is_whole(object),
+        strategies::KIND => child::is_whole(object),
+        _ => false,
+    }
+}
+
+/// What its commit status is called, as far as that is known without its owner.
+pub(super) fn context(object: &PullRequest) -> String {
+    match object.spec.about.kind == pipelines::KIND {
+        true => pipeline::context(object),
+        false => USUAL_CONTEXT.to_owned(),
+    }
+}
+
+/// Whether a PullRequest names this object as its owner, which is not being deleted.
+fn is_named(object: &PullRequest, kind: &str, owner: &ObjectMeta) -> bool {
+    let about = &object.spec.about;
+    about.kind == kind
+        && owner.name.as_deref() == Some(about.name.as_str())
+        && owner.namespace == object.metadata.namespace
+        && owner.deletion_timestamp.is_none()
 }

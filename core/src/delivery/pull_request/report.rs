@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use sluice_crds::pipeline::MergeGate;
 use sluice_crds::pull_request::PullRequestState;
 use sluice_crds::{PullRequest, PullRequestStatus};
 
 use super::step::{self, At, Step};
-use super::{Outcome, Says, Task, conditions, taken};
+use super::taken::Taking;
+use super::{Outcome, Says, Task, Telling, Text, conditions, taken};
 use crate::delivery::act;
 use crate::time::stamp::whole_second;
 use crate::verdict::condition;
@@ -41,13 +41,31 @@ pub enum Errand {
     Over(Box<(Task, Outcome)>),
 }
 
+/// A commit status that was set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// What it says.
+    pub telling: Telling,
+    /// When it was set.
+    pub at: Timestamp,
+}
+
 /// What is remembered of a PullRequest as long as this process leads. Nothing breaks if it is lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recent {
     /// When the forge last said what it has.
     pub seen_at: Option<Timestamp>,
     /// What this process has last set the commit status to.
-    pub told: Option<MergeGate>,
+    pub told: Option<Told>,
+    /// The title and the text, as the forge had them when it was last seen.
+    pub text: Option<Text>,
+    /// The title and the text that this process has last written. What people write over it stays until there
+    /// is something else to say.
+    pub edited: Option<Text>,
+    /// Before that the text is not tried to be changed again.
+    pub edit_after: Option<Timestamp>,
+    /// Since when it is not known whether it has conflicts.
+    pub unsure_since: Option<Timestamp>,
     /// When a look last failed while something else waits because it has failed.
     pub missed_at: Option<Timestamp>,
     /// Before that the forge is not looked at again.
@@ -94,14 +112,15 @@ pub fn report(given: Given) -> Looked {
     let mut lasts = conditions::lasted(&before);
     if let Errand::Over(over) = &errand {
         let (task, outcome) = over.as_ref();
-        lasts = taken::take(
-            &object,
-            task,
-            outcome,
-            &mut status,
-            &mut recent,
-            (lasts, now),
-        );
+        let hold_label = owner.as_ref().and_then(|owner| owner.hold_label.as_deref());
+        let mut taking = Taking {
+            object: &object,
+            hold_label,
+            status: &mut status,
+            recent: &mut recent,
+            now,
+        };
+        lasts = taking.take(task, outcome, lasts);
     }
     let is_ordered = owner.as_ref().is_some_and(|owner| owner.order.is_some());
     taken::tell_no_hold(&mut status, is_ordered);

@@ -2,20 +2,21 @@
 //!
 //! | state | first that holds |
 //! |---|---|
-//! | any | it is not what is made for the promotion that it names: nothing |
+//! | any | it is not what is made for what it names: nothing |
 //! | any | its commit status may say more than the gates: set it to pending, whatever failed or looks |
 //! | any | the last try failed: wait; an open one is looked at meanwhile. To close it waits for no commit status |
-//! | final | delete its branch, once; then nothing |
-//! | pending | close · wait while suspended or without an owner · commit · open |
-//! | open | close · commit status · merge · look, once a minute |
+//! | final | delete its branch, once, unless somebody else pushes to it; then nothing |
+//! | pending | close · wait while suspended or without an owner · commit, unless somebody else does · open |
+//! | open | close · commit status · title and text · merge · look, once a minute |
 
 use jiff::{SignedDuration, Timestamp};
 use sluice_crds::pipeline::{MergeGate, Order};
 use sluice_crds::pull_request::PullRequestState;
 use sluice_crds::{PullRequest, PullRequestStatus};
 
-use super::{Recent, Says, Task, Word};
-use crate::delivery::pipeline::{is_whole, retry_after};
+use super::owner::is_whole;
+use super::telling::{Untold, Withdrawal};
+use super::{Recent, Says, Task, Text, Word, is_followed};
 
 /// How often an open one is looked at, and how often at most if somebody asks for it.
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
@@ -70,8 +71,8 @@ pub(super) fn next(at: &At<'_>) -> Step {
     let retry = retry.filter(|next| *next > at.now && !is_free);
     if let Some(waits) = urgent.into_iter().chain(retry).min() {
         let looks = state == PullRequestState::Open && !at.recent.is_look_failing;
-        return match at.status.id.zip(at.status.commit_sha.clone()) {
-            Some((number, commit)) if looks => at.look(number, commit, Some(waits)),
+        return match at.known() {
+            Some((number, ours)) if looks => at.look(number, ours, Some(waits)),
             Some(_) | None => Step {
                 wake: Some(waits),
                 ..Step::default()
@@ -96,14 +97,6 @@ pub(super) fn before(at: &At<'_>, under_way: &Task) -> Option<Step> {
     }
 }
 
-/// Whether the commit status has to be set to pending.
-enum Withdrawal {
-    None,
-    /// It failed, and is tried again at this instant.
-    At(Timestamp),
-    Now(Task),
-}
-
 impl At<'_> {
     /// What a person has to change has perhaps been changed: the spec is another one.
     fn is_changed_since_failure(&self) -> bool {
@@ -118,99 +111,118 @@ impl At<'_> {
         is_asked && self.recent.is_gate_failing && !is_limited
     }
 
-    fn state(&self) -> PullRequestState {
+    pub(super) fn state(&self) -> PullRequestState {
         self.status.state.unwrap_or(PullRequestState::Pending)
     }
 
-    /// The gates have closed: that comes first, and waits for nothing else.
-    fn withdrawal(&self) -> Withdrawal {
-        let may_say_more = self.status.commit_status == Some(MergeGate::Success);
-        let commit = self.status.commit_sha.clone().filter(|_| {
-            may_say_more
-                && self.state() == PullRequestState::Open
-                && self.gate() == MergeGate::Pending
-        });
-        let Some(commit) = commit else {
-            return Withdrawal::None;
-        };
-        let failed = self.recent.unwithdrawn;
-        if failed > 0 && self.object.spec.close.is_some() {
-            // To close it has the same effect.
-            return Withdrawal::None;
-        }
-        let last = self.recent.unwithdrawn_at.filter(|_| failed > 0);
-        let again = last.and_then(|last| last.checked_add(retry_after(failed)).ok());
-        match again.filter(|again| *again > self.now) {
-            Some(again) => Withdrawal::At(again),
-            None => Withdrawal::Now(self.status_of(commit, MergeGate::Pending)),
-        }
+    /// Our commit. None: there is none yet, or somebody else pushes to its branch.
+    fn ours(&self) -> Option<String> {
+        let is_ours = !is_followed(self.object);
+        self.status.commit_sha.clone().filter(|_| is_ours)
+    }
+
+    /// Its number and our commit, once all that is needed is known of both.
+    fn known(&self) -> Option<(i64, Option<String>)> {
+        let ours = self.ours();
+        let is_known = is_followed(self.object) || ours.is_some();
+        Some((self.status.id.filter(|_| is_known)?, ours))
+    }
+
+    /// Towards one that is open.
+    fn begin(&self) -> Step {
+        let commit = self.ours();
+        Step::from(match is_followed(self.object) || commit.is_some() {
+            true => Task::Open { commit },
+            false => Task::Commit,
+        })
     }
 
     fn pending(&self) -> Step {
         let spec = &self.object.spec;
-        let commit = &self.status.commit_sha;
         if let Some(reason) = &spec.close {
             return Step::from(Task::Close {
                 number: self.status.id,
-                commit: commit.clone(),
+                commit: self.ours(),
                 reason: reason.clone(),
             });
         }
-        if spec.suspend || self.owner.is_none() {
-            return Step::default();
+        match spec.suspend || self.owner.is_none() {
+            true => Step::default(),
+            false => self.begin(),
         }
-        Step::from(match commit {
-            None => Task::Commit,
-            Some(commit) => Task::Open {
-                commit: commit.clone(),
-            },
-        })
     }
 
     fn open(&self) -> Step {
-        let (number, commit) = match (self.status.id, self.status.commit_sha.clone()) {
-            (Some(number), Some(commit)) => (number, commit),
+        let Some((number, commit)) = self.known() else {
             // Somebody has written the status: both are found again.
-            (None, Some(commit)) => return Step::from(Task::Open { commit }),
-            (_, None) => return Step::from(Task::Commit),
+            return self.begin();
         };
         if let Some(reason) = &self.object.spec.close {
             return Step::from(Task::Close {
                 number: Some(number),
-                commit: Some(commit),
+                commit,
                 reason: reason.clone(),
             });
         }
-        let gate = self.gate();
-        if self.recent.told != Some(gate) || self.status.commit_status != Some(gate) {
-            return Step {
-                gate: (gate == MergeGate::Success).then_some(gate),
-                ..self.status_of(commit, gate).into()
-            };
+        let mut sooner = None;
+        if let Some(telling) = self.telling() {
+            match self.untold(&telling) {
+                Untold::Now => {
+                    let gate = telling.gate;
+                    return Step {
+                        gate: (gate == MergeGate::Success).then_some(gate),
+                        ..Task::SetStatus(telling).into()
+                    };
+                }
+                Untold::At(at) => sooner = Some(at),
+                Untold::Nothing => {}
+            }
         }
-        let order = self.order(&commit);
+        if let Some(edit) = self.edit(number) {
+            return edit.into();
+        }
         let merge_after = self.recent.merge_after.filter(|after| *after > self.now);
-        if let Some(order) = order.filter(|_| merge_after.is_none()) {
-            return Step::from(Task::Merge {
+        match (self.order(), merge_after) {
+            (Some((order, head)), None) => Step::from(Task::Merge {
                 number,
-                commit,
+                commit: head.to_owned(),
                 method: order.method,
+                hold_label: self.owner.and_then(|owner| owner.hold_label.clone()),
                 not_after: order.not_after.0,
-            });
+            }),
+            (Some(_), after) => self.look(number, commit, sooner.into_iter().chain(after).min()),
+            (None, _) => self.look(number, commit, sooner),
         }
-        self.look(number, commit, merge_after.filter(|_| order.is_some()))
+    }
+
+    /// The title and the text of the spec, where the forge has others and these were not written before.
+    fn edit(&self, number: i64) -> Option<Task> {
+        let (spec, recent) = (&self.object.spec, self.recent);
+        let wanted = Text::of(&spec.title, &spec.description);
+        let waits = recent.edit_after.is_some_and(|after| after > self.now);
+        let is_other = recent.text.is_some_and(|text| text != wanted);
+        let is_new = is_followed(self.object) && is_other && recent.edited != Some(wanted);
+        // Its title may be what makes it a draft.
+        let may = is_new && !waits && !self.status.draft;
+        may.then(|| Task::Edit {
+            number,
+            title: spec.title.clone(),
+            description: spec.description.clone(),
+        })
     }
 
     /// It is looked at in its time. `sooner`: when something else is to be done, if nothing changes.
-    fn look(&self, number: i64, commit: String, sooner: Option<Timestamp>) -> Step {
+    fn look(&self, number: i64, commit: Option<String>, sooner: Option<Timestamp>) -> Step {
         let Recent {
             seen_at,
             missed_at,
             look_after,
             is_asked_for,
+            unsure_since,
             ..
         } = self.recent;
-        let wait = if *is_asked_for { AT_MOST } else { MINUTE };
+        let is_awaited = *is_asked_for || unsure_since.is_some();
+        let wait = if is_awaited { AT_MOST } else { MINUTE };
         let seen = seen_at.and_then(|seen| seen.checked_add(wait).ok());
         let missed = missed_at.and_then(|missed| missed.checked_add(MINUTE).ok());
         let next = seen.max(missed).max(*look_after);
@@ -218,7 +230,7 @@ impl At<'_> {
             None => Step::from(Task::Look {
                 number,
                 commit,
-                alone: *is_asked_for,
+                alone: is_awaited || self.status.conflict,
             }),
             Some(at) => Step {
                 wake: Some(sooner.map_or(at, |sooner| sooner.min(at))),
@@ -229,7 +241,8 @@ impl At<'_> {
 
     fn over(&self) -> Step {
         let attempts = self.status.attempts.unwrap_or_default();
-        match self.status.branch_deleted || attempts >= MOST_DELETIONS {
+        let is_left = self.status.branch_deleted || is_followed(self.object);
+        match is_left || attempts >= MOST_DELETIONS {
             true => Step::default(),
             false => Step::from(Task::DeleteBranch {
                 commit: self.status.commit_sha.clone(),
@@ -237,32 +250,16 @@ impl At<'_> {
         }
     }
 
-    /// What its commit status has to be. A process that begins to lead says pending first, and admits
-    /// nothing before it knows more than the leader before it has said.
-    fn gate(&self) -> MergeGate {
-        let is_known = self.is_owner_current && self.recent.told.is_some();
-        let owner = self.owner.filter(|_| is_known);
-        owner.map_or(MergeGate::Pending, |owner| owner.gate)
-    }
-
-    fn status_of(&self, commit: String, gate: MergeGate) -> Task {
-        let why = match self.owner {
-            Some(owner) if owner.gate == gate => owner.why.clone(),
-            Some(_) => "the gates are asked".to_owned(),
-            None => "its pipeline does not ask for this merge".to_owned(),
-        };
-        Task::SetStatus { commit, gate, why }
-    }
-
-    /// The order to merge it now: of this promotion, of our commit, and only while the branch has it.
-    fn order(&self, commit: &str) -> Option<&Order> {
-        let order = self.owner?.order.as_ref()?;
+    /// The order to merge it now, with the commit: of this act, of what is to be merged, and only while the
+    /// branch has that.
+    fn order(&self) -> Option<(&Order, &str)> {
+        let (order, head) = (self.owner?.order.as_ref()?, self.head()?);
         let is_it = self.gate() == MergeGate::Success
             && order.key == self.object.spec.about.key
             && self.object.metadata.name.as_deref() == Some(order.pull_request.as_str())
-            && order.head_sha == commit
-            && self.status.head_sha.as_deref() == Some(commit)
+            && order.head_sha == head
+            && self.status.head_sha.as_deref() == Some(head)
             && self.now <= order.not_after.0;
-        is_it.then_some(order)
+        is_it.then_some((order, head))
     }
 }

@@ -5,7 +5,7 @@ use sluice_crds::pipeline::MergeGate;
 use sluice_crds::pull_request::PullRequestState;
 use sluice_crds::{PullRequest, PullRequestStatus};
 
-use super::{Failure, Fate, Outcome, Pull, Recent, Task, Word};
+use super::{Failure, Fate, Outcome, Pull, Recent, Task, Text, Told, Word, is_followed, shown};
 use crate::delivery::pipeline::retry_after;
 use crate::text::words::clean;
 use crate::time::stamp::time;
@@ -17,114 +17,193 @@ const LONGEST: usize = 1024;
 /// do something.
 const NOT_READY: SignedDuration = SignedDuration::from_secs(5);
 const NOT_ALLOWED: SignedDuration = SignedDuration::from_mins(1);
+/// The wait before a text is tried to be changed again that the forge did not take.
+const NOT_EDITED: SignedDuration = SignedDuration::from_mins(10);
 
-/// Takes the outcome of an errand into the status. Returns whether it failed in a way that lasts until a
-/// person does something.
-pub(super) fn take(
-    object: &PullRequest,
-    task: &Task,
-    outcome: &Outcome,
-    status: &mut PullRequestStatus,
-    recent: &mut Recent,
-    (lasts, now): (bool, Timestamp),
-) -> bool {
-    let only_looks = task.only_looks();
-    if task.withdraws() {
-        (recent.unwithdrawn, recent.unwithdrawn_at) = match outcome {
-            Outcome::Failed(_) => (recent.unwithdrawn.saturating_add(1), Some(now)),
-            _ => (0, None),
-        };
-    }
-    // What has failed to be changed still waits, whatever a look has found.
-    let waits = only_looks && status.attempts.is_some() && !recent.is_look_failing;
-    match outcome {
-        Outcome::Failed(failure) if waits => {
-            (recent.missed_at, recent.look_after) = (Some(now), failure.not_before);
-            return lasts;
-        }
-        Outcome::Failed(failure) => {
-            let is_gate = matches!(task, Task::SetStatus { .. });
-            if recent.is_gate_failing && !is_gate {
-                // Its own tries are counted.
-                status.attempts = None;
-            }
-            (recent.is_look_failing, recent.is_gate_failing) = (only_looks, is_gate);
-            failed(status, failure, now);
-            if !is_end(task) {
-                said(status, Some((failure.word.as_str(), &failure.message)));
-            }
-            return failure.word.lasts();
-        }
-        Outcome::Held(failure) => {
-            let wait = match failure.word.lasts() {
-                true => NOT_ALLOWED,
-                false => NOT_READY,
+/// What an outcome is taken into.
+pub(super) struct Taking<'a> {
+    pub(super) object: &'a PullRequest,
+    /// The label that holds it back.
+    pub(super) hold_label: Option<&'a str>,
+    pub(super) status: &'a mut PullRequestStatus,
+    pub(super) recent: &'a mut Recent,
+    pub(super) now: Timestamp,
+}
+
+impl Taking<'_> {
+    /// Takes the outcome of an errand into the status. `lasts`: whether the last try before had failed in a way
+    /// that lasts until a person does something. Returns the same of this one.
+    pub(super) fn take(&mut self, task: &Task, outcome: &Outcome, lasts: bool) -> bool {
+        let only_looks = task.only_looks();
+        if task.withdraws() {
+            (self.recent.unwithdrawn, self.recent.unwithdrawn_at) = match outcome {
+                Outcome::Failed(_) => (self.recent.unwithdrawn.saturating_add(1), Some(self.now)),
+                _ => (0, None),
             };
-            (status.attempts, status.next_attempt_at) = (None, None);
-            recent.merge_after = now.checked_add(wait).ok().max(failure.not_before);
-            said(status, Some((failure.word.as_str(), &failure.message)));
-            return false;
         }
-        Outcome::Committed(_)
-        | Outcome::InBase(_)
-        | Outcome::Seen(..)
-        | Outcome::NoPull
-        | Outcome::Done => {}
+        // What has failed to be changed still waits, whatever a look has found.
+        let waits = only_looks && self.status.attempts.is_some() && !self.recent.is_look_failing;
+        match outcome {
+            Outcome::Failed(failure) if waits => {
+                let recent = &mut *self.recent;
+                (recent.missed_at, recent.look_after) = (Some(self.now), failure.not_before);
+                lasts
+            }
+            Outcome::Failed(failure) if matches!(task, Task::Edit { .. }) => {
+                // Nothing depends on its text.
+                let again = self.now.checked_add(NOT_EDITED).ok();
+                self.recent.edit_after = again.max(failure.not_before);
+                lasts
+            }
+            Outcome::Failed(failure) => {
+                self.failed(task, failure);
+                failure.word.lasts()
+            }
+            Outcome::Held(failure) => {
+                self.held(failure);
+                false
+            }
+            Outcome::Committed(_)
+            | Outcome::InBase(_)
+            | Outcome::Seen(..)
+            | Outcome::NoPull
+            | Outcome::Done => {
+                let waits = waits && is_open(outcome);
+                self.went(task, outcome, waits);
+                waits && lasts
+            }
+        }
     }
-    (recent.missed_at, recent.look_after) = (None, None);
-    let is_open = matches!(
+
+    fn failed(&mut self, task: &Task, failure: &Failure) {
+        let is_gate = matches!(task, Task::SetStatus(_));
+        let (status, recent) = (&mut *self.status, &mut *self.recent);
+        if recent.is_gate_failing && !is_gate {
+            // Its own tries are counted.
+            status.attempts = None;
+        }
+        (recent.is_look_failing, recent.is_gate_failing) = (task.only_looks(), is_gate);
+        failed(status, failure, self.now);
+        if !is_end(task) {
+            said(status, Some((failure.word.as_str(), &failure.message)));
+        }
+    }
+
+    /// It was not merged.
+    fn held(&mut self, failure: &Failure) {
+        let wait = match failure.word.lasts() {
+            true => NOT_ALLOWED,
+            false => NOT_READY,
+        };
+        let (status, recent) = (&mut *self.status, &mut *self.recent);
+        (status.attempts, status.next_attempt_at) = (None, None);
+        recent.merge_after = self.now.checked_add(wait).ok().max(failure.not_before);
+        if is_followed(self.object) && matches!(failure.word, Word::NotYet | Word::Conflict) {
+            // Whether that is a conflict shows when it is asked about alone.
+            recent.unsure_since.get_or_insert(self.now);
+        }
+        said(status, Some((failure.word.as_str(), &failure.message)));
+    }
+
+    /// It was done. `waits`: something else has failed before, and still waits.
+    fn went(&mut self, task: &Task, outcome: &Outcome, waits: bool) {
+        let (status, recent) = (&mut *self.status, &mut *self.recent);
+        (recent.missed_at, recent.look_after) = (None, None);
+        if !waits {
+            (recent.is_look_failing, recent.is_gate_failing) = (false, false);
+            let had_failed = status.attempts.is_some();
+            (status.attempts, status.next_attempt_at) = (None, None);
+            // That something else was done says nothing of what was seen before, nor of how it has ended.
+            let says_more = had_failed || *outcome != Outcome::Done;
+            if says_more && !is_end(task) && !is_held(status, task) {
+                said(status, None);
+            }
+        }
+        match outcome {
+            Outcome::Committed(commit) => status.commit_sha = Some(commit.clone()),
+            Outcome::InBase(pull) => {
+                status.state = Some(PullRequestState::AlreadyInBase);
+                with(status, pull.as_ref());
+            }
+            Outcome::Seen(pull, fate) => self.seen(task, pull, fate, waits),
+            Outcome::NoPull => {
+                recent.seen_at = Some(self.now);
+                let state = match status.state {
+                    Some(PullRequestState::Open) => PullRequestState::Missing,
+                    _ => PullRequestState::Closed,
+                };
+                status.state = Some(state);
+            }
+            Outcome::Done => self.done(task),
+            Outcome::Failed(_) | Outcome::Held(_) => {}
+        }
+        let is_closed = matches!(outcome, Outcome::Seen(_, Fate::Closed) | Outcome::NoPull)
+            && self.status.state == Some(PullRequestState::Closed);
+        if is_closed && self.object.spec.close.is_none() {
+            let message = "it was closed on the forge without a merge";
+            said(self.status, Some(("ClosedByOthers", message)));
+        }
+    }
+
+    fn seen(&mut self, task: &Task, pull: &Pull, fate: &Fate, waits: bool) {
+        let is_followed = is_followed(self.object);
+        let (status, recent) = (&mut *self.status, &mut *self.recent);
+        recent.seen_at = Some(self.now);
+        let is_alone = !matches!(task, Task::Look { alone: false, .. });
+        // A list may be older than the question.
+        recent.is_asked_for &= !is_alone;
+        let is_open = matches!(fate, Fate::Open(_) | Fate::OpenElsewhere);
+        if matches!(task, Task::Merge { .. }) && is_open {
+            // The forge has not noticed yet what it has done, or does it now.
+            recent.merge_after = self.now.checked_add(NOT_READY).ok();
+        }
+        with(status, Some(pull));
+        if is_followed && is_open {
+            let seen = shown::Seen {
+                pull,
+                is_alone,
+                is_moved: status.head_sha != head(fate),
+                hold_label: self.hold_label,
+                now: self.now,
+            };
+            shown::take(&seen, status, recent);
+        }
+        match waits {
+            true => status.head_sha = head(fate),
+            false => seen(status, fate, is_followed),
+        }
+    }
+
+    fn done(&mut self, task: &Task) {
+        match task {
+            Task::SetStatus(telling) => {
+                self.recent.told = Some(Told {
+                    telling: telling.clone(),
+                    at: self.now,
+                });
+                // That it is pending is known only now; that it may be a success was written before.
+                if telling.gate == MergeGate::Pending {
+                    self.status.commit_status = Some(telling.gate);
+                }
+            }
+            Task::Edit {
+                title, description, ..
+            } => self.recent.edited = Some(Text::of(title, description)),
+            Task::DeleteBranch { .. } => self.status.branch_deleted = true,
+            Task::Commit
+            | Task::Open { .. }
+            | Task::Look { .. }
+            | Task::Merge { .. }
+            | Task::Close { .. } => {}
+        }
+    }
+}
+
+fn is_open(outcome: &Outcome) -> bool {
+    matches!(
         outcome,
         Outcome::Seen(_, Fate::Open(_) | Fate::OpenElsewhere)
-    );
-    let waits = waits && is_open;
-    if !waits {
-        (recent.is_look_failing, recent.is_gate_failing) = (false, false);
-        let had_failed = status.attempts.is_some();
-        (status.attempts, status.next_attempt_at) = (None, None);
-        // That something else was done says nothing of what was seen before, nor of how it has ended.
-        let says_more = had_failed || *outcome != Outcome::Done;
-        if says_more && !is_end(task) && !is_held(status, task) {
-            said(status, None);
-        }
-    }
-    match outcome {
-        Outcome::Committed(commit) => status.commit_sha = Some(commit.clone()),
-        Outcome::InBase(pull) => {
-            status.state = Some(PullRequestState::AlreadyInBase);
-            with(status, pull.as_ref());
-        }
-        Outcome::Seen(pull, fate) => {
-            recent.seen_at = Some(now);
-            // A list may be older than the question.
-            recent.is_asked_for &= matches!(task, Task::Look { alone: false, .. });
-            if matches!(task, Task::Merge { .. }) && is_open {
-                // The forge has not noticed yet what it has done, or does it now.
-                recent.merge_after = now.checked_add(NOT_READY).ok();
-            }
-            with(status, Some(pull));
-            match waits {
-                true => status.head_sha = head(fate),
-                false => seen(status, fate),
-            }
-        }
-        Outcome::NoPull => {
-            recent.seen_at = Some(now);
-            let state = match status.state {
-                Some(PullRequestState::Open) => PullRequestState::Missing,
-                _ => PullRequestState::Closed,
-            };
-            status.state = Some(state);
-        }
-        Outcome::Done => done(task, status, recent),
-        Outcome::Failed(_) | Outcome::Held(_) => {}
-    }
-    let is_closed = matches!(outcome, Outcome::Seen(_, Fate::Closed) | Outcome::NoPull)
-        && status.state == Some(PullRequestState::Closed);
-    if is_closed && object.spec.close.is_none() {
-        let message = "it was closed on the forge without a merge";
-        said(status, Some(("ClosedByOthers", message)));
-    }
-    waits && lasts
+    )
 }
 
 fn head(fate: &Fate) -> Option<String> {
@@ -145,30 +224,12 @@ pub(super) fn tell_no_hold(status: &mut PullRequestStatus, is_ordered: bool) {
     }
 }
 
-fn done(task: &Task, status: &mut PullRequestStatus, recent: &mut Recent) {
-    match task {
-        Task::SetStatus { gate, .. } => {
-            recent.told = Some(*gate);
-            // That it is pending is known only now; that it may be a success was written before.
-            if *gate == MergeGate::Pending {
-                status.commit_status = Some(*gate);
-            }
-        }
-        Task::DeleteBranch { .. } => status.branch_deleted = true,
-        Task::Commit
-        | Task::Open { .. }
-        | Task::Look { .. }
-        | Task::Merge { .. }
-        | Task::Close { .. } => {}
-    }
-}
-
-fn seen(status: &mut PullRequestStatus, fate: &Fate) {
+fn seen(status: &mut PullRequestStatus, fate: &Fate, is_followed: bool) {
     match fate {
         Fate::Open(head) => {
             status.state = Some(PullRequestState::Open);
             status.head_sha = Some(head.clone());
-            if status.commit_sha.as_ref() != Some(head) {
+            if !is_followed && status.commit_sha.as_ref() != Some(head) {
                 touched(
                     status,
                     "somebody has pushed to its branch, so that the controller does not merge it; merge \
@@ -180,9 +241,15 @@ fn seen(status: &mut PullRequestStatus, fate: &Fate) {
             commit,
             onto,
             by,
+            head,
             is_touched,
         } => {
             status.state = Some(PullRequestState::Merged);
+            status.conflict = false;
+            if let Some(head) = head.as_ref().filter(|_| is_followed) {
+                // It may have moved since it was last seen.
+                status.head_sha = Some(head.clone());
+            }
             status.merged_sha.clone_from(commit);
             status.merged_onto.clone_from(onto);
             status.merged_by.clone_from(by);
@@ -210,7 +277,7 @@ fn seen(status: &mut PullRequestStatus, fate: &Fate) {
             touched(
                 status,
                 "somebody had changed the branch that it is merged into: it was merged into another one, \
-                 and nothing was promoted; the annotation sluice.dev/retry begins another run",
+                 and nothing was promoted; the annotation sluice.dev/retry of a Pipeline begins another run",
             );
         }
         Fate::Foreign => {
@@ -218,7 +285,7 @@ fn seen(status: &mut PullRequestStatus, fate: &Fate) {
             touched(
                 status,
                 "somebody else had opened a pull request of its branch, which was closed; the annotation \
-                 sluice.dev/retry begins another run with another branch",
+                 sluice.dev/retry of a Pipeline begins another run with another branch",
             );
         }
     }

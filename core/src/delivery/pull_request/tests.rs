@@ -13,10 +13,13 @@ use super::*;
 use crate::time::stamp::time;
 use crate::verdict::condition::{READY, RECONCILING, STALLED};
 
+mod followed;
 mod order;
+mod strategy;
 
 const COMMIT: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const OTHER: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+const CONTEXT: &str = "sluice/gate/flux-system/podinfo/prod";
 const PAGE: &str = "https://git.example.com/platform/apps/pulls/7";
 
 pub(crate) fn object() -> PullRequest {
@@ -56,6 +59,9 @@ fn says(gate: MergeGate) -> Option<Says> {
         why: "why".to_owned(),
         order: None,
         commit: None,
+        head: None,
+        context: CONTEXT.to_owned(),
+        hold_label: None,
     })
 }
 
@@ -74,6 +80,7 @@ fn pull() -> Pull {
     Pull {
         number: 7,
         url: PAGE.to_owned(),
+        ..Pull::default()
     }
 }
 
@@ -86,6 +93,7 @@ fn merged() -> Outcome {
         commit: Some("c".repeat(40)),
         onto: Some("d".repeat(40)),
         by: Some("alice".to_owned()),
+        head: None,
         is_touched: false,
     };
     Outcome::Seen(pull(), fate)
@@ -129,7 +137,7 @@ impl Scene {
             ..PullRequestStatus::default()
         });
         scene.recent.seen_at = Some(noon());
-        scene.recent.told = Some(MergeGate::Pending);
+        scene.recent.told = told(MergeGate::Pending);
         // So that its conditions are there.
         scene.look(Errand::None);
         scene
@@ -183,17 +191,29 @@ impl Scene {
 fn look_at() -> Task {
     Task::Look {
         number: 7,
-        commit: COMMIT.to_owned(),
+        commit: Some(COMMIT.to_owned()),
         alone: false,
     }
 }
 
-fn status_of(gate: MergeGate) -> Task {
-    Task::SetStatus {
+fn telling(gate: MergeGate) -> Telling {
+    Telling {
         commit: COMMIT.to_owned(),
+        context: CONTEXT.to_owned(),
         gate,
         why: "why".to_owned(),
     }
+}
+
+fn told(gate: MergeGate) -> Option<Told> {
+    Some(Told {
+        telling: telling(gate),
+        at: noon(),
+    })
+}
+
+fn status_of(gate: MergeGate) -> Task {
+    Task::SetStatus(telling(gate))
 }
 
 fn merge() -> Task {
@@ -201,13 +221,14 @@ fn merge() -> Task {
         number: 7,
         commit: COMMIT.to_owned(),
         method: None,
+        hold_label: None,
         not_after: after(60),
     }
 }
 
 fn opening() -> Task {
     Task::Open {
-        commit: COMMIT.to_owned(),
+        commit: Some(COMMIT.to_owned()),
     }
 }
 
@@ -502,7 +523,7 @@ fn change(object: &mut PullRequest, change: fn(&mut sluice_crds::pull_request::M
 #[case::too_late(|order| Some(Order { not_after: time(after(-1)), ..order }), None)]
 #[case::until_now(
     |order| Some(Order { not_after: time(noon()), ..order }),
-    Some(Task::Merge { number: 7, commit: COMMIT.into(), method: None, not_after: noon() })
+    Some(Task::Merge { number: 7, commit: COMMIT.into(), method: None, hold_label: None, not_after: noon() })
 )]
 fn it_is_merged_by_an_order_for_its_commit_alone(
     #[case] change: fn(Order) -> Option<Order>,
@@ -510,7 +531,7 @@ fn it_is_merged_by_an_order_for_its_commit_alone(
 ) {
     let mut scene = Scene::opened();
     scene.object.status.as_mut().unwrap().commit_status = Some(MergeGate::Success);
-    scene.recent.told = Some(MergeGate::Success);
+    scene.recent.told = told(MergeGate::Success);
     scene.owner = Some(Says {
         order: change(order()),
         ..says(MergeGate::Success).unwrap()
@@ -540,7 +561,7 @@ fn the_commit_status_says_so_before_it_is_merged() {
 fn a_merge_that_is_held_is_told_and_tried_again(#[case] word: Word, #[case] seconds: i64) {
     let mut scene = Scene::opened();
     scene.object.status.as_mut().unwrap().commit_status = Some(MergeGate::Success);
-    scene.recent.told = Some(MergeGate::Success);
+    scene.recent.told = told(MergeGate::Success);
     let ordered = |not_after| {
         let not_after = time(not_after);
         Some(Says {
@@ -583,6 +604,7 @@ fn somebody_who_pushes_to_the_branch_is_told_of() {
         commit: None,
         onto: None,
         by: None,
+        head: None,
         is_touched: true,
     };
     scene.over(look_at(), Outcome::Seen(pull(), fate));
@@ -658,7 +680,7 @@ fn it_is_looked_at_once_a_minute_and_sooner_if_somebody_asks() {
     scene.now = after(5);
     let alone = Task::Look {
         number: 7,
-        commit: COMMIT.to_owned(),
+        commit: Some(COMMIT.to_owned()),
         alone: true,
     };
     assert_eq!(scene.task(), Some(alone.clone()));

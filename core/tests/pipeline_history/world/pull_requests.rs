@@ -73,7 +73,7 @@ impl World {
     /// Whether the Pipeline asks for it, as its accepted status says.
     fn is_wanted(&self, object: &PullRequest) -> bool {
         match self.discipline {
-            Discipline::StatusFirst => Says::of(object, &self.present.object).is_some(),
+            Discipline::StatusFirst => Says::of(object, self.present.object.as_ref()).is_some(),
             Discipline::ActsFirst => true,
         }
     }

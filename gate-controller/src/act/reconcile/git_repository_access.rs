@@ -96,8 +96,8 @@ fn read(
     });
     for act in &report.acts {
         match act {
-            Act::List { request } => desk.list(context, Arc::clone(object), request.clone()),
-            Act::Answer => desk.ask(context, Arc::clone(object)),
+            Act::List { request } => desk.list(context, object, request.clone()),
+            Act::Answer => desk.ask(context, object),
         }
     }
     if context.world.accesses.get(key.borrowed()).is_none() {

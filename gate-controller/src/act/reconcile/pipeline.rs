@@ -17,7 +17,6 @@ use crate::observe::world::World;
 mod admit;
 mod apply;
 mod available;
-mod children;
 mod cluster;
 mod gather;
 mod news;
@@ -53,7 +52,7 @@ impl Reconciled for Pipeline {
     /// Gatekeepers of the kind `pipeline` depend on what its environments were admitted, and PullRequests
     /// on what it says of them.
     fn may_matter(change: &Change<'_, Self>) -> bool {
-        change.differs(pipeline::admissions) || change.differs(owner::words)
+        change.differs(pipeline::admissions) || change.differs(|it| owner::words(it))
     }
 
     async fn look(
@@ -108,6 +107,6 @@ async fn look(
     }
     let report = pipeline::report(considered, &recorded);
     let outcome = apply::apply(context, key, &object, report).await?;
-    context.at_forges.decided(context, key);
+    context.at_forges.decided(context, Kind::Pipeline, key);
     Ok(outcome)
 }

@@ -4,19 +4,21 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use sluice_core::delivery::act;
-use sluice_core::delivery::pull_request::{self, Errand, Given, Looked, Says};
+use sluice_core::delivery::pull_request::{self, Errand, Given, Looked};
 use sluice_crds::PullRequest;
 use sluice_crds::pull_request::{About, RepositoryKind};
 
 use super::{Context, Outcome, Reconciled, SOON, git_repository_access, status};
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
-use crate::observe::cache::{Cache, Change, Seen};
+use crate::observe::cache::{Cache, Change};
 use crate::observe::world::World;
+use owners::Found;
 
 pub(crate) mod at_forges;
 pub mod lists;
 mod news;
+mod owners;
 pub mod task;
 #[cfg(test)]
 mod tests;
@@ -53,13 +55,16 @@ impl Reconciled for PullRequest {
         object: Arc<Self>,
         at: Timestamp,
     ) -> Result<Outcome, kube::Error> {
-        let owners = match owner(key, &object.spec.about).map(|owner| owner.kind) {
-            Some(Kind::PromotionStrategy) => context.world.promotion_strategies.is_synced(),
-            _ => context.world.pipelines.is_synced(),
+        let world = &context.world;
+        let is_known = match owner(key, &object.spec.about).map(|owner| owner.kind) {
+            Some(Kind::PromotionStrategy) => {
+                world.promotion_strategies.is_synced() && world.accesses.is_synced()
+            }
+            _ => world.pipelines.is_synced(),
         };
-        match owners {
+        match is_known {
             true => look(context, key, object, at).await,
-            // It is not known what its owner says.
+            // It is not known what its owner says, or who may use its repository.
             false => Ok(Outcome::Wake(at.checked_add(SOON).ok())),
         }
     }
@@ -112,11 +117,9 @@ async fn look(
 
 /// Everything that the decision needs, from memory.
 fn gather(context: &Context, key: &ObjectKey, object: &Arc<PullRequest>, now: Timestamp) -> Given {
-    let about = &object.spec.about;
     let desk = &context.at_forges;
-    let owners = key.naming(None, &about.name);
-    let seen = context.world.pipelines.get(owners.borrowed());
-    let owner = seen.as_ref().and_then(Seen::object);
+    let owner = Found::of(&context.world, key, &object.spec.about);
+    let owner = owner.as_ref();
     let mut recent = desk.recent(key);
     if desk.take_asked(key) {
         recent.is_asked_for = true;
@@ -124,8 +127,8 @@ fn gather(context: &Context, key: &ObjectKey, object: &Arc<PullRequest>, now: Ti
     }
     Given {
         object: Arc::clone(object),
-        owner: owner.and_then(|owner| Says::of(object, owner)),
-        is_owner_current: owner.is_some_and(|owner| desk.is_current(context, &owners, owner)),
+        owner: owner.and_then(|owner| owner.says(object)),
+        is_owner_current: owner.is_some_and(|owner| desk.is_current(context, owner)),
         recent,
         errand: desk.errand(key),
         now,

@@ -22,7 +22,7 @@ pub(super) async fn follow(parts: Parts) {
         let object = change.now.and_then(Seen::object);
         if !object.is_some_and(|it| parts.shard.holds(Kind::Pipeline, it.labels())) {
             forget(&parts.apps, &parts.errands, change.key);
-            parts.at_forges.forget_owner(change.key);
+            parts.at_forges.forget_owner(Kind::Pipeline, change.key);
         }
     };
     follow_kind(&parts, parts.api(), told).await;

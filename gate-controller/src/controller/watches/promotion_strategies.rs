@@ -18,9 +18,11 @@ use crate::observe::cache::{Change, Seen};
 pub(super) async fn follow(parts: Parts) {
     let waker = parts.waker.clone();
     let told = |change: &Change<'_, PromotionStrategy>| {
-        let now = change.now.and_then(Seen::object);
-        if !now.is_some_and(|it| parts.shard.holds(Kind::PromotionStrategy, it.labels())) {
-            let own = Work::own(Kind::PromotionStrategy, change.key.clone());
+        let object = change.now.and_then(Seen::object);
+        let kind = Kind::PromotionStrategy;
+        if !object.is_some_and(|it| parts.shard.holds(kind, it.labels())) {
+            parts.at_forges.forget_owner(kind, change.key);
+            let own = Work::own(kind, change.key.clone());
             parts.repositories.forget(&own);
         }
         if !change.is_respecified() {

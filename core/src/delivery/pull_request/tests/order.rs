@@ -6,7 +6,7 @@ use super::*;
 fn admitted() -> Scene {
     let mut scene = Scene::opened();
     scene.object.status.as_mut().unwrap().commit_status = Some(MergeGate::Success);
-    scene.recent.told = Some(MergeGate::Success);
+    scene.recent.told = told(MergeGate::Success);
     scene.owner = says(MergeGate::Success);
     assert_eq!(scene.task(), None);
     scene
@@ -116,10 +116,11 @@ fn a_success_that_has_to_be_taken_back_ends_a_look() {
 
 #[test]
 fn a_process_that_begins_to_lead_admits_nothing_before_its_owner_was_looked_at() {
-    let pending = |why: &str| Task::SetStatus {
-        commit: COMMIT.to_owned(),
-        gate: MergeGate::Pending,
-        why: why.to_owned(),
+    let pending = |why: &str| {
+        Task::SetStatus(Telling {
+            why: why.to_owned(),
+            ..telling(MergeGate::Pending)
+        })
     };
     let begins = |gate| {
         let mut scene = Scene::opened();

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::reading;
 use crate::act::errands::{Errands, Standing, Term, Unfinished};
-use crate::act::forges::Forges;
+use crate::act::forges::Located;
 use crate::act::reconcile::Context;
 use crate::act::waker::Waker;
 use crate::cluster::key::{ObjectKey, Work};
@@ -88,16 +88,17 @@ impl Readings {
     pub(super) fn list(
         &self,
         context: &Context,
-        object: Arc<GitRepositoryAccess>,
+        object: &GitRepositoryAccess,
         request: Option<String>,
     ) {
-        let key = ObjectKey::of(object.as_ref());
+        let key = ObjectKey::of(object);
         let branches = context.repositories.begin_list(&key, request);
         let forges = Arc::clone(&context.forges);
         let clock = Arc::clone(&context.clock);
-        let (host, of) = (Forges::host_of_access(&object), work(&key));
+        let (at, of) = (Located::by(object), work(&key));
+        let host = at.host();
         let run = |_: Term| async move {
-            let listed = match forges.open_access(&object).await {
+            let listed = match forges.open(&at, clock.now()).await {
                 Ok(forge) => reading::list(&forge, &branches).await,
                 Err(failure) => Err(failure),
             };
@@ -107,15 +108,16 @@ impl Readings {
     }
 
     /// Begins to ask the next questions.
-    pub(super) fn ask(&self, context: &Context, object: Arc<GitRepositoryAccess>) {
-        let key = ObjectKey::of(object.as_ref());
+    pub(super) fn ask(&self, context: &Context, object: &GitRepositoryAccess) {
+        let key = ObjectKey::of(object);
         let questions = context.repositories.begin_questions(&key);
         let forges = Arc::clone(&context.forges);
         let clock = Arc::clone(&context.clock);
-        let (host, of) = (Forges::host_of_access(&object), work(&key));
+        let (at, of) = (Located::by(object), work(&key));
+        let host = at.host();
         let run = |_: Term| async move {
             let until = Instant::now() + BEGINS;
-            Brought::Answers(match forges.open_access(&object).await {
+            Brought::Answers(match forges.open(&at, clock.now()).await {
                 Ok(forge) => Ok(reading::answer(&forge, questions, clock.as_ref(), until).await),
                 Err(failure) => Err(failure.at(clock.now())),
             })

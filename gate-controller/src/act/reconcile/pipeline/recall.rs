@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use sluice_core::delivery::pipeline::{Errand, Outcome, Recall, Recalled};
 use sluice_core::delivery::pull_request::Word;
 use sluice_core::delivery::pull_request::trailers::Trailers;
 use sluice_core::time::span::later;
-use sluice_crds::pull_request::{PullRequestState, Repository};
+use sluice_crds::pull_request::PullRequestState;
 use sluice_forges::{Branch, Forge, Pull, PullState};
 use tokio::time::timeout;
 
-use crate::act::forges::{Failure, Forges};
+use crate::act::forges::{Failure, Forges, Located};
 use crate::act::reconcile::Context;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
@@ -34,7 +34,8 @@ pub(super) fn begin(context: &Context, key: &ObjectKey, recall: Recall) {
     let (forges, clock) = (Arc::clone(&context.forges), Arc::clone(&context.clock));
     let (errand, namespace) = (recall.errand.clone(), key.namespace.to_string());
     let asks = context.shard.looks_at(Kind::PullRequest);
-    let host = Forges::host(&repository(&recall));
+    let at = located(&namespace, &recall);
+    let host = at.host();
     let errands = &context.errands;
     errands.begin(&work, &errand, &host, move |_| async move {
         if !asks {
@@ -42,7 +43,7 @@ pub(super) fn begin(context: &Context, key: &ObjectKey, recall: Recall) {
             // open another one.
             return Outcome::Recalled(None);
         }
-        let asked = timeout(LONGEST, ask(&forges, &namespace, &recall)).await;
+        let asked = timeout(LONGEST, ask(&forges, (&at, clock.now()), &recall)).await;
         let failed = match asked {
             Ok(Ok(found)) => return Outcome::Recalled(found),
             Ok(Err(failed)) => failed,
@@ -60,10 +61,10 @@ pub(super) fn begin(context: &Context, key: &ObjectKey, recall: Recall) {
 /// The newest pull request of the environment, if a commit of it is ours.
 async fn ask(
     forges: &Forges,
-    namespace: &str,
+    (at, now): (&Located, Timestamp),
     recall: &Recall,
 ) -> Result<Option<Recalled>, Failure> {
-    let forge = forges.open(namespace, &repository(recall)).await?;
+    let forge = forges.open(at, now).await?;
     let base = Branch::parse(&recall.strategy.base_branch);
     let base =
         base.map_err(|error| Failure::new(Word::InvalidSpec, format!("baseBranch: {error}")))?;
@@ -92,13 +93,10 @@ async fn ask(
     }))
 }
 
-fn repository(recall: &Recall) -> Repository {
+fn located(namespace: &str, recall: &Recall) -> Located {
     let strategy = &recall.strategy;
-    Repository::at(
-        strategy.type_,
-        strategy.url.as_str(),
-        strategy.secret_ref.clone(),
-    )
+    let secret = &strategy.secret_ref.name;
+    Located::at(namespace, strategy.type_, &strategy.url, secret)
 }
 
 fn state(state: &PullState) -> PullRequestState {

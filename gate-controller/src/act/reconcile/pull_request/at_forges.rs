@@ -7,14 +7,15 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use sluice_core::delivery::pull_request::{Errand, Failure, Outcome, Recent, Says, Task, Word};
-use sluice_crds::{Pipeline, PullRequest};
+use sluice_core::delivery::pull_request::{Errand, Failure, Outcome, Recent, Task, Word};
+use sluice_crds::PullRequest;
 use tokio::time::Instant;
 
 use super::lists::{Key, Lists};
+use super::owners::Found;
 use super::task::{self, Desk};
 use crate::act::errands::{Errands, Standing, Term};
-use crate::act::forges::Forges;
+use crate::act::forges::{Failure as Unlocated, Forges, Located};
 use crate::act::reconcile::Context;
 use crate::act::waker::Waker;
 use crate::cluster::key::{ObjectKey, Work};
@@ -32,7 +33,7 @@ pub(crate) struct AtForges {
     /// Those whose forge is to be asked now, and not when it is their time.
     asked: Mutex<HashSet<ObjectKey>>,
     /// The owners whose status this process has decided since it leads.
-    decided: Mutex<HashSet<ObjectKey>>,
+    decided: Mutex<HashSet<Work>>,
 }
 
 impl AtForges {
@@ -95,12 +96,12 @@ impl AtForges {
         self.asked.lock().remove(of)
     }
 
-    /// The API server has accepted what was decided about a pipeline: what it says of its pull requests is
-    /// of this leader.
-    pub(crate) fn decided(&self, context: &Context, owner: &ObjectKey) {
+    /// The API server has accepted what was decided about an owner: what it says of its pull requests is of
+    /// this leader.
+    pub(crate) fn decided(&self, context: &Context, kind: Kind, owner: &ObjectKey) {
+        let owner = Work::own(kind, owner.clone());
         if self.decided.lock().insert(owner.clone()) {
-            let own = Work::own(Kind::Pipeline, owner.clone());
-            let interested = context.world.interested(&own).into_iter();
+            let interested = context.world.interested(&owner).into_iter();
             let own = interested.filter(|it| it.kind == Kind::PullRequest);
             own.for_each(|it| context.waker.wake(it));
         }
@@ -108,14 +109,15 @@ impl AtForges {
 
     /// Whether what an owner says is of the one who decides about it now. Where that is another process, it
     /// has a leader of its own, which does not change with this one.
-    pub(super) fn is_current(&self, context: &Context, key: &ObjectKey, owner: &Pipeline) -> bool {
-        let labels = owner.metadata.labels.clone().unwrap_or_default();
-        !context.shard.holds(Kind::Pipeline, &labels) || self.decided.lock().contains(key)
+    pub(super) fn is_current(&self, context: &Context, owner: &Found) -> bool {
+        let work = owner.work();
+        let is_ours = context.shard.holds(work.kind, owner.labels());
+        !is_ours || self.decided.lock().contains(&work)
     }
 
-    /// A pipeline is gone, or another shard looks at it.
-    pub(crate) fn forget_owner(&self, owner: &ObjectKey) {
-        self.decided.lock().remove(owner);
+    /// An owner is gone, or another shard looks at it.
+    pub(crate) fn forget_owner(&self, kind: Kind, owner: &ObjectKey) {
+        self.decided.lock().remove(&Work::own(kind, owner.clone()));
     }
 
     /// It is gone, or another shard looks at it. That it may not be merged now is still said to its forge.
@@ -145,15 +147,22 @@ impl AtForges {
         self.errands.keep(&work, |_| false);
         let (forges, clock) = (Arc::clone(&context.forges), Arc::clone(&context.clock));
         let (lists, world) = (Arc::clone(&self.lists), Arc::clone(&context.world));
-        let host = Forges::host(&object.spec.repository);
+        let host = located(&world, key, &object).map_or_else(|_| String::new(), |at| at.host());
         let (errand, key) = (task.clone(), key.clone());
         let is_urgent = task.withdraws();
         let run = |term: Term| async move {
+            // It may have waited for others.
+            let at = match located(&world, &key, &object) {
+                Ok(at) => at,
+                Err(failure) => return Outcome::Failed(failure.at(clock.now())),
+            };
             let may_act = || {
                 let may_act = term.may_act();
-                may_act.filter(|_| is_still_ordered(&world, &key, &object, &task))
+                let is_allowed = located(&world, &key, &object).is_ok_and(|now| now == at);
+                may_act.filter(|_| is_allowed && is_still_ordered(&world, &key, &object, &task))
             };
-            run(&forges, (&lists, clock.as_ref()), &object, &task, &may_act).await
+            let (lists, clock) = (&lists, clock.as_ref());
+            run(&forges, &at, (lists, clock), &object, &task, &may_act).await
         };
         match is_urgent {
             true => self.errands.begin_first(&work, &errand, &host, run),
@@ -173,17 +182,21 @@ pub(super) fn is_still_ordered(
         return true;
     };
     let about = &object.spec.about;
-    let owner = world
-        .pipelines
-        .get(key.naming(None, &about.name).borrowed());
-    let owner = owner.as_ref().and_then(Seen::object);
-    let order = owner.and_then(|owner| Says::of(object, owner)?.order);
+    let owner = Found::of(world, key, about);
+    let order = owner.and_then(|owner| owner.says(object)?.order);
     order.is_some_and(|order| order.key == about.key && order.head_sha == *commit)
+}
+
+/// Where its repository is, as its namespace may use it now.
+fn located(world: &World, key: &ObjectKey, object: &PullRequest) -> Result<Located, Unlocated> {
+    let spec = &object.spec;
+    Located::find(world, &key.namespace, &spec.repository, &spec.target_branch)
 }
 
 /// Opens the way to the forge, unless a list that is known says enough.
 async fn run(
     forges: &Forges,
+    at: &Located,
     (lists, clock): (&Lists, &dyn Clock),
     object: &PullRequest,
     task: &Task,
@@ -195,15 +208,15 @@ async fn run(
         ..
     } = task
         && let Ok(number) = u64::try_from(*number)
-        && let Some(open) = lists.known(&Key::of(object), clock.now(), number)
+        && let Some(open) = lists.known(&Key::of(object, at), clock.now(), number)
     {
-        return open.into_outcome(number);
+        return open.into_outcome();
     }
-    let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
-    match forges.open(namespace, &object.spec.repository).await {
+    match forges.open(at, clock.now()).await {
         Ok(forge) => {
             let desk = Desk {
                 forge: &forge,
+                at,
                 lists,
                 clock,
                 may_act,

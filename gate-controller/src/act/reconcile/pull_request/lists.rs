@@ -9,8 +9,10 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
+use sluice_core::delivery::pull_request::Pull;
 use sluice_crds::PullRequest;
-use sluice_crds::pull_request::Repository;
+
+use crate::act::forges::Located;
 
 /// For how long a list is used: less than the minute between two looks at a pull request.
 const FRESH: SignedDuration = SignedDuration::from_secs(50);
@@ -21,18 +23,17 @@ const KEPT: SignedDuration = SignedDuration::from_mins(10);
 #[derive(Default)]
 pub struct Lists(Mutex<HashMap<Key, Arc<tokio::sync::Mutex<Option<Listed>>>>>);
 
-/// Which list: of the same Secret, so that nobody sees by it what another one may see.
+/// Which list: of the same address by the same Secret, so that nobody sees by it what another one may see.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
-    namespace: String,
-    repository: Repository,
+    at: Located,
     base: String,
 }
 
 /// An open pull request in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Open {
-    pub(crate) url: String,
+    pub(crate) pull: Pull,
     pub(crate) head: String,
 }
 
@@ -42,10 +43,9 @@ struct Listed {
 }
 
 impl Key {
-    pub(crate) fn of(object: &PullRequest) -> Self {
+    pub(crate) fn of(object: &PullRequest, at: &Located) -> Self {
         Self {
-            namespace: object.metadata.namespace.clone().unwrap_or_default(),
-            repository: object.spec.repository.clone(),
+            at: at.clone(),
             base: object.spec.target_branch.clone(),
         }
     }
@@ -111,15 +111,14 @@ fn is_within(at: Timestamp, long: SignedDuration, now: Timestamp) -> bool {
 mod tests {
     use std::convert::Infallible;
 
+    use sluice_crds::pipeline::ForgeType;
+
     use super::*;
 
     fn key(base: &str) -> Key {
-        let repository = serde_json::json!({
-            "type": "gitea", "url": "https://git.example.com/a/b", "secretRef": {"name": "token"},
-        });
+        let url = "https://git.example.com/a/b";
         Key {
-            namespace: "apps".to_owned(),
-            repository: serde_json::from_value(repository).unwrap(),
+            at: Located::at("apps", ForgeType::Gitea, url, "token"),
             base: base.to_owned(),
         }
     }
@@ -129,9 +128,11 @@ mod tests {
     }
 
     async fn find(lists: &Lists, base: &str, second: i64, head: &str) -> Option<Open> {
-        let url = String::new();
-        let head = head.to_owned();
-        let list = async { Ok::<_, Infallible>(HashMap::from([(7, Open { url, head })])) };
+        let open = Open {
+            pull: Pull::default(),
+            head: head.to_owned(),
+        };
+        let list = async { Ok::<_, Infallible>(HashMap::from([(7, open)])) };
         lists.find(&key(base), at(second), 7, list).await.unwrap()
     }
 
@@ -152,6 +153,36 @@ mod tests {
         // What nobody asks for is dropped.
         assert_eq!(head("other", 700, "six").await, "six");
         assert_eq!(lists.0.lock().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_list_of_one_secret_is_seen_by_no_other() {
+        let lists = Lists::default();
+        find(&lists, "main", 0, "one").await.unwrap();
+        let url = "https://git.example.com/a/b";
+        let others = [
+            Located::at("apps", ForgeType::Gitea, url, "another"),
+            Located::at("other", ForgeType::Gitea, url, "token"),
+            Located::at("apps", ForgeType::GitHub, url, "token"),
+            Located::at(
+                "apps",
+                ForgeType::Gitea,
+                "https://git.example.com/a/c",
+                "token",
+            ),
+        ];
+        for at in others {
+            let base = "main".to_owned();
+            assert_eq!(
+                lists.known(&Key { at, base }, Timestamp::from_second(1_001).unwrap(), 7),
+                None
+            );
+        }
+        assert!(
+            lists
+                .known(&key("main"), Timestamp::from_second(1_001).unwrap(), 7)
+                .is_some()
+        );
     }
 
     #[tokio::test]

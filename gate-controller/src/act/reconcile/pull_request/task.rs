@@ -7,20 +7,25 @@
 //! changes something.
 
 use sluice_core::delivery::pull_request::trailers::Trailers;
-use sluice_core::delivery::pull_request::{Fate, Outcome, Pull as Seen, Task, Word};
+use sluice_core::delivery::pull_request::{
+    self, Fate, Outcome, Pull as Seen, Task, Text, Word, is_followed,
+};
 use sluice_crds::PullRequest;
-use sluice_forges::{Branch, Commit, Forge, Pull, PullState, Sha};
+use sluice_crds::pull_request::Change;
+use sluice_forges::{Branch, Commit, Forge, Mergeable, Pull, PullState, Sha};
 use tokio::time::Instant;
 
 use super::lists::Lists;
-use crate::act::forges::Failure as Stopped;
+use crate::act::forges::{Failure as Stopped, Located};
 use crate::observe::clock::Clock;
 
 mod closing;
 mod committing;
+mod editing;
 mod merging;
 mod opening;
 mod others;
+mod pushing;
 mod seeing;
 mod telling;
 
@@ -28,6 +33,8 @@ mod telling;
 pub struct Desk<'a> {
     /// The forge.
     pub forge: &'a Forge,
+    /// Where that is, and by whom it is opened.
+    pub at: &'a Located,
     /// The lists of open pull requests that are shared with others.
     pub lists: &'a Lists,
     /// The clock.
@@ -62,27 +69,36 @@ async fn attempt(desk: &Desk<'_>, object: &PullRequest, task: &Task) -> Result<O
     };
     match task {
         Task::Commit => job.commit().await,
-        Task::Open { commit } => job.open(&sha(commit)?).await,
+        Task::Open { commit } => job.open(ours(commit.as_deref())?.as_ref()).await,
         Task::Look {
             number,
             commit,
             alone,
         } => {
-            let (number, commit) = (unsigned(*number)?, sha(commit)?);
+            let (number, ours) = (unsigned(*number)?, ours(commit.as_deref())?);
             match alone {
-                true => job.look_alone(number, &commit).await,
-                false => job.look(number, &commit).await,
+                true => job.look_alone(number, ours.as_ref()).await,
+                false => job.look(number, ours.as_ref()).await,
             }
         }
-        Task::SetStatus { commit, gate, why } => job.set_status(&sha(commit)?, *gate, why).await,
+        Task::SetStatus(telling) => job.set_status(telling).await,
+        Task::Edit {
+            number,
+            title,
+            description,
+        } => job.edit(unsigned(*number)?, title, description).await,
         Task::Merge {
             number,
             commit,
             method,
+            hold_label,
             not_after,
         } => {
             let (number, commit) = (unsigned(*number)?, sha(commit)?);
-            job.merge(number, &commit, *method, *not_after).await
+            match job.held_back(number, hold_label.as_deref()).await? {
+                Some(seen) => Ok(seen),
+                None => job.merge(number, &commit, *method, *not_after).await,
+            }
         }
         Task::Close {
             number,
@@ -90,11 +106,11 @@ async fn attempt(desk: &Desk<'_>, object: &PullRequest, task: &Task) -> Result<O
             reason,
         } => {
             let number = number.map(unsigned).transpose()?;
-            let commit = commit.as_deref().map(sha).transpose()?;
+            let commit = ours(commit.as_deref())?;
             job.close(number, commit.as_ref(), reason).await
         }
         Task::DeleteBranch { commit } => {
-            let commit = commit.as_deref().map(sha).transpose()?;
+            let commit = ours(commit.as_deref())?;
             job.delete_branch(commit.as_ref()).await
         }
     }
@@ -103,6 +119,11 @@ async fn attempt(desk: &Desk<'_>, object: &PullRequest, task: &Task) -> Result<O
 impl Job<'_> {
     fn forge(&self) -> &Forge {
         self.desk.forge
+    }
+
+    /// Whether somebody else pushes to its branch.
+    fn is_followed(&self) -> bool {
+        is_followed(self.object)
     }
 
     /// Until when the next change may be sent.
@@ -132,41 +153,55 @@ impl Job<'_> {
 
     /// The branch is somebody else's.
     fn touched(&self) -> Stopped {
+        let more = match self.object.spec.change {
+            Some(Change::Tree(_)) | None => "",
+            Some(Change::Markers(_)) => {
+                ", or begin another run, which has another branch, by the annotation sluice.dev/retry"
+            }
+        };
         let message = format!(
             "the branch {} is there, and its newest commit was not made by the controller; delete the \
-             branch, or begin another run, which has another branch, by the annotation sluice.dev/retry",
+             branch{more}",
             self.head
         );
         Stopped::new(Word::BranchTouched, message)
     }
 
-    /// What has become of a pull request. Of a merge its first parent is read, and whether it was of our
-    /// commit alone.
+    /// What has become of a pull request. Of a merge its parents are read, and whether it was of our commit
+    /// alone.
     async fn seen(&self, pull: Pull, ours: Option<&Sha>) -> Result<Outcome, Stopped> {
         let is_elsewhere = pull.base != self.base.as_str();
-        let fate = match pull.state {
+        let fate = match &pull.state {
             PullState::Open { .. } if is_elsewhere => Fate::OpenElsewhere,
             PullState::Merged { .. } if is_elsewhere => Fate::MergedElsewhere,
             PullState::Open { head, .. } => Fate::Open(head.to_string()),
             PullState::Closed => Fate::Closed,
             PullState::Merged { commit, by } => {
-                let made = match &commit {
+                let made = match commit {
                     Some(commit) => self.forge().read_commit(commit).await?,
                     None => None,
                 };
-                let onto = made.and_then(|made| made.parents.into_iter().next());
-                let merged = self.forge().commits(pull.number).await?;
+                let parents = made.map(|made| made.parents).unwrap_or_default();
+                let mut parents = parents.iter().map(Sha::to_string);
                 Fate::Merged {
-                    commit: commit.map(|commit| commit.to_string()),
-                    onto: onto.map(|onto| onto.to_string()),
-                    by,
-                    is_touched: merged.iter().any(|it| !self.is_it(it, ours)),
+                    commit: commit.as_ref().map(Sha::to_string),
+                    onto: parents.next(),
+                    head: parents.next(),
+                    by: by.clone(),
+                    is_touched: self.is_merge_touched(pull.number, ours).await?,
                 }
             }
         };
-        let number = i64::try_from(pull.number).unwrap_or(i64::MAX);
-        let url = pull.url;
-        Ok(Outcome::Seen(Seen { number, url }, fate))
+        Ok(Outcome::Seen(shown(pull), fate))
+    }
+
+    /// Whether more was merged than our commit.
+    async fn is_merge_touched(&self, number: u64, ours: Option<&Sha>) -> Result<bool, Stopped> {
+        if self.is_followed() {
+            return Ok(false);
+        }
+        let merged = self.forge().commits(number).await?;
+        Ok(merged.iter().any(|it| !self.is_it(it, ours)))
     }
 
     fn is_it(&self, found: &Commit, ours: Option<&Sha>) -> bool {
@@ -177,11 +212,35 @@ impl Job<'_> {
     }
 }
 
+/// What the status keeps of a pull request.
+fn shown(pull: Pull) -> Seen {
+    let mergeable = match pull.state {
+        PullState::Open { mergeable, .. } => match mergeable {
+            Mergeable::Yes => pull_request::Mergeable::Yes,
+            Mergeable::Conflict => pull_request::Mergeable::Conflict,
+            Mergeable::Unknown => pull_request::Mergeable::Unknown,
+        },
+        PullState::Merged { .. } | PullState::Closed => pull_request::Mergeable::Unknown,
+    };
+    Seen {
+        number: i64::try_from(pull.number).unwrap_or(i64::MAX),
+        text: Some(Text::of(&pull.title, &pull.body)),
+        url: pull.url,
+        draft: pull.draft,
+        labels: pull.labels,
+        mergeable,
+    }
+}
+
+fn ours(commit: Option<&str>) -> Result<Option<Sha>, Stopped> {
+    commit.map(sha).transpose()
+}
+
 fn sha(text: &str) -> Result<Sha, Stopped> {
     let wrong = || {
         Stopped::new(
             Word::InvalidSpec,
-            "status.commitSHA: it is no id of a commit",
+            "status: what it has as a commit is no id of one",
         )
     };
     Sha::parse(text).ok_or_else(wrong)

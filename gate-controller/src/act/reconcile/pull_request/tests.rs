@@ -8,6 +8,7 @@ use http::{Method, Request, Response};
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::client::Body;
+use parking_lot::Mutex;
 use serde_json::json;
 use sluice_core::delivery::pull_request::{Errand, Recent, Task};
 use sluice_crds::pull_request::PullRequestState;
@@ -16,13 +17,17 @@ use tokio::time::timeout;
 use tower::service_fn;
 
 use super::at_forges::is_still_ordered;
+use super::owners::Found;
 use crate::act::reconcile::gated_source::tests::{context, world};
 use crate::act::reconcile::{Context, Outcome};
 use crate::act::shard::Shard;
 use crate::cluster::failure;
 use crate::cluster::key::ObjectKey;
+use crate::cluster::kind::Kind;
 use crate::observe::cache::Seen;
 use crate::observe::clock::SetClock;
+
+mod strategies;
 
 const NOON: &str = "2026-11-20T12:00:00Z";
 
@@ -83,6 +88,8 @@ struct Api {
     fails: AtomicBool,
     writes: AtomicUsize,
     secrets: AtomicUsize,
+    /// The namespace of the last Secret that was read.
+    of: Mutex<String>,
 }
 
 fn client(api: &Arc<Api>) -> Client {
@@ -97,7 +104,9 @@ fn client(api: &Arc<Api>) -> Client {
         };
         let (code, answer) = match *request.method() == Method::GET {
             true => {
-                assert!(request.uri().path().ends_with("/secrets/git-token"));
+                let path: Vec<_> = request.uri().path().split('/').collect();
+                assert!(path.ends_with(&["secrets", "git-token"]), "{path:?}");
+                path[4].clone_into(&mut api.of.lock());
                 api.secrets.fetch_add(1, SeqCst);
                 match api.fails.load(SeqCst) {
                     true => refusal(503, "ServiceUnavailable"),
@@ -107,8 +116,9 @@ fn client(api: &Arc<Api>) -> Client {
             false if api.refuses.load(SeqCst) => refusal(409, "Conflict"),
             false => {
                 let version = api.writes.fetch_add(1, SeqCst) + 10;
+                let path: Vec<_> = request.uri().path().split('/').collect();
                 let metadata = json!({
-                    "namespace": "prod", "name": "podinfo-c09809a5f3e3",
+                    "namespace": path[5], "name": path[7],
                     "resourceVersion": version.to_string(),
                 });
                 (200, json!({ "metadata": metadata }))
@@ -130,19 +140,24 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
+        let scene = Self::of(object());
+        scene.owned(Some(owner()));
+        scene
+    }
+
+    fn of(object: PullRequest) -> Self {
         let clock = Arc::new(SetClock::new(NOON.parse().unwrap()));
         let api = Arc::<Api>::default();
         let context = context(client(&api), world(), clock.clone());
-        let key = ObjectKey::of(&object());
+        let key = ObjectKey::of(&object);
         let scene = Self {
             context,
             clock,
             api,
             key,
         };
-        let seen = Some(Seen::Object(Arc::new(object())));
+        let seen = Some(Seen::Object(Arc::new(object)));
         scene.context.world.pull_requests.hold(&scene.key, seen);
-        scene.owned(Some(owner()));
         scene
     }
 
@@ -156,6 +171,10 @@ impl Scene {
     fn looks_at(&mut self, kind: &str) {
         let shard = Shard::default().of_kinds(&[kind.to_owned()]);
         self.context.shard = shard.unwrap();
+    }
+
+    fn found(&self) -> Option<Found> {
+        Found::of(&self.context.world, &self.key, &object().spec.about)
     }
 
     fn status(&self) -> PullRequestStatus {
@@ -279,10 +298,14 @@ async fn nothing_is_remembered_of_one_that_is_gone_or_that_others_lead() {
     scene.look().await.unwrap();
     desk.remember(&scene.key, remembered());
     desk.look_now(&scene.context, &scene.key);
-    desk.decided(&scene.context, &scene.key.naming(None, "podinfo"));
+    desk.decided(
+        &scene.context,
+        Kind::Pipeline,
+        &scene.key.naming(None, "podinfo"),
+    );
     desk.clear();
     assert!(!desk.take_asked(&scene.key));
-    assert!(!desk.is_current(&scene.context, &scene.key.naming(None, "podinfo"), &owner()));
+    assert!(!desk.is_current(&scene.context, &scene.found().unwrap()));
     assert_eq!(desk.recent(&scene.key), Recent::default());
     assert_eq!(desk.errand(&scene.key), Errand::None);
 }
@@ -292,11 +315,14 @@ async fn an_owner_speaks_for_this_leader_once_it_was_decided_about() {
     let mut scene = Scene::new();
     let desk = Arc::clone(&scene.context.at_forges);
     let key = scene.key.naming(None, "podinfo");
-    let is_current = |scene: &Scene| desk.is_current(&scene.context, &key, &owner());
+    let is_current = |scene: &Scene| desk.is_current(&scene.context, &scene.found().unwrap());
     assert!(!is_current(&scene));
-    desk.decided(&scene.context, &key);
+    // Another kind may have one of the same name.
+    desk.decided(&scene.context, Kind::PromotionStrategy, &key);
+    assert!(!is_current(&scene));
+    desk.decided(&scene.context, Kind::Pipeline, &key);
     assert!(is_current(&scene));
-    desk.forget_owner(&key);
+    desk.forget_owner(Kind::Pipeline, &key);
     assert!(!is_current(&scene));
     // Another process decides about it, which has a leader of its own.
     scene.looks_at("PullRequest");
@@ -311,6 +337,7 @@ async fn a_merge_needs_its_order_until_it_is_sent() {
         number: 7,
         commit: commit.clone(),
         method: None,
+        hold_label: None,
         not_after: Timestamp::MAX,
     };
     let may = |task: &Task| is_still_ordered(&scene.context.world, &scene.key, &object(), task);

@@ -105,6 +105,8 @@ fn statuses_are_read_again_after_a_minute_or_when_somebody_knows_better() {
     scene.wakes();
     scene.room.renew(&access(), &statuses());
     assert_eq!((scene.wakes(), next_in(&scene, 120)), (1, Some(1)));
+    scene.pass(121);
+    scene.answer(&said("2 of 2"));
     scene.pass(130);
     scene.room.renew(&access(), &statuses());
     assert_eq!(next_in(&scene, 130), Some(0));

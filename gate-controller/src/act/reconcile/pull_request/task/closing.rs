@@ -15,7 +15,7 @@ impl Job<'_> {
     ) -> Result<Outcome, Stopped> {
         let found = match number {
             Some(number) => self.forge().pull(number).await?,
-            None => self.forge().find(&self.head, &self.base).await?,
+            None => self.find().await?,
         };
         let Some(pull) = found else {
             return Ok(Outcome::NoPull);
@@ -51,7 +51,8 @@ impl Job<'_> {
 
     /// Deletes the branch if its newest commit is ours, or says so. Another one is somebody's work.
     pub(super) async fn delete_branch(&self, commit: Option<&Sha>) -> Result<Outcome, Stopped> {
-        if let Some(head) = self.forge().head(&self.head).await?
+        if !self.is_followed()
+            && let Some(head) = self.forge().head(&self.head).await?
             && self.may_delete(&head, commit).await?
         {
             let forge = self.forge();

@@ -20,10 +20,17 @@ impl Job<'_> {
     /// Makes the commit, unless there was ever a pull request of its branch. No commit of ours is known yet, and
     /// none is opened before it is: an open one is somebody else's.
     pub(super) async fn commit(&self) -> Result<Outcome, Stopped> {
-        if let Some(pull) = self.forge().find(&self.head, &self.base).await? {
+        if let Some(pull) = self.find().await? {
+            let made = self.of_tree()?.map(|commit| commit.id());
             return match pull.state {
+                // It follows from the spec: nobody can make another one with this id.
+                PullState::Open { head, .. } if made.as_ref() == Some(&head) => {
+                    Ok(Outcome::Committed(head.to_string()))
+                }
                 PullState::Open { .. } => self.close_foreign(pull).await,
-                PullState::Merged { .. } | PullState::Closed => self.seen(pull, None).await,
+                PullState::Merged { .. } | PullState::Closed => {
+                    self.seen(pull, made.as_ref()).await
+                }
             };
         }
         self.close_others().await?;
@@ -34,6 +41,9 @@ impl Job<'_> {
     /// Makes the commit where the branch has this one now, which is not known to be ours. One that says that
     /// it is was made by a try that was forgotten, or by somebody else: it is not trusted, and made again.
     pub(super) async fn commit_on(&self, head: Option<Sha>) -> Result<Outcome, Stopped> {
+        if let Some(commit) = self.of_tree()? {
+            return self.push(&commit, head).await;
+        }
         if let Some(head) = head {
             if !self.may_delete(&head, None).await? {
                 return Err(self.touched());

@@ -11,7 +11,27 @@ use tokio::time::Instant;
 use super::{Job, Stopped};
 
 impl Job<'_> {
-    /// Merges our commit, and nothing after the end of the order. Whatever the forge says, it is looked at
+    /// What holds one back whose branch somebody else pushes to, and was not known yet when its merge was
+    /// ordered: it is a draft by now, or has the label.
+    pub(super) async fn held_back(
+        &self,
+        number: u64,
+        hold_label: Option<&str>,
+    ) -> Result<Option<Outcome>, Stopped> {
+        if !self.is_followed() {
+            return Ok(None);
+        }
+        let Some(pull) = self.forge().pull(number).await? else {
+            return Ok(Some(Outcome::NoPull));
+        };
+        let mut labels = pull.labels.iter();
+        match pull.draft || labels.any(|label| Some(label.as_str()) == hold_label) {
+            true => Ok(Some(self.seen(pull, None).await?)),
+            false => Ok(None),
+        }
+    }
+
+    /// Merges this commit, and nothing after the end of the order. Whatever the forge says, it is looked at
     /// afterwards what has become of the pull request.
     pub(super) async fn merge(
         &self,
@@ -33,12 +53,13 @@ impl Job<'_> {
         });
         // It is asked again after the forge was looked at.
         let merge = (self.forge()).merge(number, (commit, &self.base), method, &may);
+        let ours = Some(commit).filter(|_| !self.is_followed());
         let Err(undone) = merge.await else {
-            return self.look_at(number, commit).await;
+            return self.look_at(number, ours).await;
         };
         match (&undone, &undone.error().trouble) {
             // For Gitea, a commit that is in its base already is not ready for ever.
-            (_, Trouble::NotYet) if self.is_in_base(commit).await? => {
+            (_, Trouble::NotYet) if ours.is_some() && self.is_in_base(commit).await? => {
                 match self.forge().pull(number).await? {
                     Some(pull) => self.close_merged_otherwise(pull, commit).await,
                     None => Ok(Outcome::NoPull),
@@ -58,9 +79,9 @@ impl Job<'_> {
             (
                 _,
                 Trouble::AlreadyMerged | Trouble::Closed | Trouble::HeadMoved | Trouble::Absent(_),
-            ) => self.look_at(number, commit).await,
+            ) => self.look_at(number, ours).await,
             // It may be under way there.
-            (Undone::Unknown(_), _) => match self.look_at(number, commit).await? {
+            (Undone::Unknown(_), _) => match self.look_at(number, ours).await? {
                 seen @ Outcome::Seen(
                     _,
                     sluice_core::delivery::pull_request::Fate::Merged { .. },

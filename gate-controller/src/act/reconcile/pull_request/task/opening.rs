@@ -6,19 +6,21 @@ use sluice_forges::{NewPull, Pull, PullState, Sha, surplus};
 use super::{Job, Stopped};
 
 impl Job<'_> {
-    /// Opens it, unless there was ever one of its branch. Where several were opened at once, the oldest one
-    /// stays.
-    pub(super) async fn open(&self, commit: &Sha) -> Result<Outcome, Stopped> {
-        let opened = match self.forge().find(&self.head, &self.base).await? {
-            Some(pull) => match &pull.state {
+    /// Opens it, unless there was ever one of its branch; of a branch that somebody else pushes to, unless one is
+    /// open. Where several were opened at once, the oldest one stays.
+    pub(super) async fn open(&self, ours: Option<&Sha>) -> Result<Outcome, Stopped> {
+        let opened = match (self.find().await?, ours) {
+            (Some(pull), None) => pull,
+            (None, None) => self.make_pull().await?,
+            (Some(pull), Some(commit)) => match &pull.state {
                 PullState::Open { head, .. } if head == commit => pull,
                 PullState::Open { .. } => return Err(self.touched()),
                 // One that was closed does not come back.
                 PullState::Merged { .. } | PullState::Closed => {
-                    return self.seen(pull, Some(commit)).await;
+                    return self.seen(pull, ours).await;
                 }
             },
-            None => match self.forge().head(&self.head).await? {
+            (None, Some(commit)) => match self.forge().head(&self.head).await? {
                 Some(head) if head == *commit => self.make_pull().await?,
                 // It is in the status before it is opened.
                 other => return self.commit_on(other).await,
@@ -28,19 +30,15 @@ impl Job<'_> {
             Some(listed) => listed,
             // Of this branch there is at least the one that was opened.
             None => {
-                let oldest = self.forge().find(&self.head, &self.base).await?;
+                let oldest = self.find().await?;
                 let oldest = oldest.filter(|it| matches!(it.state, PullState::Open { .. }));
                 oldest.into_iter().chain([opened.clone()]).collect()
             }
         };
         self.close_surplus(&listed).await?;
-        let is_same = |pull: &&Pull| {
-            pull.own && pull.head == self.head.as_str() && pull.base == self.base.as_str()
-        };
-        let oldest = listed.into_iter().filter(|pull| is_same(&pull));
-        let oldest = oldest.min_by_key(|pull| pull.number);
+        let oldest = self.oldest(listed);
         let kept = oldest.filter(|oldest| oldest.number < opened.number);
-        self.seen(kept.unwrap_or(opened), Some(commit)).await
+        self.seen(kept.unwrap_or(opened), ours).await
     }
 
     async fn make_pull(&self) -> Result<Pull, Stopped> {

@@ -1,42 +1,33 @@
-//! The commit status of our commit.
+//! The commit status of a commit.
 
-use sluice_core::delivery::pull_request::Outcome;
+use sluice_core::delivery::pull_request::{Outcome, Telling};
 use sluice_crds::pipeline::MergeGate;
-use sluice_forges::{Sha, Status, StatusState};
+use sluice_forges::{Status, StatusState};
 
-use super::{Job, Stopped};
+use super::{Job, Stopped, sha};
 
 impl Job<'_> {
     /// Sets it. It may be set twice.
-    pub(super) async fn set_status(
-        &self,
-        commit: &Sha,
-        gate: MergeGate,
-        why: &str,
-    ) -> Result<Outcome, Stopped> {
-        let about = &self.object.spec.about;
-        let namespace = self.object.metadata.namespace.as_deref();
-        let context = format!(
-            "sluice/gate/{}/{}/{}",
-            namespace.unwrap_or_default(),
-            about.name,
-            about.environment
-        );
+    pub(super) async fn set_status(&self, telling: &Telling) -> Result<Outcome, Stopped> {
+        let Telling {
+            commit,
+            context,
+            gate,
+            why,
+        } = telling;
         let page = self.object.status.as_ref();
         let page = page.and_then(|status| status.url.as_deref());
         let status = Status {
-            context: &context,
+            context,
             state: match gate {
                 MergeGate::Pending => StatusState::Pending,
                 MergeGate::Success => StatusState::Success,
             },
             description: why,
-            url: page
-                .or(self.object.spec.repository.url.as_deref())
-                .unwrap_or_default(),
+            url: page.unwrap_or_else(|| self.desk.at.url()),
         };
-        let forge = self.forge();
-        forge.set_status(commit, &status, self.until()?).await?;
+        let (forge, commit) = (self.forge(), sha(commit)?);
+        forge.set_status(&commit, &status, self.until()?).await?;
         Ok(Outcome::Done)
     }
 }

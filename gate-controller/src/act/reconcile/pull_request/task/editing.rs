@@ -1,0 +1,26 @@
+//! Another title and another text.
+
+use sluice_core::delivery::pull_request::Outcome;
+use sluice_forges::PullState;
+
+use super::{Job, Stopped};
+
+impl Job<'_> {
+    /// Writes both, unless it is a draft: its title may be what makes it one. They may be written twice.
+    pub(super) async fn edit(
+        &self,
+        number: u64,
+        title: &str,
+        description: &str,
+    ) -> Result<Outcome, Stopped> {
+        let Some(pull) = self.forge().pull(number).await? else {
+            return Ok(Outcome::NoPull);
+        };
+        if pull.draft || !matches!(pull.state, PullState::Open { .. }) {
+            return self.seen(pull, None).await;
+        }
+        let (forge, until) = (self.forge(), self.until()?);
+        forge.edit(number, title, description, until).await?;
+        Ok(Outcome::Done)
+    }
+}
