@@ -200,7 +200,7 @@ impl BitbucketServer {
         }
     }
 
-    /// Whoever changes it has to name its reviewers again.
+    /// Whoever changes it has to say the rest again: what is left out is taken away.
     pub(crate) async fn edit(
         &self,
         number: u64,
@@ -211,14 +211,17 @@ impl BitbucketServer {
         let Some(seen) = pull(&call, number).await? else {
             return call.undone(Trouble::Absent(Missing::Pull));
         };
-        let body = json!({
+        let mut edited = json!({
             "version": seen.version,
             "title": title,
             "description": body,
             "reviewers": seen.reviewers(),
         });
+        if let Some(draft) = seen.draft {
+            edited["draft"] = draft.into();
+        }
         let path = format!("/pull-requests/{number}");
-        let reply = call.send(Method::Put, &path, &body, until).await?;
+        let reply = call.send(Method::Put, &path, &edited, until).await?;
         match reply.status {
             409 => call.undone(Trouble::Changed),
             _ => call.done(&reply),

@@ -14,7 +14,7 @@ use crate::address::Address;
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone, Wait, Words};
 
 pub use ended::{Ended, Told};
-pub(crate) use pages::{Page, Paging};
+pub(crate) use pages::{MOST_STATUSES, Page, Paging};
 use said::wait;
 pub(crate) use said::{said, says};
 

@@ -8,6 +8,7 @@
 
 mod replay;
 mod scenario;
+mod shown;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::address::{Address, Provider};
 use crate::bitbucket_server::BitbucketServer;
-use crate::call::{Access, May};
+use crate::call::{Access, MOST_STATUSES, May};
 use crate::git::{CommitObject, Git, Reference, Update};
 use crate::gitea::Gitea;
 use crate::github::GitHub;
@@ -68,16 +68,21 @@ impl Forge {
         Self { kind, git, address }
     }
 
+    fn error(&self, operation: &'static str, trouble: Trouble) -> ForgeError {
+        ForgeError {
+            host: self.address.host().to_owned(),
+            operation,
+            trouble,
+        }
+    }
+
     /// A pull request with nothing in it that may not be shown: the address of its page is one of this
     /// forge, and the login of who merged it has no characters that change what stands around it. It has no
     /// more labels than are to be read.
     fn checked(&self, mut pull: Pull) -> Result<Pull, ForgeError> {
         if pull.labels.len() > MOST_LABELS {
-            return Err(ForgeError {
-                host: self.address.host().to_owned(),
-                operation: "read a pull request",
-                trouble: Trouble::NotUnderstood("labels".to_owned()),
-            });
+            let trouble = Trouble::NotUnderstood("labels".to_owned());
+            return Err(self.error("read a pull request", trouble));
         }
         for label in &mut pull.labels {
             *label = plain(label, LONGEST_LABEL);
@@ -254,7 +259,15 @@ impl Forge {
     /// The forge does not say, has no such commit, or has statuses of more than 100 names
     /// ([`crate::Trouble::TooManyStatuses`]).
     pub async fn statuses(&self, commit: &Sha) -> Result<Vec<SeenStatus>, ForgeError> {
-        on_each!(self, it => it.statuses(commit).await).map(worst)
+        let statuses = worst(on_each!(self, it => it.statuses(commit).await)?);
+        match statuses.len() {
+            // Two lists may be of so many together.
+            more if more > MOST_STATUSES => {
+                let trouble = Trouble::TooManyStatuses(MOST_STATUSES);
+                Err(self.error("read the statuses of a commit", trouble))
+            }
+            _ => Ok(statuses),
+        }
     }
 
     /// A commit by its id, also one of no branch. None: there is no such commit.

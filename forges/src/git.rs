@@ -10,7 +10,7 @@ use sluice_egress::Reply;
 
 use crate::address::{Address, Provider};
 use crate::call::{Access, Api, Call, Paging};
-use crate::outcome::{ForgeError, Trouble};
+use crate::outcome::{ForgeError, Trouble, Words};
 
 pub use object::{CommitObject, NewCommit, Signature};
 pub use push::{Target, Update};
@@ -79,7 +79,19 @@ fn body<'r>(call: &Call<'_>, reply: &'r Reply) -> Result<&'r [u8], ForgeError> {
     match reply.status {
         200 => Ok(&reply.body),
         404 => Err(call.error(Trouble::NoRepository)),
-        _ => Err(call.error(call.trouble(reply))),
+        _ => Err(call.error(match call.trouble(reply) {
+            // Git is told in plain words, not in JSON.
+            Trouble::NoRight(_) => Trouble::NoRight(words(call, reply)),
+            trouble => trouble,
+        })),
+    }
+}
+
+fn words(call: &Call<'_>, reply: &Reply) -> Words {
+    let text = String::from_utf8_lossy(&reply.body);
+    match reply.header("content-type") {
+        Some(media_type) if media_type.starts_with("text/plain") => call.quoted(text.trim()),
+        Some(_) | None => call.words(reply),
     }
 }
 

@@ -21,6 +21,7 @@ mod notifications;
 mod outages;
 mod pipelines;
 mod policies;
+mod promotions;
 mod proxy;
 mod replicas;
 mod repositories;

@@ -22,7 +22,7 @@ mod refused_writes;
 mod reports;
 mod requested;
 mod rules;
-mod shop;
+pub mod shop;
 mod silence;
 mod standing_by;
 mod told;

@@ -1,9 +1,8 @@
-//! Accesses to repositories: what is wrong with one, whom it lets promote where, how often its forge is asked,
+//! Accesses to repositories: what is wrong with one, whom it lets promote where, how often a forge is asked,
 //! and what is told of that.
 //!
-//! What comes in: a GitRepositoryAccess; what is known of its repository, and an instant. What goes out:
-//! mistakes ([`check`]), whether others may use it ([`allows`]); its status, what has to be asked of the forge,
-//! and when to look again ([`report`]).
+//! What comes in: a GitRepositoryAccess, what is known of its repository, and an instant. What goes out
+//! ([`report`]): its status, what has to be asked of the forge, and when to look again.
 
 use jiff::SignedDuration;
 use sluice_crds::GitRepositoryAccess;
@@ -23,9 +22,8 @@ pub use spec::check;
 /// How often its branches are listed.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// Something is wrong with its spec.
 pub fn interval(object: &GitRepositoryAccess) -> Result<SignedDuration, Refusals> {
     check(object)?;
-    let interval = duration::parse(&object.spec.interval);
-    Ok(interval.unwrap_or(SignedDuration::from_mins(1)))
+    Ok(duration::parse(&object.spec.interval).unwrap_or(SignedDuration::from_mins(1)))
 }

@@ -175,6 +175,10 @@ pub struct Tip {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
     pub by: Option<String>,
+    /// Why the controller would not have merged it, where a person has: the reasons that it waited for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub bypassed: Vec<String>,
     /// Since when the branch has it, as far as the controller has seen it.
     pub since: Time,
 }

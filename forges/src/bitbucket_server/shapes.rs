@@ -50,8 +50,8 @@ pub(super) struct PullShape {
     state: State,
     from_ref: Side,
     to_ref: Side,
-    #[serde(default)]
-    draft: bool,
+    /// Old ones have no drafts.
+    pub(super) draft: Option<bool>,
     #[serde(default)]
     reviewers: Vec<Reviewer>,
     #[serde(default)]
@@ -146,7 +146,7 @@ impl PullShape {
             title: self.title,
             body: self.description.unwrap_or_default(),
             own: self.from_ref.repository == self.to_ref.repository,
-            draft: self.draft,
+            draft: self.draft.unwrap_or_default(),
             labels: Vec::new(),
             head: branch(self.from_ref.id),
             base: branch(self.to_ref.id),

@@ -11,7 +11,7 @@ const MOST_LISTED: usize = 2_000;
 /// The most bytes of the replies that make such a list.
 const MOST_BYTES: usize = 4 << 20;
 /// The most statuses of a commit that are read.
-const MOST_STATUSES: usize = 100;
+pub(crate) const MOST_STATUSES: usize = 100;
 /// The most items that are looked through for one of them.
 const MOST_SEEN: usize = 500;
 /// How many are asked for on a page, and how many if such a page is too long to be read: bodies may be

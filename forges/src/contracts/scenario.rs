@@ -1,18 +1,16 @@
 //! A scenario as its file has it, and what comes of its call.
 
-use std::fmt::Display;
 use std::time::Duration;
 
 use serde::Deserialize;
 use tokio::time::Instant;
 
+use super::shown::{done, found, shown, shown_commit, shown_status};
 use crate::forge::Forge;
 use crate::git::{Target, Update};
 use crate::names::{Branch, FilePath, Sha};
-use crate::outcome::{Act, ForgeError, Undone};
 use crate::pulls::{
-    Blob, Change, ChangedFile, Commit as Seen, MergeMethod, NewPull, Pull, PullState, SeenStatus,
-    Status, StatusState,
+    Blob, Change, ChangedFile, MergeMethod, NewPull, Pull, PullState, Status, StatusState,
 };
 
 /// A call, and the exchanges that have to follow from it.
@@ -370,73 +368,4 @@ fn closing(number: u64) -> Pull {
 
 fn named(branch: &str) -> Branch {
     Branch::parse(branch).unwrap()
-}
-
-fn found<T>(asked: Result<Option<T>, ForgeError>, show: impl Fn(&T) -> String) -> String {
-    match asked {
-        Ok(Some(found)) => show(&found),
-        Ok(None) => "none".to_owned(),
-        Err(error) => format!("error: {error}"),
-    }
-}
-
-fn done<T>(act: Act<T>, show: impl Fn(T) -> String) -> String {
-    let with = |word: &str, error: &dyn Display| format!("{word}: {error}");
-    match act {
-        Ok(made) => show(made),
-        Err(Undone::Refused(error)) => with("refused", &error),
-        Err(Undone::NotDone(error)) => with("not done", &error),
-        Err(Undone::Unknown(error)) => with("unknown", &error),
-    }
-}
-
-fn shown_commit(commit: &Seen) -> String {
-    let parents: Vec<_> = commit.parents.iter().map(Sha::as_str).collect();
-    format!(
-        "{} on [{}] {:?}",
-        commit.sha,
-        parents.join(" "),
-        commit.message
-    )
-}
-
-fn shown_status(status: &SeenStatus) -> String {
-    let SeenStatus {
-        context,
-        state,
-        description,
-        url,
-    } = status;
-    let url = url.as_deref().unwrap_or("?");
-    format!("{context}: {state:?} {description:?} {url}")
-}
-
-fn shown(pull: &Pull) -> String {
-    let Pull {
-        number,
-        url,
-        title,
-        body,
-        head,
-        base,
-        own,
-        draft,
-        labels,
-        state,
-    } = pull;
-    let draft = if *draft { "a draft, " } else { "" };
-    let labels = match labels.as_slice() {
-        [] => String::new(),
-        labels => format!("with {}, ", labels.join(" and ")),
-    };
-    let fork = if *own { "" } else { "of a fork, " };
-    let state = match state {
-        PullState::Open { head, mergeable } => format!("open at {head}, {mergeable:?}"),
-        PullState::Merged { commit, by } => {
-            let commit = commit.as_ref().map_or("?", Sha::as_str);
-            format!("merged as {commit} by {}", by.as_deref().unwrap_or("?"))
-        }
-        PullState::Closed => "closed".to_owned(),
-    };
-    format!("#{number} {title:?} {body:?} {head} to {base}, {fork}{draft}{labels}{state}, {url}")
 }

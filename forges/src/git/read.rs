@@ -206,6 +206,8 @@ pub(super) fn demultiplexed(packets: &mut Packets<'_>) -> Result<(Vec<u8>, Vec<u
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine;
+    use base64::prelude::BASE64_STANDARD;
     use proptest::prelude::*;
 
     use super::*;
@@ -310,6 +312,35 @@ mod tests {
         assert_eq!(
             pack_in(&said(&[b"packfile\n", b"\x07?"])),
             Err(Wrong::Broken("a section"))
+        );
+    }
+
+    /// What `git upload-pack` of 2.39 sends of a commit with one file, with trees and file.
+    #[test]
+    fn a_commit_is_found_among_what_comes_along() {
+        let said = concat!(
+            "MDAxMXNoYWxsb3ctaW5mbwowMDM0c2hhbGxvdyBjNDg2MWNhZTNmM2UyMTQ1ZTI0NWZmYmQwNjg4MGZkNGJkOWVlOGZj",
+            "MDAwMTAwMGRwYWNrZmlsZQowMGY0AVBBQ0sAAAACAAAABJIKeJyVi0EKwjAQAO95xd4F2aTdzQZEfILgC9J0i4WGSNyC",
+            "z7f4Ay8zMDDWVYEnGVOZMRKLlInC7CkMvASlQbIuGccgHJPLuz1bh8e2r0Xh8v75pp9cX5ueS6tX8DGRj4yIcDqA7qh1",
+            "NdM/N3fvrTZT9wWLHDCdrwF4nDMxAAKFxIKCYobP0/LsXjZJzHm8ataF8om7ft4o/3oWAMgCD+ClAnicMzQwMDMxUSgo",
+            "yk/Rq0zMzWHYoRrY0pPin7wjsKr6fvfLlZOefbkFAPIsEHo7eJwrSy0qzszPs1Iw5AIAGfwDMDAxOQGcL8CfQbqMMPre",
+            "59YK0nMv2VFFPTAwMDYB1TAwMDA=",
+        );
+        let said = BASE64_STANDARD.decode(said).unwrap();
+        let id = Sha::parse("c4861cae3f3e2145e245ffbd06880fd4bd9ee8fc").unwrap();
+        let pack = pack_in(&said).unwrap();
+        let commit = CommitObject::read(&id, &pack::commit(&pack, &id).unwrap()).unwrap();
+        assert_eq!(
+            commit.tree.as_str(),
+            "6b849cd075688cb52d15236f2e538aefa0428679"
+        );
+        assert_eq!(
+            (commit.parents.len(), commit.message.as_str()),
+            (0, "Promote\n")
+        );
+        assert_eq!(
+            pack::commit(&pack, &commit.tree),
+            Err(Wrong::Broken("pack"))
         );
     }
 

@@ -1,7 +1,8 @@
 //! The way to forges: with the Secret that a repository names, under the rules of egress.
 //!
 //! What comes in: a repository as a spec has it, and the namespace of that spec. What goes out: where that is
-//! ([`Located`]) and a [`Forge`], or a [`Failure`] in words that fit a status. Secrets are read when they are needed, and not kept.
+//! ([`Located`]) and a [`Forge`], or a [`Failure`] in words that fit a status. Secrets are read when they are
+//! needed, and not kept; tokens of GitHub Apps are kept for as long as they last.
 
 use std::sync::Arc;
 

@@ -46,6 +46,7 @@ pub mod gate_policy;
 pub mod gated_source;
 pub mod gatekeeper;
 pub mod git_repository_access;
+mod owned;
 mod patch;
 pub mod pipeline;
 pub mod promotion_strategy;

@@ -13,10 +13,8 @@ use sluice_crds::promotion_strategy::Environment;
 use sluice_crds::pull_request::{About, Change, Repository, RepositoryKind, Tree, marks};
 use sluice_crds::{PromotionStrategy, PullRequest, PullRequestSpec};
 
+use super::KIND;
 use crate::delivery::pull_request::Key;
-
-/// The kind of the owner, as a PullRequest names it.
-pub const KIND: &str = "PromotionStrategy";
 
 /// What every branch begins with that brings an environment back. Nobody else pushes to such a branch.
 pub const REVERTS: &str = "sluice/revert-";

@@ -4,7 +4,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use sluice_crds::pipeline::{MergeGate, Order};
 use sluice_crds::{Pipeline, PromotionStrategy, PullRequest};
 
-use crate::delivery::{pipeline as pipelines, promotion_strategy::child};
+use crate::delivery::pipeline as pipelines;
+use crate::delivery::promotion_strategy::{self as strategies, child};
 
 mod pipeline;
 mod strategy;
@@ -88,7 +89,7 @@ pub fn words<'a>(owner: impl Into<Owner<'a>>) -> Vec<Words> {
 pub(super) fn is_whole(object: &PullRequest) -> bool {
     match object.spec.about.kind.as_str() {
         pipelines::KIND => pipelines::is_whole(object),
-        child::KIND => child::is_whole(object),
+        strategies::KIND => child::is_whole(object),
         _ => false,
     }
 }

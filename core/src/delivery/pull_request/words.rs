@@ -104,7 +104,7 @@ pub fn branch(promotion: &Promotion<'_>, key: impl Display) -> String {
 
 /// A text as a title may have it: letters and digits of ASCII, and some characters that mean nothing to a
 /// forge. An `@` stands inside a word, where it mentions nobody.
-fn harmless(text: &str) -> String {
+pub(crate) fn harmless(text: &str) -> String {
     let mut before = ' ';
     let mut replaced = |c: char| {
         let is_harmless = match c {
@@ -120,7 +120,7 @@ fn harmless(text: &str) -> String {
 
 /// A text of others as a span of code, on one line and at most `max` characters. Nothing within means
 /// anything: the span ends at a row of backticks that is longer than any within.
-fn code(text: &str, max: usize) -> String {
+pub(crate) fn code(text: &str, max: usize) -> String {
     let text = clean(text, max);
     if text.is_empty() {
         return "(empty)".to_owned();

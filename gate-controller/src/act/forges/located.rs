@@ -4,11 +4,11 @@
 //! be merged into. What goes out: its address with the Secret, or why that namespace may not use it. Nobody is
 //! asked: GitRepositoryAccesses are in memory.
 
+use sluice_core::delivery::git_repository_access::allows;
 use sluice_core::delivery::pull_request::Word;
 use sluice_core::gate::Named;
-use sluice_crds::git_repository_access::{
-    AccessReference, Allowed, Author, GitHubApp, GitRepositoryAccess,
-};
+use sluice_crds::GitRepositoryAccess;
+use sluice_crds::git_repository_access::{AccessReference, Author, GitHubApp};
 use sluice_crds::pipeline::ForgeType;
 use sluice_crds::pull_request::{Repository, RepositoryKind};
 use sluice_forges::{Address, Provider, Signature};
@@ -90,7 +90,9 @@ impl Located {
         let namespace = access.namespace.as_deref().unwrap_or(from);
         let it = format!("the GitRepositoryAccess {namespace}/{}", access.name);
         let why = match world.access(from, access) {
-            Named::Here(found) if allows(&found, from, branch) => return Ok(Self::by(&found)),
+            Named::Here(found) if allows(&found, namespace, from, branch) => {
+                return Ok(Self::by(&found));
+            }
             // Whether it is there is not said to those who may not use it.
             Named::Here(_) | Named::Missing if namespace != from => format!(
                 "{it} is not there, or does not allow the namespace {from} to merge into the branch \
@@ -128,47 +130,6 @@ impl Located {
     }
 }
 
-/// Whether those of a namespace may merge into a branch by an access.
-fn allows(access: &GitRepositoryAccess, from: &str, branch: &str) -> bool {
-    let is_for = |it: &Allowed| {
-        let Allowed {
-            namespaces,
-            branches,
-        } = it;
-        namespaces.iter().any(|it| it == from) && branches.iter().any(|it| is_like(branch, it))
-    };
-    access.metadata.namespace.as_deref() == Some(from) || access.spec.allow.iter().any(is_for)
-}
-
-/// Whether a branch is like a pattern, in which `*` stands for any characters but `/`, and `**` for any. The
-/// work is bounded by the product of both lengths.
-fn is_like(branch: &str, pattern: &str) -> bool {
-    let branch = branch.as_bytes();
-    // Up to where the branch may be like what was read of the pattern.
-    let mut reached = vec![false; branch.len() + 1];
-    reached[0] = true;
-    let mut rest = pattern.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        if *first != b'*' {
-            for end in (0..branch.len()).rev() {
-                reached[end + 1] = reached[end] && branch[end] == *first;
-            }
-            reached[0] = false;
-            rest = after;
-            continue;
-        }
-        let crosses = after.first() == Some(&b'*');
-        for end in 0..branch.len() {
-            reached[end + 1] |= reached[end] && (crosses || branch[end] != b'/');
-        }
-        rest = match crosses {
-            true => &after[1..],
-            false => after,
-        };
-    }
-    reached[branch.len()]
-}
-
 pub(super) fn provider(type_: ForgeType) -> Provider {
     match type_ {
         ForgeType::GitHub => Provider::GitHub,
@@ -182,10 +143,10 @@ pub(super) fn provider(type_: ForgeType) -> Provider {
 mod tests {
     use std::sync::Arc;
 
-    use rstest::rstest;
     use serde_json::{Value, json};
     use sluice_core::gate::Identity;
     use sluice_core::time::clock::Trust;
+    use sluice_crds::GitRepositoryAccess;
 
     use super::*;
     use crate::cluster::key::ObjectKey;
@@ -198,35 +159,6 @@ mod tests {
             identity: Identity::Verified,
         };
         World::new(standing, crosses)
-    }
-
-    #[rstest]
-    #[case("env/prod", "env/prod", true)]
-    #[case("env/prod", "env/*", true)]
-    #[case("env/eu/prod", "env/*", false)]
-    #[case("env/eu/prod", "env/**", true)]
-    #[case("env/eu/prod", "**/prod", true)]
-    #[case("env/eu/prod", "env/*/prod", true)]
-    #[case("main", "*", true)]
-    #[case("env/prod", "*", false)]
-    #[case("env/prod", "**", true)]
-    #[case("env/prod-next", "env/prod", false)]
-    #[case("env/prod", "env/pro", false)]
-    #[case("env/prod", "", false)]
-    #[case("", "**", true)]
-    #[case("env/prod", "e*v/p**d", true)]
-    fn a_branch_is_like_a_pattern_or_not(
-        #[case] branch: &str,
-        #[case] pattern: &str,
-        #[case] expected: bool,
-    ) {
-        assert_eq!(is_like(branch, pattern), expected);
-    }
-
-    #[test]
-    fn a_pattern_takes_no_longer_than_its_length() {
-        let pattern = "*a".repeat(122);
-        assert!(!is_like(&"a".repeat(121), &pattern));
     }
 
     fn holding(world: &World, allow: &Value) {

@@ -17,7 +17,6 @@ use crate::observe::world::World;
 mod admit;
 mod apply;
 mod available;
-mod children;
 mod cluster;
 mod gather;
 mod news;

@@ -12,7 +12,7 @@ use serde_json::{Map, json};
 use sluice_core::delivery::gated_source;
 use sluice_core::flux::observed::Found;
 use sluice_core::flux::users::{repository, uses};
-use sluice_crds::flux::{FluxKind, FluxObject};
+use sluice_crds::flux::{FluxKind, FluxObject, FluxStatus};
 use sluice_crds::gated_source::{ConsumerKind, SourceKind, marks};
 use tokio::sync::watch;
 
@@ -303,24 +303,33 @@ fn is_same(kind: FluxKind, change: &Change<'_, FluxObject>) -> bool {
     }
 }
 
-/// Whether two statuses of a consumer say the same: what it applied, what it tried of which generation, and why
-/// it could not.
+/// Whether two statuses of a consumer say the same: what it applied, whether it is ready with that, and why
+/// not.
 fn is_said_the_same(before: &FluxObject, now: &FluxObject) -> bool {
     let failure = |object: &FluxObject| {
         let mut conditions = object.status.conditions.iter();
         let ready = conditions.find(|it| it.type_ == "Ready" && it.status == "False")?;
         Some((ready.reason.clone(), ready.last_transition_time.clone()))
     };
-    let done = |object: &FluxObject| {
-        let status = &object.status;
+    let tried = |object: &FluxObject| {
+        let FluxStatus {
+            last_applied_revision,
+            last_applied_origin_revision,
+            last_attempted_revision,
+            ..
+        } = object.status.clone();
+        let mut conditions = object.status.conditions.iter();
+        let is_ready = conditions.any(|it| it.type_ == "Ready" && it.status == "True");
+        let is_observed = object.status.observed_generation == object.metadata.generation;
         (
-            status.observed_generation,
-            status.last_applied_revision.clone(),
-            status.last_applied_origin_revision.clone(),
-            status.last_attempted_revision.clone(),
+            last_applied_revision,
+            last_applied_origin_revision,
+            last_attempted_revision,
+            is_ready,
+            is_observed,
         )
     };
-    done(before) == done(now)
+    tried(before) == tried(now)
         && before.status.history == now.status.history
         && failure(before) == failure(now)
 }

@@ -6,7 +6,8 @@ use sluice_crds::pull_request::PullRequestState;
 use sluice_crds::{PromotionStrategy, PullRequest};
 
 use super::{LONGEST, Says, Words};
-use crate::delivery::promotion_strategy::child::{KIND, is_same_way, is_whole};
+use crate::delivery::promotion_strategy::KIND;
+use crate::delivery::promotion_strategy::child::{is_same_way, is_whole};
 use crate::delivery::pull_request::is_followed;
 use crate::text::words::clean;
 

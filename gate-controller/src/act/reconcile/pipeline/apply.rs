@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
 use sluice_core::delivery::pipeline::{self, Act, Errand, Report};
+use sluice_crds::pull_request::marks::LABELS;
 use sluice_crds::{Pipeline, PipelineStatus};
 
-use super::{admit, children, news, notify, recall};
-use crate::act::reconcile::{Context, Outcome, status, write};
+use super::{admit, news, notify, recall};
+use crate::act::reconcile::{Context, Outcome, Reconciled, owned, status, write};
 use crate::cluster::failure;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
@@ -96,19 +98,32 @@ async fn carry_out(
     act: Act,
 ) -> Result<(), kube::Error> {
     match act {
-        Act::Create(child) => children::create(context, *child).await,
+        Act::Create(child) => owned::create(context, Pipeline::MANAGER, *child).await,
         Act::Change {
             before,
             suspend,
             close,
-        } => children::change(context, &before, suspend, close).await,
+        } => {
+            if (before.spec.suspend, &before.spec.close) == (suspend, &close) {
+                return Ok(());
+            }
+            let patch = json!({ "spec": { "suspend": suspend, "close": close } });
+            owned::change(context, Pipeline::MANAGER, &before, patch).await
+        }
         Act::Belong {
             before,
             labels,
             mark,
             owners,
-        } => children::belong(context, &before, (&labels, mark), owners).await,
-        Act::Delete(before) => children::delete(context, &before).await,
+        } => {
+            let mut metadata = json!({ "labels": labels, "annotations": { LABELS: mark } });
+            if let Some(owners) = owners {
+                metadata["ownerReferences"] = json!(owners);
+            }
+            let patch = json!({ "metadata": metadata });
+            owned::change(context, Pipeline::MANAGER, &before, patch).await
+        }
+        Act::Delete(before) => owned::delete(context, Pipeline::MANAGER, &before).await,
         Act::LookAt(name) => {
             let child = key.naming(None, &name);
             context.at_forges.look_now(context, &child);

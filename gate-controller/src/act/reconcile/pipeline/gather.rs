@@ -16,9 +16,9 @@ use sluice_crds::Pipeline;
 use sluice_crds::pipeline::{ClusterReference, Environment, Target};
 
 use super::cluster::{cluster_of, reference};
-use super::{admit, available, children};
+use super::{admit, available};
 use crate::act::errands::Standing;
-use crate::act::reconcile::Context;
+use crate::act::reconcile::{Context, owned};
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind;
 use crate::observe::apps::{Place, Reading};
@@ -73,7 +73,10 @@ pub(super) fn gather(
     Some(Given {
         environments,
         checked,
-        pull_requests: children::of(&context.world, key),
+        pull_requests: owned::of(
+            &context.world,
+            &Work::own(kind::Kind::Pipeline, key.clone()),
+        ),
         votes,
         errands: errands(context, key),
         clusters: clusters(&apps),

@@ -19,13 +19,12 @@ use tower::service_fn;
 use super::{apply, available, gather};
 use crate::act::reconcile::Context;
 use crate::act::reconcile::gated_source::tests::{context, world};
+use crate::act::reconcile::{Reconciled, owned};
 use crate::cluster::failure;
 use crate::cluster::key::ObjectKey;
 use crate::observe::cache::{Progress, Seen};
 use crate::observe::clock::SetClock;
 use crate::tell::events::promotions::tests::{Server, dead, promotions};
-
-mod children;
 
 const NOON: &str = "2026-11-20T12:00:00Z";
 
@@ -448,7 +447,7 @@ async fn a_pull_request_of_somebody_else_in_its_place_is_told() {
     }))
     .unwrap();
     answers.refuses.store(true, SeqCst);
-    let create = async || super::children::create(&context, ours.clone()).await;
+    let create = async || owned::create(&context, Pipeline::MANAGER, ours.clone()).await;
     // It is not seen yet, or it is this one.
     create().await.unwrap();
     let key = ObjectKey::of(&ours);

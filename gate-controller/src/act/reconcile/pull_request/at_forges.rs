@@ -147,22 +147,22 @@ impl AtForges {
         self.errands.keep(&work, |_| false);
         let (forges, clock) = (Arc::clone(&context.forges), Arc::clone(&context.clock));
         let (lists, world) = (Arc::clone(&self.lists), Arc::clone(&context.world));
-        let at = located(&world, key, &object);
-        let host = at.as_ref().map_or_else(|_| String::new(), Located::host);
+        let host = located(&world, key, &object).map_or_else(|_| String::new(), |at| at.host());
         let (errand, key) = (task.clone(), key.clone());
         let is_urgent = task.withdraws();
         let run = |term: Term| async move {
+            // It may have waited for others.
+            let at = match located(&world, &key, &object) {
+                Ok(at) => at,
+                Err(failure) => return Outcome::Failed(failure.at(clock.now())),
+            };
             let may_act = || {
                 let may_act = term.may_act();
-                may_act.filter(|_| is_still_ordered(&world, &key, &object, &task))
+                let is_allowed = located(&world, &key, &object).is_ok_and(|now| now == at);
+                may_act.filter(|_| is_allowed && is_still_ordered(&world, &key, &object, &task))
             };
-            match at {
-                Ok(at) => {
-                    let (lists, clock) = (&lists, clock.as_ref());
-                    run(&forges, &at, (lists, clock), &object, &task, &may_act).await
-                }
-                Err(failure) => Outcome::Failed(failure.at(clock.now())),
-            }
+            let (lists, clock) = (&lists, clock.as_ref());
+            run(&forges, &at, (lists, clock), &object, &task, &may_act).await
         };
         match is_urgent {
             true => self.errands.begin_first(&work, &errand, &host, run),

@@ -1,21 +1,23 @@
 //! What is written to PullRequests, on an API server that is played.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use http::{Method, Request, Response};
 use kube::Client;
 use kube::client::Body;
-use serde_json::{Value, json};
-use sluice_crds::PullRequest;
+use serde_json::json;
 use tower::service_fn;
 
-use super::super::children;
-use crate::act::reconcile::Context;
+use super::*;
 use crate::act::reconcile::gated_source::tests::{context, world};
-use crate::cluster::failure;
-use crate::cluster::key::ObjectKey;
 use crate::observe::cache::Seen;
 use crate::observe::clock::SystemClock;
+
+const MANAGER: &str = "gate-controller-pipelines";
+
+fn own(key: ObjectKey) -> Work {
+    Work::own(Kind::Pipeline, key)
+}
 
 fn object(version: &str, close: Option<&str>) -> PullRequest {
     serde_json::from_value(json!({
@@ -79,15 +81,15 @@ fn conflict() -> Value {
 #[tokio::test]
 async fn what_was_created_is_found_before_the_watch_brings_it() {
     let (context, requests) = scene(201, &json!(object("12", None)));
-    children::create(&context, object("", None)).await.unwrap();
-    let found = children::of(&context.world, &pipeline());
+    create(&context, MANAGER, object("", None)).await.unwrap();
+    let found = of(&context.world, &own(pipeline()));
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].metadata.resource_version.as_deref(), Some("12"));
     let other = ObjectKey {
         name: "other".into(),
         ..pipeline()
     };
-    assert!(children::of(&context.world, &other).is_empty());
+    assert!(of(&context.world, &own(other)).is_empty());
     let requests = requests.lock().unwrap();
     let (method, path, body) = &requests[0];
     assert_eq!((requests.len(), method), (1, &Method::POST));
@@ -101,21 +103,17 @@ async fn what_was_created_is_found_before_the_watch_brings_it() {
 #[tokio::test]
 async fn one_that_is_there_already_was_created() {
     let (context, _) = scene(409, &conflict());
-    children::create(&context, object("", None)).await.unwrap();
-    assert!(children::of(&context.world, &pipeline()).is_empty());
+    create(&context, MANAGER, object("", None)).await.unwrap();
+    assert!(of(&context.world, &own(pipeline())).is_empty());
 }
 
 #[tokio::test]
 async fn a_change_goes_onto_the_version_that_it_was_decided_from() {
     let (context, requests) = scene(200, &json!(object("13", Some("enough"))));
     let before = object("12", None);
-    // It is so already.
-    children::change(&context, &before, false, None)
-        .await
-        .unwrap();
-    assert!(requests.lock().unwrap().is_empty());
     let close = Some("enough".to_owned());
-    children::change(&context, &before, false, close.clone())
+    let patch = json!({"spec": {"suspend": false, "close": close}});
+    change(&context, MANAGER, &before, patch.clone())
         .await
         .unwrap();
     let (method, _, body) = requests.lock().unwrap().remove(0);
@@ -131,6 +129,6 @@ async fn a_change_goes_onto_the_version_that_it_was_decided_from() {
     assert!(matches!(known, Some(Seen::Object(it)) if it.spec.close == close));
 
     let (context, _) = scene(409, &conflict());
-    let refused = children::change(&context, &before, false, close).await;
+    let refused = change(&context, MANAGER, &before, patch).await;
     assert!(failure::is_overtaken(&refused.unwrap_err()));
 }

@@ -1,0 +1,433 @@
+//! Step 5: what the gates are asked, and what they say.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use sluice_crds::pipeline::{MergeGate, MergeMethod};
+use sluice_crds::promotion_strategy::{CheckOf, EnvironmentStatus, Wait};
+use sluice_crds::{Decision, PullRequest, Subject};
+
+use super::arrival::{self, Traces};
+use super::checks::{self, About};
+use super::evidence::{Question as Fact, Sight};
+use super::graph::Graph;
+use super::pulls;
+use super::rules::{self, At, Seen};
+use super::tips::{Asker, Env, Tip, environments};
+use super::{Access, Given, KIND, child, subject};
+use crate::gate::set::Gathered;
+use crate::revision::Revision;
+use crate::text::refusal::Refusals;
+use crate::time::clock::Now;
+use crate::time::stamp::time;
+use crate::verdict::question::Question;
+
+/// What a PromotionStrategy wants to know of gates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Merge what is proposed, or let people merge it.
+    Promote,
+    /// Give later environments what this one has.
+    Pass,
+}
+
+impl What {
+    /// The word, as decisions have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            What::Promote => "promote",
+            What::Pass => "pass",
+        }
+    }
+}
+
+/// A question to the gates, with their answer.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// The branch of the environment whose gates were asked.
+    pub branch: String,
+    /// What was asked.
+    pub what: What,
+    /// What the gates say.
+    pub decision: Decision,
+    /// Whether something is begun by it now, if it is recorded. Otherwise it was acted on before, or holds
+    /// something back.
+    pub takes_effect: bool,
+    /// Until when the answer holds if no change is seen.
+    pub(super) until: Option<Timestamp>,
+    pub(super) revision: Revision,
+}
+
+/// What the gates are asked in a look, and what they say. [`report`](super::report) continues from here.
+pub struct Considered {
+    pub(super) given: Given,
+    pub(super) found: Found,
+    /// In the order of the environments.
+    pub(super) asked: Vec<Asked>,
+    wanted: BTreeSet<Fact>,
+}
+
+/// What a look has found out before the gates answered.
+pub(super) enum Found {
+    /// The strategy is being deleted.
+    Deleting,
+    /// The spec is refused.
+    Refused(Refusals),
+    /// The repository is being read, and nothing that was decided before has to be taken back.
+    Reading,
+    /// It is not known where the branches point to: why.
+    Unknown(String),
+    /// There is something to report.
+    Plans(Vec<Plan>),
+}
+
+/// What becomes of an environment, before the gates have answered.
+pub(super) struct Plan {
+    /// Everything of its status but what the answer of the gates decides.
+    pub(super) status: EnvironmentStatus,
+    pub(super) acts: Vec<super::Act>,
+    pub(super) wakes: Vec<Timestamp>,
+    /// What the gates are asked about the merge. None: something else holds it back, or nothing is proposed.
+    pub(super) merge: Option<Merge>,
+}
+
+/// A pull request that nothing but gates and people hold back.
+#[derive(Clone, Debug)]
+pub(super) struct Merge {
+    pub(super) pull_request: String,
+    pub(super) key: String,
+    pub(super) head: String,
+    pub(super) method: Option<MergeMethod>,
+    /// Whether the controller merges it.
+    pub(super) is_auto: bool,
+}
+
+impl Considered {
+    /// What has to be recorded before anything is done, in this order. [`report`](super::report) takes the
+    /// decisions as they were recorded.
+    pub fn asked(&self) -> &[Asked] {
+        &self.asked
+    }
+
+    /// Whether something is decided. Otherwise the repository is being read, and what was decided before
+    /// stands.
+    pub fn is_decided(&self) -> bool {
+        !matches!(self.found, Found::Reading)
+    }
+
+    /// What has to be asked of the repository.
+    pub fn wanted(&self) -> &BTreeSet<Fact> {
+        &self.wanted
+    }
+}
+
+/// What has to be asked of the gates, and what they say.
+pub fn consider(given: Given) -> Considered {
+    let mut asked = Vec::new();
+    let (found, wanted) = find(&given, &mut asked);
+    if matches!(found, Found::Reading) {
+        asked.clear();
+    }
+    Considered {
+        given,
+        found,
+        asked,
+        wanted,
+    }
+}
+
+fn find(given: &Given, asked: &mut Vec<Asked>) -> (Found, BTreeSet<Fact>) {
+    let object = given.object.as_ref();
+    if object.metadata.deletion_timestamp.is_some() {
+        return (Found::Deleting, BTreeSet::new());
+    }
+    if let Err(refusals) = &given.checked {
+        return (Found::Refused(refusals.clone()), BTreeSet::new());
+    }
+    let asker = Asker::new(given.evidence.as_ref());
+    let unknown = |why: String| (Found::Unknown(why), BTreeSet::new());
+    let heads = match (&given.access, asker.heads()) {
+        (Access::NotReady(why), _) => return unknown(why.clone()),
+        (Access::Ready, Sight::Known(heads)) => heads,
+        (Access::Ready, Sight::Pending) => return (Found::Reading, BTreeSet::new()),
+        (Access::Ready, Sight::Failed(why)) => return unknown(why),
+        (Access::Ready, Sight::Absent) => {
+            return unknown("the repository has no branches".to_owned());
+        }
+    };
+    let records = object
+        .status
+        .as_ref()
+        .map(|status| status.environments.as_slice());
+    let envs = environments(&asker, &heads, &object.spec, records.unwrap_or_default());
+    let graph = Graph::new(&object.spec.environments);
+    let own = own(given);
+    let is_quiet = envs.iter().all(|env| env.proposes == Sight::Known(false));
+    let all: Vec<_> = envs
+        .into_iter()
+        .map(|env| see(given, &asker, &own, env, is_quiet))
+        .collect();
+    let mut plans: Vec<Plan> = Vec::with_capacity(all.len());
+    for seen in &all {
+        let at = seen.env.proposed.as_ref().map(|tip| At {
+            given,
+            asker: &asker,
+            heads: &heads,
+            graph: &graph,
+            all: &all,
+            me: seen,
+            tip,
+        });
+        let at = at.filter(|_| seen.env.proposes != Sight::Known(false));
+        let mut waits = at.as_ref().map(rules::waits).unwrap_or_default();
+        if let Some(at) = at.as_ref().filter(|_| waits.is_empty()) {
+            waits.extend(active_gates(at, asked));
+        }
+        let mut merge = at.as_ref().and_then(merge);
+        let is_reading = !waits.is_empty() && waits.iter().all(|it| it.reason == "ForgePending");
+        // While the repository is being read, an order stands only as long as its gates are open.
+        if waits.is_empty() || (is_reading && lets_merge(seen)) {
+            let asks = merge.as_ref();
+            asked.extend(asks.and_then(|merge| promote(given, seen, merge)));
+        }
+        merge = merge.filter(|_| waits.is_empty());
+        plans.push(super::settled::plan(given, seen, waits, merge));
+    }
+    if let Some(last) = plans.last_mut() {
+        last.acts.extend(pulls::swept(given, &own));
+    }
+    // What is decided from a part would be decided again: it waits, unless it takes something back.
+    let takes_back = all
+        .iter()
+        .zip(&plans)
+        .any(|(seen, plan)| takes_back(seen, plan, asked));
+    let found = match asker.waits() && !takes_back {
+        true => Found::Reading,
+        false => Found::Plans(plans),
+    };
+    (found, asker.into_wanted())
+}
+
+/// Whether the status lets a pull request be merged that something holds back now, other than that the
+/// repository is being read.
+fn takes_back(seen: &Seen<'_>, plan: &Plan, asked: &[Asked]) -> bool {
+    let is_closed = asked.iter().any(|asked| {
+        asked.branch == plan.status.branch && asked.what == What::Promote && !asked.decision.allowed
+    });
+    let waits = plan.status.waits.iter();
+    let is_held = is_closed || waits.into_iter().any(|it| it.reason != "ForgePending");
+    let is_merged = seen.pull.standing == pulls::Standing::Merged;
+    lets_merge(seen) && is_held && !is_merged && seen.env.proposes == Sight::Known(true)
+}
+
+/// Whether the status lets its pull request be merged.
+fn lets_merge(seen: &Seen<'_>) -> bool {
+    let before = seen.env.record;
+    before.is_some_and(|it| it.order.is_some() || it.gate == Some(MergeGate::Success))
+}
+
+/// The PullRequests that this strategy has made.
+pub(super) fn own(given: &Given) -> Vec<&Arc<PullRequest>> {
+    let metadata = &given.object.metadata;
+    let all = given.pull_requests.iter().filter(|it| {
+        let about = &it.spec.about;
+        about.kind == KIND
+            && Some(&about.name) == metadata.name.as_ref()
+            && it.metadata.namespace == metadata.namespace
+            && it.metadata.deletion_timestamp.is_none()
+            && child::is_whole(it)
+    });
+    all.collect()
+}
+
+fn see<'g>(
+    given: &'g Given,
+    asker: &Asker<'_>,
+    own: &[&'g Arc<PullRequest>],
+    env: Env<'g>,
+    is_quiet: bool,
+) -> Seen<'g> {
+    let pull = pulls::of(given, &env, own);
+    let traces = Traces {
+        object: &given.object,
+        asker,
+        pull_request: pull.object.map(Arc::as_ref),
+        reverts: &[],
+        now: given.now.at,
+    };
+    let arrived = arrival::arrived(&env, &traces);
+    let recorded = env.record.filter(|_| is_quiet);
+    let checks = |tip: Option<&Tip>, of: CheckOf| {
+        let Some(tip) = tip else {
+            return Vec::new();
+        };
+        let before = env.record.and_then(|record| match of {
+            CheckOf::Active => record.active.as_ref(),
+            CheckOf::Proposed => record.proposed.as_ref(),
+        });
+        let before = before.filter(|before| before.hydrated_sha == tip.sha);
+        let recorded = recorded.filter(|_| before.is_some());
+        let recorded: Vec<_> = recorded
+            .iter()
+            .flat_map(|it| &it.checks)
+            .filter(|it| it.of == of)
+            .cloned()
+            .collect();
+        let about = About {
+            sha: &tip.sha,
+            since: before.map(|before| before.since.0),
+            same: None,
+            recorded: &recorded,
+        };
+        checks::of(given, asker, env.spec, of, about)
+    };
+    let is_proposed = env.proposes != Sight::Known(false);
+    Seen {
+        arrived,
+        active_checks: checks(env.active.as_ref(), CheckOf::Active),
+        proposed_checks: match is_proposed {
+            true => checks(env.proposed.as_ref(), CheckOf::Proposed),
+            false => Vec::new(),
+        },
+        pull,
+        held: env
+            .record
+            .map_or_else(Vec::new, |record| record.held.clone()),
+        reverting: None,
+        env,
+    }
+}
+
+/// What is asked of gates: a branch at a commit, as Flux writes it.
+fn revision(branch: &str, sha: &str) -> Option<Revision> {
+    Revision::parse(&format!("{branch}@sha1:{sha}")).ok()
+}
+
+/// The gates of the environments before: whether what they have may go on.
+fn active_gates(at: &At<'_, '_>, asked: &mut Vec<Asked>) -> Option<Wait> {
+    at.proving().into_iter().find_map(|place| {
+        let earlier = at.all.get(place)?;
+        let gates = at.given.surroundings.get(place)?.active_gates.as_ref()?;
+        let branch = earlier.env.branch();
+        let active = earlier.env.active.as_ref()?;
+        let Some(revision) = revision(branch, &active.sha) else {
+            return Some(unaskable(branch));
+        };
+        let subject = subject(
+            &at.given.object,
+            branch,
+            What::Pass,
+            Some(revision.as_str()),
+        );
+        let (decision, until) = decide(gates, subject, &revision, at.given.now);
+        let wait = (!decision.allowed).then(|| Wait {
+            next: decision.next.clone(),
+            ..rules::wait("GateClosed", format!("{branch}: {}", decision.message))
+        });
+        asked.push(Asked {
+            branch: branch.to_owned(),
+            what: What::Pass,
+            decision,
+            takes_effect: false,
+            until,
+            revision,
+        });
+        wait
+    })
+}
+
+fn unaskable(branch: &str) -> Wait {
+    let message = format!(
+        "the gates cannot be asked about a commit of {branch}; give the branch a simpler name"
+    );
+    rules::wait("GateClosed", message)
+}
+
+fn merge(at: &At<'_, '_>) -> Option<Merge> {
+    let object = at.me.pull.object?;
+    Some(Merge {
+        pull_request: object.metadata.name.clone()?,
+        key: object.spec.about.key.clone(),
+        head: at.tip.sha.clone(),
+        method: at.me.env.spec.merge_method,
+        is_auto: at.me.env.spec.auto_merge,
+    })
+}
+
+/// Asks the gates of an environment about the merge.
+fn promote(given: &Given, seen: &Seen<'_>, merge: &Merge) -> Option<Asked> {
+    let branch = seen.env.branch();
+    let revision = revision(branch, &merge.head)?;
+    let gates = &given.surroundings.get(seen.env.place)?.gates;
+    let subject = subject(
+        &given.object,
+        branch,
+        What::Promote,
+        Some(revision.as_str()),
+    );
+    let (decision, until) = decide(gates, subject, &revision, given.now);
+    let before = seen.env.record;
+    let takes_effect = decision.allowed
+        && match merge.is_auto {
+            // An order that stands is not given again.
+            true => !before.is_some_and(|it| merge.is_ordered(it, until, given.now.at)),
+            // People merge as soon as the commit status says so.
+            false => before.is_none_or(|it| {
+                let head = it.proposed.as_ref().map(|tip| &tip.hydrated_sha);
+                it.gate != Some(MergeGate::Success) || head != Some(&merge.head)
+            }),
+        };
+    Some(Asked {
+        branch: branch.to_owned(),
+        what: What::Promote,
+        decision,
+        takes_effect,
+        until,
+        revision,
+    })
+}
+
+impl Merge {
+    /// Whether a status has an order for this merge that holds now, and not for longer than the gates admit it.
+    pub(super) fn is_ordered(
+        &self,
+        record: &EnvironmentStatus,
+        until: Option<Timestamp>,
+        now: Timestamp,
+    ) -> bool {
+        record.order.as_ref().is_some_and(|order| {
+            order.key == self.key
+                && order.pull_request == self.pull_request
+                && order.head_sha == self.head
+                && order.method == self.method
+                && order.not_after.0 > now
+                && until.is_none_or(|until| order.not_after.0 <= until)
+        })
+    }
+}
+
+/// What gates say of a revision. Where nobody has to be asked, it may pass.
+fn decide(
+    gates: &Gathered,
+    subject: Subject,
+    revision: &Revision,
+    now: Now,
+) -> (Decision, Option<Timestamp>) {
+    let question = Question::new(now, Some(revision));
+    if gates.sets().is_empty() {
+        let decision = Decision {
+            allowed: true,
+            at: time(now.at),
+            subject,
+            require: sluice_crds::Require::default(),
+            checked: Vec::new(),
+            decided_by: Vec::new(),
+            message: "no gate has to be asked".to_owned(),
+            next: None,
+        };
+        return (decision, None);
+    }
+    let until = gates.rule(question).until;
+    (gates.decide(subject, question), until)
+}

@@ -1,0 +1,196 @@
+//! Step 6: the status, what has to be done, and when to look again.
+
+use jiff::Timestamp;
+use sluice_crds::promotion_strategy::{EnvironmentState, EnvironmentStatus, marks};
+use sluice_crds::{Decision, PromotionStrategy, PromotionStrategyStatus};
+
+use super::considered::{Asked, Considered, Found, Plan, What};
+use super::{Access, Act, Given, Report, conditions, settled};
+use crate::delivery::act::{Refused, replace_ready, still_refused};
+use crate::delivery::current;
+use crate::text::refusal::Refusals;
+use crate::time::stamp::whole_second;
+use crate::verdict::condition::{self, READY, RECONCILING, STALLED, Wanted};
+use crate::verdict::question::Question;
+use crate::verdict::status::requested_at;
+
+/// What the status has to be, and what has to be done. `recorded` are the decisions of
+/// [`Considered::asked`] as they were recorded, in the same order: a yes that could not be recorded has
+/// become a no.
+pub fn report(considered: Considered, recorded: &[Decision]) -> Report {
+    let Considered {
+        given,
+        found,
+        asked,
+        ..
+    } = considered;
+    let before = given.object.status.clone().unwrap_or_default();
+    match found {
+        Found::Deleting | Found::Reading => Report {
+            status: before,
+            changed: false,
+            acts: Vec::new(),
+            wake: None,
+        },
+        Found::Refused(refusals) => refused_spec(&given, &before, &refusals),
+        Found::Unknown(why) => unknown(&given, &before, &why),
+        Found::Plans(plans) => decided(&given, &before, plans, &asked, recorded),
+    }
+}
+
+/// A spec that is refused changes nothing; and nothing may be merged by it.
+fn refused_spec(given: &Given, before: &PromotionStrategyStatus, refusals: &Refusals) -> Report {
+    let generation = given.object.metadata.generation;
+    let message = format!("the spec is refused: {refusals}");
+    let say = |type_, holds| Wanted::new(type_, holds, "InvalidSpec", message.as_str());
+    let wanted = vec![say(READY, false), say(STALLED, true)];
+    let conditions = replace_ready(wanted, &before.conditions, generation, given.now.at);
+    let status = PromotionStrategyStatus {
+        observed_generation: generation,
+        environments: before.environments.iter().map(frozen).collect(),
+        conditions,
+        ..before.clone()
+    };
+    without_acts(status, before)
+}
+
+/// It is not known what the branches have: nothing may be merged.
+fn unknown(given: &Given, before: &PromotionStrategyStatus, why: &str) -> Report {
+    let (object, generation) = (given.object.as_ref(), given.object.metadata.generation);
+    let reason = match given.access {
+        Access::NotReady(_) => "AccessNotReady",
+        Access::Ready => "ForgeUnavailable",
+    };
+    let state = match object.spec.suspend {
+        true => EnvironmentState::Suspended,
+        false => EnvironmentState::Unknown,
+    };
+    let environments = before.environments.iter().map(|it| EnvironmentStatus {
+        state,
+        reason: Some(reason.to_owned()),
+        message: Some(why.to_owned()),
+        ..frozen(it)
+    });
+    let environments: Vec<_> = environments.collect();
+    let wanted = conditions::all(object, &environments, Some((reason, why)));
+    let at = whole_second(given.now.at);
+    let status = PromotionStrategyStatus {
+        observed_generation: generation,
+        environments,
+        conditions: condition::settle(wanted, &before.conditions, generation, at),
+        ..before.clone()
+    };
+    without_acts(status, before)
+}
+
+fn without_acts(status: PromotionStrategyStatus, before: &PromotionStrategyStatus) -> Report {
+    Report {
+        changed: status != *before,
+        status,
+        acts: Vec::new(),
+        wake: None,
+    }
+}
+
+/// The same without anything that lets it be merged.
+fn frozen(environment: &EnvironmentStatus) -> EnvironmentStatus {
+    use sluice_crds::pipeline::MergeGate;
+    EnvironmentStatus {
+        gate: environment.gate.map(|_| MergeGate::Pending),
+        order: None,
+        ..environment.clone()
+    }
+}
+
+fn decided(
+    given: &Given,
+    before: &PromotionStrategyStatus,
+    plans: Vec<Plan>,
+    asked: &[Asked],
+    recorded: &[Decision],
+) -> Report {
+    let (object, now) = (given.object.as_ref(), given.now.at);
+    let (request, is_requested) = (request(object), is_requested(object));
+    let (mut environments, mut acts, mut wakes) = (Vec::new(), Vec::new(), Vec::new());
+    for (place, plan) in plans.into_iter().enumerate() {
+        let branch = plan.status.branch.clone();
+        let former = before.environments.iter().find(|it| it.branch == branch);
+        let mut answers = asked.iter().zip(recorded);
+        let answer =
+            answers.find(|(asked, _)| asked.branch == branch && asked.what == What::Promote);
+        let mut plan = settled::settle(plan, former, answer, now);
+        if let (Some((asked, decision)), Some(surroundings)) =
+            (answer, given.surroundings.get(place))
+        {
+            let question = Question::new(given.now, Some(&asked.revision));
+            let last = former.and_then(|former| former.last_decision.as_ref());
+            let gates = &surroundings.gates;
+            let kept = current::kept(gates, question, last, Some(decision), is_requested);
+            plan.status.last_decision = kept.cloned();
+        }
+        environments.push(plan.status);
+        acts.extend(plan.acts);
+        wakes.extend(plan.wakes);
+    }
+    let passes = asked.iter().filter(|asked| asked.what == What::Pass);
+    wakes.extend(passes.filter_map(|asked| asked.until));
+    let mut wanted = conditions::all(object, &environments, None);
+    if let Some(refused) = still_refused(&before.conditions, acts.iter().any(writes)) {
+        // It is said until everything is written.
+        wanted.retain(|it| ![READY, RECONCILING, STALLED].contains(&it.type_));
+        wanted.extend(refused);
+    }
+    let generation = object.metadata.generation;
+    let status = PromotionStrategyStatus {
+        observed_generation: generation,
+        last_handled_reconcile_at: request.or_else(|| before.last_handled_reconcile_at.clone()),
+        summary: Some(conditions::summary(&environments)),
+        environments,
+        conditions: condition::settle(wanted, &before.conditions, generation, whole_second(now)),
+    };
+    Report {
+        changed: status != *before || acts.iter().any(writes),
+        status,
+        acts,
+        wake: wakes.into_iter().filter(|at| *at > now).min(),
+    }
+}
+
+/// The status once a write was refused. None: the object's status says so already.
+pub fn refused(
+    object: &PromotionStrategy,
+    refused: &Refused,
+    now: Timestamp,
+) -> Option<PromotionStrategyStatus> {
+    let before = object.status.clone().unwrap_or_default();
+    let generation = object.metadata.generation;
+    let wanted = refused.conditions();
+    let status = PromotionStrategyStatus {
+        observed_generation: generation,
+        conditions: replace_ready(wanted, &before.conditions, generation, now),
+        ..before.clone()
+    };
+    (status != before).then_some(status)
+}
+
+/// Whether it writes to the API server.
+fn writes(act: &Act) -> bool {
+    match act {
+        Act::Create(_) | Act::Change { .. } | Act::Delete(_) => true,
+        Act::LookAt(_) | Act::List => false,
+    }
+}
+
+/// What somebody has written to ask for a fresh look, in the words of Flux or of the GitOps Promoter.
+fn request(object: &PromotionStrategy) -> Option<String> {
+    let annotations = object.metadata.annotations.as_ref();
+    let refreshed = || annotations?.get(marks::REFRESHED_AT).cloned();
+    requested_at(&object.metadata).or_else(refreshed)
+}
+
+/// Whether somebody has asked for a fresh look that the status does not answer yet.
+pub fn is_requested(object: &PromotionStrategy) -> bool {
+    let status = object.status.as_ref();
+    let answered = status.and_then(|status| status.last_handled_reconcile_at.as_ref());
+    request(object).is_some_and(|request| Some(&request) != answered)
+}

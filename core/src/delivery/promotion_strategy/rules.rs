@@ -1,0 +1,416 @@
+//! Step 4: what holds back what is proposed.
+//!
+//! Each rule is asked, whatever the others say: the first that holds something back decides, and all of them
+//! are told.
+//!
+//! | rule | holds back |
+//! |---|---|
+//! | [`usable`] | where the strategy, the repository or the branches cannot be used |
+//! | [`metadata`] | what does not say from which dry commit it was made |
+//! | [`foreign`] | while the branch has something that somebody else has pushed |
+//! | [`forwards`] | what is not on the dry branch, or would go back behind this or a later environment |
+//! | [`held`] | what was taken back and is not fixed |
+//! | [`in_order`] | what an environment before does not have |
+//! | [`active_checks`] | what the checks of the environments before have not passed |
+//! | [`proposed_checks`] | what its own checks have not passed |
+//! | [`pull_request`] | what its pull request cannot merge |
+//!
+//! The gates are asked after all of these, and a person last.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use sluice_crds::promotion_strategy::{Arrival, ForeignCommits, Held, Wait};
+use sluice_crds::{PullRequestStatus, RevertCommit};
+
+use super::arrival::Arrived;
+use super::checks::{Check, short};
+use super::evidence::{Heads, Sight};
+use super::graph::Graph;
+use super::pulls::{Pull, Standing};
+use super::tips::{Asker, Dry, Env, Tip};
+use super::{Access, Given, words};
+use crate::text::words::clean;
+use crate::time::stamp::time;
+
+/// An environment with everything that was seen of it.
+pub(super) struct Seen<'g> {
+    pub(super) env: Env<'g>,
+    /// None: it is not known yet, or its branch is not there.
+    pub(super) arrived: Option<Arrived>,
+    pub(super) active_checks: Vec<Check>,
+    pub(super) proposed_checks: Vec<Check>,
+    pub(super) pull: Pull<'g>,
+    pub(super) held: Vec<Held>,
+    /// The RevertCommit that is bringing it back now.
+    pub(super) reverting: Option<Arc<RevertCommit>>,
+}
+
+impl Seen<'_> {
+    pub(super) fn is_foreign(&self) -> bool {
+        let by = self.arrived.as_ref().map(|it| it.by);
+        by == Some(Arrival::Foreign) && self.env.spec.foreign_commits == ForeignCommits::Hold
+    }
+}
+
+/// What a rule is asked about.
+pub(super) struct At<'a, 'g> {
+    pub(super) given: &'a Given,
+    pub(super) asker: &'a Asker<'a>,
+    pub(super) heads: &'a Heads,
+    pub(super) graph: &'a Graph,
+    pub(super) all: &'a [Seen<'g>],
+    pub(super) me: &'a Seen<'g>,
+    /// What is proposed.
+    pub(super) tip: &'a Tip,
+}
+
+type Rule = fn(&At<'_, '_>) -> Option<Wait>;
+
+const RULES: [Rule; 9] = [
+    usable,
+    metadata,
+    foreign,
+    forwards,
+    held,
+    in_order,
+    active_checks,
+    proposed_checks,
+    pull_request,
+];
+
+/// Everything that holds it back, what decides first.
+pub(super) fn waits(at: &At<'_, '_>) -> Vec<Wait> {
+    RULES.iter().filter_map(|rule| rule(at)).collect()
+}
+
+/// A wait.
+pub(super) fn wait(reason: &str, message: impl Into<String>) -> Wait {
+    Wait {
+        reason: reason.to_owned(),
+        message: clean(&message.into(), words::LONGEST),
+        next: None,
+    }
+}
+
+fn usable(at: &At<'_, '_>) -> Option<Wait> {
+    let given = at.given;
+    if given.object.spec.suspend {
+        return Some(wait("Suspended", "the PromotionStrategy is suspended"));
+    }
+    if let Access::NotReady(why) = &given.access {
+        return Some(wait("AccessNotReady", why));
+    }
+    let owner = given.surroundings.get(at.me.env.place)?.owned_by.as_ref();
+    if let Some(owner) = owner {
+        let message = format!(
+            "the branch {} belongs to the older PromotionStrategy {owner}; give it another branch",
+            at.branch()
+        );
+        return Some(wait("BranchOwned", message));
+    }
+    match (&at.me.env.active, &at.me.env.proposes) {
+        (None, _) => {
+            let message = format!(
+                "there is no branch {}; push one, it may be empty",
+                at.branch()
+            );
+            Some(wait("ActiveBranchMissing", message))
+        }
+        (Some(_), Sight::Pending) => Some(pending()),
+        (Some(_), Sight::Failed(why)) => Some(wait("ForgeUnavailable", why)),
+        (Some(_), Sight::Known(_) | Sight::Absent) => None,
+    }
+}
+
+fn pending() -> Wait {
+    wait("ForgePending", "the repository is being read")
+}
+
+/// An environment that was never promoted to may be without metadata. What is proposed may not.
+fn metadata(at: &At<'_, '_>) -> Option<Wait> {
+    let active = at
+        .me
+        .env
+        .active
+        .as_ref()
+        .map(|it| (&it.dry, at.branch().to_owned()));
+    let proposed_branch = at.given.object.spec.proposed_branch(at.me.env.spec);
+    let proposed = Some((&at.tip.dry, proposed_branch));
+    let both = [proposed, active];
+    both.into_iter().flatten().enumerate().find_map(|(place, (dry, branch))| match dry {
+        Dry::Unsaid if place == 0 => {
+            let message = format!(
+                "{branch} at {} has no note and no file hydrator.metadata that says from which commit it was \
+                 made; have the hydrator write one",
+                short(&at.tip.sha)
+            );
+            Some(wait("NoMetadata", message))
+        }
+        Dry::Invalid(why) => Some(wait("MetadataInvalid", format!("hydrator.metadata of {branch}: {why}"))),
+        Dry::Unreadable(why) => Some(wait("ForgeUnavailable", why)),
+        Dry::Pending => Some(pending()),
+        Dry::Known(_) | Dry::Unsaid => None,
+    })
+}
+
+fn foreign(at: &At<'_, '_>) -> Option<Wait> {
+    match (&at.me.arrived, &at.me.env.active) {
+        (Some(_), Some(active)) if at.me.is_foreign() => {
+            let message = format!(
+                "somebody has pushed {} to {}, which is no promotion; accept it with `kubectl gate accept`, or \
+                 push what was promoted again",
+                short(&active.sha),
+                at.branch()
+            );
+            Some(wait("ForeignCommit", message))
+        }
+        (None, Some(_)) => Some(pending()),
+        _ => None,
+    }
+}
+
+/// The first rule of the proposal: no moving backwards.
+fn forwards(at: &At<'_, '_>) -> Option<Wait> {
+    let proposed = at.tip.dry.known()?;
+    let dry_branch = &at.given.object.spec.dry_branch;
+    let Some(head) = at.heads.branches.get(dry_branch) else {
+        let message =
+            format!("there is no branch {dry_branch}; write the one that people commit to");
+        return Some(wait("DryBranchMissing", message));
+    };
+    match at.asker.contains(head, proposed) {
+        Sight::Known(true) => {}
+        Sight::Known(false) | Sight::Absent => {
+            let message = format!("{} is not on the branch {dry_branch}", short(proposed));
+            return Some(wait("NotOnDryBranch", message));
+        }
+        Sight::Pending => return Some(pending()),
+        Sight::Failed(why) => return Some(wait("AncestryUnknown", why)),
+    }
+    let own = at.me.env.place;
+    let places = [own].into_iter().chain(at.graph.after(own));
+    places
+        .filter_map(|place| at.all.get(place))
+        .find_map(|later| {
+            let (branch, there) = (
+                later.env.branch(),
+                match &later.env.stands_at {
+                    Dry::Known(there) => there,
+                    // Nothing was promoted to it yet.
+                    Dry::Unsaid => return None,
+                    Dry::Pending => return Some(pending()),
+                    Dry::Invalid(why) | Dry::Unreadable(why) => {
+                        let message = format!(
+                            "it is not known at which commit {} is: {why}",
+                            later.env.branch()
+                        );
+                        return Some(wait("AncestryUnknown", message));
+                    }
+                },
+            );
+            at.ahead_of(proposed, branch, there)
+        })
+}
+
+fn held(at: &At<'_, '_>) -> Option<Wait> {
+    if let Some(revert) = &at.me.reverting {
+        let name = revert.metadata.name.as_deref().unwrap_or_default();
+        let message = format!(
+            "{} is being brought back by the RevertCommit {name}",
+            at.branch()
+        );
+        return Some(wait("Reverting", message));
+    }
+    let proposed = at.tip.dry.known()?;
+    at.me.held.iter().find_map(|held| {
+        let fixed_by = at.fix_of(held);
+        let message = format!(
+            "{} was taken back by the RevertCommit {}; delete that, or name the commit that fixes it in its \
+             spec.fixedBy",
+            short(&held.dry_sha),
+            held.revert_commit
+        );
+        match fixed_by.map(|fix| at.asker.contains(proposed, fix)) {
+            Some(Sight::Known(true)) => None,
+            Some(Sight::Pending) => Some(pending()),
+            Some(Sight::Known(false) | Sight::Absent | Sight::Failed(_)) | None => {
+                Some(wait("Held", message))
+            }
+        }
+    })
+}
+
+/// The second rule: every environment before has what is proposed here.
+fn in_order(at: &At<'_, '_>) -> Option<Wait> {
+    let proposed = at.tip.dry.known()?;
+    let mut before = at.graph.before(at.me.env.place);
+    before.find_map(|place| {
+        let earlier = at.all.get(place)?;
+        let branch = earlier.env.branch();
+        if earlier.is_foreign() {
+            let message = format!("{branch} has a commit that somebody else has pushed");
+            return Some(wait("WaitsForEnvironment", message));
+        }
+        let is_missing = earlier.env.active.is_none();
+        match &earlier.env.stands_at {
+            Dry::Known(there) if there == proposed && !is_missing => None,
+            Dry::Pending => Some(pending()),
+            Dry::Known(there) => {
+                let message = format!(
+                    "{branch} is at {}, and not at {}",
+                    short(there),
+                    short(proposed)
+                );
+                Some(wait("WaitsForEnvironment", message))
+            }
+            Dry::Unsaid | Dry::Invalid(_) | Dry::Unreadable(_) => {
+                let message = format!("{branch} is not at {} yet", short(proposed));
+                Some(wait("WaitsForEnvironment", message))
+            }
+        }
+    })
+}
+
+/// The third rule: the checks of the environments before pass on what they have.
+fn active_checks(at: &At<'_, '_>) -> Option<Wait> {
+    at.proving().into_iter().find_map(|place| {
+        let earlier = at.all.get(place)?;
+        first_failing(&earlier.active_checks, earlier.env.branch())
+    })
+}
+
+/// The fourth rule: the checks of what is proposed pass.
+fn proposed_checks(at: &At<'_, '_>) -> Option<Wait> {
+    let branch = at.given.object.spec.proposed_branch(at.me.env.spec);
+    first_failing(&at.me.proposed_checks, &branch)
+}
+
+/// The first check that does not pass; one that has failed before one that is not known yet.
+fn first_failing(checks: &[Check], branch: &str) -> Option<Wait> {
+    let open = || checks.iter().filter(|check| !check.passes());
+    let failed = open().find(|check| check.reason == "CheckFailed");
+    let check = failed.or_else(|| open().next())?;
+    let said = check.message.as_deref().unwrap_or("no more is said");
+    let message = format!(
+        "{branch}: {} is {}: {said}",
+        check.key,
+        check.phase.as_str()
+    );
+    Some(Wait {
+        next: check.next.map(time),
+        ..wait(check.reason, message)
+    })
+}
+
+fn pull_request(at: &At<'_, '_>) -> Option<Wait> {
+    match &at.me.pull.standing {
+        Standing::Open => at.hindered(at.me.pull.object?.status.as_ref()?),
+        Standing::None | Standing::Coming => Some(wait(
+            "PullRequestPending",
+            "its pull request is being opened",
+        )),
+        Standing::Failing(word, why) => {
+            let message = format!("its pull request cannot be opened or read: {word}: {why}");
+            Some(wait("PullRequestFailed", message))
+        }
+        Standing::Behind => {
+            let message = format!("its pull request does not show {} yet", short(&at.tip.sha));
+            Some(wait("PullRequestPending", message))
+        }
+        Standing::Merged => {
+            let message =
+                "its pull request is merged, and the branch was not seen to have that yet";
+            Some(wait("PullRequestPending", message))
+        }
+        Standing::ClosedByPerson => {
+            let message = format!(
+                "a person has closed its pull request; open it again, or push something else to {}",
+                at.given.object.spec.proposed_branch(at.me.env.spec)
+            );
+            Some(wait("ClosedByPerson", message))
+        }
+    }
+}
+
+impl<'g> At<'_, 'g> {
+    fn branch(&self) -> &str {
+        self.me.env.branch()
+    }
+
+    /// Whether what is proposed comes after what an environment is at.
+    fn ahead_of(&self, proposed: &str, branch: &str, there: &str) -> Option<Wait> {
+        match self.asker.contains(proposed, there) {
+            Sight::Known(true) => return None,
+            Sight::Pending => return Some(pending()),
+            Sight::Failed(why) => return Some(wait("AncestryUnknown", why)),
+            Sight::Known(false) | Sight::Absent => {}
+        }
+        let (new, old) = (short(proposed), short(there));
+        match self.asker.contains(there, proposed) {
+            Sight::Known(true) => {
+                let message = format!("{branch} is at {old} already, which comes after {new}");
+                Some(wait("MovesBackwards", message))
+            }
+            Sight::Known(false) | Sight::Absent => {
+                let message = format!(
+                    "{branch} is at {old}, and neither of it and {new} comes after the other"
+                );
+                Some(wait("Diverged", message))
+            }
+            Sight::Pending => Some(pending()),
+            Sight::Failed(why) => Some(wait("AncestryUnknown", why)),
+        }
+    }
+
+    /// The commit that fixes what was taken back.
+    fn fix_of(&self, held: &Held) -> Option<&str> {
+        let mut reverts = self.given.reverts.iter();
+        let revert = reverts.find(|it| it.metadata.name.as_deref() == Some(&held.revert_commit))?;
+        revert.spec.fixed_by.as_deref()
+    }
+
+    /// The environments whose checks prove what is proposed here: those directly before, and for one that has
+    /// it only because there was nothing to change, those before it, too.
+    pub(super) fn proving(&self) -> Vec<usize> {
+        let mut all: Vec<usize> = Vec::new();
+        let mut left: Vec<usize> = self.graph.directly_before(self.me.env.place).to_vec();
+        while let Some(place) = left.pop() {
+            if all.contains(&place) {
+                continue;
+            }
+            all.push(place);
+            let env = self.all.get(place).map(|seen| &seen.env);
+            let own = env.and_then(|env| env.active.as_ref()?.dry.known());
+            if own != self.tip.dry.known() {
+                left.extend(self.graph.directly_before(place));
+            }
+        }
+        all.sort_unstable();
+        all
+    }
+
+    /// What keeps an open pull request from being merged.
+    fn hindered(&self, status: &PullRequestStatus) -> Option<Wait> {
+        let label = &self.given.object.spec.hold_label;
+        if status.draft {
+            return Some(wait("Draft", "its pull request is a draft"));
+        }
+        if status.labels.contains(label) {
+            return Some(wait(
+                "HeldByLabel",
+                format!("its pull request has the label {label}"),
+            ));
+        }
+        status.conflict.then(|| {
+            let message = format!("its pull request has conflicts with {}", self.branch());
+            wait("Conflict", message)
+        })
+    }
+}
+
+/// When time alone may change one of these.
+pub(super) fn next(waits: &[Wait]) -> Option<Timestamp> {
+    let next = waits.iter().filter_map(|wait| wait.next.as_ref());
+    next.map(|next| next.0).min()
+}

@@ -1,0 +1,241 @@
+//! Step 6: what becomes of each environment, once the gates have answered and that is recorded.
+
+use jiff::{SignedDuration, Timestamp};
+use sluice_crds::Decision;
+use sluice_crds::commit_status::Phase;
+use sluice_crds::pipeline::{MergeGate, Order};
+use sluice_crds::promotion_strategy::{
+    Arrival, CheckOf, EnvironmentState, EnvironmentStatus, Healthy, Tip as Recorded, Wait,
+};
+
+use super::Given;
+use super::arrival::Arrived;
+use super::checks;
+use super::considered::{Asked, Merge, Plan};
+use super::evidence::Sight;
+use super::pulls::Standing;
+use super::rules::{self, Seen};
+use super::tips::{Dry, Tip};
+use crate::time::stamp::{time, whole_second};
+
+/// How long an order to merge holds at most.
+const ORDER: SignedDuration = SignedDuration::from_secs(60);
+/// How many healthy dry commits are kept.
+const MOST_HEALTHY: usize = 5;
+
+/// What becomes of an environment as far as the gates do not decide it.
+pub(super) fn plan(given: &Given, seen: &Seen<'_>, waits: Vec<Wait>, merge: Option<Merge>) -> Plan {
+    let now = given.now.at;
+    let env = &seen.env;
+    let (status_of, before) = (checks::together, env.record);
+    let active = env.active.as_ref().map(|tip| {
+        let known = before.and_then(|it| it.active.as_ref());
+        let dry = match &env.stands_at {
+            Dry::Known(dry) => Some(dry.clone()),
+            _ => tip.dry.known().map(str::to_owned),
+        };
+        let tip = recorded(tip, dry, status_of(&seen.active_checks), known, now);
+        with_arrival(tip, seen.arrived.as_ref())
+    });
+    let proposed = env.proposed.as_ref().map(|tip| {
+        let known = before.and_then(|it| it.proposed.as_ref());
+        let dry = tip.dry.known().map(str::to_owned);
+        recorded(tip, dry, status_of(&seen.proposed_checks), known, now)
+    });
+    let all = [
+        (&seen.active_checks, CheckOf::Active),
+        (&seen.proposed_checks, CheckOf::Proposed),
+    ];
+    let checks = all
+        .iter()
+        .flat_map(|(checks, of)| checks.iter().map(|it| it.status(*of)));
+    let nexts = all
+        .iter()
+        .flat_map(|(checks, _)| checks.iter().filter_map(|it| it.next));
+    let is_merged = seen.pull.standing == Standing::Merged;
+    let status = EnvironmentStatus {
+        branch: env.branch().to_owned(),
+        state: state(given, seen, &waits, active.as_ref()),
+        reason: waits.first().map(|wait| wait.reason.clone()),
+        message: waits.first().map(|wait| wait.message.clone()),
+        last_healthy: healthy(before, active.as_ref(), now),
+        active,
+        proposed,
+        checks: checks.collect(),
+        pull_request: seen.pull.record.clone(),
+        gate: seen.pull.record.is_some().then_some(MergeGate::Pending),
+        // What it was merged by is known until the branch is seen to have it.
+        order: before.filter(|_| is_merged).and_then(|it| it.order.clone()),
+        last_decision: before.and_then(|it| it.last_decision.clone()),
+        held: seen.held.clone(),
+        waits,
+    };
+    Plan {
+        wakes: nexts.chain(rules::next(&status.waits)).collect(),
+        status,
+        acts: seen.pull.acts.clone(),
+        merge,
+    }
+}
+
+/// A tip as the status has it. It keeps since when the branch has it.
+fn recorded(
+    tip: &Tip,
+    dry_sha: Option<String>,
+    commit_status: Option<Phase>,
+    before: Option<&Recorded>,
+    now: Timestamp,
+) -> Recorded {
+    let same = before.filter(|before| before.hydrated_sha == tip.sha);
+    let tree = match &tip.tree {
+        Sight::Known(tree) => tree.clone(),
+        _ => same.map_or_else(String::new, |same| same.tree.clone()),
+    };
+    Recorded {
+        dry_sha,
+        hydrated_sha: tip.sha.clone(),
+        tree,
+        commit_status,
+        arrived_by: None,
+        by: None,
+        bypassed: Vec::new(),
+        since: same.map_or_else(|| time(now), |same| same.since.clone()),
+    }
+}
+
+fn with_arrival(tip: Recorded, arrived: Option<&Arrived>) -> Recorded {
+    match arrived {
+        Some(arrived) => Recorded {
+            arrived_by: Some(arrived.by),
+            by: arrived.person.clone(),
+            bypassed: arrived.bypassed.clone(),
+            since: arrived.since.clone(),
+            ..tip
+        },
+        None => tip,
+    }
+}
+
+fn state(
+    given: &Given,
+    seen: &Seen<'_>,
+    waits: &[Wait],
+    active: Option<&Recorded>,
+) -> EnvironmentState {
+    let reason = waits.first().map(|wait| wait.reason.as_str());
+    match (&seen.env.proposes, reason) {
+        _ if given.object.spec.suspend => EnvironmentState::Suspended,
+        _ if seen.reverting.is_some() => EnvironmentState::Reverting,
+        (Sight::Pending | Sight::Failed(_) | Sight::Absent, _) => EnvironmentState::Unknown,
+        (Sight::Known(true), Some("Held")) => EnvironmentState::Held,
+        (Sight::Known(true), _) => EnvironmentState::Waiting,
+        (Sight::Known(false), _) => match active.and_then(|tip| tip.commit_status) {
+            None | Some(Phase::Success) => EnvironmentState::UpToDate,
+            Some(Phase::Failure | Phase::Cancelled) => EnvironmentState::Failed,
+            Some(Phase::Pending | Phase::Queued | Phase::InProgress) => EnvironmentState::Verifying,
+        },
+    }
+}
+
+/// The dry commits that were healthy, with the present one if it is. What somebody else has pushed is none.
+fn healthy(
+    before: Option<&EnvironmentStatus>,
+    active: Option<&Recorded>,
+    now: Timestamp,
+) -> Vec<Healthy> {
+    let mut all = before.map_or_else(Vec::new, |it| it.last_healthy.clone());
+    let is_known = |sha: &str| all.first().is_some_and(|first| first.hydrated_sha == sha);
+    let Some(tip) = active.filter(|tip| {
+        tip.commit_status == Some(Phase::Success)
+            && tip.arrived_by.is_some_and(|by| by != Arrival::Foreign)
+            && !is_known(&tip.hydrated_sha)
+    }) else {
+        return all;
+    };
+    if let Some(dry) = &tip.dry_sha {
+        all.retain(|it| it.dry_sha != *dry);
+        let new = Healthy {
+            dry_sha: dry.clone(),
+            hydrated_sha: tip.hydrated_sha.clone(),
+            time: time(now),
+        };
+        all.insert(0, new);
+        all.truncate(MOST_HEALTHY);
+    }
+    all
+}
+
+/// The plan, with what the gates have said. `recorded`: the decision as it was recorded. A yes that could
+/// not be recorded has become a no.
+pub(super) fn settle(
+    mut plan: Plan,
+    before: Option<&EnvironmentStatus>,
+    answer: Option<(&Asked, &Decision)>,
+    now: Timestamp,
+) -> Plan {
+    let Some(merge) = plan.merge.take() else {
+        return plan;
+    };
+    let Some((asked, decision)) = answer else {
+        hold(
+            &mut plan,
+            rules::wait("GateClosed", "the gates could not be asked"),
+        );
+        return plan;
+    };
+    plan.wakes.extend(asked.until);
+    plan.wakes.extend(decision.next.as_ref().map(|next| next.0));
+    if !decision.allowed {
+        let wait = Wait {
+            next: decision.next.clone(),
+            ..rules::wait("GateClosed", decision.message.as_str())
+        };
+        hold(&mut plan, wait);
+        return plan;
+    }
+    plan.status.gate = Some(MergeGate::Success);
+    if !merge.is_auto {
+        let branch = &plan.status.branch;
+        let message =
+            format!("every rule lets it pass: a person merges its pull request into {branch}");
+        hold(&mut plan, rules::wait("WaitsForPerson", message));
+        plan.status.gate = Some(MergeGate::Success);
+        return plan;
+    }
+    plan.status.state = EnvironmentState::Merging;
+    plan.status.order = ordered(&merge, before, asked.until, now);
+    plan.wakes
+        .extend(plan.status.order.as_ref().map(|order| order.not_after.0));
+    plan
+}
+
+fn ordered(
+    merge: &Merge,
+    before: Option<&EnvironmentStatus>,
+    until: Option<Timestamp>,
+    now: Timestamp,
+) -> Option<Order> {
+    let standing = before.filter(|before| merge.is_ordered(before, until, now));
+    if let Some(standing) = standing {
+        return standing.order.clone();
+    }
+    let longest = now.saturating_add(ORDER).unwrap_or(now);
+    let end = whole_second(until.map_or(longest, |until| until.min(longest)));
+    (end > now).then(|| Order {
+        key: merge.key.clone(),
+        pull_request: merge.pull_request.clone(),
+        head_sha: merge.head.clone(),
+        method: merge.method,
+        at: time(now),
+        not_after: time(end),
+    })
+}
+
+fn hold(plan: &mut Plan, wait: Wait) {
+    plan.status.state = EnvironmentState::Waiting;
+    plan.status.reason = Some(wait.reason.clone());
+    plan.status.message = Some(wait.message.clone());
+    plan.status.gate = Some(MergeGate::Pending);
+    plan.status.order = None;
+    plan.status.waits.push(wait);
+}

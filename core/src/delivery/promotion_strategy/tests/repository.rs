@@ -1,0 +1,206 @@
+//! A repository of Git in memory. What is asked of it is known from the next look on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::delivery::promotion_strategy::evidence::{
+    Answer, Commit, Evidence, ForgeStatus, Heads, Question, Sight,
+};
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+
+#[derive(Clone, Default)]
+pub(super) struct Repository {
+    commits: BTreeMap<String, Arc<Commit>>,
+    files: BTreeMap<String, String>,
+    notes: BTreeMap<String, String>,
+    branches: BTreeMap<String, String>,
+    statuses: BTreeMap<String, Vec<ForgeStatus>>,
+    /// What was asked for, and is answered.
+    learned: BTreeSet<Question>,
+    pub(super) is_silent: bool,
+    pub(super) trouble: Option<String>,
+}
+
+fn id(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest[..20]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+impl Repository {
+    fn make(&mut self, files: &str, parents: Vec<String>, more: &str) -> String {
+        let sha = id(&format!("commit {files} {parents:?} {more}"));
+        let commit = Commit {
+            tree: id(&format!("tree {files}")),
+            parents,
+            at: "2026-11-23T11:00:00Z".parse().unwrap(),
+            message: more.to_owned(),
+        };
+        self.commits.insert(sha.clone(), Arc::new(commit));
+        sha
+    }
+
+    /// A commit on the dry branch.
+    pub(super) fn commit_dry(&mut self, name: &str) -> String {
+        let parents = self.branches.get("main").cloned().into_iter().collect();
+        let sha = self.make(&format!("dry {name}"), parents, "");
+        self.branches.insert("main".to_owned(), sha.clone());
+        sha
+    }
+
+    /// A commit on a branch, made from a dry commit.
+    pub(super) fn push(&mut self, branch: &str, dry: &str, files: &str) -> String {
+        let metadata = format!(r#"{{"drySha": "{dry}", "subject": "Change {files}"}}"#);
+        let sha = self.push_bare(branch, &format!("{files} {dry}"));
+        self.files.insert(sha.clone(), metadata);
+        sha
+    }
+
+    /// A commit that says nothing of itself.
+    pub(super) fn push_bare(&mut self, branch: &str, files: &str) -> String {
+        let parents = self.branches.get(branch).cloned().into_iter().collect();
+        let sha = self.make(files, parents, branch);
+        self.branches.insert(branch.to_owned(), sha.clone());
+        sha
+    }
+
+    pub(super) fn says(&mut self, branch: &str, metadata: &str) {
+        let sha = self.head(branch);
+        self.files.insert(sha, metadata.to_owned());
+        self.learned.clear();
+    }
+
+    /// A hydrator had nothing to change.
+    pub(super) fn note(&mut self, branch: &str, dry: &str) {
+        let sha = self.head(branch);
+        self.notes.insert(sha, format!(r#"{{"drySha": "{dry}"}}"#));
+    }
+
+    pub(super) fn branch(&mut self, name: &str, from: &str) {
+        let sha = self.head(from);
+        self.branches.insert(name.to_owned(), sha);
+    }
+
+    pub(super) fn set(&mut self, name: &str, sha: &str) {
+        self.branches.insert(name.to_owned(), sha.to_owned());
+    }
+
+    pub(super) fn remove(&mut self, name: &str) {
+        self.branches.remove(name);
+    }
+
+    pub(super) fn find(&self, branch: &str) -> Option<String> {
+        self.branches.get(branch).cloned()
+    }
+
+    pub(super) fn head(&self, branch: &str) -> String {
+        self.branches[branch].clone()
+    }
+
+    /// A merge with two parents and the files of the head.
+    pub(super) fn merge(&mut self, base: &str, head: &str) -> String {
+        let parents = vec![self.head(base), head.to_owned()];
+        self.merged(base, head, parents)
+    }
+
+    /// One commit with the files of the head.
+    pub(super) fn squash(&mut self, base: &str, head: &str) -> String {
+        let parents = vec![self.head(base)];
+        self.merged(base, head, parents)
+    }
+
+    fn merged(&mut self, base: &str, head: &str, parents: Vec<String>) -> String {
+        let tree = self.commits[head].tree.clone();
+        let sha = id(&format!("merge {tree} {parents:?}"));
+        let commit = Commit {
+            tree,
+            parents,
+            at: "2026-11-23T11:30:00Z".parse().unwrap(),
+            message: String::new(),
+        };
+        self.commits.insert(sha.clone(), Arc::new(commit));
+        if let Some(metadata) = self.files.get(head).cloned() {
+            self.files.insert(sha.clone(), metadata);
+        }
+        self.branches.insert(base.to_owned(), sha.clone());
+        sha
+    }
+
+    pub(super) fn tell(&mut self, sha: &str, status: ForgeStatus) {
+        self.statuses
+            .entry(sha.to_owned())
+            .or_default()
+            .push(status);
+    }
+
+    fn contains(&self, base: &str, commit: &str) -> bool {
+        let mut left = vec![base.to_owned()];
+        while let Some(sha) = left.pop() {
+            if sha == commit {
+                return true;
+            }
+            left.extend(
+                self.commits
+                    .get(&sha)
+                    .into_iter()
+                    .flat_map(|it| it.parents.clone()),
+            );
+        }
+        false
+    }
+
+    /// From now on this is known.
+    pub(super) fn learn(&mut self, wanted: &BTreeSet<Question>) {
+        if !self.is_silent {
+            self.learned.extend(wanted.iter().cloned());
+        }
+    }
+
+    pub(super) fn known(&self) -> usize {
+        self.learned.len()
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.learned.clear();
+    }
+}
+
+impl Evidence for Repository {
+    fn heads(&self) -> Sight<Arc<Heads>> {
+        match &self.trouble {
+            Some(why) => Sight::Failed(why.clone()),
+            None => Sight::Known(Arc::new(Heads {
+                branches: self.branches.clone(),
+                notes: (!self.notes.is_empty()).then(|| id(&format!("{:?}", self.notes))),
+            })),
+        }
+    }
+
+    fn answer(&self, question: &Question) -> Sight<Answer> {
+        if !self.learned.contains(question) {
+            return Sight::Pending;
+        }
+        let text = |found: Option<&String>| match found {
+            Some(text) => Sight::Known(Answer::Text(text.as_str().into())),
+            None => Sight::Absent,
+        };
+        match question {
+            Question::Commit(sha) => match self.commits.get(sha) {
+                Some(commit) => Sight::Known(Answer::Commit(Arc::clone(commit))),
+                None => Sight::Absent,
+            },
+            Question::Metadata(sha) => text(self.files.get(sha)),
+            Question::Note { of, .. } => text(self.notes.get(of)),
+            Question::Contains { base, commit } => match self.commits.contains_key(base) {
+                true => Sight::Known(Answer::Contains(self.contains(base, commit))),
+                false => Sight::Absent,
+            },
+            Question::Statuses(sha) => {
+                let all = self.statuses.get(sha).cloned().unwrap_or_default();
+                Sight::Known(Answer::Statuses(all.into()))
+            }
+        }
+    }
+}

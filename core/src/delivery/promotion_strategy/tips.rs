@@ -1,0 +1,364 @@
+//! Step 1: what both branches of each environment have, and from which dry commit that was made.
+//!
+//! The note of a commit says it, else the file in it. An environment for which nothing is proposed stands at
+//! what its proposed branch was made from: a hydrator that has found nothing to change leaves a note there.
+//! Any other stands at what its own branch was made from.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use sluice_crds::PromotionStrategySpec;
+use sluice_crds::promotion_strategy::{self as crds, Environment, EnvironmentStatus};
+
+use super::evidence::{Answer, Commit, Evidence, Heads, Question, Sight};
+use super::metadata::{self, Metadata};
+
+/// What is asked of a repository in a look: what is not known is asked for.
+pub(super) struct Asker<'g> {
+    evidence: &'g dyn Evidence,
+    wanted: RefCell<BTreeSet<Question>>,
+    waits: Cell<bool>,
+}
+
+impl<'g> Asker<'g> {
+    pub(super) fn new(evidence: &'g dyn Evidence) -> Self {
+        Self {
+            evidence,
+            wanted: RefCell::default(),
+            waits: Cell::new(false),
+        }
+    }
+
+    pub(super) fn heads(&self) -> Sight<Arc<Heads>> {
+        self.evidence.heads()
+    }
+
+    /// Whether there was no answer yet to something that was asked.
+    pub(super) fn waits(&self) -> bool {
+        self.waits.get()
+    }
+
+    /// What has to be asked for.
+    pub(super) fn into_wanted(self) -> BTreeSet<Question> {
+        self.wanted.into_inner()
+    }
+
+    fn ask(&self, question: Question) -> Sight<Answer> {
+        let answer = self.evidence.answer(&question);
+        let waits = answer == Sight::Pending;
+        self.waits.set(self.waits.get() || waits);
+        // What a forge was told changes, and is asked for again.
+        if waits || matches!(question, Question::Statuses(_)) {
+            self.wanted.borrow_mut().insert(question);
+        }
+        answer
+    }
+
+    pub(super) fn commit(&self, sha: &str) -> Sight<Arc<Commit>> {
+        match self.ask(Question::Commit(sha.to_owned())) {
+            Sight::Known(Answer::Commit(commit)) => Sight::Known(commit),
+            other => other.without_answer(),
+        }
+    }
+
+    /// Whether `commit` is `base` or an ancestor of it.
+    pub(super) fn contains(&self, base: &str, commit: &str) -> Sight<bool> {
+        if base == commit {
+            return Sight::Known(true);
+        }
+        let (base, commit) = (base.to_owned(), commit.to_owned());
+        match self.ask(Question::Contains { base, commit }) {
+            Sight::Known(Answer::Contains(contains)) => Sight::Known(contains),
+            other => other.without_answer(),
+        }
+    }
+
+    pub(super) fn statuses(&self, sha: &str) -> Sight<Arc<[super::evidence::ForgeStatus]>> {
+        match self.ask(Question::Statuses(sha.to_owned())) {
+            Sight::Known(Answer::Statuses(statuses)) => Sight::Known(statuses),
+            other => other.without_answer(),
+        }
+    }
+
+    fn text(&self, question: Question) -> Sight<Arc<str>> {
+        match self.ask(question) {
+            Sight::Known(Answer::Text(text)) => Sight::Known(text),
+            other => other.without_answer(),
+        }
+    }
+}
+
+impl Sight<Answer> {
+    /// The same where it is no answer. An answer to another question is none.
+    fn without_answer<T>(self) -> Sight<T> {
+        match self {
+            Sight::Known(_) => Sight::Failed("the answer is to another question".to_owned()),
+            Sight::Absent => Sight::Absent,
+            Sight::Pending => Sight::Pending,
+            Sight::Failed(why) => Sight::Failed(why),
+        }
+    }
+}
+
+/// From which dry commit something was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Dry {
+    /// From this one.
+    Known(String),
+    /// Nothing says.
+    Unsaid,
+    /// What says it is not right: why.
+    Invalid(String),
+    /// It is not known yet.
+    Pending,
+    /// It cannot be read: why.
+    Unreadable(String),
+}
+
+impl Dry {
+    pub(super) fn known(&self) -> Option<&str> {
+        match self {
+            Dry::Known(sha) => Some(sha),
+            Dry::Unsaid | Dry::Invalid(_) | Dry::Pending | Dry::Unreadable(_) => None,
+        }
+    }
+}
+
+/// The newest commit of a branch.
+#[derive(Clone, Debug)]
+pub(super) struct Tip {
+    pub(super) sha: String,
+    pub(super) tree: Sight<String>,
+    pub(super) dry: Dry,
+    /// What the hydrator says of the dry commit.
+    pub(super) said: Option<Metadata>,
+}
+
+impl Tip {
+    fn read(asker: &Asker<'_>, heads: &Heads, sha: &str) -> Self {
+        let commit = asker.commit(sha);
+        let (dry, said) = dry(asker, heads, sha, &commit);
+        Self {
+            sha: sha.to_owned(),
+            tree: commit.map(|commit| commit.tree.clone()),
+            dry,
+            said,
+        }
+    }
+
+    fn recorded(tip: &crds::Tip) -> Self {
+        Self {
+            sha: tip.hydrated_sha.clone(),
+            tree: Sight::Known(tip.tree.clone()),
+            dry: tip.dry_sha.clone().map_or(Dry::Unsaid, Dry::Known),
+            said: None,
+        }
+    }
+}
+
+impl<T> Sight<T> {
+    /// The same of something else.
+    pub(super) fn map<U>(self, map: impl FnOnce(T) -> U) -> Sight<U> {
+        match self {
+            Sight::Known(it) => Sight::Known(map(it)),
+            Sight::Absent => Sight::Absent,
+            Sight::Pending => Sight::Pending,
+            Sight::Failed(why) => Sight::Failed(why),
+        }
+    }
+}
+
+/// The trailer of a commit that we have made on a proposed branch, which only joins histories.
+pub(super) const KEEP: &str = "Sluice-Keep: ";
+
+fn dry(
+    asker: &Asker<'_>,
+    heads: &Heads,
+    sha: &str,
+    commit: &Sight<Arc<Commit>>,
+) -> (Dry, Option<Metadata>) {
+    let note = |of: &str| {
+        let notes = heads.notes.clone()?;
+        let of = of.to_owned();
+        match asker.text(Question::Note { notes, of }) {
+            Sight::Absent => None,
+            found => Some(found),
+        }
+    };
+    // A commit of ours that only joins histories says what the one says that it joins.
+    let joined = match commit {
+        Sight::Known(commit) if commit.message.lines().any(|line| line.starts_with(KEEP)) => {
+            commit.parents.first().cloned()
+        }
+        _ => None,
+    };
+    let found = note(sha)
+        .or_else(|| note(&joined?))
+        .unwrap_or_else(|| asker.text(Question::Metadata(sha.to_owned())));
+    match found {
+        Sight::Known(text) => match metadata::read(&text) {
+            Ok(said) => (Dry::Known(said.dry_sha.clone()), Some(said)),
+            Err(why) => (Dry::Invalid(why), None),
+        },
+        Sight::Absent => (Dry::Unsaid, None),
+        Sight::Pending => (Dry::Pending, None),
+        Sight::Failed(why) => (Dry::Unreadable(why), None),
+    }
+}
+
+/// An environment with its branches.
+pub(super) struct Env<'g> {
+    pub(super) spec: &'g Environment,
+    pub(super) place: usize,
+    /// What the status says of it.
+    pub(super) record: Option<&'g EnvironmentStatus>,
+    /// None: its branch is not there.
+    pub(super) active: Option<Tip>,
+    /// None: nothing was ever proposed.
+    pub(super) proposed: Option<Tip>,
+    /// Whether something is proposed: the trees of both differ.
+    pub(super) proposes: Sight<bool>,
+    /// What it stands at.
+    pub(super) stands_at: Dry,
+}
+
+impl Env<'_> {
+    pub(super) fn branch(&self) -> &str {
+        &self.spec.branch
+    }
+}
+
+/// All environments. Where every branch has what the status says, and nothing is proposed, nothing is asked:
+/// nothing can be decided from it.
+pub(super) fn environments<'g>(
+    asker: &Asker<'_>,
+    heads: &Heads,
+    spec: &'g PromotionStrategySpec,
+    records: &'g [EnvironmentStatus],
+) -> Vec<Env<'g>> {
+    let all = spec.environments.iter().enumerate();
+    let all: Vec<_> = all
+        .map(|(place, environment)| Branches {
+            spec: environment,
+            place,
+            record: records.iter().find(|it| it.branch == environment.branch),
+            active: heads.branches.get(&environment.branch),
+            proposed: heads.branches.get(&spec.proposed_branch(environment)),
+        })
+        .collect();
+    let is_quiet = all.iter().all(Branches::are_quiet);
+    all.into_iter()
+        .map(|branches| match is_quiet {
+            true => branches.recorded(),
+            false => branches.read(asker, heads),
+        })
+        .collect()
+}
+
+/// The branches of an environment.
+struct Branches<'g, 'h> {
+    spec: &'g Environment,
+    place: usize,
+    record: Option<&'g EnvironmentStatus>,
+    active: Option<&'h String>,
+    proposed: Option<&'h String>,
+}
+
+impl<'g> Branches<'g, '_> {
+    fn are_quiet(&self) -> bool {
+        let Some((active, proposed)) = self.recorded_tips() else {
+            return false;
+        };
+        Some(&active.hydrated_sha) == self.active
+            && Some(&proposed.hydrated_sha) == self.proposed
+            && active.tree == proposed.tree
+    }
+
+    fn recorded_tips(&self) -> Option<(&'g crds::Tip, &'g crds::Tip)> {
+        let record = self.record?;
+        Some((record.active.as_ref()?, record.proposed.as_ref()?))
+    }
+
+    fn recorded(self) -> Env<'g> {
+        let tips = self.recorded_tips();
+        let (active, proposed) = tips.unzip();
+        let proposed = proposed.map(Tip::recorded);
+        Env {
+            spec: self.spec,
+            place: self.place,
+            record: self.record,
+            stands_at: proposed.as_ref().map_or(Dry::Unsaid, |it| it.dry.clone()),
+            active: active.map(Tip::recorded),
+            proposed,
+            proposes: Sight::Known(false),
+        }
+    }
+
+    fn read(self, asker: &Asker<'_>, heads: &Heads) -> Env<'g> {
+        let active = self.active.map(|sha| Tip::read(asker, heads, sha));
+        let proposed = self.proposed.map(|sha| Tip::read(asker, heads, sha));
+        let proposes = proposes(active.as_ref(), proposed.as_ref());
+        let stands_at = self.stands_at(asker, active.as_ref(), proposed.as_ref(), &proposes);
+        Env {
+            spec: self.spec,
+            place: self.place,
+            record: self.record,
+            active,
+            proposed,
+            proposes,
+            stands_at,
+        }
+    }
+
+    fn stands_at(
+        &self,
+        asker: &Asker<'_>,
+        active: Option<&Tip>,
+        proposed: Option<&Tip>,
+        proposes: &Sight<bool>,
+    ) -> Dry {
+        let Some(active) = active else {
+            return Dry::Unsaid;
+        };
+        match (proposes, proposed) {
+            (Sight::Known(false), Some(proposed)) if proposed.dry != Dry::Unsaid => {
+                proposed.dry.clone()
+            }
+            (Sight::Pending, _) => Dry::Pending,
+            _ => self.kept(asker, active),
+        }
+    }
+
+    /// What a note has said before something else was proposed is kept as long as the branch has the same
+    /// commit. It may only lie after what the commit itself says.
+    fn kept(&self, asker: &Asker<'_>, active: &Tip) -> Dry {
+        let record = self.record.and_then(|record| record.active.as_ref());
+        let record = record.filter(|record| record.hydrated_sha == active.sha);
+        let kept = record.and_then(|record| record.dry_sha.as_deref());
+        match (kept, active.dry.known()) {
+            (Some(kept), Some(own)) if kept != own => match asker.contains(kept, own) {
+                Sight::Known(true) => Dry::Known(kept.to_owned()),
+                Sight::Known(false) | Sight::Absent | Sight::Failed(_) => active.dry.clone(),
+                Sight::Pending => Dry::Pending,
+            },
+            _ => active.dry.clone(),
+        }
+    }
+}
+
+fn proposes(active: Option<&Tip>, proposed: Option<&Tip>) -> Sight<bool> {
+    match (active.map(|it| &it.tree), proposed.map(|it| &it.tree)) {
+        (_, None) => Sight::Known(false),
+        // It is not said of a branch that is not there.
+        (None, Some(_)) => Sight::Absent,
+        (Some(Sight::Known(active)), Some(Sight::Known(proposed))) => {
+            Sight::Known(active != proposed)
+        }
+        (Some(Sight::Failed(why)), _) | (_, Some(Sight::Failed(why))) => Sight::Failed(why.clone()),
+        (Some(Sight::Absent), _) | (_, Some(Sight::Absent)) => {
+            Sight::Failed("a commit that was just listed is not there any more".to_owned())
+        }
+        (Some(Sight::Pending), _) | (_, Some(Sight::Pending)) => Sight::Pending,
+    }
+}

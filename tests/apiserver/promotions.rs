@@ -1,0 +1,152 @@
+//! Promotion by branches: what a hydrator pushes to a real Gitea goes through environments by pull requests.
+
+use anyhow::Result;
+use serde_json::json;
+use sluice_crds::promotion_strategy::{Arrival, EnvironmentState, EnvironmentStatus};
+
+use self::branches::Branches;
+
+mod branches;
+
+fn is_at(environment: &EnvironmentStatus, dry: &str) -> bool {
+    let active = environment.active.as_ref();
+    active.is_some_and(|tip| tip.dry_sha.as_deref() == Some(dry))
+}
+
+fn waits_for(environment: &EnvironmentStatus, reason: &str) -> bool {
+    environment.reason.as_deref() == Some(reason)
+}
+
+/// The story of the design: three environments, checks between them, a gate before the last.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_goes_through_three_environments() -> Result<()> {
+    let scene = Branches::open("promotions-story", json!({})).await?;
+    let controller = scene.start().await?;
+    scene
+        .says("env/prod", "to be read", |it| it.active.is_some())
+        .await?;
+
+    let dry = scene.hydrate("2").await?;
+    let dev = scene
+        .says("env/dev", "to be merged", |it| {
+            is_at(it, &dry) && it.state == EnvironmentState::Verifying
+        })
+        .await?;
+    let active = dev.active.expect("it is there");
+    assert_eq!(active.arrived_by, Some(Arrival::Promotion));
+    // A pull request is open for each of the others, and says why it waits.
+    scene
+        .says("env/test", "to wait for the check", |it| {
+            waits_for(it, "CheckMissing")
+        })
+        .await?;
+    scene
+        .says("env/prod", "to wait for test", |it| {
+            waits_for(it, "WaitsForEnvironment")
+        })
+        .await?;
+    scene.pulls_are(&["merged", "open", "open"]).await?;
+    let (state, description) = scene
+        .commit_status("env/prod-next", "sluice/promotion")
+        .await?;
+    assert_eq!(state, "pending");
+    assert!(
+        description.starts_with("env/dev is at") || description.starts_with("env/test is at"),
+        "{description}"
+    );
+
+    scene.healthy("env/dev").await?;
+    scene
+        .says("env/test", "to be merged", |it| is_at(it, &dry))
+        .await?;
+    scene.healthy("env/test").await?;
+    let prod = scene
+        .says("env/prod", "to wait for the gate", |it| {
+            waits_for(it, "GateClosed")
+        })
+        .await?;
+    assert!(prod.message.is_some_and(|it| it.contains("production")));
+    scene.turn("open").await?;
+    scene
+        .says("env/prod", "to be merged", |it| is_at(it, &dry))
+        .await?;
+    let pulls = scene.pulls_are(&["merged", "merged", "merged"]).await?;
+    let title = format!("Promote {} to env/prod", &dry[..12]);
+    assert!(
+        pulls.iter().any(|pull| pull["title"] == title.as_str()),
+        "{pulls:?}"
+    );
+    // What was merged is what was hydrated.
+    for branch in ["env/dev", "env/test", "env/prod"] {
+        assert_eq!(
+            scene.file(branch).await?,
+            scene.file(&format!("{branch}-next")).await?
+        );
+    }
+    scene.rests().await?;
+    controller.stop().await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_who_merges_past_a_gate_is_named() -> Result<()> {
+    let scene = Branches::open("promotions-person", json!({})).await?;
+    let controller = scene.start().await?;
+    scene
+        .says("env/prod", "to be read", |it| it.active.is_some())
+        .await?;
+    let dry = scene.hydrate("2").await?;
+    let prod = scene
+        .says("env/prod", "to have a pull request", |it| {
+            it.pull_request
+                .as_ref()
+                .is_some_and(|it| it.number.is_some())
+        })
+        .await?;
+    let number = prod
+        .pull_request
+        .and_then(|it| it.number)
+        .expect("it is there");
+    scene.merge(number).await?;
+    scene.pass();
+    let prod = scene
+        .says("env/prod", "to be merged", |it| is_at(it, &dry))
+        .await?;
+    let active = prod.active.expect("it is there");
+    assert_eq!(active.arrived_by, Some(Arrival::Person));
+    assert!(
+        active.bypassed.contains(&"WaitsForEnvironment".to_owned()),
+        "{active:?}"
+    );
+    controller.stop().await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_somebody_pushes_to_an_environment_holds_it() -> Result<()> {
+    let scene = Branches::open("promotions-foreign", json!({})).await?;
+    let controller = scene.start().await?;
+    scene
+        .says("env/dev", "to be read", |it| it.active.is_some())
+        .await?;
+    scene.push("env/dev", "hotfix.yaml", "a: 1\n").await?;
+    scene.pass();
+    let is_foreign = |it: &EnvironmentStatus| {
+        it.active
+            .as_ref()
+            .is_some_and(|tip| tip.arrived_by == Some(Arrival::Foreign))
+    };
+    scene.says("env/dev", "to be held", is_foreign).await?;
+    let dry = scene.hydrate("2").await?;
+    let dev = scene
+        .says("env/dev", "to wait", |it| waits_for(it, "ForeignCommit"))
+        .await?;
+    scene
+        .accept("env/dev", &dev.active.expect("it is there").hydrated_sha)
+        .await?;
+    scene
+        .says("env/dev", "to be merged", |it| is_at(it, &dry))
+        .await?;
+    controller.stop().await;
+    Ok(())
+}

@@ -1,0 +1,290 @@
+//! A repository with three environments in a real Gitea, and a strategy for it. The hydrator is played.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use http::Method;
+use kube::Api;
+use kube::api::{ListParams, Patch, PatchParams};
+use serde_json::{Value, json};
+use sluice_crds::promotion_strategy::{EnvironmentStatus, marks};
+use sluice_crds::{PromotionStrategy, PromotionStrategyStatus, PullRequest};
+use sluice_tests::clock::AheadClock;
+use sluice_tests::controller::{self, InProcess};
+use sluice_tests::gitea::{BRANCH, Gitea, OWNER, gitea};
+use sluice_tests::{conformance, poll, status};
+
+use crate::pipelines::shop::state;
+use crate::stage::Stage;
+
+/// Until the controller and the forge have done what they do by themselves.
+const DEADLINE: Duration = Duration::from_secs(90);
+/// After this the branches are listed again.
+const ROUND: Duration = Duration::from_secs(11);
+const NAME: &str = "shop";
+const ENVIRONMENTS: [&str; 3] = ["env/dev", "env/test", "env/prod"];
+/// What is hydrated.
+const FILE: &str = "manifests.yaml";
+
+pub struct Branches {
+    stage: Stage,
+    gitea: &'static Gitea,
+    repository: String,
+    clock: Arc<AheadClock>,
+}
+
+impl Branches {
+    /// All three have what was made of the first commit. `more` belongs to the spec of the strategy.
+    pub async fn open(word: &str, more: Value) -> Result<Self> {
+        let gitea = gitea().await?;
+        let stage = Stage::new(word, "2026-11-23T12:00:00Z").await?;
+        let repository = stage.namespace().to_owned();
+        gitea.repository(&repository).await?;
+        let bot = gitea.bot(&repository).await?;
+        let scene = Self {
+            stage,
+            gitea,
+            repository,
+            clock: Arc::default(),
+        };
+        let secret = bot.secret_for_pipelines("git-token");
+        scene.apply(&secret).await?;
+        let first = scene.head(BRANCH).await?;
+        for branch in ENVIRONMENTS {
+            scene.commit(BRANCH, Some(branch), &first, "1").await?;
+            let next =
+                json!({"new_branch_name": format!("{branch}-next"), "old_branch_name": branch});
+            scene.ask(Method::POST, "/branches", &next).await?;
+        }
+        scene.turn("closed").await?;
+        scene
+            .apply(&json!({
+                "apiVersion": "sluice.dev/v1alpha1", "kind": "Gate",
+                "metadata": {"name": "production"}, "spec": {"gatekeepers": [{"name": "switch"}]},
+            }))
+            .await?;
+        let access = json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "GitRepositoryAccess",
+            "metadata": {"name": NAME},
+            "spec": {
+                "provider": "gitea", "url": gitea.url(OWNER, &scene.repository),
+                "secretRef": {"name": "git-token"}, "interval": "10s",
+            },
+        });
+        scene.apply(&access).await?;
+        let mut spec = json!({
+            "repoRef": {"name": NAME},
+            "activeCommitStatuses": [{"key": "health"}],
+            "environments": [
+                {"branch": "env/dev"}, {"branch": "env/test"},
+                {"branch": "env/prod", "gates": {"refs": [{"name": "production"}]}},
+            ],
+        });
+        let fields = spec.as_object_mut().context("no object")?;
+        fields.extend(more.as_object().cloned().unwrap_or_default());
+        let strategy = json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "PromotionStrategy",
+            "metadata": {"name": NAME}, "spec": spec,
+        });
+        scene.apply(&strategy).await?;
+        Ok(scene)
+    }
+
+    /// Starts a controller.
+    pub async fn start(&self) -> Result<InProcess> {
+        let mut settings = controller::settings(self.stage.namespace());
+        settings.egress_allow = vec!["127.0.0.0/8".parse()?];
+        let clock = Arc::clone(&self.clock);
+        InProcess::start(settings, self.stage.client(), clock).await
+    }
+
+    /// Lets so much time pass that the branches are listed again.
+    pub fn pass(&self) {
+        self.clock.put_forward(ROUND);
+    }
+
+    pub async fn apply(&self, object: &Value) -> Result<()> {
+        self.stage.apply(&object.to_string()).await?;
+        Ok(())
+    }
+
+    /// The gate of prod.
+    pub async fn turn(&self, state: &str) -> Result<()> {
+        self.apply(&json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "Gatekeeper",
+            "metadata": {"name": "switch"}, "spec": {"manual": {"state": state}},
+        }))
+        .await
+    }
+
+    /// What the owner of the repository does: a path such as `/pulls/1`.
+    pub async fn ask(&self, method: Method, path: &str, body: &Value) -> Result<Value> {
+        self.gitea
+            .in_repository(&self.repository, method, path, body)
+            .await
+    }
+
+    /// A person writes a file to a branch. Returns the commit.
+    pub async fn push(&self, branch: &str, path: &str, text: &str) -> Result<String> {
+        let bytes = text.as_bytes();
+        self.gitea.push(&self.repository, branch, path, bytes).await
+    }
+
+    pub async fn head(&self, branch: &str) -> Result<String> {
+        let path = format!("/git/refs/heads/{branch}");
+        let found = self.ask(Method::GET, &path, &Value::Null).await?;
+        let refs = match found.as_array() {
+            Some(all) => all.clone(),
+            None => vec![found],
+        };
+        let name = format!("refs/heads/{branch}");
+        let found = refs.iter().find(|it| it["ref"] == name.as_str());
+        let sha = found.and_then(|it| it["object"]["sha"].as_str());
+        Ok(sha.context("no such branch")?.to_owned())
+    }
+
+    /// One commit with what a hydrator makes of a dry commit, on a branch or on a new one.
+    async fn commit(
+        &self,
+        branch: &str,
+        new: Option<&str>,
+        dry: &str,
+        version: &str,
+    ) -> Result<()> {
+        use base64::prelude::{BASE64_STANDARD, Engine};
+        let metadata = json!({"drySha": dry, "subject": format!("Version {version}")}).to_string();
+        let manifest = format!("version: {version}\n");
+        let files = [(FILE, manifest), ("hydrator.metadata", metadata)];
+        let operation = if new.is_some() { "create" } else { "update" };
+        let files = files.map(|(path, text)| {
+            json!({"operation": operation, "path": path, "content": BASE64_STANDARD.encode(text)})
+        });
+        let mut body =
+            json!({"branch": branch, "message": format!("Hydrate {dry}"), "files": files});
+        if let Some(new) = new {
+            body["new_branch"] = new.into();
+        }
+        self.ask(Method::POST, "/contents", &body).await?;
+        Ok(())
+    }
+
+    /// A person commits to the dry branch, and the hydrator proposes it for all environments. Returns the
+    /// commit.
+    pub async fn hydrate(&self, version: &str) -> Result<String> {
+        let dry = self.push(BRANCH, "version", version).await?;
+        for branch in ENVIRONMENTS {
+            self.commit(&format!("{branch}-next"), None, &dry, version)
+                .await?;
+        }
+        self.pass();
+        Ok(dry)
+    }
+
+    /// What an environment has.
+    pub async fn file(&self, branch: &str) -> Result<String> {
+        self.gitea.file(&self.repository, branch, FILE).await
+    }
+
+    /// Somebody says that what a branch has is healthy.
+    pub async fn healthy(&self, branch: &str) -> Result<()> {
+        let sha = self.head(branch).await?;
+        self.apply(&json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "CommitStatus",
+            "metadata": {
+                "name": format!("health-{}", &sha[..8]),
+                "labels": {"sluice.dev/commit-status": "health"},
+            },
+            "spec": {"repoRef": {"name": NAME}, "sha": sha, "name": "health", "phase": "success"},
+        }))
+        .await
+    }
+
+    /// A person accepts what a branch has.
+    pub async fn accept(&self, branch: &str, sha: &str) -> Result<()> {
+        let annotations = json!({marks::ACCEPT: format!("{branch}={sha}")});
+        let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
+        let strategies = self.strategies();
+        let params = PatchParams::default();
+        strategies.patch(NAME, &params, &patch).await?;
+        Ok(())
+    }
+
+    /// A person merges a pull request.
+    pub async fn merge(&self, number: i64) -> Result<()> {
+        let path = format!("/pulls/{number}/merge");
+        poll(DEADLINE, "the forge to be ready to merge", async || {
+            self.ask(Method::POST, &path, &json!({"Do": "merge"})).await
+        })
+        .await?;
+        Ok(())
+    }
+
+    pub fn strategies(&self) -> Api<PromotionStrategy> {
+        Api::namespaced(self.stage.client(), self.stage.namespace())
+    }
+
+    pub fn pull_requests(&self) -> Api<PullRequest> {
+        Api::namespaced(self.stage.client(), self.stage.namespace())
+    }
+
+    /// Waits until `check` is content with an environment.
+    pub async fn says(
+        &self,
+        branch: &str,
+        what: &str,
+        check: impl Fn(&EnvironmentStatus) -> bool,
+    ) -> Result<EnvironmentStatus> {
+        let of = |status: &PromotionStrategyStatus| {
+            let mut all = status.environments.iter();
+            all.find(|it| it.branch == branch).cloned()
+        };
+        let is = |status: &PromotionStrategyStatus| of(status).is_some_and(|it| check(&it));
+        let what = format!("{branch} {what}");
+        let found = status::until(&self.strategies(), NAME, DEADLINE, &what, is).await?;
+        found.status.as_ref().and_then(of).context("no environment")
+    }
+
+    /// Waits until the pull requests are in these states, the oldest first.
+    pub async fn pulls_are(&self, states: &[&str]) -> Result<Vec<Value>> {
+        poll(DEADLINE, "the pull requests at the forge", async || {
+            let all = "/pulls?state=all&sort=oldest";
+            let pulls = self.gitea.all_in_repository(&self.repository, all).await?;
+            let mut found: Vec<_> = pulls.iter().map(state).collect();
+            found.sort_unstable();
+            ensure!(found == states, "{found:?}");
+            Ok::<_, anyhow::Error>(pulls)
+        })
+        .await
+    }
+
+    /// What the newest commit status of this name says of a branch: its state and its description.
+    pub async fn commit_status(&self, branch: &str, context: &str) -> Result<(String, String)> {
+        let sha = self.head(branch).await?;
+        poll(DEADLINE, "the commit status", async || {
+            let path = format!("/commits/{sha}/status");
+            let all = self.ask(Method::GET, &path, &Value::Null).await?;
+            let all = all["statuses"].as_array().cloned().unwrap_or_default();
+            let found = all.iter().find(|it| it["context"] == context);
+            let found = found.with_context(|| format!("{all:?}"))?;
+            let text = |name: &str| found[name].as_str().unwrap_or_default().to_owned();
+            Ok::<_, anyhow::Error>((text("status"), text("description")))
+        })
+        .await
+    }
+
+    /// Waits until every status is about the present spec, as it is once nothing is left to do.
+    pub async fn rests(&self) -> Result<()> {
+        poll(DEADLINE, "statuses about the present", async || {
+            let all = ListParams::default();
+            let (strategies, pulls) = (self.strategies(), self.pull_requests());
+            let (strategies, pulls) = tokio::try_join!(strategies.list(&all), pulls.list(&all))?;
+            let strategies = strategies.iter().map(|it| json!(it));
+            let all = strategies.chain(pulls.iter().map(|it| json!(it)));
+            let broken: Vec<_> = all.flat_map(|it| conformance::at_rest(&it)).collect();
+            ensure!(broken.is_empty(), "{broken:?}");
+            Ok::<_, anyhow::Error>(())
+        })
+        .await
+    }
+}
