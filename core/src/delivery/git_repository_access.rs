@@ -7,7 +7,7 @@
 use jiff::SignedDuration;
 use sluice_crds::GitRepositoryAccess;
 
-use crate::text::refusal::{Refusal, Refusals};
+use crate::text::refusal::Refusals;
 use crate::time::duration;
 
 mod allowed;
@@ -19,22 +19,11 @@ mod tests;
 pub use allowed::allows;
 pub use spec::check;
 
-/// The least and the most time between two lists of branches.
-const LEAST: SignedDuration = SignedDuration::from_secs(10);
-const MOST: SignedDuration = SignedDuration::from_hours(1);
-
 /// How often its branches are listed.
 ///
 /// # Errors
-/// It does not say that properly.
+/// Something is wrong with its spec.
 pub fn interval(object: &GitRepositoryAccess) -> Result<SignedDuration, Refusals> {
-    let parsed = duration::parse(&object.spec.interval);
-    let parsed = parsed.ok().filter(|it| (LEAST..=MOST).contains(it));
-    let wrong = Refusal::new(
-        "spec.interval",
-        "it is no duration between 10s and 1h",
-        "write one, such as 1m",
-    );
-    let mistakes = parsed.is_none().then_some(wrong).into_iter().collect();
-    Refusals::unless_empty(mistakes, parsed.unwrap_or(LEAST))
+    check(object)?;
+    Ok(duration::parse(&object.spec.interval).unwrap_or(SignedDuration::from_mins(1)))
 }

@@ -1,20 +1,16 @@
 //! What is wrong with an access, also where the API server would have refused it.
 
-use jiff::SignedDuration;
 use sluice_crds::GitRepositoryAccess;
 use sluice_crds::git_repository_access::{Allowed, GitRepositoryAccessSpec};
 use sluice_crds::pipeline::ForgeType;
 
+use super::{LEAST, MOST};
 use crate::text::names::{LABEL_LENGTH, is_label, subdomain};
 use crate::text::refusal::{Refusal, Refusals};
 use crate::time::duration;
 
 #[cfg(test)]
 mod tests;
-
-/// How often branches are listed, at least and at most.
-const INTERVALS: std::ops::RangeInclusive<SignedDuration> =
-    SignedDuration::from_secs(10)..=SignedDuration::from_hours(1);
 
 /// Everything that is wrong with a GitRepositoryAccess, whether or not admission would have refused it.
 ///
@@ -46,7 +42,7 @@ pub fn check(object: &GitRepositoryAccess) -> Result<(), Refusals> {
         Err(problem) => {
             mistakes.push(Refusal::new("spec.interval", problem, duration::REMEDY));
         }
-        Ok(interval) if !INTERVALS.contains(&interval) => mistakes.push(Refusal::new(
+        Ok(interval) if !(LEAST..=MOST).contains(&interval) => mistakes.push(Refusal::new(
             "spec.interval",
             "it is not between 10s and 1h",
             "write such as 1m",

@@ -167,7 +167,7 @@ fn missing(
         short(about.sha)
     );
     let is_long = about.since.and_then(|since| since.checked_add(LONG).ok());
-    if !is_long.is_some_and(|long| long <= given.now.at) {
+    if is_long.is_none_or(|long| long > given.now.at) {
         return none;
     }
     let mut keys: Vec<String> = there

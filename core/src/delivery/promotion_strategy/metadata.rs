@@ -6,6 +6,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::text::names::is_sha;
 use crate::text::words::clean;
 
 /// The most characters of a subject and of an author.
@@ -53,14 +54,6 @@ pub fn read(text: &str) -> Result<Metadata, String> {
 }
 
 const REMEDY: &str = "write {\"drySha\": \"<the 40 digits of the dry commit>\"}";
-
-/// Whether a text is the id of a commit in full.
-pub(crate) fn is_sha(text: &str) -> bool {
-    text.len() == 40
-        && text
-            .bytes()
-            .all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'))
-}
 
 #[cfg(test)]
 mod tests {
