@@ -12,8 +12,8 @@ use crate::pipeline::MergeMethod;
 mod status;
 
 pub use status::{
-    Arrival, CheckOf, CheckStatus, EnvironmentState, EnvironmentStatus, Healthy, Held,
-    PullRequestRecord, Summary, Tip, Wait,
+    Arrival, CheckOf, CheckStatus, EnvironmentState, EnvironmentStatus, Healthy, Held, Join,
+    PullRequestRecord, RevertStatus, Summary, Tip, Wait,
 };
 
 /// The most environments of a strategy.

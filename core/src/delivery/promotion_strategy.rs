@@ -11,8 +11,8 @@
 //! |---|---|---|
 //! | 1 | `tips`, `metadata` | what both branches of each environment have, and from which dry commit it is |
 //! | 2 | `arrival` | how an environment got what it has |
-//! | 3 | `graph`, `checks`, `child`, `pulls` | which environments wait for which, what was found out, the pull requests |
-//! | 4 | `rules` | everything that holds back what is proposed, in a fixed order |
+//! | 3 | `graph`, `checks`, `child`, `pulls`, `reverts` | which environments wait for which, what was found out, the pull requests, the way back |
+//! | 4 | `rules`, `upkeep` | everything that holds back what is proposed, in a fixed order |
 //! | 5 | `considered` | what the gates say of what nothing else holds back |
 //! | 6 | `settled`, `conditions`, `report` | the status, and what has to be done |
 //!
@@ -42,12 +42,14 @@ mod graph;
 pub mod metadata;
 mod pulls;
 mod report;
+mod reverts;
 mod rules;
 mod settled;
 mod spec;
 #[cfg(test)]
 mod tests;
 mod tips;
+mod upkeep;
 mod words;
 
 pub use conditions::{BLOCKED, BYPASSED};
@@ -55,6 +57,7 @@ pub use considered::{Asked, Considered, What, consider};
 pub use evidence::Evidence;
 pub use report::{is_requested, refused, report};
 pub use spec::{LONGEST_NAME, check};
+pub use upkeep::join_message;
 
 /// The kind, as it is written in subjects and PullRequests.
 pub const KIND: &str = "PromotionStrategy";
@@ -68,7 +71,12 @@ pub fn subject(
 ) -> Subject {
     let metadata = &object.metadata;
     Subject {
-        kind: KIND.to_owned(),
+        kind: match what {
+            // Policies name this kind by itself, so that a freeze does not block the way back.
+            What::Revert => "RevertCommit",
+            What::Promote | What::Pass => KIND,
+        }
+        .to_owned(),
         namespace: metadata.namespace.clone().unwrap_or_default(),
         name: metadata.name.clone(),
         environment: Some(branch.to_owned()),
@@ -108,6 +116,8 @@ pub struct Given {
     pub commit_statuses: Vec<Arc<CommitStatus>>,
     /// The RevertCommits of its repository in its own namespace.
     pub reverts: Vec<Arc<RevertCommit>>,
+    /// Whether it is verified who creates them.
+    pub reverts_verified: bool,
     /// The Kustomizations that its checks name, by namespace and name.
     pub kustomizations: BTreeMap<(String, String), Found>,
     /// The instant.
@@ -130,6 +140,8 @@ pub struct Surroundings {
     /// The gates that its present commit has to pass before the environments after it get the same. None:
     /// there are none.
     pub active_gates: Option<Gathered>,
+    /// The gates that a revert has to pass.
+    pub revert_gates: Gathered,
     /// An older strategy that has the same branch, as `namespace/name`.
     pub owned_by: Option<String>,
 }

@@ -8,6 +8,7 @@ use crate::commit_status::Phase;
 use crate::decision::Decision;
 use crate::pipeline::{MergeGate, Order};
 use crate::pull_request::PullRequestState;
+use crate::revert_commit::RevertPhase;
 
 /// What tables show of a strategy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -80,6 +81,15 @@ pub struct EnvironmentStatus {
     /// The order to merge the pull request. Without it nothing is merged by the controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<Order>,
+
+    /// The order to join the history of the branch to what is proposed, by a commit that changes no file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub join: Option<Join>,
+
+    /// The RevertCommits of this environment, and how far each is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
+    pub reverts: Vec<RevertStatus>,
 
     /// What the gates said last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -240,6 +250,46 @@ pub struct PullRequestRecord {
     /// Its state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<PullRequestState>,
+}
+
+/// An order to make a commit on the proposed branch that has the proposed files, and both what is proposed and
+/// what the environment has as its parents. Then nothing but those files is merged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Join {
+    /// What is proposed: the first parent.
+    #[serde(rename = "headSHA")]
+    pub head_sha: String,
+    /// What the environment has: the second parent.
+    #[serde(rename = "activeSHA")]
+    pub active_sha: String,
+    /// The tree of what is proposed.
+    pub tree: String,
+    /// When it was ordered: the date of the commit, so that a second try makes the same.
+    pub at: Time,
+}
+
+/// How far a RevertCommit is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RevertStatus {
+    /// Its name.
+    pub name: String,
+    /// Its generation that this is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<i64>,
+    /// How far it is.
+    pub phase: RevertPhase,
+    /// Why, in one word.
+    pub reason: String,
+    /// Why, in a sentence.
+    pub message: String,
+    /// The name of its PullRequest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_request: Option<String>,
+    /// The page of its pull request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
 }
 
 /// A dry commit that was taken back.

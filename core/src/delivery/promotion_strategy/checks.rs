@@ -302,8 +302,16 @@ fn by_forge(asker: &Asker<'_>, key: &str, context: &str, about: About<'_>) -> Ch
             next: None,
         };
     }
-    let found = match asker.statuses(about.sha) {
-        Sight::Known(all) => all.iter().find(|it| it.context == context).cloned(),
+    let of = |sha: &str| {
+        let all = asker.statuses(sha);
+        all.map(|all| all.iter().find(|it| it.context == context).cloned())
+    };
+    let found = match (of(about.sha), about.same) {
+        (Sight::Known(None), Some(same)) => of(same),
+        (found, _) => found,
+    };
+    let found = match found {
+        Sight::Known(found) => found,
         Sight::Absent | Sight::Pending => None,
         Sight::Failed(why) => {
             let message = format!(

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use sluice_crds::pipeline::{MergeGate, MergeMethod};
 use sluice_crds::promotion_strategy::{CheckOf, EnvironmentStatus, Wait};
+use sluice_crds::revert_commit::RevertMerge;
 use sluice_crds::{Decision, PullRequest, Subject};
 
 use super::arrival::{self, Traces};
 use super::checks::{self, About};
-use super::evidence::{Question as Fact, Sight};
+use super::evidence::{Heads, Question as Fact, Sight};
 use super::graph::Graph;
 use super::pulls;
+use super::reverts::{self, Current};
 use super::rules::{self, At, Seen};
 use super::tips::{Asker, Env, Tip, environments};
 use super::{Access, Given, KIND, child, subject};
@@ -30,6 +32,8 @@ pub enum What {
     Promote,
     /// Give later environments what this one has.
     Pass,
+    /// Bring an environment back.
+    Revert,
 }
 
 impl What {
@@ -38,6 +42,7 @@ impl What {
         match self {
             What::Promote => "promote",
             What::Pass => "pass",
+            What::Revert => "revert",
         }
     }
 }
@@ -101,6 +106,8 @@ pub(super) struct Merge {
     pub(super) method: Option<MergeMethod>,
     /// Whether the controller merges it.
     pub(super) is_auto: bool,
+    /// The RevertCommit that it carries out. None: it is a promotion.
+    pub(super) revert: Option<String>,
 }
 
 impl Considered {
@@ -166,7 +173,7 @@ fn find(given: &Given, asked: &mut Vec<Asked>) -> (Found, BTreeSet<Fact>) {
     let is_quiet = envs.iter().all(|env| env.proposes == Sight::Known(false));
     let all: Vec<_> = envs
         .into_iter()
-        .map(|env| see(given, &asker, &own, env, is_quiet))
+        .map(|env| see(given, &asker, &heads, &own, env, is_quiet))
         .collect();
     let mut plans: Vec<Plan> = Vec::with_capacity(all.len());
     for seen in &all {
@@ -180,19 +187,10 @@ fn find(given: &Given, asked: &mut Vec<Asked>) -> (Found, BTreeSet<Fact>) {
             tip,
         });
         let at = at.filter(|_| seen.env.proposes != Sight::Known(false));
-        let mut waits = at.as_ref().map(rules::waits).unwrap_or_default();
-        if let Some(at) = at.as_ref().filter(|_| waits.is_empty()) {
-            waits.extend(active_gates(at, asked));
-        }
-        let mut merge = at.as_ref().and_then(merge);
-        let is_reading = !waits.is_empty() && waits.iter().all(|it| it.reason == "ForgePending");
-        // While the repository is being read, an order stands only as long as its gates are open.
-        if waits.is_empty() || (is_reading && lets_merge(seen)) {
-            let asks = merge.as_ref();
-            asked.extend(asks.and_then(|merge| promote(given, seen, merge)));
-        }
-        merge = merge.filter(|_| waits.is_empty());
-        plans.push(super::settled::plan(given, seen, waits, merge));
+        plans.push(match &seen.reverting {
+            Some(current) => going_back(given, &asker, seen, current, asked),
+            None => going_on(given, seen, at.as_ref(), asked),
+        });
     }
     if let Some(last) = plans.last_mut() {
         last.acts.extend(pulls::swept(given, &own));
@@ -207,6 +205,68 @@ fn find(given: &Given, asked: &mut Vec<Asked>) -> (Found, BTreeSet<Fact>) {
         false => Found::Plans(plans),
     };
     (found, asker.into_wanted())
+}
+
+/// The plan of an environment that gets what is proposed, if something is.
+fn going_on(
+    given: &Given,
+    seen: &Seen<'_>,
+    at: Option<&At<'_, '_>>,
+    asked: &mut Vec<Asked>,
+) -> Plan {
+    let (mut waits, join) = at.map(rules::waits).unwrap_or_default();
+    if let Some(at) = at.filter(|_| waits.is_empty()) {
+        waits.extend(active_gates(at, asked));
+    }
+    let merge = at.and_then(merge);
+    let is_reading = !waits.is_empty() && waits.iter().all(|it| it.reason == "ForgePending");
+    // While the repository is being read, an order stands only as long as its gates are open.
+    if waits.is_empty() || (is_reading && lets_merge(seen)) {
+        let asks = merge.as_ref();
+        asked.extend(asks.and_then(|merge| promote(given, seen, merge)));
+    }
+    let merge = merge.filter(|_| waits.is_empty());
+    let mut plan = super::settled::plan(given, seen, waits, merge);
+    plan.status.join = join;
+    plan
+}
+
+/// The plan of an environment that is being brought back.
+fn going_back(
+    given: &Given,
+    asker: &Asker<'_>,
+    seen: &Seen<'_>,
+    current: &Current<'_>,
+    asked: &mut Vec<Asked>,
+) -> Plan {
+    let environment = seen.env.spec;
+    let mut waits: Vec<Wait> = reverts::waits(&seen.pull).into_iter().collect();
+    let object = seen.pull.object.filter(|_| waits.is_empty());
+    let commit = object.and_then(|object| object.status.as_ref()?.commit_sha.clone());
+    let merges = current.merges(environment);
+    if let (Some(commit), RevertMerge::AfterChecks) = (&commit, merges) {
+        let about = About {
+            sha: commit,
+            since: None,
+            same: None,
+            recorded: &[],
+        };
+        let checks = checks::of(given, asker, environment, CheckOf::Proposed, about);
+        waits.extend(rules::first_failing(&checks, "the revert"));
+    }
+    let merge = object.zip(commit).filter(|_| waits.is_empty());
+    let merge = merge.and_then(|(object, head)| {
+        Some(Merge {
+            pull_request: object.metadata.name.clone()?,
+            key: object.spec.about.key.clone(),
+            head,
+            method: environment.merge_method,
+            is_auto: merges != RevertMerge::Manual,
+            revert: Some(current.name().to_owned()),
+        })
+    });
+    asked.extend(merge.as_ref().and_then(|merge| promote(given, seen, merge)));
+    super::settled::plan(given, seen, waits, merge)
 }
 
 /// Whether the status lets a pull request be merged that something holds back now, other than that the
@@ -244,59 +304,73 @@ pub(super) fn own(given: &Given) -> Vec<&Arc<PullRequest>> {
 fn see<'g>(
     given: &'g Given,
     asker: &Asker<'_>,
+    heads: &Heads,
     own: &[&'g Arc<PullRequest>],
     env: Env<'g>,
     is_quiet: bool,
 ) -> Seen<'g> {
-    let pull = pulls::of(given, &env, own);
+    let candidates = reverts::candidates(given, asker, heads, &env);
+    let reverting = reverts::current(given, &env, &candidates);
+    let pull = pulls::of(given, asker, &env, own, reverting.as_ref());
     let traces = Traces {
         object: &given.object,
         asker,
         pull_request: pull.object.map(Arc::as_ref),
-        reverts: &[],
+        reverts: &reverts::trees(&candidates),
         now: given.now.at,
     };
     let arrived = arrival::arrived(&env, &traces);
-    let recorded = env.record.filter(|_| is_quiet);
-    let checks = |tip: Option<&Tip>, of: CheckOf| {
-        let Some(tip) = tip else {
-            return Vec::new();
-        };
-        let before = env.record.and_then(|record| match of {
-            CheckOf::Active => record.active.as_ref(),
-            CheckOf::Proposed => record.proposed.as_ref(),
-        });
-        let before = before.filter(|before| before.hydrated_sha == tip.sha);
-        let recorded = recorded.filter(|_| before.is_some());
-        let recorded: Vec<_> = recorded
-            .iter()
-            .flat_map(|it| &it.checks)
-            .filter(|it| it.of == of)
-            .cloned()
-            .collect();
-        let about = About {
-            sha: &tip.sha,
-            since: before.map(|before| before.since.0),
-            same: None,
-            recorded: &recorded,
-        };
-        checks::of(given, asker, env.spec, of, about)
-    };
+    let held = reverts::held(&env, &candidates, reverting.as_ref(), arrived.as_ref());
+    let current = reverting.as_ref().map(|current| (current, &pull));
+    let statuses = reverts::statuses(given, &candidates, &held, current);
     let is_proposed = env.proposes != Sight::Known(false);
+    let proposed = env.proposed.as_ref().filter(|_| is_proposed);
     Seen {
         arrived,
-        active_checks: checks(env.active.as_ref(), CheckOf::Active),
-        proposed_checks: match is_proposed {
-            true => checks(env.proposed.as_ref(), CheckOf::Proposed),
-            false => Vec::new(),
-        },
+        active_checks: checked(
+            given,
+            asker,
+            &env,
+            CheckOf::Active,
+            env.active.as_ref(),
+            is_quiet,
+        ),
+        proposed_checks: checked(given, asker, &env, CheckOf::Proposed, proposed, is_quiet),
         pull,
-        held: env
-            .record
-            .map_or_else(Vec::new, |record| record.held.clone()),
-        reverting: None,
+        held,
+        reverting,
+        reverts: statuses,
         env,
     }
+}
+
+/// What the checks of an environment say of a tip.
+fn checked(
+    given: &Given,
+    asker: &Asker<'_>,
+    env: &Env<'_>,
+    of: CheckOf,
+    tip: Option<&Tip>,
+    is_quiet: bool,
+) -> Vec<checks::Check> {
+    let Some(tip) = tip else {
+        return Vec::new();
+    };
+    let before = env.record.and_then(|record| match of {
+        CheckOf::Active => record.active.as_ref(),
+        CheckOf::Proposed => record.proposed.as_ref(),
+    });
+    let before = before.filter(|before| before.hydrated_sha == tip.sha);
+    let recorded = env.record.filter(|_| is_quiet && before.is_some());
+    let recorded = recorded.map_or(&[][..], |it| &it.checks).iter();
+    let recorded: Vec<_> = recorded.filter(|it| it.of == of).cloned().collect();
+    let about = About {
+        sha: &tip.sha,
+        since: before.map(|before| before.since.0),
+        same: tip.joined.as_deref(),
+        recorded: &recorded,
+    };
+    checks::of(given, asker, env.spec, of, about)
 }
 
 /// What is asked of gates: a branch at a commit, as Flux writes it.
@@ -352,6 +426,7 @@ fn merge(at: &At<'_, '_>) -> Option<Merge> {
         head: at.tip.sha.clone(),
         method: at.me.env.spec.merge_method,
         is_auto: at.me.env.spec.auto_merge,
+        revert: None,
     })
 }
 
@@ -359,13 +434,12 @@ fn merge(at: &At<'_, '_>) -> Option<Merge> {
 fn promote(given: &Given, seen: &Seen<'_>, merge: &Merge) -> Option<Asked> {
     let branch = seen.env.branch();
     let revision = revision(branch, &merge.head)?;
-    let gates = &given.surroundings.get(seen.env.place)?.gates;
-    let subject = subject(
-        &given.object,
-        branch,
-        What::Promote,
-        Some(revision.as_str()),
-    );
+    let surroundings = given.surroundings.get(seen.env.place)?;
+    let (gates, what) = match merge.revert {
+        Some(_) => (&surroundings.revert_gates, What::Revert),
+        None => (&surroundings.gates, What::Promote),
+    };
+    let subject = subject(&given.object, branch, what, Some(revision.as_str()));
     let (decision, until) = decide(gates, subject, &revision, given.now);
     let before = seen.env.record;
     let takes_effect = decision.allowed
@@ -375,12 +449,13 @@ fn promote(given: &Given, seen: &Seen<'_>, merge: &Merge) -> Option<Asked> {
             // People merge as soon as the commit status says so.
             false => before.is_none_or(|it| {
                 let head = it.proposed.as_ref().map(|tip| &tip.hydrated_sha);
-                it.gate != Some(MergeGate::Success) || head != Some(&merge.head)
+                let is_same = merge.revert.is_some() || head == Some(&merge.head);
+                it.gate != Some(MergeGate::Success) || !is_same
             }),
         };
     Some(Asked {
         branch: branch.to_owned(),
-        what: What::Promote,
+        what,
         decision,
         takes_effect,
         until,

@@ -6,12 +6,13 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use sluice_crds::PullRequest;
 use sluice_crds::promotion_strategy::PullRequestRecord;
 use sluice_crds::pull_request::PullRequestState;
+use sluice_crds::{PullRequest, PullRequestStatus};
 
 use super::evidence::Sight;
-use super::tips::{Env, Tip};
+use super::reverts::Current;
+use super::tips::{Asker, Env, Tip};
 use super::{Access, Act, Given, child, words};
 
 /// How many finished ones of an environment are kept.
@@ -44,26 +45,113 @@ pub(super) struct Pull<'g> {
     pub(super) acts: Vec<Act>,
 }
 
-/// The pull request of an environment.
-pub(super) fn of<'g>(given: &'g Given, env: &Env<'_>, own: &[&'g Arc<PullRequest>]) -> Pull<'g> {
+/// The pull request of an environment: that of the revert which is under way, if there is one.
+pub(super) fn of<'g>(
+    given: &'g Given,
+    asker: &Asker<'_>,
+    env: &Env<'_>,
+    own: &[&'g Arc<PullRequest>],
+    reverting: Option<&Current<'_>>,
+) -> Pull<'g> {
     let mut own: Vec<_> = own.to_vec();
     own.retain(|it| it.spec.about.environment == env.branch());
     own.sort_by_key(|it| Reverse(number(it)));
-    let known = env.record.and_then(|record| record.pull_request.clone());
-    let record = known.or_else(|| own.first().map(|it| first_record(it)));
-    let object = record.as_ref().and_then(|record| {
-        let mut own = own.iter();
-        own.find(|it| it.metadata.name.as_ref() == Some(&record.name))
-            .copied()
-    });
     let highest = own.first().map_or(0, |it| number(it));
-    let mut pull = match wanted(given, env) {
-        Some(tip) => open(given, env, tip, (record, object), highest),
-        None => unwanted(env, record, object),
+    let last = env.record.and_then(|record| record.pull_request.as_ref());
+    let highest = last.map_or(highest, |last| last.n.max(highest));
+    let mut pull = match reverting {
+        Some(current) => revert(given, env, current, &own, highest),
+        None => {
+            let named = |name: &str| {
+                let mut own = own.iter();
+                own.find(|it| it.metadata.name.as_deref() == Some(name))
+                    .copied()
+            };
+            // That of a revert which is over is another one's.
+            let is_ours = |it: &PullRequest| it.spec.change.is_none();
+            let known = last.filter(|last| {
+                named(&last.name).is_none_or(|it| is_ours(it)) && !is_of_revert(env, last)
+            });
+            let newest = || own.iter().find(|it| is_ours(it)).map(|it| first_record(it));
+            let record = known.cloned().or_else(newest);
+            let object = record.as_ref().and_then(|record| named(&record.name));
+            match wanted(given, env) {
+                Some(tip) => open((given, asker), env, tip, (record, object), highest),
+                None => unwanted(env, record, object),
+            }
+        }
     };
     pull.record = pull.record.map(|record| seen(record, pull.object));
     pull.acts.extend(expired(&own, pull.object));
     pull
+}
+
+/// Whether the status says that a revert has it.
+fn is_of_revert(env: &Env<'_>, record: &PullRequestRecord) -> bool {
+    let reverts = env.record.map_or(&[][..], |it| &it.reverts);
+    reverts
+        .iter()
+        .any(|it| it.pull_request.as_ref() == Some(&record.name))
+}
+
+/// The pull request of a revert: from a branch that nobody else has, with one commit.
+fn revert<'g>(
+    given: &Given,
+    env: &Env<'_>,
+    current: &Current<'_>,
+    own: &[&'g Arc<PullRequest>],
+    highest: i64,
+) -> Pull<'g> {
+    let branch = format!("{}{}", child::REVERTS, current.branch());
+    let object = own
+        .iter()
+        .find(|it| it.spec.source_branch == branch)
+        .copied();
+    let Some(object) = object else {
+        let reverts = env.record.map_or(&[][..], |it| &it.reverts);
+        let known = reverts.iter().find(|it| it.name == current.name());
+        let known = known.and_then(|it| it.pull_request.as_ref());
+        let last = env.record.and_then(|record| record.pull_request.as_ref());
+        let n = match last.filter(|last| known == Some(&last.name)) {
+            // It was named, and perhaps not created.
+            Some(last) => last.n,
+            None => highest.saturating_add(1),
+        };
+        return create_revert(given, env, current, n);
+    };
+    let status = object.status.clone().unwrap_or_default();
+    let is_ours = status.commit_sha.is_some() && status.head_sha == status.commit_sha;
+    let (standing, acts) = match status.state.unwrap_or(PullRequestState::Pending) {
+        PullRequestState::Pending => (failing(object).unwrap_or(Standing::Coming), Vec::new()),
+        PullRequestState::Open if is_ours => (Standing::Open, Vec::new()),
+        PullRequestState::Open => (failing(object).unwrap_or(Standing::Behind), Vec::new()),
+        PullRequestState::Merged | PullRequestState::AlreadyInBase => {
+            (Standing::Merged, vec![Act::List])
+        }
+        PullRequestState::Closed | PullRequestState::Missing => {
+            (Standing::ClosedByPerson, Vec::new())
+        }
+    };
+    Pull {
+        standing,
+        record: Some(first_record(object)),
+        object: Some(object),
+        acts,
+    }
+}
+
+fn create_revert<'g>(given: &Given, env: &Env<'_>, current: &Current<'_>, n: i64) -> Pull<'g> {
+    let spec = &current.object.spec;
+    let (title, description) = words::of_revert(env.branch(), spec);
+    let tree = current.change(env);
+    let object = child::make_revert(
+        &given.object,
+        env.spec,
+        (n, Some(&spec.dry_sha)),
+        (&title, &description),
+        (&current.branch(), tree),
+    );
+    created(object, n)
 }
 
 /// What the pull request is to merge, if there has to be one.
@@ -75,7 +163,7 @@ fn wanted<'e>(given: &Given, env: &'e Env<'_>) -> Option<&'e Tip> {
 }
 
 fn open<'g>(
-    given: &Given,
+    (given, asker): (&Given, &Asker<'_>),
     env: &Env<'_>,
     tip: &Tip,
     (record, object): (Option<PullRequestRecord>, Option<&'g Arc<PullRequest>>),
@@ -105,11 +193,14 @@ fn open<'g>(
         PullRequestState::Pending => (failing(object).unwrap_or(Standing::Coming), Vec::new()),
         PullRequestState::Open if is_head => (Standing::Open, Vec::new()),
         PullRequestState::Open => {
+            // Either of both may be the older one.
             let name = object.metadata.name.clone().unwrap_or_default();
             let standing = failing(object).unwrap_or(Standing::Behind);
-            (standing, vec![Act::LookAt(name)])
+            (standing, vec![Act::LookAt(name), Act::List])
         }
-        PullRequestState::Merged if is_head => (Standing::Merged, vec![Act::List]),
+        PullRequestState::Merged if is_head && !has_merge(asker, env, &status) => {
+            (Standing::Merged, vec![Act::List])
+        }
         PullRequestState::Closed if is_head && object.spec.close.is_none() => {
             (Standing::ClosedByPerson, Vec::new())
         }
@@ -125,6 +216,12 @@ fn open<'g>(
         object: Some(object),
         acts: acts.into_iter().chain(rewritten).collect(),
     }
+}
+
+/// Whether the branch has what the merge has made. Then the same is proposed once more, as after a revert.
+fn has_merge(asker: &Asker<'_>, env: &Env<'_>, status: &PullRequestStatus) -> bool {
+    let both = env.active.as_ref().zip(status.merged_sha.as_ref());
+    both.is_some_and(|(active, merged)| asker.contains(&active.sha, merged) == Sight::Known(true))
 }
 
 /// Nothing is proposed, or nothing may be opened. One that is open is closed where nothing is proposed.
@@ -157,6 +254,10 @@ fn create<'g>(given: &Given, env: &Env<'_>, tip: &Tip, n: i64) -> Pull<'g> {
     let (title, description) = texts(given, env, tip);
     let dry = tip.dry.known();
     let object = child::make(&given.object, env.spec, n, &title, &description, dry);
+    created(object, n)
+}
+
+fn created<'g>(object: PullRequest, n: i64) -> Pull<'g> {
     let record = PullRequestRecord {
         name: object.metadata.name.clone().unwrap_or_default(),
         n,
@@ -258,10 +359,19 @@ fn expired(own: &[&Arc<PullRequest>], current: Option<&Arc<PullRequest>>) -> Vec
     let others = own.iter().filter(|it| !is_current(it));
     let (finished, left): (Vec<_>, Vec<_>) = others.partition(|it| is_final(it));
     let finished = finished.into_iter().skip(MOST_FINISHED);
-    finished
-        .chain(left)
-        .map(|it| Act::Delete(Arc::clone(it)))
-        .collect()
+    let deleted = |it: &&Arc<PullRequest>| Act::Delete(Arc::clone(it));
+    let left = left.into_iter().filter_map(|it: &&Arc<PullRequest>| {
+        match (&it.spec.change, &it.spec.close) {
+            (None, _) => Some(deleted(it)),
+            // Nobody else has the branch of a revert.
+            (Some(_), None) => {
+                let reason = "its RevertCommit is not carried out any more".to_owned();
+                Some(closed(it, reason))
+            }
+            (Some(_), Some(_)) => None,
+        }
+    });
+    finished.map(deleted).chain(left).collect()
 }
 
 /// What becomes of those whose environment the spec does not have any more: they are closed, and then

@@ -116,15 +116,17 @@ fn decided(
         let branch = plan.status.branch.clone();
         let former = before.environments.iter().find(|it| it.branch == branch);
         let mut answers = asked.iter().zip(recorded);
-        let answer =
-            answers.find(|(asked, _)| asked.branch == branch && asked.what == What::Promote);
+        let answer = answers.find(|(asked, _)| asked.branch == branch && asked.what != What::Pass);
         let mut plan = settled::settle(plan, former, answer, now);
         if let (Some((asked, decision)), Some(surroundings)) =
             (answer, given.surroundings.get(place))
         {
             let question = Question::new(given.now, Some(&asked.revision));
             let last = former.and_then(|former| former.last_decision.as_ref());
-            let gates = &surroundings.gates;
+            let gates = match asked.what {
+                What::Revert => &surroundings.revert_gates,
+                What::Promote | What::Pass => &surroundings.gates,
+            };
             let kept = current::kept(gates, question, last, Some(decision), is_requested);
             plan.status.last_decision = kept.cloned();
         }

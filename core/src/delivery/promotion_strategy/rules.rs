@@ -14,22 +14,22 @@
 //! | [`active_checks`] | what the checks of the environments before have not passed |
 //! | [`proposed_checks`] | what its own checks have not passed |
 //! | [`pull_request`] | what its pull request cannot merge |
+//! | [`upkeep`] | what has to be joined to the history of its environment first |
 //!
 //! The gates are asked after all of these, and a person last.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
-use sluice_crds::promotion_strategy::{Arrival, ForeignCommits, Held, Wait};
-use sluice_crds::{PullRequestStatus, RevertCommit};
+use sluice_crds::PullRequestStatus;
+use sluice_crds::promotion_strategy::{Arrival, ForeignCommits, Held, Join, RevertStatus, Wait};
 
 use super::arrival::Arrived;
 use super::checks::{Check, short};
 use super::evidence::{Heads, Sight};
 use super::graph::Graph;
 use super::pulls::{Pull, Standing};
+use super::reverts::Current;
 use super::tips::{Asker, Dry, Env, Tip};
-use super::{Access, Given, words};
+use super::{Access, Given, upkeep, words};
 use crate::text::words::clean;
 use crate::time::stamp::time;
 
@@ -43,7 +43,9 @@ pub(super) struct Seen<'g> {
     pub(super) pull: Pull<'g>,
     pub(super) held: Vec<Held>,
     /// The RevertCommit that is bringing it back now.
-    pub(super) reverting: Option<Arc<RevertCommit>>,
+    pub(super) reverting: Option<Current<'g>>,
+    /// How far each of its RevertCommits is.
+    pub(super) reverts: Vec<RevertStatus>,
 }
 
 impl Seen<'_> {
@@ -67,21 +69,22 @@ pub(super) struct At<'a, 'g> {
 
 type Rule = fn(&At<'_, '_>) -> Option<Wait>;
 
-const RULES: [Rule; 9] = [
-    usable,
-    metadata,
-    foreign,
-    forwards,
-    held,
-    in_order,
-    active_checks,
-    proposed_checks,
-    pull_request,
-];
+/// Whether it may ever be merged as it is.
+const FIT: [Rule; 5] = [usable, metadata, foreign, forwards, held];
 
-/// Everything that holds it back, what decides first.
-pub(super) fn waits(at: &At<'_, '_>) -> Vec<Wait> {
-    RULES.iter().filter_map(|rule| rule(at)).collect()
+/// Whether it may be merged now.
+const READY: [Rule; 4] = [in_order, active_checks, proposed_checks, pull_request];
+
+/// Everything that holds it back, what decides first; and the order to join it to the history of its
+/// environment, if that is all that is missing for it to be merged some time.
+pub(super) fn waits(at: &At<'_, '_>) -> (Vec<Wait>, Option<Join>) {
+    let ask = |rules: &[Rule]| rules.iter().filter_map(|rule| rule(at)).collect::<Vec<_>>();
+    let mut waits = ask(&FIT);
+    let joining = waits.is_empty().then(|| upkeep::join(at)).flatten();
+    waits.extend(ask(&READY));
+    let (wait, order) = joining.unzip();
+    waits.extend(wait);
+    (waits, order.flatten())
 }
 
 /// A wait.
@@ -123,7 +126,7 @@ fn usable(at: &At<'_, '_>) -> Option<Wait> {
     }
 }
 
-fn pending() -> Wait {
+pub(super) fn pending() -> Wait {
     wait("ForgePending", "the repository is being read")
 }
 
@@ -215,11 +218,8 @@ fn forwards(at: &At<'_, '_>) -> Option<Wait> {
 
 fn held(at: &At<'_, '_>) -> Option<Wait> {
     if let Some(revert) = &at.me.reverting {
-        let name = revert.metadata.name.as_deref().unwrap_or_default();
-        let message = format!(
-            "{} is being brought back by the RevertCommit {name}",
-            at.branch()
-        );
+        let (branch, name) = (at.branch(), revert.name());
+        let message = format!("{branch} is being brought back by the RevertCommit {name}");
         return Some(wait("Reverting", message));
     }
     let proposed = at.tip.dry.known()?;
@@ -287,7 +287,7 @@ fn proposed_checks(at: &At<'_, '_>) -> Option<Wait> {
 }
 
 /// The first check that does not pass; one that has failed before one that is not known yet.
-fn first_failing(checks: &[Check], branch: &str) -> Option<Wait> {
+pub(super) fn first_failing(checks: &[Check], branch: &str) -> Option<Wait> {
     let open = || checks.iter().filter(|check| !check.passes());
     let failed = open().find(|check| check.reason == "CheckFailed");
     let check = failed.or_else(|| open().next())?;

@@ -66,6 +66,8 @@ pub(super) fn plan(given: &Given, seen: &Seen<'_>, waits: Vec<Wait>, merge: Opti
         gate: seen.pull.record.is_some().then_some(MergeGate::Pending),
         // What it was merged by is known until the branch is seen to have it.
         order: before.filter(|_| is_merged).and_then(|it| it.order.clone()),
+        join: None,
+        reverts: seen.reverts.clone(),
         last_decision: before.and_then(|it| it.last_decision.clone()),
         held: seen.held.clone(),
         waits,
@@ -202,7 +204,9 @@ pub(super) fn settle(
         plan.status.gate = Some(MergeGate::Success);
         return plan;
     }
-    plan.status.state = EnvironmentState::Merging;
+    if merge.revert.is_none() {
+        plan.status.state = EnvironmentState::Merging;
+    }
     plan.status.order = ordered(&merge, before, asked.until, now);
     plan.wakes
         .extend(plan.status.order.as_ref().map(|order| order.not_after.0));
@@ -232,7 +236,9 @@ fn ordered(
 }
 
 fn hold(plan: &mut Plan, wait: Wait) {
-    plan.status.state = EnvironmentState::Waiting;
+    if plan.status.state != EnvironmentState::Reverting {
+        plan.status.state = EnvironmentState::Waiting;
+    }
     plan.status.reason = Some(wait.reason.clone());
     plan.status.message = Some(wait.message.clone());
     plan.status.gate = Some(MergeGate::Pending);

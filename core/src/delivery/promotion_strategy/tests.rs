@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use sluice_crds::promotion_strategy::{EnvironmentState, EnvironmentStatus};
-use sluice_crds::pull_request::PullRequestState;
+use sluice_crds::pull_request::{Change, PullRequestState};
 use sluice_crds::{CommitStatus, Decision, Gate, GateSet};
 
 use super::*;
@@ -18,6 +18,7 @@ mod arrivals;
 mod chain;
 mod orders;
 mod repository;
+mod reverts;
 mod stories;
 
 const NOON: &str = "2026-11-23T12:00:00Z";
@@ -38,6 +39,9 @@ struct Play {
     /// Whether the forge opens what is created, and merges what is ordered.
     forge_works: bool,
     merges: Vec<(String, String)>,
+    reverts: Vec<RevertCommit>,
+    verified: bool,
+    squashes: bool,
 }
 
 impl Play {
@@ -73,6 +77,9 @@ impl Play {
             writes: 0,
             forge_works: true,
             merges: Vec::new(),
+            reverts: Vec::new(),
+            verified: true,
+            squashes: false,
             object,
         };
         let first = play.repository.commit_dry("first");
@@ -157,6 +164,11 @@ impl Play {
             Surroundings {
                 gates: self.gathered(environment.gates.as_ref(), What::Promote, branch),
                 active_gates: active.map(|own| self.gathered(Some(own), What::Pass, branch)),
+                revert_gates: self.gathered(
+                    environment.revert_gates.as_ref(),
+                    What::Revert,
+                    branch,
+                ),
                 owned_by: self.owned_by.get(branch).cloned(),
             }
         });
@@ -168,7 +180,8 @@ impl Play {
             object: Arc::new(self.object.clone()),
             pull_requests: self.pull_requests.iter().cloned().map(Arc::new).collect(),
             commit_statuses: self.statuses.iter().cloned().map(Arc::new).collect(),
-            reverts: Vec::new(),
+            reverts: self.reverts.iter().cloned().map(Arc::new).collect(),
+            reverts_verified: self.verified,
             kustomizations: self.kustomizations.clone(),
             now: Now::given(self.now),
         }
@@ -238,6 +251,13 @@ impl Play {
             let head = self.repository.find(&object.spec.source_branch);
             match status.state.unwrap_or(PullRequestState::Pending) {
                 PullRequestState::Pending => {
+                    let mut head = head;
+                    if let Some(Change::Tree(tree)) = &object.spec.change {
+                        let branch = &object.spec.source_branch;
+                        let made = self.repository.of_tree(branch, tree);
+                        status.commit_sha = Some(made.clone());
+                        head = Some(made);
+                    }
                     status.state = Some(PullRequestState::Open);
                     status.id = Some(i64::try_from(place).unwrap() + 1);
                     status.head_sha = head;
@@ -246,11 +266,14 @@ impl Play {
                     status.state = Some(PullRequestState::Closed);
                 }
                 PullRequestState::Open => {
-                    status.head_sha = head;
+                    status.head_sha = self.joined(&object).or(head);
                     if let Some(order) = self.order(&object) {
                         assert_eq!(Some(&order), status.head_sha.as_ref());
                         let base = &object.spec.target_branch;
-                        let merged = self.repository.merge(base, &order);
+                        let merged = match self.squashes {
+                            true => self.repository.squash(base, &order),
+                            false => self.repository.merge(base, &order),
+                        };
                         self.merges.push((base.clone(), order));
                         status.state = Some(PullRequestState::Merged);
                         status.merged_sha = Some(merged);
@@ -262,6 +285,18 @@ impl Play {
             self.pull_requests[place].status = Some(status);
         }
         moved
+    }
+
+    /// What is proposed is joined to the history of its environment, if that is ordered.
+    fn joined(&mut self, object: &PullRequest) -> Option<String> {
+        let environment = self.environment(&object.spec.about.environment);
+        let join = environment
+            .join
+            .clone()
+            .filter(|_| object.spec.change.is_none())?;
+        let branch = &object.spec.source_branch;
+        let is_due = self.repository.find(branch).as_ref() == Some(&join.head_sha);
+        is_due.then(|| self.repository.join(branch, &join))
     }
 
     /// The head that may be merged now.

@@ -133,17 +133,24 @@ pub(super) struct Tip {
     pub(super) dry: Dry,
     /// What the hydrator says of the dry commit.
     pub(super) said: Option<Metadata>,
+    /// The commit with the same files that it only joins to a history.
+    pub(super) joined: Option<String>,
 }
 
 impl Tip {
     fn read(asker: &Asker<'_>, heads: &Heads, sha: &str) -> Self {
         let commit = asker.commit(sha);
         let (dry, said) = dry(asker, heads, sha, &commit);
+        let joined = match &commit {
+            Sight::Known(commit) => joined(commit).cloned(),
+            Sight::Absent | Sight::Pending | Sight::Failed(_) => None,
+        };
         Self {
             sha: sha.to_owned(),
             tree: commit.map(|commit| commit.tree.clone()),
             dry,
             said,
+            joined,
         }
     }
 
@@ -153,6 +160,7 @@ impl Tip {
             tree: Sight::Known(tip.tree.clone()),
             dry: tip.dry_sha.clone().map_or(Dry::Unsaid, Dry::Known),
             said: None,
+            joined: None,
         }
     }
 }
@@ -172,6 +180,18 @@ impl<T> Sight<T> {
 /// The trailer of a commit that we have made on a proposed branch, which only joins histories.
 pub(super) const KEEP: &str = "Sluice-Keep: ";
 
+/// From which dry commit a commit of an environment branch was made.
+pub(super) fn dry_of(asker: &Asker<'_>, heads: &Heads, sha: &str) -> Dry {
+    let (dry, _) = dry(asker, heads, sha, &asker.commit(sha));
+    dry
+}
+
+/// The commit that a commit of ours joins to the history of an environment. None: it is another one.
+pub(super) fn joined(commit: &Commit) -> Option<&String> {
+    let is_ours = commit.message.lines().any(|line| line.starts_with(KEEP));
+    commit.parents.first().filter(|_| is_ours)
+}
+
 fn dry(
     asker: &Asker<'_>,
     heads: &Heads,
@@ -188,10 +208,8 @@ fn dry(
     };
     // A commit of ours that only joins histories says what the one says that it joins.
     let joined = match commit {
-        Sight::Known(commit) if commit.message.lines().any(|line| line.starts_with(KEEP)) => {
-            commit.parents.first().cloned()
-        }
-        _ => None,
+        Sight::Known(commit) => joined(commit).cloned(),
+        Sight::Absent | Sight::Pending | Sight::Failed(_) => None,
     };
     let found = note(sha)
         .or_else(|| note(&joined?))

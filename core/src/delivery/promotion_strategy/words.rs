@@ -1,6 +1,6 @@
 //! What people read on a pull request, and about what waits.
 
-use sluice_crds::PromotionStrategy;
+use sluice_crds::{PromotionStrategy, RevertCommitSpec};
 
 use super::checks::short;
 use super::tips::{Dry, Tip};
@@ -63,4 +63,24 @@ pub(super) fn description(about: &About<'_>) -> String {
         clean(about.branch, LONGEST),
     ));
     text
+}
+
+/// The title and the text of the pull request of a revert.
+pub(super) fn of_revert(branch: &str, spec: &RevertCommitSpec) -> (String, String) {
+    let mut title = format!(
+        "Bring {} back to {}",
+        harmless(branch),
+        short(&spec.dry_sha)
+    );
+    title.truncate(LONGEST_TITLE);
+    let description = format!(
+        "Brings {} back to what was made of the commit {}.\n\n- Asked for by: {}\n- Reason: {}\n\nSluice has \
+         opened this pull request. What it takes back is held until the RevertCommit is deleted, or names the \
+         commit that fixes it.\n",
+        code(branch, LONGEST),
+        code(&spec.dry_sha, 64),
+        code(&spec.by, LONGEST),
+        code(&spec.reason, LONGEST),
+    );
+    (title, description)
 }

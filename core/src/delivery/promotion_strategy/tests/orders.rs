@@ -15,9 +15,9 @@ fn ordered() -> Play {
     play.all_healthy();
     play.settle();
     play.hydrate("v2");
-    play.look();
-    play.look();
-    play.look();
+    for _ in 0..8 {
+        play.look();
+    }
     play.forge();
     play.forge_works = false;
     play.settle();
@@ -86,7 +86,7 @@ fn a_decision_that_could_not_be_recorded_merges_nothing() {
     play.all_healthy();
     play.settle();
     play.hydrate("v2");
-    for _ in 0..5 {
+    for _ in 0..8 {
         play.look();
     }
     play.forge();

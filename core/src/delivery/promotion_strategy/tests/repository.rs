@@ -2,9 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use sluice_crds::promotion_strategy::Join;
+use sluice_crds::pull_request::Tree;
+
 use crate::delivery::promotion_strategy::evidence::{
     Answer, Commit, Evidence, ForgeStatus, Heads, Question, Sight,
 };
+use crate::delivery::promotion_strategy::join_message;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
@@ -99,10 +103,47 @@ impl Repository {
         self.branches[branch].clone()
     }
 
-    /// A merge with two parents and the files of the head.
+    /// A merge with two parents. What has changed on both sides is mixed, unless the head goes on from the
+    /// base or from what was merged into it.
     pub(super) fn merge(&mut self, base: &str, head: &str) -> String {
         let parents = vec![self.head(base), head.to_owned()];
         self.merged(base, head, parents)
+    }
+
+    /// The commit of a revert, on a branch of its own.
+    pub(super) fn of_tree(&mut self, branch: &str, tree: &Tree) -> String {
+        let sha = id(&format!("revert {} {}", tree.of, tree.parent));
+        let commit = Commit {
+            tree: tree.of.clone(),
+            parents: vec![tree.parent.clone()],
+            at: "2026-11-23T11:30:00Z".parse().unwrap(),
+            message: tree.message.clone(),
+        };
+        // It has the files of the commit with that tree, and so what that says of itself.
+        let same = self.commits.iter().filter(|(_, it)| it.tree == tree.of);
+        let said = same
+            .filter_map(|(sha, _)| self.files.get(sha).cloned())
+            .next();
+        self.files.extend(said.map(|said| (sha.clone(), said)));
+        self.commits.insert(sha.clone(), Arc::new(commit));
+        self.branches.insert(branch.to_owned(), sha.clone());
+        sha
+    }
+
+    /// A commit that changes no file and has both as its parents.
+    pub(super) fn join(&mut self, branch: &str, join: &Join) -> String {
+        let sha = id(&format!("join {} {}", join.head_sha, join.active_sha));
+        let commit = Commit {
+            tree: join.tree.clone(),
+            parents: vec![join.head_sha.clone(), join.active_sha.clone()],
+            at: join.at.0,
+            message: join_message("env", &join.active_sha),
+        };
+        let said = self.files.get(&join.head_sha).cloned();
+        self.files.extend(said.map(|said| (sha.clone(), said)));
+        self.commits.insert(sha.clone(), Arc::new(commit));
+        self.branches.insert(branch.to_owned(), sha.clone());
+        sha
     }
 
     /// One commit with the files of the head.

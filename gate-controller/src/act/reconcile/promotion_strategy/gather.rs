@@ -7,7 +7,7 @@ use sluice_core::delivery::promotion_strategy::{
     self, Access, Evidence, Given, Surroundings, What, check,
 };
 use sluice_core::flux::observed::Found;
-use sluice_core::gate;
+use sluice_core::gate::{self, Identity};
 use sluice_core::time::clock::Now;
 use sluice_crds::flux::FluxKind;
 use sluice_crds::gated_source::ConsumerKind;
@@ -75,6 +75,7 @@ pub(super) fn gather(
         pull_requests: owned::of(world, &own),
         commit_statuses: commit_statuses(world, key, object),
         reverts: reverts(world, key, object),
+        reverts_verified: world.standing().identity != Identity::Unverified,
         kustomizations: seen_kustomizations(world, key, object),
         object: Arc::clone(object),
         now,
@@ -95,6 +96,7 @@ fn surroundings(
     let active = environment.active_gates.as_ref();
     Surroundings {
         gates: gathered(environment.gates.as_ref(), What::Promote),
+        revert_gates: gathered(environment.revert_gates.as_ref(), What::Revert),
         active_gates: active.map(|own| gathered(Some(own), What::Pass)),
         owned_by: owner_of(world, key, object, &environment.branch),
     }

@@ -1,0 +1,441 @@
+//! Step 3: the way back.
+//!
+//! A RevertCommit names what an environment has and where it goes back to. It is carried out by a pull
+//! request with one commit: the files of the destination on what the environment has. What it takes back is
+//! held until the RevertCommit is deleted, or names what fixes it. One whose environment has something else
+//! by now does nothing: applied again from a file, it brings nothing back a second time.
+
+use std::sync::Arc;
+
+use sluice_crds::RevertCommit;
+use sluice_crds::promotion_strategy::{Arrival, Environment, Held, RevertStatus, Wait};
+use sluice_crds::pull_request::{PullRequestState, Tree};
+use sluice_crds::revert_commit::{RevertMerge, RevertPhase};
+
+use super::arrival::Arrived;
+use super::checks::short;
+use super::evidence::{Heads, Sight};
+use super::pulls::{Pull, Standing};
+use super::rules::wait;
+use super::tips::{Asker, Dry, Env, dry_of};
+use super::{Given, words};
+use crate::delivery::revert_commit;
+use crate::text::words::clean;
+
+/// The trailers of a commit that brings an environment back: the RevertCommit, and the dry commit that it
+/// takes back.
+const REVERT: &str = "Sluice-Revert: ";
+const HELD: &str = "Sluice-Held: ";
+
+/// Where a RevertCommit leads.
+#[derive(Clone, Debug)]
+enum Destination {
+    /// To these files.
+    Known(String),
+    /// It is not known yet.
+    Reading,
+    /// Nowhere: why, in one word and in a sentence.
+    Unknown(&'static str, String),
+}
+
+/// A RevertCommit of an environment.
+pub(super) struct Candidate<'g> {
+    object: &'g Arc<RevertCommit>,
+    destination: Destination,
+    /// Whether the environment has what it takes back.
+    is_due: bool,
+}
+
+/// The one that is carried out now.
+#[derive(Clone)]
+pub(super) struct Current<'g> {
+    pub(super) object: &'g Arc<RevertCommit>,
+    pub(super) tree: String,
+}
+
+impl Current<'_> {
+    pub(super) fn name(&self) -> &str {
+        self.object.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    /// The last part of the name of its branch, which no other RevertCommit has, of whatever time.
+    pub(super) fn branch(&self) -> String {
+        let uid = self.object.metadata.uid.as_deref().unwrap_or_default();
+        format!("{}-{}", self.name(), uid.get(..8).unwrap_or(uid))
+    }
+
+    /// What its pull request changes.
+    pub(super) fn change(&self, env: &Env<'_>) -> Tree {
+        let spec = &self.object.spec;
+        let reason = clean(&spec.reason, words::LONGEST);
+        let taken = env.active.as_ref().and_then(|tip| tip.dry.known());
+        let created = self.object.metadata.creation_timestamp.as_ref();
+        Tree {
+            of: self.tree.clone(),
+            parent: spec.from.clone(),
+            message: format!(
+                "Bring {} back to {}\n\n{reason}\n\n{REVERT}{}\n{HELD}{}\n",
+                env.branch(),
+                short(&spec.dry_sha),
+                self.name(),
+                taken.unwrap_or("unknown"),
+            ),
+            date: created.map_or(0, |at| at.0.as_second()),
+        }
+    }
+
+    pub(super) fn merges(&self, environment: &Environment) -> RevertMerge {
+        let usual = match environment.auto_merge {
+            true => RevertMerge::Auto,
+            false => RevertMerge::Manual,
+        };
+        self.object.spec.merge.unwrap_or(usual)
+    }
+}
+
+/// The RevertCommits of an environment, the oldest first. Those that are refused are told by themselves.
+pub(super) fn candidates<'g>(
+    given: &'g Given,
+    asker: &Asker<'_>,
+    heads: &Heads,
+    env: &Env<'_>,
+) -> Vec<Candidate<'g>> {
+    let all = given.reverts.iter().filter(|it| {
+        it.spec.active_branch == env.branch()
+            && it.metadata.deletion_timestamp.is_none()
+            && revert_commit::check(it).is_ok()
+    });
+    let mut all: Vec<_> = all.collect();
+    all.sort_by_key(|it| {
+        let created = it.metadata.creation_timestamp.as_ref().map(|at| at.0);
+        (created, it.metadata.name.clone())
+    });
+    let has = |sha: &str| env.active.as_ref().is_some_and(|tip| tip.sha == sha);
+    let had = |sha: &str| {
+        let before = env.record.and_then(|record| record.active.as_ref());
+        before.is_some_and(|tip| tip.hydrated_sha == sha)
+    };
+    let candidate = |object: &'g Arc<RevertCommit>| {
+        let from = object.spec.from.as_str();
+        let matters = has(from) || had(from);
+        Candidate {
+            destination: match matters {
+                true => destination(asker, heads, env, object),
+                false => Destination::Reading,
+            },
+            is_due: has(from),
+            object,
+        }
+    };
+    all.into_iter().map(candidate).collect()
+}
+
+/// The trees that they lead back to.
+pub(super) fn trees(candidates: &[Candidate<'_>]) -> Vec<String> {
+    let trees = candidates.iter().filter_map(|it| match &it.destination {
+        Destination::Known(tree) => Some(tree.clone()),
+        Destination::Reading | Destination::Unknown(..) => None,
+    });
+    trees.collect()
+}
+
+fn destination(
+    asker: &Asker<'_>,
+    heads: &Heads,
+    env: &Env<'_>,
+    object: &RevertCommit,
+) -> Destination {
+    let spec = &object.spec;
+    let healthy = env.record.map_or(&[][..], |record| &record.last_healthy);
+    let known = healthy.iter().find(|it| it.dry_sha == spec.dry_sha);
+    let hydrated = match (&spec.hydrated_sha, known) {
+        (Some(sha), Some(known)) if known.hydrated_sha == *sha => sha,
+        (None, Some(known)) => &known.hydrated_sha,
+        (Some(sha), _) => match is_made_from(asker, heads, spec, sha) {
+            Ok(Sight::Known(())) => sha,
+            Ok(_) => return Destination::Reading,
+            Err((reason, why)) => return Destination::Unknown(reason, why),
+        },
+        (None, None) => {
+            let known: Vec<_> = healthy.iter().map(|it| short(&it.dry_sha)).collect();
+            let why = format!(
+                "{} was not healthy with {} as far as is known; write one of {}, or the commit of the branch in \
+                 hydratedSHA",
+                env.branch(),
+                short(&spec.dry_sha),
+                if known.is_empty() {
+                    "none".to_owned()
+                } else {
+                    known.join(", ")
+                },
+            );
+            return Destination::Unknown("DestinationUnknown", why);
+        }
+    };
+    if let Some(wrong) = goes_forward(asker, env, &spec.dry_sha) {
+        return wrong;
+    }
+    match asker.commit(hydrated) {
+        Sight::Known(commit) => Destination::Known(commit.tree.clone()),
+        Sight::Pending | Sight::Failed(_) => Destination::Reading,
+        Sight::Absent => {
+            let why = format!("the repository has no commit {} any more", short(hydrated));
+            Destination::Unknown("DestinationUnknown", why)
+        }
+    }
+}
+
+/// Whether a commit of the branch was made from the dry commit to go back to.
+fn is_made_from(
+    asker: &Asker<'_>,
+    heads: &Heads,
+    spec: &sluice_crds::RevertCommitSpec,
+    hydrated: &str,
+) -> Result<Sight<()>, (&'static str, String)> {
+    let (shown, from) = (short(hydrated), short(&spec.from));
+    match asker.contains(&spec.from, hydrated) {
+        Sight::Known(true) => {}
+        Sight::Pending | Sight::Failed(_) => return Ok(Sight::Pending),
+        Sight::Known(false) | Sight::Absent => {
+            let why =
+                format!("hydratedSHA: {shown} is no ancestor of {from}; write one of the branch");
+            return Err(("NotAnAncestor", why));
+        }
+    }
+    match dry_of(asker, heads, hydrated) {
+        Dry::Known(dry) if dry == spec.dry_sha => Ok(Sight::Known(())),
+        Dry::Pending | Dry::Unreadable(_) => Ok(Sight::Pending),
+        Dry::Known(_) | Dry::Unsaid | Dry::Invalid(_) => {
+            let dry = short(&spec.dry_sha);
+            let why = format!("hydratedSHA: {shown} was not made from {dry}; correct one of them");
+            Err(("DestinationMismatch", why))
+        }
+    }
+}
+
+/// A revert never goes forward.
+fn goes_forward(asker: &Asker<'_>, env: &Env<'_>, to: &str) -> Option<Destination> {
+    let active = env.active.as_ref()?.dry.known()?;
+    let forward = || {
+        let why = format!(
+            "{} does not come before {}, which is active",
+            short(to),
+            short(active)
+        );
+        Destination::Unknown("GoesForward", why)
+    };
+    if active == to {
+        return None;
+    }
+    match asker.contains(active, to) {
+        Sight::Known(true) => None,
+        Sight::Known(false) | Sight::Absent => Some(forward()),
+        Sight::Pending | Sight::Failed(_) => Some(Destination::Reading),
+    }
+}
+
+/// The one that is carried out: the oldest whose environment has what it takes back.
+pub(super) fn current<'g>(
+    given: &Given,
+    env: &Env<'_>,
+    candidates: &[Candidate<'g>],
+) -> Option<Current<'g>> {
+    let active = env.active.as_ref()?;
+    let may = given.reverts_verified && !given.object.spec.suspend;
+    let due = candidates.iter().filter(|it| may && it.is_due);
+    due.filter_map(|it| match &it.destination {
+        Destination::Known(tree) if active.tree != Sight::Known(tree.clone()) => Some(Current {
+            object: it.object,
+            tree: tree.clone(),
+        }),
+        Destination::Known(_) | Destination::Reading | Destination::Unknown(..) => None,
+    })
+    .next()
+}
+
+/// What is held: what was taken back before, and what is being taken back, as long as the RevertCommit is
+/// there.
+pub(super) fn held(
+    env: &Env<'_>,
+    candidates: &[Candidate<'_>],
+    current: Option<&Current<'_>>,
+    arrived: Option<&Arrived>,
+) -> Vec<Held> {
+    let is_there = |name: &str| candidates.iter().any(|it| it.name() == name);
+    let before = env.record.map_or(&[][..], |record| &record.held);
+    let mut all: Vec<Held> = before
+        .iter()
+        .filter(|it| is_there(&it.revert_commit))
+        .cloned()
+        .collect();
+    let was = env.record.and_then(|record| record.active.as_ref());
+    let has_gone_back = arrived.is_some_and(|it| it.by == Arrival::Revert);
+    let taking = current.map(|it| {
+        (
+            it.name(),
+            env.active.as_ref().and_then(|tip| tip.dry.known()),
+        )
+    });
+    let taken = candidates
+        .iter()
+        .find(|it| has_gone_back && was.is_some_and(|was| was.hydrated_sha == it.object.spec.from));
+    let taken = taken.map(|it| (it.name(), was.and_then(|was| was.dry_sha.as_deref())));
+    for (name, dry) in taking.into_iter().chain(taken) {
+        let Some(dry) = dry.filter(|_| !all.iter().any(|it| it.revert_commit == name)) else {
+            continue;
+        };
+        all.push(Held {
+            dry_sha: dry.to_owned(),
+            revert_commit: name.to_owned(),
+        });
+    }
+    all
+}
+
+impl Candidate<'_> {
+    fn name(&self) -> &str {
+        self.object.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    /// How far it is.
+    fn status(
+        &self,
+        given: &Given,
+        held: &[Held],
+        current: Option<(&Current<'_>, &Pull<'_>)>,
+    ) -> RevertStatus {
+        let said = |phase, reason: &str, message: String| RevertStatus {
+            name: self.name().to_owned(),
+            generation: self.object.metadata.generation,
+            phase,
+            reason: reason.to_owned(),
+            message: clean(&message, words::LONGEST),
+            pull_request: None,
+            url: None,
+        };
+        let branch = &self.object.spec.active_branch;
+        if let Some((_, pull)) = current.filter(|(it, _)| it.name() == self.name()) {
+            return self.under_way(pull, said);
+        }
+        if !self.is_due {
+            let is_merged = held.iter().any(|it| it.revert_commit == self.name());
+            return match is_merged {
+                true => said(
+                    RevertPhase::Merged,
+                    "Merged",
+                    format!("{branch} is back, and what was taken back is held"),
+                ),
+                false => said(
+                    RevertPhase::Superseded,
+                    "Superseded",
+                    format!(
+                        "{branch} does not have {} any more",
+                        short(&self.object.spec.from)
+                    ),
+                ),
+            };
+        }
+        match &self.destination {
+            _ if !given.reverts_verified => {
+                let message = "nobody verifies who brings something back; install the admission policies of \
+                               the chart, or run the controller with --trust-unverified-identity";
+                said(RevertPhase::Stalled, "Unverified", message.to_owned())
+            }
+            _ if given.object.spec.suspend => said(
+                RevertPhase::Pending,
+                "Suspended",
+                "the PromotionStrategy is suspended".to_owned(),
+            ),
+            Destination::Unknown(reason, why) => said(RevertPhase::Stalled, reason, why.clone()),
+            Destination::Reading => said(
+                RevertPhase::Pending,
+                "ForgePending",
+                "the repository is being read".to_owned(),
+            ),
+            Destination::Known(_) if current.is_some() => said(
+                RevertPhase::Pending,
+                "AnotherIsUnderWay",
+                format!("{branch} is being brought back by another one"),
+            ),
+            Destination::Known(_) => said(
+                RevertPhase::Done,
+                "AlreadyThere",
+                format!("{branch} has those files already"),
+            ),
+        }
+    }
+
+    fn under_way(
+        &self,
+        pull: &Pull<'_>,
+        said: impl Fn(RevertPhase, &str, String) -> RevertStatus,
+    ) -> RevertStatus {
+        let record = pull.record.as_ref();
+        let is_open = record.and_then(|it| it.state) == Some(PullRequestState::Open);
+        let status = match &pull.standing {
+            Standing::ClosedByPerson => {
+                let message = "a person has closed its pull request; delete the RevertCommit, and create \
+                               another one if it is still wanted";
+                said(RevertPhase::Stalled, "ClosedByPerson", message.to_owned())
+            }
+            Standing::Failing(word, why) => said(
+                RevertPhase::Pending,
+                "PullRequestFailed",
+                format!("{word}: {why}"),
+            ),
+            _ if is_open => said(
+                RevertPhase::Open,
+                "Open",
+                "its pull request is open".to_owned(),
+            ),
+            _ => said(
+                RevertPhase::Pending,
+                "Opening",
+                "its pull request is being opened".to_owned(),
+            ),
+        };
+        RevertStatus {
+            pull_request: record.map(|it| it.name.clone()),
+            url: record.and_then(|it| it.url.clone()),
+            ..status
+        }
+    }
+}
+
+/// How far each of them is.
+pub(super) fn statuses(
+    given: &Given,
+    candidates: &[Candidate<'_>],
+    held: &[Held],
+    current: Option<(&Current<'_>, &Pull<'_>)>,
+) -> Vec<RevertStatus> {
+    let all = candidates.iter().rev().take(MOST);
+    let mut all: Vec<_> = all.map(|it| it.status(given, held, current)).collect();
+    all.reverse();
+    all
+}
+
+/// How many are told of.
+const MOST: usize = 8;
+
+/// What keeps a revert from being merged, other than gates and people.
+pub(super) fn waits(pull: &Pull<'_>) -> Option<Wait> {
+    let message = match &pull.standing {
+        Standing::Open => return None,
+        Standing::ClosedByPerson => {
+            let message = "a person has closed the pull request that brings it back";
+            return Some(wait("ClosedByPerson", message));
+        }
+        Standing::Failing(word, why) => {
+            let message = format!("the pull request that brings it back fails: {word}: {why}");
+            return Some(wait("PullRequestFailed", message));
+        }
+        Standing::Merged => {
+            "the pull request that brings it back is merged, and the branch was not seen to have that yet"
+        }
+        Standing::None | Standing::Coming | Standing::Behind => {
+            "the pull request that brings it back is being opened"
+        }
+    };
+    Some(wait("PullRequestPending", message))
+}
