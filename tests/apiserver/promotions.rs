@@ -3,6 +3,7 @@
 use anyhow::Result;
 use serde_json::json;
 use sluice_crds::promotion_strategy::{Arrival, EnvironmentState, EnvironmentStatus};
+use sluice_crds::revert_commit::RevertPhase;
 
 use self::branches::Branches;
 
@@ -147,6 +148,79 @@ async fn what_somebody_pushes_to_an_environment_holds_it() -> Result<()> {
     scene
         .says("env/dev", "to be merged", |it| is_at(it, &dry))
         .await?;
+    controller.stop().await;
+    Ok(())
+}
+
+/// A bad commit is taken back, stays held, and its fix goes on without anything of it being mixed in.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_environment_goes_back_and_gets_the_fix() -> Result<()> {
+    let scene = Branches::open("promotions-revert", json!({})).await?;
+    let controller = scene.start().await?;
+    scene.healthy("env/dev").await?;
+    let dev = scene
+        .says("env/dev", "to be healthy", |it| !it.last_healthy.is_empty())
+        .await?;
+    let good = dev.last_healthy[0].dry_sha.clone();
+    let before = scene.file("env/dev").await?;
+    let bad = scene.hydrate("2").await?;
+    let dev = scene
+        .says("env/dev", "to be merged", |it| is_at(it, &bad))
+        .await?;
+    let from = dev.active.expect("it is there").hydrated_sha;
+    scene.revert("back", "env/dev", &from, &good).await?;
+    let dev = scene
+        .says("env/dev", "to be back", |it| {
+            is_at(it, &good) && it.state == EnvironmentState::Held
+        })
+        .await?;
+    let active = dev.active.expect("it is there");
+    assert_eq!(active.arrived_by, Some(Arrival::Revert));
+    assert_eq!(scene.file("env/dev").await?, before);
+    assert_eq!(dev.held[0].dry_sha, bad);
+    assert_eq!(dev.reverts[0].phase, RevertPhase::Merged);
+
+    let fix = scene.hydrate("3").await?;
+    scene
+        .says("env/dev", "to hold what comes after it", |it| {
+            waits_for(it, "Held")
+                && it
+                    .proposed
+                    .as_ref()
+                    .is_some_and(|tip| tip.dry_sha.as_deref() == Some(&*fix))
+        })
+        .await?;
+    scene.fixed("back", &fix).await?;
+    scene
+        .says("env/dev", "to have the fix", |it| is_at(it, &fix))
+        .await?;
+    assert_eq!(
+        scene.file("env/dev").await?,
+        scene.file("env/dev-next").await?
+    );
+    scene.rests().await?;
+    controller.stop().await;
+    Ok(())
+}
+
+/// Each promotion is exactly what was hydrated, and the list of commits of its pull request does not grow.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_that_squashes_gets_one_promotion_after_another() -> Result<()> {
+    let scene = Branches::open("promotions-squash", json!({})).await?;
+    scene.only_squashes().await?;
+    let controller = scene.start().await?;
+    for version in ["2", "3", "4", "5"] {
+        let dry = scene.hydrate(version).await?;
+        scene
+            .says("env/dev", "to be merged", |it| is_at(it, &dry))
+            .await?;
+        assert_eq!(
+            scene.file("env/dev").await?,
+            scene.file("env/dev-next").await?
+        );
+    }
+    let commits = scene.commits_of_newest("env/dev").await?;
+    assert!(commits <= 3, "{commits}");
     controller.stop().await;
     Ok(())
 }

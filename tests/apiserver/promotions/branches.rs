@@ -9,7 +9,7 @@ use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use sluice_crds::promotion_strategy::{EnvironmentStatus, marks};
-use sluice_crds::{PromotionStrategy, PromotionStrategyStatus, PullRequest};
+use sluice_crds::{PromotionStrategy, PromotionStrategyStatus, PullRequest, RevertCommit};
 use sluice_tests::clock::AheadClock;
 use sluice_tests::controller::{self, InProcess};
 use sluice_tests::gitea::{BRANCH, Gitea, OWNER, gitea};
@@ -208,6 +208,53 @@ impl Branches {
         let params = PatchParams::default();
         strategies.patch(NAME, &params, &patch).await?;
         Ok(())
+    }
+
+    /// A person brings an environment back.
+    pub async fn revert(&self, name: &str, branch: &str, from: &str, to: &str) -> Result<()> {
+        self.apply(&json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "RevertCommit", "metadata": {"name": name},
+            "spec": {
+                "repoRef": {"name": NAME}, "activeBranch": branch, "from": from, "drySHA": to,
+                "reason": "INC-4711", "by": "system:admin",
+            },
+        }))
+        .await
+    }
+
+    /// A person names what fixes it.
+    pub async fn fixed(&self, name: &str, by: &str) -> Result<()> {
+        let reverts: Api<RevertCommit> =
+            Api::namespaced(self.stage.client(), self.stage.namespace());
+        let patch = Patch::Merge(json!({"spec": {"fixedBy": by}}));
+        let params = PatchParams::default();
+        reverts.patch(name, &params, &patch).await?;
+        Ok(())
+    }
+
+    /// The repository merges by squashing alone.
+    pub async fn only_squashes(&self) -> Result<()> {
+        let settings = json!({
+            "allow_merge_commits": false, "allow_rebase": false, "allow_rebase_explicit": false,
+            "allow_fast_forward_only_merge": false, "allow_squash_merge": true,
+            "default_merge_style": "squash",
+        });
+        self.ask(Method::PATCH, "", &settings).await?;
+        Ok(())
+    }
+
+    /// How many commits the newest pull request into a branch has brought.
+    pub async fn commits_of_newest(&self, branch: &str) -> Result<usize> {
+        let all = "/pulls?state=all&sort=recentupdate";
+        let pulls = self.gitea.all_in_repository(&self.repository, all).await?;
+        let of = pulls.iter().filter(|pull| pull["base"]["label"] == branch);
+        let newest = of.filter_map(|pull| pull["number"].as_u64()).max();
+        let path = format!("/pulls/{}/commits", newest.context("no pull request")?);
+        Ok(self
+            .gitea
+            .all_in_repository(&self.repository, &path)
+            .await?
+            .len())
     }
 
     /// A person merges a pull request.

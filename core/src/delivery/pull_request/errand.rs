@@ -41,6 +41,8 @@ pub enum Task {
         /// The text, in Markdown.
         description: String,
     },
+    /// Put a commit on its branch that changes no file, and joins what the target branch has.
+    Join(Joining),
     /// Merge it.
     Merge {
         /// Its number.
@@ -68,6 +70,19 @@ pub enum Task {
         /// Our commit, if it is known.
         commit: Option<String>,
     },
+}
+
+/// A commit that changes no file: the same one each time it is made.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Joining {
+    /// What the branch has: the first parent.
+    pub head: String,
+    /// What the target branch has: the second parent.
+    pub active: String,
+    /// The tree of the first parent.
+    pub tree: String,
+    /// The date of the commit.
+    pub at: Timestamp,
 }
 
 /// What a commit status says.

@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use sluice_crds::pipeline::{MergeGate, Order};
 use sluice_crds::{Pipeline, PromotionStrategy, PullRequest};
 
+use super::Joining;
 use crate::delivery::pipeline as pipelines;
 use crate::delivery::promotion_strategy::{self as strategies, child};
 
@@ -46,6 +47,8 @@ pub struct Says {
     pub why: String,
     /// The order to merge it.
     pub order: Option<Order>,
+    /// The order to join the history of the target branch to its branch.
+    pub join: Option<Joining>,
     /// The commit that was made for it, as its owner remembers it.
     pub commit: Option<String>,
     /// The commit of its branch that all this is about. None: our commit.
@@ -62,6 +65,7 @@ pub struct Words {
     of: String,
     gate: Option<MergeGate>,
     order: Option<Order>,
+    join: Option<Joining>,
     why: Option<String>,
 }
 

@@ -8,7 +8,7 @@ use sluice_crds::{PullRequest, PullRequestStatus};
 
 use super::step::{self, At, Step};
 use super::taken::Taking;
-use super::{Outcome, Says, Task, Telling, Text, conditions, taken};
+use super::{Joining, Outcome, Says, Task, Telling, Text, conditions, taken};
 use crate::delivery::act;
 use crate::time::stamp::whole_second;
 use crate::verdict::condition;
@@ -80,6 +80,8 @@ pub struct Recent {
     pub unwithdrawn_at: Option<Timestamp>,
     /// Before that a merge is not tried again.
     pub merge_after: Option<Timestamp>,
+    /// What was joined last.
+    pub joined: Option<Joining>,
     /// Whether it has probably been merged, and the forge is to be asked now.
     pub is_asked_for: bool,
 }

@@ -16,7 +16,7 @@ use sluice_crds::{PullRequest, PullRequestStatus};
 
 use super::owner::is_whole;
 use super::telling::{Untold, Withdrawal};
-use super::{Recent, Says, Task, Text, Word, is_followed};
+use super::{Joining, Recent, Says, Task, Text, Word, is_followed};
 
 /// How often an open one is looked at, and how often at most if somebody asks for it.
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
@@ -181,6 +181,9 @@ impl At<'_> {
         if let Some(edit) = self.edit(number) {
             return edit.into();
         }
+        if let Some(joining) = self.joining() {
+            return Task::Join(joining).into();
+        }
         let merge_after = self.recent.merge_after.filter(|after| *after > self.now);
         match (self.order(), merge_after) {
             (Some((order, head)), None) => Step::from(Task::Merge {
@@ -193,6 +196,15 @@ impl At<'_> {
             (Some(_), after) => self.look(number, commit, sooner.into_iter().chain(after).min()),
             (None, _) => self.look(number, commit, sooner),
         }
+    }
+
+    /// What has to be joined, while the branch has what that was ordered for. One that was done is not done
+    /// again before the branch was seen.
+    fn joining(&self) -> Option<Joining> {
+        let joining = self.owner?.join.clone()?;
+        let head = self.status.head_sha.as_ref();
+        let is_due = self.is_owner_current && head == Some(&joining.head);
+        (is_due && self.recent.joined.as_ref() != Some(&joining)).then_some(joining)
     }
 
     /// The title and the text of the spec, where the forge has others and these were not written before.

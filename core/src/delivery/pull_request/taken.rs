@@ -189,6 +189,11 @@ impl Taking<'_> {
             Task::Edit {
                 title, description, ..
             } => self.recent.edited = Some(Text::of(title, description)),
+            Task::Join(joining) => {
+                self.recent.joined = Some(joining.clone());
+                // Its branch has another commit now.
+                self.recent.is_asked_for = true;
+            }
             Task::DeleteBranch { .. } => self.status.branch_deleted = true,
             Task::Commit
             | Task::Open { .. }

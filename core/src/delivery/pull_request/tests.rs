@@ -58,6 +58,7 @@ fn says(gate: MergeGate) -> Option<Says> {
         gate,
         why: "why".to_owned(),
         order: None,
+        join: None,
         commit: None,
         head: None,
         context: CONTEXT.to_owned(),

@@ -38,6 +38,7 @@ pub(super) fn says(object: &PullRequest, owner: &Pipeline) -> Option<Says> {
         gate,
         why: clean(why, LONGEST),
         order,
+        join: None,
         commit: of.commit_sha.clone(),
         head: None,
         context: context(object),
@@ -70,6 +71,7 @@ pub(super) fn words(owner: &Pipeline) -> Vec<Words> {
             of: record.key.clone(),
             gate,
             order,
+            join: None,
             why: None,
         }
     };

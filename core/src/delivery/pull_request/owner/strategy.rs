@@ -8,7 +8,7 @@ use sluice_crds::{PromotionStrategy, PullRequest};
 use super::{LONGEST, Says, Words};
 use crate::delivery::promotion_strategy::KIND;
 use crate::delivery::promotion_strategy::child::{is_same_way, is_whole};
-use crate::delivery::pull_request::is_followed;
+use crate::delivery::pull_request::{Joining, is_followed};
 use crate::text::words::clean;
 
 /// None: it says nothing of this PullRequest, because it is not its owner, names another one of the
@@ -38,6 +38,7 @@ pub(super) fn says(object: &PullRequest, owner: &PromotionStrategy) -> Option<Sa
         gate,
         why: why(owner, environment, gate),
         order,
+        join: joining(owner, environment).filter(|_| is_followed(object)),
         commit: None,
         head: head.map(|tip| tip.hydrated_sha.clone()),
         context: spec.status_name.clone(),
@@ -60,6 +61,7 @@ pub(super) fn words(owner: &PromotionStrategy) -> Vec<Words> {
             of: format!("{}@{proposed}", of.name),
             gate,
             order,
+            join: joining(owner, environment),
             why: Some(why),
         })
     };
@@ -87,6 +89,17 @@ fn admitted(
         true => (None, None),
         false => (environment.gate, environment.order.clone()),
     }
+}
+
+/// The order to join both histories.
+fn joining(owner: &PromotionStrategy, environment: &EnvironmentStatus) -> Option<Joining> {
+    let join = environment.join.as_ref().filter(|_| !owner.spec.suspend)?;
+    Some(Joining {
+        head: join.head_sha.clone(),
+        active: join.active_sha.clone(),
+        tree: join.tree.clone(),
+        at: join.at.0,
+    })
 }
 
 fn why(owner: &PromotionStrategy, environment: &EnvironmentStatus, gate: MergeGate) -> String {

@@ -47,6 +47,7 @@ fn it_says_why_the_first_rule_waits_of_the_commit_that_is_proposed() {
             gate: MergeGate::Pending,
             why: "closed until Monday".to_owned(),
             order: None,
+            join: None,
             commit: None,
             head: Some(COMMIT.to_owned()),
             context: "sluice/promotion".to_owned(),

@@ -171,20 +171,23 @@ impl AtForges {
     }
 }
 
-/// Whether a merge is still what the owner orders, as this process knows it now.
+/// Whether a merge or a join is still what the owner orders, as this process knows it now.
 pub(super) fn is_still_ordered(
     world: &World,
     key: &ObjectKey,
     object: &PullRequest,
     task: &Task,
 ) -> bool {
-    let Task::Merge { commit, .. } = task else {
-        return true;
-    };
     let about = &object.spec.about;
-    let owner = Found::of(world, key, about);
-    let order = owner.and_then(|owner| owner.says(object)?.order);
-    order.is_some_and(|order| order.key == about.key && order.head_sha == *commit)
+    let says = || Found::of(world, key, about).and_then(|owner| owner.says(object));
+    match task {
+        Task::Merge { commit, .. } => {
+            let order = says().and_then(|says| says.order);
+            order.is_some_and(|order| order.key == about.key && order.head_sha == *commit)
+        }
+        Task::Join(joining) => says().is_some_and(|says| says.join.as_ref() == Some(joining)),
+        _ => true,
+    }
 }
 
 /// Where its repository is, as its namespace may use it now.

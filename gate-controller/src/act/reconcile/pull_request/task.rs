@@ -87,6 +87,7 @@ async fn attempt(desk: &Desk<'_>, object: &PullRequest, task: &Task) -> Result<O
             title,
             description,
         } => job.edit(unsigned(*number)?, title, description).await,
+        Task::Join(joining) => job.join(joining).await,
         Task::Merge {
             number,
             commit,

@@ -2,7 +2,8 @@
 //! is made.
 
 use jiff::Timestamp;
-use sluice_core::delivery::pull_request::{Outcome, Word};
+use sluice_core::delivery::promotion_strategy::join_message;
+use sluice_core::delivery::pull_request::{Joining, Outcome, Word};
 use sluice_crds::pull_request::{Change, Tree};
 use sluice_forges::{NewCommit, Sha, Target, Update};
 
@@ -32,6 +33,34 @@ impl Job<'_> {
             at: Timestamp::from_second(*date).map_err(|_| wrong("date", "date"))?,
             message: message.clone(),
         }))
+    }
+
+    /// Puts a commit on its branch that changes no file, and joins what the target branch has. If the branch
+    /// has another commit by now, nothing is pushed.
+    pub(super) async fn join(&self, joining: &Joining) -> Result<Outcome, Stopped> {
+        let Joining {
+            head,
+            active,
+            tree,
+            at,
+        } = joining;
+        let wrong = || Stopped::new(Word::InvalidSpec, "what is to be joined is no id of Git");
+        let sha = |text: &str| Sha::parse(text).ok_or_else(wrong);
+        let from = sha(head)?;
+        let commit = NewCommit {
+            tree: sha(tree)?,
+            parents: vec![from.clone(), sha(active)?],
+            author: self.desk.at.author(),
+            at: *at,
+            message: join_message(self.base.as_str(), active),
+        };
+        let update = Update {
+            branch: &self.head,
+            from: Some(&from),
+            to: Target::New(&commit),
+        };
+        self.forge().push(&update, self.until()?).await?;
+        Ok(Outcome::Done)
     }
 
     /// Pushes it to our branch, which has this commit now.
