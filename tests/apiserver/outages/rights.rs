@@ -1,11 +1,13 @@
 //! A controller that may not do all it has to says what it may not, and does the rest.
 
 use anyhow::Result;
+use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 use sluice_crds::State;
 use sluice_tests::controller::Process;
 use sluice_tests::rights::rule;
 
+use crate::proxy::{Proxy, refusal};
 use crate::stage::{OFFICE_HOURS, Stage};
 
 #[tokio::test]
@@ -71,4 +73,36 @@ async fn a_missing_right_is_named_and_the_rest_goes_on() -> Result<()> {
     ])
     .await?;
     Ok(())
+}
+
+/// As after an upgrade of the controller alone: the kinds of promotion by branches are not there yet.
+#[tokio::test]
+async fn an_api_server_without_the_kinds_of_promotion_has_its_gates_decided() -> Result<()> {
+    let stage = Stage::new("no-promotion", "2026-11-20T12:00:00Z").await?;
+    stage.apply(OFFICE_HOURS).await?;
+    let proxy = Proxy::start(stage.client()).await?;
+    for plural in [
+        "gitrepositoryaccesses",
+        "promotionstrategies",
+        "commitstatuses",
+        "revertcommits",
+    ] {
+        let unknown = refusal(StatusCode::NOT_FOUND, "NotFound");
+        proxy.order(unknown, Method::GET, &format!("/{plural}?"), 10_000);
+    }
+    let kubeconfig = proxy.kubeconfig()?;
+    let process = Process::start(&kubeconfig, stage.namespace(), "c-0", &[]).await?;
+    let synced = |line: &Value| line["message"] == "every cache has synced";
+    process.logged("every cache has synced", synced).await?;
+    let reported = |status: &sluice_crds::GateStatus| status.state.is_some();
+    stage
+        .until("production", "to be reported", reported)
+        .await?;
+    // It says so, and what to do.
+    let missing = |line: &Value| {
+        let message = line["message"].as_str().unwrap_or_default();
+        line["kind"] == "PromotionStrategy" && message.contains("promotionstrategies")
+    };
+    process.logged("that they are missing", missing).await?;
+    process.terminate().await
 }

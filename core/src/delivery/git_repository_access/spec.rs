@@ -44,8 +44,8 @@ pub fn check(object: &GitRepositoryAccess) -> Result<(), Refusals> {
         }
         Ok(interval) if !(LEAST..=MOST).contains(&interval) => mistakes.push(Refusal::new(
             "spec.interval",
-            "it is not between 10s and 1h",
-            "write such as 1m",
+            "it is no duration between 10s and 1h",
+            "write one, such as 1m",
         )),
         Ok(_) => {}
     }
