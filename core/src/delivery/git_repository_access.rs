@@ -19,6 +19,10 @@ mod tests;
 pub use allowed::allows;
 pub use spec::check;
 
+/// The least and the most time between two lists of branches.
+const LEAST: SignedDuration = SignedDuration::from_secs(10);
+const MOST: SignedDuration = SignedDuration::from_hours(1);
+
 /// How often its branches are listed.
 ///
 /// # Errors
