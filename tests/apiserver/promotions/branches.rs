@@ -245,20 +245,6 @@ impl Branches {
         Ok(())
     }
 
-    /// How many commits the newest pull request into a branch has brought.
-    pub async fn commits_of_newest(&self, branch: &str) -> Result<usize> {
-        let all = "/pulls?state=all&sort=recentupdate";
-        let pulls = self.gitea.all_in_repository(&self.repository, all).await?;
-        let of = pulls.iter().filter(|pull| pull["base"]["label"] == branch);
-        let newest = of.filter_map(|pull| pull["number"].as_u64()).max();
-        let path = format!("/pulls/{}/commits?stat=false", newest.context("no pull request")?);
-        Ok(self
-            .gitea
-            .all_in_repository(&self.repository, &path)
-            .await?
-            .len())
-    }
-
     /// A person merges a pull request.
     pub async fn merge(&self, number: i64) -> Result<()> {
         let path = format!("/pulls/{number}/merge");
